@@ -49,7 +49,7 @@ func TestCachedFilledByManyAtOnce(t *testing.T) {
 			dir, err := cached(root, "thing", func(dir string) error {
 				fills.Add(1)
 				all.Done()
-				all.Wait() // all fill at the same time
+				all.Wait()
 				return fillWith("whole")(dir)
 			})
 			if got, readErr := os.ReadFile(filepath.Join(dir, "file")); err != nil || readErr != nil || string(got) != "whole" {

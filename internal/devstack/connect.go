@@ -17,28 +17,27 @@ import (
 	"time"
 )
 
-// ConnectOptions says what a Kafka Connect worker runs. Brokers and Connectors
-// are needed.
+// ConnectOptions configures a Kafka Connect worker. Brokers and Connectors are required.
 type ConnectOptions struct {
-	// Brokers are the addresses of the Kafka to write to, host:port.
+	// Brokers are the addresses (host:port) of the Kafka cluster that the worker writes to.
 	Brokers []string
-	// Connectors are JSON documents as Connect's REST API takes them:
-	// {"name": …, "config": {…}}.
+	// Connectors are JSON documents in the form of Connect's REST API: {"name": …, "config": {…}}.
 	Connectors [][]byte
-	// Env joins this process's environment: a configuration names what is secret
-	// or differs from place to place as ${env:NAME}.
+	// Env is added to the environment of the worker. A connector's configuration refers to a
+	// variable as ${env:NAME}, for example for a password.
 	Env []string
-	// Settings are worker properties that replace or join the defaults.
+	// Settings are worker properties. They are added to the defaults or replace them.
 	Settings map[string]string
-	// Dir keeps the worker's offsets. Empty means a temporary folder that Close removes.
+	// Dir is the folder for the worker's offsets. Empty means a temporary folder that Close
+	// removes.
 	Dir string
 	// Log receives the worker's warnings and errors. Nil discards them.
 	Log io.Writer
 }
 
-// Connect is a standalone Kafka Connect worker with Debezium's PostgreSQL
-// connector. It may be killed and started again: it then goes on where its
-// offsets file says, which is behind what it has published. Safe for concurrent use.
+// Connect is a standalone Kafka Connect worker with Debezium's PostgreSQL connector. After a kill
+// and a restart it continues from the offsets in its file. It then publishes again what it had
+// published after these offsets were written. Safe for concurrent use.
 type Connect struct {
 	dir       string
 	temporary bool
@@ -52,15 +51,14 @@ type Connect struct {
 	server *process
 }
 
-// StartConnect starts a worker and returns when all tasks of its connectors run.
-// The first call on a machine fetches the jars. ctx limits the start only; end
-// the worker by Close.
+// StartConnect starts a worker and returns when all tasks of its connectors run. The first call on
+// a machine downloads the jars. ctx limits the start only. Close ends the worker.
 func StartConnect(ctx context.Context, options ConnectOptions) (*Connect, error) {
 	c, err := newConnect(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("start Kafka Connect: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit) // not for the fetching, which depends on the line
+	ctx, cancel := context.WithTimeout(ctx, startLimit) // the time for the download is not limited, it depends on the network
 	defer cancel()
 	if err := retryStart(ctx, c.startOnNewPort); err != nil {
 		return nil, errors.Join(fmt.Errorf("start Kafka Connect: %w", err), c.Close(ctx))
@@ -103,8 +101,8 @@ func (c *Connect) startOnNewPort(ctx context.Context) error {
 	return c.Start(ctx)
 }
 
-// Start starts a worker that was stopped or killed, with the offsets it had, and
-// returns when all its tasks run. A running worker is left alone.
+// Start starts a stopped or killed worker with the offsets it had, and returns when all its tasks
+// run. It does nothing when the worker already runs.
 func (c *Connect) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -127,15 +125,15 @@ func (c *Connect) Start(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends the worker as kill -9 does and returns when it is gone.
+// Kill ends the worker with SIGKILL and returns when the process has ended.
 func (c *Connect) Kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.server.kill()
 }
 
-// OffsetsWrittenAt is when the worker last wrote down how far it has come, zero
-// when it never has: what it published since, it publishes again after a Kill.
+// OffsetsWrittenAt returns when the worker last wrote its offsets, or the zero time when it never
+// did. After a Kill, the worker publishes again what it published after that time.
 func (c *Connect) OffsetsWrittenAt() (time.Time, error) {
 	info, err := os.Stat(c.offsetsFile())
 	switch {
@@ -148,8 +146,8 @@ func (c *Connect) OffsetsWrittenAt() (time.Time, error) {
 	}
 }
 
-// Stop shuts the worker down in an orderly way: it writes its offsets. One that
-// takes too long is killed.
+// Stop shuts the worker down, and the worker writes its offsets. A worker that takes too long is
+// killed.
 func (c *Connect) Stop(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +159,7 @@ func (c *Connect) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the worker for good and removes a temporary folder.
+// Close ends the worker and removes its temporary folder.
 func (c *Connect) Close(ctx context.Context) error {
 	if !c.temporary {
 		return c.Stop(ctx)
@@ -172,7 +170,6 @@ func (c *Connect) Close(ctx context.Context) error {
 
 func (c *Connect) offsetsFile() string { return filepath.Join(c.dir, "connect.offsets") }
 
-// writeFiles writes the worker's properties and a file for each connector.
 func (c *Connect) writeFiles() error {
 	if err := os.WriteFile(c.workerFile(), c.workerProperties(), 0o600); err != nil {
 		return err
@@ -191,10 +188,9 @@ func (c *Connect) connectorFile(i int) string {
 	return filepath.Join(c.dir, "connector"+strconv.Itoa(i+1)+".json")
 }
 
-// workerProperties are those of a worker as others run it, but on a port of its
-// own and with its plugins on the class path, where they are looked up by their
-// service files instead of by a scan of every jar. A connector names its own
-// converters.
+// workerProperties returns the usual properties of a worker, with two differences. The worker has
+// its own port. Its plugins are on the class path and are found by their service files, because a
+// scan of every jar is slow. The converters are set in each connector.
 func (c *Connect) workerProperties() []byte {
 	lines := map[string]string{
 		"bootstrap.servers":            strings.Join(c.options.Brokers, ","),
@@ -225,5 +221,5 @@ func (c *Connect) command() *exec.Cmd {
 	return cmd
 }
 
-// errNotRunning is a state of a connector that may pass.
+// errNotRunning is a temporary state of a connector.
 var errNotRunning = errors.New("connector is not running yet")

@@ -25,8 +25,8 @@ func connectorNames(documents [][]byte) ([]string, error) {
 	return names, nil
 }
 
-// awaitConnector waits until a connector and all its tasks run. One that has
-// failed is not waited for: nothing restarts it.
+// awaitConnector waits until a connector and all its tasks run. It returns at once when one of them
+// has failed, because nothing restarts it.
 func (c *Connect) awaitConnector(ctx context.Context, name string) error {
 	var failed error
 	err := c.server.await(ctx, func(ctx context.Context) error {
@@ -41,16 +41,15 @@ func (c *Connect) awaitConnector(ctx context.Context, name string) error {
 	return errors.Join(err, failed)
 }
 
-// connectorFailure is the stack trace of a connector or a task that has failed.
+// connectorFailure carries the stack trace of a failed connector or task.
 type connectorFailure struct{ name, trace string }
 
-// Error implements error.
 func (f connectorFailure) Error() string {
 	return fmt.Sprintf("connector %s has failed: %s", f.name, f.trace)
 }
 
-// connectorState returns nil when a connector and all its tasks run, a
-// connectorFailure when one of them has failed.
+// connectorState returns nil when a connector and all its tasks run, and a connectorFailure when
+// one of them has failed.
 func (c *Connect) connectorState(ctx context.Context, name string) error {
 	response, err := get(ctx, "http://"+address(c.port)+"/connectors/"+url.PathEscape(name)+"/status")
 	if err != nil {

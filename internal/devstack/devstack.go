@@ -1,26 +1,24 @@
-// Package devstack starts what the projector talks to, on this machine and for
-// one process: a broker inside the process (kfake), a real Apache Kafka, Kafka
-// Connect with Debezium, a schema registry, a real PostgreSQL. It is what the demos
-// and the tests run on, so that neither needs Docker, a service manager or a
-// prepared host.
+// Package devstack starts the servers that the projector connects to, on this machine and for one
+// process: an in-process broker (kfake), a real Apache Kafka, Kafka Connect with Debezium, a schema
+// registry and a real PostgreSQL. The demos and the tests use it, so they need no Docker, no
+// service manager and no prepared host.
 //
-//	Fake      kfake, a few milliseconds. Speaks the protocol, takes injected faults.
+//	Fake      kfake, a few milliseconds. Implements the protocol and can inject faults.
 //	Kafka     Apache Kafka in KRaft mode, 1 or 3 nodes, from Maven Central. Needs java and mvn.
 //	Connect   Kafka Connect with Debezium's PostgreSQL connector, from Maven Central.
 //	Registry  Apicurio Registry, with Confluent's API, from Maven Central.
-//	Postgres  initdb and postgres from this machine, else downloaded once.
+//	Postgres  initdb and postgres from this machine, or downloaded once.
 //
-// Servers listen on 127.0.0.1 only, on ports from below the range the kernel
-// hands out to outgoing connections: a stopped server finds its port free again.
-// A context given to a start function limits the start and not the life of the
-// server; the server lives until Stop or Close. Should this process die without
-// getting there, Linux ends the servers with it; on other systems they stay.
+// Servers listen on 127.0.0.1 only. Their ports are below the range that the kernel uses for
+// outgoing connections, so the port of a stopped server stays free for its restart. The context of
+// a start function limits the start only. The server runs until Stop or Close. If this process dies
+// before that, Linux ends its servers too. On other systems they keep running.
 //
-// Data goes to a fresh temporary folder, removed by Close, or to a folder the
-// caller names, which is kept and taken up again by the next start.
+// Data is stored in a new temporary folder that Close removes, or in a folder that the caller
+// names. Close does not remove a named folder, and the next start uses its data.
 //
-// PostgreSQL refuses to run as root: a caller who is root gets it as user
-// postgres or nobody, with a data folder that this user owns.
+// PostgreSQL refuses to run as root. When the caller is root, it runs as user postgres or nobody,
+// and that user owns the data folder.
 package devstack
 
 import (
@@ -37,7 +35,7 @@ import (
 	"syscall"
 )
 
-// account is the user a server runs as. Nil means: the calling user.
+// account is the user that a server runs as. Nil means the calling user.
 type account struct {
 	name     string
 	uid, gid int
@@ -71,7 +69,7 @@ func (a *account) attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}}
 }
 
-// own gives path to the account.
+// own makes the account the owner of path.
 func (a *account) own(path string) error {
 	if a == nil {
 		return nil
@@ -79,8 +77,8 @@ func (a *account) own(path string) error {
 	return os.Chown(path, a.uid, a.gid)
 }
 
-// explain adds the remedy to a start that failed because the account may not
-// enter the folder or read the program, which the caller, being root, may.
+// explain adds the remedy to a start error: the account may not enter the folder or read the
+// program, although root may.
 func (a *account) explain(err error, program, dir string) error {
 	if a == nil || !errors.Is(err, os.ErrPermission) {
 		return err
@@ -89,8 +87,8 @@ func (a *account) explain(err error, program, dir string) error {
 		"to that user (chmod o+x), or choose others by PG_BINDIR and TMPDIR: %w", a.name, program, dir, err)
 }
 
-// dataFolder makes sure that dir exists, or makes a temporary folder in root when
-// dir is empty. The path returned is absolute.
+// dataFolder creates dir if it does not exist. If dir is empty, it creates a temporary folder in
+// root. The returned path is absolute.
 func dataFolder(dir, root, prefix string) (path string, temporary bool, err error) {
 	if dir == "" {
 		path, err = os.MkdirTemp(root, prefix)
@@ -102,11 +100,11 @@ func dataFolder(dir, root, prefix string) (path string, temporary bool, err erro
 	return path, false, os.MkdirAll(path, 0o755)
 }
 
-// randomName is a name nobody else uses and nobody can guess: it serves as
-// password too. Lower-case letters and digits.
+// randomName returns a unique name of lower-case letters and digits. It cannot be guessed, so it is
+// used as a password too.
 func randomName() string { return strings.ToLower(rand.Text()) }
 
-// serverLog makes w, which may be nil, a place several servers can write to.
+// serverLog wraps w, which may be nil, so that several servers can write to it.
 func serverLog(w io.Writer) io.Writer {
 	if w == nil {
 		return io.Discard
@@ -119,7 +117,6 @@ type lockedWriter struct {
 	w  io.Writer
 }
 
-// Write implements io.Writer.
 func (l *lockedWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -26,24 +26,24 @@ type Door struct {
 	server *process
 }
 
-// Addr is where it listens, host:port.
+// Addr is the address it listens on, host:port.
 func (d *Door) Addr() string { return d.addr }
 
-// Close ends it, and with it all connections.
+// Close ends the server and with it all its connections.
 func (d *Door) Close(context.Context) error {
 	d.server.kill()
 	return os.RemoveAll(d.dir)
 }
 
-// HAProxy starts an HAProxy that leads to the node that Patroni says is the leader, and
-// breaks connections to one that is it no more off.
+// HAProxy starts an HAProxy. It forwards connections to the node that Patroni reports as the
+// leader. When a node is no longer the leader, HAProxy closes the connections to it.
 func (p *Patroni) HAProxy(ctx context.Context) (*Door, error) {
 	servers := ""
 	for _, node := range p.nodes {
 		_, port, _ := net.SplitHostPort(node.rest)
 		servers += fmt.Sprintf("    server %s %s check port %s\n", node.name(), node.addr, port)
 	}
-	// Until its first check, it treats all nodes as leaders, in turn.
+	// Until its first check, HAProxy treats all nodes as leaders and uses them in turn.
 	looked := func(ctx context.Context, addr string) error {
 		for range p.nodes {
 			conn, err := pgx.Connect(ctx, p.url(addr, "postgres", "&target_session_attrs=read-write"))
@@ -76,19 +76,20 @@ listen postgres
     default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions
 %s`
 
-// pooledSettings are what the projector asks for when it connects. PgBouncer passes none of
-// it on, so the database has to know: docs/postgres.md.
+// pooledSettings are the settings that the projector sends when it connects. PgBouncer does not
+// forward them, so they are set for the database: docs/postgres.md.
 var pooledSettings = map[string]string{
 	"idle_in_transaction_session_timeout": "20s", "lock_timeout": "5s", "statement_timeout": "60s",
 	"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off",
 }
 
-// PgBouncer starts a PgBouncer in transaction mode in front of the database at a URL, with
-// so many connections to it, and returns the database's URL through it.
+// PgBouncer starts a PgBouncer in transaction mode for the database at a URL. It opens at most the
+// given number of connections to the database. It returns the URL of the database through
+// PgBouncer.
 func PgBouncer(ctx context.Context, databaseURL string, connections int) (*Door, string, error) {
 	server, err := url.Parse(databaseURL)
 	if err != nil {
-		return nil, "", errors.New("start PgBouncer: the database's URL cannot be read") // the error would quote it
+		return nil, "", errors.New("start PgBouncer: the database's URL cannot be read") // the parser's error would quote the password
 	}
 	name := strings.TrimPrefix(server.Path, "/")
 	secret, _ := server.User.Password()
@@ -125,8 +126,8 @@ server_login_retry = 1
 ignore_startup_parameters = %s
 `
 
-// openDoor starts a program, as PostgreSQL's user, with the file of its configuration as
-// its last argument, and returns when it is ready.
+// openDoor starts a program as PostgreSQL's user and returns when it is ready. The last argument of
+// the program is its configuration file.
 func openDoor(
 	ctx context.Context, program string, config func(host, port string) string, ready func(ctx context.Context, addr string) error, args ...string,
 ) (*Door, error) {

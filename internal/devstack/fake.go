@@ -11,32 +11,32 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// FakeOptions says what kind of in-process broker to start. The zero value is
-// one broker that keeps everything in memory.
+// FakeOptions configures an in-process broker. The zero value is one broker with all data in
+// memory.
 type FakeOptions struct {
 	// Brokers is the number of brokers, 1 when zero.
 	Brokers int
-	// Topics are made at once: name to number of partitions.
+	// Topics are created at the start: name to number of partitions.
 	Topics map[string]int32
 	// Settings are broker configs, such as "message.max.bytes".
 	Settings map[string]string
-	// Dir keeps topics and groups over restarts. Empty means in memory.
+	// Dir is the folder in which topics and groups survive a restart. Empty means in memory.
 	Dir string
 	// Log receives warnings of the broker. Nil discards them.
 	Log io.Writer
-	// More are further options of kfake: SASL, TLS, ACLs, ports, versions.
+	// More are other options of kfake, such as SASL, TLS, ACLs, ports and versions.
 	More []kfake.Opt
 }
 
-// Fake is a Kafka cluster inside this process. It replicates and throttles
-// nothing; Cluster takes faults and control functions.
+// Fake is a Kafka cluster inside this process. It has no replication and no quotas. The field
+// Cluster sets faults and control functions.
 type Fake struct {
 	Cluster *kfake.Cluster
 	addrs   []string
 }
 
-// StartFake starts the brokers; they answer when it returns. Topics are not
-// created by use, as in any well-kept cluster.
+// StartFake starts the brokers. They answer when it returns. Topics are not created automatically,
+// as in a production cluster.
 func StartFake(_ context.Context, options FakeOptions) (*Fake, error) {
 	cluster, err := kfake.NewCluster(options.kfake()...)
 	if err != nil {
@@ -65,10 +65,10 @@ func (o FakeOptions) kfake() []kfake.Opt {
 	return append(options, o.More...)
 }
 
-// Addrs are the brokers' addresses, host:port.
+// Addrs returns the brokers' addresses, host:port.
 func (f *Fake) Addrs() []string { return slices.Clone(f.addrs) }
 
-// Close ends the brokers; with Dir it saves them first.
+// Close ends the brokers. If Dir is set, it stores their data first.
 func (f *Fake) Close(context.Context) error {
 	f.Cluster.Close()
 	return nil

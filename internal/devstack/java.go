@@ -14,17 +14,17 @@ import (
 	"syscall"
 )
 
-// What StartKafka, StartConnect and StartRegistry run. Debezium is built for a range of
-// Kafka versions; Connect and the broker are of one version here. Newer versions of the
-// registry need Java 21.
+// These are the versions that StartKafka, StartConnect and StartRegistry run. Connect and the
+// broker have the same version, and Debezium supports it. Newer versions of the registry need Java
+// 21.
 const (
 	KafkaVersion    = "4.3.0"
 	DebeziumVersion = "3.7.0.Final"
 	registryVersion = "3.0.9"
 )
 
-// quickStart is an option of Java for servers that live for seconds or minutes: their start
-// takes less processor time, and hours of load would take more.
+// quickStart is a Java option for servers that run for seconds or minutes. They start with less
+// processor time. Under hours of load they would need more.
 const quickStart = "-XX:TieredStopAtLevel=1"
 
 //go:embed kafka.pom.xml
@@ -36,28 +36,27 @@ var connectPOM []byte
 //go:embed registry.pom.xml
 var registryPOM []byte
 
-// fetchKafka returns the folder that holds Kafka's jars, about 44 MB in the
-// user's cache. On first use it collects them by mvn, which needs a registry of
-// Maven artifacts. $PROJECTOR_KAFKA_VERSION names another version than usual.
+// fetchKafka returns the folder that holds Kafka's jars, about 44 MB in the user's cache. On first
+// use it downloads them with mvn from a Maven registry. $PROJECTOR_KAFKA_VERSION chooses another
+// version.
 func fetchKafka(ctx context.Context) (string, error) {
 	version := cmp.Or(os.Getenv("PROJECTOR_KAFKA_VERSION"), KafkaVersion)
 	return fetchJars(ctx, "kafka-"+version+"-with-tools", kafkaPOM, version)
 }
 
-// fetchConnect returns the folder that holds the jars of Kafka Connect and of
-// Debezium's PostgreSQL connector, about 39 MB in the user's cache, fetched as
-// fetchKafka does.
+// fetchConnect returns the folder that holds the jars of Kafka Connect and of Debezium's PostgreSQL
+// connector, about 39 MB in the user's cache. It downloads them as fetchKafka does.
 func fetchConnect(ctx context.Context) (string, error) {
 	return fetchJars(ctx, "connect-"+KafkaVersion+"-debezium-"+DebeziumVersion, connectPOM, KafkaVersion)
 }
 
-// fetchRegistry returns the folder that holds Apicurio Registry, about 120 MB in the
-// user's cache, fetched as fetchKafka does.
+// fetchRegistry returns the folder that holds Apicurio Registry, about 120 MB in the user's cache.
+// It downloads it as fetchKafka does.
 func fetchRegistry(ctx context.Context) (string, error) {
 	return fetchJars(ctx, "apicurio-registry-"+registryVersion, registryPOM, KafkaVersion)
 }
 
-// fetchJars collects what pom depends on, once for each name.
+// fetchJars downloads the dependencies of pom, once for each name.
 func fetchJars(ctx context.Context, name string, pom []byte, kafka string) (string, error) {
 	root, err := cacheRoot()
 	if err != nil {
@@ -94,7 +93,7 @@ func collectJars(ctx context.Context, pom []byte, lib, kafka string) error {
 	return nil
 }
 
-// findJava returns the java to run the servers with: that of $JAVA_HOME, else of PATH.
+// findJava returns the java program that runs the servers: from $JAVA_HOME, or else from PATH.
 func findJava() (string, error) {
 	if home := os.Getenv("JAVA_HOME"); home != "" {
 		if java := filepath.Join(home, "bin", "java"); isProgram(java) {
@@ -108,12 +107,10 @@ func findJava() (string, error) {
 	return java, nil
 }
 
-// Program is a program that runs next to the servers and ends with this process, as
-// they do: what they are started for.
+// Program is a program that uses the servers. Like them, it ends with this process.
 type Program struct{ process *process }
 
-// StartProgram starts cmd, which must not be started yet. Its output goes to log,
-// which may be nil.
+// StartProgram starts cmd. Its output goes to log, which may be nil.
 func StartProgram(cmd *exec.Cmd, log io.Writer) (*Program, error) {
 	p, err := startProcess(cmd, syscall.SIGTERM, serverLog(log))
 	if err != nil {
@@ -125,11 +122,11 @@ func StartProgram(cmd *exec.Cmd, log io.Writer) (*Program, error) {
 // Ended is closed when the program has ended.
 func (p *Program) Ended() <-chan struct{} { return p.process.done }
 
-// Output is the end of what the program has printed.
+// Output returns the last part of the program's output.
 func (p *Program) Output() string { return p.process.tail.String() }
 
-// Stop asks the program to end, by SIGTERM, and waits for it. An error says that it
-// had to be killed, or ended by itself or with a status other than 0.
+// Stop sends SIGTERM to the program and waits for its end. It returns an error if the program had
+// to be killed, had already ended, or exited with a status other than 0.
 func (p *Program) Stop(ctx context.Context) error {
 	if !p.process.running() {
 		return fmt.Errorf("ended by itself: %s; its last words: %s", p.process.cmd.ProcessState, p.Output())
@@ -143,7 +140,7 @@ func (p *Program) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends the program at once, if it has not ended.
+// Kill ends the program at once. It does nothing if the program has already ended.
 func (p *Program) Kill(context.Context) error {
 	p.process.kill()
 	return nil

@@ -14,33 +14,33 @@ import (
 	"time"
 )
 
-// KafkaOptions says what kind of cluster to start. The zero value is good.
+// KafkaOptions configures a Kafka cluster. The zero value is valid.
 type KafkaOptions struct {
 	// Brokers is 1 or 3; zero means 1. Each takes about 360 MB of memory.
 	Brokers int
-	// Dir keeps the cluster: made when empty, taken up again when it holds
-	// one. Empty means a temporary folder that Close removes.
+	// Dir is the data folder. If it already holds a cluster, that cluster is started again. Empty
+	// means a temporary folder that Close removes.
 	Dir string
-	// Settings are lines of server.properties that replace or join the defaults.
+	// Settings are lines of server.properties. They are added to the defaults or replace them.
 	Settings map[string]string
-	// Security, when set, opens listeners that ask who is there.
+	// Security, if set, opens listeners that authenticate clients.
 	Security *KafkaSecurity
-	// Host is the address of this machine that clients connect to. Empty means 127.0.0.1;
-	// another one is for clients in containers with a network of their own.
+	// Host is the address of this machine that clients connect to. Empty means 127.0.0.1. Clients
+	// in containers with their own network need another one.
 	Host string
-	// ForLoad has the servers compile themselves for hours of load. Otherwise they start in
+	// ForLoad lets Java compile the servers' code for hours of load. Without it, they start with
 	// two thirds of the processor time.
 	ForLoad bool
 	// Log receives the servers' warnings and errors. Nil discards them.
 	Log io.Writer
 }
 
-// stopGrace is how long Kafka may take to hand over and write out. Of a whole
-// cluster the last nodes to stop have no quorum and would wait until their time is over.
+// stopGrace is how long Kafka may take to hand over its partitions and write its data. When a whole
+// cluster stops, the last nodes have no quorum and would wait until their own timeout.
 const stopGrace = 10 * time.Second
 
-// Kafka is a separate Apache Kafka cluster: every node is broker and
-// controller. Nodes are numbered from 1. Safe for concurrent use.
+// Kafka is a separate Apache Kafka cluster. Every node is both a broker and a controller. Nodes are
+// numbered from 1. Safe for concurrent use.
 type Kafka struct {
 	dir       string
 	temporary bool
@@ -62,20 +62,20 @@ type kafkaNode struct {
 	dir            string
 	port           int
 	controllerPort int
-	saslPort       int // with KafkaSecurity only
-	tlsPort        int // the same
+	saslPort       int // only with KafkaSecurity
+	tlsPort        int // only with KafkaSecurity
 	server         *process
 }
 
-// StartKafka makes a cluster, unless Dir holds one, and returns when every
-// broker answers and knows of all the others. The first call on a machine
-// fetches the jars. ctx limits the start only; end the cluster by Close.
+// StartKafka creates a cluster, or starts the one that Dir holds. It returns when every broker
+// answers and knows all the others. The first call on a machine downloads the jars. ctx limits the
+// start only. Close ends the cluster.
 func StartKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
 	k, err := newKafka(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("start Kafka: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit) // not for the fetching, which depends on the line
+	ctx, cancel := context.WithTimeout(ctx, startLimit) // the time for the download is not limited, it depends on the network
 	defer cancel()
 	err = k.writeKeystores()
 	if err == nil {
@@ -116,7 +116,7 @@ func newKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
 	return k, nil
 }
 
-// startOnNewPorts starts all nodes at once: none is ready without a quorum.
+// startOnNewPorts starts all nodes at the same time, because none becomes ready without a quorum.
 func (k *Kafka) startOnNewPorts(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -146,8 +146,8 @@ func (k *Kafka) launchAll() error {
 	return nil
 }
 
-// StartNode starts a node that was stopped or killed, on the port and the data
-// it had, and returns when the cluster takes it as a live broker.
+// StartNode starts a stopped or killed node with its old port and data. It returns when the cluster
+// accepts it as a live broker.
 func (k *Kafka) StartNode(ctx context.Context, id int) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -167,7 +167,7 @@ func (k *Kafka) StartNode(ctx context.Context, id int) error {
 	return nil
 }
 
-// Kill ends a node as kill -9 does and returns when it is gone.
+// Kill ends a node with SIGKILL and returns when the process has ended.
 func (k *Kafka) Kill(id int) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -178,7 +178,7 @@ func (k *Kafka) Kill(id int) error {
 	return err
 }
 
-// PID is the process id of a node, 0 while it is stopped or unknown.
+// PID returns the process id of a node, or 0 if the node is stopped or unknown.
 func (k *Kafka) PID(id int) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -189,9 +189,8 @@ func (k *Kafka) PID(id int) int {
 	return node.server.pid()
 }
 
-// Stop shuts all nodes down in an orderly way and keeps the data, so that
-// StartNode can go on. A node that takes too long is killed; Kafka recovers its
-// log at the next start.
+// Stop shuts all nodes down and leaves their data, so that StartNode can continue. A node that
+// takes too long is killed, and Kafka recovers its log at the next start.
 func (k *Kafka) Stop(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -205,7 +204,7 @@ func (k *Kafka) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the cluster for good and removes a temporary data folder.
+// Close ends the cluster and removes its temporary data folder.
 func (k *Kafka) Close(ctx context.Context) error {
 	if !k.temporary {
 		return k.Stop(ctx)
@@ -218,8 +217,8 @@ func (k *Kafka) Close(ctx context.Context) error {
 	return os.RemoveAll(k.dir)
 }
 
-// Addrs are the brokers' addresses, host:port, in the order of the nodes, of
-// stopped nodes too.
+// Addrs returns the brokers' addresses, host:port, in the order of the nodes. It includes stopped
+// nodes.
 func (k *Kafka) Addrs() []string { return k.addrs(func(n *kafkaNode) int { return n.port }) }
 
 func (k *Kafka) addrs(port func(*kafkaNode) int) []string {
@@ -232,7 +231,7 @@ func (k *Kafka) addrs(port func(*kafkaNode) int) []string {
 	return addrs
 }
 
-// address is where clients find a port of this cluster.
+// address returns the address at which clients reach a port of this cluster.
 func (k *Kafka) address(port int) string { return net.JoinHostPort(k.host, strconv.Itoa(port)) }
 
 func (k *Kafka) node(id int) (*kafkaNode, error) {

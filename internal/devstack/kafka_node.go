@@ -22,17 +22,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// addNodes fills the cluster with nodes that have a folder and no port yet.
+// addNodes adds n nodes, each with a folder and no ports yet.
 func (k *Kafka) addNodes(n int) {
 	for id := 1; id <= n; id++ {
 		k.nodes = append(k.nodes, &kafkaNode{id: id, dir: filepath.Join(k.dir, "node"+strconv.Itoa(id))})
 	}
 }
 
-// assignPorts gives every node new ports and writes the properties of all: each
-// names the ports of the others.
+// assignPorts gives every node new ports and writes the properties of all nodes, because each file
+// names the ports of the other nodes.
 func (k *Kafka) assignPorts() error {
-	const each = 4 // some stay free without KafkaSecurity
+	const each = 4 // not all are used without KafkaSecurity
 	ports, err := freePorts(each * len(k.nodes))
 	if err != nil {
 		return err
@@ -44,8 +44,8 @@ func (k *Kafka) assignPorts() error {
 	return k.writeProperties()
 }
 
-// format lays out the storage of nodes that have none, all with the identity of
-// the cluster, which stays beside them.
+// format formats the storage of nodes that have none. All nodes get the cluster's id, which is
+// stored next to their folders.
 func (k *Kafka) format(ctx context.Context) error {
 	id, err := k.clusterID()
 	if err != nil {
@@ -75,7 +75,7 @@ func (k *Kafka) formatNode(ctx context.Context, node *kafkaNode, clusterID strin
 	return nil
 }
 
-// clusterID is the identity in Dir, made up on first use: 16 bytes in base64.
+// clusterID returns the id stored in Dir. On first use it makes a random one: 16 bytes in base64.
 func (k *Kafka) clusterID() (string, error) {
 	path := filepath.Join(k.dir, "cluster.id")
 	if id, err := os.ReadFile(path); err == nil {
@@ -88,8 +88,8 @@ func (k *Kafka) clusterID() (string, error) {
 	return id, os.WriteFile(path, []byte(id+"\n"), 0o600)
 }
 
-// javaCommand runs a class of Kafka with warnings on stderr, except those about
-// peers that are not up yet, of which every start has hundreds.
+// javaCommand runs a Kafka class with its warnings on stderr. It leaves out the warnings about
+// peers that have not started yet, because every start logs hundreds of them.
 func (k *Kafka) javaCommand(ctx context.Context, class string, args ...string) *exec.Cmd {
 	full := []string{
 		"-cp", filepath.Join(k.lib, "*"), "-XX:+UseSerialGC", "-Xmx512m",
@@ -117,7 +117,7 @@ func (k *Kafka) launch(node *kafkaNode) error {
 func (n *kafkaNode) dataDir() string    { return filepath.Join(n.dir, "data") }
 func (n *kafkaNode) properties() string { return filepath.Join(n.dir, "server.properties") }
 
-// awaitPeers waits until this node names brokers live brokers.
+// awaitPeers waits until this node reports so many live brokers.
 func (n *kafkaNode) awaitPeers(ctx context.Context, addr string, brokers int) error {
 	return n.server.await(ctx, func(ctx context.Context) error {
 		live, err := liveBrokers(ctx, addr)
@@ -128,7 +128,7 @@ func (n *kafkaNode) awaitPeers(ctx context.Context, addr string, brokers int) er
 	})
 }
 
-// awaitSelf waits until this node names itself a live broker.
+// awaitSelf waits until this node reports itself as a live broker.
 func (n *kafkaNode) awaitSelf(ctx context.Context, addr string) error {
 	return n.server.await(ctx, func(ctx context.Context) error {
 		live, err := liveBrokers(ctx, addr)
@@ -144,8 +144,8 @@ func (n *kafkaNode) awaitSelf(ctx context.Context, addr string) error {
 	})
 }
 
-// liveBrokers asks the node at addr, by a client that knows no other, for the brokers
-// that may serve clients.
+// liveBrokers returns the brokers that the node at addr reports as able to serve clients. The
+// client knows no other address.
 func liveBrokers(ctx context.Context, addr string) (kadm.BrokerDetails, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(addr))
 	if err != nil {
@@ -156,7 +156,7 @@ func liveBrokers(ctx context.Context, addr string) (kadm.BrokerDetails, error) {
 	return metadata.Brokers, err
 }
 
-// minSession, in ms, lets a test see the session of a dead member end while it waits.
+// minSession is in ms. It lets a test wait for the end of a dead member's session.
 const minSession = "1000"
 
 // writeProperties writes the server.properties of every node.
@@ -172,11 +172,11 @@ func (k *Kafka) writeProperties() error {
 	return nil
 }
 
-// properties are the settings of one node, as the text of a properties file.
-// Internal topics are small and replicated as far as the cluster goes: with
-// three brokers one may fail and nothing acknowledged is lost. Nothing is
-// created by use, and a group does not wait for members that may come. A killed
-// node may come back when its session has run out, which is sooner than usual.
+// properties returns the settings of one node, as the text of a properties file. Internal topics
+// are small. They are replicated to up to three brokers, so that one of three may fail without loss
+// of acknowledged data. Topics are not created automatically, and a new group does not wait for
+// more members. A killed node may return when its session has ended, which is sooner than Kafka's
+// default.
 func (k *Kafka) properties(node *kafkaNode) []byte {
 	replicas := fmt.Sprint(len(k.nodes))
 	inSync := fmt.Sprint((len(k.nodes) + 1) / 2)
@@ -213,7 +213,7 @@ func (k *Kafka) properties(node *kafkaNode) []byte {
 	return propertiesFile(lines)
 }
 
-// propertiesFile is the text of a Java properties file, sorted by name.
+// propertiesFile returns the text of a Java properties file, sorted by name.
 func propertiesFile(lines map[string]string) []byte {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
@@ -222,7 +222,7 @@ func propertiesFile(lines map[string]string) []byte {
 	return []byte(text.String())
 }
 
-// voters lists the controllers: id@host:port, joined by commas.
+// voters returns the list of controllers: id@host:port, joined by commas.
 func (k *Kafka) voters() string {
 	voters := make([]string, len(k.nodes))
 	for i, node := range k.nodes {
@@ -231,9 +231,9 @@ func (k *Kafka) voters() string {
 	return strings.Join(voters, ",")
 }
 
-// LogDir is the folder in which a node keeps a partition's log. ReplaceDir with an older
-// copy of it, while the node is stopped, and the log has lost its end, as after an
-// unclean leader election or on a disk that was restored.
+// LogDir returns the folder that stores a partition's log on a node. To remove the end of the log,
+// stop the node and call ReplaceDir with an older copy of this folder. The result is the same as
+// after an unclean leader election or a restored disk.
 func (k *Kafka) LogDir(id int, topic string, partition int32) (string, error) {
 	node, err := k.node(id)
 	if err != nil {
@@ -242,13 +242,13 @@ func (k *Kafka) LogDir(id int, topic string, partition int32) (string, error) {
 	return filepath.Join(node.dataDir(), fmt.Sprintf("%s-%d", topic, partition)), nil
 }
 
-// LogDir is the folder below Dir in which a closed Fake has kept a partition's log, with
-// the partition's leader epoch. See Kafka.LogDir.
+// LogDir returns the folder in Dir that stores a partition's log and leader epoch after Fake.Close.
+// See Kafka.LogDir.
 func (o FakeOptions) LogDir(topic string, partition int32) string {
 	return filepath.Join(o.Dir, "partitions", fmt.Sprintf("%s-%d", url.PathEscape(topic), partition))
 }
 
-// ReplaceDir makes dir a copy of another folder: what it held before is gone.
+// ReplaceDir removes dir and copies another folder in its place.
 func ReplaceDir(dir, of string) error {
 	if _, err := os.Stat(of); err != nil {
 		return fmt.Errorf("copy a folder: %w", err)

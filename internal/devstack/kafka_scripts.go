@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// kafkaScripts are scripts of Kafka's distribution, by name, and the class each runs.
+// kafkaScripts maps the names of Kafka's scripts to the class that each runs.
 var kafkaScripts = map[string]string{
 	"kafka-topics.sh":           "org.apache.kafka.tools.TopicCommand",
 	"kafka-console-producer.sh": "org.apache.kafka.tools.ConsoleProducer",
 }
 
-// WriteKafkaScripts makes the scripts that people create topics and produce records with, in
-// dir. The jars that Maven has hold what they run, but not the scripts. The first call on a
-// machine fetches the jars.
+// WriteKafkaScripts writes the scripts for topics and for producing records into dir. The jars from
+// Maven hold their classes, but not the scripts. The first call on a machine downloads the jars.
 func WriteKafkaScripts(ctx context.Context, dir string) error {
 	java, err := findJava()
 	if err != nil {

@@ -20,25 +20,26 @@ import (
 	"time"
 )
 
-// KafkaSecurity opens two listeners by TLS, one that asks for a user by SASL and one
-// that asks for a client certificate, and lets nobody do anything there without an
-// ACL. The plain listener stays, for the administrator, who may do everything.
+// KafkaSecurity opens two TLS listeners. One authenticates users by SASL, the other requires a
+// client certificate. On both, every operation needs an ACL. The plain listener stays open for the
+// administrator, who may do everything.
 //
-// SASL knows PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512, whose users the administrator
-// makes, and OAUTHBEARER with unsecured tokens (RFC 7515, "alg" none).
+// The SASL mechanisms are PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512, whose users the administrator
+// creates, and OAUTHBEARER with unsecured tokens (RFC 7515, "alg" none).
 type KafkaSecurity struct {
-	// Certificate is that of all brokers.
+	// Certificate is used by all brokers.
 	Certificate Certificate
-	// ClientCA is who may issue client certificates, PEM.
+	// ClientCA is the authority that issues client certificates, PEM.
 	ClientCA []byte
 	// Users are names and passwords for PLAIN.
 	Users map[string]string
 }
 
-// SASLAddrs are the addresses that ask for a user, as Addrs.
+// SASLAddrs returns the addresses of the SASL listeners, in the order of Addrs.
 func (k *Kafka) SASLAddrs() []string { return k.addrs(func(n *kafkaNode) int { return n.saslPort }) }
 
-// TLSAddrs are the addresses that ask for a client certificate, as Addrs.
+// TLSAddrs returns the addresses of the listeners that require a client certificate, in the order
+// of Addrs.
 func (k *Kafka) TLSAddrs() []string { return k.addrs(func(n *kafkaNode) int { return n.tlsPort }) }
 
 func (k *Kafka) keystore() string   { return filepath.Join(k.dir, "keystore.pem") }
@@ -53,7 +54,7 @@ func (k *Kafka) writeKeystores() error {
 		os.WriteFile(k.truststore(), k.security.ClientCA, 0o600))
 }
 
-// secure adds what KafkaSecurity promises to the settings of a node.
+// secure adds the settings of KafkaSecurity to those of a node.
 func (k *Kafka) secure(lines map[string]string, node *kafkaNode) {
 	if k.security == nil {
 		return
@@ -95,7 +96,7 @@ type Authority struct {
 // Certificate is a certificate and its key (PKCS #8), PEM.
 type Certificate struct{ Cert, Key []byte }
 
-// NewAuthority makes an authority that nobody trusts yet.
+// NewAuthority creates an authority.
 func NewAuthority() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -112,11 +113,10 @@ func NewAuthority() (*Authority, error) {
 	return &Authority{cert: cert, key: key}, err
 }
 
-// PEM is the authority's own certificate.
+// PEM returns the authority's own certificate.
 func (a *Authority) PEM() []byte { return pemBlock("CERTIFICATE", a.cert.Raw) }
 
-// Issue makes a certificate of a server or a client: for the common name, and for
-// hosts, which are names or IP addresses.
+// Issue issues a certificate for a server or a client. hosts are names or IP addresses.
 func (a *Authority) Issue(commonName string, hosts ...string) (Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *Authority) Issue(commonName string, hosts ...string) (Certificate, erro
 	return Certificate{Cert: pemBlock("CERTIFICATE", der), Key: pemBlock("PRIVATE KEY", private)}, err
 }
 
-// keystore is what Kafka wants in one file.
+// keystore joins key and certificate in one file, as Kafka requires.
 func (c Certificate) keystore() []byte { return bytes.Join([][]byte{c.Key, c.Cert}, nil) }
 
 func certificateTemplate(commonName string) *x509.Certificate {

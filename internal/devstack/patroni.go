@@ -17,33 +17,32 @@ import (
 	"time"
 )
 
-// PatroniOptions says what kind of cluster to start. The zero value is good.
+// PatroniOptions configures a Patroni cluster. The zero value is valid.
 type PatroniOptions struct {
-	// Synchronous has each commit wait for the standby.
+	// Synchronous makes each commit wait for the standby.
 	Synchronous bool
-	// TempRoot is where the temporary folder is made. Empty means the system's place for
-	// temporary files.
+	// TempRoot is the parent of the temporary folder. Empty means the system's temporary folder.
 	TempRoot string
-	// Between, when set, is given each way between two servers with the address it leads
-	// to, and returns the address to use instead, which leads there.
+	// Between, if set, is called for each network path between two servers, with the address at its
+	// end. It returns the address to use instead, for example of a proxy.
 	Between func(way Way, addr string) (string, error)
 	// Log receives the servers' output. Nil discards it.
 	Log io.Writer
 }
 
-// Way is a way between two servers of a Patroni cluster.
+// Way is a network path between two servers of a Patroni cluster.
 type Way struct {
 	Node int // from 1
-	// ToEtcd is the node's way to etcd; else it is the other node's way to the node's
-	// PostgreSQL, for replication.
+	// ToEtcd is true for the path from the node to etcd. Otherwise it is the path that the other
+	// node uses for replication from this node's PostgreSQL.
 	ToEtcd bool
 }
 
-// patroniPrograms are what StartPatroni runs, apart from PostgreSQL.
+// patroniPrograms are the programs that StartPatroni needs besides PostgreSQL.
 var patroniPrograms = []string{"patroni", "patronictl", "etcd"}
 
-// Patroni is a PostgreSQL of two nodes, of which Patroni makes one the leader, and
-// another one when that fails. Patroni asks an etcd of one node. Linux only.
+// Patroni is a PostgreSQL cluster of two nodes. Patroni elects one as the leader and elects the
+// other when the leader fails. Its etcd has one node. Linux only.
 type Patroni struct {
 	dir         string
 	binaries    string
@@ -58,7 +57,7 @@ type Patroni struct {
 	nodes    []*PatroniNode
 }
 
-// PatroniNode is one Patroni with its PostgreSQL.
+// PatroniNode is a Patroni process with its PostgreSQL.
 type PatroniNode struct {
 	number int
 	of     *Patroni
@@ -68,8 +67,8 @@ type PatroniNode struct {
 	daemon *process
 }
 
-// StartPatroni makes a cluster and returns when one node leads and the other follows.
-// ctx limits the start only; end the cluster by Close.
+// StartPatroni creates a cluster and returns when one node leads and the other follows. ctx limits
+// the start only. Close ends the cluster.
 func StartPatroni(ctx context.Context, options PatroniOptions) (*Patroni, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -173,10 +172,9 @@ func expectOK(ctx context.Context, page string) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// Nodes are the two nodes.
 func (p *Patroni) Nodes() []*PatroniNode { return p.nodes }
 
-// Leader is the node that holds the leader's key, and says so itself; nil if there is none.
+// Leader returns the node that holds the leader key and reports itself as leader, or nil.
 func (p *Patroni) Leader(ctx context.Context) *PatroniNode {
 	for _, node := range p.nodes {
 		if expectOK(ctx, "http://"+node.rest+"/primary") == nil {
@@ -186,7 +184,7 @@ func (p *Patroni) Leader(ctx context.Context) *PatroniNode {
 	return nil
 }
 
-// Other is the node that the given one is not.
+// Other returns the other one of the two nodes.
 func (p *Patroni) Other(node *PatroniNode) *PatroniNode {
 	if node == p.nodes[0] {
 		return p.nodes[1]
@@ -194,8 +192,8 @@ func (p *Patroni) Other(node *PatroniNode) *PatroniNode {
 	return p.nodes[0]
 }
 
-// Whole says what is missing: a leader, or a standby that follows it, and for which it
-// waits where it is to.
+// Whole returns nil when there is a leader and a standby that follows it. With Synchronous, the
+// leader must also wait for the standby. Otherwise the error says what is missing.
 func (p *Patroni) Whole(ctx context.Context) error {
 	leader := p.Leader(ctx)
 	if leader == nil {
@@ -231,7 +229,7 @@ func (p *Patroni) Whole(ctx context.Context) error {
 	return nil
 }
 
-// Switchover has the other node lead, in an orderly way, by patronictl.
+// Switchover makes the other node the leader by patronictl.
 func (p *Patroni) Switchover(ctx context.Context) error {
 	leader := p.Leader(ctx)
 	if leader == nil {
@@ -245,8 +243,8 @@ func (p *Patroni) Switchover(ctx context.Context) error {
 	return nil
 }
 
-// URL addresses a database on whichever node takes writes, as superuser. It carries the
-// password.
+// URL returns the URL of a database for the superuser. It leads to the node that accepts writes. It
+// contains the password.
 func (p *Patroni) URL(database string) string {
 	hosts := make([]string, len(p.nodes))
 	for i, node := range p.nodes {
@@ -263,7 +261,7 @@ func (p *Patroni) url(host, database, more string) string {
 	return u.String()
 }
 
-// Close ends all servers for good and removes their folder.
+// Close ends all servers and removes their folder.
 func (p *Patroni) Close(ctx context.Context) error {
 	var err error
 	for _, node := range p.nodes {
@@ -276,26 +274,28 @@ func (p *Patroni) Close(ctx context.Context) error {
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
-// Start starts a node's Patroni, which starts or repairs its PostgreSQL, and does not
-// wait for it: Patroni.Whole reports when it follows.
+// Start starts a node's Patroni and returns at once. Patroni then starts or repairs the node's
+// PostgreSQL. Patroni.Whole reports when the node follows.
 func (n *PatroniNode) Start() (err error) {
 	n.daemon, err = n.of.run("patroni", n.config())
 	return err
 }
 
-// Number is the node's, from 1.
+// Number is the node's number, from 1.
 func (n *PatroniNode) Number() int { return n.number }
 
-// URL addresses a database on this node, whether it leads or not. It carries the password.
+// URL returns the URL of a database on this node, whether it leads or not. It contains the
+// password.
 func (n *PatroniNode) URL(database string) string { return n.of.url(n.addr, database, "") }
 
-// Daemon is the process id of the node's Patroni, 0 when it has ended.
+// Daemon returns the process id of the node's Patroni, or 0 if it has ended.
 func (n *PatroniNode) Daemon() int { return n.daemon.pid() }
 
-// Postmaster is the process id of the node's PostgreSQL, 0 when it does not run.
+// Postmaster returns the process id of the node's PostgreSQL, or 0 if it does not run.
 func (n *PatroniNode) Postmaster() int { return PostmasterOf(n.data()) }
 
-// PostmasterOf is the process id of the PostgreSQL that has the data folder, 0 when none runs.
+// PostmasterOf returns the process id of the PostgreSQL that uses the data folder, or 0 if none
+// runs.
 func PostmasterOf(data string) int {
 	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
@@ -306,7 +306,7 @@ func PostmasterOf(data string) int {
 	if err != nil {
 		return 0
 	}
-	// The file outlives a crash, and its number may be another process's by now.
+	// The pid file remains after a crash, and another process may have the same id by now.
 	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || !strings.Contains(string(command), data) {
 		return 0
@@ -314,7 +314,7 @@ func PostmasterOf(data string) int {
 	return pid
 }
 
-// endPostgres ends the node's PostgreSQL at once, which outlives its Patroni.
+// endPostgres ends the node's PostgreSQL at once. It keeps running when its Patroni ends.
 func (n *PatroniNode) endPostgres(ctx context.Context) error {
 	tick := time.NewTicker(readyInterval)
 	defer tick.Stop()

@@ -10,9 +10,9 @@ import (
 // clusterName is Patroni's scope.
 const clusterName = "projector"
 
-// How soon Patroni acts, in seconds: as soon as its version 3 allows. A leader that does
-// not renew its key for leaderTTL is replaced; one that cannot reach etcd for etcdPatience
-// gives up by itself, before that.
+// These are Patroni's time limits in seconds, the shortest that its version 3 allows. A leader that
+// does not renew its key for leaderTTL is replaced. A leader that cannot reach etcd for
+// etcdPatience demotes itself before that.
 const (
 	leaderTTL    = 20
 	loopWait     = 2
@@ -23,7 +23,7 @@ func (n *PatroniNode) name() string   { return "node" + strconv.Itoa(n.number) }
 func (n *PatroniNode) data() string   { return filepath.Join(n.dir, "data") }
 func (n *PatroniNode) config() string { return filepath.Join(n.dir, "patroni.yml") }
 
-// configure writes the node's file, in JSON, which is YAML too.
+// configure writes the node's configuration file in JSON, which is also valid YAML.
 func (n *PatroniNode) configure() error {
 	p := n.of
 	etcd, err := p.between(Way{Node: n.number, ToEtcd: true}, p.etcdAddr)
@@ -38,13 +38,14 @@ func (n *PatroniNode) configure() error {
 	file := object{
 		"scope": clusterName, "name": n.name(),
 		"restapi": object{"listen": n.rest, "connect_address": n.rest},
-		// A proxy is asked and nobody else: from etcd itself Patroni would learn another way.
+		// With use_proxies, Patroni connects only to this address. Otherwise it would learn the
+		// real address from etcd and bypass the proxy.
 		"etcd3": object{"hosts": []string{etcd}, "use_proxies": true},
 		"bootstrap": object{
 			"dcs": object{
 				"ttl": leaderTTL, "loop_wait": loopWait, "retry_timeout": etcdPatience,
 				"synchronous_mode": p.synchronous,
-				// A standby that lacks some seconds of work may be promoted all the same.
+				// A standby that lags by some seconds may still be promoted.
 				"maximum_lag_on_failover": 1 << 30,
 				"postgresql": object{
 					"use_pg_rewind": true, "use_slots": true,

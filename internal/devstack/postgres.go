@@ -15,17 +15,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresOptions says what kind of cluster to start. The zero value is good.
+// PostgresOptions configures a PostgreSQL cluster. The zero value is valid.
 type PostgresOptions struct {
-	// Dir keeps the cluster: made when empty, taken up again when it holds
-	// one. Empty means a temporary folder that Close removes.
+	// Dir is the cluster's folder. If it already holds a cluster, that cluster is started again.
+	// Empty means a temporary folder that Close removes.
 	Dir string
-	// TempRoot is where a temporary folder is made. Empty means the system's
-	// place for temporary files.
+	// TempRoot is the parent of a temporary folder. Empty means the system's temporary folder.
 	TempRoot string
-	// Settings are server parameters that replace or join the defaults.
+	// Settings are server parameters. They are added to the defaults or replace them.
 	Settings map[string]string
-	// Certificate, when set, makes the server accept TLS connections too.
+	// Certificate, if set, makes the server accept TLS connections too.
 	Certificate *Certificate
 	// Log receives the server's output. Nil discards it.
 	Log io.Writer
@@ -35,9 +34,9 @@ type PostgresOptions struct {
 type StopMode int
 
 const (
-	// Fast breaks off the sessions, writes a checkpoint and ends.
+	// Fast ends the sessions, writes a checkpoint and ends the server.
 	Fast StopMode = iota
-	// Immediate ends as a crash would: the next start replays the log.
+	// Immediate ends the server without a checkpoint, like a crash. The next start replays the log.
 	Immediate
 )
 
@@ -51,8 +50,8 @@ func (m StopMode) signal() syscall.Signal {
 // superuser is the role that owns the cluster.
 const superuser = "postgres"
 
-// Postgres is a separate PostgreSQL cluster. It may be stopped and started
-// again, on the same port with the same data. Safe for concurrent use.
+// Postgres is a separate PostgreSQL cluster. After a stop it can start again with the same port and
+// data. Safe for concurrent use.
 type Postgres struct {
 	dir       string // holds the data folder and the password
 	temporary bool
@@ -69,8 +68,8 @@ type Postgres struct {
 	server *process
 }
 
-// StartPostgres makes a cluster, unless Dir holds one, and returns when it
-// takes connections. ctx limits the start only; end the cluster by Close.
+// StartPostgres creates a cluster, or starts the one that Dir holds. It returns when the server
+// accepts connections. ctx limits the start only. Close ends the cluster.
 func StartPostgres(ctx context.Context, options PostgresOptions) (*Postgres, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -120,8 +119,8 @@ func (p *Postgres) startOnNewPort(ctx context.Context) error {
 	return p.Start(ctx)
 }
 
-// Start starts a stopped cluster again, on the port and the data it had, and
-// returns when it takes connections. A running cluster is left alone.
+// Start starts a stopped cluster with its old port and data. It returns when the server accepts
+// connections. It does nothing when the cluster already runs.
 func (p *Postgres) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -142,8 +141,8 @@ func (p *Postgres) Start(ctx context.Context) error {
 	return nil
 }
 
-// takesConnections logs in with this cluster's own password: a stranger who
-// took the port is not mistaken for it.
+// takesConnections logs in with this cluster's own password. If another server has taken the port,
+// the login fails.
 func (p *Postgres) takesConnections(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, p.URL())
 	if err != nil {
@@ -152,8 +151,8 @@ func (p *Postgres) takesConnections(ctx context.Context) error {
 	return conn.Close(ctx)
 }
 
-// Stop shuts the server down and keeps the data, so that Start can go on. When
-// ctx ends before the server has, it is killed and that is an error.
+// Stop shuts the server down and leaves its data, so that Start can continue. If ctx ends first,
+// the server is killed and Stop returns an error.
 func (p *Postgres) Stop(ctx context.Context, mode StopMode) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +164,7 @@ func (p *Postgres) Stop(ctx context.Context, mode StopMode) error {
 	return nil
 }
 
-// Close stops the server for good and removes a temporary data folder.
+// Close stops the server and removes its temporary data folder.
 func (p *Postgres) Close(ctx context.Context) error {
 	if !p.temporary {
 		return p.Stop(ctx, Fast)
@@ -173,17 +172,17 @@ func (p *Postgres) Close(ctx context.Context) error {
 	return errors.Join(p.Stop(ctx, Immediate), os.RemoveAll(p.dir))
 }
 
-// PID is the process id of the postmaster, 0 while the cluster is stopped.
+// PID returns the process id of the postmaster, or 0 if the cluster is stopped.
 func (p *Postgres) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.server.pid()
 }
 
-// URL addresses the database postgres as superuser. It carries the password.
+// URL returns the URL of the database postgres for the superuser. It contains the password.
 func (p *Postgres) URL() string { return p.DatabaseURL("postgres") }
 
-// DatabaseURL addresses a database as superuser. It carries the password.
+// DatabaseURL returns the URL of a database for the superuser. It contains the password.
 func (p *Postgres) DatabaseURL(name string) string {
 	u := url.URL{
 		Scheme: "postgres", User: url.UserPassword(superuser, p.password),
@@ -192,11 +191,11 @@ func (p *Postgres) DatabaseURL(name string) string {
 	return u.String()
 }
 
-// Addr is where the server listens, host:port.
+// Addr returns the server's address, host:port.
 func (p *Postgres) Addr() string { return address(p.port) }
 
-// NewDatabase makes a database with a name nobody uses, as a copy of the named
-// template ("" is PostgreSQL's own), and returns its URL.
+// NewDatabase creates a database with a unique name, as a copy of the named template, and returns
+// its URL. The template "" is PostgreSQL's own.
 func (p *Postgres) NewDatabase(ctx context.Context, template string) (string, error) {
 	name := "db_" + randomName()
 	if err := CreateDatabase(ctx, p.URL(), name, template); err != nil {
@@ -207,8 +206,8 @@ func (p *Postgres) NewDatabase(ctx context.Context, template string) (string, er
 
 func (p *Postgres) program(name string) string { return filepath.Join(p.binaries, name) }
 
-// command runs one of PostgreSQL's programs as the cluster's owner, in a folder
-// that owner can enter, with messages in English.
+// command runs one of PostgreSQL's programs as the cluster's owner. Its working folder is one that
+// this user can enter. Its messages are in English.
 func (p *Postgres) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.program(name), args...)
 	cmd.Dir = p.dir
@@ -217,9 +216,8 @@ func (p *Postgres) command(ctx context.Context, name string, args ...string) *ex
 	return cmd
 }
 
-// CreateDatabase makes a database on the server at adminURL, as a copy of the
-// named template ("" is PostgreSQL's own). Nobody may be connected to the
-// template while it is copied.
+// CreateDatabase creates a database on the server at adminURL, as a copy of the named template. The
+// template "" is PostgreSQL's own. No session may be connected to the template during the copy.
 func CreateDatabase(ctx context.Context, adminURL, name, template string) error {
 	statement := "CREATE DATABASE " + quoted(name)
 	if template != "" {
@@ -231,8 +229,8 @@ func CreateDatabase(ctx context.Context, adminURL, name, template string) error 
 	return nil
 }
 
-// DropDatabase removes a database from the server at adminURL, breaking off the
-// sessions that use it. One that is not there is no error.
+// DropDatabase drops a database from the server at adminURL and ends the sessions that use it. It
+// is no error if the database does not exist.
 func DropDatabase(ctx context.Context, adminURL, name string) error {
 	if err := execute(ctx, adminURL, "DROP DATABASE IF EXISTS "+quoted(name)+" WITH (FORCE)"); err != nil {
 		return fmt.Errorf("drop database %s: %w", name, err)
@@ -240,11 +238,11 @@ func DropDatabase(ctx context.Context, adminURL, name string) error {
 	return nil
 }
 
-// WithDatabase returns a URL that differs from databaseURL in the database only.
+// WithDatabase returns databaseURL with another database name.
 func WithDatabase(databaseURL, name string) (string, error) {
 	u, err := url.Parse(databaseURL)
 	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
-		// The parser's error quotes its input, and with it a password.
+		// The parser's error quotes its input, which contains a password.
 		return "", errors.New("not a database URL: it must look like postgres://user@host:port/database")
 	}
 	u.Path = "/" + name

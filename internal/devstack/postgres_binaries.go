@@ -22,7 +22,7 @@ import (
 // oldestPostgres is the first major version the read model supports.
 const oldestPostgres = 13
 
-// usualFolders are where packages of PostgreSQL put its servers.
+// usualFolders are where the packages of PostgreSQL install the servers.
 var usualFolders = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
@@ -34,10 +34,10 @@ var usualFolders = []string{
 
 var digits = regexp.MustCompile(`\d+`)
 
-// postgresBinaries returns a folder that holds initdb and postgres: $PG_BINDIR,
-// else, where $PROJECTOR_POSTGRES_VERSION names a major version, a copy of that,
-// downloaded once into the cache, else that of pg_config, of PATH, the usual folders
-// (highest version first), else a copy downloaded once into the cache.
+// postgresBinaries returns a folder that holds initdb and postgres. The first of these that applies
+// is used: $PG_BINDIR; a download of the major version in $PROJECTOR_POSTGRES_VERSION; the folder
+// of pg_config; the folder in PATH; the usual folders, highest version first; a download of the
+// default version. A download is stored in the cache.
 func postgresBinaries(ctx context.Context) (string, error) {
 	if dir := os.Getenv("PG_BINDIR"); dir != "" {
 		if err := usablePostgres(ctx, dir); err != nil {
@@ -68,7 +68,7 @@ func postgresBinaries(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// localFolders lists where to look, best first.
+// localFolders lists the folders to search, best first.
 func localFolders(ctx context.Context) []string {
 	var dirs []string
 	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
@@ -79,21 +79,21 @@ func localFolders(ctx context.Context) []string {
 	}
 	var found []string
 	for _, pattern := range usualFolders {
-		matches, _ := filepath.Glob(pattern) // the patterns are constant and valid
+		matches, _ := filepath.Glob(pattern) // cannot fail: the patterns are constant and valid
 		found = append(found, matches...)
 	}
 	slices.SortStableFunc(found, func(a, b string) int { return cmp.Compare(folderVersion(b), folderVersion(a)) })
 	return append(dirs, found...)
 }
 
-// folderVersion is the major version in a folder's name, 0 when it has none:
-// /usr/lib/postgresql/16/bin is 16, .../opt/postgresql@15/bin is 15.
+// folderVersion returns the major version in a folder's name, or 0 if there is none: 16 for
+// /usr/lib/postgresql/16/bin, 15 for .../opt/postgresql@15/bin.
 func folderVersion(dir string) int {
 	version, _ := strconv.Atoi(digits.FindString(dir))
 	return version
 }
 
-// usablePostgres says what is wrong with the servers in dir, if anything.
+// usablePostgres returns an error if the servers in dir cannot be used.
 func usablePostgres(ctx context.Context, dir string) error {
 	for _, name := range []string{"initdb", "postgres"} {
 		if !isProgram(filepath.Join(dir, name)) {
@@ -104,7 +104,7 @@ func usablePostgres(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("%s: postgres --version: %w", dir, err)
 	}
-	major, err := strconv.Atoi(digits.FindString(string(out))) // postgres (PostgreSQL) 15.13 (Debian …)
+	major, err := strconv.Atoi(digits.FindString(string(out))) // for example: postgres (PostgreSQL) 15.13 (Debian …)
 	if err != nil {
 		return errors.New(dir + ": postgres --version names no version")
 	}
@@ -114,15 +114,14 @@ func usablePostgres(ctx context.Context, dir string) error {
 	return nil
 }
 
-// downloads are the versions that can be downloaded, by their major version. The library's
-// own 13 is not in Maven Central.
+// downloads are the versions that can be downloaded, by major version. The version 13 that the
+// library names is not in Maven Central.
 var downloads = map[string]embeddedpostgres.PostgresVersion{
 	"13": "13.23.0", "14": embeddedpostgres.V14, "15": embeddedpostgres.V15,
 	"16": embeddedpostgres.V16, "17": embeddedpostgres.V17, "18": embeddedpostgres.V18,
 }
 
-// downloadPostgres returns the folder of servers in the cache, downloading them
-// on first use.
+// downloadPostgres returns the cache folder of the servers and downloads them on first use.
 func downloadPostgres(version embeddedpostgres.PostgresVersion) (string, error) {
 	root, err := binariesRoot()
 	if err != nil {
@@ -135,8 +134,8 @@ func downloadPostgres(version embeddedpostgres.PostgresVersion) (string, error) 
 	return filepath.Join(dir, "bin"), nil
 }
 
-// binariesRoot is the cache folder for servers that run as serverAccount. The
-// cache of root is closed to other users, so root keeps them in the system's.
+// binariesRoot returns the cache folder for servers that run as serverAccount. Other users cannot
+// read root's cache, so root uses the system's cache folder.
 func binariesRoot() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/cache/projector", nil
@@ -144,10 +143,9 @@ func binariesRoot() (string, error) {
 	return cacheRoot()
 }
 
-// fetchPostgres downloads the servers and unpacks them into dir. The library has
-// no call for just that: its Start downloads and unpacks before it looks at the
-// data folder. Given one that claims to hold a cluster and does not, it goes no
-// further. So its error counts only when the servers are not there.
+// fetchPostgres downloads the servers and unpacks them into dir. The library has no call for this
+// alone: its Start downloads and unpacks before it checks the data folder. The data folder given
+// here is invalid, so Start then fails. Its error therefore counts only if the servers are missing.
 func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
 	scratch, err := os.MkdirTemp("", "projector-download-")
 	if err != nil {
@@ -182,9 +180,9 @@ func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
 	return nil
 }
 
-// cached returns folder name below root, which fill makes on first use. It is
-// filled under another name and renamed when complete: a process that finds it finds
-// all of it, and of two processes that fill it at once one discards its copy.
+// cached returns folder name in root, which fill creates on first use. It is filled under another
+// name and renamed when complete, so no process sees a part of it. If two processes fill it at the
+// same time, one discards its copy.
 func cached(root, name string, fill func(dir string) error) (string, error) {
 	final := filepath.Join(root, name)
 	if _, err := os.Stat(final); err == nil {
@@ -197,7 +195,7 @@ func cached(root, name string, fill func(dir string) error) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cache folder: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(partial) }() // gone already after the rename
+	defer func() { _ = os.RemoveAll(partial) }() // does nothing after the rename
 	if err := fill(partial); err != nil {
 		return "", err
 	}
@@ -224,7 +222,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isProgram reports whether path is a file that somebody may execute.
+// isProgram reports whether path is an executable file.
 func isProgram(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != fs.FileMode(0)

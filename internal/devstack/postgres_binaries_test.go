@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// programs fills a folder with programs that print text.
+// programs creates programs in a folder. Each prints text.
 func programs(t *testing.T, text string, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -23,7 +23,7 @@ func programs(t *testing.T, text string, names ...string) string {
 func TestUsablePostgres(t *testing.T) {
 	tests := map[string]struct {
 		dir  string
-		want string // in the error; empty for none
+		want string // expected part of the error, "" for no error
 	}{
 		"good":       {programs(t, "postgres (PostgreSQL) 15.13 (Debian 15.13-0)", "initdb", "postgres"), ""},
 		"oldest":     {programs(t, "postgres (PostgreSQL) 13.0", "initdb", "postgres"), ""},

@@ -20,7 +20,7 @@ func clone(t *testing.T, p *Postgres, mode CloneMode) *Postgres {
 	return c
 }
 
-// eventually waits for a query to answer what is wanted.
+// eventually waits until a query returns want.
 func eventually(t *testing.T, p *Postgres, query, want string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

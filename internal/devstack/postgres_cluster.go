@@ -15,10 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// postgresSettings joins the caller's server parameters to the defaults: small,
-// but with fsync and full-page writes on, because durability is what is tested.
-// Logs stay terse: PostgreSQL would put statements and rows, with their amounts,
-// into messages about errors.
+// postgresSettings adds the caller's server parameters to the defaults. The defaults are small, but
+// fsync and full-page writes are on because the tests check durability. Logs are terse: otherwise
+// PostgreSQL would write statements and rows, with their amounts, into error messages.
 func postgresSettings(own map[string]string) map[string]string {
 	settings := map[string]string{
 		"max_connections":         "100",
@@ -39,8 +38,8 @@ func (p *Postgres) dataDir() string { return filepath.Join(p.dir, "data") }
 // passwordFile is stored next to the data, for the next start.
 func (p *Postgres) passwordFile() string { return filepath.Join(p.dir, "password") }
 
-// serverArgs are the arguments of postgres. There is no Unix socket: its path
-// would be too long in many temporary folders.
+// serverArgs are the arguments of postgres. There is no Unix socket, because its path would be too
+// long in many temporary folders.
 func (p *Postgres) serverArgs() []string {
 	args := []string{
 		"-D", p.dataDir(), "-p", strconv.Itoa(p.port),
@@ -52,8 +51,7 @@ func (p *Postgres) serverArgs() []string {
 	return args
 }
 
-// prepare makes sure that the folder holds a cluster and that its password is
-// known.
+// prepare creates the cluster if the folder holds none, and reads or creates its password.
 func (p *Postgres) prepare(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(p.dataDir(), "PG_VERSION")); err == nil {
 		password, err := os.ReadFile(p.passwordFile())
@@ -67,9 +65,8 @@ func (p *Postgres) prepare(ctx context.Context) error {
 	return p.initdb(ctx)
 }
 
-// makeFolders leaves the server's user what it must own: an empty data folder
-// and the password. A temporary folder belongs to it as a whole, else the user
-// could not enter it.
+// makeFolders creates the data folder and the password file and makes the server's user their
+// owner. That user also owns a temporary folder, because otherwise it could not enter it.
 func (p *Postgres) makeFolders() error {
 	if err := os.Mkdir(p.dataDir(), 0o700); err != nil && !os.IsExist(err) {
 		return err
@@ -89,8 +86,8 @@ func (p *Postgres) makeFolders() error {
 	return nil
 }
 
-// initdb makes the cluster. Its files are not flushed one by one: what a crash
-// of the machine would cost here is an empty cluster.
+// initdb creates the cluster. It does not flush the files: a crash of the machine would lose an
+// empty cluster only.
 func (p *Postgres) initdb(ctx context.Context, more ...string) error {
 	cmd := p.command(ctx, "initdb", append(more, "--pgdata", p.dataDir(), "--username", superuser, "--pwfile", p.passwordFile(),
 		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync")...)
@@ -102,7 +99,7 @@ func (p *Postgres) initdb(ctx context.Context, more ...string) error {
 	return nil
 }
 
-// installCertificate makes the next start, or a reload, use the certificate.
+// installCertificate writes the certificate. The server reads it at the next start or reload.
 func (p *Postgres) installCertificate(c Certificate) error {
 	for name, file := range map[string]struct {
 		setting string
@@ -124,8 +121,8 @@ func (p *Postgres) installCertificate(c Certificate) error {
 	return nil
 }
 
-// RenewCertificate gives a running server, which was started with a certificate,
-// another one, and returns when new connections see it. Those that are there stay.
+// RenewCertificate gives a running server another certificate and returns when new connections get
+// it. Existing connections continue. The server must have been started with a certificate.
 func (p *Postgres) RenewCertificate(ctx context.Context, c Certificate) error {
 	if err := p.installCertificate(c); err != nil {
 		return fmt.Errorf("renew the certificate: %w", err)
@@ -140,7 +137,7 @@ func (p *Postgres) RenewCertificate(ctx context.Context, c Certificate) error {
 	return nil
 }
 
-// loaded asks in a new session, which knows the settings as the server does.
+// loaded runs the query in a new session, because a new session has the server's current settings.
 func (p *Postgres) loaded(ctx context.Context, query string) (at time.Time, err error) {
 	conn, err := pgx.Connect(ctx, p.URL())
 	if err != nil {
@@ -150,20 +147,19 @@ func (p *Postgres) loaded(ctx context.Context, query string) (at time.Time, err 
 	return at, errors.Join(err, conn.Close(ctx))
 }
 
-// CloneMode is what a clone of a running cluster is for.
+// CloneMode says what a clone of a running cluster is for.
 type CloneMode int
 
 const (
-	// Backup is a cluster of its own, with the data as of the end of Clone. It is
-	// stopped: Start restores it.
+	// Backup is an independent cluster with the data as of the end of Clone. It is stopped, and
+	// Start restores it.
 	Backup CloneMode = iota
-	// Standby follows the cluster it was cloned from by asynchronous streaming
-	// replication, until Promote.
+	// Standby follows the original cluster by asynchronous streaming replication until Promote.
 	Standby
 )
 
-// Clone copies the running cluster by pg_basebackup. Users and passwords are the
-// same. End the clone by Close.
+// Clone copies the running cluster by pg_basebackup. Users and passwords are the same. Close ends
+// the clone.
 func (p *Postgres) Clone(ctx context.Context, mode CloneMode) (*Postgres, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -200,8 +196,8 @@ func (p *Postgres) clone(ctx context.Context, mode CloneMode) (*Postgres, error)
 	return c, nil
 }
 
-// sibling is a cluster to be made of this one, of the servers in binaries: in a folder of its
-// own, with the same users, passwords and settings.
+// sibling returns a new cluster in its own folder, with the same users, passwords and settings, for
+// the servers in binaries. It creates no data.
 func (p *Postgres) sibling(binaries string) (*Postgres, error) {
 	dir, _, err := dataFolder("", filepath.Dir(p.dir), "projector-postgres-")
 	if err != nil {
@@ -213,7 +209,7 @@ func (p *Postgres) sibling(binaries string) (*Postgres, error) {
 	}, nil
 }
 
-// place gives the clone a port, and starts it when it is to follow.
+// place gives the clone a port. It starts the clone if it is a standby.
 func (p *Postgres) place(ctx context.Context, mode CloneMode) error {
 	if mode == Standby {
 		return retryStart(ctx, p.startOnNewPort)
@@ -225,18 +221,18 @@ func (p *Postgres) place(ctx context.Context, mode CloneMode) error {
 	return err
 }
 
-// Lag holds a standby back: it hears no more of the cluster it follows.
+// Lag stops a standby from receiving changes of the cluster it follows.
 func (p *Postgres) Lag(ctx context.Context) error {
 	return p.each(ctx, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
 }
 
-// Promote makes a standby a primary, with what it has received so far.
+// Promote makes a standby a primary with the data it has received so far.
 func (p *Postgres) Promote(ctx context.Context) error {
 	return p.each(ctx, "SELECT pg_promote()")
 }
 
-// Set changes server parameters, name and value in turn, for new and running
-// sessions. An empty value takes a change back.
+// Set changes server parameters for new and running sessions. Settings are name, value, name,
+// value, and so on. An empty value resets a parameter.
 func (p *Postgres) Set(ctx context.Context, settings ...string) error {
 	var statements []string
 	for pair := range slices.Chunk(settings, 2) {

@@ -77,7 +77,7 @@ func TestPostgresRestartsOnItsPortWithItsData(t *testing.T) {
 	}
 }
 
-// TestPostgresCluster runs what one cluster can be asked without stopping it.
+// TestPostgresCluster checks the operations that need no stop of the cluster.
 func TestPostgresCluster(t *testing.T) {
 	p := startPostgres(t, PostgresOptions{Settings: map[string]string{"max_connections": "17"}})
 	for name, test := range map[string]func(*testing.T, *Postgres){
@@ -144,7 +144,7 @@ func dropsDatabaseInUse(t *testing.T, p *Postgres) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	for range 2 { // the second time it is not there: no error
+	for range 2 { // the second drop finds no database, which is no error
 		if err := DropDatabase(t.Context(), p.URL(), "used"); err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func dropsDatabaseInUse(t *testing.T, p *Postgres) {
 
 func TestPostgresCloseLeavesNoTemporaryFolder(t *testing.T) {
 	p := startPostgres(t, PostgresOptions{})
-	for range 2 { // closing twice is harmless
+	for range 2 { // a second close is no error
 		if err := p.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -166,8 +166,8 @@ func TestPostgresCloseLeavesNoTemporaryFolder(t *testing.T) {
 	}
 }
 
-// openFolder is a new folder that the server's user can enter, which those of
-// t.TempDir are not when root runs the tests.
+// openFolder returns a new folder that the server's user can enter. When root runs the tests, that
+// user cannot enter the folders of t.TempDir.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "projector-test-") //nolint:usetesting // see above

@@ -10,9 +10,9 @@ import (
 	"os"
 )
 
-// Upgrade stops the cluster and has pg_upgrade copy it into a new one of the newer
-// servers in binaries, which it starts. Users and passwords are the same. It needs
-// pg_upgrade in binaries and pg_ctl in both. End the new cluster by Close.
+// Upgrade stops the cluster, copies it by pg_upgrade into a new one of the newer version in
+// binaries, and starts that. Users and passwords are the same. It needs pg_upgrade in binaries and
+// pg_ctl in both folders. Close ends the new cluster.
 func (p *Postgres) Upgrade(ctx context.Context, binaries string) (*Postgres, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -30,14 +30,16 @@ func (p *Postgres) takeOver(ctx context.Context, old *Postgres) error {
 	if err := p.makeFolders(); err != nil {
 		return err
 	}
-	// Servers from 18 on make checksums by default, and pg_upgrade wants both alike.
+	// Versions from 18 on use checksums by default, and pg_upgrade requires the same setting in
+	// both clusters.
 	if err := p.initdb(ctx, "--no-data-checksums"); err != nil {
 		return err
 	}
 	if err := old.Stop(ctx, Fast); err != nil {
 		return err
 	}
-	// A folder for its sockets: their path may have 107 bytes.
+	// pg_upgrade needs a folder with a short path for its sockets: the path of a socket may have
+	// 107 bytes.
 	sockets, err := os.MkdirTemp("", "up")
 	if err != nil {
 		return err

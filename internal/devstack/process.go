@@ -17,12 +17,11 @@ import (
 	"time"
 )
 
-// errExited marks a server that ended before it was ready, for example because
-// another process took its port in the meantime.
+// errExited means that a server ended before it was ready, for example because another process took
+// its port.
 var errExited = errors.New("server ended before it was ready")
 
-// outputGrace is how long a server that has ended may still hold its output
-// open through children of its own.
+// outputGrace is how long the children of an ended server may hold its output open.
 const outputGrace = 5 * time.Second
 
 // process is one running server.
@@ -32,9 +31,9 @@ type process struct {
 	done chan struct{} // closed when the server and its output have ended
 }
 
-// startProcess starts cmd in a process group of its own, so that a Ctrl-C meant
-// for the caller does not reach the server before the caller has drained. last
-// is the signal the server gets when the caller dies without stopping it.
+// startProcess starts cmd in its own process group. A Ctrl-C for the caller therefore does not
+// reach the server before the caller has finished its work. last is the signal that the server gets
+// when the caller dies without stopping it.
 func startProcess(cmd *exec.Cmd, last syscall.Signal, log io.Writer) (*process, error) {
 	p := &process{cmd: cmd, tail: &tail{}, done: make(chan struct{})}
 	output := io.MultiWriter(p.tail, log)
@@ -48,14 +47,14 @@ func startProcess(cmd *exec.Cmd, last syscall.Signal, log io.Writer) (*process, 
 
 	started := make(chan error)
 	go func() {
-		// The parent-death signal follows the thread that forked, not the
-		// process: this thread is kept until the child has ended.
+		// The parent-death signal is sent when the thread that forked ends, not the process. This
+		// thread therefore waits for the end of the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // its output says how it ended
+			_ = cmd.Wait() // the captured output shows how it ended
 			close(p.done)
 		}
 	}()
@@ -78,7 +77,7 @@ func (p *process) running() bool {
 	}
 }
 
-// pid is the server's process id, 0 when it has ended.
+// pid returns the server's process id, or 0 if it has ended.
 func (p *process) pid() int {
 	if !p.running() {
 		return 0
@@ -86,14 +85,14 @@ func (p *process) pid() int {
 	return p.cmd.Process.Pid
 }
 
-// stop sends sig and waits for the end. When ctx ends first the server is
-// killed, which the error says.
+// stop sends sig and waits for the end. If ctx ends first, the server is killed and stop returns an
+// error.
 func (p *process) stop(ctx context.Context, sig syscall.Signal) error {
 	if !p.running() {
 		return nil
 	}
 	_ = p.cmd.Process.Signal(sig)
-	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a server that a test froze must be able to obey
+	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a server that a test froze must continue to handle the signal
 	select {
 	case <-p.done:
 		return nil
@@ -103,7 +102,7 @@ func (p *process) stop(ctx context.Context, sig syscall.Signal) error {
 	}
 }
 
-// kill ends the server at once and waits until it is gone.
+// kill ends the server at once and waits for its end.
 func (p *process) kill() {
 	if p.running() {
 		_ = p.cmd.Process.Kill()
@@ -111,8 +110,8 @@ func (p *process) kill() {
 	}
 }
 
-// await calls ready until it returns nil, and gives up when the server ends or
-// ctx does. The error carries the end of the server's output.
+// await calls ready until it returns nil. It returns an error when the server or ctx ends first.
+// The error quotes the end of the server's output.
 func (p *process) await(ctx context.Context, ready func(context.Context) error) error {
 	ticker := time.NewTicker(readyInterval)
 	defer ticker.Stop()
@@ -136,11 +135,11 @@ func (p *process) await(ctx context.Context, ready func(context.Context) error) 
 const (
 	readyInterval = 50 * time.Millisecond
 	readyAttempt  = 2 * time.Second
-	startLimit    = 90 * time.Second // limit of any start, also if the caller's context has no deadline
-	startAttempts = 3                // a port found free may be taken before the server binds it
+	startLimit    = 90 * time.Second // limits every start, also if the caller's context has no deadline
+	startAttempts = 3                // another process may take a free port before the server binds it
 )
 
-// retryStart starts a server on fresh ports until it does not end by itself.
+// retryStart starts a server, with new ports after each attempt in which it ended by itself.
 func retryStart(ctx context.Context, start func(context.Context) error) error {
 	for attempt := 1; ; attempt++ {
 		err := start(ctx)
@@ -153,13 +152,12 @@ func retryStart(ctx context.Context, start func(context.Context) error) error {
 // tailBytes is how much of a server's last output an error quotes.
 const tailBytes = 4 << 10
 
-// tail keeps the end of what is written to it. Safe for concurrent use.
+// tail stores the end of what is written to it. Safe for concurrent use.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte
 }
 
-// Write implements io.Writer.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,7 +168,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the stored text.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,9 +178,8 @@ func (t *tail) String() string {
 	return "(no output)"
 }
 
-// The kernel takes ports for outgoing connections from 32768 up (Linux) or
-// 49152 up (macOS). A server that is stopped for a while must find its port
-// again, so its port comes from below.
+// The kernel uses ports from 32768 (Linux) or 49152 (macOS) for outgoing connections. A server's
+// port is below that range, so that it is still free when a stopped server starts again.
 const (
 	firstPort = 15000
 	lastPort  = 32000
@@ -190,9 +187,9 @@ const (
 
 const localhost = "127.0.0.1"
 
-// freePorts returns n different ports on 127.0.0.1 that nobody listens on now.
+// freePorts returns n different ports on 127.0.0.1 that no process uses now.
 func freePorts(n int) ([]int, error) {
-	var held []net.Listener // until all are found, so that no port comes twice
+	var held []net.Listener // all stay open until the end, so that no port comes twice
 	defer func() {
 		for _, listener := range held {
 			_ = listener.Close()
@@ -215,7 +212,7 @@ func freePorts(n int) ([]int, error) {
 
 func address(port int) string { return net.JoinHostPort(localhost, strconv.Itoa(port)) }
 
-// get asks an HTTP server on this machine. The caller closes the answer's body.
+// get sends a GET request to a server on this machine. The caller closes the response's body.
 func get(ctx context.Context, url string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestPostgresDiesWithItsParent has a child process start a cluster and kills
-// that process as the kernel would for want of memory.
+// TestPostgresDiesWithItsParent starts a cluster in a child process and kills the child with
+// SIGKILL.
 func TestPostgresDiesWithItsParent(t *testing.T) {
 	if os.Getenv("PROJECTOR_TEST_PARENT") != "" {
 		becomeParent(t)
@@ -47,7 +47,7 @@ func TestPostgresDiesWithItsParent(t *testing.T) {
 	awaitEnd(t, server)
 }
 
-// becomeParent starts a cluster, says which, and waits to be killed.
+// becomeParent starts a cluster, prints its process id and waits to be killed.
 func becomeParent(t *testing.T) {
 	t.Helper()
 	p, err := StartPostgres(t.Context(), PostgresOptions{})
@@ -58,7 +58,7 @@ func becomeParent(t *testing.T) {
 	<-t.Context().Done()
 }
 
-// awaitEnd fails the test when the process is still there after a long time.
+// awaitEnd fails the test if the process does not end in time.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -76,8 +76,8 @@ func awaitEnd(t *testing.T, pid int) {
 	}
 }
 
-// isZombie reports whether the process has ended and only waits to be collected,
-// which in a container without an init can take for ever.
+// isZombie reports whether the process has ended but its parent has not collected it. In a
+// container without an init process it may stay so.
 func isZombie(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, found := strings.Cut(string(status), ") ")

@@ -4,6 +4,6 @@ package devstack
 
 import "syscall"
 
-// dieWithParent does nothing: only Linux offers it. A server whose parent was
-// killed stays until it is stopped by hand.
+// dieWithParent does nothing, because only Linux has this feature. A server whose parent was killed
+// runs until somebody stops it.
 func dieWithParent(*syscall.SysProcAttr, syscall.Signal) {}

@@ -14,9 +14,8 @@ import (
 	"syscall"
 )
 
-// Registry is an Apicurio Registry, with Confluent's API among others. It may be
-// stopped and started again with the schemas it had, which Close removes. Safe for
-// concurrent use.
+// Registry is an Apicurio Registry, which implements Confluent's API. After a stop it can start
+// again with its schemas. Close removes them. Safe for concurrent use.
 type Registry struct {
 	dir       string
 	java, lib string
@@ -26,14 +25,14 @@ type Registry struct {
 	server *process
 }
 
-// StartRegistry starts a registry and returns when it answers. The first call on a
-// machine fetches it. ctx limits the start only; end the registry by Close.
+// StartRegistry starts a registry and returns when it answers. The first call on a machine
+// downloads it. ctx limits the start only. Close ends the registry.
 func StartRegistry(ctx context.Context) (*Registry, error) {
 	r, err := newRegistry(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("start the schema registry: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit) // not for the fetching, which depends on the line
+	ctx, cancel := context.WithTimeout(ctx, startLimit) // the time for the download is not limited, it depends on the network
 	defer cancel()
 	if err := retryStart(ctx, r.startOnNewPort); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the schema registry: %w", err), r.Close(ctx))
@@ -66,11 +65,11 @@ func (r *Registry) startOnNewPort(ctx context.Context) error {
 	return r.Start(ctx)
 }
 
-// URL is where Confluent's API is.
+// URL returns the URL of Confluent's API.
 func (r *Registry) URL() string { return "http://" + address(r.port) + "/apis/ccompat/v7" }
 
-// Start starts a registry that was stopped, with the schemas it had, and returns when
-// it answers. A running one is left alone.
+// Start starts a stopped registry with the schemas it had, and returns when it answers. It does
+// nothing when the registry already runs.
 func (r *Registry) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -115,7 +114,7 @@ func (r *Registry) answers(ctx context.Context) error {
 	return nil
 }
 
-// Stop shuts the registry down. One that takes too long is killed.
+// Stop shuts the registry down. A registry that takes too long is killed.
 func (r *Registry) Stop(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +126,7 @@ func (r *Registry) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the registry for good and removes its schemas.
+// Close ends the registry and removes its schemas.
 func (r *Registry) Close(context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// decoded is the meaning of one record: nothing (tombstone, skip), an event, or a
-// class of fault. Identified says that id, account and version can be trusted.
+// decoded is the meaning of one record: nothing (a tombstone or skip), an event, or an error class.
+// Identified means that id, account and version were read.
 type decoded struct {
 	tombstone, skip, identified bool
 
@@ -21,17 +21,16 @@ type decoded struct {
 
 	version  int64
 	at       time.Time
-	amount   *big.Int // minor units, nil without
-	currency string   // "" without
+	amount   *big.Int // in minor units; nil for an event without an amount
+	currency string   // "" for an event without a currency
 
 	class string
 }
 
 const malformed = "malformed_payload"
 
-// Classify says what a record by itself is: whether account and version can be read,
-// whether it is ignored whatever the account's state, and the class of what is wrong
-// with it.
+// Classify judges a record without the account's state. It returns whether account and version can
+// be read, whether the record is ignored in any case, and its error class.
 func (o *Oracle) Classify(r *Record) (identified, ignored bool, class string) {
 	d := o.decode(r)
 	return d.identified, d.tombstone || d.skip, d.class
@@ -70,7 +69,7 @@ func (d *decoded) identify(fields map[string]any, first int64) {
 	d.identified = okID && okAccount && err == nil && version >= first
 }
 
-// readRest reads what is not identity and answers the class of what is wrong.
+// readRest reads the fields other than id, account and version, and returns the error class.
 func (d *decoded) readRest(fields map[string]any, ignorable bool) string {
 	at, ok := instant(fields["occurredAt"])
 	_, isText := fields["eventType"].(string)
@@ -140,7 +139,7 @@ func optionalText(field any) bool {
 
 var rfc3339 = regexp.MustCompile(`^(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:)(\d\d)((?:\.\d+)?)([Zz]|[+-]\d\d:\d\d)$`)
 
-// instant reads a time. A leap second, at the end of a month only, is the last
+// instant parses a time. A leap second is accepted at the end of a month only, and becomes the last
 // microsecond of its day.
 func instant(field any) (time.Time, bool) {
 	text, _ := field.(string)
@@ -177,8 +176,8 @@ func correlation(fields map[string]any, headers []Header) string {
 	return ""
 }
 
-// parseObject reads one JSON object, strictly: encoding/json folds invalid UTF-8
-// and lone surrogates into the replacement character and takes a key twice.
+// parseObject parses one JSON object strictly. encoding/json alone would replace invalid UTF-8 and
+// lone surrogates and would accept a key twice.
 func parseObject(value []byte) (map[string]any, bool) {
 	if !utf8.Valid(value) || !json.Valid(value) || loneSurrogate(value) {
 		return nil, false
@@ -236,7 +235,7 @@ func parseMembers(dec *json.Decoder) (any, bool) {
 
 var surrogates = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\.`)
 
-// loneSurrogate finds half a surrogate pair in valid JSON.
+// loneSurrogate reports half a surrogate pair in valid JSON.
 func loneSurrogate(value []byte) bool {
 	for _, escape := range surrogates.FindAll(value, -1) {
 		if len(escape) == len(`\ud800`) {
@@ -246,14 +245,13 @@ func loneSurrogate(value []byte) bool {
 	return false
 }
 
-// digits are the decimals of the currencies a stream may use. Every other code is
-// unsupported as far as the oracle goes, so streams keep to these and to codes that
-// do not exist.
+// digits are the decimals of the currencies that a stream may use. The oracle treats every other
+// code as unsupported, so streams use only these and codes that do not exist.
 var digits = map[string]int{"EUR": 2, "USD": 2, "GBP": 2, "CHF": 2, "JPY": 0, "ISK": 0, "KWD": 3, "BHD": 3, "CLF": 4, RefusedCurrency: 2}
 
 var decimal = regexp.MustCompile(`^(0|[1-9]\d*)(?:\.(\d+))?$`)
 
-// minorUnits reads a decimal; nil when it breaks a rule.
+// minorUnits parses a decimal. It returns nil for an invalid one.
 func minorUnits(text string, decimals int) *big.Int {
 	parts := decimal.FindStringSubmatch(text)
 	if len(parts) == 0 || len(parts[2]) > decimals {
@@ -266,7 +264,7 @@ func minorUnits(text string, decimals int) *big.Int {
 	return minor
 }
 
-// decimalText writes minor units as PostgreSQL writes a numeric of that scale.
+// decimalText formats minor units as PostgreSQL formats a numeric of that scale.
 func decimalText(minor *big.Int, decimals int) string {
 	return new(big.Rat).SetFrac(minor, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)).FloatString(decimals)
 }

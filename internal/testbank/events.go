@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// event is what a record is written from; a poison event has a field that breaks
-// a rule.
+// event is the content of a record. A poison event has an invalid field.
 type event struct {
 	ID          string         `json:"eventId"`
 	Kind        string         `json:"eventType"`
@@ -34,7 +33,7 @@ func (g *generator) event(a *account, version int64) event {
 	return e
 }
 
-// anything is what happens to an account: whatever may.
+// anything returns a random kind of event with its data.
 func (g *generator) anything(a *account, version int64) (kind string, data map[string]any) {
 	switch n := g.rnd.IntN(100); {
 	case version == 1, n == 0:
@@ -50,8 +49,8 @@ func (g *generator) anything(a *account, version int64) (kind string, data map[s
 	}
 }
 
-// moment is a time in the year's first months, in no order; of a showcase, in a month
-// and in the order of the versions.
+// moment returns a random time in the first months of the year. In a showcase, times are within one
+// month and rise with the version.
 func (g *generator) moment(a *account, version int64) string {
 	start := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 	if a.events > 0 {
@@ -88,18 +87,18 @@ func pow10(n int) int {
 	return p
 }
 
-// credit is a good event of a given amount.
+// credit is a good event with a given amount.
 func (g *generator) credit(a *account, version int64, amount string) event {
 	e := g.event(a, version)
 	e.Kind, e.Data = "FundsCredited", map[string]any{"amount": amount, "currency": a.currency}
 	return e
 }
 
-// record writes an event.
+// record encodes an event as a record.
 func (g *generator) record(a *account, e event) Record {
 	value, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // strings and numbers only
+		panic(err) // cannot happen: the data has only strings and numbers
 	}
 	r := Record{Partition: a.partition, Key: a.key, Value: value}
 	if !g.tidy {
@@ -108,7 +107,7 @@ func (g *generator) record(a *account, e event) Record {
 	return r
 }
 
-// headers are what producers, tracers and an earlier projector leave on records.
+// headers returns headers as producers, tracers or an earlier projector write them.
 func (g *generator) headers() []Header {
 	all := []Header{
 		{"traceparent", []byte("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")},
@@ -132,8 +131,7 @@ func (g *generator) headers() []Header {
 	return headers
 }
 
-// The ways in which an event can be wrong that can be told which account and version
-// it has.
+// These are the defects of an event whose account and version can still be read.
 const (
 	unknownType = iota
 	lowerCaseType
@@ -150,7 +148,7 @@ const (
 	poisons
 )
 
-// poison is an event that is wrong in one of these ways, any of them.
+// poison returns an event with one of these defects, chosen at random.
 func (g *generator) poison(a *account, version int64) event {
 	return g.poisoned(a, version, g.rnd.IntN(poisons))
 }
@@ -180,7 +178,7 @@ func (g *generator) poisoned(a *account, version int64, how int) event {
 	case noData:
 		e.Data = nil
 	case wrongCurrency:
-		if version == 1 { // fixes the currency, so no mismatch
+		if version == 1 { // the first event sets the currency, so it cannot have a currency mismatch
 			e.Kind = ""
 			break
 		}
@@ -249,7 +247,7 @@ func (g *generator) longIdentity(a *account) Record {
 	return g.record(a, e)
 }
 
-// Break changes a few bytes of a record, anywhere.
+// Break changes a few bytes of a record at random places.
 func Break(rnd *rand.Rand, r *Record) {
 	r.Value = broken(rnd, r.Value)
 	switch rnd.IntN(6) {

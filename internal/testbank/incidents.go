@@ -1,22 +1,22 @@
 package testbank
 
-// account is one account's producer: what it will send next, and what it has sent.
+// account is the state of one account's producer: what it has sent and what it sends next.
 type account struct {
 	id        string
 	partition int32
 	key       []byte
 	currency  string
-	events    int // of its whole life, in a showcase; else 0
+	events    int // number of all its events in a showcase, else 0
 
 	next   int64 // version of the next good event
-	stuck  int   // events sent after a gap that stays
+	stuck  int   // number of events sent after a permanent gap
 	script []Record
-	sent   []Record // the latest
+	sent   []Record // the latest records sent
 }
 
 const (
 	remembered = 12
-	// maxStuck bounds what a broken account still sends.
+	// maxStuck limits how many events an account sends after a permanent gap.
 	maxStuck = 25
 )
 
@@ -27,8 +27,8 @@ func (a *account) remember(r Record) {
 	}
 }
 
-// write plans the account's next records. Each plan except a gap that stays ends
-// with all versions delivered.
+// write plans the account's next records. At the end of a plan all versions are delivered, except
+// after a permanent gap.
 func (g *generator) write(a *account) {
 	switch n := g.rnd.IntN(1000); {
 	case a.stuck > 0 && a.stuck < maxStuck:
@@ -46,7 +46,7 @@ func (g *generator) write(a *account) {
 		g.corrected(a)
 	case n < 955:
 		g.failsAtItsTurn(a)
-		a.plan(g.record(a, g.event(a, a.next-2))) // the right one
+		a.plan(g.record(a, g.event(a, a.next-2))) // the correct event
 	case n < 965:
 		g.conflict(a)
 	case n < 985:
@@ -66,7 +66,7 @@ func (g *generator) write(a *account) {
 
 func (a *account) plan(r ...Record) { a.script = append(a.script, r...) }
 
-// good is the next event.
+// good sends the next event.
 func (g *generator) good(a *account) {
 	a.plan(g.record(a, g.event(a, a.next)))
 	a.next++
@@ -87,7 +87,7 @@ func (g *generator) shuffled(a *account, n int) {
 	g.rnd.Shuffle(n, func(i, j int) { events[i], events[j] = events[j], events[i] })
 }
 
-// late sends some events before the one they all wait for.
+// late sends some events before the one that they all wait for.
 func (g *generator) late(a *account, before int) {
 	first := g.record(a, g.event(a, a.next))
 	a.next++
@@ -97,7 +97,7 @@ func (g *generator) late(a *account, before int) {
 	a.plan(first)
 }
 
-// hole loses an event forever, or sends one that is never corrected.
+// hole makes a permanent gap: the event is lost, or it is invalid and never corrected.
 func (g *generator) hole(a *account) {
 	if g.chance(50) {
 		a.plan(g.record(a, g.poison(a, a.next)))
@@ -107,7 +107,7 @@ func (g *generator) hole(a *account) {
 	g.good(a)
 }
 
-// corrected sends a poison event, some events after it and then the right one.
+// corrected sends a poison event, then some events, then the correct event.
 func (g *generator) corrected(a *account) {
 	a.plan(g.record(a, g.poison(a, a.next)))
 	right := g.record(a, g.event(a, a.next))
@@ -118,8 +118,8 @@ func (g *generator) corrected(a *account) {
 	a.plan(right)
 }
 
-// failsAtItsTurn sends an event that fits nothing before the one it waits for; it
-// is dead-lettered a second time when its turn comes, and the gap is there from then on.
+// failsAtItsTurn sends an event too early that can never be applied. It is dead-lettered a second
+// time when the missing event arrives, and it then makes a gap.
 func (g *generator) failsAtItsTurn(a *account) {
 	if a.next == 1 {
 		g.good(a)
@@ -131,32 +131,33 @@ func (g *generator) failsAtItsTurn(a *account) {
 	a.next += 3
 }
 
-// rivals has two events wait for one version: the first, which is poison, stays.
+// rivals sends two conflicting events that wait for the same version. The first one is poison and
+// is the one that is stored.
 func (g *generator) rivals(a *account) {
 	first, wrong, right := g.event(a, a.next), g.poison(a, a.next+1), g.record(a, g.event(a, a.next+1))
 	a.plan(g.record(a, wrong), right, g.record(a, first), g.record(a, g.event(a, a.next+2)), right)
 	a.next += 3
 }
 
-// conflict sends another event of the version that was applied last.
+// conflict sends a second event with the version that was applied last.
 func (g *generator) conflict(a *account) {
 	g.good(a)
 	a.plan(g.record(a, g.event(a, a.next-1)))
 }
 
-// overflow leaves the range of the balance and is corrected.
+// overflow sends an amount that exceeds the range of the balance, then the correct event.
 func (g *generator) overflow(a *account) {
 	if a.next == 1 {
 		g.good(a)
 	}
 	const most = "9223372036854775807"
-	for range 2 { // the second one does not fit, nor does the first unless the balance is below 0
+	for range 2 { // the second one never fits, and the first one fits only if the balance is below 0
 		a.plan(g.record(a, g.credit(a, a.next, inMinor(most, a.currency))), g.record(a, g.event(a, a.next)))
 		a.next++
 	}
 }
 
-// inMinor writes minor units as an amount of the currency.
+// inMinor formats minor units as an amount of the currency.
 func inMinor(minor, currency string) string {
 	switch currency {
 	case "JPY", "ISK":

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// DeadLetter is a dead letter that must be in the DLQ.
+// DeadLetter is a dead letter that the DLQ must hold.
 type DeadLetter struct {
 	Record *Record
 	Class  string
-	// Account and what follows are known only when Identified.
+	// The following fields are known only if Identified is true.
 	Identified                    bool
 	Account, EventID, Correlation string
 	Expected, Received            int64
@@ -19,19 +19,19 @@ type DeadLetter struct {
 // Outcomes counts records by outcome.
 type Outcomes struct{ Applied, Duplicate, Ignored, DeadLettered int }
 
-// ByName are the outcomes as metrics name them.
+// ByName returns the counts by the names that the metrics use.
 func (o Outcomes) ByName() map[string]int {
 	return map[string]int{"applied": o.Applied, "duplicate": o.Duplicate, "ignored": o.Ignored, "dead_lettered": o.DeadLettered}
 }
 
-// Oracle holds what the records so far have come to. Its exported fields are the rules
-// an operator can set, and what it has found.
+// Oracle computes the expected results of the records so far. Its exported fields are the
+// operator's settings and the results.
 type Oracle struct {
 	FirstVersion int64
 	Ignore       map[string]bool
-	// Refuse says which event the database refuses; nil: none.
+	// Refuse reports which events the database refuses. Nil means none.
 	Refuse func(account string, version int64) bool
-	// RefuseCurrency is a currency in which the database refuses rows; "": in none.
+	// RefuseCurrency is a currency whose rows the database refuses. "" means none.
 	RefuseCurrency string
 
 	DeadLetters []DeadLetter
@@ -41,7 +41,7 @@ type Oracle struct {
 	accounts map[string]*entry
 }
 
-// New returns an oracle that has seen nothing; versions begin at 1.
+// New returns an oracle without records. Versions begin at 1.
 func New(ignore ...string) *Oracle {
 	o := &Oracle{FirstVersion: 1, Ignore: map[string]bool{}, Outcomes: map[int32]*Outcomes{}, accounts: map[string]*entry{}}
 	for _, kind := range ignore {
@@ -50,7 +50,7 @@ func New(ignore ...string) *Oracle {
 	return o
 }
 
-// Decide is called with records in the order of their partitions.
+// Decide processes records in the order of their partitions.
 func (o *Oracle) Decide(records []Record) {
 	ordered := make([]*Record, len(records))
 	for i := range records {
@@ -107,7 +107,7 @@ func (o *Oracle) decideEvent(r *Record, d *decoded, count *Outcomes) {
 	switch {
 	case class != "":
 		count.DeadLettered++
-		kept := new(*r) // of the list it came in, the rest can go
+		kept := new(*r) // a copy, so that the list of records can be freed
 		o.deadLetter(kept, d, a, class)
 		a.park(kept, d, class)
 	case o.Ignore[d.kind]:
@@ -118,7 +118,7 @@ func (o *Oracle) decideEvent(r *Record, d *decoded, count *Outcomes) {
 	o.heal(a)
 }
 
-// heal applies what waits and fits.
+// heal applies the waiting events that are next.
 func (o *Oracle) heal(a *entry) {
 	for {
 		next := a.waiting[a.version+1]
@@ -151,7 +151,7 @@ func (o *Oracle) account(id string) *entry {
 	return a
 }
 
-// entry is one account as the events so far have made it.
+// entry is the state of one account after the events so far.
 type entry struct {
 	first    int64
 	version  int64
@@ -160,10 +160,10 @@ type entry struct {
 	closed   bool
 	lastID   string
 	lastAt   time.Time
-	waiting  map[int64]*waiting // by version, all above version
+	waiting  map[int64]*waiting // by version; every key is above the field version
 }
 
-// waiting is a dead-lettered event that waits for a gap, or is the gap itself.
+// waiting is a dead-lettered event that waits for a gap or that makes the gap.
 type waiting struct {
 	record *Record
 	event  decoded
@@ -174,15 +174,15 @@ func newEntry(first int64) *entry {
 	return &entry{first: first, version: first - 1, balance: new(big.Int), waiting: map[int64]*waiting{}}
 }
 
-// park keeps the first event of a version. One that cannot be applied gives way to one that
-// only waits.
+// park stores the first event of a version. A later event replaces an invalid one if it only waits
+// for a gap.
 func (a *entry) park(r *Record, d *decoded, class string) {
 	if kept := a.waiting[d.version]; kept == nil || kept.class != "version_gap" && class == "version_gap" {
 		a.waiting[d.version] = &waiting{record: r, event: *d, class: class}
 	}
 }
 
-// apply applies the event that is next, or answers the class of why it cannot be.
+// apply applies the next event, or returns the error class if that is impossible.
 func (o *Oracle) apply(a *entry, d *decoded) string {
 	balance := new(big.Int).Set(a.balance)
 	closed, currency := a.closed, a.currency
@@ -215,18 +215,18 @@ func (o *Oracle) apply(a *entry, d *decoded) string {
 	return ""
 }
 
-// Row is what account_balance_current must show of an account. Exists is false
-// without a balance row: only Stale and WaitingFor count then.
+// Row is the expected row of an account in account_balance_current. If Exists is false there is no
+// balance row, and only Stale and WaitingFor are compared.
 type Row struct {
 	Exists                                 bool
 	Currency, Balance, Status, LastEventID string
 	Version                                int64
 	LastEventAt                            time.Time
 	Stale                                  bool
-	WaitingFor                             int64 // 0: for none
+	WaitingFor                             int64 // 0 for none
 }
 
-// Rows is the read model: every account that has a row or that waits.
+// Rows returns the expected read model: every account that has a row or waiting events.
 func (o *Oracle) Rows() map[string]Row {
 	rows := map[string]Row{}
 	for id, a := range o.accounts {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// line is one line of a script, with the expected outcome worked out by hand.
+// line returns one line of a script. The expected outcomes in this file were worked out by hand.
 func line(version int, id, kind, data string) string {
 	return fmt.Sprintf(`{"eventId":%q,"eventType":%q,"accountId":"a","version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":%s}`,
 		id, kind, version, data)
@@ -22,8 +22,8 @@ func TestByHand(t *testing.T) {
 		{line(4, "e4", "FundsCredited", `{"amount":"1","currency":"USD"}`), "version_gap"},
 		{line(5, "e5", "FundsDebited", `{"amount":"0.05","currency":"EUR"}`), "version_gap"},
 		{line(2, "e2", "FundsCredited", `{"amount":10,"currency":"EUR"}`), "malformed_payload"},
-		{line(2, "f2", "FundsCredited", `{"amount":"10.00","currency":"EUR"}`), ""}, // heals 3; 4 has the wrong currency
-		{line(2, "e2", "FundsCredited", `{"amount":10,"currency":"EUR"}`), ""},      // below the version: a duplicate
+		{line(2, "f2", "FundsCredited", `{"amount":"10.00","currency":"EUR"}`), ""}, // closes the gap for 3; 4 has the wrong currency
+		{line(2, "e2", "FundsCredited", `{"amount":10,"currency":"EUR"}`), ""},      // its version is already applied: a duplicate
 		{line(3, "g3", "FundsCredited", `{"amount":"1.5","currency":"EUR"}`), "version_conflict"},
 		{line(6, "e6", "FundsCredited", `{"amount":"1.005","currency":"EUR"}`), "invalid_amount"},
 		{line(7, "e7", "Renamed", `null`), "version_gap"},
@@ -40,7 +40,7 @@ func TestByHand(t *testing.T) {
 			want = append(want, line.class)
 		}
 		if i == 5 {
-			want = append(want, "currency_mismatch") // of event 4, at its turn
+			want = append(want, "currency_mismatch") // event 4 fails when its gap has closed
 		}
 	}
 	o.Decide(records)
@@ -98,7 +98,7 @@ func TestOutcomes(t *testing.T) {
 	const tombstone = "-"
 	tests := map[string]struct {
 		records  []string
-		balance  string // "" when no event is applied
+		balance  string // "" if no event is applied
 		version  int64
 		waitsFor int64
 		letters  string // record:class, in order

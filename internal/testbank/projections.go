@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Statement is what account_statement must hold: a line for each account and version,
-// of the first event that could be read. It is for streams without conflicts.
+// Statement returns the expected rows of account_statement: one for each account and version, from
+// the first readable event. It is for streams without conflicting events.
 func Statement(records []Record) map[string]string {
 	rows := map[string]string{}
 	for d := range firstEvents(records) {
@@ -32,7 +32,7 @@ func Statement(records []Record) map[string]string {
 	return rows
 }
 
-// Turnover is what daily_turnover must hold: a line for each day and currency.
+// Turnover returns the expected rows of daily_turnover: one for each day and currency.
 func Turnover(records []Record) map[string]string {
 	type sums struct {
 		credited, debited big.Int
@@ -63,7 +63,7 @@ func Turnover(records []Record) map[string]string {
 	return rows
 }
 
-// firstEvents are the events that can be read, the first of each account and version.
+// firstEvents returns the readable events, the first of each account and version.
 func firstEvents(records []Record) iter.Seq[*decoded] {
 	type key struct {
 		account string

@@ -7,45 +7,45 @@ import (
 	"strconv"
 )
 
-// What a Showcase needs at least: an account for each incident, and on each account
-// enough events for a gap to have something after it.
+// These are the minimum sizes of a Showcase: one account for each incident, and enough events on
+// each account that some follow a gap.
 const (
 	MinAccounts         = 20
 	MinEventsPerAccount = 10
 )
 
-// RefusedCurrency is a currency the bank does not keep accounts in. The demo makes its
-// own database refuse rows in it.
+// RefusedCurrency is a currency in which the bank has no accounts. The demo makes its own database
+// refuse rows in this currency.
 const RefusedCurrency = "BTN"
 
-// ShowcaseOptions say what to show. Accounts is at least MinAccounts, Events at least
-// MinEventsPerAccount an account.
+// ShowcaseOptions configures a showcase. Accounts is at least MinAccounts. Events is at least
+// MinEventsPerAccount for each account.
 type ShowcaseOptions struct {
 	Seed     uint64
 	Accounts int
-	Events   int    // in the lives of all accounts; redeliveries come on top
-	Prefix   string // of account ids
+	Events   int    // of all accounts, without redeliveries
+	Prefix   string // of the account ids
 	// Refused adds an account in RefusedCurrency.
 	Refused bool
 }
 
-// Showcase is the demo's stream: the lives of many accounts from their opening on,
-// side by side, and every incident there is once, on an account of its own.
+// Showcase is the demo's stream: the full lives of many accounts, interleaved. Each kind of
+// incident happens once, on its own account.
 type Showcase struct {
 	Records []Record
-	// Redelivered is how many of them are second deliveries.
+	// Redelivered is how many of the records are second deliveries.
 	Redelivered int
 	Currencies  int
 }
 
 const (
-	// redelivered is how many of a hundred records are delivered a second time.
+	// redelivered is the percentage of records that are delivered a second time.
 	redelivered = 5
-	// redeliveredWithin is how many records of the account may lie between the two.
+	// redeliveredWithin is the maximum number of the account's records between the two deliveries.
 	redeliveredWithin = 15
 )
 
-// incidents are planned into an account's life when its turn has come.
+// Each of the incidents is planned once, at its place in the life of an account.
 var incidents = []func(*generator, *account){
 	func(g *generator, a *account) { g.late(a, 3) },
 	(*generator).failsAtItsTurn,
@@ -63,10 +63,10 @@ var incidents = []func(*generator, *account){
 	func(_ *generator, a *account) { a.plan(Record{Key: a.key}) }, // a tombstone
 }
 
-// missing never delivers an event: a gap that stays.
+// missing skips a version, which makes a permanent gap.
 func missing(_ *generator, a *account) { a.next++ }
 
-// poisoned sends an event that is wrong, which leaves a gap.
+// poisoned sends an invalid event, which makes a gap.
 func poisoned(how int) func(*generator, *account) {
 	return func(g *generator, a *account) {
 		a.plan(g.record(a, g.poisoned(a, a.next, how)))
@@ -74,7 +74,7 @@ func poisoned(how int) func(*generator, *account) {
 	}
 }
 
-// overflown credits two amounts that each fit 64-bit minor units, but not together.
+// overflown credits two amounts. Each fits 64-bit minor units, but their sum does not.
 func overflown(g *generator, a *account) {
 	for range 2 {
 		a.plan(g.record(a, g.credit(a, a.next, inMinor("5000000000000000000", a.currency))))
@@ -82,7 +82,7 @@ func overflown(g *generator, a *account) {
 	}
 }
 
-// cutOff delivers half of an event before the whole.
+// cutOff delivers the first half of an event and then the whole event.
 func cutOff(g *generator, a *account) {
 	whole := g.record(a, g.event(a, a.next))
 	half := whole
@@ -91,7 +91,7 @@ func cutOff(g *generator, a *account) {
 	a.next++
 }
 
-// NewShowcase makes the stream. It panics when the options are below the minimum.
+// NewShowcase makes the stream. It panics if the options are below the minimum.
 func NewShowcase(o ShowcaseOptions) *Showcase {
 	if o.Accounts < MinAccounts || o.Events < o.Accounts*MinEventsPerAccount {
 		panic(fmt.Sprintf("testbank: %d accounts with %d events are too few", o.Accounts, o.Events))
@@ -113,7 +113,7 @@ func NewShowcase(o ShowcaseOptions) *Showcase {
 		currencies[a.currency] = true
 		g.live(a, which)
 		lives[i] = g.twice(a.script, again)
-		if which < 0 && !sure { // chance may want none of an account that is sound
+		if which < 0 && !sure { // a random choice may select no account without an incident
 			lives[i], sure = append(lives[i], lives[i][0]), true
 		}
 		s.Redelivered += len(lives[i]) - len(a.script)
@@ -130,8 +130,8 @@ func NewShowcase(o ShowcaseOptions) *Showcase {
 	return s
 }
 
-// lifeSizes shares the events out: a few accounts are busy, most are not. Those
-// with an incident get an average share.
+// lifeSizes distributes the events: a few accounts get many, most get few. Accounts with an
+// incident get an average number.
 func (g *generator) lifeSizes(events int, unlucky []int) []int {
 	sizes, weights := make([]int, g.Accounts), make([]float64, g.Accounts)
 	rest, total, last := events, 0.0, 0
@@ -156,8 +156,8 @@ func (g *generator) lifeSizes(events int, unlucky []int) []int {
 	return sizes
 }
 
-// live plans an account's whole life, with one of the incidents near the end if it is
-// to have one. The incident after the last is a first event that never comes.
+// live plans an account's whole life. If the account has an incident, it comes near the end. An
+// incident index after the last one means that the account's first event is missing.
 func (g *generator) live(a *account, incident int) {
 	turn := int64(-1)
 	switch {
@@ -178,7 +178,7 @@ func (g *generator) live(a *account, incident int) {
 
 // twice delivers some of an account's records a second time.
 func (g *generator) twice(records []Record, percent int) []Record {
-	again := map[int][]Record{} // by the record they follow
+	again := map[int][]Record{} // by the record that the second delivery follows
 	for i, r := range records {
 		if g.chance(percent) {
 			behind := min(len(records)-1, i+g.rnd.IntN(redeliveredWithin))
@@ -192,8 +192,8 @@ func (g *generator) twice(records []Record, percent int) []Record {
 	return delivered
 }
 
-// ordinary is what happens to an account of a showcase: its opening first, credits
-// that are larger and rarer than debits and, of a few accounts, their closing last.
+// ordinary returns the next event of an account in a showcase. The first is the opening. Credits
+// are larger and rarer than debits. A few accounts end with their closing.
 func (g *generator) ordinary(a *account, version int64) (kind string, data map[string]any) {
 	n := g.rnd.IntN(100)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// decided is an oracle that has seen a whole showcase.
+// decided returns an oracle that has processed a whole showcase.
 func decided(s *Showcase, refused bool) *Oracle {
 	o := New()
 	if refused {
@@ -41,8 +41,8 @@ func TestSameSeedSameStream(t *testing.T) {
 	}
 }
 
-// TestShowcaseHasEverything: whatever the size and the seed, each outcome and each
-// class appears, some accounts are stale, and a gap heals.
+// TestShowcaseHasEverything checks several sizes and seeds: each outcome and each class appears,
+// some accounts are stale, and a gap closes.
 func TestShowcaseHasEverything(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -124,8 +124,8 @@ func TestKeysAndRedeliveries(t *testing.T) {
 	}
 }
 
-// TestProjections has what was delivered with copies and ranges of copies come to what
-// was delivered once.
+// TestProjections checks that copies of records, and copies of ranges of records, do not change the
+// results.
 func TestProjections(t *testing.T) {
 	t.Parallel()
 	records := Generate(Options{Seed: 3, Records: 4000, Partitions: 2, Accounts: 50, Clean: true, Ranges: true})

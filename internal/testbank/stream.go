@@ -1,18 +1,15 @@
-// Package testbank is the bank that demo, tests and fault tests share: one generator
-// of account events and one oracle that says what must become of them. It imports
-// nothing but the standard library and shares no code with the projector, so that a
-// mistake would have to be made twice to go unseen.
+// Package testbank generates account events and computes the expected results. The demo, the tests
+// and the fault tests use it. It imports only the standard library and shares no code with the
+// projector, so that a defect in the projector cannot also be in the expected results.
 //
-// The generator makes streams as a bank's topic would hold them after some bad years:
-// events delivered twice, late, in another order or never, every kind of event that
-// cannot be applied, tombstones, and whatever keys and headers producers come up with.
-// The same options make the same stream. Generate draws incidents at random; Showcase
-// is the demo's stream, with each incident once, on an account of its own.
+// The generator makes streams with many faults: events delivered twice, late, in another order or
+// never, every kind of event that cannot be applied, tombstones, and unusual keys and headers. The
+// same options make the same stream. Generate chooses incidents at random. Showcase is the demo's
+// stream, in which each incident happens once, on its own account.
 //
-// The Oracle follows the contract one record at a time: its own decoder, its own money
-// (math/big), nothing batched, nothing cached. Statement and Turnover are what the
-// projections of that name must hold. Package compare, below, holds PostgreSQL and the
-// DLQ topic against it.
+// The Oracle processes one record at a time, with its own decoder and with math/big for money. It
+// has no batches and no caches. Statement and Turnover return the expected rows of the two example
+// projections. Package compare compares PostgreSQL and the DLQ topic with the oracle.
 package testbank
 
 import (
@@ -22,7 +19,7 @@ import (
 	"math/rand/v2"
 )
 
-// Header is one record header; a nil value is null, an empty one empty.
+// Header is one record header. A nil value is null, which differs from an empty value.
 type Header struct {
 	Key   string
 	Value []byte
@@ -33,47 +30,48 @@ type Header struct {
 type Record struct {
 	Partition int32
 	Key       []byte
-	Value     []byte // nil: a tombstone
+	Value     []byte // nil for a tombstone
 	Headers   []Header
 
-	// Its place, once it is in the topic. Timestamp is in milliseconds since the epoch.
+	// Offset and Timestamp are set when the record is in the topic. Timestamp is in milliseconds
+	// since the epoch.
 	Offset    int64
 	Timestamp int64
 
-	// Transaction groups records that are produced in one transaction; 0: in none.
+	// Transaction is the number of the producer transaction that holds the record, or 0 for none.
 	Transaction int
-	Abort       bool // the transaction is to be aborted
+	Abort       bool // the transaction must be aborted
 }
 
-// Marker is in every payload and must never be in a log.
+// Marker is in every payload. It must never appear in a log.
 const Marker = "PAYLOAD-OF-A-CUSTOMER"
 
-// IgnoredType is an event type to be named in --ignore-event-types.
+// IgnoredType is an event type for --ignore-event-types.
 const IgnoredType = "AccountRenamed"
 
-// Options say what a stream holds.
+// Options configures a stream.
 type Options struct {
 	Seed       uint64
-	Records    int // of them a few are of aborted transactions
+	Records    int // includes the few records of aborted transactions
 	Partitions int32
 	Accounts   int
-	Prefix     string // of the accounts' names; default "acc-"
-	// Scattered names are so far apart that no broken record hits another account,
-	// which may be in another partition, where its order would be anybody's guess.
+	Prefix     string // of the account names; default "acc-"
+	// Scattered makes account names so different that a broken record never names another account.
+	// That account could be in another partition, and the order between partitions is not defined.
 	Scattered bool
-	// Clean leaves everything out but events in order and redeliveries.
+	// Clean limits the stream to events in order and redeliveries.
 	Clean bool
-	// Rivals lets two events wait for one version. Which of them is applied depends
-	// on how often each is delivered, so it is left out where faults redeliver.
+	// Rivals includes conflicting events that wait for the same version. Which of them is applied
+	// depends on how often each is delivered, so tests with redelivering faults leave it off.
 	Rivals bool
-	// Ranges sends, now and then, a whole range of a partition again, as a producer does
-	// that has lost its own position, and tombstones.
+	// Ranges includes tombstones and repeated ranges of a partition, as from a producer that has
+	// lost its position.
 	Ranges bool
-	// Transactions wraps some runs of records in transactions and adds aborted ones.
+	// Transactions puts some runs of records into transactions and adds aborted ones.
 	Transactions bool
 }
 
-// Generate makes the stream, in the order in which it is to be produced.
+// Generate returns the records in the order in which they must be produced.
 func Generate(o Options) []Record {
 	g := newGenerator(o)
 	for i := range o.Accounts {
@@ -85,19 +83,19 @@ func Generate(o Options) []Record {
 	return g.out
 }
 
-// generator makes one stream. All its chance comes from one seeded source, drawn from
-// in a fixed order.
+// generator makes one stream. All random choices come from one seeded source in a fixed order, so
+// the stream can be reproduced.
 type generator struct {
 	Options
 	happen      func(a *account, version int64) (kind string, data map[string]any)
-	tidy        bool // no headers, the account as key, nothing but what an event needs
+	tidy        bool // no headers, the account as key, no optional fields
 	rnd         *rand.Rand
 	accounts    []*account
 	out         []Record
 	ids         int
 	transaction int
-	sent        [][]Record // by partition, for Ranges
-	left        int        // records left in the present run of records
+	sent        [][]Record // by partition, only with Ranges
+	left        int        // records left in the current run
 }
 
 func newGenerator(o Options) *generator {
@@ -127,14 +125,14 @@ func (g *generator) newAccount(i int) *account {
 	case 0:
 		a.key = nil
 	case 1:
-		a.key = []byte{} // empty is not null
+		a.key = []byte{} // an empty key differs from a null key
 	case 2:
 		a.key = []byte("customer-of-" + id)
 	}
 	return a
 }
 
-// step emits one record of some account.
+// step emits one record of a random account.
 func (g *generator) step() {
 	if g.left == 0 && g.Transactions {
 		g.beginRun()
@@ -154,8 +152,8 @@ func (g *generator) step() {
 	}
 }
 
-// sendAgain sends some of what was sent to the record's partition once more, or a
-// tombstone, or mostly nothing.
+// sendAgain sometimes repeats records of the record's partition or sends a tombstone. Mostly it
+// does nothing.
 func (g *generator) sendAgain(r Record) {
 	if g.sent == nil {
 		g.sent = make([][]Record, g.Partitions)
@@ -173,8 +171,8 @@ func (g *generator) sendAgain(r Record) {
 	}
 }
 
-// beginRun ends the present run of records and begins one inside or outside a
-// transaction, sometimes after a transaction that is aborted.
+// beginRun begins the next run of records, inside or outside a transaction. Sometimes it first adds
+// an aborted transaction.
 func (g *generator) beginRun() {
 	g.transaction, g.left = 0, 1+g.Records/10
 	if g.out == nil || g.chance(50) {
@@ -195,7 +193,7 @@ func (g *generator) beginRun() {
 	g.transaction = g.ids
 }
 
-// chance is true in percent of 100 cases.
+// chance is true with a probability of percent.
 func (g *generator) chance(percent int) bool { return g.rnd.IntN(100) < percent }
 
 func pick[T any](g *generator, from ...T) T { return from[g.rnd.IntN(len(from))] }

@@ -16,16 +16,15 @@ import (
 	"projector/internal/devstack"
 )
 
-// Cluster is a Kafka cluster, by its addresses (host:port).
+// Cluster is a Kafka cluster. Addrs returns its addresses (host:port).
 type Cluster interface{ Addrs() []string }
 
-// foreign is a cluster that was given by the environment.
+// foreign is a cluster that an environment variable names.
 type foreign []string
 
-// Addrs implements Cluster.
 func (f foreign) Addrs() []string { return f }
 
-// foreignBrokers are the addresses in the environment, nil when there are none.
+// foreignBrokers returns the brokers that an environment variable names, or nil.
 func foreignBrokers() foreign {
 	if brokers := os.Getenv("PROJECTOR_TEST_BROKERS"); brokers != "" {
 		return strings.Split(brokers, ",")
@@ -33,10 +32,10 @@ func foreignBrokers() foreign {
 	return nil
 }
 
-// Broker returns a Kafka cluster: a kfake of the test's own, or, as the
-// environment says, a real Kafka shared by the process or a running one. Tests
-// therefore use topics and groups of their own: Topic, and a group named after
-// it. For faults and other special wishes see Fake.
+// Broker returns a Kafka cluster. By default it is a kfake for this test alone. Environment
+// variables choose a real Kafka that the whole process shares, or a cluster that already runs. A
+// test must therefore use its own topics (see Topic) and name its groups after them. For faults and
+// special options see Fake.
 func Broker(t testing.TB) Cluster {
 	t.Helper()
 	if brokers := foreignBrokers(); brokers != nil {
@@ -57,8 +56,7 @@ func Broker(t testing.TB) Cluster {
 	}
 }
 
-// Fake returns an in-process cluster for this test alone, whatever the
-// environment says.
+// Fake returns an in-process cluster for this test alone. It ignores the environment variables.
 func Fake(t testing.TB, options devstack.FakeOptions) *devstack.Fake {
 	t.Helper()
 	fake, err := devstack.StartFake(t.Context(), options)
@@ -69,8 +67,8 @@ func Fake(t testing.TB, options devstack.FakeOptions) *devstack.Fake {
 	return fake
 }
 
-// Kafka returns a real Kafka of 1 or 3 brokers for this test alone, to break.
-// It takes seconds and much memory.
+// Kafka returns a real Kafka of 1 or 3 brokers for this test alone. The test may break it. The
+// start takes seconds and much memory.
 func Kafka(t testing.TB, options devstack.KafkaOptions) *devstack.Kafka {
 	t.Helper()
 	kafka, err := devstack.StartKafka(t.Context(), options)
@@ -83,17 +81,15 @@ func Kafka(t testing.TB, options devstack.KafkaOptions) *devstack.Kafka {
 
 const (
 	topicLimit = 30 * time.Second
-	// nameRunes of a test's name go into the names of its topics: enough to
-	// recognise it by.
+	// nameRunes is how many characters of a test's name go into the names of its topics.
 	nameRunes = 60
 )
 
 var notInTopic = regexp.MustCompile(`[^a-zA-Z0-9.-]+`)
 
-// Topic makes a topic with a name nobody else uses and returns the name. It has
-// as many replicas as the cluster makes by default, and leaders when Topic
-// returns. On a cluster given by the
-// environment it is deleted when the test ends.
+// Topic creates a topic with a unique name and returns the name. The topic has the cluster's
+// default number of replicas, and every partition has a leader when Topic returns. On a cluster
+// that an environment variable names, it is deleted when the test ends.
 func Topic(t testing.TB, addrs []string, partitions int32) string {
 	t.Helper()
 	name := notInTopic.ReplaceAllString(t.Name(), "-")
@@ -113,8 +109,8 @@ func Topic(t testing.TB, addrs []string, partitions int32) string {
 	return name
 }
 
-// awaitLeaders returns when the brokers name a leader for every partition: a
-// real Kafka answers CreateTopics before all brokers have heard of the topic.
+// awaitLeaders returns when the brokers name a leader for every partition. A real Kafka answers
+// CreateTopics before all brokers know the topic.
 func awaitLeaders(ctx context.Context, admin *kadm.Client, name string, partitions int) error {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -162,8 +158,8 @@ func administer(addrs []string, do func(context.Context, *kadm.Client) error) er
 	return do(ctx, kadm.NewClient(client))
 }
 
-// Registry returns a real schema registry for this test alone, to stop and start. It
-// takes seconds and 250 MB.
+// Registry returns a real schema registry for this test alone. The test may stop and start it. The
+// start takes seconds and 250 MB of memory.
 func Registry(t testing.TB) *devstack.Registry {
 	t.Helper()
 	registry, err := devstack.StartRegistry(t.Context())

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// FewerChecks is for a property of which a check takes long: n of them, unless the flag -rapid.checks
-// names another number.
+// FewerChecks reduces a slow property test to n checks. The flag -rapid.checks overrides n.
 func FewerChecks(t testing.TB, n string) {
 	t.Helper()
 	const usual = "100"

@@ -12,16 +12,16 @@ import (
 	"projector/internal/devstack"
 )
 
-// databaseServer is a PostgreSQL and the migrated template on it.
+// databaseServer is a PostgreSQL server with a migrated template database.
 type databaseServer struct {
-	url      string             // of a database to administer from
-	own      *devstack.Postgres // nil when the server was given by the environment
-	template string             // its name
+	url      string             // of the database for administration
+	own      *devstack.Postgres // nil when an environment variable names the server
+	template string             // name of the template database
 }
 
-// startDatabaseServer starts a server, or takes the given one, and migrates a
-// template on it. Its data is in memory where there is some: a database is a
-// thousand small files, and making them is most of what such a test costs.
+// startDatabaseServer starts a server, or uses the one that an environment variable names, and
+// migrates a template database on it. The data is in memory where possible: a database consists of
+// about a thousand small files, and creating them is most of the cost of such a test.
 func startDatabaseServer(ctx context.Context, migrate Migrate) (*databaseServer, error) {
 	s := &databaseServer{url: os.Getenv("PROJECTOR_TEST_DATABASE_URL"), template: uniqueName("projector_template")}
 	if s.url == "" {
@@ -54,7 +54,8 @@ func (s *databaseServer) makeTemplate(ctx context.Context, migrate Migrate) erro
 	return nil
 }
 
-// close leaves nothing behind: of a given server it removes the template.
+// close stops the server that was started. On a server that an environment variable names, it drops
+// the template.
 func (s *databaseServer) close(ctx context.Context) error {
 	if s.own != nil {
 		return s.own.Close(ctx)
@@ -90,15 +91,15 @@ func Database(t testing.TB) string {
 	return databaseURL
 }
 
-// Postgres returns a cluster for this test alone, to stop, crash or freeze. Its
-// databases are empty: NewDatabase makes one, Schema migrates it. Settings are
-// server parameters, name and value in turn.
+// Postgres returns a cluster for this test alone. The test may stop, crash or freeze it. It has no
+// databases: NewDatabase creates one and Schema migrates it. Settings are server parameters: name,
+// value, name, value, and so on.
 func Postgres(t testing.TB, settings ...string) *devstack.Postgres {
 	t.Helper()
 	return PostgresWith(t, devstack.PostgresOptions{Settings: pairs(t, settings)})
 }
 
-// PostgresWith is Postgres with other wishes.
+// PostgresWith is Postgres with all options.
 func PostgresWith(t testing.TB, options devstack.PostgresOptions) *devstack.Postgres {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
@@ -111,8 +112,7 @@ func PostgresWith(t testing.TB, options devstack.PostgresOptions) *devstack.Post
 	return cluster
 }
 
-// Schema brings the database at a URL up to date, by the migration Main was
-// given.
+// Schema migrates the database at a URL with the function that Main received.
 func Schema(t testing.TB, databaseURL string) {
 	t.Helper()
 	process.mu.Lock()
@@ -138,7 +138,7 @@ func pairs(t testing.TB, list []string) map[string]string {
 	return settings
 }
 
-// uniqueName is prefix and something nobody else has, at most 60 characters.
+// uniqueName returns prefix and a random suffix, at most 60 characters.
 func uniqueName(prefix string) string {
 	return prefix + "_" + strings.ToLower(rand.Text()[:16])
 }

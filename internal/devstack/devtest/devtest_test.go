@@ -39,7 +39,7 @@ func TestEachDatabaseIsFreshAndMigrated(t *testing.T) {
 	for i := range 3 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			// The same key again and again: no test sees another's rows.
+			// Each test inserts the same key: this fails if two tests share a database.
 			if err := execSQL(t.Context(), devtest.Database(t), "insert into account values ('same')"); err != nil {
 				t.Error(err)
 			}
@@ -58,7 +58,7 @@ func TestDatabaseIsGoneAfterItsTest(t *testing.T) {
 	t.Run("user", func(t *testing.T) {
 		url = devtest.Database(t)
 		var err error
-		if conn, err = pgx.Connect(t.Context(), url); err != nil { // a test that forgets to close
+		if conn, err = pgx.Connect(t.Context(), url); err != nil { // the session stays open on purpose
 			t.Fatal(err)
 		}
 	})
@@ -120,7 +120,7 @@ func TestBrokersFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// failed is what a recorder records: the message of Fatal.
+// failed records the message of Fatal.
 type failed struct {
 	testing.TB
 	message string

@@ -1,19 +1,18 @@
-// Package devtest gives tests the servers they need and takes them away again.
-// A package that uses it says so once:
+// Package devtest starts the servers that tests need and stops them at the end. A package that uses
+// it calls Main once:
 //
 //	func TestMain(m *testing.M) { devtest.Main(m, migrate) }
 //
-// and then asks for what it wants, in each test:
+// Each test then requests what it needs:
 //
 //	url := devtest.Database(t)            // a database of its own, migrated
 //	addrs := devtest.Broker(t).Addrs()    // kfake, or a real Kafka
 //	topic := devtest.Topic(t, addrs, 3)   // a topic of its own
 //	pg := devtest.Postgres(t)             // a cluster it may break
 //
-// One PostgreSQL serves all tests of a process. It is started when the first
-// test asks, the schema is migrated once, in a template, and each database is a
-// copy of that. What cannot be started fails the test, with the remedy; no test
-// is ever skipped.
+// One PostgreSQL serves all tests of a process. It starts when the first test needs it. The schema
+// is migrated once, in a template, and each database is a copy of the template. If a server cannot
+// start, the test fails and the message names the remedy. No test is skipped.
 //
 // Environment:
 //
@@ -41,27 +40,26 @@ const (
 	stopLimit  = 30 * time.Second
 )
 
-// Migrate brings the schema of the database at a URL up to date.
+// Migrate migrates the schema of the database at a URL.
 type Migrate func(ctx context.Context, databaseURL string) error
 
-// process is what the tests of this process share. A test binary is one program
-// with one TestMain, so there is one of it.
+// process holds the servers that the tests of this process share. A test binary has one TestMain,
+// so one variable is enough.
 var process servers
 
-// servers starts each shared server once, when it is first asked for.
+// servers starts each shared server when a test first needs it.
 type servers struct {
 	mu       sync.Mutex
-	open     bool // between Main's start and its end
+	open     bool // Main is running
 	migrate  Migrate
 	database *databaseServer
 	kafka    *devstack.Kafka
-	private  map[int]func(context.Context) error // servers of single tests: how to close them
+	private  map[int]func(context.Context) error // close functions of the servers of single tests
 	nextID   int
 }
 
-// Main runs the tests, stops every shared server and exits the process with the
-// tests' status, also on SIGINT and SIGTERM. migrate may be nil: databases are
-// then empty.
+// Main runs the tests, stops every server and exits the process with the tests' status. It also
+// stops the servers on SIGINT and SIGTERM. If migrate is nil, the databases are empty.
 func Main(m *testing.M, migrate Migrate) {
 	process.begin(migrate)
 	interrupted := make(chan os.Signal, 1)
@@ -79,8 +77,8 @@ func (s *servers) begin(migrate Migrate) {
 	s.open, s.migrate = true, migrate
 }
 
-// end stops what was started and returns the exit status: status, or 1 when
-// something could not be stopped.
+// end stops all servers and returns the exit status: status, or 1 when a server could not be
+// stopped.
 func (s *servers) end(status int) int {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
@@ -104,8 +102,8 @@ func (s *servers) end(status int) int {
 	return status
 }
 
-// closeWith closes a test's own server when the test ends, or with everything
-// else when a signal ends the process before.
+// closeWith registers how to stop a test's own server. That happens when the test ends, or when a
+// signal ends the process before.
 func (s *servers) closeWith(t testing.TB, stop func(context.Context) error) {
 	t.Helper()
 	s.mu.Lock()
@@ -128,10 +126,9 @@ func (s *servers) closeWith(t testing.TB, stop func(context.Context) error) {
 	})
 }
 
-// errNoMain says how to use the package.
 var errNoMain = errors.New("the package's TestMain must call devtest.Main, which stops the servers at the end")
 
-// sharedDatabase returns the one PostgreSQL, started when need be.
+// sharedDatabase returns the shared PostgreSQL and starts it if necessary.
 func (s *servers) sharedDatabase(ctx context.Context) (*databaseServer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +145,7 @@ func (s *servers) sharedDatabase(ctx context.Context) (*databaseServer, error) {
 	return s.database, nil
 }
 
-// sharedKafka returns the one real Kafka, started when need be.
+// sharedKafka returns the shared real Kafka and starts it if necessary.
 func (s *servers) sharedKafka(ctx context.Context) (*devstack.Kafka, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,13 +4,12 @@ import "syscall"
 
 const (
 	sharedMemory = "/dev/shm"
-	// memoryNeeded, in bytes, keeps clear of containers, where the default is
-	// 64 MB: a cluster takes 40 MB and each database 8 MB more.
+	// memoryNeeded is in bytes. A cluster takes 40 MB and each database 8 MB more. Containers have
+	// 64 MB by default, which is too small.
 	memoryNeeded = 2 << 30
 )
 
-// MemoryFolder is a folder in memory with space for databases, "" if there is
-// none.
+// MemoryFolder returns a folder in memory with enough space for databases, or "" if there is none.
 func MemoryFolder() string {
 	var stat syscall.Statfs_t
 	const writeAndEnter = 0o3

@@ -2,6 +2,6 @@
 
 package devtest
 
-// MemoryFolder is "", the system's place for temporary files: only Linux has a
-// folder in memory everywhere.
+// MemoryFolder returns "", which means the system's temporary folder. Only Linux always has a
+// folder in memory.
 func MemoryFolder() string { return "" }

@@ -13,8 +13,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestServersStopOnASignal has a child process run a test that uses a shared and
-// a private server, and ends the child as a terminal or a scheduler does.
+// TestServersStopOnASignal runs a child process whose test uses a shared and a private server. It
+// then sends the child the signal of a terminal or of a scheduler.
 func TestServersStopOnASignal(t *testing.T) {
 	if os.Getenv("PROJECTOR_TEST_CHILD") != "" {
 		_, _ = fmt.Fprintf(os.Stdout, "%s %s\n", devtest.Database(t), devtest.Postgres(t).URL())

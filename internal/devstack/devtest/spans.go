@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// SpanReceiver takes spans by OTLP over HTTP, in this process.
+// SpanReceiver receives spans by OTLP over HTTP, in this process.
 type SpanReceiver struct {
 	URL string
 
@@ -34,7 +34,6 @@ func Spans(t testing.TB) *SpanReceiver {
 	return r
 }
 
-// ServeHTTP implements http.Handler.
 func (r *SpanReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	var export collector.ExportTraceServiceRequest
@@ -59,28 +58,28 @@ func (r *SpanReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// Requests is how often anything was sent.
+// Requests returns how many requests the receiver got.
 func (r *SpanReceiver) Requests() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.requests
 }
 
-// Raw is all that was sent, as it was sent: text in it can be searched for.
+// Raw returns the bodies of all requests, so that a test can search for text.
 func (r *SpanReceiver) Raw() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.raw)
 }
 
-// All are the spans so far.
+// All returns the spans received so far.
 func (r *SpanReceiver) All() []*otlp.Span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.spans)
 }
 
-// Named are the spans of a name.
+// Named returns the spans with a name.
 func (r *SpanReceiver) Named(name string) []*otlp.Span {
 	return slices.DeleteFunc(r.All(), func(s *otlp.Span) bool { return s.GetName() != name })
 }

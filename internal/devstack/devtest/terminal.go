@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Terminal is one side of a pseudo-terminal: enough to be taken for a terminal.
+// Terminal returns one side of a pseudo-terminal. Programs treat it as a terminal.
 func Terminal(t *testing.T) *os.File {
 	t.Helper()
 	file, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

@@ -13,10 +13,11 @@ import (
 
 const own = "__projector."
 
-// Reader is as whom the projector under test reads: its dead letters say so.
+// Reader identifies the projector under test: its topic, group and projection. They are in the
+// headers of its dead letters.
 type Reader struct{ Topic, Group, Projection string }
 
-// deadLetterID names a dead letter: where its record stood, and its class.
+// deadLetterID identifies a dead letter: the partition and offset of its record, and its class.
 type deadLetterID struct {
 	group     string
 	partition int32
@@ -27,21 +28,22 @@ type deadLetterID struct {
 // Found is a record of the DLQ topic.
 type Found struct {
 	Record testbank.Record
-	Added  map[string]string // by key, without __projector.
+	Added  map[string]string // by header key, without the prefix __projector.
 	Kept   []testbank.Header
 }
 
-// Repeats says how often a dead letter may be in the DLQ.
+// Repeats says whether a dead letter may be in the DLQ more than once.
 type Repeats bool
 
-// ExactlyOnce and Repeated: a fault makes some records be processed again.
+// Repeated is for tests with faults, because a fault makes the projector process some records
+// again.
 const (
 	ExactlyOnce Repeats = false
 	Repeated    Repeats = true
 )
 
-// DeadLetters returns "" when the records of the DLQ topic are the oracle's dead letters
-// and no others, else what is wrong.
+// DeadLetters returns "" when the DLQ topic holds exactly the dead letters of the oracle. Otherwise
+// it describes the differences.
 func (w Reader) DeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Repeats) string {
 	wrong := w.WrongDeadLetters(dlq, o, allow)
 	if len(wrong) == 0 {
@@ -51,7 +53,7 @@ func (w Reader) DeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Rep
 		len(wrong), len(o.DeadLetters), strings.Join(wrong[:min(8, len(wrong))], "\n"))
 }
 
-// WrongDeadLetters says what is wrong, a dead letter each.
+// WrongDeadLetters describes the differences, one entry for each dead letter.
 func (w Reader) WrongDeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Repeats) (wrong []string) {
 	got := map[deadLetterID][]Found{}
 	for _, r := range dlq {
@@ -80,7 +82,7 @@ func (w Reader) WrongDeadLetters(dlq []testbank.Record, o *testbank.Oracle, allo
 	return wrong
 }
 
-// number reads an added header; what cannot be read matches no dead letter.
+// number reads an added header. An unreadable number matches no dead letter.
 func number(f Found, key string) int32 {
 	n, err := strconv.ParseInt(f.Added[key], 10, 32)
 	if err != nil {
@@ -89,7 +91,7 @@ func number(f Found, key string) int32 {
 	return int32(n)
 }
 
-// Split separates the headers that were added from the original's.
+// Split separates the added headers from those of the original record.
 func Split(r testbank.Record) Found {
 	f := Found{Record: r, Added: map[string]string{}}
 	for _, h := range r.Headers {
@@ -106,8 +108,8 @@ func Split(r testbank.Record) Found {
 	return f
 }
 
-// compareRepeats expects one of the records to be the dead letter, and the others to be
-// the same but for an expected version that has risen since.
+// compareRepeats expects one of the records to be the dead letter. The others must be the same,
+// except that their expected version may be higher.
 func (w Reader) compareRepeats(l *testbank.DeadLetter, all []Found) string {
 	first := slices.IndexFunc(all, func(f Found) bool {
 		return !l.Identified || f.Added["errors.expected_version"] == fmt.Sprint(l.Expected)
@@ -120,8 +122,8 @@ func (w Reader) compareRepeats(l *testbank.DeadLetter, all []Found) string {
 	return ""
 }
 
-// DeadLetter compares one record of the DLQ with what it must be. Of a repeat the
-// expected version is not looked at.
+// DeadLetter compares one record of the DLQ with the expected dead letter. For a repeat it does not
+// compare the expected version.
 func (w Reader) DeadLetter(l *testbank.DeadLetter, f *Found, repeat bool) string {
 	if reason := sameBytes(l.Record, f); reason != "" {
 		return reason
@@ -149,7 +151,7 @@ func (w Reader) DeadLetter(l *testbank.DeadLetter, f *Found, repeat bool) string
 	return compareFreeHeaders(l, f, want)
 }
 
-// compareFreeHeaders looks at the headers whose text is not prescribed.
+// compareFreeHeaders checks the headers whose text is not fixed.
 func compareFreeHeaders(l *testbank.DeadLetter, f *Found, want map[string]string) string {
 	for key, value := range f.Added {
 		switch key {
@@ -178,7 +180,7 @@ func compareFreeHeaders(l *testbank.DeadLetter, f *Found, want map[string]string
 	return ""
 }
 
-// sameBytes compares what must be kept byte for byte; null is not empty.
+// sameBytes compares what must be the same byte for byte. Null differs from empty.
 func sameBytes(want *testbank.Record, f *Found) string {
 	got := f.Record
 	if !same(got.Key, want.Key) || !same(got.Value, want.Value) {
@@ -193,7 +195,7 @@ func sameBytes(want *testbank.Record, f *Found) string {
 
 func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
-// replays is the count that a record brought along; what is no count is none.
+// replays returns the replay count in the record's header. An invalid count is treated as none.
 func replays(r *testbank.Record) string {
 	for _, h := range r.Headers {
 		if h.Key == own+"errors.replays" {

@@ -1,6 +1,6 @@
-// Package compare reads the results of a projector, in PostgreSQL, in the DLQ
-// topic and in Kafka's committed offsets, against what the oracle says it must be.
-// Like the oracle it shares no code with the projector.
+// Package compare reads the results of a projector from PostgreSQL, from the DLQ topic and from
+// Kafka's committed offsets, and compares them with the oracle. Like the oracle, it shares no code
+// with the projector.
 package compare
 
 import (
@@ -13,13 +13,13 @@ import (
 	"projector/internal/testbank"
 )
 
-// Ends are the ends of a topic's partitions; none when there is no such topic.
+// Ends returns the end offsets of a topic's partitions. The map is empty if there is no such topic.
 func Ends(ctx context.Context, admin *kadm.Client, topic string) (map[int32]int64, error) {
 	listed, err := admin.ListEndOffsets(ctx, topic)
 	return offsets(listed, topic, err)
 }
 
-// Starts are the first offsets of a topic's partitions.
+// Starts returns the first offsets of a topic's partitions.
 func Starts(ctx context.Context, admin *kadm.Client, topic string) (map[int32]int64, error) {
 	listed, err := admin.ListStartOffsets(ctx, topic)
 	return offsets(listed, topic, err)
@@ -38,7 +38,7 @@ func offsets(listed kadm.ListedOffsets, topic string, err error) (map[int32]int6
 	return found, nil
 }
 
-// Committed are the group's offsets in Kafka.
+// Committed returns the group's committed offsets in Kafka.
 func (w Reader) Committed(ctx context.Context, admin *kadm.Client) (map[int32]int64, error) {
 	offsets, err := admin.FetchOffsets(ctx, w.Group)
 	if err != nil {
@@ -53,8 +53,8 @@ func (w Reader) Committed(ctx context.Context, admin *kadm.Client) (map[int32]in
 	return committed, nil
 }
 
-// ReadTopic returns all committed records of a topic, as its partitions hold them.
-// opts are those to reach the brokers.
+// ReadTopic returns all committed records of a topic, in the order of each partition. opts are the
+// options for the connection.
 func ReadTopic(ctx context.Context, topic string, opts ...kgo.Opt) ([]testbank.Record, error) {
 	plain, err := kgo.NewClient(opts...)
 	if err != nil {
@@ -103,7 +103,7 @@ func ReadTopic(ctx context.Context, topic string, opts ...kgo.Opt) ([]testbank.R
 	return records, nil
 }
 
-// FromKafka is a record as the oracle takes it.
+// FromKafka converts a record for the oracle.
 func FromKafka(r *kgo.Record) testbank.Record {
 	record := testbank.Record{
 		Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,

@@ -18,7 +18,7 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Positions are the group's rows in projector_position: next offset by partition.
+// Positions returns the group's rows in projector_position: next offset by partition.
 func (w Reader) Positions(ctx context.Context, db Querier) (map[int32]int64, error) {
 	rows, err := db.Query(ctx,
 		"SELECT partition, next_offset FROM projector_position WHERE consumer_group = $1 AND topic = $2", w.Group, w.Topic)
@@ -36,8 +36,8 @@ func (w Reader) Positions(ctx context.Context, db Querier) (map[int32]int64, err
 	return positions, nil
 }
 
-// Rows is the read model as people see it, by account, of the accounts whose ids begin
-// with a prefix.
+// Rows returns the read model as users see it: by account id, of the accounts whose ids begin with
+// a prefix.
 func Rows(ctx context.Context, db Querier, prefix string) (map[string]testbank.Row, error) {
 	rows, err := db.Query(ctx, `
 		SELECT account_id, balance IS NOT NULL, coalesce(currency, ''), coalesce(balance::text, ''), coalesce(version, 0),
@@ -68,7 +68,8 @@ func Rows(ctx context.Context, db Querier, prefix string) (map[string]testbank.R
 	return found, nil
 }
 
-// Differences returns "" when the rows are the oracle's, else what is wrong.
+// Differences returns "" when the rows are those of the oracle. Otherwise it describes the
+// differences.
 func Differences(got map[string]testbank.Row, o *testbank.Oracle) string {
 	want := o.Rows()
 	var lines []string
