@@ -61,7 +61,12 @@ func TestFourEyes(t *testing.T) {
 	clitest.Equal(t, clitest.Keys(t, s.Must("requests", "--output=json")), requestKeys)
 	clitest.Contains(t, s.Must("requests", "show", id), "account skip --version=2", "--actor=ann", "would pass over version 2")
 
-	clitest.Contains(t, s.Refused(exit.Failed, "approve", id, "--reason=mine"), "another login has to approve it")
+	clitest.Contains(t, s.Refused(exit.Failed, "approve", id, "--reason=mine"), "request "+id+" was made by ", "another login has to approve it")
+	// The database refuses it, too: another program may not check.
+	if _, err := s.Pool.Exec(t.Context(), "UPDATE repair_request SET state = 'approved', decision_reason = 'mine' WHERE id = $1", id); err == nil ||
+		!strings.Contains(err.Error(), "another login has to approve it") {
+		t.Errorf("a login approves its own request in the database: %v", err)
+	}
 	s.Refused(exit.Usage, "approve", id)
 	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "passed over version 2", "approved")
 	clitest.Contains(t, s.Must("account", "show", "acc-a", "--output=json"), `"version":4,`)
