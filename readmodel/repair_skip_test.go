@@ -30,6 +30,11 @@ func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
 	)
 	w.mustFlush()
 	repairer := newRepair(t, pool, 0)
+	changed, stale := (*repair.SkipRefused)(nil), skipOf("a", 2)
+	stale.Planned = &repair.SkippedEvent{EventID: "a-2"} // which was not known any more
+	if _, err := repairer.Skip(t.Context(), stale); !errors.As(err, &changed) || !changed.Changed {
+		t.Errorf("another event than the planned one was skipped: %v", err)
+	}
 	cases := []struct {
 		name    string
 		skip    repair.Skip
