@@ -60,6 +60,8 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	exec(`INSERT INTO projector_position (consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, projection)
+		SELECT consumer, topic, partition, 0, 0, topic_id, 'me', 7, projection FROM projector_position, unnest('{another,zero}'::text[]) AS consumer`)
 	exec(`UPDATE account_balance SET balance = 99.00 WHERE account_id IN ('wrong', 'gone', 'moved')`)
 	exec(`DELETE FROM account_balance WHERE account_id = 'back'`)
 	exec(`INSERT INTO account_balance (account_id, currency, balance, version) VALUES ('phantom', 'EUR', 1.00, 5), ('ghost', 'EUR', 1.00, 5)`)
@@ -84,6 +86,7 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 	if err != nil || swapped != (rebuild.Swapped{Replaced: 2, Removed: 1, Left: 2}) {
 		t.Errorf("%+v, %v", swapped, err)
 	}
+	expect(t, lines(t, pool, `SELECT consumer_group || ' ' || fence FROM projector_position WHERE consumer_group IN ('another', 'zero') ORDER BY 1`), "another 8\nzero 8")
 	if s.Moved(&report); report.Kinds[rebuild.Moved] != 2 || report.Different() != 3 {
 		t.Errorf("%+v", report)
 	}
