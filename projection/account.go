@@ -16,7 +16,7 @@ type Account struct {
 	Balance     int64 // minor units of Currency; credits - debits
 	Currency    event.Currency
 	Closed      bool
-	LastEventID string // empty when unknown (a version skipped on purpose)
+	LastEventID string // empty: not known, after a skipped version
 	LastEventAt int64  // microseconds since the Unix epoch, or NoTime
 }
 
@@ -25,7 +25,7 @@ func NewAccount(firstVersion int64) Account {
 	return Account{Version: firstVersion - 1, LastEventAt: NoTime}
 }
 
-// Outcome is how one record was handled. Its names are public.
+// Outcome is how one record was handled. Its names are part of the public interface.
 type Outcome uint8
 
 // The outcomes of the contract.
@@ -48,8 +48,7 @@ func (o Outcome) String() string {
 	return [outcomes]string{"applied", "duplicate", "ignored", "dead_lettered"}[o]
 }
 
-// Decision is what is decided about one record. Class and Message are set when the
-// outcome is DeadLettered.
+// Decision is the decision about one record. Class and Message are set if the outcome is DeadLettered.
 type Decision struct {
 	Outcome Outcome
 	Class   event.Class
@@ -67,10 +66,9 @@ func deadLettered(class event.Class, message string) Decision {
 	return Decision{Outcome: DeadLettered, Class: class, Message: message}
 }
 
-// Apply decides what the decoded message does to the account and returns the account
-// after it; only an applied or ignored event changes it. reprocessed says that the record
-// lies before the offset up to which the partition was processed at any time: another event
-// in its place is history and no conflict.
+// Apply decides about a decoded message. It returns the account after the message, which only an
+// applied or ignored event changes. reprocessed says that the partition was already processed
+// beyond this record. Then another event of an applied version is a duplicate and no conflict.
 func (a Account) Apply(d *event.Decoded, reprocessed bool) (Account, Decision) {
 	if d.Tombstone || d.Skip {
 		return a, Decision{Outcome: Ignored}
@@ -91,8 +89,8 @@ func (a Account) Apply(d *event.Decoded, reprocessed bool) (Account, Decision) {
 	return a.applyNext(ev)
 }
 
-// ApplyRefused is Apply for an event that PostgreSQL has refused to write, for the
-// reason given: what would change the account is dead-lettered instead.
+// ApplyRefused is Apply for an event that PostgreSQL has refused to write. If the event would change
+// the account, it is dead-lettered with the given reason instead.
 func (a Account) ApplyRefused(d *event.Decoded, reprocessed bool, reason string) (Account, Decision) {
 	next, decision := a.Apply(d, reprocessed)
 	if next.Version == a.Version {
@@ -138,8 +136,8 @@ func (a Account) applyNext(ev *event.Event) (Account, Decision) {
 	return next, Decision{Outcome: Applied}
 }
 
-// Parked is an event in the database that waits until a gap is filled. It is the gap itself if
-// it could not be applied when its turn came.
+// Parked is an event in the database that waits until a gap is filled. If it could not be applied when
+// it was the next event, the account waits for a correction of it.
 type Parked struct {
 	Record  Record
 	Decoded event.Decoded // identified
@@ -153,14 +151,14 @@ type HealResult uint8
 
 // The results of Heal.
 const (
-	HealPassed  HealResult = iota // its version has been applied: it is removed
+	HealPassed  HealResult = iota // its version was applied by now: it is removed
 	HealApplied                   // it is applied
-	HealFailed                    // it cannot be applied, and is the gap itself from now on
-	HealWaits                     // it waits for an earlier version, or was the gap already
+	HealFailed                    // it is the next event and cannot be applied: the account waits for a correction
+	HealWaits                     // it waits for an earlier version, or it has failed before
 )
 
-// Heal applies a parked event if it is the next one. refusal is why PostgreSQL has refused
-// to write it, empty when it has not. The decision says why it has failed.
+// Heal applies a parked event if it is the next one. refusal is the reason why PostgreSQL has refused
+// to write it, or empty. If the event fails, the decision has the reason.
 func (a Account) Heal(p *Parked, refusal string) (Account, Decision, HealResult) {
 	version := p.Decoded.Event.Version
 	switch {
@@ -179,8 +177,8 @@ func (a Account) Heal(p *Parked, refusal string) (Account, Decision, HealResult)
 	return next, decision, HealApplied
 }
 
-// Skip skips a version on purpose, and notes the event's id if it is known. It returns false
-// unless the version is exactly the next one.
+// Skip skips a version at a person's request. It stores the event's id if that is known. It returns
+// false unless the version is the next one.
 func (a Account) Skip(version int64, eventID string) (Account, bool) {
 	if version != a.Version+1 {
 		return a, false
@@ -194,22 +192,22 @@ type StoredAccount struct {
 	ID      string
 	Exists  bool // it has a balance row
 	Account Account
-	// Parked counts the account's parked events above Account.Version; when there are any,
-	// NextParked is the lowest of their versions and NextClass its class. ParkedBytes is their
-	// size: key, value, and headers as they are stored.
+	// Parked is the number of parked events above Account.Version. If there are any, NextParked is
+	// their lowest version and NextClass the class of that event. ParkedBytes is the size of their
+	// keys, values and stored headers.
 	Parked      int64
 	ParkedBytes int64
 	NextParked  int64
 	NextClass   event.Class
-	// Overflowed: gap events beyond the park limit were dead-lettered only.
+	// Overflowed means that events beyond the park limit were dead-lettered but not parked.
 	Overflowed bool
 }
 
 // ReplayStatus is the current status of an event that was dead-lettered.
 type ReplayStatus struct {
-	Passed   bool     // the read model has it, or has passed it
-	Waiting  bool     // for a gap to be filled
-	Decision Decision // about applying it now, when neither of these
+	Passed   bool     // the account is at its version or a later one
+	Waiting  bool     // it waits for an earlier event
+	Decision Decision // the decision if it were applied now; not set if Passed or Waiting
 }
 
 // ReplayStatusOf is the status of an event for the account.
@@ -219,7 +217,7 @@ func (a Account) ReplayStatusOf(version int64, d *event.Decoded) ReplayStatus {
 		return ReplayStatus{Passed: true}
 	case version > a.Version+1:
 		return ReplayStatus{Waiting: true}
-	case d.Identity != event.Identified: // its ids are known from when it failed only
+	case d.Identity != event.Identified: // its ids come from the dead letter, because it cannot be decoded
 		return ReplayStatus{}
 	}
 	_, decision := a.Apply(d, true)

@@ -10,7 +10,7 @@ import (
 // BreakerRule defines a storm of dead letters.
 type BreakerRule struct {
 	Window int     // number of last records that count; at most MaxBreakerWindow
-	Share  float64 // of root dead letters in a full window; 0: the breaker never opens
+	Share  float64 // share of root dead letters in a full window that opens the breaker; 0: never
 	// Registry says that the format reads its schemas from a registry.
 	Registry bool
 }
@@ -31,17 +31,16 @@ type BreakerState struct {
 	Reason  string // why it is open; empty: it is not
 }
 
-// Breaker finds out that what comes is a storm: a deployment gone wrong and no bad events.
-// It counts the records of one partition, from when it was claimed on. A root dead letter
-// is any but the version_gap of an account that waits already. Neither duplicates,
-// tombstones nor the others of version_gap count. A projection that finds a duplicate only
-// when it writes has counted it as applied.
+// Breaker detects a storm of dead letters, which usually has one cause, such as a wrong deployment. It
+// counts the records of one partition since its claim. A root dead letter is any dead letter except a
+// version_gap of an account that already waits. Duplicates, tombstones and these other version_gaps do
+// not count. Some projections find a duplicate only when they write; then it has counted as applied.
 //
-// Records that are read again, after a restart or because the position was set back, were
-// counted when they were read first. They count neither way: most of them are duplicates
-// now, and the few dead letters between them would be a storm.
+// Records that are read again, after a restart or because the position was set back, do not count.
+// They were counted the first time. Most of them are duplicates now, so the few dead letters between
+// them would look like a storm.
 //
-// The zero pointer is a breaker that is off.
+// A nil *Breaker is off.
 type Breaker struct {
 	rule      BreakerRule
 	partition int32

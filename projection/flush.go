@@ -1,28 +1,28 @@
 package projection
 
-// Pending is what waits to be flushed.
+// Pending describes the events that wait for a flush.
 type Pending struct {
 	Events int  // records folded and parked events applied or dead-lettered
 	Bytes  int  // approximate memory held, without the accounts
 	Full   bool // the accounts use all their memory: a flush frees some
-	// Healing: an account has a next event that is parked in the database, and more can be
-	// folded without a record.
+	// Healing means that the next event of an account is parked in the database, so folding can
+	// continue without a new record.
 	Healing bool
-	// Open: the breaker has opened. What is pending is the last to be flushed.
+	// Open means that the breaker has opened. Nothing more is folded after these events.
 	Open bool
 }
 
-// Flushed is what a flush has made durable.
+// Flushed has the results of a flush.
 type Flushed struct {
-	Records     int // consumed
+	Records     int // records consumed
 	Outcomes    OutcomeCounts
 	Healed      int          // parked events applied
-	Overflows   int          // gap events beyond the park limit
-	DeadLetters []DeadLetter // published before
+	Overflows   int          // events beyond the park limit
+	DeadLetters []DeadLetter // they were published before the flush
 	Skipped     []SkippedEvent
 }
 
-// SkippedEvent is an event that came for a version that was skipped on purpose.
+// SkippedEvent is an event whose version a person had skipped.
 type SkippedEvent struct {
 	AccountID string
 	Version   int64

@@ -7,7 +7,7 @@ import "projector/projection/event"
 type Opening struct {
 	Version     int64
 	Balance     int64          // minor units of Currency
-	Currency    event.Currency // none: no event has had one
+	Currency    event.Currency // none: no event had a currency yet
 	Closed      bool
 	LastEventID string // of the event of Version; empty: not known
 }

@@ -9,14 +9,13 @@ import (
 	"projector/projection/event"
 )
 
-// Record is one consumed Kafka record with its coordinates. Byte
-// slices are owned by the Record from its fetch on and never changed.
+// Record is one consumed Kafka record with its place. Its byte slices are never changed after the
+// fetch.
 type Record struct {
 	event.Message
 	Topic     string
 	Partition int32
-	// LeaderEpoch is Kafka's count of the partition's leaders when the record was appended;
-	// NoEpoch: not known.
+	// LeaderEpoch is Kafka's leader epoch when the record was appended; NoEpoch: not known.
 	LeaderEpoch int32
 	Offset      int64
 	Timestamp   int64 // milliseconds since the Unix epoch; see NoTimestamp and LastTimestamp
@@ -27,12 +26,12 @@ type Record struct {
 const (
 	// NoTimestamp is the time of a record that has none, as in Kafka.
 	NoTimestamp = -1
-	// LastTimestamp, in the year 2262, is any time beyond what the Kafka client can
+	// LastTimestamp (in the year 2262) replaces any later time, which the Kafka client cannot
 	// represent. Usually a producer has written nanoseconds instead of milliseconds.
 	LastTimestamp = math.MaxInt64 / 1_000_000
 )
 
-// RecordRef names a record by its place.
+// RecordRef is the place of a record.
 type RecordRef struct {
 	Topic     string
 	Partition int32
@@ -42,7 +41,7 @@ type RecordRef struct {
 // Ref is the place of the record.
 func (r *Record) Ref() RecordRef { return RecordRef{r.Topic, r.Partition, r.Offset} }
 
-// Bytes is about how much memory key, value and headers take.
+// Bytes is the approximate memory for key, value and headers.
 func (r *Record) Bytes() int {
 	const header = 40
 	n := len(r.Key) + len(r.Value)
@@ -55,24 +54,24 @@ func (r *Record) Bytes() int {
 // Next is the offset after the record.
 func (r *Record) Next() NextOffset { return NextOffset{r.Offset + 1, r.LeaderEpoch} }
 
-// DeadLetter is a record that will not be applied now, and why.
+// DeadLetter is a record that is not applied now, with the reason.
 type DeadLetter struct {
 	Record  Record
 	Class   event.Class
 	Message string // the reason, without amounts and payload text
 
-	// Identified: account, event id and version could be read. Otherwise each of the
-	// texts is set that could be read, and Received when it is not 0.
+	// Identified means that account, event id and version could be read. Otherwise AccountID, EventID
+	// and Received are set only if they could be read.
 	Identified    bool
 	AccountID     string
 	EventID       string
 	CorrelationID string
 	Received      int64  // the event's version
-	Expected      *int64 // the account's version + 1; nil: not known, or no version is looked at
+	Expected      *int64 // the account's version + 1; nil: not known, or the projection ignores versions
 }
 
-// NewDeadLetter is the dead letter of a record. It holds nothing of the fetch the record
-// came in.
+// NewDeadLetter makes the dead letter of a record. It copies the record, so that the memory of the
+// fetch can be freed.
 func NewDeadLetter(rec Record, d *event.Decoded, class event.Class, message string) DeadLetter {
 	rec, kept := Keep(rec, d)
 	ev := &kept.Event
@@ -82,8 +81,7 @@ func NewDeadLetter(rec Record, d *event.Decoded, class event.Class, message stri
 	}
 }
 
-// Keep copies a record that outlives its fetch, so that it does not hold the memory of the
-// whole fetch.
+// Keep copies a record, so that the memory of its fetch can be freed.
 func Keep(rec Record, d *event.Decoded) (Record, event.Decoded) {
 	rec.Key, rec.Value, rec.Headers = bytes.Clone(rec.Key), bytes.Clone(rec.Value), slices.Clone(rec.Headers)
 	for i := range rec.Headers {
@@ -99,13 +97,13 @@ func Keep(rec Record, d *event.Decoded) (Record, event.Decoded) {
 type DecodedRecord struct {
 	Record  Record
 	Decoded event.Decoded
-	// Reprocessed: the record was processed before, or another one in its place; see
+	// Reprocessed means that this record, or another one in its place, was processed before. See
 	// Account.Apply.
 	Reprocessed bool
-	// Discarded: a person has discarded the record of this place. It has no effect.
+	// Discarded means that a person has discarded the record. It has no effect.
 	Discarded bool
-	// More: further entries of the same record follow. A position passes the record only with the
-	// last of them.
+	// More means that further entries of the same record follow. A position passes the record only
+	// with its last entry.
 	More bool
 }
 
@@ -132,8 +130,8 @@ func appendSeries(list []DecodedRecord, record Record, series event.Series) []De
 	return list
 }
 
-// Through returns the position after records were processed. from is the position before. The
-// last record is not passed if entries of it are left.
+// Through returns the position after records were processed. from is the position before them. The
+// position does not pass the last record if more entries of it follow.
 func Through(records []DecodedRecord, from NextOffset) NextOffset {
 	for i := len(records) - 1; i >= 0; i-- {
 		if !records[i].More {

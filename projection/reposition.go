@@ -5,7 +5,7 @@ import "fmt"
 // Reposition is a person's request to set a partition's position.
 type Reposition struct {
 	To         int64
-	Expect     *int64 // where it has to be now; nil: anywhere
+	Expect     *int64 // the required present position; nil: any
 	SkipUnread bool
 	NewTopic   bool
 }
@@ -15,8 +15,8 @@ type Log struct {
 	TopicID string
 	Start   int64 // the first offset
 	End     int64 // after the last committed record
-	// EpochEnd is where the records of the position's leader epoch end, ProcessedEnd where
-	// those of the epoch of ProcessedUntil end; NoOffset: not known.
+	// EpochEnd is the end of the records of the position's leader epoch. ProcessedEnd is the end of the
+	// records of ProcessedEpoch. NoOffset: not known.
 	EpochEnd, ProcessedEnd int64
 }
 
@@ -24,9 +24,9 @@ type Log struct {
 type Repositioned struct {
 	From          *int64 // nil: there was none
 	To            int64
-	UnreadSkipped int64 // offsets of the log that have not been read and will not be
-	// Processed is how far records have ever been processed: those before it are read again.
-	// It is the stored mark, or lower, where the log lost its end.
+	UnreadSkipped int64 // number of offsets that were never read and are skipped now
+	// Processed is the offset up to which records were ever processed. It is the stored mark, or the
+	// offset at which the log was truncated if that is lower.
 	Processed NextOffset
 }
 
@@ -39,8 +39,8 @@ func (e *RefusedPositionError) Error() string { return e.Reason }
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *RefusedPositionError) SafeText() string { return e.Reason }
 
-// Plan returns the result of setting the position, or a *RefusedPositionError. stored is the
-// position as it is, nil when there is none.
+// Plan returns the result of setting the position, or a *RefusedPositionError. stored is the present
+// position, or nil if there is none.
 func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error) {
 	plan := Repositioned{To: r.To, Processed: NextOffset{r.To, NoEpoch}}
 	read := log.Start
@@ -67,7 +67,7 @@ func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error)
 	return plan, nil
 }
 
-// processed is how far records have been processed when the position is set.
+// processed returns the new mark of how far records were ever processed.
 func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	until := max(to, s.within(max(s.Next, s.ProcessedUntil), log.ProcessedEnd, log))
 	if until == s.ProcessedUntil {
@@ -76,7 +76,7 @@ func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	return NextOffset{until, NoEpoch}
 }
 
-// within returns the offset, or the offset at which the log lost its end if that is lower.
+// within returns the offset, or the offset at which the log was truncated if that is lower.
 func (s *StoredPosition) within(offset, epochEnd int64, log Log) int64 {
 	for _, end := range []int64{epochEnd, s.StoppedEnd} {
 		if end != NoOffset {

@@ -2,14 +2,14 @@ package projection
 
 // StandingChange is a person's pause or resume of a partition.
 type StandingChange struct {
-	// Pause is who pauses it and why; empty: it is resumed.
+	// Pause is who pauses the partition and why; empty: the partition is resumed.
 	Pause string
-	// Through is the offset up to which records do not count for the breaker once it is
-	// resumed; nil: unchanged.
+	// Through is the offset up to which the breaker does not count records after the resume; nil:
+	// unchanged.
 	Through *int64
 }
 
-// Of is the position with the change.
+// Of returns the position after the change.
 func (c *StandingChange) Of(stored StoredPosition) StoredPosition {
 	if c.Pause != "" {
 		stored.PausedReason = c.Pause
@@ -23,7 +23,7 @@ func (c *StandingChange) Of(stored StoredPosition) StoredPosition {
 	return stored
 }
 
-// Standing is whether the partition continues, as far as people decide that.
+// Standing returns whether the partition continues or waits for a person.
 func (s *StoredPosition) Standing() Standing {
 	if stopped := s.Stands(); stopped != nil {
 		return stopped.Standing

@@ -1,7 +1,7 @@
 package projection
 
-// State is what an assigned partition is doing. Its values are public surface: /status.json
-// and the status page show them.
+// State is what an assigned partition is doing. Its values are public: /status.json and the status
+// page show them.
 type State string
 
 // The states of a partition.
@@ -16,7 +16,7 @@ const (
 	StateStopped     State = "stopped"      // needs a person
 )
 
-// Working reports whether the partition needs nobody's attention.
+// Working reports whether the partition works without problems.
 func (s State) Working() bool { return s == StateFlowing || s == StateIdle || s == StateThrottled }
 
 // Waiting reports whether the partition waits for a person.

@@ -2,8 +2,8 @@ package projection
 
 import "projector/projection/event"
 
-// TakenEvent is an event for a custom projection, which gets it once. Its texts may be views
-// of the record's bytes.
+// TakenEvent is an event for a custom projection. A custom projection gets each event once. The texts
+// may share memory with the record.
 type TakenEvent struct {
 	Event  event.Event
 	Record RecordRef

@@ -12,7 +12,7 @@ import (
 // the class of a root dead letter, or none.
 type window struct {
 	slots  []uint8 // 0: no root dead letter; else a class, see slotOf
-	next   int     // the slot that is written next: of a full window the oldest
+	next   int     // index of the slot that is written next; in a full window it has the oldest record
 	filled int
 	roots  int
 }
@@ -104,8 +104,8 @@ func decodeWindow(text string, size int) window {
 	return w
 }
 
-// slotOf is a class as a window holds it. It is stored, so a class keeps its place in
-// event.Classes.
+// slotOf returns the number of a class in a window. It is stored in the database, so the order of
+// event.Classes must not change.
 func slotOf(class event.Class) uint8 {
 	return uint8(slices.Index(event.Classes(), class) + 2) //nolint:gosec // G115: there are few; 1 is one that is not known
 }

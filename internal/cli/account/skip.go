@@ -25,7 +25,7 @@ type skip struct {
 	skipFlags
 }
 
-// skipFlags are those of skip and unskip.
+// skipFlags are the flags of skip and unskip.
 type skipFlags struct {
 	change.ReasonFlags
 	flags.BalanceFlags
@@ -44,8 +44,8 @@ func (f *skipFlags) Check() (err error) {
 	return err
 }
 
-// skipper finds what skips versions of the projection. The file of a custom projection must be
-// the one its rows came from.
+// skipper returns the Skipper of the projection. The file of a custom projection must be the file that
+// its rows came from.
 func (f *skipFlags) skipper(ctx context.Context, on *change.On) (repair.Skipper, error) {
 	skipper, skips := f.kind.Replayer(readmodel.RepairConfig{Pool: on.Pool, Formats: f.formats, FirstVersion: f.FirstVersion}).(repair.Skipper)
 	if err := f.Kept(ctx, on.Pool); err != nil {
@@ -69,8 +69,7 @@ type skipDocument struct {
 	Result       *string `json:"result"`
 }
 
-// skipPlanDocument is what is known of a skip before it is done, in JSON. Places and classes are
-// null when nothing is known of the event.
+// skipPlanDocument is the plan of a skip in JSON. Place and class are null if the event is not known.
 type skipPlanDocument struct {
 	skipDocument
 	eventDocument
@@ -78,7 +77,7 @@ type skipPlanDocument struct {
 	After  stateDocument `json:"after"`
 }
 
-// eventDocument is what is known of a skipped event, without its id.
+// eventDocument is a skipped event, as far as it is known, without its id.
 type eventDocument struct {
 	Class     *string `json:"class"`
 	Topic     *string `json:"topic"`
@@ -86,7 +85,7 @@ type eventDocument struct {
 	Offset    *int64  `json:"offset"`
 }
 
-// stateDocument is an account before or after a skip. It waits for the version after its own.
+// stateDocument is an account before or after a skip.
 type stateDocument struct {
 	Version  int64        `json:"version"`
 	Currency *string      `json:"currency"`
@@ -129,7 +128,7 @@ type plannedSkip struct {
 	skipper repair.Skipper
 	of      repair.Skip
 	planned repair.SkipPlan
-	refused error // the reason why it is not done
+	refused error // why the skip is refused
 }
 
 func (f *skipFlags) plan(
@@ -145,8 +144,8 @@ func (f *skipFlags) plan(
 	return p, err
 }
 
-// refusedSkip splits off a refusal of a skip that is to be done now. The skip is tried all the same,
-// because the audit trail records that it was refused.
+// refusedSkip separates a refusal from other errors, if the skip should be executed now. A refused skip
+// is still tried, so that the audit trail records the refusal.
 func refusedSkip(on *change.On, err error) (refused, failure error) {
 	if err = skipFailure(err); on.Now && errors.As(err, new(exit.Refusal)) {
 		return err, nil
@@ -154,8 +153,8 @@ func refusedSkip(on *change.On, err error) (refused, failure error) {
 	return nil, err
 }
 
-// Hash implements change.Plan. Events continue to arrive after the gap: how many will heal is shown,
-// and is not part of what is approved.
+// Hash implements change.Plan. The number of events that will heal is shown, but it is not part of the
+// hash, because events continue to arrive.
 func (p *skipPlan) Hash(_ context.Context, h *change.Hash) error {
 	if p.refused != nil {
 		return p.refused
@@ -188,8 +187,8 @@ func (p *skipPlan) Print(_ context.Context, std *output.Streams, done bool) erro
 	return p.print(std, fmt.Sprintf("waiting events that would be applied: %d\n%s", plan.Healed, p.notParked(plan.Healed)), fmt.Sprintf("would pass over version %d", p.Version), p.ID)
 }
 
-// notParked says where later events are that a skip does not apply: after a stopped partition, or
-// beyond the park limit, they are not parked.
+// notParked explains why a skip applies no later events: they are not parked if the partition is
+// stopped or the park limit was reached.
 func (p *plannedSkip) notParked(healed int) string {
 	if healed > 0 || !p.planned.Before.Waits {
 		return ""
@@ -198,7 +197,7 @@ func (p *plannedSkip) notParked(healed int) string {
 		output.Printable(p.of.AccountID))
 }
 
-// print prints a plan for people: the account now, its event, what else happens, and the account then.
+// print prints a plan as text: the account now, its event, what else happens, and the account after it.
 func (p *plannedSkip) print(std *output.Streams, healing, would, account string) error {
 	_, err := fmt.Fprintf(std.Out, "now: %s\nversion %d: %s\n%sthen: %s\n%s of account %s; %s\n",
 		stateText(&p.planned.Before), p.of.Version, eventText(&p.planned.Event), healing, stateText(&p.planned.After),
@@ -220,7 +219,7 @@ func skipFailure(err error) error {
 	return err
 }
 
-// stateText is an account before or after a skip.
+// stateText describes an account before or after a skip.
 func stateText(s *repair.AccountState) string {
 	text := fmt.Sprintf("version %d", s.Version)
 	if s.Balance != "" {
@@ -238,7 +237,7 @@ func stateText(s *repair.AccountState) string {
 	return text + ", waits for nothing"
 }
 
-// eventText is what is known of a skipped event.
+// eventText describes a skipped event, as far as it is known.
 func eventText(of *repair.SkippedEvent) string {
 	if *of == (repair.SkippedEvent{}) {
 		return "nothing is known of its event"

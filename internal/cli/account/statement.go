@@ -68,7 +68,7 @@ func (c *accountStatementCmd) Run(ctx context.Context, std *output.Streams) erro
 	return nil
 }
 
-// query is what the flags ask for.
+// query makes the query of the flags.
 func (c *accountStatementCmd) query() (statement.Query, error) {
 	q := statement.Query{AccountID: readmodel.Storable(c.ID), FirstVersion: c.FirstVersion, From: c.VersionFrom, To: c.VersionTo}
 	if err := c.Check(); err != nil {
@@ -82,7 +82,7 @@ func (c *accountStatementCmd) query() (statement.Query, error) {
 	return q, err
 }
 
-// failure puts into words why there is no statement.
+// failure explains why there is no statement.
 func (c *accountStatementCmd) failure(err error) error {
 	switch {
 	case errors.Is(err, accountdb.ErrUnknownAccount):
@@ -96,12 +96,12 @@ func (c *accountStatementCmd) failure(err error) error {
 	}
 }
 
-// remedy is how to find out why entries are missing.
+// remedy returns the commands that show why entries are missing.
 func (c *accountStatementCmd) remedy() string {
 	return fmt.Sprintf("see `projector lag --projection=%s`, and `projector dlq list --projection=%s --account=%s`", statement.Name, statement.Name, output.Printable(c.ID))
 }
 
-// explain says what the statement that was shown is worth.
+// explain prints whether the statement is complete and agrees with the balance.
 func (c *accountStatementCmd) explain(w io.Writer, sum *statement.Summary) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 	if sum.Opening != nil {
@@ -143,7 +143,7 @@ func (c *accountStatementCmd) explainPlaces(say func(string, ...any), sum *state
 	}
 }
 
-// someVersions lists the first of them.
+// someVersions lists the first versions.
 func someVersions(versions []int64) string {
 	const most = 5
 	var texts []string
@@ -170,8 +170,8 @@ func addLine(rows *output.Rows, l *statement.Line) error {
 		output.PlaceIn(l.Topic, l.Partition, l.Offset), l.EventID)
 }
 
-// numberOrNull has exactly the digits of the text. What is no number, in a row somebody has
-// changed by hand, is not known.
+// numberOrNull returns a number with the digits of the text. It returns nil for a text that is no
+// number, which a person may have written to the row.
 func numberOrNull(text *string) *json.Number {
 	if text == nil || strings.Trim(*text, "-0123456789.") != "" {
 		return nil

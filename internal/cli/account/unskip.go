@@ -55,7 +55,7 @@ func (p *unskipPlan) Hash(_ context.Context, h *change.Hash) error {
 		return p.refused
 	}
 	d := p.document()
-	d.Before.Stale, d.After.Stale = false, false // events continue to arrive
+	d.Before.Stale, d.After.Stale = false, false // not part of the hash, because events continue to arrive
 	return h.Add(d)
 }
 

@@ -41,13 +41,13 @@ func (f *changeFlags) Check() error {
 	return f.GroupFlags.Check()
 }
 
-// of is the topic as the group reads it.
+// of returns the projection, group and topic of the positions.
 func (f *changeFlags) of() readmodel.Partition {
 	return readmodel.Partition{Projection: f.Projection, Group: f.GroupName(), Topic: f.Topic}
 }
 
-// checkGroup refuses a group without positions: its name is probably mistyped, and then what
-// is changed has no effect.
+// checkGroup refuses a group without positions. Its name is probably mistyped, and the change would
+// have no effect.
 func (f *changeFlags) checkGroup(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := readmodel.CheckGroup(ctx, pool, f.GroupName(), f.Projection); err != nil || f.NewGroup {
 		return err
@@ -64,7 +64,7 @@ func (f *changeFlags) checkGroup(ctx context.Context, pool *pgxpool.Pool) error 
 		f.GroupName(), f.Projection, others)
 }
 
-// chosen are the partitions that are meant, in order, and their topic's id.
+// chosen returns the selected partitions, sorted, and the topic's id.
 func (f *changeFlags) chosen(ctx context.Context, reader *topic.Reader) (chosen []topic.Extent, topicID string, err error) {
 	extents, exists, err := reader.Extents(ctx)
 	if err != nil {
@@ -88,18 +88,18 @@ func (f *changeFlags) chosen(ctx context.Context, reader *topic.Reader) (chosen 
 	return chosen, extents.TopicID, nil
 }
 
-// groupDocument is whose positions are changed, in the hash of a plan.
+// groupDocument is the part of a plan's hash that names the group.
 type groupDocument struct {
 	Group      string `json:"group"`
 	Projection string `json:"projection"`
 }
 
-// hash has the hash of a plan say whose positions are changed.
+// hash adds the group to the hash of a plan.
 func (f *changeFlags) hash(h *change.Hash) error {
 	return h.Note(groupDocument{f.GroupName(), f.Projection})
 }
 
-// print prints what became, or would become, of each partition.
+// print prints the result, or the plan, for each partition.
 func (f *changeFlags) print(std *output.Streams, done bool, n int, partition func(i int) (document any, text string)) error {
 	if !f.JSON() {
 		if _, err := fmt.Fprintf(std.Out, "group %s, projection %s\n", f.GroupName(), f.Projection); err != nil {

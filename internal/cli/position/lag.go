@@ -52,8 +52,8 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 	return c.watch(ctx, std, view, err)
 }
 
-// watch shows the lag again and again. An error is printed and the next reading tried: the outage
-// is what a person is watching. err is that of the reading before.
+// watch shows the lag repeatedly. It prints an error and continues, because a person may be watching
+// an outage. err is the error of the first reading.
 func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *view, err error) error {
 	tick := time.NewTicker(c.Interval)
 	defer tick.Stop()
@@ -64,7 +64,7 @@ func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *view, err
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil // the usual way to end it
+			return nil // a person has stopped the command
 		}
 		within, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 		var left bool
@@ -82,13 +82,13 @@ func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *view, err
 	}
 }
 
-// outputError says that a result could not be written: nobody reads it any more.
+// outputError says that a result could not be written, because the reader of the output has ended.
 type outputError struct{ error }
 
 func (e outputError) Unwrap() error { return e.error }
 
-// show reads the lag and prints it. It reports whether records are left to project, and is a
-// partialError when not all of it is known.
+// show reads the lag and prints it. It reports whether records are left to project. It returns a
+// partialError if a part of the lag is not known.
 func (c *LagCmd) show(ctx context.Context, std *output.Streams, view *view) (left bool, err error) {
 	status, err := view.read(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *LagCmd) show(ctx context.Context, std *output.Streams, view *view) (lef
 
 func (c *LagCmd) print(std *output.Streams, status *status) error {
 	if !c.JSON() && c.Watch && output.MovesCursor(std.Out) {
-		output.Control(std.Out, "\x1b[H\x1b[2J") // from the top of an empty screen
+		output.Control(std.Out, "\x1b[H\x1b[2J") // clears the screen
 	}
 	for _, remark := range slices.Concat(status.remarks, status.reasons()) {
 		_, _ = fmt.Fprintln(std.Err, remark)
@@ -131,7 +131,7 @@ func (c *LagCmd) print(std *output.Streams, status *status) error {
 	return rows.End("")
 }
 
-// together is not known when one of both is not.
+// together combines two values. The result is nil if one of them is nil.
 func together[T any](a, b *T, do func(a, b T) T) *T {
 	if a == nil || b == nil {
 		return nil

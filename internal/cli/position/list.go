@@ -83,8 +83,8 @@ func (c *positionListCmd) print(std *output.Streams, status *status) error {
 	return printOwners(std.Out, status.partitions)
 }
 
-// printOwners has a line for each owner, with its partitions, and one for those without: as a
-// column, they would leave a table no room.
+// printOwners prints a line for each owner with its partitions, and one for partitions without an
+// owner. A column of owners would make the table too wide.
 func printOwners(w io.Writer, partitions []partition) error {
 	var owners, free []string
 	owned := map[string][]string{}
@@ -130,7 +130,7 @@ func (c *positionListCmd) add(rows *output.Rows, p *partition) error {
 	return rows.Add(d, p.number, d.Position, output.OffsetText(d.LogStart), output.OffsetText(d.End), d.MarginRecords, lasts, d.State)
 }
 
-// seconds is a duration in JSON, to the millisecond.
+// seconds converts a duration to seconds with three decimals.
 func seconds(d *time.Duration) *float64 {
 	if d == nil {
 		return nil

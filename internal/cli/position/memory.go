@@ -13,9 +13,9 @@ import (
 	"projector/readmodel"
 )
 
-// checkMemory refuses a position from which records would be read again that the projection
-// has forgotten. It returns a check to repeat in the transaction that sets the positions; nil:
-// none.
+// checkMemory refuses a position if the projection no longer knows that it has processed some of the
+// records that would be read again. It returns a check to repeat in the transaction that sets the
+// positions, or nil.
 func (s *setPlan) checkMemory(ctx context.Context) (holds func(context.Context, readmodel.Querier) error, err error) {
 	kind, err := s.cmd.Kind()
 	if err != nil {
@@ -43,8 +43,8 @@ func (s *setPlan) checkMemory(ctx context.Context) (holds func(context.Context, 
 	}, nil
 }
 
-// checkSpans refuses a position from which records would be read again that the inbox has
-// forgotten.
+// checkSpans refuses a position if the inbox no longer has markers for some of the records that would
+// be read again.
 func (s *setPlan) checkSpans(ctx context.Context, memory readmodel.Memory) error {
 	check := &memoryCheck{setPlan: s, memory: memory, shown: output.NewProgress(s.on.Std.Err, "checked against the inbox")}
 	defer check.shown.Done()
@@ -57,7 +57,7 @@ func (s *setPlan) checkSpans(ctx context.Context, memory readmodel.Memory) error
 	return nil
 }
 
-// memoryCheck finds events that were counted and are no longer remembered.
+// memoryCheck finds processed events that no longer have a marker.
 type memoryCheck struct {
 	*setPlan
 	memory  readmodel.Memory
@@ -65,13 +65,13 @@ type memoryCheck struct {
 	read    int64
 	ids     []string
 	offsets []int64
-	last    int64 // offset of the last that is not remembered
+	last    int64 // offset of the last event without a marker
 }
 
-// memoryPiece is how many events are queried for at a time.
+// memoryPiece is how many events one query checks.
 const memoryPiece = 5000
 
-// span refuses a stretch of records that would come again.
+// span checks a range of records that would be read again.
 func (m *memoryCheck) span(ctx context.Context, span topic.Span) error {
 	m.last = projection.NoOffset
 	if span.From >= span.To {
@@ -96,7 +96,7 @@ func (m *memoryCheck) span(ctx context.Context, span topic.Span) error {
 		span.Partition, m.of.Projection, span.From, m.last, m.last+1)}
 }
 
-// add adds an event that would be counted.
+// add adds the events of a record to the next query.
 func (m *memoryCheck) add(ctx context.Context, offset int64, message event.Message) error {
 	format, err := m.cmd.formats.Resolve(ctx, message)
 	if err != nil {
@@ -114,7 +114,7 @@ func (m *memoryCheck) add(ctx context.Context, offset int64, message event.Messa
 	return m.query(ctx)
 }
 
-// query asks the inbox for the events that were added.
+// query looks up the markers of the added events.
 func (m *memoryCheck) query(ctx context.Context) error {
 	known, err := m.memory.Remembered(ctx, m.on.Pool, m.ids)
 	if err != nil {

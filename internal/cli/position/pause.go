@@ -63,7 +63,7 @@ type standingPlan struct {
 	change  projection.StandingChange
 	verb    string
 	resumes bool
-	through string // as it was typed
+	through string // as typed
 
 	logs      []readmodel.PartitionLog
 	ends      map[int32]int64
@@ -108,7 +108,7 @@ func (p *standingPlan) Print(_ context.Context, std *output.Streams, done bool) 
 	})
 }
 
-// text is what is printed of a partition for people.
+// text returns the text output for a partition.
 func (p *standingPlan) text(log *readmodel.PartitionLog, standing readmodel.StandingChanged, done bool) string {
 	verb := p.verb
 	if !done {
@@ -131,15 +131,15 @@ func (p *standingPlan) text(log *readmodel.PartitionLog, standing readmodel.Stan
 	return text
 }
 
-// standingDocument is what a partition does, or would do, in JSON.
+// standingDocument is the result, or the plan, for a partition in JSON.
 type standingDocument struct {
 	Topic     string              `json:"topic"`
 	Partition int32               `json:"partition"`
 	State     projection.Standing `json:"state"`
 }
 
-// plannedStanding is what has to be the same when a change is approved: what is done, and why
-// the partition does not go on now. An end moves by itself.
+// plannedStanding is the part of a plan that must be unchanged when it is approved: what is done, and
+// why the partition does not continue now. The end of the log is not part of it, because it moves.
 type plannedStanding struct {
 	standingDocument
 	Was     projection.Standing `json:"was"`
@@ -160,7 +160,7 @@ func (p *standingPlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// needs is what else a partition needs to go on.
+// needs returns what else a partition needs to continue.
 func needs(state projection.Standing) string {
 	switch state {
 	case projection.StandingStopped:

@@ -84,7 +84,7 @@ func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmo
 	if err == nil {
 		err = groups[c.Group].Err
 	}
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // a group that Kafka does not know has no members
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // a group that is unknown to Kafka has no members
 		if errclass.Kafka(err).Unready() {
 			return exit.Refusef("missing ACL: DESCRIBE on group %s: whether it is used cannot be asked", c.Group)
 		}
@@ -95,7 +95,7 @@ func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmo
 	}
 	kind := flags.DefinitionNamed(positions[0].Projection)
 	if kind != nil && kind.Memory() == nil {
-		return nil // its rows know which events they have
+		return nil // the rows of this projection show which events they contain
 	}
 	i := slices.IndexFunc(positions, func(p readmodel.UnusedPosition) bool { return !p.Passed })
 	if i < 0 {
@@ -105,8 +105,8 @@ func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmo
 		positions[i].Partition, positions[i].Projection, c.Group)
 }
 
-// readers counts the members of a group that read a topic, or may: one that does not say
-// what it reads may read anything.
+// readers counts the members of a group that may read a topic. A member that does not report its
+// topics may read any topic.
 func readers(group kadm.DescribedGroup, topic string) int {
 	n := 0
 	for _, member := range group.Members {

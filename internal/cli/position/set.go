@@ -80,7 +80,7 @@ func (c *set) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	return s, refused(s.read(ctx))
 }
 
-// refused is a failure for people of a position that must not be set.
+// refused converts a RefusedPositionError to an exit.Refusal.
 func refused(err error) error {
 	var refused *projection.RefusedPositionError
 	if errors.As(err, &refused) {
@@ -106,7 +106,7 @@ type setPlan struct {
 
 	sets  []readmodel.PositionSet
 	plans []projection.Repositioned
-	holds func(context.Context, readmodel.Querier) error // checked again when they are set; nil: nothing is
+	holds func(context.Context, readmodel.Querier) error // checked again in the transaction; nil: no check
 }
 
 func (s *setPlan) read(ctx context.Context) (err error) {
@@ -121,7 +121,7 @@ func (s *setPlan) read(ctx context.Context) (err error) {
 	if s.plans, err = readmodel.PlanPositions(asking, s.on.Pool, s.of, s.sets); err != nil {
 		return err
 	}
-	s.holds, err = s.checkMemory(ctx) // lasts as long as there is something to read
+	s.holds, err = s.checkMemory(ctx) // without a time limit, because it may read many records
 	return err
 }
 
@@ -130,7 +130,7 @@ func (s *setPlan) Do(ctx context.Context) (err error) {
 	return refused(err)
 }
 
-// document is what becomes of a position, or would become.
+// document returns the result, or the plan, for a position.
 func (s *setPlan) document(i int) setDocument {
 	plan := s.plans[i]
 	return setDocument{Topic: s.of.Topic, Partition: s.sets[i].Partition, From: plan.From, To: plan.To, UnreadSkipped: plan.UnreadSkipped}
@@ -158,7 +158,7 @@ func (s *setPlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// wanted says what is wanted of each of the partitions, in order.
+// wanted returns the requested change of each partition, sorted.
 func (s *setPlan) wanted(ctx context.Context) ([]readmodel.PositionSet, error) {
 	extents, topicID, err := s.cmd.chosen(ctx, s.reader)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *setPlan) wanted(ctx context.Context) ([]readmodel.PositionSet, error) {
 	return sets, s.askEpochs(ctx, sets)
 }
 
-// target sets where the partitions continue.
+// target sets the offsets at which the partitions continue.
 func (s *setPlan) target(ctx context.Context, sets []readmodel.PositionSet) error {
 	var at kadm.ListedOffsets
 	if s.cmd.Time != "" {
@@ -208,8 +208,8 @@ func (s *setPlan) target(ctx context.Context, sets []readmodel.PositionSet) erro
 	return nil
 }
 
-// askEpochs asks up to where the logs still are those of the stored positions. What the
-// brokers do not say is not known.
+// askEpochs reads the ends of the leader epochs of the stored positions. They show where a log was
+// truncated. An end that the brokers do not report stays unknown.
 func (s *setPlan) askEpochs(ctx context.Context, sets []readmodel.PositionSet) error {
 	stored, err := readmodel.LoadPositions(ctx, s.on.Pool, s.of.Group, s.of.Topic)
 	if err != nil {

@@ -17,18 +17,18 @@ type partition struct {
 	number    int32
 	stored    *projection.StoredPosition // nil: none
 	position  *int64                     // the next record to project; nil: none is stored
-	recreated bool                       // a position is stored, of another topic of this name
-	start     int64                      // the first offset there is; 0 when end is not known
+	recreated bool                       // the stored position belongs to an earlier topic of this name
+	start     int64                      // the first offset of the log; 0 if end is not known
 	end       *int64                     // after the last committed record; nil: not known
 	records   *int64                     // from the position to the end; nil: not known
 	age       *time.Duration             // of the oldest record not projected; nil: not known
-	waits     bool                       // there is such a record
-	unread    *topic.PartitionError      // why Kafka could not be queried for it
+	waits     bool                       // there is a record that is not projected
+	unread    *topic.PartitionError      // why Kafka could not be queried for the partition
 
-	state  projection.Standing // running also while nobody owns it, stopped also by its owner alone
+	state  projection.Standing // running even without an owner; stopped even if only its owner has stopped
 	reason string              // why it does not continue
 
-	// These are set by details.
+	// details sets these fields.
 	owner  string         // empty: nobody, or not known
 	margin *time.Duration // until retention removes the first unread record; nil: never, or not known
 }
@@ -37,12 +37,12 @@ type partition struct {
 type status struct {
 	topic      string
 	partitions []partition
-	remarks    []string // what could not be found out, and why
-	kafka      error    // why only the database could be queried; nil: both were
+	remarks    []string // what could not be read, and why
+	kafka      error    // why Kafka could not be queried; nil: it could
 }
 
-// place finds the partition's position among those stored. One of another topic of the same
-// name means nothing.
+// place finds the partition's stored position. The position of an earlier topic of the same name does
+// not count.
 func (p *partition) place(stored []projection.StoredPosition, topicID string) {
 	for i := range stored {
 		if stored[i].Partition != p.number {
@@ -55,7 +55,7 @@ func (p *partition) place(stored []projection.StoredPosition, topicID string) {
 	}
 }
 
-// next is the first record that is not projected.
+// next returns the offset of the first record that is not projected.
 func (p *partition) next() int64 {
 	if p.position == nil {
 		return p.start
@@ -85,7 +85,7 @@ func (p *partition) decide() {
 	}
 }
 
-// reasons are why partitions do not continue, one line for those with the same reason.
+// reasons returns why partitions do not continue, with one line for each reason.
 func (s *status) reasons() (lines []string) {
 	var reasons []telemetry.PartitionReason
 	for i := range s.partitions {
@@ -99,18 +99,17 @@ func (s *status) reasons() (lines []string) {
 	return lines
 }
 
-// left reports whether records are left to project, or may be. The markers of transactions
-// are none.
+// left reports whether there are, or may be, records to project. Transaction markers do not count.
 func (p *partition) left() bool {
 	return p.recreated || p.records == nil || *p.records > 0 && (p.waits || p.age == nil)
 }
 
-// partialError ends a command that has shown what it could find out.
+// partialError ends a command that has shown only what it could read.
 type partialError struct{ error }
 
 func (e partialError) Unwrap() error { return e.error }
 
-// incomplete explains what could not be read, and is the error to end with; nil: all was.
+// incomplete prints what could not be read. It returns the error to end with, or nil.
 func (s *status) incomplete(stderr io.Writer) error {
 	if s.kafka != nil {
 		return partialError{s.kafka}

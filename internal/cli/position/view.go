@@ -24,7 +24,7 @@ import (
 	"projector/readmodel"
 )
 
-// view reads the state of one group's partitions from outside: from the database and Kafka.
+// view reads the state of one group's partitions from the database and Kafka.
 type view struct {
 	pool         *pgxpool.Pool
 	client       *kgo.Client
@@ -34,7 +34,7 @@ type view struct {
 	group, topic string
 }
 
-// viewFlags are those of the commands that show the state of partitions.
+// viewFlags are the flags of commands that show the state of partitions.
 type viewFlags struct {
 	flags.KafkaFlags
 	flags.DatabaseFlags
@@ -43,7 +43,7 @@ type viewFlags struct {
 	output.Flags
 }
 
-// open refuses wrong usage, and connects to the database. Kafka is reached when the view is read.
+// open refuses wrong usage and connects to the database. read connects to Kafka.
 func (f *viewFlags) open(ctx context.Context, std *output.Streams) (*view, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -78,18 +78,18 @@ func (v *view) close() {
 }
 
 const (
-	// kafkaWithin bounds the attempt to reach any broker.
+	// kafkaWithin is the deadline for reaching any broker.
 	kafkaWithin = 10 * time.Second
 	// agesAtOnce is how many partitions are queried for their oldest record at a time.
 	agesAtOnce = 8
-	// agesWithin bounds the search for all of them: a long stretch of aborted transactions
-	// may precede one, and the rest must not wait for that.
+	// agesWithin is the deadline for reading all of them. A long range of aborted transactions may come
+	// before a record, and the command must not wait for it.
 	agesWithin = 10 * time.Second
 )
 
-// read reads the state of all partitions. Without Kafka it is what the database has.
+// read reads the state of all partitions. If Kafka cannot be reached, it uses the database only.
 func (v *view) read(ctx context.Context) (*status, error) {
-	// The positions first: they only grow, so none can be beyond its end.
+	// Read the positions first. They only grow, so a position cannot be beyond an end read later.
 	stored, err := readmodel.LoadPositions(ctx, v.pool, v.group, v.topic)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (v *view) fromKafka(ctx context.Context, s *status, stored []projection.Sto
 	return true, nil
 }
 
-// reach fails when no broker answers. All are asked at once: one that is frozen delays nobody.
+// reach fails if no broker answers. It asks all brokers at once, so a frozen broker causes no delay.
 func (v *view) reach(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, kafkaWithin)
 	defer cancel()
@@ -161,7 +161,7 @@ func (v *view) reach(ctx context.Context) error {
 	for _, seed := range seeds {
 		go func() {
 			request := kmsg.NewPtrMetadataRequest()
-			request.Topics = []kmsg.MetadataRequestTopic{} // of no topic
+			request.Topics = []kmsg.MetadataRequestTopic{} // no topics
 			_, err := seed.Request(within, request)
 			answers <- err
 		}()
@@ -194,9 +194,9 @@ func (v *view) findAge(ctx context.Context, p *partition) error {
 		if at := consumer.TimestampOf(record); at > 0 {
 			p.age = new(max(0, time.Since(time.UnixMilli(at))))
 		}
-	case errors.Is(err, topic.ErrNoRecord): // markers of transactions only: nothing waits
+	case errors.Is(err, topic.ErrNoRecord): // there are only transaction markers, so nothing waits
 		p.age = new(time.Duration)
-	case errors.As(err, &p.unread): // it has lost its leader since
+	case errors.As(err, &p.unread): // the partition has lost its leader since the first query
 	default:
 		return err
 	}
@@ -224,7 +224,7 @@ func (v *view) details(ctx context.Context, s *status) {
 	}
 }
 
-// assigned are the partitions that a member of the group has now.
+// assigned returns the partitions that are assigned to a member of the group now.
 func (v *view) assigned(ctx context.Context, s *status) kadm.TopicsSet {
 	groups, err := v.adm.DescribeGroups(ctx, v.group)
 	group := groups[v.group]
