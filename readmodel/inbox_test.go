@@ -94,6 +94,12 @@ func TestNobodyPrunesWhilePositionsAreSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "set", lines(t, pool, at), "2 9")
+	var moved *projection.RefusedPositionError
+	stale := []readmodel.PositionSet{{Want: projection.Reposition{Expect: new(int64(9))}, Log: log}}
+	if _, err := readmodel.SetPositions(t.Context(), pool, of, stale, nil, "me", "why"); !errors.As(err, &moved) {
+		t.Errorf("a position was set that has moved since: %v", err)
+	}
+	same(t, "moved", lines(t, pool, at), "2 9")
 	if n := prune(); n != 0 {
 		t.Errorf("%d markers were pruned before the records were read again", n)
 	}

@@ -107,14 +107,18 @@ func TestFourEyes(t *testing.T) {
 // TestChangedPlansAreRefused: what has become something else since is not done.
 func TestChangedPlansAreRefused(t *testing.T) {
 	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc-c", 1, `"1"`))
 	s.Holes()
 	other := colleague(t, s)
 	s.Must("migrate", "--four-eyes=on")
 	s.Exec("UPDATE account_balance SET balance = balance + 1 WHERE account_id = 'acc-a'")
 	rebuild := requested(t, s, "rebuild", "--limit=0") // one account would be replaced, and which is not listed
-	s.Exec("UPDATE account_balance SET balance = balance + CASE account_id WHEN 'acc-a' THEN -1 ELSE 1 END WHERE account_id IN ('acc-a', 'acc-b')")
+	few := requested(t, s, "rebuild", "--max-differences=1")
+	s.Exec("UPDATE account_balance SET balance = balance + 1 WHERE account_id = 'acc-c'")
+	clitest.Contains(t, other.Refused(exit.Failed, "approve", few, "--reason=x"), "2 accounts would change", "request "+few+" is refused, for it cannot be planned any more")
+	s.Exec("UPDATE account_balance SET balance = balance - 1 WHERE account_id = 'acc-a'")
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", rebuild, "--reason=x"), "request "+rebuild+" is refused, for the plan has changed since", "nothing was changed")
-	s.Exec("UPDATE account_balance SET balance = balance - 1 WHERE account_id = 'acc-b'")
+	s.Exec("UPDATE account_balance SET balance = balance - 1 WHERE account_id = 'acc-c'")
 	skip := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost")
 	replay := requested(t, s, "dlq", "replay", "--account=acc-a")
 	discard := requested(t, s, "dlq", "discard", "--since=24h", "--reason=all of them")
@@ -123,7 +127,7 @@ func TestChangedPlansAreRefused(t *testing.T) {
 	for id, why := range map[string]string{skip: "it cannot be planned any more", replay: "the plan has changed since", discard: "the plan has changed since"} {
 		clitest.Contains(t, other.Refused(exit.Failed, "approve", id, "--reason=x"), "request "+id+" is refused, for "+why, "nothing was changed")
 	}
-	clitest.Equal(t, clitest.Pick(s.Lines("requests"), "action", "state"), "rebuild refused, skip refused, replay refused, discard refused")
+	clitest.Equal(t, clitest.Pick(s.Lines("requests"), "action", "state"), "rebuild refused, rebuild refused, skip refused, replay refused, discard refused")
 	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "four_eyes")
 }
 
