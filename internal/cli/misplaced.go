@@ -14,6 +14,7 @@ var misplaced = []struct {
 	{regexp.MustCompile(`(bool value must be .*?) but got "(?s:.*?)"( \(from envar |$)`), "$1$2"},
 	{regexp.MustCompile(`\(from envar (\w+)="(?s:.*)"\)$`), "(from $1)"},
 	{regexp.MustCompile(`^<id>: expected a valid 64 bit int but got "(?s:.*)"$`), "<id>: is not the number of a request, such as 17; `projector requests` lists them"},
+	{regexp.MustCompile(`^(--[a-z-]+ must be one of )"",`), "$1"},
 	{regexp.MustCompile(`^(--[a-z-]+): expected duration but got ("(?s:.*?)"): .*$`), "$1: must be a duration, such as 30s or 24h, not $2"},
 	{regexp.MustCompile(`^(--[a-z-]+): expected a valid \d+ bit int but got ("(?s:.*)")$`), "$1: must be a whole number, such as 17, not $2"},
 	{regexp.MustCompile(`^expected "(<[^"]+>)"$`), "$1: is missing; see --help"},

@@ -54,7 +54,7 @@ func (c *mappingCheckCmd) Run(_ context.Context, std *output.Streams) error {
 	}
 	text, err := flags.FileNamed(c.File).Read()
 	if err != nil {
-		return exit.WrongUsage(err)
+		return exit.Usagef("<file>: %w", err)
 	}
 	m, err := mapping.Parse(text)
 	if err != nil {

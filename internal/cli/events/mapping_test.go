@@ -70,7 +70,7 @@ func TestMappingCheck(t *testing.T) {
 		}
 	}
 	var out2, errOut bytes.Buffer
-	if status := clitest.Execute(t.Context(), []string{"mapping", "check", "/no/such/file"}, &out2, &errOut); status != 2 {
+	if status := clitest.Execute(t.Context(), []string{"mapping", "check", "/no/such/file"}, &out2, &errOut); status != 2 || !strings.Contains(errOut.String(), "<file>: open") {
 		t.Errorf("%d, %s", status, errOut.String())
 	}
 }

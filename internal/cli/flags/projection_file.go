@@ -54,7 +54,7 @@ func (f *FileFlags) Kept(ctx context.Context, db readmodel.Querier) error {
 func ReadProjectionFile(named string, from File) (file.Projection, error) {
 	text, err := from.Read()
 	if err != nil {
-		return file.Projection{}, exit.Usagef("%s%w", named, err)
+		return file.Projection{}, exit.Usagef("%s%w", cmp.Or(named, "<file>: "), err)
 	}
 	p, err := file.Parse(from.String(), text)
 	if err == nil {

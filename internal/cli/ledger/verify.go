@@ -39,16 +39,16 @@ func (c *VerifyCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	reachable, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
-	pool, err := flags.OpenReadModel(reachable, &c.DatabaseFlags)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
 	source, err := openSource(reachable, &c.LedgerFlags, std.Err)
 	if err != nil {
 		return err
 	}
 	defer source.close()
+	pool, err := flags.OpenReadModel(reachable, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
 	since, err := c.since(ctx, pool)
 	if err != nil {
 		return err
