@@ -106,7 +106,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// lines makes the order of the answers not matter.
+// lines sorts the lines of a text, so that tests do not depend on their order.
 func lines(text string) string {
 	all := strings.Split(text, "\n")
 	slices.Sort(all)

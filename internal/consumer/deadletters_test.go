@@ -14,7 +14,8 @@ import (
 	"projector/projection/event"
 )
 
-// TestDeadLettersAreLoggedOnceAMinute: a line a class and minute, with all there were.
+// TestDeadLettersAreLoggedOnceAMinute: there is one line for each class and minute, with the number
+// of dead letters.
 func TestDeadLettersAreLoggedOnceAMinute(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Now()

@@ -12,7 +12,7 @@ import (
 	"projector/projection/event"
 )
 
-// slowRegistry is a Resolver that knows nothing of records with a key until it is told.
+// slowRegistry is a Resolver that cannot resolve records with a key until its test allows it.
 type slowRegistry struct {
 	asked chan struct{}
 	known chan struct{}
@@ -47,8 +47,8 @@ func (c *chunk) offsets() []int64 {
 	return offsets
 }
 
-// What stands before a record whose schema cannot be fetched goes on; the record waits,
-// and the partition says so, whatever its worker does meanwhile.
+// If the schema of a record cannot be fetched, the records before it are processed. The record
+// waits, and the partition's status says so.
 func TestUnreadableRecordsWait(t *testing.T) {
 	h := &healthLog{}
 	w := scripted(t, pending(0))
@@ -65,7 +65,7 @@ func TestUnreadableRecordsWait(t *testing.T) {
 	if c := <-w.chunks; len(c.offsets()) != 3 || c.next.Offset != 3 {
 		t.Errorf("first %v, next %d", c.offsets(), c.next.Offset)
 	}
-	for range 3 { // the second look comes after the first failure was told
+	for range 3 { // the second check is after the report of the first failure
 		<-registry.asked
 	}
 	w.passed(notAnswered)
@@ -102,7 +102,8 @@ func TestAStopEndsTheWaitForASchema(t *testing.T) {
 	}
 }
 
-// An error of a parked event's schema comes from the projection, and is not PostgreSQL's.
+// An error from the schema of a parked event comes from the projection, but it must not be reported
+// as an error of PostgreSQL.
 func TestErrorsNameTheirDependency(t *testing.T) {
 	for want, err := range map[string]error{
 		"postgres": errors.New("anything"), "schema_registry": errors.Join(errors.New("read"), awayError{}),
@@ -113,8 +114,8 @@ func TestErrorsNameTheirDependency(t *testing.T) {
 	}
 }
 
-// Chunks go from hand to hand among partitions: what made one partition stop must not
-// stop the next that gets its chunk.
+// Partitions reuse chunks. An error of one partition must not remain in a chunk that the next
+// partition gets.
 func TestAChunkIsGivenBackAsGoodAsNew(t *testing.T) {
 	w := scripted(t, pending(0))
 	w.epoch = 2
@@ -129,9 +130,9 @@ func TestAChunkIsGivenBackAsGoodAsNew(t *testing.T) {
 	}
 }
 
-// What the client makes of a time that it cannot represent is not taken for one.
+// The client represents an impossible timestamp by a special value. It must not be used as a time.
 func TestTimestampOf(t *testing.T) {
-	wire := func(ms int64) time.Time { return time.Unix(0, ms*1e6) } // as the client has it
+	wire := func(ms int64) time.Time { return time.Unix(0, ms*1e6) } // as the client converts it
 	for name, c := range map[string]struct {
 		at   time.Time
 		want int64
@@ -150,8 +151,8 @@ func TestTimestampOf(t *testing.T) {
 	}
 }
 
-// A time that is not known, or has not come yet, makes no lag of centuries: the lag is
-// then how long the partition has been seen behind.
+// An unknown or future timestamp must not be used for the lag. The lag is then the time since the
+// partition was first seen lagging.
 func TestLagOfAStrangeTimestamp(t *testing.T) {
 	now := time.Now()
 	for _, ms := range []int64{0, projection.NoTimestamp, projection.LastTimestamp} {

@@ -7,14 +7,14 @@ import (
 	"projector/projection"
 )
 
-// TestDescribeTellsWhatAPartitionDoes: the pace of one that flows, and an end that is
-// never before the position, although it was asked for earlier.
+// TestDescribeTellsWhatAPartitionDoes checks the rate of a running partition. It also checks that
+// the reported end is never before the position, although the end was queried earlier.
 func TestDescribeTellsWhatAPartitionDoes(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {
 		state         projection.State
 		position, end int64
-		moved         time.Duration // ago; 0: never
+		moved         time.Duration // how long ago; 0: never
 		paused        bool
 		want          projection.State
 		wantEnd       int64

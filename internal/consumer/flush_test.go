@@ -25,8 +25,7 @@ import (
 
 var errLost = errors.New("connection reset")
 
-// slow is a database that writes so many rows a second, a slice of them in a statement,
-// and has a topic waiting for it.
+// slow is a database that writes a limited number of rows each second.
 type slow struct {
 	script
 	perSecond int
@@ -50,15 +49,14 @@ func (s *slow) Flush(ctx context.Context, _ projection.NextOffset) (projection.F
 	return projection.Flushed{}, nil
 }
 
-// TestSlowDatabasesGetProgress has 120,000 new accounts written to slow databases: no more
-// than a first flush takes in, and far more than they can bear. The clock is that of the
-// test.
+// TestSlowDatabasesGetProgress writes 120,000 new accounts to slow databases. They fit into one
+// first flush, but a slow database cannot write them in one attempt. The clock is the test's.
 func TestSlowDatabasesGetProgress(t *testing.T) {
 	const patience = 30 * time.Second
 	for _, c := range []struct {
 		perSecond int
-		first     time.Duration // within which there is progress
-		longest   time.Duration // that the position stands still from then on
+		first     time.Duration // maximum time until the first progress
+		longest   time.Duration // maximum time without progress after that
 	}{
 		{1_000_000, time.Second, 4 * time.Second},
 		{900, 20 * time.Second, 11 * time.Second},
@@ -106,7 +104,7 @@ func TestSlowDatabasesGetProgress(t *testing.T) {
 	}
 }
 
-// told is a Health and an Observer that keep what they are told, and a log.
+// told is a Health and an Observer that record their calls, and a log.
 type told struct {
 	healthLog
 	retrying bool
@@ -137,7 +135,7 @@ func listened(t *testing.T, s *script, policy retry.Policy) (*worker, *told) {
 	return w, o
 }
 
-// recovered are the attempts and the duration of each line of recovery, by operation.
+// recovered returns the attempts and the duration of each log line about a recovery, by operation.
 func (o *told) recovered(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -157,8 +155,8 @@ func (o *told) recovered(t *testing.T) map[string]string {
 	return found
 }
 
-// TestAnOutageLastsUntilAFlushSucceeds: claims in between succeed, with failures of
-// their own.
+// TestAnOutageLastsUntilAFlushSucceeds: claims between the failed flushes succeed or have failures
+// of their own. They do not end the outage.
 func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := pending(3)
@@ -205,8 +203,7 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 	})
 }
 
-// TestALostAnswerToCommitCountsOnce tells a write that took place from one that did not
-// by the position row.
+// TestALostAnswerToCommitCountsOnce: the position row shows whether the write took place.
 func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		row  projection.Stood
@@ -239,13 +236,13 @@ func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 	}
 }
 
-// existing publishes to a topic that is there.
+// existing is a publisher whose topic already exists.
 type existing struct{ *dlq.Publisher }
 
 func (existing) EnsureTopic(context.Context) error { return nil }
 
-// TestADeadLetterOfAHealingIsSentOnce: it is of a record that was parked long before, so what
-// lies before the position says nothing of it.
+// TestADeadLetterOfAHealingIsSentOnce: the record of this dead letter was parked long before. The
+// position therefore does not show whether the dead letter was sent.
 func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 	healing := projection.DeadLetter{Record: projection.Record{Topic: "t", Offset: 3}, Class: event.CurrencyMismatch, AccountID: "a"}
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t.dlq"))
@@ -277,13 +274,13 @@ func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 		}
 	}
 	flush(20, session.ErrAgain, 1, healing)
-	flush(10, nil, 1) // less at a time: the event it heals behind comes later
+	flush(10, nil, 1) // a smaller flush: it does not reach the event that causes the healing
 	flush(20, nil, 1, healing)
-	flush(30, nil, 2, healing) // another time
+	flush(30, nil, 2, healing) // a new healing, so it is sent again
 }
 
-// TestAStopBehindALostAnswer: the last flush finds that the position has moved already,
-// by the very write whose answer was lost. So Kafka's offset may follow it.
+// TestAStopBehindALostAnswer: the last flush finds that the position has already moved. The earlier
+// write, whose answer was lost, has moved it. Kafka's offset may therefore be committed.
 func TestAStopBehindALostAnswer(t *testing.T) {
 	s := &script{pending: 3, write: []error{errLost, projection.ErrFenced}}
 	w, o := listened(t, s, retry.Policy{Clock: noWait{}})
@@ -299,8 +296,8 @@ func TestAStopBehindALostAnswer(t *testing.T) {
 	}
 }
 
-// TestReadingAsksForLessAfterAFailure: a look-up that the database cannot answer in time
-// is not repeated as it is.
+// TestReadingAsksForLessAfterAFailure: if the database cannot answer a read in time, the next read
+// is smaller.
 func TestReadingAsksForLessAfterAFailure(t *testing.T) {
 	s := &reluctant{most: 3}
 	w := newWorker(scriptedConsumer(t, &s.script, func(cfg *Config) {
@@ -317,7 +314,7 @@ func TestReadingAsksForLessAfterAFailure(t *testing.T) {
 	}
 }
 
-// reluctant is a Projection that can be asked for few records at a time.
+// reluctant is a Projection that accepts only few records at a time.
 type reluctant struct {
 	script
 	most, decided int

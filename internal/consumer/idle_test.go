@@ -13,8 +13,8 @@ import (
 	"projector/internal/session"
 )
 
-// TestAnIdleConsumerAsksSeldom: brokers that have nothing are asked in pairs of fetches with
-// rests between, and a record that comes then is read.
+// TestAnIdleConsumerAsksSeldom: when there are no new records, the consumer sends two fetches and
+// then pauses. A record that arrives during a pause is read.
 func TestAnIdleConsumerAsksSeldom(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(2, "t"))
@@ -22,7 +22,7 @@ func TestAnIdleConsumerAsksSeldom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cluster.Close()
-	for p := range int32(2) { // each leads one
+	for p := range int32(2) { // each broker leads one partition
 		if err := cluster.MoveTopicPartition("t", p, p); err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestAnIdleConsumerAsksSeldom(t *testing.T) {
 		return nil, nil, false
 	})
 	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
-	// No rest is taken while partitions are sought.
+	// There is no pause while the consumer seeks positions.
 	c := scriptedConsumer(t, agreeing(2), func(cfg *Config) {
 		cfg.Client, cfg.Health = []kgo.Opt{seeds}, &healthLog{}
 		cfg.Open = func(int32) session.Projection { return pending(0) }

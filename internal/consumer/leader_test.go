@@ -15,8 +15,8 @@ import (
 	"projector/internal/session"
 )
 
-// A partition that nobody leads makes the instance unready and holds up no other; when
-// it has a leader again, it goes on by itself.
+// A partition without a leader makes the instance unready and delays no other partition. It
+// continues by itself when it has a leader again.
 func TestAPartitionWithoutALeader(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "t"))
@@ -79,7 +79,6 @@ func consumed(c *Consumer, partition int32) bool {
 	return false
 }
 
-// produceToEach produces a record to each of the partitions.
 func produceToEach(t *testing.T, seeds kgo.Opt, partitions int32) {
 	t.Helper()
 	cl, err := kgo.NewClient(seeds, kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -94,8 +93,8 @@ func produceToEach(t *testing.T, seeds kgo.Opt, partitions int32) {
 	}
 }
 
-// A leader that is frozen answers nothing, and for some seconds the brokers still name it.
-// What the other leaders answer counts meanwhile.
+// A frozen leader does not answer, and for some seconds the brokers still name it as leader. The
+// answers of the other leaders must count during that time.
 func TestALeaderThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(2, "t"))
@@ -103,7 +102,7 @@ func TestALeaderThatDoesNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cluster.Close()
-	sound := cluster.CoordinatorFor("g") // of the group: only the partition's leader is away
+	sound := cluster.CoordinatorFor("g") // the coordinator of the group must work: only the partition's leader is away
 	frozen := 1 - sound
 	if err := cluster.MoveTopicPartition("t", 0, sound); err != nil {
 		t.Fatal(err)
@@ -118,10 +117,9 @@ func TestALeaderThatDoesNotAnswer(t *testing.T) {
 		if cluster.CurrentNode() != frozen {
 			return nil, nil, false
 		}
-		// No answer, but the connection is cut after a second and not when the client has waited
-		// for 25 s: any broker may be asked for metadata and who coordinates the group, and such a
-		// question stands behind this one on the connection. How many of them go to the frozen
-		// broker is chance.
+		// The broker does not answer, and it cuts the connection after one second. Otherwise the
+		// client would wait for 25 s. Other requests, such as for metadata or for the coordinator,
+		// wait on the same connection. Which requests go to the frozen broker is random.
 		cluster.SleepControl(func() {
 			select {
 			case <-time.After(time.Second):

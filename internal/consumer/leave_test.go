@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A group that waits for a dead member keeps one that joins waiting. Told to stop, that
-// one waits no longer, and is nobody the group would have to wait for.
+// While a group waits for a dead member, a new member must wait too. On a stop, the new member ends
+// at once, and the group does not wait for it.
 func TestStopDoesNotWaitForADeadMember(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
@@ -27,7 +27,7 @@ func TestStopDoesNotWaitForADeadMember(t *testing.T) {
 	joins := make(chan struct{}, 100)
 	cluster.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
-		if req.(*kmsg.JoinGroupRequest).MemberID != "" { // before, it is told its id and comes again
+		if req.(*kmsg.JoinGroupRequest).MemberID != "" { // the first request has no id: the broker returns the id and the member repeats the request
 			joins <- struct{}{}
 		}
 		return nil, nil, false
@@ -66,7 +66,7 @@ func TestStopDoesNotWaitForADeadMember(t *testing.T) {
 	}
 }
 
-// leaveADeadMember has a member join the group and then never be heard of again.
+// leaveADeadMember joins the group with a member that then sends nothing more.
 func leaveADeadMember(t *testing.T, seeds kgo.Opt) {
 	t.Helper()
 	life, die := context.WithCancel(t.Context())
@@ -81,8 +81,8 @@ func leaveADeadMember(t *testing.T, seeds kgo.Opt) {
 	cl.Close()
 }
 
-// A stop may take 10 s, whatever hangs: here PostgreSQL in the middle of a flush, a commit
-// that was under way before, and then all brokers.
+// A stop may take 10 s in all cases: here PostgreSQL hangs during a flush, then an earlier commit
+// hangs, and then all brokers hang.
 func TestStopIsInTimeWhateverHangs(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))

@@ -16,7 +16,7 @@ func records(from, n int) []*kgo.Record {
 	return list
 }
 
-// endless is a queue with room for everything.
+// endless returns a queue without a size limit.
 func endless() *queue {
 	return newQueue(shared{new(atomic.Int64), new(atomic.Int64), func(int) bool { return false }, func() {}, func() {}})
 }
@@ -80,8 +80,8 @@ func TestOrderIsKept(t *testing.T) {
 	}
 }
 
-// A pause must never overtake the resume that follows it: the partition would stand
-// still for ever, without a word.
+// A pause must never happen after the resume that belongs to it. Otherwise the partition would stop
+// for ever without an error.
 func TestAnEmptyQueueIsNeverPaused(t *testing.T) {
 	size := recordBytes(records(0, 1)[0])
 	for range 20_000 {
@@ -137,13 +137,13 @@ func TestABreakComesBehindTheRecords(t *testing.T) {
 	if broken, _ := q.removeBreak(); broken != nil {
 		t.Errorf("%+v twice", broken)
 	}
-	q.put(records(0, 3), 3) // from behind a loss of data
+	q.put(records(0, 3), 3) // records after the loss of data
 	if got, _ := q.remove(nil, 10); len(got) != 0 {
 		t.Errorf("%d records came behind the break", len(got))
 	}
 }
 
-// TestAQueueIsBusyUntilWhatWasFetchedIsDurable: the number of busy queues is what others go by.
+// TestAQueueIsBusyUntilWhatWasFetchedIsDurable: other code uses the number of busy queues.
 func TestAQueueIsBusyUntilWhatWasFetchedIsDurable(t *testing.T) {
 	var busy atomic.Int64
 	q := newQueue(shared{new(atomic.Int64), &busy, func(int) bool { return false }, func() {}, func() {}})

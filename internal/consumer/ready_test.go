@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// healthLog keeps what it is told, in order, in a channel that is read by the test.
+// healthLog records its calls, in order, in a channel.
 type healthLog struct {
 	quiet
 	mu   sync.Mutex
@@ -35,7 +35,7 @@ func (h *healthLog) FailAfter(condition, _ string, grace time.Duration) {
 }
 func (h *healthLog) OK(condition string) { h.note("ok " + condition) }
 
-// count answers how often what was told since the n-th note.
+// count returns how many notes since the n-th one contain a text.
 func (h *healthLog) count(from int, what string) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,8 +47,8 @@ func (h *healthLog) count(from int, what string) (n int) {
 	return n
 }
 
-// A broker that answers metadata and refuses everything else is not a good one: the
-// looks at the metadata must not take back what fetching has told.
+// A broker that answers metadata requests and refuses all others is not healthy. The metadata
+// checks must not clear what the failed fetches reported.
 func TestAMissingGrantStaysUnready(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))

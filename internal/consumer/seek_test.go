@@ -6,8 +6,8 @@ import (
 	"projector/projection"
 )
 
-// TestOnlyTheLastSeekCounts: a worker that claims its partition twice before the poller
-// turns must not be sought to where it was to go on at first.
+// TestOnlyTheLastSeekCounts: if a worker claims its partition twice before the poller runs, only
+// the second position may be used.
 func TestOnlyTheLastSeekCounts(t *testing.T) {
 	c := &Consumer{}
 	one, other := &worker{}, &worker{}

@@ -11,7 +11,7 @@ import (
 	"projector/internal/session"
 )
 
-// A worker asks for its share of the memory when its projection is opened.
+// A worker gives its projection its share of the memory when it opens the projection.
 func TestWorkersBeginWithTheirShare(t *testing.T) {
 	const partitions = 8
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "t"))

@@ -16,7 +16,7 @@ import (
 	"projector/projection/event"
 )
 
-// follower is a Trace that follows the records with a key and keeps what it is told.
+// follower is a Trace that follows the records with a key and records its calls.
 type follower struct{ told []string }
 
 func (f *follower) say(format string, args ...any) {
@@ -60,7 +60,7 @@ func traced(t testing.TB, s *script) (*worker, *follower) {
 	return w, f
 }
 
-// foldChunk decodes records as the worker's decoder does, and decides about them.
+// foldChunk decodes records as the worker's decoder does, and folds them.
 func (w *worker) foldChunk(t testing.TB, raw []*kgo.Record) error {
 	t.Helper()
 	w.c.cfg.Formats = event.Always(noFormat{})
@@ -93,7 +93,7 @@ func TestRecordsAreFollowedThroughTheirFlush(t *testing.T) {
 	}
 }
 
-// TestAFollowedFlushWhoseAnswerWasLost ends as it did in the database.
+// TestAFollowedFlushWhoseAnswerWasLost: the trace must show the result that the database has.
 func TestAFollowedFlushWhoseAnswerWasLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		row  projection.Stood
@@ -149,7 +149,7 @@ func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
 	}
 	defer client.Close()
 	w.c.cl = client
-	w.c.topic.asked = time.Now().Add(time.Hour) // Kafka was asked already
+	w.c.topic.asked = time.Now().Add(time.Hour) // so Kafka is not queried again
 	w.c.topic.starts = kadm.ListedOffsets{"t": {0: {Topic: "t"}}}
 	w.c.topic.ends = w.c.topic.starts
 	w.c.cfg.Formats = event.Always(noFormat{})
@@ -169,8 +169,8 @@ func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
 	}
 }
 
-// TestNotFollowingCostsNothing: what is called for every chunk and every flush must not
-// allocate when tracing is off.
+// TestNotFollowingCostsNothing: the calls for each chunk and each flush must not allocate when
+// tracing is off.
 func TestNotFollowingCostsNothing(t *testing.T) {
 	w := scripted(t, pending(0))
 	raw, c := records(0, 5), &projection.Flushed{}
@@ -189,7 +189,8 @@ func TestNotFollowingCostsNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkChunk takes records from the queue to the decision, which is left out.
+// BenchmarkChunk measures the path of records from the queue to the projection. The projection
+// itself does nothing.
 func BenchmarkChunk(b *testing.B) {
 	s := pending(0)
 	w := scripted(b, s)

@@ -20,20 +20,20 @@ import (
 	"projector/projection/event"
 )
 
-// script is a Projection, DeadLetters, Observer and Health whose answers are
-// written down beforehand and whose calls are kept.
+// script is a Projection, DeadLetters, Observer and Health. The test sets its answers, and it
+// records its calls.
 type script struct {
 	calls     []string
 	pending   int
 	letters   []projection.DeadLetter
-	write     []error // answers of Write, in turn; then nil
+	write     []error // answers of Write, in order; then nil
 	deliver   []error
 	verify    []error
-	refused   bool              // was the event before
-	found     *projection.Stood // by Claim
+	refused   bool              // the event was already dead-lettered as refused
+	found     *projection.Stood // returned by Claim
 	positions []projection.StoredPosition
 	heals     atomic.Int32
-	context   func(context.Context) // looks at that of Fold and Flush, if set
+	context   func(context.Context) // receives the context of Fold and Flush, if set
 }
 
 func (s *script) call(name string) { s.calls = append(s.calls, name) }
@@ -99,7 +99,7 @@ func (s *script) Refuse(string) bool {
 	return !s.refused
 }
 
-// flushing bounds a session to n events a flush.
+// flushing limits a session to n events for each flush.
 func (w *worker) flushing(n int, proj session.Projection) {
 	w.session = session.New(proj, w, session.Limits{
 		Events: n, Within: time.Hour, Silence: w.c.cfg.Retry.Attempt, Freely: overtakenFreely,
@@ -123,7 +123,7 @@ func (s *script) Overdue(context.Context, []int32) ([]int32, error)       { retu
 func (s *script) Ready(context.Context) error                             { return nil }
 func (s *script) Reset()                                                  { s.call("reset") }
 
-// quiet is an Observer and a Health that keep nothing.
+// quiet is an Observer and a Health that do nothing.
 type quiet struct{}
 
 func (quiet) Assigned(string, int32)                                    {}
@@ -146,7 +146,8 @@ type noWait struct{}
 func (noWait) Now() time.Time                       { return time.Unix(0, 0) }
 func (noWait) Sleep(context.Context, time.Duration) {}
 
-// scriptedConsumer consumes into a script, at brokers and with what else a test sets.
+// scriptedConsumer returns a consumer whose projection is a script. The test sets brokers and other
+// fields.
 func scriptedConsumer(t testing.TB, s *script, set func(*Config)) *Consumer {
 	t.Helper()
 	cfg := Config{
@@ -179,8 +180,8 @@ func pending(n int, letters ...projection.DeadLetter) *script {
 	return &script{pending: n, letters: letters}
 }
 
-// agreeing has stored what its workers know of partitions. If it had not, they would be told to
-// claim anew every two seconds.
+// agreeing is a script whose stored positions match those of the workers. Otherwise the workers
+// would have to claim again every two seconds.
 func agreeing(partitions int32) *script {
 	s := pending(0)
 	for p := range partitions {
@@ -249,7 +250,7 @@ func TestARefusedEventIsSoonAlone(t *testing.T) {
 	}
 }
 
-// fits is how many events the next flush may take in.
+// fits returns how many events the next flush may hold.
 func (w *worker) fits(s *script) int {
 	for s.pending = 1; !w.session.Full(); s.pending++ { //nolint:revive // empty-block: counts
 	}
@@ -280,12 +281,12 @@ func TestAStopEndsTheWaiting(t *testing.T) {
 	}
 }
 
-// noFormat leaves every message unread.
+// noFormat decodes nothing.
 type noFormat struct{}
 
 func (noFormat) Decode(_ event.Message, d *event.Decoded) { *d = event.Decoded{Tombstone: true} }
 
-// The record that fills a hole may be the last one for long.
+// The record that closes a gap may be the last one for a long time.
 func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 	for _, limit := range []int{100, 2} {
 		s := pending(0)

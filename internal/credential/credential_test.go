@@ -16,7 +16,7 @@ import (
 	"projector/internal/devstack"
 )
 
-// write puts a file into the test's folder and answers its path.
+// write writes a file into the test's folder and returns its path.
 func write(t *testing.T, dir, name string, text []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -45,7 +45,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// party is one side's authority and certificate.
+// party holds the authority and the certificate of one side.
 type party struct {
 	authority *devstack.Authority
 	devstack.Certificate
@@ -64,8 +64,8 @@ func newParty(t *testing.T, hosts ...string) party {
 	return party{authority, certificate}
 }
 
-// listen serves TLS that wants a certificate of the clients' authority, until the
-// test ends.
+// listen runs a TLS server until the test ends. It requires a client certificate from the clients'
+// authority.
 func listen(t *testing.T, server, clients party) string {
 	t.Helper()
 	pair, err := tls.X509KeyPair(server.Cert, server.Key)
@@ -89,15 +89,15 @@ func listen(t *testing.T, server, clients party) string {
 			}
 			go func() {
 				defer func() { _ = conn.Close() }()
-				_, _ = conn.Write([]byte("x")) // shakes hands first
+				_, _ = conn.Write([]byte("x")) // the write performs the handshake first
 			}()
 		}
 	}()
 	return listener.Addr().String()
 }
 
-// greeted connects and waits for the server's byte: only then has it taken the
-// client's certificate.
+// greeted connects and waits for the server's byte. The server sends it only after it has accepted
+// the client's certificate.
 func greeted(ctx context.Context, files credential.TLS, address string) error {
 	conn, err := files.Dial(ctx, "tcp", address)
 	if err != nil {
@@ -108,8 +108,8 @@ func greeted(ctx context.Context, files credential.TLS, address string) error {
 	return err
 }
 
-// TestFilesAreReadForEachConnection renews the certificates of both sides, as a
-// cluster does when its authority changes.
+// TestFilesAreReadForEachConnection renews the certificates of both sides, as happens when a
+// cluster changes its authority.
 func TestFilesAreReadForEachConnection(t *testing.T) {
 	dir := t.TempDir()
 	files := credential.TLS{
@@ -134,7 +134,7 @@ func TestFilesAreReadForEachConnection(t *testing.T) {
 	if greeted(t.Context(), files, after) == nil {
 		t.Error("the renewed server was trusted before its authority was known")
 	}
-	write(t, dir, "key", newClient.Key) // only the key is new, and the certificate is old
+	write(t, dir, "key", newClient.Key) // the new key does not fit the old certificate
 	if err := greeted(t.Context(), files, before); !errors.As(err, &file) {
 		t.Errorf("with half of a pair: %v", err)
 	}

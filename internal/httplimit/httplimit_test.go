@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSilentConnectionsKeepNobodyOut: a request is answered though more connections are open
-// than there may be, none of which sends anything.
+// TestSilentConnectionsKeepNobodyOut: a request is answered although more connections than the
+// limit are open. None of the others sends anything.
 func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	const most = 4
 	limit := New(most, 1)
@@ -35,7 +35,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	if open > most {
 		t.Errorf("%d connections are open, want at most %d", open, most)
 	}
-	if _, err := silent[0].Read(make([]byte, 1)); err == nil { // blocks unless it was closed
+	if _, err := silent[0].Read(make([]byte, 1)); err == nil { // would block if the connection were still open
 		t.Error("the oldest connection is open")
 	}
 	for _, conn := range silent {
@@ -43,7 +43,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestRequestsAreNotCutOff: where each connection has a request, the new one is closed.
+// TestRequestsAreNotCutOff: when each connection has a request, the new connection is closed.
 func TestRequestsAreNotCutOff(t *testing.T) {
 	limit := New(1, 1)
 	busy, late := net.Pipe()
@@ -53,7 +53,7 @@ func TestRequestsAreNotCutOff(t *testing.T) {
 	if _, err := late.Write([]byte("x")); err == nil || len(limit.open) != 1 {
 		t.Errorf("the new connection is open: %v, %d open", err, len(limit.open))
 	}
-	limit.State(late, http.StateClosed) // the server says so afterwards
+	limit.State(late, http.StateClosed) // the server reports this state after the close
 	limit.State(busy, http.StateClosed)
 	if len(limit.open) != 0 || limit.waiting.Len() != 0 {
 		t.Error("connections are remembered for ever")

@@ -12,15 +12,16 @@ import (
 	"projector/projection/event"
 )
 
-// capability is one thing that a mapping can describe. In mapping, ~ begins a path in the document
-// and DATA is the path of the data; each format has a document elsewhere.
+// capability is one feature of a mapping. The field mapping is a template, because each format has
+// its document at another path: a tilde begins a path in the document, and DATA is the path of the
+// data.
 type capability struct {
 	name, mapping, document string
-	want                    string            // the events of the record, as decodedEach says it, with their times
-	otherwise               map[string]string // by format, where a schema has other types than JSON
+	want                    string            // the events of the record as decodedEach formats them, with their times
+	otherwise               map[string]string // by format, if the result differs from JSON because of the schema's types
 }
 
-// capable is a mapping that reads usual, with one line in another way.
+// capable returns a mapping for the document of usual, with some lines replaced.
 func capable(lines ...string) string {
 	fields := map[string]string{
 		"eventId": "~id", "accountId": "~account", "version": "~seq", "eventType": "~kind", "occurredAt": "~at",
@@ -42,7 +43,7 @@ func capable(lines ...string) string {
 	return text
 }
 
-// usual is a document with some members in another way: "NAME:JSON".
+// usual returns a document with some members replaced: "NAME:JSON".
 func usual(members ...string) string {
 	all := map[string]string{
 		"id": `"e"`, "account": `"a"`, "seq": "7", "kind": `"C"`, "at": `"2026-01-01T00:00:00Z"`, "amount": `"10.25"`, "ccy": `"EUR"`,
@@ -156,7 +157,7 @@ func TestCapabilities(t *testing.T) {
 				prefix, name = "data.", "data."
 			}
 			if format == event.FormatAvro && strings.Contains(c.document, `"lines":[]`) {
-				continue // an array of no known type; TestAvroSeries has it
+				continue // an empty array has no type; TestAvroSeries covers it
 			}
 			text := strings.ReplaceAll(strings.ReplaceAll(c.mapping, "~", prefix), "DATA", cmp.Or(strings.TrimSuffix(prefix, "."), `""`))
 			want := cmp.Or(c.otherwise[format], c.want)
@@ -174,7 +175,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// saysAlike compares without how a format names its document.
+// saysAlike compares two results. It ignores how a format names its document.
 func saysAlike(got, want, name string) bool {
 	if name != "" {
 		got = strings.ReplaceAll(got, name, "")
@@ -182,7 +183,7 @@ func saysAlike(got, want, name string) bool {
 	return got == strings.ReplaceAll(want, "~", "")
 }
 
-// timed are the events of a message with their times, and whether a path met an array.
+// timed returns the events of a message with their times, and whether a path met an array.
 func timed(f event.Format, m event.Message) []string {
 	var all []*event.Decoded
 	event.DecodeEach(f, m, func(int32) *event.Decoded {

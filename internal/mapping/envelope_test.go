@@ -9,7 +9,7 @@ import (
 
 const innerEvent = `{"eventId":"e","eventType":"FundsCredited","accountId":"a","version":1,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"1","currency":"EUR","note":"\"x\" ü"}}`
 
-// escapedJSON is a JSON text as a JSON string.
+// escapedJSON encodes a JSON text as a JSON string.
 func escapedJSON(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

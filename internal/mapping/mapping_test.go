@@ -125,8 +125,8 @@ func TestParseNamesTheLine(t *testing.T) {
 	}
 }
 
-// What a format cannot do shows only when the format is made; the line is named
-// all the same.
+// An option that a format does not support is found only when the format is created. The error must
+// still name the line.
 func TestLocateNamesTheLineOfAConflict(t *testing.T) {
 	tests := []struct{ name, format, text, line string }{
 		{"two fields in one place", "json", "fields:\n  eventId: id\n  version: id\n", "line 3, column 3: version"},

@@ -8,7 +8,7 @@ import (
 	"projector/projection/event"
 )
 
-// formatOf is a format with a mapping.
+// formatOf returns a format with a mapping.
 func formatOf(t testing.TB, format, text string) event.Format {
 	t.Helper()
 	m, err := mapping.Parse([]byte(text))
@@ -22,7 +22,7 @@ func formatOf(t testing.TB, format, text string) event.Format {
 	return f
 }
 
-// decoded is what a value becomes: "TYPE AMOUNT CURRENCY", the class and the field of a fault,
+// decoded formats a decoded value: "TYPE AMOUNT CURRENCY", or the class and the field of a fault,
 // or ignored.
 func decoded(d *event.Decoded) string {
 	switch {
@@ -34,7 +34,7 @@ func decoded(d *event.Decoded) string {
 	return strings.TrimSpace(d.Event.TypeName + " " + event.FormatAmount(d.Event.Amount, d.Event.Currency) + " " + d.Event.Currency.Code())
 }
 
-// eventOf is an event of the contract with other data.
+// eventOf returns an event of the contract with other data.
 func eventOf(kind, data string) string {
 	return `{"eventId":"e","eventType":"` + kind + `","accountId":"a","version":1,"occurredAt":"2026-01-01T00:00:00Z","data":` + data + `}`
 }
@@ -80,7 +80,7 @@ func TestAmounts(t *testing.T) {
 		{"fields: {amount: {unit: minor, type: text}}\n", credit, `"+1"`, "EUR", amount},
 		{number, credit, `10.25`, "EUR", "FundsCredited 10.25 EUR"},
 		{number, credit, `0.1`, "EUR", "FundsCredited 0.10 EUR"},
-		{number, credit, `90071992547409.93`, "EUR", "FundsCredited 90071992547409.93 EUR"}, // not a float64
+		{number, credit, `90071992547409.93`, "EUR", "FundsCredited 90071992547409.93 EUR"}, // cannot be represented as a float64
 		{number, credit, `7`, "JPY", "FundsCredited 7 JPY"},
 		{number, credit, `10.250`, "EUR", amount},
 		{number, credit, `1.025e1`, "EUR", amount},
@@ -101,7 +101,7 @@ func TestAmounts(t *testing.T) {
 		{"fields: {amount: {scale: 18}}\n", credit, `9223372036854775807`, "EUR", amount},
 		{"fields: {amount: {scale: 18}}\n", credit, `1230000000000000000000`, "EUR", "FundsCredited 1230.00 EUR"},
 		{units, credit, `{"units":10,"nanos":250000000}`, "EUR", "FundsCredited 10.25 EUR"},
-		{units, credit, `{"units":"10","nanos":250000000}`, "EUR", "FundsCredited 10.25 EUR"}, // as Protobuf writes JSON
+		{units, credit, `{"units":"10","nanos":250000000}`, "EUR", "FundsCredited 10.25 EUR"}, // the form of Protobuf's JSON
 		{units, credit, `{"units":"10"}`, "EUR", "FundsCredited 10.00 EUR"},
 		{units, credit, `{"nanos":10000000}`, "EUR", "FundsCredited 0.01 EUR"},
 		{units, credit, `{"nanos":1000000}`, "EUR", "invalid_amount data.amount.units"},
@@ -124,11 +124,11 @@ func TestAmounts(t *testing.T) {
 		{signed + minor, "movement", `1e2`, "EUR", amount},
 		{signed + minor, "movement", `"1"`, "EUR", wrong},
 		{signed + minor, "movement", `null`, "EUR", wrong},
-		{signed + minor, "movement", `1.5`, "XXX", "unsupported_currency data.currency"}, // in the order of the contract
+		{signed + minor, "movement", `1.5`, "XXX", "unsupported_currency data.currency"}, // the first error in the order of the contract
 		{signed + minor, "fee", `-5`, "EUR", "FundsDebited 0.05 EUR"},
 		{signed + minor, "fee", `5`, "EUR", amount},
 		{signed + minor, "fee", `0`, "EUR", amount},
-		{signed + minor, "FundsCredited", `5`, "EUR", "unknown_event_type eventType"}, // it has another name now
+		{signed + minor, "FundsCredited", `5`, "EUR", "unknown_event_type eventType"}, // the mapping renames this type
 		{signed, "movement", `"-2.50"`, "EUR", "FundsDebited 2.50 EUR"},
 		{signed, "movement", `"0.00"`, "EUR", "ignored"},
 		{signed, "movement", `"-0.00"`, "EUR", amount},
@@ -216,7 +216,7 @@ fields:
 		{table, `"posting"`, `""`, "malformed_payload data.direction"},
 		{table, `"posting"`, `["C"]`, "malformed_payload data.direction"},
 		{table, `null`, `"C"`, "malformed_payload kind"},
-		{table, `"posting/C"`, `""`, "malformed_payload kind"}, // the separator
+		{table, `"posting/C"`, `""`, "malformed_payload kind"}, // the value contains the separator
 		{"eventTypes: {true: FundsCredited, false: FundsDebited}\nfields: {eventType: {path: data.direction, type: boolean}}", `0`, `true`, "FundsCredited 1.00 EUR"},
 		{"eventTypes: {true: FundsCredited, false: FundsDebited}\nfields: {eventType: {path: data.direction, type: boolean}}", `0`, `false`, "FundsDebited 1.00 EUR"},
 		{"eventTypes: {true: FundsCredited}\nfields: {eventType: {path: data.direction, type: boolean}}", `0`, `"true"`, "malformed_payload data.direction"},
@@ -250,12 +250,12 @@ func TestIdentities(t *testing.T) {
 		{"eventId: {type: integer}", "malformed_payload eventId"},
 		{"accountId: {join: [{path: bank.branch, type: integer}, account], with: ':'}", "e 12:77 1 -"},
 		{"accountId: {join: [bank.code, account], with: ':'}", "e B-1:77 1 -"},
-		{"accountId: {join: [account, bank.code], with: '-'}", "e 77-B-1 1 -"}, // the last part may
+		{"accountId: {join: [account, bank.code], with: '-'}", "e 77-B-1 1 -"}, // the last part may contain the separator
 		{"accountId: {join: [bank.code, account], with: '-'}", "malformed_payload bank.code"},
 		{"accountId: {join: [empty, account], with: '-'}", "malformed_payload empty"},
 		{"accountId: {join: [{constant: DE}, account, {header: region}], with: '-'}", "e DE-77-north 1 -"},
 		{"accountId: {join: [long, long], with: '-'}", "malformed_payload long and long"},
-		{"eventId: {join: [account, {path: version, type: integer}], with: '/'}", "77/1 a 1 -"}, // shared with a field
+		{"eventId: {join: [account, {path: version, type: integer}], with: '/'}", "77/1 a 1 -"}, // another field uses the same path
 		{"accountId: {key: true, path: acct.no}", "e K-1 1 -"},
 		{"accountId: {key: true, path: acct.none}", "malformed_payload key: acct.none"},
 		{"accountId: {key: true, path: acct}", "malformed_payload key: acct"},
@@ -265,7 +265,7 @@ func TestIdentities(t *testing.T) {
 		{"version: {path: id, type: text}", "malformed_payload id"},
 		{"version: {path: big}", "malformed_payload big"},
 		{"version: {header: region}", "malformed_payload header region"},
-		{"version: nums.0", "malformed_payload nums.0"}, // into an array
+		{"version: nums.0", "malformed_payload nums.0"}, // the path leads into an array
 		{"correlationId: {key: true, path: trace}", "e a 1 t-1"},
 		{"correlationId: {header: nothing}", "e a 1 -"},
 		{"occurredAt: {key: true, path: at, unit: ms}", "e a 1 -"},
@@ -293,10 +293,10 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// The sign decides the type before other texts are read: its digits must outlive them.
+// The sign decides the type before other texts are read. Its digits must remain valid after that.
 func TestSignedAmountsWithEscapes(t *testing.T) {
 	f := formatOf(t, event.FormatJSON, signed)
-	for range 2 { // the second time, what holds texts without escapes is large enough
+	for range 2 { // in the second round the buffer for texts is large enough
 		var d event.Decoded
 		f.Decode(event.Message{Value: []byte(`{"eventId":"\u0065","eventType":"movement","accountId":"\u0061","version":1,` +
 			`"occurredAt":"2026-01-01T00:00:00\u002B00:00","data":{"amount":"-1\u0030.25","currency":"EU\u0052"}}`)}, &d)

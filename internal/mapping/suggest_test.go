@@ -8,8 +8,8 @@ import (
 	"projector/projection/event"
 )
 
-// Names that are made of several words are found by their last ones. What a connector says about
-// itself is not proposed, and what is not used is listed.
+// Names of several words are found by their last words. Fields that a connector writes about itself
+// are not proposed. Unused fields are listed.
 func TestSuggestNamesOfOtherProducers(t *testing.T) {
 	for value, want := range map[string]string{
 		`{"event_uuid":"a","wallet":"w","wallet_seq":1,"event_name":"card.captured","happened_at_ms":1764003661000,"amount_minor":5,"currency":"GBP","merchant_name":"m","trace_id":"t"}`: `eventId: event_uuid
@@ -78,7 +78,7 @@ func TestSuggest(t *testing.T) {
 		t.Errorf("to decide: %q", decide)
 	}
 
-	// What only may be the name of a type is not printed unless all of the payload may be.
+	// A value that may be a type name is printed only if the whole payload may be printed.
 	var private mapping.Samples
 	for _, kind := range []string{"DEPOSIT", "John Smith", "DE89370400440532013000", "a@b.example", "4711"} {
 		private.Add(event.Message{Value: []byte(`{"type":"` + kind + `"}`)})
@@ -101,8 +101,8 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// A posting has the account and the amount in its entries, and a part of the account's id and of the
-// type beside them.
+// A posting has the account and the amount in its entries. Parts of the account id and of the type
+// are outside the entries.
 func TestSuggestEntriesAndJoins(t *testing.T) {
 	var s mapping.Samples
 	const value = `{"id":"P1","bookedAt":"2026-01-01T00:00:00Z","lines":[{"id":5,"bank":"017","account":"A","seq":1,"type":"fee","side":"D","amount":"1.50","ccy":"EUR"}]}`
@@ -121,7 +121,7 @@ func TestSuggestEntriesAndJoins(t *testing.T) {
 	}
 }
 
-// A proposal in which nobody has decided what a type means, or the currency, is refused.
+// A proposal is refused as long as a person has not decided the meaning of a type or the currency.
 func TestAnUndecidedSuggestionIsRefused(t *testing.T) {
 	var s mapping.Samples
 	s.Add(event.Message{Value: []byte(`{"id":"a","type":"TXN","legs":[{"account":"A"}]}`)})
@@ -140,7 +140,7 @@ func TestAnUndecidedSuggestionIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever records hold, the proposal is a file that can be read once it is decided.
+// For all records, the proposal becomes a readable file when its open decisions are filled in.
 func FuzzSuggest(f *testing.F) {
 	f.Add([]byte(`{"id":1,"type":"a\nb: c","amount":"1","ts":"2026-01-01","currency":"EUR","version":"1","account":"x"}`))
 	f.Add([]byte(`{"a b":{"ID":"x"},"type":true}`))

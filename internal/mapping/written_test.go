@@ -18,7 +18,7 @@ import (
 	"projector/projection/event/protobuf"
 )
 
-// written is a document as a message of a format, and the format that reads it.
+// written returns a document as a message of a format, and the format that reads it.
 func written(t *testing.T, format string, opts event.Options, document string) (event.Format, event.Message) {
 	t.Helper()
 	var m event.Message
@@ -41,8 +41,8 @@ func written(t *testing.T, format string, opts event.Options, document string) (
 	return f, m
 }
 
-// writtenWithSchema writes a document by a schema that is made of it: each object is a record or
-// a message, each integer 64 bits, each other number a double.
+// writtenWithSchema encodes a document with a schema derived from it: each object is a record or a
+// message, each integer has 64 bits, each other number is a double.
 func writtenWithSchema(t *testing.T, format string, opts event.Options, document string) (event.Format, event.Message) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(document))
@@ -99,7 +99,7 @@ func avroSchema(v any, records *int) string {
 	}
 }
 
-// plainNumbers has numbers as the Avro library writes them.
+// plainNumbers converts numbers to the types that the Avro library accepts.
 func plainNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -124,7 +124,7 @@ func plainNumbers(v any) any {
 	return v
 }
 
-// protoSchema is a message with the names of an object, in order.
+// protoSchema returns a message type with the names of an object, in order.
 func protoSchema(name string, object map[string]any) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "message %s {\n", name)

@@ -12,7 +12,8 @@ import (
 	"projector/internal/pace"
 )
 
-// answers waits and is answered, again and again, then waits for the end of its context.
+// answers reports progress every so often, the given number of times, then waits for the end of its
+// context.
 func answers(ctx context.Context, every time.Duration, times int) error {
 	for range times {
 		select {
@@ -63,7 +64,7 @@ func TestABoundedAttemptEndsAsSoonAsItIsForeseen(t *testing.T) {
 		ends  time.Duration
 		text  string
 	}{
-		{time.Second, 19, limit, "not done within 30s"}, // there was time for the last one too
+		{time.Second, 19, limit, "not done within 30s"}, // the last item still fits into the time
 		{2 * time.Second, 20, 6 * time.Second, "more than can be done within 30s"},
 		{12 * time.Second, 20, 12 * time.Second, "more than can be done within 30s"},
 		{31 * time.Second, 20, limit, "no answer for 30s"},
@@ -107,7 +108,7 @@ func TestWithoutLimit(t *testing.T) {
 func TestWhatSucceedsIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := pace.Begin(t.Context(), time.Second)
-		<-time.After(time.Minute) // it was too late to notice
+		<-time.After(time.Minute) // the attempt's time is over, but its work succeeds
 		if err := a.End(nil); err != nil {
 			t.Error(err)
 		}
@@ -115,5 +116,5 @@ func TestWhatSucceedsIsNoError(t *testing.T) {
 			t.Error("its context goes on")
 		}
 	})
-	pace.Answered(t.Context(), 1) // nobody's attempt
+	pace.Answered(t.Context(), 1) // this context belongs to no attempt
 }

@@ -70,8 +70,8 @@ func TestNoMoreThanThereMayBe(t *testing.T) {
 	}
 }
 
-// TestProgressWhateverThePace writes to databases of any constant pace which give up a
-// write after a while: from any size on, a write succeeds within a few.
+// TestProgressWhateverThePace writes to databases of constant speed that end a write after a time
+// limit. From any start size, a write must succeed within a few attempts.
 func TestProgressWhateverThePace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perEvent := time.Duration(rapid.Int64Range(1, int64(29*time.Second)).Draw(t, "time an event takes"))
@@ -94,8 +94,8 @@ func TestProgressWhateverThePace(t *testing.T) {
 	})
 }
 
-// TestItSettlesWithinTheTarget: at a constant pace writes come to last between half of
-// the target and all of it, wherever they begin.
+// TestItSettlesWithinTheTarget: at constant speed, the duration of a write ends up between half of
+// the target and the target, from any start size.
 func TestItSettlesWithinTheTarget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perEvent := time.Duration(rapid.Int64Range(int64(10*time.Microsecond), int64(target)).Draw(t, "time an event takes"))
@@ -110,8 +110,8 @@ func TestItSettlesWithinTheTarget(t *testing.T) {
 	})
 }
 
-// TestWhatBelongsTogetherIsDividedInTheEnd: a write may be of more than its limit, where
-// what belongs together was not divided. The next limit is smaller all the same.
+// TestWhatBelongsTogetherIsDividedInTheEnd: a write may exceed its limit because related events
+// were not separated. The next limit is smaller all the same.
 func TestWhatBelongsTogetherIsDividedInTheEnd(t *testing.T) {
 	s := pace.NewSize(1024, 500_000, 4*time.Second)
 	for range 5 {

@@ -12,15 +12,16 @@ import (
 	"testing"
 )
 
-// Account is what the projector answers. Stale: an event that is known is not in it.
+// Account is the response of the projector. Stale means that a known event is not yet in the
+// balance.
 type Account struct {
 	Version int64  `json:"version"`
 	Stale   bool   `json:"stale"`
-	Balance string `json:"balance"` // text: a float cannot hold money
+	Balance string `json:"balance"` // a string, because a float cannot represent money exactly
 }
 
-// accountAt reads an account once the event of the version is in it. It returns false when
-// that is not so within 5 s: the payment is booked, and is not in the balance yet.
+// accountAt reads an account when the event with the version is in it. It returns false after 5 s:
+// the payment is booked, but the balance does not include it yet.
 func accountAt(ctx context.Context, base, token, id string, version int64) (a Account, current bool, err error) {
 	address := fmt.Sprintf("%s/v1/accounts/%s?min_version=%d&wait=5s", base, url.PathEscape(id), version)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
@@ -44,7 +45,7 @@ func accountAt(ctx context.Context, base, token, id string, version int64) (a Ac
 	}
 }
 
-// TestClientOfTheDocuments: the client of docs/read-model.md is the one above, and it works.
+// TestClientOfTheDocuments: the client in docs/read-model.md is the one above, and it works.
 func TestClientOfTheDocuments(t *testing.T) {
 	s := newServer(t, bank(), "secret", true)
 	server := httptest.NewServer(s.http.Handler)

@@ -13,7 +13,7 @@ import (
 	"projector/readmodel/accountdb"
 )
 
-// at is an account with a balance row, which waits for a version unless that is 0.
+// at returns an account with a balance row. It waits for a version unless waitingFor is 0.
 func at(id string, version, waitingFor int64) accountdb.Current {
 	c := accountdb.Current{AccountID: id, Exists: true, Version: version}
 	if waitingFor > 0 {
@@ -30,7 +30,7 @@ func mustAdd(t interface{ Fatal(...any) }, r *register, id string, version int64
 	return w
 }
 
-// told is the answer to a waiter, in a line.
+// told returns the answer to a waiter as one line of text.
 func told(w *waiter) string {
 	select {
 	case a := <-w.answer:
@@ -82,17 +82,17 @@ func TestWhatAQueryAnswers(t *testing.T) {
 	}
 }
 
-// answered sends a query and answers it.
+// answered sends a query and passes its result to the register.
 func answered(r *register, all bool, current ...accountdb.Current) {
 	number, ids := r.query(all)
 	r.found(number, ids, current)
 }
 
-// due are the accounts of the next query that is not for all.
+// due lists the accounts of the next query that is not for all accounts.
 func due(r *register) string { return fmt.Sprint(slices.Sorted(maps.Keys(r.due))) }
 
-// TestAnOlderQuery: the result of a query that was sent before a waiter came may be older than
-// what it knows; only a version that is reached counts.
+// TestAnOlderQuery: a query that was sent before a waiter came may return old data. Its result
+// counts for the waiter only if it has reached the waiter's version.
 func TestAnOlderQuery(t *testing.T) {
 	r := newRegister(10)
 	mustAdd(t, r, "a", 9, false)
@@ -106,7 +106,7 @@ func TestAnOlderQuery(t *testing.T) {
 	expect(t, "queried again", told(behind), "reached 5")
 }
 
-// TestAFailedQuery: who has time left waits for the next query for all.
+// TestAFailedQuery: a waiter with time left waits for the next query for all accounts.
 func TestAFailedQuery(t *testing.T) {
 	r := newRegister(10)
 	patient, hurried := mustAdd(t, r, "a", 1, false), mustAdd(t, r, "b", 1, true)
@@ -131,7 +131,7 @@ func TestTooMany(t *testing.T) {
 		t.Errorf("the third: %v", err)
 	}
 	r.remove(first)
-	r.remove(first) // as when it was answered too
+	r.remove(first) // the handler also calls remove after an answer
 	last := mustAdd(t, r, "b", 1, false)
 	r.close()
 	expect(t, "when it stops", told(last), "stopping 0")
@@ -140,8 +140,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestDue: between the queries for all, only those are queried for who have come or whose time
-// is over.
+// TestDue: between two queries for all accounts, only the accounts of new waiters and of waiters
+// whose time is over are queried.
 func TestDue(t *testing.T) {
 	r := newRegister(10)
 	for _, id := range []string{"a", "b", "c", "b"} {
@@ -165,22 +165,22 @@ func TestDue(t *testing.T) {
 	expect(t, "all", fmt.Sprint(ids), "[a b c]")
 }
 
-// TestRegister draws what happens to a register and to the accounts. No answer is wrong, or was
-// wrong already when the waiter came; everybody is answered in the end.
+// TestRegister runs random operations on a register. An answer must be correct at some time between
+// the arrival of the waiter and the answer, and every waiter must get an answer.
 func TestRegister(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const limit = 8
 		r := newRegister(limit)
 		ids := []string{"a", "b", "c"}
-		world := map[string]int64{}            // versions; 0: no row
-		came := map[*waiter]map[string]int64{} // the world when a waiter came, or its time was over
+		world := map[string]int64{}            // versions by account; 0: no row
+		came := map[*waiter]map[string]int64{} // a copy of world from when the waiter came, or from when its time was over
 		var waiting []*waiter
 		type query struct {
 			number uint64
 			ids    []string
 		}
 		var sent *query
-		var seen []accountdb.Current // by the query
+		var seen []accountdb.Current // result of the query
 		account := func() string { return rapid.SampledFrom(ids).Draw(rt, "account") }
 		copied := func() map[string]int64 {
 			c := map[string]int64{}
@@ -249,7 +249,7 @@ func TestRegister(t *testing.T) {
 			"failed": func(*rapid.T) {
 				if sent != nil {
 					r.failed()
-					r.query(true) // which is lost, too
+					r.query(true) // this query fails too
 					r.failed()
 					sent = nil
 				}

@@ -23,7 +23,7 @@ import (
 	"projector/readmodel/accountdb"
 )
 
-// database is what the server asks.
+// database is the read model that the server queries.
 type database struct {
 	mu       sync.Mutex
 	accounts map[string]accountdb.Current
@@ -49,7 +49,7 @@ func (d *database) load(_ context.Context, ids []string) ([]accountdb.Current, e
 	return found, nil
 }
 
-// newServer makes a server over a database, with a token when it is not empty, and runs it.
+// newServer creates and runs a server for a database. It requires a token if token is not empty.
 func newServer(t *testing.T, d *database, token string, balances bool) *Server {
 	t.Helper()
 	cfg := Config{
@@ -71,7 +71,7 @@ func newServer(t *testing.T, d *database, token string, balances bool) *Server {
 	return s
 }
 
-// ask asks without a network: target, or method and target.
+// ask sends a request without a network: a target, or a method and a target.
 func ask(t *testing.T, s *Server, what string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	method, target, found := strings.Cut(what, " ")
@@ -113,7 +113,7 @@ func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
 		target string
 		status int
-		body   string // with balances, where it starts with {: the whole document
+		body   string // with balances; a body that starts with { is the whole document
 	}{
 		{"/v1/accounts/a", 200, `{"account_id":"a","version":5,"stale":false,"waiting_for_version":null,"balance":"10.50","currency":"EUR","status":"open"}`},
 		{"/v1/accounts/a?min_version=5&wait=30s", 200, `{"account_id":"a","version":5,"stale":false,"waiting_for_version":null,"balance":"10.50","currency":"EUR","status":"open"}`},
@@ -182,8 +182,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestWaiting: in a bubble, where nothing else takes time, a waiter is answered a tick after its
-// version was written, and otherwise when its time is over; there is one query a tick.
+// TestWaiting runs in a synctest bubble, where time passes only in waits. A waiter is answered one
+// tick after its version is written, or when its time is over. There is one query each tick.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := bank()
@@ -217,8 +217,8 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// TestACrowdWaits: while many wait the database looks up only so many accounts. Who comes is
-// answered at the next tick all the same.
+// TestACrowdWaits: when many clients wait, one query covers a limited number of accounts. A new
+// waiter is still answered at the next tick.
 func TestACrowdWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := bank()
@@ -277,7 +277,8 @@ func TestTooManyWait(t *testing.T) {
 	}
 }
 
-// TestNoDatabase: who has no time is told at once, who has time is told when it comes back.
+// TestNoDatabase: a client without waiting time gets an error at once. A client with waiting time
+// is answered when the database returns.
 func TestNoDatabase(t *testing.T) {
 	d := bank()
 	d.broken.Store(true)
@@ -303,8 +304,8 @@ func TestNoDatabase(t *testing.T) {
 	}
 }
 
-// TestOverTheNetwork: a client that goes away leaves nobody waiting, one that promises a body
-// keeps nobody busy, and when the server stops everybody is told.
+// TestOverTheNetwork: a client that disconnects leaves no waiter. A client that announces a body
+// blocks nothing. When the server stops, every waiter is answered.
 func TestOverTheNetwork(t *testing.T) {
 	s := NewServer(Config{
 		Addr: "127.0.0.1:0", Load: bank().load, Queried: func(error, time.Duration) {}, Log: slog.New(slog.DiscardHandler),

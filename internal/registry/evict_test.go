@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What is kept is bounded, and unknown ids make room first.
+// The number of cached schemas is limited, and unknown ids are removed first.
 func TestKeptSchemasAreBounded(t *testing.T) {
 	var r Resolver
 	r.known.Store(&map[uint32]known{})

@@ -10,8 +10,8 @@ import (
 	"projector/projection/event"
 )
 
-// TestRecordsOfRealProducers reads what Confluent's own serializers wrote, by what a real
-// registry said of their schemas. All of it is the same event.
+// TestRecordsOfRealProducers reads records from Confluent's serializers, with recorded responses of
+// a real registry. All records hold the same event.
 func TestRecordsOfRealProducers(t *testing.T) {
 	paths, err := filepath.Glob("../../testdata/schema-registry/*.json")
 	if err != nil || len(paths) == 0 {
@@ -32,7 +32,7 @@ func TestRecordsOfRealProducers(t *testing.T) {
 		var example struct {
 			Format   string
 			Value    []byte
-			Registry map[string]object // its answers, by path
+			Registry map[string]object // responses of the registry, by path
 		}
 		if err := json.Unmarshal(text, &example); err != nil {
 			t.Fatalf("%s: %v", path, err)

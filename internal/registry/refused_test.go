@@ -12,8 +12,8 @@ import (
 	"projector/projection/event"
 )
 
-// answerAs makes the stub answer as a registry does: fault decides what it refuses, nil
-// leaves the answer to what it holds.
+// answerAs makes the stub respond like a registry. fault chooses the requests to refuse. If it
+// returns nil, the stub responds normally.
 func (s *stub) answerAs(fault func(path string) http.HandlerFunc) {
 	s.breakWith(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, "/api")
@@ -36,8 +36,8 @@ func refusing(code int, body string, paths ...string) func(string) http.HandlerF
 	}
 }
 
-// An id that no registry has is asked of none: Confluent's answers a plain 404, as a server
-// at a wrong URL does.
+// An id that no registry can have is not requested. Confluent's registry answers it with a plain
+// 404, like a server at a wrong URL.
 func TestIDsThatNoRegistryHas(t *testing.T) {
 	s := newStub(t)
 	s.breakWith(status(http.StatusNotFound, `{"error_code":404,"message":"HTTP 404 Not Found"}`))
@@ -53,7 +53,7 @@ func TestIDsThatNoRegistryHas(t *testing.T) {
 	}
 }
 
-// What is refused for one id while others are answered is about that id.
+// If the registry refuses one id and answers others, the refusal is about this id.
 func TestOneIDIsRefused(t *testing.T) {
 	missing := func(s *stub) {
 		s.hold(byID(8), "AVRO", strings.Replace(opened, "%s", `"common.Money"`, 1), reference("common.Money", "money", 2))
@@ -101,7 +101,7 @@ func TestOneIDIsRefused(t *testing.T) {
 	}
 }
 
-// What is refused for all ids is an outage, also when some were answered before.
+// If the registry refuses all ids, it is an outage, even if it answered some before.
 func TestAllIDsAreRefused(t *testing.T) {
 	for name, fault := range map[string]http.HandlerFunc{
 		"not permitted":  status(http.StatusForbidden, `{"error_code":40301}`),
@@ -127,7 +127,7 @@ func TestAllIDsAreRefused(t *testing.T) {
 	}
 }
 
-// A refusal that ends while the registry is asked for another id was no word about the id.
+// If a refusal ends while another id is requested, it was not about the first id.
 func TestARefusalThatEnds(t *testing.T) {
 	s := newStub(t)
 	s.hold(byID(7), "AVRO", inline())
@@ -144,7 +144,7 @@ func TestARefusalThatEnds(t *testing.T) {
 	}
 }
 
-// The proof needs an answer: an outage of the registry is none.
+// Only an answer proves that a refusal is about one id. An outage of the registry proves nothing.
 func TestARefusalWithoutProof(t *testing.T) {
 	s := newStub(t)
 	s.answerAs(func(path string) http.HandlerFunc {
@@ -159,7 +159,7 @@ func TestARefusalWithoutProof(t *testing.T) {
 	}
 }
 
-// A schema may not refer to as many others as somebody likes.
+// The number of references of a schema is limited.
 func TestTooManyReferences(t *testing.T) {
 	s := newStub(t)
 	many := make([]object, 300)
@@ -174,7 +174,7 @@ func TestTooManyReferences(t *testing.T) {
 	}
 }
 
-// Whoever registers schemas, what is kept of them is bounded: some are fetched again.
+// The total size of cached schemas is limited. Removed schemas are fetched again.
 func TestLargeSchemasMakeRoom(t *testing.T) {
 	s := newStub(t)
 	large := strings.TrimSuffix(inline(), "}") + `,"doc":"` + strings.Repeat("x", 500<<10) + `"}`

@@ -56,7 +56,7 @@ func checkMalformed(t *testing.T, d event.Decoded, says string) {
 	}
 }
 
-// A schema is asked for once, and known for as long as the registry is away.
+// A schema is requested once and stays known while the registry is away.
 func TestSchemasAreKept(t *testing.T) {
 	s := newStub(t)
 	s.hold(byID(7), "", inline())
@@ -96,7 +96,7 @@ func TestReferences(t *testing.T) {
 	checkOpened(t, resolve(t, s.resolver(t, event.FormatProtobuf), framed(9, []byte(body)...)))
 }
 
-// What is wrong with the message or its schema for good is a fault; nothing else is.
+// Only permanent errors of the message or its schema are faults.
 func TestFaultsOfMessages(t *testing.T) {
 	s := newStub(t)
 	s.hold(byID(1), "JSON", `{}`)
@@ -120,14 +120,14 @@ func TestFaultsOfMessages(t *testing.T) {
 	checkOpened(t, resolve(t, r, openedEvent(t, 7)))
 }
 
-// An unknown id is asked for twice, for a replica may be behind; then for a while it is
-// known to be none, and ids of nonsense hold nobody up.
+// An unknown id is requested twice, because a replica may lag. After that it is remembered as
+// unknown for a while, so that invalid ids delay nothing.
 func TestUnknownIDs(t *testing.T) {
 	s := newStub(t)
 	r := s.resolver(t, event.FormatAvro)
 	late := 0
 	s.mu.Lock()
-	s.seen = func(*http.Request) { // the registry learns of 6 while it is asked for
+	s.seen = func(*http.Request) { // the registry gets id 6 during the first request for it
 		if late++; late == 1 {
 			s.hold(byID(6), "AVRO", inline())
 		}
@@ -183,12 +183,12 @@ func TestTroubleIsNoFaultOfTheMessage(t *testing.T) {
 			strings.Contains(safe, "secret") || trouble.Dependency() != registry.Dependency {
 			t.Errorf("%s: %s, %s: %s", name, errclass.Registry(err), errclass.Reason(err), safe)
 		}
-		s.breakWith(nil) // the same resolver goes on when the trouble is over
+		s.breakWith(nil) // the same resolver works again after the outage
 		checkOpened(t, resolve(t, r, openedEvent(t, 7)))
 	}
 }
 
-// A value that is not framed is no dead letter as long as the registry has not answered.
+// A value without a frame is not dead-lettered until the registry has answered for the first time.
 func TestUnframedValuesWaitForTheFirstAnswer(t *testing.T) {
 	s := newStub(t)
 	r := s.resolver(t, event.FormatAvro)
@@ -213,7 +213,7 @@ func TestUnframedValuesWaitForTheFirstAnswer(t *testing.T) {
 	checkMalformed(t, resolve(t, r, plain), "plain JSON")
 }
 
-// Who waits leaves when its time is up; the others go on.
+// A caller stops waiting when its context ends. The other callers continue.
 func TestResolveEndsWithItsContext(t *testing.T) {
 	s := newStub(t)
 	s.hold(byID(7), "AVRO", inline())
@@ -236,7 +236,7 @@ func TestResolveEndsWithItsContext(t *testing.T) {
 	checkOpened(t, <-stayed)
 }
 
-// The password is read for each request, and TLS trusts only what the file says.
+// The password is read for each request, and TLS trusts only the authorities in the file.
 func TestCredentials(t *testing.T) {
 	s := newStub(t)
 	s.hold(byID(7), "AVRO", inline())

@@ -14,14 +14,14 @@ import (
 	"projector/projection/event"
 )
 
-// stub is a registry whose answers are written down.
+// stub is a registry with prepared responses.
 type stub struct {
 	*httptest.Server
 	mu      sync.Mutex
-	schemas map[string]object   // by path, what is answered
-	fault   http.HandlerFunc    // answers instead, if set
-	asked   map[string]int      // by path
-	seen    func(*http.Request) // of each request, if set
+	schemas map[string]object   // responses by path
+	fault   http.HandlerFunc    // responds instead, if set
+	asked   map[string]int      // requests by path
+	seen    func(*http.Request) // called for each request, if set
 }
 
 func newStub(t *testing.T) *stub {
@@ -48,7 +48,7 @@ func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// answer is what the stub says of a path when nothing is wrong.
+// answer returns the normal response of the stub to a path.
 func (s *stub) answer(path string) http.HandlerFunc {
 	s.mu.Lock()
 	answer, known := s.schemas[path]
@@ -63,7 +63,7 @@ func (s *stub) answer(path string) http.HandlerFunc {
 	return status(http.StatusOK, string(text))
 }
 
-// total is how many requests there were.
+// total returns the number of requests.
 func (s *stub) total() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *stub) total() (n int) {
 	return n
 }
 
-// status answers with a status and a body.
+// status responds with a status and a body.
 func status(code int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(code)
@@ -99,7 +99,7 @@ func reference(name, subject string, version int) object {
 	return object{"name": name, "subject": subject, "version": version}
 }
 
-// hold makes the stub have a schema under an id, or a subject and a version.
+// hold adds a schema to the stub, under an id, or under a subject and a version.
 func (s *stub) hold(path, kind, text string, references ...object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *stub) hold(path, kind, text string, references ...object) {
 
 func byID(id int) string { return fmt.Sprintf("/schemas/ids/%d", id) }
 
-// resolver is one that asks the stub.
+// resolver returns a resolver that uses the stub.
 func (s *stub) resolver(t *testing.T, format string, edit ...func(*registry.Config)) *registry.Resolver {
 	t.Helper()
 	cfg := registry.Config{URLs: []string{s.URL + "/api"}}

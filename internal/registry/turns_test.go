@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A registry is asked at most a hundred times a second while all ids are unreadable, and at
-// once when one was readable.
+// While all ids are unreadable, the registry gets at most a hundred requests each second. After a
+// readable id, requests are sent at once.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked turns

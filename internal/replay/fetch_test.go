@@ -14,10 +14,9 @@ import (
 	"projector/readmodel"
 )
 
-// answers is an outbox that has some versions of account a, and returns them two at a time when
-// they are large.
+// answers is an outbox that has some versions of account a. It returns large ones two at a time.
 type answers struct {
-	has   map[int64]string // by version: the event
+	has   map[int64]string // events by version
 	asked []string
 }
 
@@ -69,7 +68,8 @@ func TestAFetchAsksAgainForWhatWasTooLarge(t *testing.T) {
 	equal(t, outcomes(true), "duplicate applied applied not_found waiting ")
 }
 
-// What is approved is the whole event: with some formats its headers or its key say what it is.
+// An approval covers the whole message, because in some formats the headers or the key are part of
+// the event.
 func TestADigestIsOfTheWholeMessage(t *testing.T) {
 	header := func(key, value string) event.Header { return event.Header{Key: key, Value: []byte(value)} }
 	seen := map[string]string{}

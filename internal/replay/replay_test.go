@@ -27,7 +27,7 @@ const (
 	dlqTopic   = "events.dlq"
 )
 
-// source is a DLQ topic in memory. A partition of lost cannot be read.
+// source is a DLQ topic in memory. The partitions in lost cannot be read.
 type source struct {
 	records []*kgo.Record
 	lost    map[int32]bool
@@ -70,13 +70,13 @@ func (s *source) Extents(context.Context) (topic.Extents, bool, error) {
 	return all, true, nil
 }
 
-// store is a read model in which accounts wait for the next of the versions it has.
+// store is a read model whose accounts wait for the version after the ones they have.
 type store struct {
 	versions map[string]int64
 	history  map[[2]int64]readmodel.DeadLetterHistory
 	actions  []readmodel.Action
 	applied  []string
-	fails    error // of what changes something
+	fails    error // returned by the operations that change something
 }
 
 func (s *store) ReplayStatuses(_ context.Context, subjects []readmodel.Subject) ([]projection.ReplayStatus, error) {
@@ -138,7 +138,7 @@ func eventOf(account string, version int) string {
 		`"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"1.00","currency":"EUR"}}`, account, version, account, version)
 }
 
-// letter is a dead letter of a version of an account, as it is in the DLQ topic.
+// letter returns a dead letter for a version of an account, as the DLQ topic holds it.
 func letter(class event.Class, account string, version int, offset int64, value string) *kgo.Record {
 	r := dlq.Record(projection.DeadLetter{
 		Class: class, Message: "why", AccountID: account, EventID: fmt.Sprintf("%s-%d", account, version), Received: int64(version),
@@ -186,7 +186,7 @@ func planned(t *testing.T, r *replay.Replay, from *source, in *store) *replay.Re
 	return r
 }
 
-// outcomes are the plan and the result of each item.
+// outcomes returns the plan and the result of each item.
 func outcomes(r *replay.Replay) string {
 	var all []string
 	for _, item := range r.Items {
@@ -208,7 +208,7 @@ func TestAScanHandsOnInChunks(t *testing.T) {
 	for i := range n {
 		from.records = append(from.records, gap(fmt.Sprintf("acc-%06d", i), 2, int64(i)))
 	}
-	from.records = append(from.records, &kgo.Record{Topic: dlqTopic, Value: []byte("?"), Offset: n}) // somebody else's, at the very end
+	from.records = append(from.records, &kgo.Record{Topic: dlqTopic, Value: []byte("?"), Offset: n}) // the last record is not a dead letter
 	s, handed := scanOf(t, from, &store{}), 0
 	s.Payload = false
 	err := s.Each(t.Context(), func(d *replay.DeadLetter) error {
@@ -269,7 +269,7 @@ func TestWhatWasReplayedTooOftenIsRefused(t *testing.T) {
 	equal(t, r.Items[0].Reason(), "it has been replayed too often, see --max-replays")
 }
 
-// What was committed before an error is known as done, the rest is not.
+// Items committed before an error are reported as done, the others are not.
 func TestAnApplyThatFailsSaysWhatWasDone(t *testing.T) {
 	in := &store{versions: map[string]int64{}}
 	r := planned(t, &replay.Replay{}, &source{records: []*kgo.Record{gap("a", 1, 0), gap("b", 1, 1)}}, in)
@@ -282,7 +282,7 @@ func TestAnApplyThatFailsSaysWhatWasDone(t *testing.T) {
 	equal(t, strings.Join(in.applied, ", "), "a 1, b 1")
 }
 
-// producer takes records, and fails those of a key.
+// producer accepts records, except those with a certain key.
 type producer struct {
 	values []string
 	fails  string
@@ -314,7 +314,8 @@ func TestWhatIsPublishedIsOnRecord(t *testing.T) {
 	equal(t, strings.Join(recorded, ", "), "a published to topic again, c published to topic again")
 }
 
-// An entry of an array is not published, also when its version is resolved and its value is unreadable.
+// An entry of an array is not published, even if its version is resolved and its value is
+// unreadable.
 func TestAnEntryIsNotPublished(t *testing.T) {
 	for _, value := range []string{eventOf("a", 2), "{"} {
 		for _, have := range []int64{1, 2} {
@@ -361,7 +362,7 @@ func TestAnExportIsReadBack(t *testing.T) {
 	}
 }
 
-// The whole topic is read for a long file, and a line that it does not have is named as well.
+// For a long file the whole topic is read. A line that is not in the topic is named as well.
 func TestALongExportIsComparedWithItsTopic(t *testing.T) {
 	var file bytes.Buffer
 	in, from := &store{}, &source{}
@@ -374,7 +375,7 @@ func TestALongExportIsComparedWithItsTopic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from.records = slices.Delete(from.records, 70, 71) // retention, or it never was
+	from.records = slices.Delete(from.records, 70, 71) // removed by retention, or never written
 	s, read := scanOf(t, from, in), 0
 	count := func(d *replay.DeadLetter) error {
 		read++
@@ -393,8 +394,8 @@ func TestALongExportIsComparedWithItsTopic(t *testing.T) {
 	}
 }
 
-// A correction of a header or of the key alone is one, too: with some formats they say what the
-// event is. The digests stay those of the values.
+// A change of a header or of the key is also a correction, because in some formats they are part of
+// the event. The digests of the values stay the same.
 func TestACorrectedHeaderOrKeyIsAltered(t *testing.T) {
 	for name, correct := range map[string]func(*dlq.Entry){
 		"a header": func(e *dlq.Entry) { e.Headers = []event.Header{{Key: "type", Value: []byte("debit")}} },

@@ -14,7 +14,7 @@ import (
 	"projector/internal/retry"
 )
 
-// logged is what a Throttled wrote.
+// logged is the output of a Throttled.
 type logged struct{ buffer bytes.Buffer }
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(&l.buffer, nil)) }
@@ -46,7 +46,8 @@ func count(lines []map[string]any, msg string) (n int) {
 
 func sqlstate(code string) error { return &pgconn.PgError{Severity: "FATAL", Code: code} }
 
-// failFor returns an operation that fails with what pick answers until d has passed.
+// failFor returns an operation that fails until d has passed. pick returns the error of each
+// attempt.
 func failFor(clock *manualClock, d time.Duration, pick func(attempt int) error) func(context.Context) error {
 	start, attempt := clock.Now(), 0
 	return func(context.Context) error {
@@ -115,7 +116,7 @@ func TestNewReasonIsToldAtOnce(t *testing.T) {
 func TestComingAndGoingIsNotToldEachTime(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
 	obs := retry.Throttle(out.logger(), clock, "write batch")
-	for range 1800 { // an hour in which every second batch fails once
+	for range 1800 { // in one hour, every second batch fails once
 		if err := (retry.Policy{Clock: clock}).Forever(context.Background(), obs, failTimes(1)); err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +144,7 @@ func TestOutageAfterACalmTimeIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestSuccessesBeforeAnyFailure: a committer tells each success.
+// TestSuccessesBeforeAnyFailure: a committer reports every success, also without a failure before.
 func TestSuccessesBeforeAnyFailure(t *testing.T) {
 	var out logged
 	clock := newManualClock()
@@ -156,7 +157,7 @@ func TestSuccessesBeforeAnyFailure(t *testing.T) {
 	}
 }
 
-// TestWhatIsDoneAtAPaceIsCounted: a look every 3 s at a database that is away for 39 s.
+// TestWhatIsDoneAtAPaceIsCounted: a check every 3 s of a database that is away for 39 s.
 func TestWhatIsDoneAtAPaceIsCounted(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
 	look := retry.Throttle(out.logger(), clock, "check")
@@ -187,7 +188,7 @@ func TestWhatIsDoneAtAPaceIsCounted(t *testing.T) {
 func TestOutageLeftByCancelDoesNotHideTheNext(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
 	obs := retry.Throttle(out.logger(), clock, "write batch")
-	obs.Failing(errDown, 1, 0, time.Second) // then the partition was revoked
+	obs.Failing(errDown, 1, 0, time.Second) // the partition is revoked after this
 	clock.Sleep(context.Background(), 10*time.Minute)
 	obs.Failing(errDown, 1, 0, time.Second)
 	if n := len(out.lines(t)); n != 2 {

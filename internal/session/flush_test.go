@@ -15,7 +15,7 @@ import (
 	"projector/projection"
 )
 
-// TestFlushReportsHowItEnded has 3 events pending, or as many as a case says.
+// TestFlushReportsHowItEnded: 3 events are pending unless a case sets another number.
 func TestFlushReportsHowItEnded(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -87,7 +87,8 @@ func TestTheReasonOfARefusalHasARemedy(t *testing.T) {
 	}
 }
 
-// TestARefusedEventIsSoonAlone: each flush is smaller, and nothing waits.
+// TestARefusedEventIsSoonAlone: each flush is smaller than the one before, and there is no wait
+// between them.
 func TestARefusedEventIsSoonAlone(t *testing.T) {
 	s := &script{}
 	l := limits
@@ -112,7 +113,8 @@ func TestARefusedEventIsSoonAlone(t *testing.T) {
 	}
 }
 
-// TestBeingOvertakenAgainAndAgainIsAFailure: something keeps rows from being written.
+// TestBeingOvertakenAgainAndAgainIsAFailure: if every write is stale, something prevents the write,
+// and it counts as a failure.
 func TestBeingOvertakenAgainAndAgainIsAFailure(t *testing.T) {
 	s := &script{}
 	one := begun(t, s, limits)
@@ -133,7 +135,7 @@ func TestBeingOvertakenAgainAndAgainIsAFailure(t *testing.T) {
 	if r := one.Flush(t.Context()); r.Outcome != session.Written {
 		t.Fatalf("%+v", r)
 	}
-	s.pending.Events, s.write = 1, []error{projection.ErrStale} // it counts from the start again
+	s.pending.Events, s.write = 1, []error{projection.ErrStale} // the count starts again
 	if r := one.Flush(t.Context()); r.Outcome != session.Overtaken {
 		t.Errorf("%+v", r)
 	}
@@ -154,8 +156,8 @@ func TestAnOpenBreakerIsReported(t *testing.T) {
 	}
 }
 
-// TestASilentWriteIsGivenUp: one event may take as long as it is answered, several no longer
-// than the silence in all.
+// TestASilentWriteIsGivenUp: a write of one event may take as long as the database reports
+// progress. A write of several events may not take longer than the limit for silence.
 func TestASilentWriteIsGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		events, answers int
@@ -163,7 +165,7 @@ func TestASilentWriteIsGivenUp(t *testing.T) {
 	}{
 		{1, 0, 10 * time.Second},
 		{1, 3, 37 * time.Second},
-		{2, 3, 9 * time.Second}, // it is known by then that the rest takes too long
+		{2, 3, 9 * time.Second}, // after 9 s it is clear that the rest takes too long
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{writing: func(ctx context.Context) {
@@ -193,7 +195,7 @@ func TestASilentWriteIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestALostAnswerToCommitIsReportedOnce: the position's row shows whether the write took place.
+// TestALostAnswerToCommitIsReportedOnce: the position row shows whether the write took place.
 func TestALostAnswerToCommitIsReportedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		found *projection.Stood
@@ -235,12 +237,11 @@ func TestALostAnswerToCommitIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestFlushLast makes one attempt. The flush may be fenced by an earlier write whose answer
-// was lost.
+// TestFlushLast makes one attempt. An earlier write whose answer was lost may have moved the fence.
 func TestFlushLast(t *testing.T) {
 	moved := func(context.Context) (projection.Stood, error) { return projection.Stood{Next: 8, Fence: 7}, nil }
 	for name, c := range map[string]struct {
-		before error // of an earlier write
+		before error // result of an earlier write
 		script script
 		found  func(context.Context) (projection.Stood, error)
 		want   session.Outcome

@@ -13,19 +13,19 @@ import (
 	"projector/projection"
 )
 
-// source is the loop around a session.
+// source simulates the loop that runs a session.
 type source struct {
 	t       *rapid.T
 	session *session.Session
 	db      *database
 	records []projection.DecodedRecord
-	begin   []int // of each offset, its first event
-	counted int   // records reported as durable
-	outage  bool  // something failed and is not reported as over
-	unsaved int64 // up to where the flushes that failed were to make everything durable
+	begin   []int // the first event of each offset
+	counted int   // number of records reported as durable
+	outage  bool  // a failure was reported and its end was not
+	unsaved int64 // the target position of the failed flushes
 }
 
-// act acts on a report; false when everything is to be decided again.
+// act handles a report. It returns false when all records must be read again.
 func (s *source) act(r session.Report) bool {
 	switch r.Outcome {
 	case session.Nothing:
@@ -52,7 +52,7 @@ func (s *source) flush() bool {
 	return false
 }
 
-// consume claims and consumes until everything is durable, or something fails.
+// consume claims and consumes until everything is durable or an error occurs.
 func (s *source) consume() {
 	pos, r, err := s.session.Claim(context.Background(), projection.Claim{})
 	s.act(r)
@@ -90,7 +90,8 @@ func (s *source) consume() {
 	}
 }
 
-// entriesFrom draws n records, of which some have several entries, and where each begins.
+// entriesFrom returns n random records, some with several entries, and the first entry of each
+// record.
 func entriesFrom(t *rapid.T, n int) (records []projection.DecodedRecord, begin []int) {
 	several := rapid.Bool().Draw(t, "several entries")
 	for _, r := range recordsFrom(0, n) {
@@ -108,11 +109,11 @@ func entriesFrom(t *rapid.T, n int) (records []projection.DecodedRecord, begin [
 	return records, append(begin, len(records))
 }
 
-// TestEveryRecordIsDurableOnce whatever fails: each record is applied or dead-lettered once
-// and counted once, dead letters are published first, the position passes no record that was
-// not processed, after a failed flush the next is smaller, and an outage ends. Of a record with
-// several entries each is applied once; they are counted, and dead-lettered, again where the record
-// is read again.
+// TestEveryRecordIsDurableOnce checks these properties under random failures. Each record is
+// applied or dead-lettered once and counted once. Dead letters are published before the write. The
+// position never passes an unprocessed record. The flush after a failed one is smaller. An outage
+// ends. For a record with several entries, each entry is applied once, but a second read of the
+// record counts and dead-letters its entries again.
 func TestEveryRecordIsDurableOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		db := &database{applied: map[entry]int{}, deadLettered: map[entry]int{}, parked: rapid.IntRange(0, 60).Draw(t, "parked")}
@@ -159,7 +160,8 @@ func TestEveryRecordIsDurableOnce(t *testing.T) {
 	})
 }
 
-// TestFinal: what PostgreSQL has refused, or another writer has overtaken, is not repeated.
+// TestFinal: an event that PostgreSQL refused, or that another writer has overtaken, is not
+// retried.
 func TestFinal(t *testing.T) {
 	for err, want := range map[error]bool{
 		projection.ErrFenced: true, fmt.Errorf("write: %w", projection.ErrStale): true, refusal(): true, errAway: false, context.Canceled: false,

@@ -18,23 +18,23 @@ var errAway = errors.New("the database is away")
 
 func refusal() error { return &pgconn.PgError{Severity: "ERROR", Code: "23514"} }
 
-// script is a Projection and a Driver whose answers are set beforehand. It lists its calls.
+// script is a Projection and a Driver with prepared answers. It records its calls.
 type script struct {
 	calls    []string
 	position projection.Position
-	found    *projection.Stood // by the next claim; nil: the claim finds nothing
+	found    *projection.Stood // returned by the next claim; nil: the claim finds nothing
 	claim    error
 
 	pending projection.Pending
 	letters []projection.DeadLetter
-	most    int   // records that one Fold accepts; 0: any number
-	folded  []int // how many records, or events to heal, each Fold was asked for
+	most    int   // how many records one Fold accepts; 0: any number
+	folded  []int // how many records, or events to heal, each Fold was called with
 
-	publish, verify, write []error                  // answers in turn; then nil
-	writing                func(context.Context)    // during a write, if set
-	next                   projection.NextOffset    // of the last write
-	refusedBefore          bool                     // the event was dead-lettered as refused already
-	reasons                []string                 // of refused events
+	publish, verify, write []error                  // answers in order; then nil
+	writing                func(context.Context)    // called during a write, if set
+	next                   projection.NextOffset    // position of the last write
+	refusedBefore          bool                     // the event was already dead-lettered as refused
+	reasons                []string                 // reasons of the refused events
 	read                   func(func() error) error // nil: one attempt
 }
 
@@ -115,7 +115,7 @@ func (s *script) Publish(ctx context.Context, next int64, letters []projection.D
 	return answer(&s.publish)
 }
 
-// repeatedly makes a Read that repeats until it succeeds.
+// repeatedly calls fn until it succeeds.
 func repeatedly(fn func() error) error {
 	for {
 		if err := fn(); err == nil {
@@ -134,7 +134,7 @@ func recordsFrom(offset int64, n int) []projection.DecodedRecord {
 
 var limits = session.Limits{Events: 100, Within: time.Second, Freely: 2}
 
-// begun is a session that has claimed the script's partition at offset 5, under fence 7.
+// begun returns a session that has claimed the script's partition at offset 5 with fence 7.
 func begun(t *testing.T, s *script, l session.Limits) *session.Session {
 	t.Helper()
 	s.position = projection.Position{Next: 5, Fence: 7}
@@ -143,7 +143,7 @@ func begun(t *testing.T, s *script, l session.Limits) *session.Session {
 	return one
 }
 
-// again claims again and begins, and returns whether an outage is over.
+// again claims and begins again. It returns whether an outage has ended.
 func again(t *testing.T, one *session.Session) bool {
 	t.Helper()
 	pos, _, err := one.Claim(t.Context(), projection.Claim{})

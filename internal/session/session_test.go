@@ -32,8 +32,8 @@ func TestFoldStopsWhereAFlushIsDue(t *testing.T) {
 	}
 }
 
-// TestReadingAsksForLessAfterAFailure: what the database cannot answer in time is not
-// repeated as it is.
+// TestReadingAsksForLessAfterAFailure: if the database cannot answer a read in time, the next read
+// is smaller.
 func TestReadingAsksForLessAfterAFailure(t *testing.T) {
 	s := &script{most: 3, read: repeatedly}
 	one := begun(t, s, limits)
@@ -60,7 +60,7 @@ func TestAReadThatFailsFoldsNothing(t *testing.T) {
 	}
 }
 
-// TestSkippedOffsetsAreMadeDurable: the markers of transactions move the position too.
+// TestSkippedOffsetsAreMadeDurable: transaction markers move the position too.
 func TestSkippedOffsetsAreMadeDurable(t *testing.T) {
 	s := &script{}
 	one := begun(t, s, limits)
@@ -96,7 +96,7 @@ func TestHealing(t *testing.T) {
 	}
 }
 
-// healing has an account to heal, and fails to write that.
+// healing returns a session whose account must be healed and whose write of it fails.
 func healing(t *testing.T) (*script, *session.Session) {
 	t.Helper()
 	s := &script{write: []error{errAway}}
@@ -111,8 +111,8 @@ func healing(t *testing.T) (*script, *session.Session) {
 	return s, one
 }
 
-// A repair was quicker, or the COMMIT took place and only its reply was lost: nothing is left
-// to be written, and no record comes.
+// A repair was faster, or the COMMIT took place and only its reply was lost. Nothing is left to
+// write, and no record arrives.
 func TestAFailedHealingEndsWhenAnotherWriterHasHealed(t *testing.T) {
 	s, one := healing(t)
 	s.pending = projection.Pending{Healing: true}
@@ -125,7 +125,7 @@ func TestAFailedHealingEndsWhenAnotherWriterHasHealed(t *testing.T) {
 	}
 }
 
-// The account was healed by another writer, but a record's write has failed as well.
+// Another writer has healed the account, but the write of a record has failed as well.
 func TestAFailedWriteOfARecordIsAnOutageUntilItIsWritten(t *testing.T) {
 	s, one := healing(t)
 	s.pending = projection.Pending{}
@@ -141,7 +141,7 @@ func TestAFailedWriteOfARecordIsAnOutageUntilItIsWritten(t *testing.T) {
 	if again(t, one) {
 		t.Fatal("the outage is over although the record is not written")
 	}
-	s.position.Next = 6 // another owner has written it
+	s.position.Next = 6 // another owner has written the record
 	if !again(t, one) {
 		t.Error("the outage continues although another owner has written the record")
 	}

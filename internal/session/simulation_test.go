@@ -9,51 +9,51 @@ import (
 	"projector/projection/event"
 )
 
-// entry is an event: the entry of a record.
+// entry identifies an event by its record and its entry number.
 type entry struct {
 	offset int64
 	number int32
 }
 
-// database keeps what is committed: how many times each event was applied or dead-lettered.
+// database stores the committed state: how often each event was applied or dead-lettered.
 type database struct {
 	next, fence  int64
 	applied      map[entry]int
 	deadLettered map[entry]int
-	parked       int // events that can be healed
+	parked       int // number of events that can be healed
 	healed       int
 }
 
-// fate is how an attempt ends.
+// fate is the outcome of an attempt.
 type fate string
 
 const (
 	fine     fate = "fine"
 	failing  fate = "failing"       // nothing is written
-	lost     fate = "answer lost"   // it is committed, and the answer is an error
+	lost     fate = "answer lost"   // the write is committed, but the answer is an error
 	stale    fate = "stale"         // another writer was first
-	fenced   fate = "fenced"        // another owner has claimed the partition in between
+	fenced   fate = "fenced"        // another owner has claimed the partition since
 	unsent   fate = "not published" // the broker is away
-	unproven fate = "verify stale"  // another writer was first, before the publishing
-	noClaim  fate = "no claim"      // the claim fails without having found the row
-	badClaim fate = "bad claim"     // the claim fails after it has found the row
+	unproven fate = "verify stale"  // another writer was first, before the dead letters were published
+	noClaim  fate = "no claim"      // the claim fails and returns no row
+	badClaim fate = "bad claim"     // the claim fails but returns the row
 )
 
-// simulated is a Projection over the database, and a Driver. It checks each call.
+// simulated is a Projection that uses the database, and a Driver. It checks each call.
 type simulated struct {
 	t         *rapid.T
 	db        *database
-	poison    map[entry]bool // PostgreSQL refuses these events
-	refuse    map[entry]bool // to be dead-lettered as refused
+	poison    map[entry]bool // events that PostgreSQL refuses
+	refuse    map[entry]bool // events that must be dead-lettered as refused
 	fence     int64
 	pending   []entry
-	through   int64 // the position after what is pending
-	healing   int   // parked events that are pending
-	verified  bool  // since the last change
+	through   int64 // the position after the pending records
+	healing   int   // pending parked events
+	verified  bool  // verified since the last change
 	published map[entry]bool
 
-	failedWith int  // how many events the last flush had, when it failed; 0: it was written
-	calm       bool // nothing fails any more
+	failedWith int  // number of events of the last flush if it failed; 0 if it was written
+	calm       bool // no more failures
 }
 
 func (p *simulated) fate(of ...fate) fate {
@@ -185,7 +185,7 @@ func (p *simulated) commit(next int64) {
 			if p.db.deadLettered[e]++; !p.published[e] {
 				p.t.Fatalf("the dead letter of %v is durable and was not published", e)
 			}
-		case e.number > 0 && p.db.applied[e] > 0: // a duplicate: the record was read again
+		case e.number > 0 && p.db.applied[e] > 0: // a duplicate, because the record was read again
 		default:
 			p.db.applied[e]++
 		}

@@ -14,22 +14,22 @@ import (
 	"sync"
 )
 
-// browser is a Chromium that is spoken to over a pair of pipes: commands and events of
-// the Chrome DevTools Protocol, each a JSON document that a zero byte ends.
+// browser is a Chromium process. It is controlled over two pipes by the Chrome DevTools Protocol:
+// JSON documents, each ended by a zero byte.
 type browser struct {
 	cmd     *exec.Cmd
 	profile string
 	to      io.WriteCloser
 	from    io.ReadCloser
 
-	mu       sync.Mutex // guards what follows, and writing
+	mu       sync.Mutex // guards the fields below and the writes to the pipe
 	last     int
 	answers  map[int]chan message
 	sessions map[string]func(method string, params json.RawMessage)
 	gone     error
 }
 
-// message is a command, its answer or an event.
+// message is a command, its response or an event.
 type message struct {
 	ID        int             `json:"id,omitempty"`
 	SessionID string          `json:"sessionId,omitempty"`
@@ -49,10 +49,10 @@ func startBrowser() (*browser, error) {
 	flags := []string{
 		"--headless", "--remote-debugging-pipe", "--user-data-dir=" + profile, "--no-first-run", "--disable-extensions",
 		"--disable-background-networking", "--disable-dev-shm-usage",
-		"--disable-gpu", // there is none: what would stand in for it costs more
+		"--disable-gpu", // there is no GPU, and its emulation is slow
 	}
 	if os.Geteuid() == 0 {
-		flags = append(flags, "--no-sandbox") // its sandbox refuses root
+		flags = append(flags, "--no-sandbox") // Chromium's sandbox does not work as root
 	}
 	theirIn, to, err := os.Pipe()
 	if err != nil {
@@ -66,7 +66,7 @@ func startBrowser() (*browser, error) {
 		cmd: exec.CommandContext(context.Background(), "chromium", flags...), profile: profile, to: to, from: from,
 		answers: map[int]chan message{}, sessions: map[string]func(string, json.RawMessage){},
 	}
-	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4, where it looks for them
+	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // file descriptors 3 and 4, which Chromium uses
 	err = b.cmd.Start()
 	_, _ = theirIn.Close(), theirOut.Close()
 	if err != nil {
@@ -77,14 +77,13 @@ func startBrowser() (*browser, error) {
 	return b, err
 }
 
-// close ends the browser.
 func (b *browser) close() {
 	_ = b.call(context.Background(), "", "Browser.close", nil, nil)
 	_ = b.cmd.Wait()
 	_ = os.RemoveAll(b.profile)
 }
 
-// read hands on what the browser says until it ends.
+// read passes the browser's messages to their receivers until the browser ends.
 func (b *browser) read() {
 	from := bufio.NewReader(b.from)
 	for {
@@ -115,14 +114,15 @@ func (b *browser) read() {
 	}
 }
 
-// listen hands the events of a session to a function, which must not wait for answers.
+// listen registers a function for the events of a session. The function must not wait for
+// responses.
 func (b *browser) listen(session string, heard func(method string, params json.RawMessage)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sessions[session] = heard
 }
 
-// call sends a command to a session, or to the browser itself, and waits for the answer.
+// call sends a command to a session, or to the browser itself, and waits for the response.
 func (b *browser) call(ctx context.Context, session, method string, params, result any) error {
 	text, err := json.Marshal(params)
 	if err != nil {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// look is how a person looks at the page.
+// look is how a test shows the page: its size, its colours and so on.
 type look struct {
 	name          string
 	width, height int64
@@ -51,16 +51,16 @@ var (
 	darkPhone = look{name: "dark-phone", width: 320, height: 640, phone: true, dark: true}
 )
 
-// tab is one tab that has opened the page of a server.
+// tab is a browser tab that has opened a page of a server.
 type tab struct {
 	t       *testing.T
 	ctx     context.Context
 	url     string
 	session string
-	scripts bool // may run: a promise is only awaited then
+	scripts bool // whether scripts may run; promises are awaited only then
 
 	mu       sync.Mutex
-	problems []string // errors, violations of the policy, and what was asked of others
+	problems []string // errors, violations of the policy, and requests to other servers
 	loaded   chan struct{}
 }
 
@@ -81,7 +81,7 @@ func open(t *testing.T, handler http.Handler, l look) *tab {
 	b.call("Target.attachToTarget", args{"targetId": made.TargetID, "flatten": true}, &made)
 	b.session = made.SessionID
 	chromium.listen(b.session, b.heard)
-	t.Cleanup(func() { // also when the time is up
+	t.Cleanup(func() { // runs also after a timeout
 		_ = chromium.call(context.Background(), "", "Target.disposeBrowserContext", args{"browserContextId": made.BrowserContextID}, nil)
 	})
 	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
@@ -107,7 +107,7 @@ func open(t *testing.T, handler http.Handler, l look) *tab {
 	return b
 }
 
-// call sends a command to the tab, or to the browser while there is none.
+// call sends a command to the tab, or to the browser if there is no tab yet.
 func (b *tab) call(method string, params args, result any) {
 	b.t.Helper()
 	if err := chromium.call(b.ctx, b.session, method, params, result); err != nil {
@@ -115,7 +115,7 @@ func (b *tab) call(method string, params args, result any) {
 	}
 }
 
-// prefer makes the system's colours light or dark.
+// prefer sets the system's colour scheme to light or dark.
 func (b *tab) prefer(scheme string) {
 	b.t.Helper()
 	b.call("Emulation.setEmulatedMedia", args{"features": []args{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
@@ -127,7 +127,7 @@ func (b *tab) allowScripts(allow bool) {
 	b.call("Emulation.setScriptExecutionDisabled", args{"value": !allow}, nil)
 }
 
-// press presses a key and lets it go.
+// press presses and releases a key.
 func (b *tab) press(key, code string, number int, text string) {
 	b.t.Helper()
 	down := args{"type": "keyDown", "key": key, "code": code, "windowsVirtualKeyCode": number, "text": text}
@@ -135,7 +135,7 @@ func (b *tab) press(key, code string, number int, text string) {
 	b.call("Input.dispatchKeyEvent", args{"type": "keyUp", "key": key, "code": code, "windowsVirtualKeyCode": number}, nil)
 }
 
-// ask evaluates an expression in the page.
+// ask evaluates an expression in the page and returns its value.
 func ask[T any](b *tab, expression string) T {
 	b.t.Helper()
 	var answer struct {
@@ -149,7 +149,7 @@ func ask[T any](b *tab, expression string) T {
 	return answer.Result.Value
 }
 
-// await waits until an expression is true in the page.
+// await waits until an expression becomes true in the page.
 func (b *tab) await(expression string) {
 	b.t.Helper()
 	limit := time.NewTimer(15 * time.Second)
@@ -165,7 +165,7 @@ func (b *tab) await(expression string) {
 	}
 }
 
-// heard takes note of what must not happen in a page.
+// heard records events that must not happen in a page.
 func (b *tab) heard(method string, params json.RawMessage) {
 	var e struct {
 		Entry            struct{ Level, Source, Text, URL string }
@@ -174,7 +174,7 @@ func (b *tab) heard(method string, params json.RawMessage) {
 		Request          struct{ URL string }
 	}
 	if err := json.Unmarshal(params, &e); err != nil && method != "Page.loadEventFired" {
-		return // an event of another shape
+		return // another type of event
 	}
 	var problem string
 	switch method {
@@ -203,21 +203,21 @@ func (b *tab) heard(method string, params json.RawMessage) {
 	b.problems = append(b.problems, problem)
 }
 
-// heardOf answers what was heard so far.
+// heardOf returns the recorded problems.
 func (b *tab) heardOf() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.problems)
 }
 
-// picture keeps screenshots of the window and of the whole page when the flag asks for it.
+// picture stores screenshots of the window and of the whole page if the flag is set.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	if *screenshots == "" {
 		return
 	}
 	for ending, whole := range map[string]bool{"-top.png": false, ".png": true} {
-		var shot struct{ Data []byte } // base64, as encoding/json reads bytes
+		var shot struct{ Data []byte } // encoding/json decodes the base64 text
 		b.call("Page.captureScreenshot", args{"captureBeyondViewport": whole}, &shot)
 		if err := os.WriteFile(filepath.Join(*screenshots, name+ending), shot.Data, 0o600); err != nil {
 			b.t.Error(err)

@@ -16,7 +16,7 @@ import (
 //go:embed testdata/axe-core/4.14.1/axe.min.js
 var axe string
 
-// looks are the pages as people may see them.
+// looks are the combinations of settings in which the pages are tested.
 func looks() []struct {
 	name  string
 	scene *scene
@@ -43,8 +43,8 @@ func looks() []struct {
 	}
 }
 
-// TestPageInABrowser: whatever it shows and however it is looked at, the page keeps
-// its policy, asks nobody else, fits its window and can be read by everyone.
+// TestPageInABrowser shows the page with many states and settings. The page must follow its policy,
+// send no requests to other servers, fit its window and be accessible.
 func TestPageInABrowser(t *testing.T) {
 	for _, c := range looks() {
 		t.Run(c.name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestPageInABrowser(t *testing.T) {
 	}
 }
 
-// TestRunbookInABrowser: the pages of the documentation fit their window and can be read by everyone.
+// TestRunbookInABrowser: the documentation pages fit their window and are accessible.
 func TestRunbookInABrowser(t *testing.T) {
 	for _, name := range []string{"runbook", "repairs"} {
 		for _, l := range []look{desktop, darkPhone} {
@@ -103,7 +103,7 @@ func TestRunbookInABrowser(t *testing.T) {
 	}
 }
 
-// drawn is true when each chart has pixels of its line.
+// drawn is true when each chart has pixels in the colour of its line.
 const drawn = `[...document.querySelectorAll("canvas")].every((canvas) => {
 	const probe = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
 	probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--applied").trim();
@@ -117,8 +117,7 @@ const drawn = `[...document.querySelectorAll("canvas")].every((canvas) => {
 	return n > 100;
 })`
 
-// violations asks axe-core, with all its rules of WCAG 2.2 A and AA and its best
-// practices.
+// violations runs axe-core with all its rules of WCAG 2.2 A and AA and its best practices.
 func violations(b *tab) []string {
 	b.t.Helper()
 	found := ask[string](b, axe+`;
@@ -131,7 +130,7 @@ func violations(b *tab) []string {
 	return list
 }
 
-// The checks above must be able to fail.
+// This shows that the checks above can fail.
 func TestTheBrowserNoticesABrokenPage(t *testing.T) {
 	t.Parallel()
 	inner := busy(3).server().http.Handler
@@ -151,8 +150,8 @@ func TestTheBrowserNoticesABrokenPage(t *testing.T) {
 	}
 }
 
-// TestPageFollowsWhatHappens: an open page shows what changes without being loaded
-// again, keeps what the reader has opened, and says when nobody answers any more.
+// TestPageFollowsWhatHappens: an open page shows changes without a reload, leaves opened sections
+// open, and reports when the server no longer answers.
 func TestPageFollowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	var now, gone atomic.Pointer[scene]
@@ -197,7 +196,7 @@ func TestPageFollowsWhatHappens(t *testing.T) {
 	b.await(`document.querySelector("#silence").hidden`)
 }
 
-// row is true when a partition in a state is shown with texts.
+// row is true when the page shows a partition in a state with the texts.
 func row(state string, texts ...string) string {
 	shown := fmt.Sprintf("r.querySelector(%q)", "td "+state)
 	for _, text := range texts {
@@ -206,8 +205,7 @@ func row(state string, texts ...string) string {
 	return `[...document.querySelectorAll("tr")].some((r) => ` + shown + `)`
 }
 
-// TestPageByKeyboard: what can be done with the page can be done without a mouse, and
-// one sees where one is.
+// TestPageByKeyboard: every function of the page works without a mouse, and the focus is visible.
 func TestPageByKeyboard(t *testing.T) {
 	t.Parallel()
 	b := open(t, busy(40).server().http.Handler, desktop)
@@ -236,7 +234,7 @@ func TestPageByKeyboard(t *testing.T) {
 	}
 }
 
-// TestChartsFollowTheColours of the system without being loaded again.
+// TestChartsFollowTheColours: the charts change with the system's colours without a reload.
 func TestChartsFollowTheColours(t *testing.T) {
 	t.Parallel()
 	b := open(t, busy(3).server().http.Handler, desktop)

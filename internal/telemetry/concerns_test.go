@@ -11,7 +11,8 @@ import (
 	"projector/projection"
 )
 
-// TestThePageIsGreenOnlyWhenNobodyIsNeeded: an instance that is ready may still need somebody.
+// TestThePageIsGreenOnlyWhenNobodyIsNeeded: an instance that is ready may still need action by a
+// person.
 func TestThePageIsGreenOnlyWhenNobodyIsNeeded(t *testing.T) {
 	inState := func(state projection.State, of ...int) func(*scene) {
 		return func(s *scene) {
@@ -61,7 +62,7 @@ func TestThePageIsGreenOnlyWhenNobodyIsNeeded(t *testing.T) {
 	}
 }
 
-// TestConcernsAreThoseOfTheAlerts compares the limits of the page with the alerts'.
+// TestConcernsAreThoseOfTheAlerts compares the limits of the page with those of the alerts.
 func TestConcernsAreThoseOfTheAlerts(t *testing.T) {
 	alerts, err := os.ReadFile("../../deploy/monitoring/alerts.yaml")
 	if err != nil {
@@ -109,7 +110,8 @@ func TestEveryStateLinksToTheRunbook(t *testing.T) {
 	}
 }
 
-// TestCausesComeFirst: thousands of events that only wait do not hide what they wait for.
+// TestCausesComeFirst: the events that cause a wait are listed first, even among thousands that
+// only wait.
 func TestCausesComeFirst(t *testing.T) {
 	l := NewLastDeadLetters()
 	l.Published(DeadLetter{At: time.Now(), Class: "invalid_amount", DLQOffset: 7, Topic: topic, Offset: 70})

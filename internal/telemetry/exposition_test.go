@@ -16,7 +16,7 @@ import (
 	"projector/projection"
 )
 
-// The lines an operator sees before anything was consumed or assigned.
+// These are the metrics before any record was consumed or any partition assigned.
 func TestEveryFamilyIsDeclaredFromTheStart(t *testing.T) {
 	reg := NewRegistry()
 	h := NewHealth(HealthConfig{})

@@ -13,8 +13,8 @@ import (
 	"projector/projection"
 )
 
-// steady is a history of n samples, a second apart, in which each second applies 10
-// records and counts lag 7.
+// steady returns a history of n samples, one each second. In each second 10 records are applied and
+// the lag is 7.
 func steady(n int) *History {
 	at, applied, lag, seconds := time.Unix(1_000, 0), int64(0), int64(7), 0.5
 	h := NewHistory(func() Sample {
@@ -77,8 +77,8 @@ func TestRatesAreMeansOfFiveSeconds(t *testing.T) {
 	}
 }
 
-// A clock that is set back and a process that stood still must not make a rate of
-// what never was.
+// A clock that was set back, or a process that was stopped for a while, must not create a false
+// rate.
 func TestRatesWhenTheClockJumps(t *testing.T) {
 	at, counts := time.Unix(1_000, 0), Counts{}
 	steps := []time.Duration{time.Second, -time.Hour, 0, 2 * time.Hour, time.Second}
@@ -152,8 +152,8 @@ func TestToldAnswersWhatMetricsWereTold(t *testing.T) {
 	}
 }
 
-// BenchmarkSample is what a second costs when nobody looks, without the consumer's own
-// description of its partitions.
+// BenchmarkSample measures the cost of one sample each second while nobody opens the page. It
+// leaves out the consumer's description of its partitions.
 func BenchmarkSample(b *testing.B) {
 	h := steady(historyKept)
 	b.ReportAllocs()
@@ -162,7 +162,7 @@ func BenchmarkSample(b *testing.B) {
 	}
 }
 
-// BenchmarkPage is what a look costs with very many partitions.
+// BenchmarkPage measures the cost of one request for a page with very many partitions.
 func BenchmarkPage(b *testing.B) {
 	s := busy(256)
 	p := &pages{Page: s.page(), health: s.health, log: quiet()}

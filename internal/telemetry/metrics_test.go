@@ -25,7 +25,7 @@ type contractFamily struct {
 	labels string
 }
 
-// contract is the table of section 7, plus what this program adds.
+// contract is the table in section 7 of the contract, with the metrics that this program adds.
 var contract = []contractFamily{
 	{"projector_records_total", dto.MetricType_COUNTER, "topic, partition, projection, outcome"},
 	{"projector_dead_letters_total", dto.MetricType_COUNTER, "topic, projection, class"},
@@ -122,7 +122,8 @@ func TestEveryFamilyHasTheTypeAndLabelsOfTheContract(t *testing.T) {
 }
 
 // TestEveryFamilyIsDocumented: docs/observability.md has a row for each family, with its type and
-// its labels; there topic and partition are "P", and projection is understood.
+// its labels. There, "P" means the labels topic and partition, and the label projection is left
+// out.
 func TestEveryFamilyIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/observability.md")
 	if err != nil {
@@ -243,7 +244,7 @@ func TestNonsenseDoesNotPanicOrCount(t *testing.T) {
 	}
 }
 
-// valueOf is what a collector of one counter or gauge has.
+// valueOf returns the value of a single counter or gauge.
 func valueOf(t *testing.T, c prometheus.Collector) float64 {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()

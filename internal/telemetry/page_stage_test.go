@@ -11,7 +11,7 @@ import (
 	"projector/projection/event"
 )
 
-// scene is a state of affairs the page has to show.
+// scene is a state of the instance that the page shows.
 type scene struct {
 	health  *Health
 	status  Status
@@ -27,7 +27,7 @@ func (s *scene) server() *Server {
 	return NewServer("127.0.0.1:0", NewRegistry(), s.health, s.page(), quiet())
 }
 
-// busy is an instance of account_balance that works, with a little of everything.
+// busy is a working instance of account_balance with some of each state.
 func busy(partitions int) *scene {
 	now := time.Now()
 	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
@@ -66,7 +66,7 @@ func busy(partitions int) *scene {
 	return s
 }
 
-// troubled is busy in an outage of the database, with partitions that need a person.
+// troubled is busy during an outage of the database, with partitions that need a person.
 func troubled(partitions int) *scene {
 	s := busy(partitions)
 	since := time.Now().Add(-95 * time.Second)
@@ -92,8 +92,7 @@ func troubled(partitions int) *scene {
 	return s
 }
 
-// hostile is a scene in which every text from outside would like to be markup, or to
-// burst the page.
+// hostile is a scene in which every external text contains markup or is very long.
 func hostile() *scene {
 	s := troubled(8)
 	markup := `<script>alert(1)</script><img src=http://192.0.2.1/x onerror=alert(2)>"'&` + strings.Repeat("W", 200)
@@ -110,8 +109,8 @@ func hostile() *scene {
 	return s
 }
 
-// pastOf is a history of so many seconds: a catch-up, then a steady flow with an
-// outage.
+// pastOf returns a history of the given number of seconds: a catch-up, then a constant rate with
+// one outage.
 func pastOf(now time.Time, seconds int) *History {
 	var counts Counts
 	lag, second := int64(2_000_000), 0
@@ -143,7 +142,7 @@ func pastOf(now time.Time, seconds int) *History {
 	return h
 }
 
-// projections are scenes of the other projections, whose pages differ.
+// statementScene is a scene of another projection, whose page differs.
 func statementScene() *scene {
 	s := busy(4)
 	s.status.Projection, s.status.Parks, s.status.Parked = "account_statement", false, nil

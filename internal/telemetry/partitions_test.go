@@ -49,13 +49,13 @@ func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
 		consume(m, partition, projection.Ignored, 4)
 	}
 	m.Revoked(topic, 1)
-	// What still arrives from the worker must not bring the gauges back.
+	// Late calls by the worker must not create the gauges again.
 	m.Lag(topic, 1, 99, 99)
 	m.Margin(topic, 1, Margin{new(int64(1)), new(time.Second)})
 	m.Retrying(topic, 1, true)
 	m.Standing(topic, 1, true, true)
 	consume(m, 1, projection.Ignored, 1)
-	m.Revoked(topic, 7) // never assigned
+	m.Revoked(topic, 7) // this partition was never assigned
 
 	const gauges = `
 # HELP projector_lag_records Records between the durable position and the end of the partition.
@@ -103,7 +103,7 @@ func consume(m *Metrics, partition int32, outcome projection.Outcome, n int) {
 	m.Flushed(topic, partition, &f, 0)
 }
 
-// expect compares the named families, in this order, with what a scrape shows of them.
+// expect compares the named families, in this order, with the result of a scrape.
 func expect(t *testing.T, reg *Registry, want string, names ...string) {
 	t.Helper()
 	families := gather(t, reg)
@@ -157,7 +157,7 @@ func BenchmarkFlushed(b *testing.B) {
 	}
 }
 
-// Without a limit or an unread record there is no sample: 0 would be an alarm.
+// Without a retention limit or an unread record there is no sample, because 0 would raise an alarm.
 func TestWhatIsNotKnownOfRetentionHasNoSample(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "p")

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// logged is a log that a test waits for.
+// logged is a log on which a test can wait.
 type logged struct {
 	lines chan map[string]any
 }
@@ -32,7 +32,7 @@ func profilesLog() (logged, *slog.Logger) {
 	return l, slog.New(slog.NewJSONHandler(l, nil))
 }
 
-// TestProfilesAreServedOnLoopbackAfterASignal: nobody else on the network reaches them.
+// TestProfilesAreServedOnLoopbackAfterASignal: other machines cannot reach the profiles.
 func TestProfilesAreServedOnLoopbackAfterASignal(t *testing.T) {
 	lines, log := profilesLog()
 	asked := make(chan os.Signal)
@@ -75,7 +75,7 @@ func TestProfilesAreServedOnLoopbackAfterASignal(t *testing.T) {
 
 func TestProfilesAreServedForATime(t *testing.T) {
 	lines, log := profilesLog()
-	serveProfiles(t.Context(), time.Millisecond, log) // returns
+	serveProfiles(t.Context(), time.Millisecond, log) // must return
 	<-lines.lines
 	if line := <-lines.lines; line["msg"] != "no longer serving profiles" {
 		t.Error(line)

@@ -54,8 +54,8 @@ func TestPoolIsExposedBeforeItHasConnected(t *testing.T) {
 	}
 }
 
-// Two clients share the families, and a client that is closed takes its own
-// series with it and can be made again.
+// Two clients share the families. A closed client removes its own series only, and can be created
+// again.
 func TestKafkaClientsAreExposedByName(t *testing.T) {
 	reg := NewRegistry()
 	open := func(name string) *kgo.Client {

@@ -19,7 +19,7 @@ type answer struct {
 	body   string
 }
 
-// get asks the server's handler without a network.
+// get calls the server's handler without a network.
 func get(t *testing.T, s *Server, target string, header ...string) answer {
 	t.Helper()
 	return do(t, s, http.MethodGet, target, header...)
@@ -155,7 +155,7 @@ func TestServerOverTheNetwork(t *testing.T) {
 	}
 }
 
-// fetch returns 0 when nobody answers.
+// fetch returns the status of a URL, or 0 if there is no answer.
 func fetch(t *testing.T, url string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)

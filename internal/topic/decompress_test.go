@@ -12,7 +12,8 @@ import (
 	"projector/errclass"
 )
 
-// TestReaderRefusesALargeBatch: some KiB on the wire are hundreds of MiB in memory.
+// TestReaderRefusesALargeBatch: a batch of some KiB may need hundreds of MiB when it is
+// decompressed.
 func TestReaderRefusesALargeBatch(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
 	for name, codec := range map[string]kgo.CompressionCodec{
@@ -33,7 +34,8 @@ func TestReaderRefusesALargeBatch(t *testing.T) {
 		if !errors.As(err, &large) || large.first != offset || !strings.Contains(errclass.Safe(err), "larger than 64 MiB") {
 			t.Errorf("offset %d: %v", offset, err)
 		}
-		// A buffer that grows by doubling to the limit, and what other tests allocate meanwhile.
+		// The limit leaves room for a buffer that doubles up to its limit, and for the allocations
+		// of other tests.
 		if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 1024 {
 			t.Errorf("offset %d: %d MiB allocated", offset, n)
 		}

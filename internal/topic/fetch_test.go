@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestReaderPassesControlAndAbortedRecords: the markers at the end of the log
-// hold offsets and no records.
+// TestReaderPassesControlAndAbortedRecords: the markers at the end of the log have offsets but no
+// records.
 func TestReaderPassesControlAndAbortedRecords(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
 	transact(t, cluster, kgo.TryCommit, "a", "b") // 0, 1, marker 2
@@ -38,7 +38,7 @@ func assertCommitted(t *testing.T, r *Reader, want ...int64) {
 	}
 }
 
-// TestReaderStopsBeforeAnOpenTransaction: what is not committed is not waited for.
+// TestReaderStopsBeforeAnOpenTransaction: the reader does not wait for an open transaction.
 func TestReaderStopsBeforeAnOpenTransaction(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
 	fill(t, cluster, 1, 2)
@@ -71,7 +71,7 @@ func transact(t *testing.T, cluster *kfake.Cluster, end kgo.TransactionEndTry, v
 	}
 }
 
-// TestReaderStartsWhereTheLogBegins, before and while it is read.
+// TestReaderStartsWhereTheLogBegins: the start of the log may move before the read and during it.
 func TestReaderStartsWhereTheLogBegins(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	fill(t, cluster, 2, 20)
@@ -83,7 +83,7 @@ func TestReaderStartsWhereTheLogBegins(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(got) == 0 {
-			deleteBefore(t, cluster, 1, 7) // partition 1 is still to come
+			deleteBefore(t, cluster, 1, 7) // partition 1 was not read yet
 		}
 		got[record.Partition] = append(got[record.Partition], record.Offset)
 	}
@@ -101,8 +101,8 @@ func deleteBefore(t *testing.T, cluster *kfake.Cluster, partition int32, offset 
 	}
 }
 
-// TestReaderEndsWhereNothingIsLeft: the last records were compacted away, and the
-// broker has nothing to answer with below the end of the log.
+// TestReaderEndsWhereNothingIsLeft: compaction has removed the last records, so the broker returns
+// nothing before the end of the log.
 func TestReaderEndsWhereNothingIsLeft(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	fill(t, cluster, 2, 20)
@@ -113,7 +113,7 @@ func TestReaderEndsWhereNothingIsLeft(t *testing.T) {
 	}
 }
 
-// answerEmpty answers fetches of a partition without data.
+// answerEmpty answers fetches of a partition with no data.
 func answerEmpty(cluster *kfake.Cluster, partition int32) {
 	cluster.ControlKey(int16(kmsg.Fetch), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
@@ -160,8 +160,8 @@ func TestReaderFollowsTheLeader(t *testing.T) {
 	}
 }
 
-// TestReaderLeavesPartitionsThatLoseTheirLeader: the others are read, and only the first is
-// waited for.
+// TestReaderLeavesPartitionsThatLoseTheirLeader: the other partitions are read. Only the first one
+// without a leader causes a wait.
 func TestReaderLeavesPartitionsThatLoseTheirLeader(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(4, testTopic))
 	fill(t, cluster, 4, 40)
@@ -180,7 +180,7 @@ func TestReaderLeavesPartitionsThatLoseTheirLeader(t *testing.T) {
 		default:
 			got[record.Partition]++
 		}
-		if !away { // partition 0 is being read
+		if !away { // while partition 0 is read
 			away = true
 			loseLeader(cluster, 1)
 			loseLeader(cluster, 2)
@@ -201,7 +201,7 @@ func TestReaderLeavesPartitionsThatLoseTheirLeader(t *testing.T) {
 	}
 }
 
-// loseLeader has the brokers say that nobody leads a partition.
+// loseLeader makes the brokers report a partition without a leader.
 func loseLeader(cluster *kfake.Cluster, partition int32) *kfake.FaultHandle {
 	return cluster.Fault(kfake.Fault{
 		Keys:  []kmsg.Key{kmsg.Metadata, kmsg.ListOffsets, kmsg.Fetch},
@@ -244,7 +244,8 @@ func TestReaderTouchesNoGroup(t *testing.T) {
 	}
 }
 
-// TestRangeOfAFullLog: to a rebuild, what was consumed and is not answered is not gone.
+// TestRangeOfAFullLog: a rebuild must not treat a record that it has consumed, but for which there
+// is no answer yet, as lost.
 func TestRangeOfAFullLog(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	fill(t, cluster, 2, 20)

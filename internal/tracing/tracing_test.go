@@ -31,10 +31,10 @@ const (
 	sampled  = "00-" + traceID + "-" + parentID + "-01"
 )
 
-// secret is in keys, values and messages of PostgreSQL, and never in a span.
+// secret is in keys, values and PostgreSQL messages. It must never be in a span.
 const secret = "1234567.89"
 
-// counts are the spans by result.
+// counts holds the number of spans by result.
 type counts struct {
 	mu sync.Mutex
 	of map[tracing.Result]int
@@ -55,7 +55,7 @@ func (c *counts) get(r tracing.Result) int {
 	return c.of[r]
 }
 
-// start makes a tracing that sends to url.
+// start starts tracing that sends to url.
 func start(t testing.TB, url string, ratio float64, log *slog.Logger) (*tracing.Tracing, *counts) {
 	t.Helper()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
@@ -72,14 +72,14 @@ func start(t testing.TB, url string, ratio float64, log *slog.Logger) (*tracing.
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// end shuts down within a time that is ample where something answers.
+// end shuts down with a time limit that is long enough if the receiver answers.
 func end(tr *tracing.Tracing) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	tr.Shutdown(ctx)
 }
 
-// record has headers of alternating names and values.
+// record returns a record with headers. The arguments alternate names and values.
 func record(offset int64, headers ...string) *kgo.Record {
 	r := &kgo.Record{Topic: "account-events", Partition: 3, Offset: offset, Key: []byte("key-" + secret), Value: []byte(secret)}
 	for pair := range slices.Chunk(headers, 2) {
@@ -88,7 +88,7 @@ func record(offset int64, headers ...string) *kgo.Record {
 	return r
 }
 
-// fetch has records pass through the hooks of the client that consumes.
+// fetch passes records through the hooks of the consuming client.
 func fetch(tr *tracing.Tracing, records ...*kgo.Record) []*kgo.Record {
 	hook := tr.Consuming()
 	for _, r := range records {
@@ -130,7 +130,7 @@ func TestTheProducerDecidesWhichRecordsAreFollowed(t *testing.T) {
 	}
 }
 
-// The end of a transaction is a record too, with a key and a value that are no event's.
+// A transaction marker is also a record. Its key and value are not those of an event.
 func TestControlRecordsAreNotFollowed(t *testing.T) {
 	tr, _ := start(t, devtest.Spans(t).URL, 1, quiet)
 	defer end(tr)
@@ -156,7 +156,7 @@ func TestARecordIsFollowedToItsTransaction(t *testing.T) {
 	statement(sql.Query("position_load"), nil)
 	p.Folding(p.Pick(nil, records))
 	statement(sql.AccountsOf("account_balance").Query("load_accounts"), nil)
-	p.Flushing(13) // the last one is of the next flush
+	p.Flushing(13) // the last record belongs to the next flush
 	ctx := db.TraceBatchStart(p.Context(t.Context()), nil, pgx.TraceBatchStartData{Batch: &pgx.Batch{}})
 	db.TraceBatchQuery(ctx, nil, pgx.TraceBatchQueryData{SQL: sql.Query("position_move"), Args: []any{secret}})
 	refused := &pgconn.PgError{Severity: "ERROR", Code: "22P02", Message: "invalid input syntax: " + secret, Detail: secret}
@@ -255,7 +255,7 @@ func TestAFlushThatIsGivenUpEnds(t *testing.T) {
 	p.Folding(p.Pick(nil, fetch(tr, record(1, "traceparent", sampled))))
 	p.Flushing(2)
 	p.Dropped(projection.ErrFenced)
-	p.Flushed(9, &projection.Flushed{}) // of what was not followed
+	p.Flushed(9, &projection.Flushed{}) // these records were not followed
 	end(tr)
 	if s := one(t, received.Named("account_balance flush")); s.GetStatus().GetCode() != otlp.Status_STATUS_CODE_ERROR {
 		t.Errorf("status %v", s.GetStatus())
@@ -285,7 +285,7 @@ func TestFlushOfManyNamesSome(t *testing.T) {
 	}
 }
 
-// TestNoReceiver: spans that nobody takes are few, and hold up nobody.
+// TestNoReceiver: without a receiver, few spans are stored and nothing is delayed.
 func TestNoReceiver(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -375,11 +375,10 @@ func number(s *otlp.Span, key string) int64 {
 	return -1
 }
 
-// again makes the record as it is when it has just been fetched.
+// again resets the record to its state after a fetch.
 func again(r *kgo.Record) { r.Context = nil }
 
-// BenchmarkFetched is what tracing adds to each record that is not followed, and to one
-// that is.
+// BenchmarkFetched measures what tracing adds to a followed and to an unfollowed record.
 func BenchmarkFetched(b *testing.B) {
 	for name, headers := range map[string][]string{
 		"none": nil, "unsampled": {"source", "core", "traceparent", sampled[:53] + "00"}, "sampled": {"source", "core", "traceparent", sampled},
