@@ -24,7 +24,7 @@ var bars = []struct {
 
 const (
 	chartWidth  = 760
-	chartLabels = 250 // the column of labels
+	chartLabels = 250 // width of the column of labels
 	chartRow    = 26
 	chartTop    = 46
 )

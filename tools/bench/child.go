@@ -15,8 +15,8 @@ import (
 	"sync"
 )
 
-// A limit is measured in a process of its own. It prepares, says "ready", waits for
-// a line, works, prints its answer as a line of JSON, and ends when its input does.
+// A limit runs in its own process. It prepares, prints "ready", waits for a line, works, and prints
+// its answer as a line of JSON. It exits when its input is closed.
 
 // answer is the result of a limit.
 type answer struct {
@@ -24,7 +24,7 @@ type answer struct {
 	Events  int
 }
 
-// serve is the limit's side.
+// serve runs in the process of the limit.
 func serve(std *streams, work func() (answer, error)) error {
 	_, _ = fmt.Fprintln(std.out, "ready")
 	in := bufio.NewReader(std.in)
@@ -38,18 +38,18 @@ func serve(std *streams, work func() (answer, error)) error {
 	if err := json.NewEncoder(std.out).Encode(a); err != nil {
 		return err
 	}
-	_, _ = in.ReadString('\n') // its memory is read until then
+	_, _ = in.ReadString('\n') // until then, the parent reads this process's memory
 	return nil
 }
 
-// child is a started process that ends when this one does.
+// child is a process that ends when this process ends.
 type child struct {
 	cmd  *exec.Cmd
-	done chan error // receives how it ended
+	done chan error // receives the result of Wait
 }
 
-// startChild starts cmd. The thread that forks is kept until the child has ended: the
-// signal that ends the child with its parent follows that thread.
+// startChild starts cmd. Its thread waits until the child has ended, because the parent-death
+// signal is sent when this thread ends.
 func startChild(cmd *exec.Cmd) (*child, error) {
 	cmd.SysProcAttr = dieWithParent()
 	c := &child{cmd: cmd, done: make(chan error, 1)}
@@ -68,7 +68,7 @@ func startChild(cmd *exec.Cmd) (*child, error) {
 
 func (c *child) pid() int { return c.cmd.Process.Pid }
 
-// limit runs this program's command args as a limit, and measures it.
+// limit runs this program as a limit with the given arguments, and measures it.
 func (s *stack) limit(ctx context.Context, m *meter, args ...string) (run Run, err error) {
 	cmd := exec.CommandContext(ctx, s.self, args...) //nolint:gosec // G204: this program
 	in, err := cmd.StdinPipe()
@@ -90,7 +90,7 @@ func (s *stack) limit(ctx context.Context, m *meter, args ...string) (run Run, e
 	}()
 	m.subjects = []int{c.pid()}
 	out := bufio.NewReader(stdout)
-	if _, err = out.ReadString('\n'); err == nil { // ready
+	if _, err = out.ReadString('\n'); err == nil { // the line "ready"
 		m.begin()
 		_, err = io.WriteString(in, "\n")
 	}
@@ -111,16 +111,15 @@ func (s *stack) limit(ctx context.Context, m *meter, args ...string) (run Run, e
 	return run, err
 }
 
-// tail keeps the end of a program's output, for when it fails, and its beginning.
+// tail stores the beginning and the end of a program's output.
 type tail struct {
 	mu         sync.Mutex
 	head, text []byte
 }
 
-// keepOutput is how much of either is kept.
+// keepOutput is the size of each of the two parts in bytes.
 const keepOutput = 4 << 10
 
-// Write implements io.Writer.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,12 +143,12 @@ func (t *tail) beginning() string {
 	return string(t.head)
 }
 
-// clockTicks is the unit of CPU times in /proc: USER_HZ, which is 100 on every
-// architecture Linux and Go share.
+// clockTicks is the unit of CPU times in /proc (USER_HZ). It is 100 on every architecture that Go
+// supports on Linux.
 const clockTicks = 100
 
-// procStat returns the fields of /proc/PID/stat after the command name; nil when
-// the process is gone.
+// procStat returns the fields of /proc/PID/stat after the command name, or nil if the process has
+// ended.
 func procStat(pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -166,7 +165,7 @@ func ticks(fields []string) (seconds float64) {
 	return seconds
 }
 
-// processCPU is what a process has used, in seconds; 0 when it is gone.
+// processCPU returns the CPU time of a process in seconds, or 0 if it has ended.
 func processCPU(pid int) float64 {
 	if f := procStat(pid); len(f) > 13 {
 		return ticks(f[11:13])
@@ -174,7 +173,7 @@ func processCPU(pid int) float64 {
 	return 0
 }
 
-// treeCPU is what a process and its children have used, those that ended too.
+// treeCPU returns the CPU time of a process and its children, including children that have ended.
 func treeCPU(root int) float64 {
 	var sum float64
 	parent := strconv.Itoa(root)
@@ -191,20 +190,20 @@ func treeCPU(root int) float64 {
 	return sum
 }
 
-// machineCPU is what the whole machine has used, and what the hypervisor kept from
-// it, in seconds.
+// machineCPU returns the CPU time that the whole machine used, and the time that the hypervisor
+// gave to others, in seconds.
 func machineCPU() (busy, steal float64) {
 	text, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(text), "\n")
-	f := strings.Fields(line) // cpu user nice system idle iowait irq softirq steal …
+	f := strings.Fields(line) // the line is: cpu user nice system idle iowait irq softirq steal …
 	if len(f) < 9 {
 		return 0, 0
 	}
 	return ticks(f[1:4]) + ticks(f[6:8]), ticks(f[8:9])
 }
 
-// memory reads a process's resident set, now and at its peak, in MiB. VmHWM and not
-// getrusage: for a child, wait4 includes the parent it was forked from.
+// memory returns a process's resident set, current and peak, in MiB. It reads VmHWM because the
+// peak of getrusage would include the parent that forked the process.
 func memory(pid int) (now, peak float64) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(text)) {

@@ -2,7 +2,7 @@ package main
 
 import "syscall"
 
-// dieWithParent lets no measured program outlive a run that is broken off.
+// dieWithParent makes the measured programs end when this process ends.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

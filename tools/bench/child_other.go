@@ -4,6 +4,6 @@ package main
 
 import "syscall"
 
-// dieWithParent does nothing here: only Linux has the means. CPU and memory are read
-// from /proc, so there is nothing to be measured either.
+// dieWithParent does nothing, because only Linux has this feature. CPU and memory are read from
+// /proc, so other systems cannot measure anyway.
 func dieWithParent() *syscall.SysProcAttr { return nil }

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// figure is a number in a page that is filled from the results:
-// <!-- perf:WORKLOAD[.SUBJECT].MEASURE -->819,000<!-- end -->.
+// figure matches a number in a page that the results fill in: <!-- perf:WORKLOAD[.SUBJECT].MEASURE
+// -->819,000<!-- end -->.
 var figure = regexp.MustCompile(`<!-- perf:([a-z0-9.-]+) -->[^<]*<!-- end -->`)
 
-// figures fills the figures of a page.
+// figures fills in the figures of a page.
 func figures(text string, r *results) (string, error) {
 	var problem error
 	filled := figure.ReplaceAllStringFunc(text, func(found string) string {
@@ -29,8 +29,8 @@ func figures(text string, r *results) (string, error) {
 	return filled, problem
 }
 
-// valueOf is a figure by its name: uniform.events, uniform.raw.events, uniform.by-raw,
-// partitions-64.by-partitions-8, steady.p99.
+// valueOf returns a figure by its name. Examples: uniform.events, uniform.raw.events,
+// uniform.by-raw, partitions-64.by-partitions-8, steady.p99.
 func valueOf(name string, r *results) (string, error) {
 	workload, rest, _ := strings.Cut(name, ".")
 	who, what, named := strings.Cut(rest, ".")
@@ -82,7 +82,7 @@ func valueOf(name string, r *results) (string, error) {
 
 func postgresAnEvent(r *Run) float64 { return r.CPU.Postgres / float64(r.Events) }
 
-// span is the least and the most of all rounds.
+// span returns the smallest and the largest value of all rounds.
 func span(runs []Run, m measure, factor float64) string {
 	values := make([]float64, len(runs))
 	for i := range runs {
@@ -95,14 +95,14 @@ func span(runs []Run, m measure, factor float64) string {
 	return fmt.Sprintf("%.0f to %.0f", s.min, s.max)
 }
 
-// rounded keeps three digits.
+// rounded rounds to three digits.
 func rounded(f float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(f))-2)
 	return math.Round(f/unit) * unit
 }
 
-// pages are the pages whose figures are filled: those of the document's folder and the README
-// above it, by path.
+// pages returns the pages with figures, by path: those in the document's folder and the README
+// above it.
 func pages(document string, r *results) (map[string]string, error) {
 	folder := filepath.Dir(document)
 	paths, err := filepath.Glob(filepath.Join(folder, "*.md"))

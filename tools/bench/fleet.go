@@ -20,11 +20,10 @@ import (
 	"projector/internal/pace"
 )
 
-// fleet is the replicas of one consumer group.
+// fleet holds the replicas of one consumer group.
 type fleet []*program
 
-// startFleet starts as many replicas as the workload wants, one after the other
-// without waiting for any.
+// startFleet starts the replicas of the workload without waiting for each to become ready.
 func (s *stack) startFleet(l *loaded, group string, d database) (fleet, error) {
 	var f fleet
 	for range max(1, l.replicas) {
@@ -46,7 +45,7 @@ func (f fleet) pids() []int {
 	return pids
 }
 
-// memory is the largest replica's, since each has a limit of its own.
+// memory returns the values of the largest replica, because each replica has its own memory limit.
 func (f fleet) memory() (now, peak float64) {
 	for _, p := range f {
 		n, high := memory(p.pid())
@@ -55,7 +54,7 @@ func (f fleet) memory() (now, peak float64) {
 	return now, peak
 }
 
-// alive answers an error when a replica has ended by itself.
+// alive returns an error if a replica has ended by itself.
 func (f fleet) alive() error {
 	for _, p := range f {
 		if err := p.alive(); err != nil {
@@ -65,7 +64,7 @@ func (f fleet) alive() error {
 	return nil
 }
 
-// stop ends all replicas at once and answers how long the last one took.
+// stop ends all replicas at the same time and returns how long the slowest one took.
 func (f fleet) stop() (longest time.Duration, err error) {
 	took, failures := make([]time.Duration, len(f)), make([]error, len(f))
 	var stopping sync.WaitGroup
@@ -79,7 +78,7 @@ func (f fleet) stop() (longest time.Duration, err error) {
 	return longest, errors.Join(failures...)
 }
 
-// String is the end of what each has said.
+// String returns the end of each replica's output.
 func (f fleet) String() string {
 	outputs := make([]string, len(f))
 	for i, p := range f {
@@ -88,12 +87,12 @@ func (f fleet) String() string {
 	return strings.Join(outputs, "\n--\n")
 }
 
-// accountWithin is how long the replicas may take to count what is durable.
+// accountWithin limits the wait until the replicas' metrics include all durable records.
 const accountWithin = 5 * time.Second
 
-// account answers each replica's share of the records, the largest first, and how many
-// connections all of them hold. Each counts a record when it is durable. A sum that is
-// not the number of events is an error: work would have been lost, or done twice.
+// account returns each replica's share of the records, largest first, and the number of connections
+// of all replicas. Each replica counts a record when it is durable. If the sum is not the number of
+// events, records were lost or processed twice, and account returns an error.
 func (f fleet) account(ctx context.Context, w *watcher, events int) (shares []float64, connections int, err error) {
 	if connections, err = w.connections(ctx); err != nil {
 		return nil, 0, err
@@ -119,7 +118,7 @@ func (f fleet) account(ctx context.Context, w *watcher, events int) (shares []fl
 	}
 }
 
-// connections counts the sessions of projectors.
+// connections counts the database sessions of all projectors.
 func (w *watcher) connections(ctx context.Context) (n int, err error) {
 	err = w.conn.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
 		WHERE datname = current_database() AND application_name = 'projector'`).Scan(&n)
@@ -131,7 +130,7 @@ var (
 	recorded = regexp.MustCompile(`(?m)^projector_records_total\{.*\} (\S+)$`)
 )
 
-// consumed is how many records the replica has made durable, by its metrics.
+// consumed returns how many records the replica has made durable, from its metrics.
 func (p *program) consumed(ctx context.Context) (int, error) {
 	address := listens.FindStringSubmatch(p.output.beginning())
 	if address == nil {
@@ -155,7 +154,7 @@ func (p *program) consumed(ctx context.Context) (int, error) {
 	return recordsTotal(string(page))
 }
 
-// recordsTotal sums up the records of a page of metrics, of all partitions and outcomes.
+// recordsTotal adds the records of all partitions and outcomes on a page of metrics.
 func recordsTotal(page string) (int, error) {
 	sum := 0.0
 	for _, sample := range recorded.FindAllStringSubmatch(page, -1) {
@@ -172,17 +171,17 @@ func recordsTotal(page string) (int, error) {
 type loaded struct {
 	workload
 	broker broker
-	// fingerprint is that of the right read model, see fingerprintQuery.
+	// fingerprint is the expected result of fingerprintQuery.
 	fingerprint string
-	bytes       int64 // of all values
+	bytes       int64 // size of all values
 }
 
-// load makes the workload's topic and fills it.
+// load creates the workload's topic and fills it.
 func load(ctx context.Context, w workload, b broker) (*loaded, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...), kgo.DefaultProduceTopic(w.topic()),
 		kgo.ProducerLinger(10*time.Millisecond), kgo.MaxBufferedRecords(100_000),
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil))) // murmur2 of the key, as the Java client does
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil))) // murmur2 of the key, as in the Java client
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +210,7 @@ func load(ctx context.Context, w workload, b broker) (*loaded, error) {
 	return l, failure.get()
 }
 
-// record is an event as it is in a topic.
+// record encodes an event as a record.
 func record(c *change) *kgo.Record {
 	return &kgo.Record{
 		Key:   appendAccountID(make([]byte, 0, 12), c.account),
@@ -219,7 +218,7 @@ func record(c *change) *kgo.Record {
 	}
 }
 
-// firstError keeps the first failure of many produced records.
+// firstError stores the first error of many produced records.
 type firstError struct {
 	mu  sync.Mutex
 	err error
@@ -242,14 +241,14 @@ func (f *firstError) get() error {
 	return f.err
 }
 
-// warm reads a topic once, so that the broker has compiled its way and the pages are
-// in memory before the first run that counts.
+// warm reads a topic once, so that the broker's code is compiled and the data is in the page cache
+// before the first measured run.
 func warm(ctx context.Context, l *loaded) error {
 	return fetchAll(ctx, l.broker.addrs, l.topic(), int(l.partitions), l.events, func([]*kgo.Record) {})
 }
 
-// fetchAll fetches a whole topic and hands over each partition's records as they
-// come, on the calling goroutine.
+// fetchAll fetches a whole topic and passes each partition's records to a function, on the calling
+// goroutine.
 func fetchAll(ctx context.Context, addrs []string, topic string, partitions, events int, handle func([]*kgo.Record)) error {
 	from := map[int32]kgo.Offset{}
 	for p := range partitions {

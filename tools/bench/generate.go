@@ -18,21 +18,21 @@ import (
 	"projector/projection/event"
 )
 
-// seed makes every run of a workload the same.
+// seed is fixed so that every run of a workload has the same events.
 const seed = 42
 
-// change is one event and what it makes of its account.
+// change is one event and the resulting state of its account.
 type change struct {
 	account int
 	version int32
-	cents   int64 // of the event; 0 when it opens the account, negative for a debit
-	balance int64 // of the account afterwards, in cents
+	cents   int64 // amount of the event; 0 for an opening, negative for a debit
+	balance int64 // balance of the account after the event, in cents
 	at      time.Time
 	id      [36]byte // event id
 }
 
-// generator makes a workload's events, the same ones each time. It is the oracle
-// too: in the end it knows every account's version and balance.
+// generator makes a workload's events, the same in each run. It also computes the expected result:
+// the last version and balance of every account.
 type generator struct {
 	w        *workload
 	rng      *rand.Rand
@@ -56,7 +56,7 @@ func newGenerator(w *workload) *generator {
 	return g
 }
 
-// next makes one event.
+// next makes the next event.
 func (g *generator) next(c *change) {
 	n := g.pick()
 	g.versions[n]++
@@ -75,8 +75,8 @@ func (g *generator) next(c *change) {
 	g.made++
 }
 
-// pick chooses the account of the next event. Each once: in an order that is not
-// that of their ids, as new customers' ids would not be.
+// pick chooses the account of the next event. If every account occurs once, their order is not the
+// order of the ids, because ids of new customers are not in order either.
 func (g *generator) pick() int {
 	switch g.w.shape {
 	case once:
@@ -89,7 +89,7 @@ func (g *generator) pick() int {
 	return g.rng.IntN(g.w.accounts)
 }
 
-// accountID is the id of an account, 12 bytes.
+// accountID returns the id of an account, 12 bytes.
 func accountID(n int) string { return fmt.Sprintf("acc-%08d", n) }
 
 func appendAccountID(b []byte, n int) []byte {
@@ -114,7 +114,7 @@ func (c *change) appendJSON(b []byte) []byte {
 	b = appendAccountID(append(b, `","accountId":"`...), c.account)
 	b = strconv.AppendInt(append(b, `","version":`...), int64(c.version), 10)
 	b = c.at.AppendFormat(append(b, `,"occurredAt":"`...), "2006-01-02T15:04:05.000Z")
-	b = append(append(b, `","correlationId":"`...), c.id[:]...) // as good as another uuid
+	b = append(append(b, `","correlationId":"`...), c.id[:]...) // the event id also serves as correlation id
 	b = append(b, `","data":{`...)
 	if cents != 0 {
 		b = strconv.AppendInt(append(b, `"amount":"`...), cents/100, 10)
@@ -140,16 +140,15 @@ func uuid(rng *rand.Rand, into *[36]byte) {
 	}
 }
 
-// fingerprintQuery sums up a read model so that one account's version or balance
-// standing at another's shows, too.
+// fingerprintQuery sums up a read model. The result also changes if the values of two accounts are
+// swapped.
 const fingerprintQuery = `
 SELECT concat_ws(' ', count(*), coalesce(sum(version), 0), coalesce(sum(version * n), 0),
        coalesce(sum(cents), 0), coalesce(sum(cents * n), 0))
 FROM (SELECT version::numeric AS version, trunc(balance * 100) AS cents, substr(account_id, 5)::numeric AS n
       FROM account_balance) AS accounts`
 
-// fingerprint is what fingerprintQuery answers when every event made so far, and
-// nothing else, has been projected.
+// fingerprint returns the expected result of fingerprintQuery after all events made so far.
 func (g *generator) fingerprint() string {
 	var rows int64
 	var sums [4]big.Int
@@ -171,8 +170,8 @@ func (g *generator) fingerprint() string {
 	return fmt.Sprint(rows, " ", &sums[0], " ", &sums[1], " ", &sums[2], " ", &sums[3])
 }
 
-// decodeCmd is the decode limit: how fast the topic can be fetched and decoded when
-// nothing is done with the events.
+// decodeCmd is the decode limit: how fast the topic can be fetched and decoded if nothing else is
+// done with the events.
 type decodeCmd struct {
 	Brokers    []string
 	Topic      string
@@ -180,7 +179,6 @@ type decodeCmd struct {
 	Events     int
 }
 
-// Run implements a limit.
 func (c *decodeCmd) Run(ctx context.Context, std *streams) error {
 	return serve(std, func() (answer, error) {
 		start := time.Now()
@@ -193,8 +191,7 @@ func (c *decodeCmd) Run(ctx context.Context, std *streams) error {
 
 func (c *decodeCmd) decodeAll(ctx context.Context) error {
 	format := event.NewJSON(event.Options{FirstVersion: 1})
-	// One partition's fetched records wait a core: what is ahead is bounded, as in
-	// any consumer.
+	// At most one fetched chunk waits for each core. The read-ahead is limited, as in any consumer.
 	work := make(chan []*kgo.Record, runtime.GOMAXPROCS(0))
 	var faults atomic.Int64
 	var decoding sync.WaitGroup

@@ -1,7 +1,7 @@
-// Command bench compares the projector with the limits of Kafka and PostgreSQL, on
-// one machine in one run. It starts a real broker and a real PostgreSQL, loads each
-// topic once, and lets the limits and the projector take turns (A B A B), so that
-// what disturbs the machine disturbs all of them.
+// Command bench compares the projector with the limits of Kafka and PostgreSQL, on one machine in
+// one run. It starts a real broker and a real PostgreSQL and loads each topic once. The limits and
+// the projector run alternately (A B A B), so that a disturbance of the machine affects all of
+// them.
 //
 //	raw        the projection's own statements, one row per event, rows decoded before the
 //	           clock starts, 2,000 a statement, 2 connections, nothing else running; of a
@@ -10,13 +10,12 @@
 //	projector  the binary, from process start to the last record durable
 //	kfake      the same with the broker in this process: no JVM on the cores
 //
-// Each limit runs in a process of its own, like the projector, so CPU and memory
-// are read from /proc in the same way for all. A run's final state is compared with
-// what was produced. CPU that none of the participants used is counted too: a run
-// with much of it is marked as disturbed.
+// Each limit runs in its own process, like the projector, so that CPU and memory are read from
+// /proc in the same way for all. The final state of a run is compared with the produced events. CPU
+// time of other processes is measured too. A run with much of it is marked as disturbed.
 //
-// Results are stored as JSON next to the document that shows them, so that running
-// some workloads again replaces only theirs.
+// Results are stored as JSON next to the document that shows them. A new run of some workloads
+// replaces only the results of these workloads.
 package main
 
 import (
@@ -42,7 +41,7 @@ type cli struct {
 	Decode decodeCmd `cmd:"" hidden:"" help:"The decode limit; started by run."`
 }
 
-// streams is where a command writes: results to out, progress to err.
+// streams are the outputs of a command: results go to out, progress to err.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -55,7 +54,8 @@ func main() {
 	os.Exit(status) //nolint:forbidigo // [exit] this is main
 }
 
-// execute runs one command and answers the exit status: 0 done, 1 failed, 2 wrong usage.
+// execute runs one command and returns the exit status: 0 for success, 1 for failure, 2 for wrong
+// usage.
 func execute(ctx context.Context, args []string, std *streams) int {
 	exited := -1
 	parser, err := kong.New(&cli{},
@@ -66,7 +66,7 @@ func execute(ctx context.Context, args []string, std *streams) int {
 		return fail(std, err, 1)
 	}
 	parsed, err := parser.Parse(args)
-	if exited >= 0 { // --help
+	if exited >= 0 { // the parser exited, for example after --help
 		return exited
 	}
 	if err != nil {
@@ -101,7 +101,6 @@ type runCmd struct {
 	Document  string        `placeholder:"FILE" help:"Document to write the results to (default docs/performance.md at scale 1)."`
 }
 
-// Run measures and reports.
 func (c *runCmd) Run(ctx context.Context, std *streams) error {
 	if c.Scale <= 0 || c.Rounds < 1 {
 		return errors.New("--scale and --rounds must be positive")
@@ -133,10 +132,10 @@ type bench struct {
 	*runCmd
 	std    *streams
 	commit string
-	groups int // names given
+	groups int // number of groups that were named
 }
 
-// measure runs group after group and keeps what there is after each.
+// measure runs one group after another and stores the results after each.
 func (b *bench) measure(ctx context.Context, chosen [][]workload) error {
 	now := results{Machine: describeMachine(b.version)}
 	for _, group := range chosen {
@@ -153,7 +152,7 @@ func (b *bench) measure(ctx context.Context, chosen [][]workload) error {
 	return errors.Join(err, wrongRuns(&now))
 }
 
-// keep writes runs down, if they are to be.
+// keep stores runs, unless they are only printed.
 func (b *bench) keep(m machine, runs []Run) error {
 	if b.document() == "" {
 		return nil
@@ -161,7 +160,8 @@ func (b *bench) keep(m machine, runs []Run) error {
 	return keepRuns(b.document(), m, runs)
 }
 
-// document is where results are written; empty: they are only printed.
+// document returns the page that the results are written to. Empty means that they are only
+// printed.
 func (c *runCmd) document() string {
 	if c.Document == "" && c.Scale == 1 {
 		return documentPath
@@ -169,7 +169,7 @@ func (c *runCmd) document() string {
 	return c.Document
 }
 
-// wrongRuns fails a bench whose projector was fast and wrong.
+// wrongRuns returns an error if a run ended with a wrong final state.
 func wrongRuns(r *results) error {
 	for i := range r.Runs {
 		if problem := r.Runs[i].Problem; problem != "" {
@@ -183,7 +183,7 @@ func (b *bench) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.std.err, format+"\n", args...)
 }
 
-// progress prints a run that is done.
+// progress prints a finished run.
 func (b *bench) progress(r *Run) {
 	line := fmt.Sprintf("%-14s %-10s round %d: %9s events/s", r.Workload, r.Subject, r.Round, thousands(r.rate()))
 	if r.WindowEvents > 0 {
@@ -214,7 +214,7 @@ func (b *bench) progress(r *Run) {
 	b.say("%s", line)
 }
 
-// resultsPath is the file that stores the runs of a document.
+// resultsPath returns the path of the file with the results of a document.
 func resultsPath(document string) string {
 	return strings.TrimSuffix(document, filepath.Ext(document)) + ".json"
 }

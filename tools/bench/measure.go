@@ -15,17 +15,18 @@ import (
 	"projector/internal/pace"
 )
 
-// prepared is a workload with all that its runs need.
+// prepared is a workload with everything that its runs need.
 type prepared struct {
 	*loaded
 	kfake *loaded
 	fake  *devstack.Fake
-	// full is a template that holds all accounts; projected holds what the topic says.
+	// full is a template database that holds all accounts. projected is a template that holds the
+	// result of the whole topic.
 	full, projected database
-	shared          bool // the topic is another workload's
+	shared          bool // the topic belongs to another workload
 }
 
-// sharing is w over the topic of one that was prepared before, nil when there is none.
+// sharing returns w with the topic of an already prepared workload, or nil if there is none.
 func sharing(all []*prepared, w workload) *prepared {
 	for _, p := range all {
 		if w.stream != "" && p.stream == w.stream {
@@ -53,7 +54,7 @@ func (b *bench) measureGroup(ctx context.Context, group []workload) ([]Run, erro
 	for round := range b.Rounds {
 		for _, p := range all {
 			subjects := b.subjectsOf(p)
-			if round%2 == 1 { // who comes first finds the servers cold
+			if round%2 == 1 { // alternate the order, because the first one runs on cold servers
 				slices.Reverse(subjects)
 			}
 			for _, s := range subjects {
@@ -71,7 +72,7 @@ func (b *bench) measureGroup(ctx context.Context, group []workload) ([]Run, erro
 	return runs, b.tidy(ctx, all)
 }
 
-// subjectsOf are who runs over a workload.
+// subjectsOf returns the subjects that a workload is measured with.
 func (b *bench) subjectsOf(p *prepared) []subject {
 	all := slices.Clone(p.subjects)
 	if b.Beside != "" && p.own() != "" {
@@ -82,10 +83,10 @@ func (b *bench) subjectsOf(p *prepared) []subject {
 	})
 }
 
-// prepare loads the topic and makes the templates.
+// prepare loads the topic and creates the template databases.
 func (b *bench) prepare(ctx context.Context, w workload) (p *prepared, err error) {
 	p = &prepared{}
-	if own := w.own(); own == subjectSteady || own == subjectStart { // produced while it runs
+	if own := w.own(); own == subjectSteady || own == subjectStart { // these produce their events during the run
 		p.loaded = &loaded{workload: w, broker: b.broker()}
 		return p, nil
 	}
@@ -108,7 +109,7 @@ func (b *bench) prepare(ctx context.Context, w workload) (p *prepared, err error
 	return p, err
 }
 
-// redeliver projects the topic once, so that every event of it is a duplicate.
+// redeliver projects the topic once, so that in the measured run every event is a duplicate.
 func (b *bench) redeliver(ctx context.Context, l *loaded) (database, error) {
 	d, err := b.newDatabase(ctx, "")
 	if err != nil {
@@ -123,13 +124,13 @@ func (b *bench) redeliver(ctx context.Context, l *loaded) (database, error) {
 
 func (b *bench) meter(on broker) *meter { return &meter{postgres: b.postgres.PID(), broker: on.pid} }
 
-// nextGroup names a consumer group nobody has used.
+// nextGroup returns the name of a new consumer group.
 func (b *bench) nextGroup() string {
 	b.groups++
 	return "bench-" + strconv.Itoa(b.groups)
 }
 
-// one runs a subject once, in a database of its own.
+// one runs a subject once, in its own database.
 func (b *bench) one(ctx context.Context, p *prepared, s subject) (Run, error) {
 	l := p.loaded
 	if s == subjectKfake {
@@ -175,7 +176,7 @@ func (b *bench) one(ctx context.Context, p *prepared, s subject) (Run, error) {
 	return run, errors.Join(err, b.drop(ctx, d))
 }
 
-// raw runs the raw limit and checks that it wrote what the projector would have.
+// raw runs the raw limit and checks that it wrote the same rows as the projector would.
 func (b *bench) raw(ctx context.Context, l *loaded, d database, m *meter) (Run, error) {
 	run, err := b.limit(ctx, m, "raw", "--workload="+l.name,
 		"--scale="+strconv.FormatFloat(b.Scale, 'g', -1, 64), "--database="+d.url)
@@ -196,7 +197,7 @@ func (b *bench) steadyOnce(ctx context.Context, l *loaded, d database, m *meter,
 	return b.inFreshTopic(ctx, l, func(fresh *loaded) (Run, error) { return b.steady(ctx, fresh, d, b.nextGroup(), m, readers) })
 }
 
-// inFreshTopic gives each run a topic of its own, because it produces to it.
+// inFreshTopic gives each run its own topic, because the run produces to it.
 func (b *bench) inFreshTopic(ctx context.Context, l *loaded, measure func(*loaded) (Run, error)) (Run, error) {
 	b.groups++
 	w := l.workload
@@ -228,21 +229,21 @@ func (b *bench) tidy(ctx context.Context, all []*prepared) error {
 	return err
 }
 
-// cpuUse is who used the processors during a run, in seconds.
+// cpuUse is the CPU time during a run, in seconds, by its user.
 type cpuUse struct {
 	Subject  float64
-	Postgres float64 // without the session that watches
-	Broker   float64 // real, or this process when the broker is inside it
-	Other    float64 // nobody who takes part: what disturbed the run
-	Steal    float64 // kept back by the hypervisor
+	Postgres float64 // without the session of the watcher
+	Broker   float64 // the real broker, or this process if the broker runs in it
+	Other    float64 // processes that do not take part; they disturb the run
+	Steal    float64 // time that the hypervisor gave to others
 }
 
-// meter reads CPU at the beginning and the end of a run.
+// meter reads CPU times at the start and the end of a run.
 type meter struct {
-	subjects []int // process ids; none before they are started
-	postgres int   // postmaster
-	watcher  int   // process id of the session that watches; 0: none
-	broker   int   // process id; 0: in this process
+	subjects []int // process ids; empty before the start
+	postgres int   // process id of the postmaster
+	watcher  int   // process id of the watcher's session; 0: none
+	broker   int   // process id; 0: the broker is in this process
 
 	began  time.Time
 	before cpuUse
@@ -255,7 +256,7 @@ func (m *meter) begin() {
 	_, m.before.Steal = machineCPU()
 }
 
-// end answers the use since begin, and whether the run was disturbed.
+// end returns the use since begin, and whether the run was disturbed.
 func (m *meter) end() (use cpuUse, disturbed bool) {
 	wall := time.Since(m.began).Seconds()
 	now := m.read()
@@ -276,11 +277,12 @@ func (m *meter) end() (use cpuUse, disturbed bool) {
 	return use, use.Other+use.Steal > disturbedFrom(wall)
 }
 
-// disturbedFrom is how many CPU seconds of others, or kept back, disturb a run: 4 % of
-// all processors and half a second, which is what the peers' own summary allows.
+// disturbedFrom returns how many CPU seconds of other processes or of the hypervisor make a run
+// count as disturbed: 4 % of all processors plus half a second. The summary of the peers uses the
+// same limit.
 func disturbedFrom(wall float64) float64 { return 0.04*float64(runtime.NumCPU())*wall + 0.5 }
 
-// read answers absolute values; Other is the watching session.
+// read returns absolute values. Other holds the time of the watcher's session.
 func (m *meter) read() cpuUse {
 	var u cpuUse
 	for _, pid := range m.subjects {
@@ -303,7 +305,7 @@ func machineBusy() float64 {
 	return busy
 }
 
-// awaitQuiet waits until the machine idles for a second, at most for limit.
+// awaitQuiet waits until the machine is idle for a second, at most for limit.
 func awaitQuiet(ctx context.Context, limit time.Duration) {
 	for end := time.Now().Add(limit); time.Now().Before(end); {
 		before := machineBusy()

@@ -18,12 +18,12 @@ import (
 	"projector/readmodel"
 )
 
-// ownStatement is the SQL of the custom projections that are measured.
+// ownStatement is the SQL of the measured custom projections.
 //
 //go:embed own.sql
 var ownStatement string
 
-// The projections of that statement, one of each mode.
+// These are the projections with that statement, one for each mode.
 const (
 	ownOnce    = "bench_once"
 	ownOrdered = "bench_ordered"
@@ -33,7 +33,7 @@ const ownTable = `CREATE TABLE bench_own (account_id text PRIMARY KEY, events bi
 
 var ownTypes = []string{"AccountOpened", "FundsCredited", "FundsDebited"}
 
-// own is the table of a custom projection.
+// own returns the table of a custom projection.
 func own(mode file.Mode) table {
 	return table{
 		relation: "bench_own",
@@ -44,7 +44,7 @@ func own(mode file.Mode) table {
 	}
 }
 
-// create makes the tables that are not the projector's.
+// create creates the tables that belong to the user of a custom projection.
 func (t *table) create(ctx context.Context, d database) error {
 	if t.mode == "" {
 		return nil
@@ -57,7 +57,8 @@ func (t *table) create(ctx context.Context, d database) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// projectionFile writes the file of a workload's projection below a folder; empty: it has none.
+// projectionFile writes the projection file of a workload into a folder. The path is empty if the
+// workload has no such file.
 func (w *workload) projectionFile(folder string) (path string, err error) {
 	mode := w.table().mode
 	if mode == "" {
@@ -68,7 +69,8 @@ func (w *workload) projectionFile(folder string) (path string, err error) {
 		w.projection, mode, strings.Join(ownTypes, ", "), ownStatement), 0o600)
 }
 
-// connect connects the raw limit. What the projector lays out itself only its own connections take.
+// connect connects the raw limit. The prepared parameters of a custom projection work only with the
+// projector's own kind of connection, which OpenPool makes.
 func (w *workload) connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	if w.table().mode == "" {
 		return pgx.Connect(ctx, url)
@@ -84,8 +86,9 @@ func (w *workload) connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	return conn.Conn(), nil
 }
 
-// rawOwn is the statement alone, over batches as the projector's are: of one partition, as many
-// events as it takes into a transaction, sorted by account.
+// rawOwn returns batches with only the projection's statement. Like the projector's batches, each
+// is from one partition, has the projector's number of events for each transaction, and is sorted
+// by account.
 func rawOwn(w *workload) [][]*pgx.Batch {
 	const events = `WITH new_events AS (
 		SELECT e.account_id, e.version, e.event_id, e.event_type, e.occurred_at, nullif(e.correlation_id, '') AS correlation_id,
@@ -112,7 +115,7 @@ func wantOwn(w *workload, _ *generator) string {
 	events, cents := make([]int64, w.accounts), make([]int64, w.accounts)
 	w.eachChange(func(c *change) {
 		events[c.account]++
-		if c.cents < 0 { // the event has its amount without a sign
+		if c.cents < 0 { // the amount of an event has no sign
 			cents[c.account] -= c.cents
 		} else {
 			cents[c.account] += c.cents

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// page is the part of the document that is written by this program: one table of all that is
-// compared, what is not reached first, then the runs at a steady load.
+// page returns the part of the document that this program writes: a table of all comparisons,
+// missed targets first, then the runs at a steady load.
 func page(r *results) string {
 	var b strings.Builder
 	renderMachine(&b, &r.Machine)
@@ -19,7 +19,7 @@ func page(r *results) string {
 	return b.String()
 }
 
-// renderSummary is one line for each ratio of events per second.
+// renderSummary writes one line for each ratio of events per second.
 func renderSummary(b *strings.Builder, r *results) {
 	b.WriteString("| projector, compared with | events/s | of the other | ratio, median (least to most) | target | reached | peak MiB | µs CPU an event | date, commit |\n" +
 		"|---|---|---|---|---|---|---|---|---|\n")
@@ -40,10 +40,10 @@ func renderSummary(b *strings.Builder, r *results) {
 	b.WriteString("\n")
 }
 
-// rank puts what is not reached first, and what has no target last.
+// rank sorts missed targets first and ratios without a target last.
 func rank(x *ratio) int { return slices.Index([]string{"no", "yes", ""}, x.reached()) }
 
-// counted are the undisturbed runs, or all where there is none.
+// counted returns the undisturbed runs, or all runs if all were disturbed.
 func counted(runs []Run) []Run {
 	clean := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Disturbed })
 	if len(clean) == 0 {

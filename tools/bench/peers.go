@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// peersCmd runs the comparison with what users have today. The peers, their broker,
-// their database and their topics come from a folder outside this repository, with
-// build.sh, cluster.sh and run.sh; its run.sh measures both sides in the same way.
+// peersCmd compares the projector with other programs for the same task (the peers). A folder
+// outside this repository has the peers, their broker, database and topics, and the scripts
+// build.sh, cluster.sh and run.sh. run.sh measures both sides in the same way.
 type peersCmd struct {
 	Dir       string   `env:"PEERS_DIR" required:"" placeholder:"DIR" help:"The peers' harness."`
 	Peer      string   `default:"spring-batch" help:"Which of them (default spring-batch)."`
@@ -25,10 +25,10 @@ type peersCmd struct {
 	Document  string   `placeholder:"FILE" help:"Document to write the results to (default: they are only printed, because the peers are not part of this repository)."`
 }
 
-// peersPrefix marks the peers' workloads among ours.
+// peersPrefix marks the workloads of the comparison with peers.
 const peersPrefix = "peers-"
 
-// peerResult is a line of the peers' driver.
+// peerResult is a line that the peers' run.sh prints.
 type peerResult struct {
 	When                                   time.Time
 	Peer, Workload                         string
@@ -41,7 +41,7 @@ type peerResult struct {
 	Note                                   string
 }
 
-// Run lets the peer and the projector take turns.
+// Run runs the peer and the projector alternately.
 func (c *peersCmd) Run(ctx context.Context, std *streams) (err error) {
 	h, err := c.harness(std)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *peersCmd) Run(ctx context.Context, std *streams) (err error) {
 	if err := h.script(ctx, "cluster.sh", "start"); err != nil {
 		return err
 	}
-	// Not with ctx, which may have ended: the servers must not stay.
+	// ctx may have ended, but the servers must still be stopped.
 	defer func() { err = errors.Join(err, h.script(context.Background(), "cluster.sh", "stop")) }()
 	var runs []Run
 	for _, w := range c.Workloads {
@@ -78,10 +78,10 @@ func (c *peersCmd) Run(ctx context.Context, std *streams) (err error) {
 	return errors.Join(err, wrongRuns(&now))
 }
 
-// harness is the peers' folder and the environment its scripts run in.
+// harness is the peers' folder and the environment of its scripts.
 type harness struct {
 	dir     string
-	results string // JSON lines, one a run
+	results string // file with one JSON line for each run
 	env     []string
 	std     *streams
 }
@@ -114,7 +114,7 @@ func (c *peersCmd) harness(std *streams) (*harness, error) {
 	return h, scratch.Close()
 }
 
-// build makes the peers, unless that was done before.
+// build builds the peers if they are not built yet.
 func (h *harness) build(ctx context.Context) error {
 	built := exec.CommandContext(ctx, "bash", "-c", `. "$1/env.sh" && [ -x "$LAB/bin/drive" ]`, "bash", h.dir) //nolint:gosec // G204: the operator's choice
 	if built.Run() == nil {
@@ -123,7 +123,7 @@ func (h *harness) build(ctx context.Context) error {
 	return h.script(ctx, "build.sh")
 }
 
-// script runs one of the scripts; what it says is progress.
+// script runs one of the scripts. Its output is shown as progress.
 func (h *harness) script(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(h.dir, name), args...) //nolint:gosec // G204: the operator's choice
 	cmd.Env, cmd.Stdout, cmd.Stderr = h.env, h.std.err, h.std.err
@@ -133,7 +133,7 @@ func (h *harness) script(ctx context.Context, name string, args ...string) error
 	return nil
 }
 
-// run runs one side once over a workload.
+// run runs one side once with a workload.
 func (h *harness) run(ctx context.Context, name, workload string) (Run, error) {
 	one := *h
 	one.env = append(append([]string{}, h.env...), "WORKLOADS="+workload)
@@ -154,7 +154,7 @@ func (h *harness) run(ctx context.Context, name, workload string) (Run, error) {
 	return p.run(), nil
 }
 
-// run translates; the driver's window is from the first committed row.
+// run converts the result. The time window of run.sh starts at the first committed row.
 func (p *peerResult) run() Run {
 	r := Run{
 		Workload: peersPrefix + p.Workload, Subject: subject(p.Peer), When: p.When, Scale: 1,
@@ -184,7 +184,7 @@ func lastLine(path string) ([]byte, error) {
 	return last, nil
 }
 
-// postgresVersion asks the server the harness uses.
+// postgresVersion returns the version of the server that the peers use.
 func (h *harness) postgresVersion(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "bash", "-c", `. "$1/env.sh" && "$PG_BIN/postgres" --version`, "bash", h.dir).Output() //nolint:gosec // G204: see script
 	fields := bytes.Fields(out)

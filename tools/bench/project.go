@@ -19,14 +19,14 @@ import (
 
 const (
 	watchEvery  = 20 * time.Millisecond
-	memoryEvery = 10 // watches
-	// stuckAfter without a step forward is a failure.
+	memoryEvery = 10 // at every n-th check
+	// stuckAfter is how long a run may make no progress before it fails.
 	stuckAfter = 2 * time.Minute
 	stopWithin = 40 * time.Second
 )
 
-// watcher follows a projector from outside, by its durable positions: they move
-// together with the rows and there are few of them, so looking costs next to nothing.
+// watcher observes a projector by the positions in the database. A position is committed together
+// with the rows. There are few positions, so the queries cost very little.
 type watcher struct {
 	conn  *pgx.Conn
 	group string
@@ -41,26 +41,26 @@ func watch(ctx context.Context, d database, group string, of table) (*watcher, e
 	return &watcher{conn: conn, group: group, table: of}, nil
 }
 
-// pid is the backend's process id.
+// pid returns the process id of the database session.
 func (w *watcher) pid() int { return int(w.conn.PgConn().PID()) }
 
 func (w *watcher) close() { _ = w.conn.Close(context.Background()) }
 
-// durable counts the records that are done with.
+// durable counts the processed records.
 func (w *watcher) durable(ctx context.Context) (n int, err error) {
 	err = w.conn.QueryRow(ctx, `SELECT coalesce(sum(next_offset), 0)::bigint FROM projector_position
 		WHERE consumer_group = $1`, w.group).Scan(&n)
 	return n, err
 }
 
-// claimed counts the partitions that are taken over.
+// claimed counts the partitions that have an owner.
 func (w *watcher) claimed(ctx context.Context) (n int, err error) {
 	err = w.conn.QueryRow(ctx, `SELECT count(*) FROM projector_position
 		WHERE consumer_group = $1 AND owner <> ''`, w.group).Scan(&n)
 	return n, err
 }
 
-// check answers what is wrong with the final state, or nothing.
+// check returns what is wrong with the final state, or "".
 func (w *watcher) check(ctx context.Context, want string) (string, error) {
 	var got string
 	if err := w.conn.QueryRow(ctx, w.table.fingerprint).Scan(&got); err != nil {
@@ -72,8 +72,8 @@ func (w *watcher) check(ctx context.Context, want string) (string, error) {
 	return "", nil
 }
 
-// rowsWritten is how many rows of the table were inserted or updated. Sessions
-// tell it when they end, so all others are waited for.
+// rowsWritten returns how many rows of the table were inserted or updated. Sessions report this
+// when they end, so it waits for the end of all other sessions.
 func (w *watcher) rowsWritten(ctx context.Context) (n int64, err error) {
 	for end := time.Now().Add(stopWithin); time.Now().Before(end); {
 		var others int
@@ -119,7 +119,7 @@ func (s *stack) startProjector(l *loaded, group string, d database, environment 
 	return p, err
 }
 
-// alive answers an error when the program has ended by itself.
+// alive returns an error if the program has ended by itself.
 func (p *program) alive() error {
 	select {
 	case p.ended = <-p.done:
@@ -130,7 +130,7 @@ func (p *program) alive() error {
 	}
 }
 
-// stop ends the program as an operator would and answers how long it took.
+// stop ends the program by SIGTERM and returns how long that took.
 func (p *program) stop() (time.Duration, error) {
 	if p.gone {
 		return 0, nil
@@ -194,7 +194,7 @@ func (s *stack) catchUp(ctx context.Context, l *loaded, d database, group string
 	return run, err
 }
 
-// follow watches until all events are durable.
+// follow observes the positions until all events are durable.
 func follow(ctx context.Context, w *watcher, f fleet, events int) (*trace, error) {
 	t := &trace{}
 	ticker := time.NewTicker(watchEvery)

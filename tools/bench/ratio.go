@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// measure is what of a run is compared.
+// measure returns the value of a run that is compared.
 type measure func(*Run) float64
 
 func eventsPerSecond(r *Run) float64       { return r.rate() }
@@ -13,7 +13,7 @@ func windowEventsPerSecond(r *Run) float64 { return r.windowRate() }
 func peakMemory(r *Run) float64            { return r.PeakMiB }
 func cpuAnEvent(r *Run) float64            { return r.cpuAnEvent() }
 
-// Of a run at a steady load, 0 of another one.
+// coreShare returns 0 for a run without a steady load.
 func coreShare(r *Run) float64 {
 	if r.Latency == nil {
 		return 0
@@ -28,7 +28,7 @@ func medianLatency(r *Run) float64 {
 	return r.Latency.P50
 }
 
-// comparison is one ratio that matters: a by b, of the same round.
+// comparison is one ratio of two subjects, a divided by b, in the same round.
 type comparison struct {
 	what     string
 	workload string
@@ -36,11 +36,11 @@ type comparison struct {
 	byW      string
 	byS      subject
 	measure  measure
-	limit    float64 // at least; at most when less is set; 0: only shown
+	limit    float64 // minimum, or maximum if less is set; 0: only shown
 	less     bool
 }
 
-// comparisons are the targets of the project, in the order of the workloads.
+// comparisons are the project's targets, in the order of the workloads.
 var comparisons = []comparison{
 	{"uniform: raw upserts", "uniform", subjectProjector, "uniform", subjectRaw, eventsPerSecond, 1.0, false},
 	{"uniform, kfake: raw upserts", "uniform", subjectKfake, "uniform", subjectRaw, eventsPerSecond, 1.1, false},
@@ -71,7 +71,7 @@ var comparisons = []comparison{
 	{"W2: spring-batch, peak memory", "peers-W2", subjectProjector, "peers-W2", subjectPeer, peakMemory, 0.25, true},
 }
 
-// spread is the least, the middle and the most of some numbers.
+// spread is the minimum, the median and the maximum of some numbers.
 type spread struct {
 	min, median, max float64
 	n                int
@@ -89,18 +89,17 @@ func spreadOf(values []float64) spread {
 	return spread{min: sorted[0], median: middle, max: sorted[len(sorted)-1], n: len(sorted)}
 }
 
-// ratio is a comparison's outcome.
+// ratio is the result of a comparison.
 type ratio struct {
 	comparison
 	spread
-	// disturbed is how many rounds were left out because one of their two runs was
-	// disturbed. all: there was no other, so they are what is shown.
+	// disturbed is how many rounds were left out because one of their two runs was disturbed. all
+	// means that every round was disturbed, and all are shown.
 	disturbed int
 	all       bool
 }
 
-// besides are the comparisons with another binary of the projector: how fast, and at what
-// memory.
+// besides returns the comparisons with another binary of the projector: speed and memory.
 func besides() []comparison {
 	var all []comparison
 	for _, w := range workloads {
@@ -117,7 +116,7 @@ func besides() []comparison {
 	return all
 }
 
-// ratiosOf compares within each round: A by B of the same turn.
+// ratiosOf compares the subjects within each round.
 func ratiosOf(r *results) []ratio {
 	var found []ratio
 	for _, c := range slices.Concat(comparisons, besides()) {
@@ -134,7 +133,7 @@ func ratiosOf(r *results) []ratio {
 	return found
 }
 
-// values are the ratios of all rounds, those with a disturbed run apart.
+// values returns the ratios of all rounds. Rounds with a disturbed run are returned separately.
 func (c *comparison) values(r *results) (clean, disturbed []float64) {
 	for _, a := range r.of(c.workload, c.subject) {
 		for _, b := range r.of(c.byW, c.byS) {
@@ -151,7 +150,7 @@ func (c *comparison) values(r *results) (clean, disturbed []float64) {
 	return clean, disturbed
 }
 
-// reached compares the median.
+// reached reports whether the median reaches the limit: "yes", "no" or "" without a limit.
 func (r *ratio) reached() string {
 	switch {
 	case r.limit == 0:
@@ -163,19 +162,19 @@ func (r *ratio) reached() string {
 	}
 }
 
-// point is a step forward of a catch-up.
+// point is one step of progress in a catch-up.
 type point struct {
 	at       time.Time
 	durable  int
-	resident float64 // MiB
+	resident float64 // in MiB
 }
 
-// trace is a catch-up as it was seen from outside.
+// trace is a catch-up as the watcher saw it.
 type trace struct {
 	began    time.Time
-	points   []point // the steps; resident is the highest seen since the step before
-	resident float64 // as read last
-	highest  float64 // since the last step
+	points   []point // the steps; resident is the highest value since the step before
+	resident float64 // last value read
+	highest  float64 // highest value since the last step
 }
 
 func (t *trace) add(at time.Time, durable int) {
@@ -193,7 +192,7 @@ func (t *trace) add(at time.Time, durable int) {
 	}
 }
 
-// moved is when the last step was.
+// moved returns the time of the last step.
 func (t *trace) moved() time.Time {
 	if n := len(t.points); n > 0 {
 		return t.points[n-1].at
@@ -201,7 +200,7 @@ func (t *trace) moved() time.Time {
 	return t.began
 }
 
-// result sums the trace up. What the first commit seen made durable lies before the
+// result sums the trace up. Events that the first observed commit made durable are not in the
 // window.
 func (t *trace) result(start time.Time, events int) Run {
 	first, last := t.points[0], t.points[len(t.points)-1]
@@ -212,7 +211,8 @@ func (t *trace) result(start time.Time, events int) Run {
 	}
 }
 
-// quarters cuts the trace by events. A step belongs to the quarter it ends in.
+// quarters divides the trace into four parts by events. A step belongs to the part in which it
+// ends.
 func (t *trace) quarters(start time.Time, events int) []quarter {
 	cut := make([]quarter, 4)
 	from, done := start, 0

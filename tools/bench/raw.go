@@ -21,8 +21,8 @@ import (
 	"projector/sql"
 )
 
-// rawCmd is the raw limit: what PostgreSQL takes of the projector's own statements when
-// each event is a row and nothing else has to be done.
+// rawCmd is the raw limit: how fast PostgreSQL executes the projector's own statements if each
+// event is a row and nothing else is done.
 type rawCmd struct {
 	Workload string
 	Scale    float64
@@ -30,17 +30,16 @@ type rawCmd struct {
 }
 
 const (
-	rawLanes = 2    // connections, each with the events of half the accounts, in order
-	rawRows  = 2000 // a statement
+	rawLanes = 2    // number of connections; each has the events of half of the accounts, in order
+	rawRows  = 2000 // rows of a statement
 )
 
-// Run implements a limit.
 func (c *rawCmd) Run(ctx context.Context, std *streams) error {
 	w, err := workloadNamed(c.Workload, c.Scale)
 	if err != nil {
 		return err
 	}
-	conns := make([]*pgx.Conn, rawLanes) // closed by the end of the process
+	conns := make([]*pgx.Conn, rawLanes) // the end of the process closes them
 	for i := range conns {
 		if conns[i], err = w.connect(ctx, c.Database); err != nil {
 			return err
@@ -48,7 +47,7 @@ func (c *rawCmd) Run(ctx context.Context, std *streams) error {
 	}
 	lanes := w.table().raw(&w)
 	runtime.GC()
-	debug.SetGCPercent(-1) // the rows are there already: collecting would only slow the limit down
+	debug.SetGCPercent(-1) // all rows are in memory already, so garbage collection would only slow the limit down
 	debug.SetMemoryLimit(math.MaxInt64)
 	return serve(std, func() (answer, error) {
 		start := time.Now()
@@ -73,7 +72,7 @@ func writeLanes(ctx context.Context, conns []*pgx.Conn, lanes [][]*pgx.Batch) er
 	return errors.Join(failures...)
 }
 
-// rawRow is one event as a row: the account's state after it.
+// rawRow is one event as a row with the account's state after it.
 type rawRow struct {
 	account int
 	version int64
@@ -82,8 +81,9 @@ type rawRow struct {
 	at      time.Time
 }
 
-// lane gathers one connection's batches. An account may be once in a statement, so
-// an event that comes too soon waits for the next; so do those after it.
+// lane collects the batches of one connection. An account may occur only once in a statement. An
+// event whose account is already in the batch waits for the next batch, and later events of the
+// account wait too.
 type lane struct {
 	batches [][]any
 	rows    []rawRow
@@ -92,8 +92,8 @@ type lane struct {
 	ids     []string
 }
 
-// rawBatches lays out a workload as the arguments of upsert_balance.sql, one list of
-// batches a lane.
+// rawBatches returns a workload as arguments of upsert_balance.sql, one list of batches for each
+// lane.
 func rawBatches(w *workload) [][][]any {
 	ids := make([]string, w.accounts)
 	for i := range ids {
@@ -131,7 +131,7 @@ func (l *lane) add(r rawRow) {
 	}
 }
 
-// cut ends a batch, sorted by account as the projector's are.
+// cut ends a batch and sorts it by account, as the projector does.
 func (l *lane) cut() {
 	slices.SortFunc(l.rows, func(a, b rawRow) int { return cmp.Compare(a.account, b.account) })
 	l.batches = append(l.batches, l.columns())
@@ -155,12 +155,13 @@ func (l *lane) columns() []any {
 	return []any{ids, currencies, minor, digits, versions, closed, events, at}
 }
 
-// upsertBalance is the ruler that must not move: the upsert the projector had at first.
+// upsertBalance is the first upsert that the projector had. It never changes, so that results of
+// different versions can be compared.
 //
 //go:embed upsert_balance.sql
 var upsertBalance string
 
-// rawBalances lays events out as upserts of their account's state.
+// rawBalances converts events to upserts of their account's state.
 func rawBalances(w *workload) [][]*pgx.Batch {
 	lanes := make([][]*pgx.Batch, rawLanes)
 	for i, batches := range rawBatches(w) {
@@ -173,8 +174,9 @@ func rawBalances(w *workload) [][]*pgx.Batch {
 	return lanes
 }
 
-// rawEvents cuts a workload into batches of so many rows, each with events of the accounts
-// of one of so many parts, and lays out each. A lane has half of the parts.
+// rawEvents divides a workload into batches of the given number of rows. The accounts are divided
+// into parts, and each batch has events of one part only. Each lane has half of the parts. layOut
+// converts each batch.
 func rawEvents(w *workload, parts, rows int, layOut func([]change) *pgx.Batch) [][]*pgx.Batch {
 	lanes, waiting := make([][]*pgx.Batch, rawLanes), make([][]change, parts)
 	cut := func(i int) {
@@ -205,7 +207,7 @@ func (c *change) kind() string {
 	return "AccountOpened"
 }
 
-// rawStatements lays events out as rows of account_statement.
+// rawStatements converts events to rows of account_statement.
 func rawStatements(w *workload) [][]*pgx.Batch {
 	insert := sql.Query("statement_insert")
 	return rawEvents(w, rawLanes, rawRows, func(changes []change) *pgx.Batch {
@@ -231,8 +233,7 @@ func rawStatements(w *workload) [][]*pgx.Batch {
 	})
 }
 
-// rawTurnover lays events out as markers in the inbox and what they add to the day, in
-// one transaction.
+// rawTurnover converts events to inbox rows and to additions to the daily sums, in one transaction.
 func rawTurnover(w *workload) [][]*pgx.Batch {
 	mark, add := sql.Query("inbox_mark"), sql.Query("turnover_add")
 	return rawEvents(w, rawLanes, rawRows, func(changes []change) *pgx.Batch {

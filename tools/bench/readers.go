@@ -17,37 +17,38 @@ import (
 	"projector/internal/pace"
 )
 
-// waitingReaders is how many wait at once: as many as an instance takes.
+// waitingReaders is how many readers wait at the same time: the maximum of an instance.
 const waitingReaders = 10_000
 
-// accountVersion names an event.
+// accountVersion identifies an event.
 type accountVersion struct {
 	account int
 	version int32
 }
 
-// between are two looks at the positions: at the first one an event was not committed, at the
-// other it was.
+// between holds the times of two checks of the positions: before, the event was not committed;
+// found is the first check that saw it committed.
 type between struct{ before, found time.Time }
 
-// answers is how long after an event was visible those were answered who waited for it, in
-// milliseconds. Visible is the last look before the one that found it committed, so the times
-// are too high by up to a look, never too low.
+// answers shows how long after an event became visible the waiting readers were answered, in
+// milliseconds. The last check that did not yet see the event counts as the time when it became
+// visible. The times may therefore be too high by the interval between two checks, but never too
+// low.
 type answers struct {
 	Readers       int
 	Answered      int // with the version, after the warm-up
-	Late          int // with 202 or 404: not within the wait of 30 s
+	Late          int // with 202 or 404, because the wait of 30 s ended first
 	P50, P99, Max float64
-	Look          float64 // the 99th percentile of how long a look takes, by events
+	Look          float64 // the 99th percentile of the interval between two checks, by events
 }
 
-// told is an answer to a waiting reader.
+// told is the answer to a waiting reader.
 type told struct {
 	accountVersion
 	asked, at time.Time
 }
 
-// crowd are readers who wait, each for the next version of an account of its own.
+// crowd is a group of readers. Each waits for the next version of its own account.
 type crowd struct {
 	stop    context.CancelFunc
 	waiting sync.WaitGroup
@@ -60,9 +61,9 @@ type crowd struct {
 
 var servesReaders = regexp.MustCompile(`"read_http":"([^"]+)"`)
 
-// gather has readers wait. Each has a connection.
+// gather starts the readers. Each has its own connection.
 func gather(ctx context.Context, p *program, readers int) (*crowd, error) {
-	address := servesReaders.FindStringSubmatch(p.output.beginning()) // it has claimed its partitions since
+	address := servesReaders.FindStringSubmatch(p.output.beginning()) // the program has claimed its partitions since
 	if address == nil {
 		return nil, errors.New("the projector serves no readers: " + p.output.String())
 	}
@@ -86,7 +87,7 @@ func (c *crowd) leave() {
 	c.waiting.Wait()
 }
 
-// read waits for one version of an account after the other.
+// read waits for each version of an account in turn.
 func (c *crowd) read(ctx context.Context, conn net.Conn, account int) {
 	const buffer = 512
 	in := bufio.NewReaderSize(conn, buffer)
@@ -115,7 +116,8 @@ func (c *crowd) read(ctx context.Context, conn net.Conn, account int) {
 	}
 }
 
-// ask asks for a version, and returns the one the account has; 0: it has none.
+// ask requests a version and returns the account's current version, or 0 if the account does not
+// exist.
 func ask(conn net.Conn, in *bufio.Reader, account int, version int32) (int32, error) {
 	if _, err := fmt.Fprintf(conn, "GET /v1/accounts/%s?min_version=%d&wait=30s HTTP/1.1\r\nHost: bench\r\n\r\n", accountID(account), version); err != nil {
 		return 0, err
@@ -137,10 +139,11 @@ func ask(conn net.Conn, in *bufio.Reader, account int, version int32) (int32, er
 	}
 }
 
-// lastAnswers is how long those may take that are on their way when the last event is visible.
+// lastAnswers is how long to wait for the last answers after the last event is visible.
 const lastAnswers = time.Second
 
-// answered sums up, once all events are visible: who waits then, waits for what never comes.
+// answered sums up the answers after all events are visible. Readers that still wait then wait for
+// events that do not exist.
 func (c *crowd) answered(sw *stopwatch) (*answers, error) {
 	_ = pace.Sleep(context.Background(), lastAnswers)
 	c.mu.Lock()
@@ -155,7 +158,7 @@ func (c *crowd) answered(sw *stopwatch) (*answers, error) {
 		}
 		looks = append(looks, visible.found.Sub(visible.before))
 		since := visible.before
-		if t.asked.After(since) { // it was there already, or nearly
+		if t.asked.After(since) { // the event was visible before the request, or almost
 			since = t.asked
 		}
 		took = append(took, t.at.Sub(since))
@@ -174,7 +177,7 @@ func (c *crowd) answered(sw *stopwatch) (*answers, error) {
 	}, nil
 }
 
-// renderReaders shows what waiting costs, and how soon it ends.
+// renderReaders shows the cost of waiting readers and how fast they are answered.
 func renderReaders(b *strings.Builder, r *results) {
 	with, without := r.of("readers", subjectReaders), r.of("readers", subjectSteady)
 	if len(with) == 0 {

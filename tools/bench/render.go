@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// render shows results as Markdown.
+// render returns the results as Markdown.
 func render(r *results) string {
 	var b strings.Builder
 	renderMachine(&b, &r.Machine)
@@ -37,7 +37,7 @@ func renderRatios(b *strings.Builder, ratios []ratio) {
 	for _, r := range ratios {
 		reach := ""
 		switch {
-		case r.limit == 0: // only shown
+		case r.limit == 0: // no target
 		case r.less:
 			reach = fmt.Sprintf("≤ %g", r.limit)
 		default:
@@ -49,7 +49,7 @@ func renderRatios(b *strings.Builder, ratios []ratio) {
 	b.WriteString("\n")
 }
 
-// roundsText says how many rounds count, and how many were disturbed.
+// roundsText returns how many rounds count and how many were disturbed.
 func roundsText(n, disturbed int, all bool) string {
 	switch {
 	case all:
@@ -61,10 +61,11 @@ func roundsText(n, disturbed int, all bool) string {
 	}
 }
 
-// memoryLimit is the --memory-limit of the projector, in MiB: its default on a machine without a limit.
+// memoryLimit is the projector's --memory-limit in MiB. It is the default on a machine without a
+// limit.
 const memoryLimit = 512
 
-// renderMemory names the run in which the projector took most.
+// renderMemory names the run in which the projector used the most memory.
 func renderMemory(b *strings.Builder, r *results) {
 	var most *Run
 	for i := range r.Runs {
@@ -137,7 +138,7 @@ func renderRuns(b *strings.Builder, r *results) {
 	b.WriteString("\n")
 }
 
-// renderSubject is one line: medians of the runs that count, with the extremes of
+// renderSubject writes one line: medians of the runs that count, with the minimum and maximum of
 // events/s.
 func renderSubject(b *strings.Builder, runs []Run) {
 	counted := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Disturbed })
@@ -177,7 +178,7 @@ func renderSubject(b *strings.Builder, runs []Run) {
 		foldText(counted), state)
 }
 
-// foldText is the number of events per written row.
+// foldText returns the number of events for each written row.
 func foldText(runs []Run) string {
 	if runs[0].Subject == subjectDecode || strings.HasPrefix(runs[0].Workload, peersPrefix) {
 		return "–"
@@ -192,7 +193,7 @@ func foldText(runs []Run) string {
 	return fmt.Sprintf("%.2f", spreadOf(folds).median)
 }
 
-// renderQuarters shows whether a long catch-up stays flat.
+// renderQuarters shows whether the speed of a long catch-up stays constant.
 func renderQuarters(b *strings.Builder, r *results) {
 	runs := r.of("memory", subjectProjector)
 	if len(runs) == 0 {
@@ -210,7 +211,7 @@ func renderQuarters(b *strings.Builder, r *results) {
 	b.WriteString("\n")
 }
 
-// renderReplicas shows who has done what.
+// renderReplicas shows each replica's share of the work.
 func renderReplicas(b *strings.Builder, r *results) {
 	var rows []*Run
 	for i := range r.Runs {
@@ -236,7 +237,7 @@ func renderReplicas(b *strings.Builder, r *results) {
 	b.WriteString("\n")
 }
 
-// thousands writes a number without decimals, in groups of three.
+// thousands formats a number without decimals, in groups of three digits.
 func thousands(f float64) string {
 	digits := fmt.Sprintf("%d", int64(math.Round(f)))
 	for i := len(digits) - 3; i > 0; i -= 3 {

@@ -25,12 +25,11 @@ const (
 	markEnd   = "<!-- end of measured -->"
 )
 
-// reportCmd writes the document again.
+// reportCmd writes the document from the stored results.
 type reportCmd struct {
 	Document string `default:"docs/performance.md" help:"Document whose results are shown (default docs/performance.md)."`
 }
 
-// Run renders what is kept.
 func (c *reportCmd) Run(context.Context, *streams) error {
 	kept, err := readResults(resultsPath(c.Document))
 	if err == nil && len(kept.Runs) == 0 {
@@ -42,8 +41,8 @@ func (c *reportCmd) Run(context.Context, *streams) error {
 	return publish(c.Document, &kept)
 }
 
-// keepRuns adds runs to those stored next to the document and writes it again. Runs of another
-// binary are only printed.
+// keepRuns adds runs to those stored next to the document and rewrites the document. Runs of
+// another binary are only printed.
 func keepRuns(document string, m machine, runs []Run) error {
 	kept, err := readResults(resultsPath(document))
 	if err != nil {
@@ -56,7 +55,7 @@ func keepRuns(document string, m machine, runs []Run) error {
 	return publish(document, &kept)
 }
 
-// publish writes everything that shows results: the document, the figures in the pages of its
+// publish writes every file that shows results: the document, the figures in the pages of its
 // folder, and the chart.
 func publish(document string, r *results) error {
 	if err := writeDocument(document, page(r)); err != nil {
@@ -77,12 +76,12 @@ func publish(document string, r *results) error {
 	return os.WriteFile(chartPath(document), []byte(chart(r)), 0o644) //nolint:gosec // G306: part of the documentation
 }
 
-// chartPath is the picture next to a document.
+// chartPath returns the path of the chart, next to the document.
 func chartPath(document string) string {
 	return filepath.Join(filepath.Dir(document), "pictures", "speed.svg")
 }
 
-// writeDocument replaces the text between the marks only.
+// writeDocument replaces only the text between the marks.
 func writeDocument(path, measured string) error {
 	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator's choice
 	if errors.Is(err, os.ErrNotExist) {
@@ -107,7 +106,7 @@ func splice(text, measured string) (string, error) {
 	return before + markBegin + "\n\n" + strings.TrimSpace(measured) + "\n\n" + markEnd + after, nil
 }
 
-// Run is one run of one subject over one workload.
+// Run is the result of one run of one subject with one workload.
 type Run struct {
 	Workload  string
 	Subject   subject
@@ -115,44 +114,44 @@ type Run struct {
 	When      time.Time
 	Scale     float64
 	Commit    string
-	Seconds   float64 // from process start (limits: from the first fetch or statement) to the end
+	Seconds   float64 // from the process start (limits: from the first fetch or statement) to the end
 	Events    int
 	CPU       cpuUse  // of all replicas together
 	PeakMiB   float64 `json:",omitempty"` // of the largest replica
 	Disturbed bool    `json:",omitempty"`
 	Problem   string  `json:",omitempty"` // what was wrong with the final state
 
-	// Of the projector and the peers only.
-	WindowSeconds float64   `json:",omitempty"` // from the first commit seen to the end
-	WindowEvents  int       `json:",omitempty"` // durable within it
+	// These fields are only for the projector and the peers.
+	WindowSeconds float64   `json:",omitempty"` // from the first observed commit to the end
+	WindowEvents  int       `json:",omitempty"` // durable within the window
 	RowsWritten   int64     `json:",omitempty"` // inserted and updated in account_balance
 	StopSeconds   float64   `json:",omitempty"` // from SIGTERM to the exit
 	Quarters      []quarter `json:",omitempty"`
 	Latency       *latency  `json:",omitempty"`
 	Answers       *answers  `json:",omitempty"`
 
-	// Of several replicas only.
-	Shares      []float64 `json:",omitempty"` // of the records, a replica each, the largest first
-	Connections int       `json:",omitempty"` // to PostgreSQL in the end, of all replicas
+	// These fields are only for several replicas.
+	Shares      []float64 `json:",omitempty"` // each replica's share of the records, largest first
+	Connections int       `json:",omitempty"` // to PostgreSQL at the end, of all replicas
 }
 
 // quarter is a quarter of a catch-up, by events.
 type quarter struct {
-	Rate   float64 // events/s
-	MaxMiB float64 // highest resident set seen
+	Rate   float64 // in events/s
+	MaxMiB float64 // highest observed resident set
 }
 
-// latency is from produce acknowledged to committed row, in milliseconds, and the
-// share of one core the projector used meanwhile.
+// latency is the time from the broker's acknowledgement to the committed row, in milliseconds. It
+// also holds the share of one core that the projector used during the run.
 type latency struct {
 	P50, P99, Max float64
 	Core          float64
 }
 
-// rate is events/s from the start of the process.
+// rate returns events/s from the start of the process.
 func (r *Run) rate() float64 { return perSecond(float64(r.Events), r.Seconds) }
 
-// cpuAnEvent is what subject and PostgreSQL spend on an event, in seconds.
+// cpuAnEvent returns the CPU time of the subject and PostgreSQL for each event, in seconds.
 func (r *Run) cpuAnEvent() float64 {
 	if r.Events == 0 {
 		return 0
@@ -160,7 +159,7 @@ func (r *Run) cpuAnEvent() float64 {
 	return (r.CPU.Subject + r.CPU.Postgres) / float64(r.Events)
 }
 
-// sharesText is each replica's share of the records, in percent.
+// sharesText returns each replica's share of the records, in percent.
 func (r *Run) sharesText() string {
 	texts := make([]string, len(r.Shares))
 	for i, share := range r.Shares {
@@ -169,7 +168,7 @@ func (r *Run) sharesText() string {
 	return strings.Join(texts, " · ")
 }
 
-// windowRate is events/s from the first commit; of a limit the same as rate.
+// windowRate returns events/s from the first commit. For a limit it is the same as rate.
 func (r *Run) windowRate() float64 {
 	if r.WindowEvents == 0 {
 		return r.rate()
@@ -184,13 +183,13 @@ func perSecond(n, seconds float64) float64 {
 	return n / seconds
 }
 
-// results are all that is known of one machine.
+// results are all results of one machine.
 type results struct {
 	Machine machine
 	Runs    []Run
 }
 
-// readResults reads a file that need not exist.
+// readResults reads the stored results. The file need not exist.
 func readResults(path string) (results, error) {
 	var r results
 	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator's choice
@@ -206,8 +205,7 @@ func readResults(path string) (results, error) {
 	return r, nil
 }
 
-// replace adds new runs. It drops those of the same workloads, and those of another
-// machine.
+// replace adds new runs. It removes old runs of the same workloads, and runs of another machine.
 func (r *results) replace(m machine, runs []Run) {
 	if !r.Machine.same(m) {
 		r.Runs = nil
@@ -227,7 +225,7 @@ func (r *results) write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644) //nolint:gosec // G306: part of the documentation
 }
 
-// of answers the runs of a subject over a workload.
+// of returns the runs of a subject with a workload.
 func (r *results) of(name string, s subject) []Run {
 	var runs []Run
 	for _, run := range r.Runs {
@@ -238,21 +236,21 @@ func (r *results) of(name string, s subject) []Run {
 	return runs
 }
 
-// table is what a workload's events end up in.
+// table describes the tables that a workload's events are projected into.
 type table struct {
 	relation string
-	// fingerprint sums up the final state, so that a row in the wrong place
-	// shows, too; want is what it must answer.
+	// fingerprint is a query that sums up the final state, so that a row in the wrong place changes
+	// the result. want returns its expected result.
 	fingerprint string
 	want        func(w *workload, g *generator) string
-	// raw lays the events out as the projector's own statements, a batch a
-	// transaction, one list a connection.
+	// raw returns the events as the projector's own statements: one list for each connection, one
+	// batch for each transaction.
 	raw func(w *workload) [][]*pgx.Batch
-	// mode is that of a custom projection; empty: the projection is built in.
+	// mode is the mode of a custom projection. Empty means a built-in projection.
 	mode file.Mode
 }
 
-// tables are those of the projections that are measured.
+// tables are the tables of the measured projections.
 var tables = map[string]table{
 	"": {
 		relation: "account_balance", fingerprint: fingerprintQuery,
@@ -268,10 +266,9 @@ var tables = map[string]table{
 	ownOrdered: own(file.Ordered),
 }
 
-// table is where the workload's events end up.
 func (w *workload) table() table { return tables[w.projection] }
 
-// eachChange makes the workload's events again.
+// eachChange generates the workload's events again.
 func (w *workload) eachChange(fn func(*change)) {
 	g := newGenerator(w)
 	var c change
@@ -293,7 +290,7 @@ func wantStatement(w *workload, _ *generator) string {
 	return fmt.Sprint(w.events, " ", &versions, " ", &cents, " ", &weighted)
 }
 
-// wantTurnover is one line: all events of a workload are of one day, in one currency.
+// wantTurnover returns one line, because all events of a workload have the same day and currency.
 func wantTurnover(w *workload, _ *generator) string {
 	var credited, debited, events int64
 	w.eachChange(func(c *change) {

@@ -15,10 +15,10 @@ func run(workload string, s subject, round int, seconds float64, disturbed bool)
 
 func TestRatiosCompareWithinARound(t *testing.T) {
 	r := results{Runs: []Run{
-		run("uniform", subjectRaw, 1, 10, false), run("uniform", subjectProjector, 1, 5, false), // 2
-		run("uniform", subjectRaw, 2, 40, false), run("uniform", subjectProjector, 2, 10, false), // 4
+		run("uniform", subjectRaw, 1, 10, false), run("uniform", subjectProjector, 1, 5, false), // ratio 2
+		run("uniform", subjectRaw, 2, 40, false), run("uniform", subjectProjector, 2, 10, false), // ratio 4
 		run("uniform", subjectRaw, 3, 10, false), run("uniform", subjectProjector, 3, 1, true), // disturbed
-		run("hot", subjectDecode, 1, 10, true), run("hot", subjectProjector, 1, 20, false), // nothing undisturbed
+		run("hot", subjectDecode, 1, 10, true), run("hot", subjectProjector, 1, 20, false), // all disturbed
 	}}
 	got := ratiosOf(&r)
 	if len(got) != 2 {
@@ -52,7 +52,7 @@ func TestTheDocumentKeepsWhatPeopleWrote(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time replaces the first
+	for range 2 { // the second call must replace the results of the first
 		if err := keepRuns(path, machine{CPU: "a"}, []Run{run("hot", subjectDecode, 1, 2, false), run("hot", subjectProjector, 1, 2, false)}); err != nil {
 			t.Fatal(err)
 		}
@@ -73,8 +73,8 @@ func TestTheDocumentKeepsWhatPeopleWrote(t *testing.T) {
 	}
 }
 
-// TestThePagesShowWhatWasMeasured: figures, tables and the chart are those of performance.json,
-// whose runs are of committed builds of this program.
+// TestThePagesShowWhatWasMeasured: the pages' figures and tables and the chart must match
+// performance.json, and its runs must be from committed builds of this program.
 func TestThePagesShowWhatWasMeasured(t *testing.T) {
 	const document = "../../docs/performance.md"
 	kept, err := readResults(resultsPath(document))

@@ -20,8 +20,8 @@ import (
 	"projector/internal/devstack"
 )
 
-// postgresSettings leave durability as it is by default, and say so. The rest is
-// what anybody would set who writes this much.
+// postgresSettings state the default durability explicitly. The other settings are usual for a
+// server with many writes.
 var postgresSettings = map[string]string{
 	"fsync":              "on",
 	"synchronous_commit": "on",
@@ -30,16 +30,16 @@ var postgresSettings = map[string]string{
 	"max_wal_size":       "8GB",
 }
 
-// stack is what the measured programs talk to.
+// stack holds the servers that the measured programs use.
 type stack struct {
-	projector string // the binary
-	self      string // this program
+	projector string // path of its binary
+	self      string // path of this program
 	postgres  *devstack.Postgres
 	kafka     *devstack.Kafka
-	admin     *pgx.Conn // to database postgres
+	admin     *pgx.Conn // connection to the database postgres
 	databases int
-	files     string // a folder for projection files
-	version   string // of PostgreSQL
+	files     string // folder for projection files
+	version   string // version of PostgreSQL
 }
 
 // startStack starts the servers.
@@ -73,8 +73,8 @@ func startStack(ctx context.Context, projector, self string) (*stack, error) {
 	return s, nil
 }
 
-// close stops the servers and removes their data. It takes no context: it is meant
-// for when that has ended.
+// close stops the servers and removes their data. It has no context parameter, because it also runs
+// after the context has ended.
 func (s *stack) close() error {
 	ctx := context.Background()
 	var err error
@@ -98,7 +98,7 @@ type database struct {
 	name, url string
 }
 
-// newDatabase makes a database with the projector's schema, or a copy of template.
+// newDatabase creates a database with the projector's schema, or a copy of template.
 func (s *stack) newDatabase(ctx context.Context, template string) (database, error) {
 	s.databases++
 	d := database{name: fmt.Sprintf("bench_%d", s.databases)}
@@ -117,8 +117,8 @@ func (s *stack) newDatabase(ctx context.Context, template string) (database, err
 	return d, s.execute(ctx, "CHECKPOINT")
 }
 
-// byFile copies large templates as files: through the log it takes minutes.
-// PostgreSQL before 15 knows no other way.
+// byFile returns the SQL option to copy a template as files. A copy of a large template through the
+// log takes minutes. PostgreSQL before 15 always copies files and has no such option.
 func (s *stack) byFile() string {
 	if s.admin.PgConn().ParameterStatus("server_version") < "15" {
 		return ""
@@ -139,8 +139,7 @@ func (s *stack) execute(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// fullDatabase makes a template that holds all accounts of a workload at version 1,
-// as they would be found there.
+// fullDatabase creates a template database that holds all accounts of a workload at version 1.
 func (s *stack) fullDatabase(ctx context.Context, w *workload) (database, error) {
 	d, err := s.newDatabase(ctx, "")
 	if err != nil {
@@ -160,15 +159,16 @@ func (s *stack) fullDatabase(ctx context.Context, w *workload) (database, error)
 	return d, errors.Join(err, conn.Close(ctx))
 }
 
-// broker is where a topic is: the real one, or one in this process.
+// broker is the broker of a topic: the real one, or one in this process.
 type broker struct {
 	addrs []string
-	pid   int // 0: this process
+	pid   int // process id; 0: this process
 }
 
 func (s *stack) broker() broker { return broker{addrs: s.kafka.Addrs(), pid: s.kafka.PID(1)} }
 
-// removeTopic frees the disk. The broker takes its time, so nobody waits for it.
+// removeTopic deletes a topic to free the disk. The broker deletes the data later, and nothing
+// waits for it.
 func (s *stack) removeTopic(ctx context.Context, topic string) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.kafka.Addrs()...))
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *stack) removeTopic(ctx context.Context, topic string) error {
 	return err
 }
 
-// machine names what the results were measured on.
+// machine describes the machine that the results were measured on.
 type machine struct {
 	CPU      string
 	Cores    int
@@ -189,7 +189,7 @@ type machine struct {
 	Go       string
 	Kafka    string
 	Postgres string
-	// FlushMicros is the median time of making 8 KiB durable where the database is.
+	// FlushMicros is the median time to make 8 KiB durable on the disk of the database.
 	FlushMicros int64
 }
 
@@ -203,7 +203,7 @@ func describeMachine(postgresVersion string) machine {
 	}
 }
 
-// same reports whether one table may have the results of both.
+// same reports whether one table may show the results of both machines.
 func (m machine) same(other machine) bool {
 	return m.CPU == other.CPU && m.Cores == other.Cores && m.MemoryMB == other.MemoryMB
 }
@@ -247,7 +247,7 @@ func memoryMB() int64 {
 	return kib >> 10
 }
 
-// flushMicros is the speed of the disk: what a commit has to wait for.
+// flushMicros measures the disk flush that a commit waits for.
 func flushMicros() int64 {
 	file, err := os.CreateTemp("", "projector-bench-flush-")
 	if err != nil {
@@ -269,7 +269,7 @@ func flushMicros() int64 {
 	return took[rounds/2].Microseconds()
 }
 
-// commit names the checkout that was measured.
+// commit returns the commit that was measured.
 func commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// starts are measured in a run, after one with a new group.
+	// starts is the number of measured starts in a run, after one start with a new group.
 	starts = 20
-	// startEvents are produced before each start: some for each partition.
+	// startEvents is how many events are produced before each start, some for each partition.
 	startEvents = 160
 )
 
-// start measures the time from the start of the process to the first committed row, of a
-// consumer group that has positions.
+// start measures the time from the process start to the first committed row, for a consumer group
+// that already has positions.
 func (s *stack) start(ctx context.Context, l *loaded, d database, group string, m *meter) (run Run, err error) {
 	w, err := watch(ctx, d, group, l.table())
 	if err != nil {
@@ -63,7 +63,8 @@ func (s *stack) start(ctx context.Context, l *loaded, d database, group string, 
 	return run, err
 }
 
-// startOnce returns the time to the first row, and the processor time until all rows, in s.
+// startOnce returns the time to the first row and the processor time until all rows are committed,
+// in seconds.
 func (s *stack) startOnce(
 	ctx context.Context, l *loaded, d database, group string, w *watcher, client *kgo.Client, g *generator,
 ) (first time.Duration, used float64, err error) {

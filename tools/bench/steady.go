@@ -16,31 +16,32 @@ import (
 )
 
 const (
-	steadyRate   = 1000 // events/s
+	steadyRate   = 1000 // in events/s
 	steadyWarmUp = 3 * time.Second
-	// lookEvery is how often the committed positions are looked at: latencies are too
-	// high by half of it on average, never too low.
+	// lookEvery is the interval between checks of the committed positions. Latencies are therefore
+	// too high by half of it on average, but never too low.
 	lookEvery = time.Millisecond
 )
 
-// acked is an event the broker has acknowledged and nobody has seen committed.
+// acked is an event that the broker has acknowledged and that was not yet seen committed.
 type acked struct {
 	offset int64
 	at     time.Time
 	event  accountVersion
 }
 
-// stopwatch takes the time of each event, from acknowledged to committed.
+// stopwatch measures for each event the time from acknowledged to committed.
 type stopwatch struct {
 	mu      sync.Mutex
 	waiting map[int32][]acked // by partition, in order
 	took    []time.Duration
 	count   int
-	from    time.Time // what was acknowledged before is warming up
+	from    time.Time // earlier acknowledgements belong to the warm-up
 	err     error
 
-	looked map[int32]time.Time // by partition: the last look
-	// visible is when an event was: between two looks; nil: nobody asks.
+	looked map[int32]time.Time // time of the last check, by partition
+	// visible holds when each event became visible, as an interval between two checks. Nil means
+	// that it is not recorded.
 	visible map[accountVersion]between
 }
 
@@ -56,7 +57,7 @@ func (s *stopwatch) promise(event accountVersion, r *kgo.Record, err error) {
 	s.waiting[r.Partition] = append(s.waiting[r.Partition], acked{r.Offset, now, event})
 }
 
-// committed notes that all before next are committed rows.
+// committed records that all events before next are committed.
 func (s *stopwatch) committed(partition int32, next int64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,14 +76,14 @@ func (s *stopwatch) committed(partition int32, next int64, now time.Time) {
 	s.looked[partition] = now
 }
 
-// state answers how many events are committed, and the first failure.
+// state returns how many events are committed, and the first error.
 func (s *stopwatch) state() (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count, s.err
 }
 
-// steady measures the latency at a steady load that one instance carries easily.
+// steady measures the latency at a constant load that one instance can easily process.
 func (s *stack) steady(ctx context.Context, l *loaded, d database, group string, m *meter, readers int) (run Run, err error) {
 	w, err := watch(ctx, d, group, l.table())
 	if err != nil {
@@ -127,7 +128,7 @@ func awaitClaims(ctx context.Context, w *watcher, p *program, partitions int) er
 	return fmt.Errorf("the projector claimed no partitions for %s: %s", stuckAfter, p.output)
 }
 
-// drip produces at a steady pace while the committed positions are looked at.
+// drip produces at a constant rate and observes the committed positions at the same time.
 func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *meter, readers int) (Run, string, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(l.broker.addrs...), kgo.DefaultProduceTopic(l.topic()),
 		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()),
@@ -159,7 +160,7 @@ func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *
 	return run, g.fingerprint(), err
 }
 
-// producePaced makes up for late ticks, so that the pace is kept on average.
+// producePaced sends more after a late tick, so that the average rate is right.
 func producePaced(client *kgo.Client, g *generator, events int, sw *stopwatch, stop <-chan struct{}) {
 	ticker := time.NewTicker(time.Second / steadyRate)
 	defer ticker.Stop()
@@ -179,7 +180,7 @@ func producePaced(client *kgo.Client, g *generator, events int, sw *stopwatch, s
 	}
 }
 
-// look follows the positions until every event is committed.
+// look checks the positions until every event is committed.
 func look(ctx context.Context, events int, w *watcher, p *program, m *meter, sw *stopwatch) (Run, error) {
 	start, measuring := time.Now(), false
 	ticker := time.NewTicker(lookEvery)
@@ -213,7 +214,8 @@ func look(ctx context.Context, events int, w *watcher, p *program, m *meter, sw 
 	}
 }
 
-// positions returns each partition's durable position, and when it was read.
+// positions reads each partition's durable position and passes it to tell with the time of the
+// query.
 func (w *watcher) positions(ctx context.Context, tell func(int32, int64, time.Time)) error {
 	rows, err := w.conn.Query(ctx, `SELECT partition, next_offset FROM projector_position WHERE consumer_group = $1`, w.group)
 	if err != nil {
@@ -245,7 +247,7 @@ func steadyResult(m *meter, p *program, sw *stopwatch, events int) (Run, error) 
 	return run, nil
 }
 
-// emptyTopic makes the topic a steady run produces to.
+// emptyTopic creates the topic that a steady run produces to.
 func emptyTopic(ctx context.Context, w workload, b broker) (*loaded, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...))
 	if err != nil {

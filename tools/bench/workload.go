@@ -10,7 +10,7 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// subject is what is measured over a workload.
+// subject is a program that is measured with a workload.
 type subject string
 
 const (
@@ -19,52 +19,55 @@ const (
 	subjectProjector subject = "projector"
 	subjectKfake     subject = "kfake"
 	subjectSteady    subject = "steady"
-	subjectReaders   subject = "readers" // steady, while readers wait
-	subjectStart     subject = "start"   // again and again, until the first row
+	subjectReaders   subject = "readers" // the steady load while readers wait
+	subjectStart     subject = "start"   // repeated starts, each until the first row
 	subjectPeer      subject = "spring-batch"
-	subjectOther     subject = "other" // another binary of the projector, --beside
+	subjectOther     subject = "other" // another binary of the projector, from the flag --beside
 )
 
-// shape is how events are spread over accounts.
+// shape is how events are distributed over accounts.
 type shape int
 
 const (
 	uniform shape = iota
-	zipf          // exponent 1.1: the hottest account has every sixth event
+	zipf          // exponent 1.1: the busiest account has one of six events
 	once          // every event is the first of its account
 )
 
-// workload is a topic, the database it is projected into, and who runs over it.
+// workload is a topic, the database that it is projected into, and the subjects that are measured
+// with it.
 type workload struct {
 	name     string
-	group    string // what --only selects; the workloads of a group take turns
+	group    string // selected by --only; the workloads of a group run alternately
 	about    string
 	accounts int
 	events   int
 	shape    shape
-	// fixed: the number of accounts is what the workload is about, so --scale leaves
-	// it alone.
+	// fixed means that --scale does not change the number of accounts, because the workload is
+	// about this number.
 	fixed      bool
 	partitions int32
 	projection string // empty: account_balance
-	// full: all accounts are in the database already, at version 1; the events go on.
+	// full means that the database already holds all accounts at version 1. The events continue
+	// from there.
 	full bool
-	// again: the database holds what the topic says; a new group reads it again.
+	// again means that the database already holds the result of the topic, and a new group reads
+	// the topic again.
 	again    bool
 	subjects []subject
-	least    int // events, however small the scale
-	// replicas are started together, in one consumer group; 0: one, and nobody asks
-	// who has done what.
+	least    int // minimum number of events at any scale
+	// replicas is the number of replicas that start together in one consumer group. 0 means one,
+	// without a report of each replica's share.
 	replicas int
-	// stream: the workloads that name the same one read one topic.
+	// stream names the topic: workloads with the same stream read the same topic.
 	stream string
-	// turn distinguishes topics of the same workload, when each run has its own.
+	// turn distinguishes the topics of a workload if each run has its own topic.
 	turn int
-	// memory is the --memory-limit in MiB; 0: memoryLimit.
+	// memory is the --memory-limit in MiB. 0 means memoryLimit.
 	memory int
 }
 
-// own is what of the subjects the projector itself is; empty: it is none of them.
+// own returns which of the subjects runs the projector itself. Empty means none.
 func (w *workload) own() subject {
 	for _, s := range w.subjects {
 		if s == subjectProjector || s == subjectSteady || s == subjectStart {
@@ -100,13 +103,13 @@ var workloads = []workload{
 	},
 	{
 		name: "steady", group: "steady", accounts: 10_000, events: 30_000, partitions: 8, fixed: true,
-		least:    8000, // warming up takes 3,000
+		least:    8000, // the warm-up takes 3,000
 		about:    "1,000 events/s over 10,000 accounts, from produce acknowledged to committed row",
 		subjects: []subject{subjectSteady},
 	},
 	{
 		name: "readers", group: "readers", accounts: 10_000, events: 40_000, partitions: 8, fixed: true,
-		least:    8000, // warming up takes 3,000
+		least:    8000, // the warm-up takes 3,000
 		about:    "1,000 events/s over 10,000 accounts, with and without 10,000 readers who wait for the next version of one each",
 		subjects: []subject{subjectSteady, subjectReaders},
 	},
@@ -179,7 +182,7 @@ func replicated(n int) workload {
 	}
 }
 
-// topic is where the workload's events are.
+// topic returns the topic of the workload's events.
 func (w *workload) topic() string {
 	if w.turn > 0 {
 		return fmt.Sprintf("bench-%s-%d", w.name, w.turn)
@@ -187,7 +190,7 @@ func (w *workload) topic() string {
 	return "bench-" + cmp.Or(w.stream, w.name)
 }
 
-// firstVersion is the version of an account's first event in the topic.
+// firstVersion returns the version of an account's first event in the topic.
 func (w *workload) firstVersion() int32 {
 	if w.full {
 		return 2
@@ -195,7 +198,7 @@ func (w *workload) firstVersion() int32 {
 	return 1
 }
 
-// scaled shrinks a workload. Events an account stay the same.
+// scaled returns a smaller workload. The number of events for each account stays the same.
 func (w workload) scaled(scale float64) workload {
 	w.events = max(1000, w.least, int(float64(w.events)*scale))
 	if !w.fixed {
@@ -218,8 +221,8 @@ func groups() []string {
 	return names
 }
 
-// selected answers the scaled workloads of the named groups, one slice a group; all
-// when none is named.
+// selected returns the scaled workloads of the named groups, one slice for each group. It returns
+// all if none is named.
 func selected(only []string, scale float64) ([][]workload, error) {
 	known := groups()
 	for _, name := range only {

@@ -1,7 +1,7 @@
-// Command debezium-demo runs a pretended bank with an outbox, Debezium, Kafka and the
-// projector on this machine, kills Debezium twice, and compares the read model with the
-// bank's own books. It ends with 0 when they are equal, with 1 when not, with 2 when it
-// is used wrongly. `make demo-debezium` builds the projector and runs it.
+// Command debezium-demo runs a simulated bank with an outbox, Debezium, Kafka and the projector on
+// this machine. It kills Debezium twice and compares the read model with the bank's own books. It
+// exits with 0 if they are equal, with 1 if not, and with 2 after wrong usage. `make demo-debezium`
+// builds the projector and runs it.
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 	os.Exit(status)
 }
 
-// run answers the exit status.
+// run returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	began := time.Now()
 	options := outbox.Options{Say: func(what string) {
@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		return 2 // the flag set has said why
+		return 2 // the flag set has printed the reason
 	}
 	if given.verbose {
 		options.Log = stderr
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// given are the flags that are about this command alone.
+// given are the flags of this command that are not options of the run.
 type given struct{ verbose, stay bool }
 
 func parse(args []string, stderr io.Writer, o *outbox.Options) (g given, err error) {
@@ -84,7 +84,7 @@ func parse(args []string, stderr io.Writer, o *outbox.Options) (g given, err err
 	return g, nil
 }
 
-// show prints the results. The error says what is not as it should be.
+// show prints the results. It returns an error that names the differences.
 func show(w io.Writer, report *outbox.Report) error {
 	var wrong error
 	for _, r := range report.Results {
@@ -99,11 +99,11 @@ func show(w io.Writer, report *outbox.Report) error {
 	return wrong
 }
 
-// sample is an event that a person puts into an outbox.
+// sample is SQL that adds an event to an outbox by hand.
 const sample = `INSERT INTO outbox (aggregatetype, aggregateid, type, version, occurred_at, payload)
       VALUES ('account', 'my-account', 'FundsCredited', 1, now(), '{"amount":"10.25","currency":"EUR"}')`
 
-// showPlaces says what can be typed while everything stays.
+// showPlaces prints commands that a user can try while the servers keep running.
 func showPlaces(w io.Writer, places []outbox.Place) {
 	_, _ = fmt.Fprintf(w, "\nEverything stays, until Ctrl-C. What to type, in another terminal:\n")
 	for _, p := range places {

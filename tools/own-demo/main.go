@@ -1,7 +1,7 @@
-// Command own-demo runs a custom projection on this machine, docs/examples/loyalty.sql:
-// a broker in this process, a PostgreSQL of its own, events of which some come twice and one
-// comes late, and the projector as a program. It ends with 0 when the table holds what was
-// sent, with 1 when not. `make demo-own` builds the projector and runs it.
+// Command own-demo runs the custom projection docs/examples/loyalty.sql on this machine. It uses a
+// broker in this process, its own PostgreSQL and the projector as a program. Some events arrive
+// twice and one arrives late. It exits with 0 if the table holds the expected result, and with 1 if
+// not. `make demo-own` builds the projector and runs it.
 package main
 
 import (
@@ -28,7 +28,7 @@ const (
 	topic    = "account-events"
 	accounts = 50
 	versions = 40
-	// The event that comes late.
+	// This event is sent late.
 	lateAccount, lateVersion = 7, 3
 	within                   = 2 * time.Minute
 )
@@ -56,12 +56,12 @@ type demo struct {
 	env               []string
 	db                *pgx.Conn
 	kafka             *kgo.Client
-	want              map[string]int // points by account
+	want              map[string]int // expected points by account
 	running           *exec.Cmd
 	closers           []func(context.Context) error
 }
 
-// play does everything; the error says what is not as it should be.
+// play runs the demo. It returns an error that names the differences.
 func (d *demo) play(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -92,7 +92,6 @@ func (d *demo) play(ctx context.Context) error {
 	return nil
 }
 
-// start starts the servers.
 func (d *demo) start(ctx context.Context) error {
 	broker, err := devstack.StartFake(ctx, devstack.FakeOptions{})
 	if err != nil {
@@ -117,7 +116,7 @@ func (d *demo) start(ctx context.Context) error {
 	return err
 }
 
-// end stops what was started, the last first.
+// end stops everything that was started, in reverse order.
 func (d *demo) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -130,7 +129,7 @@ func (d *demo) end() {
 	}
 }
 
-// command is the projector with what it needs to know of the servers.
+// command returns a projector command with the servers' addresses.
 func (d *demo) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, d.projector, args...) //nolint:gosec // G204: the program that was built for this
 	cmd.Env = os.Environ()
@@ -141,7 +140,7 @@ func (d *demo) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// show runs a command and shows what it prints.
+// show runs a command and prints its output.
 func (d *demo) show(ctx context.Context, args ...string) error {
 	_, _ = fmt.Fprintf(d.out, "\n$ projector %s\n", strings.Join(args, " "))
 	cmd := d.command(ctx, args...)
@@ -157,7 +156,7 @@ func (d *demo) run(ctx context.Context, file string) error {
 	return d.running.Start()
 }
 
-// tables makes the tables of the examples, which are the user's own.
+// tables creates the example's tables, which belong to the user of a custom projection.
 func (d *demo) tables(ctx context.Context) error {
 	text, err := os.ReadFile(d.folder + "/tables.sql")
 	if err == nil {
@@ -166,7 +165,7 @@ func (d *demo) tables(ctx context.Context) error {
 	return err
 }
 
-// record is an event; every third spends what others earn.
+// record returns an event. Every third one spends the points that the others earn.
 func (d *demo) record(account, version int) *kgo.Record {
 	kind, points := "PointsEarned", account+version
 	if version%3 == 0 {
@@ -178,7 +177,7 @@ func (d *demo) record(account, version int) *kgo.Record {
 		id, version, kind, id, version, points)}
 }
 
-// produce sends all events but the late one, each fifth twice.
+// produce sends all events except the late one. It sends every fifth event twice.
 func (d *demo) produce(ctx context.Context) error {
 	var records []*kgo.Record
 	for version := 1; version <= versions; version++ {
@@ -207,7 +206,7 @@ func (d *demo) produceLate(ctx context.Context) error {
 	return d.kafka.ProduceSync(ctx, d.record(lateAccount, lateVersion)).FirstErr()
 }
 
-// await asks until the query answers true.
+// await repeats the query until it returns true.
 func (d *demo) await(ctx context.Context, query string, args ...any) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -224,13 +223,13 @@ func (d *demo) await(ctx context.Context, query string, args ...any) error {
 	}
 }
 
-// awaitGap waits until all records are consumed and the events after the gap wait.
+// awaitGap waits until all records are consumed and the events after the gap are parked.
 func (d *demo) awaitGap(ctx context.Context) error {
 	return d.await(ctx, `SELECT (SELECT count(*) FROM loyalty WHERE version = $1) = $2 AND (SELECT count(*) FROM projection_parked_event) = $3`,
 		versions, accounts-1, versions-lateVersion)
 }
 
-// converge waits until the table holds what was sent.
+// converge waits until the table holds the expected result.
 func (d *demo) converge(ctx context.Context) error {
 	if err := d.await(ctx, "SELECT count(*) = $1 FROM loyalty WHERE version = $2", accounts, versions); err != nil {
 		return err

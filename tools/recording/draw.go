@@ -11,10 +11,10 @@ const (
 	rows       = 22
 	lineHeight = 18
 	charWidth  = 7.8
-	seconds    = 4 // a screen
+	seconds    = 4 // time of a screen
 )
 
-// draw shows the screens one after the other, for some seconds each, without end.
+// draw returns an animation that shows each screen for some seconds and repeats for ever.
 func draw(screens []screen) string {
 	total := seconds * len(screens)
 	var b strings.Builder

@@ -1,5 +1,5 @@
-// Command recording runs the demo, heals one of its accounts, and draws what the terminal
-// showed as an animated SVG, for the README: make demo-recording.
+// Command recording runs the demo and heals one of its accounts. It draws the terminal's output as
+// an animated SVG for the README. `make demo-recording` runs it.
 package main
 
 import (
@@ -35,7 +35,8 @@ type screen struct {
 	lines   []string
 }
 
-// record runs the demo until its check, then the commands that it proposes for one account.
+// record runs the demo until its check. It then runs the commands that the demo proposes for one
+// account.
 func record(ctx context.Context, program, file string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -51,7 +52,7 @@ func record(ctx context.Context, program, file string) (err error) {
 	}
 	defer func() {
 		cancel()
-		_ = demo.Wait() // interrupted
+		_ = demo.Wait() // the demo was interrupted on purpose
 	}()
 	printed, err := untilReady(out)
 	if err != nil {
@@ -71,7 +72,7 @@ func record(ctx context.Context, program, file string) (err error) {
 	return os.WriteFile(file, []byte(draw(screens)), 0o644) //nolint:gosec // G306: part of the documentation
 }
 
-// untilReady reads what the demo prints, to its last proposal.
+// untilReady reads the demo's output up to its last proposal.
 func untilReady(out io.Reader) (string, error) {
 	var printed strings.Builder
 	lines := bufio.NewScanner(out)
@@ -84,14 +85,14 @@ func untilReady(out io.Reader) (string, error) {
 	return "", fmt.Errorf("the demo ended before its check: %w", lines.Err())
 }
 
-// section are the lines from one heading to the next.
+// section returns the lines from one heading to the next.
 func section(printed, from, to string) []string {
 	_, text, _ := strings.Cut(printed, from)
 	text, _, _ = strings.Cut(from+text, to)
 	return strings.Split(strings.TrimSpace(text), "\n")
 }
 
-// exports are the variables of the demo's export lines.
+// exports returns the variables in the demo's export lines.
 func exports(printed string) (env []string) {
 	for _, line := range regexp.MustCompile(`(?m)^ +export (.*)$`).FindAllStringSubmatch(printed, -1) {
 		for _, variable := range strings.Fields(line[1]) {
@@ -103,8 +104,8 @@ func exports(printed string) (env []string) {
 	return env
 }
 
-// proposed are the commands that show and heal the first account: the gaps, the account, the
-// plan, the change, the account again.
+// proposed returns the proposed commands for the first account: show the gaps, show the account,
+// plan, change, show the account again.
 func proposed(printed string) [][]string {
 	skip := regexp.MustCompile(`projector (account skip (\S+) .*) --yes`).FindStringSubmatch(printed)
 	if skip == nil {

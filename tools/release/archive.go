@@ -22,7 +22,7 @@ type file struct {
 	executable bool
 }
 
-// pack makes a compressed archive of files in one folder.
+// pack makes a compressed archive with the files in one folder.
 func pack(folder string, at time.Time, files []file) ([]byte, error) {
 	archive, err := tarred(folder+"/", at, files)
 	if err != nil {
@@ -31,8 +31,8 @@ func pack(folder string, at time.Time, files []file) ([]byte, error) {
 	return compress(archive)
 }
 
-// tarred makes an archive of files whose names begin with prefix. Order, owner, rights and times
-// are fixed, so the same files make the same bytes.
+// tarred makes an archive. All file names in it begin with prefix. Order, owner, permissions and
+// times are fixed, so that the same files make the same bytes.
 func tarred(prefix string, at time.Time, files []file) ([]byte, error) {
 	var packed bytes.Buffer
 	archive := tar.NewWriter(&packed)
@@ -71,12 +71,12 @@ func compress(content []byte) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// sumsFile has the format that `sha256sum -c` reads.
+// sumsFile has the format of `sha256sum -c`.
 const sumsFile = "SHA256SUMS"
 
-// writeSums writes the checksums of all files of a folder into it.
+// writeSums writes the checksums of all files in a folder.
 func writeSums(folder string) error {
-	entries, err := os.ReadDir(folder) // sorted
+	entries, err := os.ReadDir(folder) // in sorted order
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func writeSums(folder string) error {
 	return publish(filepath.Join(folder, sumsFile), []byte(sums.String()))
 }
 
-// publish writes a file for everybody to read.
+// publish writes a file that every user may read.
 func publish(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o644) //nolint:gosec // G306: what is released is for everybody
 }
@@ -99,10 +99,10 @@ func publish(path string, content []byte) error {
 // module is a Go module in a binary. sum is its line in go.sum.
 type module struct{ path, version, sum string }
 
-// vendor is a copy of other people's code in this repository: NAME/VERSION with its licence.
+// vendor is a copy of third-party code in this repository: NAME/VERSION with its licence.
 type vendor struct{ name, version, folder string }
 
-// readVendored finds the folders below root that have a licence of their own.
+// readVendored finds the folders below root that have their own licence.
 func readVendored(root string) ([]vendor, error) {
 	var all []vendor
 	err := fs.WalkDir(os.DirFS(root), ".", func(path string, entry fs.DirEntry, err error) error {

@@ -16,21 +16,21 @@ import (
 // platform is an operating system and a processor, as Go names them.
 type platform struct{ os, arch string }
 
-// platforms get an archive each; those of Linux are in the image too.
+// Each of the platforms gets an archive. The Linux platforms are also in the image.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 
 type build struct {
 	tree      tree
 	version   string
 	notes     string
-	profile   string // for the compiler; "off" without one
+	profile   string // profile for the compiler; "off" without one
 	platforms []platform
 	bin       string // folder of the binaries
-	out       string // folder of what is released
+	out       string // folder of the released files
 	progress  io.Writer
 }
 
-// name begins the name of each file for a platform: projector_1.2.3_linux_amd64.
+// name returns the common prefix of the files for a platform: projector_1.2.3_linux_amd64.
 func (b *build) name(p platform) string {
 	return fmt.Sprintf("projector_%s_%s_%s", b.version[1:], p.os, p.arch)
 }
@@ -64,7 +64,7 @@ func (b *build) all(ctx context.Context) error {
 	return sign(b.out, b.progress)
 }
 
-// platform makes the archive and the bill of materials of one platform, and returns the program.
+// platform makes the archive and the bill of materials of one platform. It returns the program.
 func (b *build) platform(ctx context.Context, p platform) (program []byte, err error) {
 	binary := filepath.Join(b.bin, b.name(p))
 	if err := b.compile(ctx, p, binary); err != nil {
@@ -112,21 +112,22 @@ func (b *build) platform(ctx context.Context, p platform) (program []byte, err e
 	return program, publish(filepath.Join(b.out, b.name(p)+".tar.gz"), packed)
 }
 
-// releaseTags are the build tags of what is released: without the demo, the program has
-// no broker and nothing that downloads a database.
+// releaseTags are the build tags of a release. Without the demo, the program contains no broker and
+// no download of a database.
 const releaseTags = "nodemo"
 
-// demoModules are only in a build without releaseTags.
+// demoModules may only be in a build without releaseTags.
 var demoModules = []string{
 	"github.com/fergusstrange/embedded-postgres", "github.com/lib/pq", "github.com/twmb/franz-go/pkg/kfake", "github.com/xi2/xz",
 }
 
-// profile is what the compiler optimizes by, as in make build-optimized.
+// profile is the compiler's profile, as in make build-optimized.
 const profile = "tools/bench/projector.pgo"
 
-// compile builds the program. It sets whatever could differ between two machines: the level of
-// the processor, flags from the environment, paths, the build id. It leaves out the symbols for
-// debuggers, a third of the file: panics and profiles name functions and lines without them.
+// compile builds the program. It sets everything that could differ between two machines: the level
+// of the processor, flags from the environment, paths and the build id. It leaves out the symbols
+// for debuggers, a third of the file. Panics and profiles show function names and lines without
+// them.
 func (b *build) compile(ctx context.Context, p platform, binary string) error {
 	stamp := fmt.Sprintf("-s -w -buildid= -X main.version=%s -X main.commit=%s", b.version, b.tree.commit)
 	_, err := output(ctx, ".", []string{
@@ -135,7 +136,8 @@ func (b *build) compile(ctx context.Context, p platform, binary string) error {
 	return err
 }
 
-// check fails when the binary was not built as compile asks, and returns the modules in it.
+// check returns an error if the binary was not built as compile requires. Otherwise it returns the
+// modules in it.
 func (b *build) check(ctx context.Context, p platform, binary string) ([]module, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

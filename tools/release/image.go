@@ -20,12 +20,12 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// certificatesModule has the roots that Mozilla trusts. The image gets them from here and not from
-// the machine that builds it, so that the same commit makes the same image.
+// certificatesModule holds the root certificates that Mozilla trusts. The image does not use those
+// of the build machine, so that the same commit makes the same image.
 const certificatesModule = "golang.org/x/crypto/x509roots/fallback"
 
-// certificates are the trusted roots in PEM. A root that is trusted only under conditions, which
-// PEM cannot express, is left out.
+// certificates returns the trusted roots in PEM. It leaves out roots that are trusted under
+// conditions only, because PEM cannot express conditions.
 func certificates() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
@@ -36,7 +36,7 @@ func certificates() []byte {
 	return text.Bytes()
 }
 
-// certificatesVersion is the version of certificatesModule in this program.
+// certificatesVersion returns the version of certificatesModule in this program.
 func certificatesVersion() (string, error) {
 	if info, found := debug.ReadBuildInfo(); found {
 		for _, m := range info.Deps {
@@ -48,7 +48,7 @@ func certificatesVersion() (string, error) {
 	return "", fmt.Errorf("%s is not in this program", certificatesModule)
 }
 
-// imageConfig is how the program starts, as the last stage of deploy/Dockerfile has it.
+// imageConfig starts the program in the same way as the last stage of deploy/Dockerfile.
 var imageConfig = v1.ImageConfig{
 	User:         "65532:65532",
 	ExposedPorts: map[string]struct{}{"8080/tcp": {}},
@@ -57,7 +57,7 @@ var imageConfig = v1.ImageConfig{
 	Cmd:          []string{"run"},
 }
 
-// imageFiles are the files of the image, without the program.
+// imageFiles returns the files of the image except the program.
 func imageFiles() ([]file, error) {
 	files := []file{{name: "etc/ssl/certs/ca-certificates.crt", content: certificates()}}
 	for _, name := range []string{"LICENSE", "NOTICE"} {
@@ -76,7 +76,7 @@ type layout struct {
 	files []file
 }
 
-// add stores a blob under its digest and returns what refers to it.
+// add stores a blob under its digest and returns its descriptor.
 func (l *layout) add(mediaType string, content []byte) v1.Descriptor {
 	sum := digest.FromBytes(content)
 	l.files = append(l.files, file{name: v1.ImageBlobsDir + "/sha256/" + sum.Encoded(), content: content})
@@ -118,8 +118,8 @@ func (l *layout) image(b *build, p platform, files []file) (v1.Descriptor, error
 	return manifest, err
 }
 
-// withFolders adds the folders that the files are in. An image without them gets folders with
-// rights that each container engine chooses.
+// withFolders adds the parent folders of the files. Without them, each container engine would
+// choose their permissions.
 func withFolders(files []file) []file {
 	folders := map[string]bool{}
 	for _, f := range files {
@@ -134,8 +134,8 @@ func withFolders(files []file) []file {
 	return all
 }
 
-// writeImage writes the image of all Linux platforms as an OCI layout in a tar archive, which
-// podman, skopeo, crane and containerd read. programs are those of the platforms.
+// writeImage writes the image of all Linux platforms as an OCI layout in a tar archive. podman,
+// skopeo, crane and containerd can read it. programs holds the program of each platform.
 func (b *build) writeImage(programs map[platform][]byte) error {
 	common, err := imageFiles()
 	if err != nil {
@@ -143,7 +143,7 @@ func (b *build) writeImage(programs map[platform][]byte) error {
 	}
 	l := layout{at: b.tree.at}
 	index := v1.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageIndex}
-	for _, p := range platforms { // in their order
+	for _, p := range platforms { // in their fixed order
 		if program, built := programs[p]; built {
 			files := append(slices.Clone(common), file{name: strings.TrimPrefix(imageConfig.Entrypoint[0], "/"), content: program, executable: true})
 			manifest, err := l.image(b, p, files)

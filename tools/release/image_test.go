@@ -19,7 +19,7 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// unpacked are the files of a tar archive, and the names of its folders.
+// unpacked returns the files of a tar archive, and the names of its folders.
 func unpacked(t *testing.T, archive io.Reader) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -41,9 +41,9 @@ func unpacked(t *testing.T, archive io.Reader) map[string][]byte {
 	}
 }
 
-// TestImage reads the image as a container engine does, from the index down to the program.
+// TestImage reads the image like a container engine, from the index to the program.
 func TestImage(t *testing.T) {
-	t.Chdir(filepath.Join("..", "..")) // LICENSE and NOTICE are there
+	t.Chdir(filepath.Join("..", "..")) // the folder of LICENSE and NOTICE
 	b := build{version: "v1.2.3", out: t.TempDir(), progress: io.Discard, tree: tree{commit: "c851867", at: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)}}
 	programs := map[platform][]byte{{"linux", "amd64"}: []byte("for amd64"), {"linux", "arm64"}: []byte("for arm64")}
 	read := func() []byte {
@@ -103,7 +103,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// expectRoot checks what is in an image.
+// expectRoot checks the files of an image.
 func expectRoot(t *testing.T, root map[string][]byte, program string) {
 	t.Helper()
 	if got := string(root["usr/local/bin/projector"]); got != program {
@@ -119,7 +119,7 @@ func expectRoot(t *testing.T, root map[string][]byte, program string) {
 	}
 }
 
-// TestImageIsTheDockerfiles holds imageConfig against the last stage of deploy/Dockerfile.
+// TestImageIsTheDockerfiles compares imageConfig with the last stage of deploy/Dockerfile.
 func TestImageIsTheDockerfiles(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "Dockerfile"))
 	if err != nil {

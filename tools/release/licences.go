@@ -19,16 +19,16 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// permitted are the licences that only demand that their text is passed on, named as in package licensecheck;
-// GooglePatentsFile is the patent grant next to Go's licence.
+// permitted are the licences that only require their text in the release, named as in package
+// licensecheck. GooglePatentsFile is the patent grant next to Go's licence.
 var permitted = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "GooglePatentsFile", "ISC", "MIT", "Zlib"}
 
-// publicDomain are modules of the demo whose licence file says that they are in the public
-// domain, in a text that package licensecheck does not know.
+// publicDomain are modules of the demo whose licence file puts them in the public domain. Package
+// licensecheck does not recognize this text.
 var publicDomain = []string{"github.com/xi2/xz"}
 
-// work is what somebody else wrote and a binary contains: a module, Go itself, or a
-// folder of this repository. Names are those of its licences.
+// work is third-party code in a binary: a module, Go itself, or a folder of this repository. Names
+// are the names of its licences.
 type work struct {
 	name, version string
 	licences      []string
@@ -37,8 +37,8 @@ type work struct {
 
 type legalText struct{ file, text string }
 
-// notice is the file NOTICE: every work, its licences, and all their texts. A text that
-// several works share is printed once.
+// notice returns the file NOTICE: every work, its licences, and their texts. A text that several
+// works share is printed once.
 func notice(works []work) []byte {
 	var out bytes.Buffer
 	out.WriteString("projector contains software of others. This file names it and has its licences.\n" +
@@ -67,8 +67,8 @@ func notice(works []work) []byte {
 	return out.Bytes()
 }
 
-// contained are the works in the released binaries of all platforms, by name.
-// tags are the build tags.
+// contained returns the works in the released binaries of all platforms, by name. tags are the
+// build tags.
 func contained(ctx context.Context, root, tags string) ([]work, error) {
 	modules, err := linked(ctx, root, tags)
 	if err != nil {
@@ -105,13 +105,13 @@ func contained(ctx context.Context, root, tags string) ([]work, error) {
 	return works, err
 }
 
-// legal are the names of files that must be shipped with the code that they are about.
+// legal matches the names of files that must be shipped with the code.
 var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([._-].*)?$`)
 
-// read reads the legal files of the work's folder. A work without one is an error, as is
-// a licence file that is not recognized.
+// read reads the legal files in the work's folder. It returns an error if there is none, or if a
+// licence file is not recognized.
 func (w *work) read(folder string) error {
-	entries, err := os.ReadDir(folder) // sorted
+	entries, err := os.ReadDir(folder) // in sorted order
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (w *work) read(folder string) error {
 	return nil
 }
 
-// forbidden are the works with a licence that is not permitted.
+// forbidden returns the works with a licence that is not permitted.
 func forbidden(works []work) []string {
 	var found []string
 	for _, w := range works {
@@ -151,7 +151,7 @@ func forbidden(works []work) []string {
 	return found
 }
 
-// linked are the modules that the program is built from, on any platform.
+// linked returns the modules that the program is built from, on all platforms.
 func linked(ctx context.Context, root, tags string) ([]module, error) {
 	found := map[string]module{}
 	for _, p := range platforms {
@@ -169,7 +169,7 @@ func linked(ctx context.Context, root, tags string) ([]module, error) {
 	return slices.SortedFunc(maps.Values(found), func(a, b module) int { return cmp.Compare(a.path, b.path) }), nil
 }
 
-// moduleFolders are the folders that the modules are unpacked in, by path@version.
+// moduleFolders returns the folders of the unpacked modules, by path@version.
 func moduleFolders(ctx context.Context, root string, modules []module) (map[string]string, error) {
 	args := []string{"mod", "download", "-json"}
 	for _, m := range modules {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestLicences fails for a dependency whose licence somebody has to decide about, and when
-// NOTICE is not what the released program contains.
+// TestLicences fails for a dependency whose licence is not permitted yet, and if NOTICE does not
+// match the released program.
 func TestLicences(t *testing.T) {
 	root := filepath.Join("..", "..")
 	released, err := contained(t.Context(), root, releaseTags)

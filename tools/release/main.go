@@ -1,8 +1,8 @@
-// Command release builds a release into a folder below dist/: for each platform an archive with
-// the program, and its bill of materials; the image of the Linux platforms as an OCI layout; the
-// notes; and the checksums of them all, with their signature. The same commit, version and Go
-// make the same bytes on every machine: paths are trimmed, no build id is stored, and every time
-// is that of the commit. `make release` runs it; CONTRIBUTING.md says how to release.
+// Command release builds a release into a folder below dist/. The release has an archive and a bill
+// of materials for each platform, the image of the Linux platforms as an OCI layout, the release
+// notes, and the signed checksums of these files. The same commit, version and Go release make the
+// same bytes on every machine: paths are trimmed, no build id is stored, and every time is that of
+// the commit. `make release` runs it; CONTRIBUTING.md says how to release.
 package main
 
 import (
@@ -33,9 +33,9 @@ func main() {
 
 type options struct {
 	version  string // empty: the tag of the commit
-	snapshot bool   // build the tree as it is, with or without a tag
+	snapshot bool   // build the current tree, with or without a tag
 	dist     string
-	quick    bool // a snapshot for the platforms that CI builds anyway, without the profile
+	quick    bool // a snapshot without the profile, only for the platforms that CI builds anyway
 	notice   bool // only write NOTICE
 }
 
@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		return 2 // the flag set has printed why
+		return 2 // the flag set has printed the reason
 	}
 	if o.quick && !o.snapshot {
 		_, _ = fmt.Fprintln(stderr, "release: -quick is only for a snapshot: add -snapshot, or leave it out")
@@ -83,7 +83,8 @@ func writeNotice(ctx context.Context, _ *options, progress io.Writer) error {
 	return err
 }
 
-// release builds everything next to its final place and moves it there when it is complete.
+// release builds all files in a temporary folder and moves it to its final place when it is
+// complete.
 func release(ctx context.Context, o *options, progress io.Writer) (err error) {
 	tree, err := readTree(ctx, ".")
 	if err != nil {
@@ -125,16 +126,17 @@ func release(ctx context.Context, o *options, progress io.Writer) (err error) {
 
 // tree is the checkout that is released.
 type tree struct {
-	commit  string    // full id
-	at      time.Time // of the commit: every file of the release has it
-	tags    []string  // of the commit, those that are versions
-	changed int       // number of files that differ from the commit, new ones included
+	commit  string    // full commit id
+	at      time.Time // time of the commit; every file of the release has it
+	tags    []string  // tags of the commit that are versions
+	changed int       // number of files that differ from the commit, including new ones
 }
 
-// semantic is a version as https://semver.org has it, with the v of Go and git.
+// semantic matches a version as defined by https://semver.org, with the prefix v that Go and git
+// use.
 var semantic = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
 
-// readTree asks git about the checkout in folder.
+// readTree reads the state of the checkout in folder from git.
 func readTree(ctx context.Context, folder string) (tree, error) {
 	var (
 		t     tree
@@ -166,7 +168,8 @@ func readTree(ctx context.Context, folder string) (tree, error) {
 	return t, nil
 }
 
-// version is the version to release and its notes, or why there must be no release.
+// version returns the version to release and its notes. It returns an error if a release is not
+// allowed.
 func (t *tree) version(o *options, changelog string) (version, news string, err error) {
 	version = o.version
 	switch {
@@ -192,7 +195,7 @@ func (t *tree) version(o *options, changelog string) (version, news string, err 
 	return version, news, err
 }
 
-// output runs a program and returns its output; its error has the error output.
+// output runs a program and returns its output. Its error contains the program's error output.
 func output(ctx context.Context, folder string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // G204: its callers name git, go and what they built
 	cmd.Dir = folder

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// The parts of a CycloneDX 1.6 document that a bill of materials has here.
+// These are the used parts of a CycloneDX 1.6 document.
 type (
 	bill struct {
 		Schema       string       `json:"$schema"`
 		Format       string       `json:"bomFormat"`
 		Spec         string       `json:"specVersion"`
 		Serial       string       `json:"serialNumber"`
-		Version      int          `json:"version"` // of the document
+		Version      int          `json:"version"` // version of the document
 		Metadata     metadata     `json:"metadata"`
 		Components   []component  `json:"components"`
 		Dependencies []dependency `json:"dependencies"`
@@ -54,7 +54,7 @@ type (
 	}
 )
 
-// program is the component of a program itself.
+// program returns the component for the program itself.
 func (b *build) program(p platform, content []byte) component {
 	return component{
 		Type: "application", Ref: "projector", Name: "projector", Version: b.version,
@@ -63,8 +63,8 @@ func (b *build) program(p platform, content []byte) component {
 	}
 }
 
-// components are the parts of a program: Go's library, the modules that its build info lists,
-// and embedded code of others.
+// components returns the parts of a program: Go's library, the modules in its build info, and
+// embedded third-party code.
 func components(modules []module, vendored []vendor) []component {
 	parts := []component{library("std", runtime.Version(), "pkg:golang/std@"+strings.TrimPrefix(runtime.Version(), "go"))}
 	for _, m := range modules {
@@ -78,7 +78,8 @@ func components(modules []module, vendored []vendor) []component {
 	return parts
 }
 
-// imageMaterials writes the bill of the image: the program, what it contains, and the certificates.
+// imageMaterials writes the bill of materials of the image: the program, its parts, and the
+// certificates.
 func (b *build) imageMaterials(p platform, program []byte, parts []component) error {
 	version, err := certificatesVersion()
 	if err != nil {
@@ -95,8 +96,8 @@ func (b *build) imageMaterials(p platform, program []byte, parts []component) er
 	return publish(filepath.Join(b.out, b.name(p)+"_image.cdx.json"), bill)
 }
 
-// materials is the bill of materials of what self names. Its serial number follows from
-// its parts and its time is that of the commit, so that it is the same each time.
+// materials returns the bill of materials of self. Its serial number is computed from its parts and
+// its time is that of the commit, so that it is the same in each build.
 func (b *build) materials(self component, parts []component) ([]byte, error) {
 	listed, err := json.Marshal(append([]component{self}, parts...))
 	if err != nil {
@@ -128,7 +129,8 @@ func library(name, version, purl string) component {
 	return component{Type: "library", Ref: purl, Name: name, Version: version, PURL: purl}
 }
 
-// serial is a UUID that follows from a checksum: version 8, which the standard leaves to applications.
+// serial returns a UUID computed from a checksum. It is of version 8, which the standard leaves to
+// applications.
 func serial(sum [sha256.Size]byte) string {
 	sum[6] = sum[6]&0x0f | 0x80
 	sum[8] = sum[8]&0x3f | 0x80

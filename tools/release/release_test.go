@@ -26,7 +26,7 @@ func TestVersionToRelease(t *testing.T) {
 	tests := map[string]struct {
 		tree tree
 		o    options
-		want string // a version, or what the refusal names
+		want string // a version, or a part of the error
 	}{
 		"the tag":                            {tree{tags: []string{"v1.2.3"}}, options{}, "v1.2.3"},
 		"named":                              {tree{}, options{version: "v1.2.3"}, "v1.2.3"},
@@ -61,8 +61,8 @@ func TestVersionToRelease(t *testing.T) {
 func TestNotes(t *testing.T) {
 	const text = changelog + "- [a link](x)\n\n### Fixed\n\n- More\n\n## [1.2.2] - 2026-01-01\n\n## [1.2.1] - 2025-12-01\n- Old\n"
 	for heading, want := range map[string]string{
-		"1.2.3": "- All of it\n- [a link](x)\n\n### Fixed\n\n- More\n", "Unreleased": "- Later\n", "1.2.1": "- Old\n", // the first, and the last of the file
-		"1.2.2": "", "1.2": "", "2.0.0": "", // empty, and not there
+		"1.2.3": "- All of it\n- [a link](x)\n\n### Fixed\n\n- More\n", "Unreleased": "- Later\n", "1.2.1": "- Old\n", // the first part and the last part of the file
+		"1.2.2": "", "1.2": "", "2.0.0": "", // an empty part, and missing parts
 	} {
 		if got, err := notes(text, heading); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v, want %q", heading, got, err, want)
@@ -111,7 +111,7 @@ func TestReadTree(t *testing.T) {
 		!got.at.Equal(time.Date(2026, 1, 31, 11, 0, 0, 0, time.UTC)) {
 		t.Errorf("got %+v", got)
 	}
-	write("b") // a new file may be compiled in, so it counts
+	write("b") // a new file counts as a change, because it may be compiled into the program
 	if got := read(); got.changed != 1 {
 		t.Errorf("%d files changed, want 1", got.changed)
 	}
@@ -227,7 +227,7 @@ func TestMaterials(t *testing.T) {
 	}
 }
 
-// TestVendoredIsFound reads this repository: what is embedded has to be in the bill.
+// TestVendoredIsFound reads this repository: embedded code must be in the bill of materials.
 func TestVendoredIsFound(t *testing.T) {
 	found, err := readVendored(filepath.Join("..", ".."))
 	if err != nil {

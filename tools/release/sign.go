@@ -11,12 +11,12 @@ import (
 	"path/filepath"
 )
 
-// signingKey is the variable with the key that signs the checksums: an Ed25519 key as
-// `openssl genpkey -algorithm ed25519` prints it (PKCS #8, PEM).
+// signingKey names the variable with the key that signs the checksums. The key is an Ed25519 key in
+// the format of `openssl genpkey -algorithm ed25519` (PKCS #8, PEM).
 const signingKey = "RELEASE_SIGNING_KEY"
 
-// sign writes the signature of the checksums in folder, as `openssl pkeyutl -verify -rawin`
-// checks it. Without a key it says that nothing is signed.
+// sign writes the signature of the checksums in folder, for `openssl pkeyutl -verify -rawin`.
+// Without a key it prints that nothing is signed.
 func sign(folder string, progress io.Writer) error {
 	text := os.Getenv(signingKey)
 	if text == "" {

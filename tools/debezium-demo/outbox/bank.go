@@ -29,38 +29,37 @@ var closeSQL string
 //go:embed accounts.sql
 var accountsSQL string
 
-// currencies of the bank with their decimals. The n-th account has the n-th of them,
-// and round again.
+// currencies are the bank's currencies with their decimals. The n-th account has the n-th currency,
+// modulo their number.
 var currencies = []struct {
 	code     string
 	decimals int
 }{{"EUR", 2}, {"USD", 2}, {"JPY", 0}, {"BHD", 3}}
 
-// MinAccounts are needed before a bank can Work: one in each currency.
+// MinAccounts is how many accounts a bank needs before Work: one in each currency.
 const MinAccounts = 4
 
 // Bank is a simulated bank. It writes its books and a row of the outbox in one transaction.
-// Debezium makes events from those rows, and what the projector makes of the events must
-// equal the books: no other generator or oracle could show that. Safe for concurrent use.
+// Debezium makes events from the outbox rows, and the read model that the projector makes from
+// these events must equal the books. Safe for concurrent use.
 //
-// Money is moved by many clients at once. A transaction updates the rows of its
-// accounts in the order of their ids, which is what keeps clients from waiting for
-// each other in a circle, and what makes the versions of an account appear in the
-// log in their order.
+// Many clients move money at the same time. A transaction updates the rows of its accounts in the
+// order of their ids, which prevents deadlocks. The row locks also keep the versions of an account
+// in order in PostgreSQL's log.
 type Bank struct {
 	pool    *pgxpool.Pool
-	numbers atomic.Int64 // accounts numbered so far
+	numbers atomic.Int64 // number of the last account
 }
 
-// Account is an account as the books have it. Balance has the currency's number of
-// decimals; Status is open or closed.
+// Account is an account in the books. Balance has the decimals of its currency. Status is open or
+// closed.
 type Account struct {
 	ID, Currency, Balance string
 	Version               int64
 	Status                string
 }
 
-// NewBank makes the bank's tables: its books, and the outbox by the given SQL.
+// NewBank creates the bank's tables: its books, and the outbox with the given SQL.
 func NewBank(ctx context.Context, pool *pgxpool.Pool, outboxSQL string) (*Bank, error) {
 	for _, sql := range []string{ledgerSQL, outboxSQL} {
 		if _, err := pool.Exec(ctx, sql); err != nil {
@@ -70,10 +69,10 @@ func NewBank(ctx context.Context, pool *pgxpool.Pool, outboxSQL string) (*Bank, 
 	return &Bank{pool: pool}, nil
 }
 
-// errRefused is a booking on an account that is closed, or not open yet.
+// errRefused means that the account is closed or not open yet.
 var errRefused = errors.New("the account is not open")
 
-// Open opens accounts, with some money in each of them.
+// Open opens n accounts, each with some money.
 func (b *Bank) Open(ctx context.Context, n int) error {
 	for range n {
 		if err := b.open(ctx); err != nil {
@@ -83,7 +82,8 @@ func (b *Bank) Open(ctx context.Context, n int) error {
 	return nil
 }
 
-// Work needs MinAccounts. It has clients move money at about so many transactions a second, until ctx ends.
+// Work makes the clients move money until ctx ends, with about rate transactions each second. It
+// needs MinAccounts.
 func (b *Bank) Work(ctx context.Context, clients, rate int) error {
 	failures := make([]error, clients)
 	var working sync.WaitGroup
@@ -94,7 +94,7 @@ func (b *Bank) Work(ctx context.Context, clients, rate int) error {
 	return errors.Join(failures...)
 }
 
-// client does one thing after the other. What it has begun when ctx ends it finishes.
+// client does one operation after another. When ctx ends, it finishes the current one.
 func (b *Bank) client(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -110,7 +110,7 @@ func (b *Bank) client(ctx context.Context, every time.Duration) error {
 	}
 }
 
-// something is mostly a transfer.
+// something does a random operation, mostly a transfer.
 func (b *Bank) something(ctx context.Context) error {
 	switch rand.IntN(100) { //nolint:gosec // G404: nothing here is secret
 	case 0:
@@ -122,7 +122,7 @@ func (b *Bank) something(ctx context.Context) error {
 	}
 }
 
-// open opens an account and pays something in.
+// open opens an account with a first payment.
 func (b *Bank) open(ctx context.Context) error {
 	number := b.numbers.Add(1)
 	id, currency := accountID(number), currencies[number%int64(len(currencies))]
@@ -134,7 +134,7 @@ func (b *Bank) open(ctx context.Context) error {
 	})
 }
 
-// transfer moves money between two accounts of one currency, which may be the same.
+// transfer moves money between two accounts of one currency, which may be the same account.
 func (b *Bank) transfer(ctx context.Context) error {
 	from := b.anyone()
 	to := b.anyoneLike(from)
@@ -158,7 +158,7 @@ func (b *Bank) transact(ctx context.Context, do func(pgx.Tx) error) error {
 	return nil
 }
 
-// entry makes one entry in the books and its row in the outbox.
+// entry adds an entry to the books and its row to the outbox.
 func entry(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	tag, err := tx.Exec(ctx, sql, args...)
 	if err == nil && tag.RowsAffected() != 1 {
@@ -167,12 +167,12 @@ func entry(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	return err
 }
 
-// anyone is the number of some account.
+// anyone returns the number of a random account.
 func (b *Bank) anyone() int64 {
 	return 1 + rand.Int64N(b.numbers.Load()) //nolint:gosec // G404: nothing here is secret
 }
 
-// anyoneLike is the number of some account in the same currency.
+// anyoneLike returns the number of a random account in the same currency.
 func (b *Bank) anyoneLike(number int64) int64 {
 	n := int64(len(currencies))
 	first := number % n
@@ -184,7 +184,7 @@ func (b *Bank) anyoneLike(number int64) int64 {
 
 func accountID(number int64) string { return fmt.Sprintf("acc-%08d", number) }
 
-// Accounts are all accounts by their ids, as the books have them.
+// Accounts returns all accounts of the books, by id.
 func (b *Bank) Accounts(ctx context.Context) (map[string]Account, error) {
 	rows, err := b.pool.Query(ctx, accountsSQL)
 	if err != nil {
@@ -201,7 +201,7 @@ func (b *Bank) Accounts(ctx context.Context) (map[string]Account, error) {
 	return accounts, nil
 }
 
-// Told is how many events were written into the outbox.
+// Told returns how many events are in the outbox.
 func (b *Bank) Told(ctx context.Context) (n int64, err error) {
 	if err := b.pool.QueryRow(ctx, "SELECT count(*) FROM outbox").Scan(&n); err != nil {
 		return 0, fmt.Errorf("count the outbox: %w", err)

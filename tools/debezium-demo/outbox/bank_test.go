@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m, nil) }
 
-// Events of an account in the outbox that are not in its books.
+// untold counts the accounts whose events in the outbox do not match the books.
 const untold = `
 SELECT count(*)
 FROM ledger_balance l
@@ -25,7 +25,8 @@ FULL JOIN (
 ) o ON o.aggregateid = l.account_id
 WHERE (l.version, l.version, l.balance) IS DISTINCT FROM (o.events, o.version, o.balance)`
 
-// What was made or lost by moving money: each account was opened with a million units.
+// madeOrLost returns the money that transfers created or lost. Each account was opened with a
+// million units.
 const madeOrLost = `
 SELECT count(*) FROM (SELECT sum(minor) AS total, count(*) AS accounts FROM ledger GROUP BY currency) c
 WHERE total <> accounts * 1000000`
@@ -66,8 +67,8 @@ func TestTheOutboxTellsWhatTheBooksSay(t *testing.T) {
 	}
 }
 
-// workUntilTold has the bank work until its outbox has so many events, and returns how
-// many it has when all clients have ended.
+// workUntilTold lets the bank work until its outbox has the given number of events. It returns the
+// number after all clients have ended.
 func workUntilTold(t *testing.T, bank *outbox.Bank, events int64) (told int64) {
 	t.Helper()
 	working, goHome := context.WithCancel(t.Context())

@@ -12,13 +12,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// arrivalLimit is how long the last event may take from the outbox to the read model.
-// It is ample: nothing but a fault comes near it.
+// arrivalLimit is how long the last event may take from the outbox to the read model. It is so long
+// that only a defect exceeds it.
 const arrivalLimit = 60 * time.Second
 
-// awaitArrival waits until every topic is consumed to its end and every read model is
-// at the versions of its bank's books, or beyond them, for report to find out. What
-// does not arrive in time is reported as well.
+// awaitArrival waits until every topic is consumed to its end and every read model has at least the
+// versions of its bank's books. If that takes too long, it returns, and report shows what is
+// missing.
 func (s *stage) awaitArrival(ctx context.Context) error {
 	err := await(ctx, arrivalLimit, func(ctx context.Context) (bool, error) {
 		ends, err := s.ends(ctx)
@@ -48,8 +48,8 @@ const readArrived = `
 SELECT coalesce((SELECT sum(next_offset) FROM projector_position), 0)::bigint,
        coalesce((SELECT sum(version) FROM account_balance), 0)::bigint`
 
-// arrived reports whether the read model has as many events in it as the outbox, and the
-// projector is at the end of its topic.
+// arrived reports whether the read model has as many events as the outbox and the projector is at
+// the end of its topic.
 func (p *pipeline) arrived(ctx context.Context, end int64) (bool, error) {
 	told, err := p.bank.Told(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *stage) report(ctx context.Context) (*Report, error) {
 		if err := p.compare(ctx, &result); err != nil {
 			return nil, err
 		}
-		if len(result.Differences) == 0 { // else the differences are printed already
+		if len(result.Differences) == 0 { // otherwise the differences are printed already
 			if result.Verified, err = s.verify(ctx, p); err != nil {
 				return nil, err
 			}
@@ -95,7 +95,7 @@ SELECT account_id, coalesce(currency::text, ''), coalesce(balance::text, ''), co
        CASE WHEN stale THEN 'stale' ELSE coalesce(status, '') END
 FROM account_balance_current`
 
-// compare holds the read model against the bank's books.
+// compare compares the read model with the bank's books.
 func (p *pipeline) compare(ctx context.Context, result *Result) error {
 	books, err := p.bank.Accounts(ctx)
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *pipeline) compare(ctx context.Context, result *Result) error {
 	return nil
 }
 
-// difference names what is not as in the books, "" for nothing. It contains no amount.
+// difference names the difference from the books, or returns "". The text contains no amount.
 func difference(got, want Account, known bool) string {
 	switch {
 	case !known:

@@ -20,10 +20,10 @@ type pipeline struct {
 	name         string
 	topic        string
 	bankDatabase string
-	alterOutbox  string            // SQL that makes the outbox of deploy/debezium another one
+	alterOutbox  string            // SQL that changes the outbox of deploy/debezium
 	connector    string            // name of the connector
-	settings     map[string]string // that replace those of deploy/debezium
-	flags        []string          // of the projector
+	settings     map[string]string // settings that replace those of deploy/debezium
+	flags        []string          // flags of the projector
 
 	bank      *Bank
 	readModel *pgxpool.Pool
@@ -35,12 +35,12 @@ const (
 	jsonConverter   = "JsonConverter, timestamp without time zone"
 )
 
-// bankDatabase is the name in ${env:BANK_DB_NAME}.
+// bankDatabase is the name of the database, for ${env:BANK_DB_NAME}.
 const bankDatabase = "bank"
 
-// pipelines are the two ways in which an outbox arrives. The first is deploy/debezium,
-// unchanged. In the second, keys and headers are quoted, the payload is a string of
-// escaped JSON, and a time is a number.
+// pipelines returns two pipelines with different formats. The first uses deploy/debezium unchanged.
+// In the second, keys and headers are quoted, the payload is a string of escaped JSON, and a time
+// is a number.
 func pipelines() []*pipeline {
 	const converter = "org.apache.kafka.connect.json.JsonConverter"
 	return []*pipeline{{
@@ -66,8 +66,8 @@ func (p *pipeline) group() string { return p.topic + "-projector" }
 
 func (p *pipeline) dlqTopic() string { return p.topic + ".dlq" }
 
-// document is the connector's configuration: that of deploy/debezium, byte by byte,
-// unless the pipeline has settings of its own.
+// document returns the connector's configuration. It is the file of deploy/debezium without any
+// change, unless the pipeline has its own settings.
 func (p *pipeline) document() ([]byte, error) {
 	if p.connector == "" {
 		return debezium.Connector, nil
@@ -84,8 +84,8 @@ func (p *pipeline) document() ([]byte, error) {
 	return json.Marshal(connector)
 }
 
-// startConnect starts Debezium, then opens the banks: a connector that takes no
-// snapshot publishes what is committed after it has made its slot.
+// startConnect starts Debezium and then opens the banks. A connector without a snapshot publishes
+// only the changes committed after it has created its slot.
 func (s *stage) startConnect(ctx context.Context) error {
 	s.say("starting Kafka Connect with Debezium %s (fetched once)", devstack.DebeziumVersion)
 	env, err := s.connectEnv(ctx)
@@ -115,7 +115,7 @@ func (s *stage) startConnect(ctx context.Context) error {
 	return nil
 }
 
-// connectEnv is what the connector's configuration takes from the environment.
+// connectEnv returns the environment variables for the connector's configuration.
 func (s *stage) connectEnv(ctx context.Context) ([]string, error) {
 	server, err := url.Parse(s.postgres.URL())
 	if err != nil {
@@ -131,18 +131,18 @@ func (s *stage) connectEnv(ctx context.Context) ([]string, error) {
 	}, nil
 }
 
-// killLimit is how long it may take until there is something to lose by a kill.
+// killLimit is the longest wait until Connect has published enough events without written offsets.
 const killLimit = 60 * time.Second
 
-// killConnect kills Connect as soon as it has published enough of every topic that it
-// has not written down. With afterWrite it must have written its offsets before, since
-// it was started: they are then older than what it has published.
+// killConnect kills Connect when, for every topic, it has published enough events that its written
+// offsets do not cover. With afterWrite, it first waits until Connect has written its offsets once
+// since its start. The offsets are then older than the published events.
 func (s *stage) killConnect(ctx context.Context, afterWrite bool) error {
 	known, err := s.connect.OffsetsWrittenAt()
 	if err != nil {
 		return err
 	}
-	safe := map[string]int64{} // what may be written down, by topic: nothing before the first write
+	safe := map[string]int64{} // records that the offsets may cover, by topic; none before the first write
 	err = await(ctx, killLimit, func(ctx context.Context) (bool, error) {
 		at, err := s.connect.OffsetsWrittenAt()
 		if err != nil {
@@ -172,7 +172,7 @@ func offsetsState(written time.Time) string {
 	return fmt.Sprintf("%s after it had written its offsets", time.Since(written).Round(time.Millisecond))
 }
 
-// unwritten reports whether every topic has grown enough.
+// unwritten reports whether every topic has enough new records.
 func (s *stage) unwritten(ends, safe map[string]int64) bool {
 	for _, p := range s.pipelines {
 		if ends[p.topic]-safe[p.topic] < s.options.Unwritten {
@@ -182,7 +182,7 @@ func (s *stage) unwritten(ends, safe map[string]int64) bool {
 	return true
 }
 
-// ends are the numbers of records in the topics and in their DLQ topics.
+// ends returns the number of records in the topics and in their DLQ topics.
 func (s *stage) ends(ctx context.Context) (map[string]int64, error) {
 	var topics []string
 	for _, p := range s.pipelines {

@@ -1,14 +1,14 @@
-// Package outbox runs the whole way from a bank's outbox to the read model, with
-// the real Debezium on it, and checks what comes out:
+// Package outbox runs the complete pipeline from a bank's outbox to the read model, with the real
+// Debezium, and checks the result:
 //
 //	bank's database ──▶ Debezium in Kafka Connect ──▶ Kafka ──▶ projector ──▶ read model
 //
-// It does so twice at once, in the two shapes in which Debezium's outbox router writes
-// a payload (Pipelines). While the banks are at work, Connect is killed as kill -9 does,
-// first before it has ever written down how far it is, then when it has published more
-// than it has written down; started again, it publishes those events again. In the end
-// every account of the read model must equal the bank's own books, in balance and
-// version, `projector verify` must find the same, and no event may be dead-lettered.
+// It runs two pipelines at the same time, one for each format in which Debezium's outbox router
+// writes a payload. While the banks work, Connect is killed with SIGKILL two times: before it has
+// written its offsets for the first time, and when it has published more events than its written
+// offsets cover. After the restart it publishes these events again. At the end, balance and version
+// of every account in the read model must equal the bank's own books, `projector verify` must find
+// no difference, and no event may be dead-lettered.
 //
 // The package shares no code with the projector.
 //
@@ -24,27 +24,28 @@ import (
 	"time"
 )
 
-// Options of a run. All are needed but Log, Say and Stay.
+// Options configures a run. All fields are required except Log, Say and Stay.
 type Options struct {
-	// Projector is the path of the program to run.
+	// Projector is the path of the projector's binary.
 	Projector string
-	// Accounts are opened in each bank at the start; some more while it is at work.
+	// Accounts is how many accounts each bank opens at the start. It opens more during the work.
 	Accounts int
-	// Clients move money in each bank, at about Rate transactions a second.
+	// Clients is how many clients move money in each bank. Rate is their number of transactions
+	// each second.
 	Clients, Rate int
-	// Unwritten is how many events of each bank Connect must have published without
-	// having written it down when it is killed.
+	// Unwritten is how many events of each bank Connect must have published since its last written
+	// offsets before it is killed.
 	Unwritten int64
-	// Log receives what the servers and the projectors log. Nil discards it.
+	// Log receives the logs of the servers and the projectors. Nil discards them.
 	Log io.Writer
-	// Say is called with each step. nil: it is not.
+	// Say is called with a description of each step, if set.
 	Say func(what string)
-	// Stay is called with the results and all addresses. The servers stay up until the
-	// context ends. Nil: nothing stays.
+	// Stay is called with the results and all addresses. The servers then run until the context
+	// ends. Nil means that they are stopped at once.
 	Stay func(*Report, []Place)
 }
 
-// Validate answers an error that names what is out of range.
+// Validate returns an error that names the field that is out of range.
 func (o *Options) Validate() error {
 	switch {
 	case o.Projector == "":
@@ -61,13 +62,13 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Report is what a run has found, a result for each pipeline.
+// Report holds the result of each pipeline.
 type Report struct {
 	Results []Result
 	Took    time.Duration
 }
 
-// Result is what has come out of one pipeline.
+// Result is the result of one pipeline.
 type Result struct {
 	Pipeline    string
 	Topic       string
@@ -75,14 +76,15 @@ type Result struct {
 	Events      int64    // in the outbox
 	Records     int64    // in the topic
 	DeadLetters int64    // in the DLQ topic
-	Differences []string // between the books and the read model, an account each, without amounts
-	Verified    int      // accounts that `projector verify` finds to match the books; 0 when there are differences
+	Differences []string // between the books and the read model, one for each account, without amounts
+	Verified    int      // accounts for which `projector verify` finds no difference to the books; 0 if there are differences
 }
 
-// Redelivered is how many events Debezium has published more than once.
+// Redelivered returns how many records Debezium has published in addition to the first of each
+// event.
 func (r Result) Redelivered() int64 { return r.Records - r.Events }
 
-// Check is why the result is not what it should be, nil when it is.
+// Check returns an error if the result is wrong.
 func (r Result) Check() error {
 	var err error
 	if r.Redelivered() <= 0 {
@@ -100,11 +102,11 @@ func (r Result) Check() error {
 	return err
 }
 
-// closeWithin bounds the end of everything.
+// closeWithin limits the time to stop all servers.
 const closeWithin = 30 * time.Second
 
-// Play runs it all once. An error means that it did not come to an end; what came out
-// is in the report, for Result.Check to compare.
+// Play makes one complete run. An error means that the run did not finish. The report holds the
+// results, which Result.Check judges.
 func Play(ctx context.Context, options Options) (report *Report, err error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
@@ -128,7 +130,7 @@ func Play(ctx context.Context, options Options) (report *Report, err error) {
 	return report, err
 }
 
-// stage is one run.
+// stage is the state of one run.
 type stage struct {
 	options Options
 	began   time.Time
@@ -143,8 +145,8 @@ func (s *stage) say(format string, args ...any) {
 	}
 }
 
-// act has the banks work while Connect is killed twice, then waits until everything
-// has arrived.
+// act lets the banks work while Connect is killed twice. It then waits until all events have
+// arrived.
 func (s *stage) act(ctx context.Context) error {
 	working, goHome := context.WithCancel(ctx)
 	defer goHome()
@@ -165,7 +167,8 @@ func (s *stage) act(ctx context.Context) error {
 	return s.awaitArrival(ctx)
 }
 
-// killTwice kills Connect before it has ever written its offsets, and once more after.
+// killTwice kills Connect before it has written its offsets for the first time, and once more after
+// that.
 func (s *stage) killTwice(ctx context.Context) error {
 	for _, written := range []bool{false, true} {
 		if err := s.killConnect(ctx, written); err != nil {
@@ -179,13 +182,13 @@ func (s *stage) killTwice(ctx context.Context) error {
 	return nil
 }
 
-// lookEvery is how often something is looked at that is waited for.
+// lookEvery is the interval between two checks of a condition.
 const lookEvery = 50 * time.Millisecond
 
-// errTooSlow ends a wait for something that should have happened long ago.
+// errTooSlow ends a wait that exceeds its limit.
 var errTooSlow = errors.New("it takes too long")
 
-// await calls look until it answers true, for so long.
+// await calls look until it returns true, at most for limit.
 func await(ctx context.Context, limit time.Duration, look func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooSlow)
 	defer cancel()

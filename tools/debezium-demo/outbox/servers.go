@@ -20,7 +20,7 @@ import (
 	"projector/internal/devstack"
 )
 
-// servers are what the pipelines share.
+// servers are shared by the pipelines.
 type servers struct {
 	postgres *devstack.Postgres
 	kafka    *devstack.Kafka
@@ -29,13 +29,13 @@ type servers struct {
 }
 
 const (
-	// partitions of each topic: more than one, because the order of an account must
-	// not hang on there being only one.
+	// partitions is the number of partitions of each topic. It is more than one because the order
+	// of an account's events must come from its key.
 	partitions = 3
-	// flushEvery, in milliseconds, is how often Connect writes down how far it is. Its
-	// default of a minute would make the run a long one.
+	// flushEvery is the interval in milliseconds at which Connect writes its offsets. The default
+	// of a minute would make the run long.
 	flushEvery = "5000"
-	// debeziumRole is made by the outbox's SQL.
+	// debeziumRole is created by the outbox's SQL.
 	debeziumRole = "debezium"
 )
 
@@ -63,7 +63,7 @@ func (s *stage) startServers(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes the banks, the read models and the topics.
+// prepare creates the banks, the read models and the topics.
 func (s *stage) prepare(ctx context.Context) error {
 	s.pipelines = pipelines()
 	for _, p := range s.pipelines {
@@ -90,18 +90,18 @@ func (s *stage) prepareBank(ctx context.Context, p *pipeline) error {
 	return err
 }
 
-// setPassword gives Debezium's role, which all banks of the server share, a password.
+// setPassword sets a password for Debezium's role, which all banks of the server share.
 func (s *stage) setPassword(ctx context.Context) (string, error) {
 	password := strings.ToLower(rand.Text())
 	conn, err := pgx.Connect(ctx, s.postgres.URL())
 	if err != nil {
 		return "", fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
-	_, err = conn.Exec(ctx, "ALTER ROLE "+debeziumRole+" PASSWORD '"+password+"'") // letters and digits
+	_, err = conn.Exec(ctx, "ALTER ROLE "+debeziumRole+" PASSWORD '"+password+"'") // safe in SQL: only letters and digits
 	return password, errors.Join(err, conn.Close(ctx))
 }
 
-// database makes a database and a pool of connections to it.
+// database creates a database and a pool of connections to it.
 func (s *stage) database(ctx context.Context, name string) (*pgxpool.Pool, error) {
 	if err := devstack.CreateDatabase(ctx, s.postgres.URL(), name, ""); err != nil {
 		return nil, err
@@ -114,11 +114,11 @@ func (s *stage) database(ctx context.Context, name string) (*pgxpool.Pool, error
 	return pool, nil
 }
 
-// consume starts the projectors, with their pages anywhere.
+// consume starts the projectors. Each serves its page on a free port.
 func (s *stage) consume(ctx context.Context) error { return s.startProjectors(ctx) }
 
-// startProjectors starts a projector for each pipeline, with its page at the address given
-// for it, if any is.
+// startProjectors starts a projector for each pipeline. Its page is at the given address, or on a
+// free port if none is given.
 func (s *stage) startProjectors(ctx context.Context, pages ...string) error {
 	for i, p := range s.pipelines {
 		if err := s.migrate(ctx, p); err != nil {
@@ -162,7 +162,7 @@ func (s *stage) verify(ctx context.Context, p *pipeline) (matched int, err error
 	return *answer.Matched, nil
 }
 
-// once runs a command of the projector to its end and answers what it prints.
+// once runs a command of the projector and returns its output.
 func (s *stage) once(ctx context.Context, p *pipeline, args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := s.command(ctx, p, args...)
@@ -173,14 +173,15 @@ func (s *stage) once(ctx context.Context, p *pipeline, args ...string) ([]byte, 
 	return stdout.Bytes(), nil
 }
 
-// command is the projector with nothing but its own environment.
+// command returns a projector command whose environment holds only its own variables.
 func (s *stage) command(ctx context.Context, p *pipeline, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.options.Projector, args...) //nolint:gosec // G204: the caller says what to run
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.TempDir()}, s.addresses(p)...)
 	return cmd
 }
 
-// addresses are where a projector of the pipeline finds everything, as its environment.
+// addresses returns the environment variables with all addresses that a projector of the pipeline
+// needs.
 func (s *stage) addresses(p *pipeline) []string {
 	return []string{
 		"KAFKA_BROKERS=" + strings.Join(s.kafka.Addrs(), ","),
@@ -189,7 +190,7 @@ func (s *stage) addresses(p *pipeline) []string {
 	}
 }
 
-// stopProjectors asks the projectors to end, and expects that they do.
+// stopProjectors stops the projectors and returns an error if one fails to stop.
 func (s *stage) stopProjectors(ctx context.Context) error {
 	for _, p := range s.pipelines {
 		if err := p.projector.Stop(ctx); err != nil {

@@ -6,17 +6,17 @@ import (
 	"net"
 )
 
-// Place is where a pipeline can be looked at while a run stays.
+// Place holds the addresses of a pipeline for users, while the servers keep running.
 type Place struct {
 	Pipeline string
 	Bank     string   // URL of the bank's database
 	Page     string   // URL of the projector's status page
-	Env      []string // NAME=value, what commands of the projector need
-	Flags    []string // what else it runs with
+	Env      []string // NAME=value, for the projector's commands
+	Flags    []string // other flags of the projector
 }
 
-// stay starts the projectors again, which the comparison has stopped, and keeps everything
-// up until ctx ends.
+// stay starts the projectors again, because the comparison has stopped them. All servers run until
+// ctx ends.
 func (s *stage) stay(ctx context.Context, report *Report) error {
 	pages := make([]string, len(s.pipelines))
 	for i := range pages {
@@ -48,7 +48,7 @@ func (s *stage) stay(ctx context.Context, report *Report) error {
 	}
 }
 
-// freeAddress is an address that nobody listens at.
+// freeAddress returns an address on which no process listens.
 func freeAddress(ctx context.Context) (string, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

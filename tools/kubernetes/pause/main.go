@@ -1,4 +1,4 @@
-// Command pause holds the namespaces of a pod: it only waits for a signal.
+// Command pause holds the namespaces of a pod. It only waits for a signal.
 package main
 
 import (
