@@ -36,7 +36,7 @@ type Projection struct {
 	Mode       Mode
 	Types      []string // event types it uses; sorted; never empty
 	Tables     []string // for rebuild, in small letters; may be empty
-	TablesLine int      // line of the file that names them; 0: none does
+	TablesLine int      // line of the file with the tables; 0: there is none
 	SQL        string   // the statements as written
 	Line       int      // line of the file on which SQL begins
 	Statements []Statement
@@ -56,9 +56,9 @@ type Statement struct {
 	Line int // of the file, on which SQL begins
 }
 
-// LineAt is the line of the file that a position in the statement is on. Positions are
-// PostgreSQL's: they count characters and begin with 1; one outside the statement, as an
-// error without a position has, is the statement's first line.
+// LineAt returns the line of the file for a position in the statement. A position is PostgreSQL's: it
+// counts characters from 1. For a position outside the statement (an error without a position has 0)
+// it returns the statement's first line.
 func (s Statement) LineAt(position int) int {
 	line, at := s.Line, 1
 	for _, r := range s.SQL {
@@ -83,11 +83,12 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s: line %d: %s", e.File, e.Line, e.Reason) }
 
-// maxBytes bounds a file: it is sent to PostgreSQL with each batch, and kept in a row.
+// maxBytes limits the size of a file, because it is sent to PostgreSQL with each batch and stored in a
+// row.
 const maxBytes = 1 << 20
 
-// Parse reads a file. name is what errors call it. The error joins an *Error for each
-// mistake, in the order of their lines.
+// Parse parses a file. name is the file's name in errors. The error joins an *Error for each mistake,
+// in the order of the lines.
 func Parse(name string, text []byte) (Projection, error) {
 	f := &parsing{name: name, Projection: Projection{Text: string(text)}}
 	sum := sha256.Sum256(text)

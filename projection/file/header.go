@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Reserved are the names of the projections that are built in. They are stored in
-// positions, dead letters and the inbox, so a file can have none of them.
+// Reserved are the names of the built-in projections. A custom projection cannot use them, because
+// names identify projections in positions, dead letters and the inbox.
 var Reserved = []string{"account_balance", "account_statement", "daily_turnover"}
 
-// OwnTables are the projector's: no file may write them or have them rebuilt.
+// OwnTables are the projector's own tables. A custom projection may not write or rebuild them.
 var OwnTables = []string{
 	"account_balance", "account_opening", "account_statement", "daily_turnover", "dlq_action", "dlq_action_lock", "inbox", "inbox_pruned", "park_overflow",
 	"parked_event", "projection_account", "projection_file", "projection_park_overflow", "projection_parked_event",
@@ -30,15 +30,15 @@ var keys = []string{keyProjection, keyMode, keyTypes, keyTables}
 var (
 	// A key is one word before a colon and a space. The header may have other comments.
 	headerLine = regexp.MustCompile(`^--\s*([A-Za-z][\w-]*)\s*:(.*)$`)
-	// goodName is the contract's rule.
+	// goodName matches valid names of projections.
 	goodName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 	// goodTable is a table name that PostgreSQL accepts without quotes. It has no schema,
 	// because a rebuild has its copies in another one.
 	goodTable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}$`)
 )
 
-// header reads the comments at the head of the file. The statements begin with the first
-// line that is neither a comment nor empty.
+// header reads the comments at the start of the file. The first line that is neither a comment nor
+// empty begins the statements.
 func (f *parsing) header() {
 	lines := map[string]int{}
 	number, rest := 1, f.Text
@@ -112,7 +112,7 @@ func (f *parsing) readName(line int, name string) {
 	}
 }
 
-// list are the items of a value, which are separated by commas.
+// list returns the items of a value, which are separated by commas.
 func (f *parsing) list(line int, key, value string) []string {
 	var items []string
 	for item := range strings.SplitSeq(value, ",") {

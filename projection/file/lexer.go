@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// kind is the kind of a token, as far as statements need it.
+// kind is the kind of a token.
 type kind uint8
 
 const (
@@ -108,7 +108,7 @@ func (l *lexer) skipBlank() (t token, unclosed bool) {
 	return token{}, false
 }
 
-// commentLength is the length of a comment, which may contain others; −1: it never ends.
+// commentLength returns the length of a comment, which may contain other comments; −1: it has no end.
 func commentLength(text string) int {
 	depth := 0
 	for i := 0; i+1 < len(text); i++ {
@@ -127,7 +127,7 @@ func commentLength(text string) int {
 	return -1
 }
 
-// word reads a name or keyword. E before a quote begins a text with escapes.
+// word reads a name or keyword. An E before a quote starts a text with escapes.
 func (l *lexer) word(t *token) {
 	length := span(l.text[l.at:], func(c byte) bool { return isLetter(c) || isDigit(c) || c == '$' })
 	t.kind, t.text = word, l.text[l.at:l.at+length]
@@ -137,8 +137,8 @@ func (l *lexer) word(t *token) {
 	}
 }
 
-// quote reads a text or name in quotes; a doubled quote is a part of it. A text with
-// escapes may continue in the next line.
+// quote reads a text or name in quotes. A doubled quote does not end it. A text with escapes may
+// continue on the next line.
 func (l *lexer) quote(t *token, escapes bool) {
 	t.kind, t.text = quoted, ""
 	mark := l.text[l.at]
@@ -161,7 +161,7 @@ func (l *lexer) quote(t *token, escapes bool) {
 	l.at = len(l.text)
 }
 
-// continued reads the rest of a text with escapes that continues in another line.
+// continued reads the rest of a text with escapes that continues on another line.
 func (l *lexer) continued(t *token) {
 	gap := span(l.text[l.at:], isSpace)
 	if strings.Contains(l.text[l.at:l.at+gap], "\n") && strings.HasPrefix(l.text[l.at+gap:], "'") {
@@ -194,7 +194,7 @@ func (l *lexer) dollar(t *token) {
 	}
 }
 
-// span is how many bytes at the beginning satisfy so.
+// span returns how many bytes at the start of text satisfy so.
 func span(text string, so func(byte) bool) int {
 	for i := range len(text) {
 		if !so(text[i]) {

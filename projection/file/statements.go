@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// statements splits SQL into statements, at the semicolons that end one.
+// statements splits SQL into statements.
 func (f *parsing) statements() {
 	s := &splitter{parsing: f, lexer: lexer{text: f.SQL, line: f.Line}}
 	for {
@@ -33,11 +33,12 @@ type splitter struct {
 	begun bool
 	first token
 	last  token
-	words []string // the first of the statement, in capitals
+	words []string // the first words of the statement, in capitals
 	open  []token  // parentheses that are not closed yet
 }
 
-// firstWords is how many words decide what a statement is: SET LOCAL SESSION AUTHORIZATION.
+// firstWords is the largest number of words that identify a kind of statement, as in SET LOCAL SESSION
+// AUTHORIZATION.
 const firstWords = 4
 
 func (s *splitter) take(t token) {
@@ -82,7 +83,7 @@ func (s *splitter) finish() {
 	s.begun, s.words, s.open = false, s.words[:0], s.open[:0]
 }
 
-// What a statement may not be, by its first words, and why.
+// The reasons why statements with certain first words are refused.
 const (
 	endsTransaction = "begins or ends a transaction; the statements run in the one that moves the position"
 	changesRole     = "changes who runs the statements; they run as they were started"
@@ -141,8 +142,7 @@ var refused = []struct {
 	{"IMPORT", changesSchema},
 }
 
-// refusal is why a statement with these first words cannot be a part of a projection; empty
-// when it can.
+// refusal returns why a projection may not contain a statement with these first words, or "".
 func refusal(words []string) string {
 	if len(words) == 0 {
 		return ""

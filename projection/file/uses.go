@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Use is a table that a statement names, and what it has to be allowed to do with it.
+// Use is a table that a statement names, and a privilege that the statement needs on it.
 type Use struct {
-	Table     string // as it is written
+	Table     string // as written in the file
 	Privilege string // SELECT, INSERT, UPDATE, DELETE or TRUNCATE
 }
 
-// Uses are the tables that the statements name and what they do with them, as far as the
-// words show. Names that are no tables are among them: use it for advice only.
+// Uses returns the tables of the statements and the privileges they need. It only looks at keywords,
+// so some of the names are no tables. Use it for advice only.
 func (p *Projection) Uses() []Use {
 	u := &uses{}
 	for _, s := range p.Statements {
@@ -39,7 +39,7 @@ func (u *uses) statement(s Statement) {
 	}
 }
 
-// keyword is the token at i in capitals; empty when it is none.
+// keyword returns the word at i in capitals, or "" if the token is no word.
 func (u *uses) keyword(i int) string {
 	if i < 0 || i >= len(u.tokens) || u.tokens[i].kind != word {
 		return ""
@@ -118,7 +118,7 @@ func (u *uses) read(i int) {
 	}
 }
 
-// name is the name at i, and the index after it; empty when there is none.
+// name returns the name at i and the index after it. The name is empty if there is none.
 func (u *uses) name(i int) (name string, next int) {
 	for u.keyword(i) == "ONLY" || u.keyword(i) == "LATERAL" {
 		i++

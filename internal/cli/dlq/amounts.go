@@ -10,23 +10,23 @@ import (
 	"projector/readmodel"
 )
 
-// amountsDocument is what a person who may approve sees of an event: amounts with their sign, and the
-// balance of its account before and after it. What is not known is null.
+// amountsDocument has the amounts of an event for a person who may approve it: signed amounts, and the
+// account's balance before and after the event. Unknown values are null.
 type amountsDocument struct {
 	Currency      *string      `json:"currency"`
-	OldAmount     *json.Number `json:"old_amount"` // of the dead letter
-	NewAmount     *json.Number `json:"new_amount"` // of the event that is applied
+	OldAmount     *json.Number `json:"old_amount"` // amount of the dead letter
+	NewAmount     *json.Number `json:"new_amount"` // amount of the event that is applied
 	BalanceBefore *json.Number `json:"balance_before"`
 	BalanceAfter  *json.Number `json:"balance_after"`
 	OldValue      *string      `json:"old_value"`
 	NewValue      *string      `json:"new_value"`
 }
 
-// replayedAmounts are those of a dead letter whose plan was made.
+// replayedAmounts returns the amounts of a dead letter with a plan.
 func replayedAmounts(item *replay.Item) *amountsDocument {
 	d := amountsOf(&item.Event, &item.Decoded, item.Entry.Projection == readmodel.BalanceName)
 	d.OldAmount = d.NewAmount
-	if item.Value != "" { // it was read from a file
+	if item.Value != "" { // the event was read from a file
 		d.OldAmount = nil
 		if old := item.InTopic; old != nil {
 			d.OldAmount, d.OldValue = signed(&old.Decoded), new(output.BytesText(old.Value))
@@ -38,12 +38,13 @@ func replayedAmounts(item *replay.Item) *amountsDocument {
 	return d
 }
 
-// fetchedAmounts are those of an event that the outbox has.
+// fetchedAmounts returns the amounts of an event of the outbox.
 func fetchedAmounts(m *replay.Missing) *amountsDocument {
 	return amountsOf(&m.Event, &m.Record.Decoded, true)
 }
 
-// amountsOf are the amount of an event and, if its projection has balances, those around it.
+// amountsOf returns the amount of an event and, if its projection has balances, the balances before
+// and after it.
 func amountsOf(planned *replay.Event, of *event.Decoded, balances bool) *amountsDocument {
 	d, currency := &amountsDocument{NewAmount: signed(of)}, of.Event.Currency
 	if balance, known := planned.Balance(); known && balances {
@@ -57,7 +58,7 @@ func amountsOf(planned *replay.Event, of *event.Decoded, balances bool) *amounts
 	return d
 }
 
-// signed is the amount of an event, negative of a debit; nil when there is none to read.
+// signed returns the amount of an event, negative for a debit; nil if it cannot be read.
 func signed(d *event.Decoded) *json.Number {
 	ev := &d.Event
 	if d.Identity != event.Identified || d.Fault != nil || ev.Amount == 0 {

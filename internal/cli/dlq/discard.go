@@ -31,14 +31,13 @@ type discard struct {
 // discardDocument is a dead letter that was, or would be, discarded.
 type discardDocument struct {
 	letterDocument
-	Parked bool    `json:"parked"` // the event was, and is or would be removed
+	Parked bool    `json:"parked"` // the event was parked, and is or would be removed
 	Result *string `json:"result,omitempty"`
 }
 
 func (*discard) Action() readmodel.ActionKind { return readmodel.ActionDiscard }
 
-// Check implements change.Change. Unless a status is chosen, dead letters are chosen that still need
-// something to be done.
+// Check implements change.Change. Without --status it selects dead letters that still need an action.
 func (c *discard) Check() (err error) {
 	if c.chosen, err = c.selection(time.Now(), &c.GroupFlags); err != nil {
 		return err
@@ -65,8 +64,8 @@ type discardPlan struct {
 	tools   *tools
 	scan    *scan
 	letters []*replay.DeadLetter
-	found   []repair.Discarded // what would become of each or, when it is done, what became of the first ones
-	failed  bool               // not all could be done
+	found   []repair.Discarded // the plan for each or, after Do, the results so far
+	failed  bool               // an error has ended Do
 }
 
 func (*discardPlan) DoneInParts() {}
@@ -91,8 +90,8 @@ func (p *discardPlan) Do(ctx context.Context) (err error) {
 	return err
 }
 
-// each does something with all dead letters, some at a time, and returns what became of them, of
-// the first ones after an error.
+// each calls do for all dead letters, some at a time, and returns the results. After an error it
+// returns the results so far.
 func (p *discardPlan) each(
 	ctx context.Context, do func(context.Context, []*replay.DeadLetter) ([]repair.Discarded, error),
 ) (all []repair.Discarded, err error) {
@@ -116,8 +115,8 @@ func (p *discardPlan) planSome(ctx context.Context, letters []*replay.DeadLetter
 	return found, nil
 }
 
-// discardSome discards dead letters. Of a projection that parks no events it only records it, and
-// one whose event the read model has is not discarded.
+// discardSome discards dead letters. If the projection parks no events, it only records the discards,
+// and it leaves out dead letters whose event was applied.
 func (p *discardPlan) discardSome(ctx context.Context, letters []*replay.DeadLetter) ([]repair.Discarded, error) {
 	if discarder, parks := p.tools.replayer(0).(repair.Discarder); parks {
 		return discarder.Discard(ctx, p.discards(letters))
@@ -181,11 +180,11 @@ func (*discardPlan) document(letter *replay.DeadLetter, found repair.Discarded, 
 	return d
 }
 
-// staysBehind is what a discard means for the accounts.
+// staysBehind explains the effect of a discard on accounts.
 const staysBehind = "An account that needs one of these events stays at the version before it. It is stale only while other events of it wait.\n" +
 	"To apply them after all: projector dlq replay --status=discarded\n"
 
-// summarize says how many are or would be discarded, and what of it changes the read model.
+// summarize prints how many dead letters are or would be discarded, and the effect on the read model.
 func (p *discardPlan) summarize(std *output.Streams, done bool) error {
 	out := std.Out
 	if p.JSON() {

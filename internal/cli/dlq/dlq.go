@@ -1,4 +1,4 @@
-// Package dlq has the commands about dead letters, and gaps fetch: the commands that apply events again.
+// Package dlq has the commands about dead letters, and the command gaps fetch.
 package dlq
 
 import (
@@ -31,9 +31,8 @@ type Cmd struct {
 	Discard discardCmd `cmd:"" help:"Mark dead letters as needing no action."`
 }
 
-// topicFlags are what every dlq command needs to read. A DLQ topic may be shared by
-// several projections and groups: only dead letters of the chosen projection count and,
-// when a group is given, of that group.
+// topicFlags are the flags of every dlq command. Several projections and groups may share a DLQ topic.
+// Only dead letters of the chosen projection and, if a group is given, of this group count.
 type topicFlags struct {
 	flags.KafkaFlags
 	flags.DatabaseFlags
@@ -45,7 +44,7 @@ type topicFlags struct {
 	formats event.Resolver
 }
 
-// filterFlags choose dead letters.
+// filterFlags select dead letters.
 type filterFlags struct {
 	Class        []string `placeholder:"CLASS" group:"Filter" help:"Class, or several, separated by commas."`
 	Account      string   `placeholder:"ID" group:"Filter" help:"Account."`
@@ -58,7 +57,7 @@ type filterFlags struct {
 	DLQOffset    []int64  `name:"dlq-offset" placeholder:"N" group:"Filter" help:"Offset in the DLQ topic."`
 }
 
-// selection is what the flags choose.
+// selection returns the selection of the flags.
 func (f *filterFlags) selection(now time.Time, of *flags.GroupFlags) (replay.Selection, error) {
 	if err := of.Check(); err != nil {
 		return replay.Selection{}, err
@@ -88,20 +87,20 @@ func (f *filterFlags) selection(now time.Time, of *flags.GroupFlags) (replay.Sel
 	return s, err
 }
 
-// filters reports whether some flag chooses dead letters.
+// filters reports whether any filter is set.
 func (f *filterFlags) filters() bool {
 	return len(f.Class)+len(f.Status)+len(f.Partition)+len(f.Offset)+len(f.DLQPartition)+len(f.DLQOffset) > 0 ||
 		f.Account != "" || f.Since != "" || f.Until != ""
 }
 
-// unlessChosen narrows the statuses, unless some were named.
+// unlessChosen selects statuses if the flags select none.
 func unlessChosen(s *replay.Selection, statuses ...dlq.Status) {
 	if s.Statuses == nil {
 		s.Statuses = statuses
 	}
 }
 
-// tools are what the dlq commands work with.
+// tools has the connections and readers of a dlq command.
 type tools struct {
 	flags   *topicFlags
 	topic   string // of the dead letters
@@ -120,7 +119,7 @@ func (f *topicFlags) prepare() (err error) {
 	return err
 }
 
-// open connects to both servers, or fails in time for a person who waits.
+// open connects to the database and the brokers, or fails after flags.OneShotWithin.
 func (f *topicFlags) open(ctx context.Context, std *output.Streams) (*tools, error) {
 	if err := f.prepare(); err != nil {
 		return nil, err
@@ -143,12 +142,12 @@ func (f *topicFlags) tools(pool *pgxpool.Pool, client *kgo.Client) *tools {
 	}
 }
 
-// store deals with the dead letters of the chosen projection.
+// store returns the store for dead letters of the chosen projection.
 func (t *tools) store(rate int) replay.Store {
 	return replay.Database(t.pool, t.replayer(rate))
 }
 
-// replayer changes what the projection has made of single events.
+// replayer returns what applies single events to the projection.
 func (t *tools) replayer(rate int) readmodel.Replayer {
 	return t.kind.Replayer(readmodel.RepairConfig{
 		Pool: t.pool, Formats: t.formats, FirstVersion: t.flags.FirstVersion, Rate: rate, Ends: t.ends,
@@ -159,7 +158,7 @@ func (t *tools) replayer(rate int) readmodel.Replayer {
 // transactions.
 const endsWithin = 2 * time.Second
 
-// ends are the ends of a topic's partitions, as far as they can be had in time.
+// ends returns the ends of a topic's partitions that can be read within endsWithin.
 func (t *tools) ends(ctx context.Context, name string) map[int32]int64 {
 	ctx, cancel := context.WithTimeout(ctx, endsWithin)
 	defer cancel()
@@ -182,5 +181,5 @@ func (t *tools) close() {
 	t.pool.Close()
 }
 
-// Choices are the values to choose from, by the flag's name.
+// Choices has the possible values of flags, by the flag's name.
 var Choices = map[string][]string{"class": flags.Texts(event.Classes()), "status": flags.Texts(dlq.Statuses())}

@@ -23,13 +23,13 @@ type exportCmd struct {
 // stdio is the file name that means standard output.
 const stdio = "-"
 
-// exportDocument is what an export did, in JSON.
+// exportDocument is the result of an export in JSON.
 type exportDocument struct {
 	Exported int    `json:"exported"`
 	File     string `json:"file"`
 }
 
-// Run exports dead letters. On standard output there is nothing but them.
+// Run exports dead letters. If they go to standard output, nothing else is printed there.
 func (c *exportCmd) Run(ctx context.Context, std *output.Streams) (err error) {
 	s, done, err := c.reading(ctx, std)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *exportCmd) report(std *output.Streams, n int) error {
 	return err
 }
 
-// write writes the dead letters to where they are to go and answers how many.
+// write writes the dead letters to the file or standard output. It returns their number.
 func (c *exportCmd) write(ctx context.Context, s *scan, std *output.Streams) (int, error) {
 	defer s.shown.Done()
 	if c.File == stdio {
@@ -71,12 +71,12 @@ func (c *exportCmd) write(ctx context.Context, s *scan, std *output.Streams) (in
 	}
 	n, err := s.export(ctx, file)
 	if err = errors.Join(err, file.Close()); err != nil {
-		return 0, errors.Join(err, os.Remove(c.File)) // half an export would pass for a whole one
+		return 0, errors.Join(err, os.Remove(c.File)) // an incomplete file would look complete
 	}
 	return n, nil
 }
 
-// export writes what is chosen and answers how much it was.
+// export writes the selected dead letters and returns their number.
 func (s *scan) export(ctx context.Context, w io.Writer) (int, error) {
 	out, n := bufio.NewWriter(w), 0
 	err := s.Each(ctx, func(d *replay.DeadLetter) error {

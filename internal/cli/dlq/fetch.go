@@ -77,7 +77,7 @@ func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	return p, err
 }
 
-// missing are the versions that accounts wait for, of each account in order.
+// missing returns the versions that accounts wait for, in order for each account.
 func (c *fetch) missing(ctx context.Context, pool *pgxpool.Pool) (missing []*replay.Missing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
@@ -95,7 +95,7 @@ func (c *fetch) missing(ctx context.Context, pool *pgxpool.Pool) (missing []*rep
 	return missing, nil
 }
 
-// fetchPlan applies what the outbox has of the missing versions.
+// fetchPlan applies missing events that the outbox has.
 type fetchPlan struct {
 	*fetch
 	on *change.On
@@ -104,7 +104,7 @@ type fetchPlan struct {
 
 func (*fetchPlan) DoneInParts() {}
 
-// Hash implements change.Plan, with the plan and the whole messages of what would be applied.
+// Hash implements change.Plan. It contains the plan and the whole messages that would be applied.
 func (p *fetchPlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, m := range p.of.Missing {
 		if m.Record == nil {
@@ -182,7 +182,7 @@ type fetchDocument struct {
 	*amountsDocument
 }
 
-// describeMissing is a version with its plan and, when that was carried out, with what became of it.
+// describeMissing describes a version with its plan and, after the plan was executed, its result.
 func describeMissing(m *replay.Missing, done, amounts bool) fetchDocument {
 	d := fetchDocument{AccountID: m.AccountID, Version: m.Number, Plan: m.Plan}
 	if done {

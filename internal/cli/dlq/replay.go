@@ -115,7 +115,7 @@ type replayPlan struct {
 
 func (*replayPlan) DoneInParts() {}
 
-// Hash implements change.Plan, with the plan and the whole messages.
+// Hash implements change.Plan. It contains the plan and the whole messages.
 func (p *replayPlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, item := range p.replay.Items {
 		if err := h.Add(describeItem(item, false, false), item.Digest()); err != nil {
@@ -125,7 +125,7 @@ func (p *replayPlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// gather reads the dead letters that are chosen, of the topic or of an export.
+// gather reads the selected dead letters from the topic or an export.
 func (p *replayPlan) gather(ctx context.Context) error {
 	defer p.scan.shown.Done()
 	if !p.FromFile.Given() {
@@ -175,7 +175,7 @@ type replayDocument struct {
 	letterDocument
 	Plan   string  `json:"plan"`
 	Result *string `json:"result,omitempty"`
-	// Of a record that was read from a file.
+	// Only set for a record that was read from a file.
 	Altered    *bool `json:"altered,omitempty"`
 	NotInTopic *bool `json:"not_in_topic,omitempty"`
 	*amountsDocument
@@ -221,7 +221,7 @@ func (p *replayPlan) print(std *output.Streams, done bool) error {
 	return err
 }
 
-// describeItem is a dead letter with its plan and, when that was carried out, with what became of it.
+// describeItem describes a dead letter with its plan and, after the plan was executed, its result.
 func describeItem(item *replay.Item, done, amounts bool) replayDocument {
 	d := replayDocument{letterDocument: document(item.DeadLetter), Plan: item.Plan}
 	if done {

@@ -25,14 +25,14 @@ type scan struct {
 	tools  *tools
 }
 
-// readFlags are those of the commands that read dead letters and change nothing.
+// readFlags are the flags of commands that only read dead letters.
 type readFlags struct {
-	filterFlags // first in the help
+	filterFlags // the first group in the help
 	topicFlags
 	output.Flags
 }
 
-// reading is a scan of what is chosen; done ends it.
+// reading returns a scan of the selected dead letters. The caller must call done.
 func (f *readFlags) reading(ctx context.Context, std *output.Streams) (s *scan, done func(), err error) {
 	chosen, err := f.selection(time.Now(), &f.GroupFlags)
 	if err != nil {
@@ -45,7 +45,8 @@ func (f *readFlags) reading(ctx context.Context, std *output.Streams) (s *scan, 
 	return opened.scan(std, chosen, false), opened.close, nil
 }
 
-// scan reads what is chosen. whole: it is acted upon, so it must be known whole.
+// scan returns a scan of the selected dead letters. whole means that a change depends on it, so an
+// unreadable partition is an error.
 func (t *tools) scan(std *output.Streams, chosen replay.Selection, whole bool) *scan {
 	s := &scan{
 		Scan:   replay.Scan{Topic: t.topic, Source: t.reader, Store: t.store(0), Formats: t.formats, Selection: chosen},
@@ -60,7 +61,7 @@ func (t *tools) scan(std *output.Streams, chosen replay.Selection, whole bool) *
 	return s
 }
 
-// nothing is what is said when there was nothing: not when it is not known.
+// nothing returns the text for an empty result. It returns "" if a partition could not be read.
 func (s *scan) nothing(text string) string {
 	if len(s.unread.Lost) > 0 {
 		return ""
@@ -68,8 +69,8 @@ func (s *scan) nothing(text string) string {
 	return text
 }
 
-// refused explains why nothing is done about a part of what was chosen, and how to choose that
-// part. One that is not read may come before it: of two events for one version the first counts.
+// refused explains why a change refuses an incomplete selection, and how to select a part of it. Of
+// two events for one version the first is applied, and it may be in a partition that was not read.
 func refused(err error) error {
 	var incomplete *replay.IncompleteError
 	if !errors.As(err, &incomplete) {
@@ -82,8 +83,8 @@ func refused(err error) error {
 	return exit.Refuse(text)
 }
 
-// finish reports records that are no dead letters, or not of this projection, and of
-// partitions that could not be read: then it returns an output.IncompleteError.
+// finish reports records that are no dead letters or belong to another projection. If partitions could
+// not be read, it reports them and returns an output.IncompleteError.
 func (s *scan) finish(ctx context.Context, std *output.Streams) error {
 	if s.Foreign > 0 {
 		_, _ = fmt.Fprintf(std.Err, "%d records of topic %s are no dead letters and were passed over\n", s.Foreign, s.Topic)
@@ -100,8 +101,8 @@ func (s *scan) finish(ctx context.Context, std *output.Streams) error {
 	return s.unread.Explain(std.Err)
 }
 
-// partitions says which partitions a topic has, if one that was chosen is not among them and the
-// brokers answer in time.
+// partitions returns a text with the topic's partitions if a selected partition does not exist. It
+// returns "" if the brokers do not answer in time.
 func (t *tools) partitions(ctx context.Context, chosen []int32, name string) string {
 	if len(chosen) == 0 {
 		return ""
@@ -117,5 +118,5 @@ func (t *tools) partitions(ctx context.Context, chosen []int32, name string) str
 	return fmt.Sprintf("; topic %s has %s", name, output.PartitionsText(n))
 }
 
-// placeOf is the place of a dead letter in its topic.
+// placeOf returns the place of a dead letter in the DLQ topic.
 func placeOf(e *dlq.Entry) string { return output.PlaceText(e.DLQPartition, e.DLQOffset) }

@@ -30,7 +30,7 @@ type showCmd struct {
 	output.Flags
 }
 
-// shownDocument is one dead letter in JSON with all it carries.
+// shownDocument is one dead letter in JSON with all headers and fields.
 type shownDocument struct {
 	letterDocument
 	output.Record
@@ -67,7 +67,7 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	if own := flags.DefinitionNamed(entry.Projection); own != nil {
-		opened.kind = own // a place names one dead letter, of whatever projection
+		opened.kind = own // the place may be that of another projection's dead letter
 	}
 	if err := replay.Assess(ctx, opened.store(0), []*replay.DeadLetter{d}); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c *showCmd) describe(record *kgo.Record, d *replay.DeadLetter) shownDocume
 	return doc
 }
 
-// print shows a dead letter to people.
+// print prints a dead letter as text.
 func (c *showCmd) print(ctx context.Context, w io.Writer, opened *tools, record *kgo.Record, d *replay.DeadLetter) error {
 	out := bufio.NewWriter(w)
 	field := func(name, text string) {
@@ -163,7 +163,7 @@ func (c *showCmd) amountText(ev *event.Event) string {
 	}
 }
 
-// printState shows the account as it is now, without its balance unless asked for.
+// printState prints the present state of the account. The balance is shown only if requested.
 func (c *showCmd) printState(ctx context.Context, out io.Writer, opened *tools, d *replay.DeadLetter) error {
 	account, _, known := d.Entry.Subject(&d.Decoded)
 	if !known || !opened.kind.Reports().Parked {

@@ -17,15 +17,15 @@ type summaryCmd struct {
 	readFlags
 }
 
-// summaryDocument is what dead letters of one class and status have in common, in JSON.
+// summaryDocument has the counts of dead letters of one class and status, in JSON.
 type summaryDocument struct {
 	Class         string `json:"class"`
 	Status        string `json:"status"`
 	Records       int64  `json:"records"`
-	Accounts      int64  `json:"accounts"` // different ones, as far as the account is known
+	Accounts      int64  `json:"accounts"` // number of different known accounts
 	FirstFailedAt string `json:"first_failed_at"`
 	LastFailedAt  string `json:"last_failed_at"`
-	Example       string `json:"example"` // for dlq show: the one that failed first
+	Example       string `json:"example"` // place of the first one, for dlq show
 }
 
 // Run counts dead letters by class and status.
@@ -68,8 +68,8 @@ func (c *summaryCmd) print(std *output.Streams, s *scan, sums *summary) error {
 	return rows.End(s.nothing("no dead letters"))
 }
 
-// summary counts dead letters. Of an account it keeps 8 bytes for each class and status that
-// it has dead letters of, and of a dead letter nothing.
+// summary counts dead letters. It needs 8 bytes of memory for each account in a class and status, and
+// none for a dead letter.
 type summary struct {
 	groups map[groupKey]*group
 	seed   maphash.Seed
@@ -82,13 +82,13 @@ type groupKey struct {
 	status dlq.Status
 }
 
-// group is what the dead letters of one class and status come to.
+// group has the counts of dead letters of one class and status.
 type group struct {
 	groupKey
 	records     int64
-	accounts    map[uint64]struct{} // by a hash of 64 bits
+	accounts    map[uint64]struct{} // 64-bit hashes of account ids
 	first, last time.Time
-	example     string // the place of the first
+	example     string // place of the first one
 }
 
 // add counts a dead letter.
@@ -111,7 +111,7 @@ func (s *summary) add(d *replay.DeadLetter) {
 	}
 }
 
-// sorted are the groups, the largest first.
+// sorted returns the groups, the largest first.
 func (s *summary) sorted() []*group {
 	groups := make([]*group, 0, len(s.groups))
 	for _, g := range s.groups {

@@ -16,7 +16,7 @@ import (
 	"projector/readmodel/repair"
 )
 
-// outboxFlags say whether missing events are fetched, and when.
+// outboxFlags are the flags of fetching missing events.
 type outboxFlags struct {
 	flags.OutboxFlags
 	OutboxAfter time.Duration `env:"OUTBOX_AFTER" default:"1m" placeholder:"DURATION" group:"Outbox" help:"How long a missing version is waited for before the outbox is asked for it (default 1m)."`
@@ -34,7 +34,7 @@ func (f *outboxFlags) validate(projection string) error {
 	return err
 }
 
-// fetching prepares the fetching of missing events, if there is an outbox.
+// fetching makes the Fetcher if there is an outbox.
 func (p *Process) fetching(c *Flags, formats event.Resolver) error {
 	client, err := c.Outbox()
 	if client == nil || err != nil {
@@ -51,7 +51,7 @@ func (p *Process) fetching(c *Flags, formats event.Resolver) error {
 	return nil
 }
 
-// missing is the read model to who fetches missing events.
+// missing implements outbox.Store.
 type missing struct {
 	*repair.Repair
 	pool *pgxpool.Pool
@@ -61,7 +61,7 @@ func (m missing) Missing(ctx context.Context, f accountdb.MissingFilter) iter.Se
 	return accountdb.MissingVersions(ctx, m.pool, f)
 }
 
-// working are the partitions of this instance that nobody has stopped.
+// working returns the partitions of this instance that are not stopped.
 func (p *Process) working() (partitions []int32) {
 	for _, s := range p.PartitionStatus() {
 		if s.Claimed && s.State.Working() {
@@ -71,7 +71,7 @@ func (p *Process) working() (partitions []int32) {
 	return partitions
 }
 
-// ends are those of the partitions of this instance, as last heard of.
+// ends returns the last known ends of the partitions of this instance.
 func (p *Process) ends(context.Context, string) map[int32]int64 {
 	ends := map[int32]int64{}
 	for _, s := range p.PartitionStatus() {

@@ -14,7 +14,7 @@ import (
 	"projector/projection"
 )
 
-// projectFlags say what is projected, and as whom.
+// projectFlags are the flags of the projection and its consumer group.
 type projectFlags struct {
 	flags.GroupFlags
 	flags.ParkFlags
@@ -39,7 +39,7 @@ func (f *projectFlags) validate() error {
 		return exit.Usagef("--accept-changed-file (PROJECTOR_ACCEPT_CHANGED_FILE): is about a --projection-file (PROJECTION_FILE), and there is none")
 	case f.BreakerWindow < 1 || f.BreakerWindow > projection.MaxBreakerWindow:
 		return exit.Usagef("--breaker-window (BREAKER_WINDOW): must be from 1 to %d records; --breaker-share=0 turns the breaker off", projection.MaxBreakerWindow)
-	case !(f.BreakerShare >= 0 && f.BreakerShare <= 1): // nor NaN
+	case !(f.BreakerShare >= 0 && f.BreakerShare <= 1): // also true for NaN
 		return exit.Usagef("--breaker-share (BREAKER_SHARE): must be from 0, which turns the breaker off, to 1")
 	case f.SessionTimeout < time.Second:
 		return exit.Usagef("--session-timeout (KAFKA_SESSION_TIMEOUT): must be at least 1s, and within what the brokers allow")
@@ -84,19 +84,19 @@ func (c *Flags) validate() error {
 }
 
 const (
-	// attemptWithin is the deadline of one attempt at the database or the DLQ. A
-	// statement that waits for a lock gives up before.
+	// attemptWithin is the deadline of one attempt at the database or the DLQ. A statement that waits
+	// for a lock fails earlier.
 	attemptWithin = 30 * time.Second
-	// A stop may take 10 s, whatever hangs: this long what is pending is flushed, and
-	// about 3 s take the last commit and leaving the group.
+	// A stop takes at most 10 s, even if a server does not answer. drainWithin of it is for flushing
+	// pending events. The last commit and leaving the group take about 3 s more.
 	drainWithin = 5 * time.Second
-	// endWithin is how long HTTP and tracing may take afterwards.
+	// endWithin is the time for ending HTTP and tracing afterwards.
 	endWithin = 700 * time.Millisecond
-	// partWithin is for the connections at last.
+	// partWithin is the time for closing connections at the end.
 	partWithin = 300 * time.Millisecond
 )
 
-// Build wires a process from the flags. Nothing is connected to yet.
+// Build makes a process from the flags. It does not connect yet.
 func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildInfo) (*Process, error) {
 	if err := c.validate(); err != nil {
 		return nil, err

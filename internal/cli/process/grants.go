@@ -12,11 +12,11 @@ import (
 	"projector/readmodel"
 )
 
-// conditionGrants is the warning while grants on the database are missing.
+// conditionGrants names the warning while grants on the database are missing.
 const conditionGrants = "grants on the database"
 
-// watchGrants is the task that reports grants on the database that a restore has lost. The
-// instance is ready without them; a rebuild, and who else may connect, depend on them.
+// watchGrants is the task that reports grants on the database that a restore has lost. The instance
+// is ready without them, but a rebuild and the protection of the database need them.
 func (p *Process) watchGrants() readmodel.Task {
 	reported := ""
 	return readmodel.Task{Name: "check the grants on the database", Every: 10 * time.Second, Run: func(ctx context.Context) error {
@@ -44,8 +44,8 @@ func (p *Process) watchGrants() readmodel.Task {
 	}}
 }
 
-// needsRole adds to PostgreSQL's refusal which role `run` needs. An error that describes
-// itself names its remedy already.
+// needsRole adds the role that `run` needs to PostgreSQL's error about a missing privilege. An
+// errclass.Describer already has a remedy.
 func needsRole(err error) error {
 	if errors.As(err, new(errclass.Describer)) {
 		return err

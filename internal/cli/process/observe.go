@@ -47,7 +47,7 @@ func (p *Process) status(c *Flags) telemetry.StatusFunc {
 	}
 }
 
-// partitions are those of this instance, as the consumer describes them.
+// partitions returns the partitions of this instance.
 func (p *Process) partitions(topic string) []telemetry.PartitionStatus {
 	described := p.PartitionStatus()
 	list, margins := make([]telemetry.PartitionStatus, len(described)), p.margins.Load()
@@ -73,14 +73,14 @@ func (p *Process) partitions(topic string) []telemetry.PartitionStatus {
 	return list
 }
 
-// sample is one moment of the charts of the status page.
+// sample returns one point of the status page's charts.
 func (p *Process) sample(topic string) telemetry.Sample {
 	s := telemetry.Status{Partitions: p.partitions(topic)}
 	records, seconds := s.Lag()
 	return telemetry.Sample{At: time.Now(), Records: p.metrics.Snapshot().Records, LagRecords: records, LagSeconds: seconds}
 }
 
-// letterBook makes the page show the dead letters the publisher has published.
+// letterBook passes published dead letters to the status page.
 func letterBook(letters *telemetry.LastDeadLetters) func(dlq.Published) {
 	return func(l dlq.Published) {
 		letters.Published(telemetry.DeadLetter{
@@ -90,18 +90,17 @@ func letterBook(letters *telemetry.LastDeadLetters) func(dlq.Published) {
 	}
 }
 
-// Addr is where HTTP is served, once it is.
+// Addr returns the address of the HTTP server after Listen.
 func (p *Process) Addr() string { return p.server.Addr() }
 
 // PartitionStatus describes the partitions of this instance.
 func (p *Process) PartitionStatus() []consumer.PartitionStatus { return p.consumer.Status() }
 
-// Metrics reads what the process counts.
+// Metrics returns the metrics of the process.
 func (p *Process) Metrics() ([]*client_model.MetricFamily, error) { return p.registry.Gather() }
 
-// tracingFlags say whether single records are followed. Where the spans go, and how many
-// records without a decision of their producer are followed, is for OpenTelemetry's own
-// variables to say.
+// tracingFlags turn tracing on. OpenTelemetry's own variables set the endpoint and the share of
+// records to trace whose producer has not decided.
 type tracingFlags struct {
 	Tracing string `env:"TRACING" default:"off" placeholder:"EXPORTER" group:"Tracing" help:"off, or otlp: trace the records whose header traceparent asks for it, and a share OTEL_TRACES_SAMPLER_ARG of the others, and send the spans to OTEL_EXPORTER_OTLP_ENDPOINT (default off)."`
 }
@@ -118,7 +117,7 @@ func (f *tracingFlags) validate() error {
 	return nil
 }
 
-// traced is where tracing is put into a process; empty when it is off.
+// traced has the options that add tracing to clients and connections. It is empty if tracing is off.
 type traced struct {
 	database   []readmodel.ConnectOption
 	consuming  []kgo.Hook
@@ -161,5 +160,5 @@ func (p *Process) endTracing(ctx context.Context) {
 	}
 }
 
-// Choices are the values to choose from, by the flag's name.
+// Choices has the possible values of flags, by the flag's name.
 var Choices = map[string][]string{"tracing": {tracingOff, tracingOTLP}}

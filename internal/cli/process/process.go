@@ -1,4 +1,4 @@
-// Package process wires a projector from its flags, as `projector run` and the demo run it.
+// Package process makes a projector from its flags. `projector run` and the demo use it.
 package process
 
 import (
@@ -49,26 +49,26 @@ type Process struct {
 	consumer  *consumer.Consumer
 	retry     retry.Policy
 	group     string
-	owner     string // this process, to others
+	owner     string // unique name of this process
 	kind      readmodel.Definition
-	own       *file.Projection // of which kind is; nil: it is built in
+	own       *file.Projection // the custom projection; nil: a built-in projection
 	tasks     []readmodel.Task
 	readers   *reader.Server // nil: off
-	reading   *pgxpool.Pool  // the readers'
+	reading   *pgxpool.Pool  // the pool of the readers
 	retention *retention
-	fetcher   *outbox.Fetcher                         // nil: nothing is fetched
+	fetcher   *outbox.Fetcher                         // nil: off
 	tracing   *tracing.Tracing                        // nil: off
 	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted
 	margins   atomic.Pointer[margins]                 // as last measured
 
 	topic         string
-	anotherTopic  bool // than the one that the rows come from
-	acceptChanged bool // another text of own than the one its rows come from
+	anotherTopic  bool // accepts another topic than that of the rows
+	acceptChanged bool // accepts another version of the projection file than that of the rows
 	mapping       readmodel.Mapping
-	acceptMapping bool // another than the one the rows come from
+	acceptMapping bool // accepts another mapping than that of the rows
 }
 
-// clients makes the Kafka clients other than the group's member.
+// clients makes the Kafka clients, except the client of the consumer group.
 func (p *Process) clients(c *Flags, options []kgo.Opt, traced traced) (err error) {
 	p.publisher, err = dlq.NewPublisher(dlq.PublisherConfig{
 		Topic: c.DeadLetterTopic(), Stamp: dlq.Stamp{Group: c.GroupName(), Projection: c.Projection}, Client: options, Logger: p.log,
@@ -84,7 +84,8 @@ func (p *Process) clients(c *Flags, options []kgo.Opt, traced traced) (err error
 	return nil
 }
 
-// owner names this process, uniquely: in a container its number is mostly 1.
+// owner returns a unique name for this process. The process id is not enough, because in a container
+// it is usually 1.
 func owner() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -93,7 +94,7 @@ func owner() string {
 	return fmt.Sprintf("%s/%d-%s", host, os.Getpid(), rand.Text()[:8])
 }
 
-// Run serves HTTP, waits for the schema, and consumes until ctx ends.
+// Run serves HTTP, waits for the schema and consumes until ctx ends.
 func (p *Process) Run(ctx context.Context) error {
 	if err := p.Listen(ctx); err != nil {
 		return err
@@ -101,7 +102,7 @@ func (p *Process) Run(ctx context.Context) error {
 	return p.Project(ctx)
 }
 
-// Listen serves HTTP; afterwards the servers' addresses are known.
+// Listen starts the HTTP servers. After it has returned, their addresses are known.
 func (p *Process) Listen(ctx context.Context) error {
 	if err := listening("--listen (LISTEN_ADDR)", p.server.Start(ctx)); err != nil || p.readers == nil {
 		return err
@@ -109,7 +110,7 @@ func (p *Process) Listen(ctx context.Context) error {
 	return listening(readListenFlag, p.readers.Start(ctx))
 }
 
-// listening names the flag of an address that cannot be listened on.
+// listening adds the flag to an error about an address.
 func listening(flag string, err error) error {
 	var wrong *net.AddrError
 	switch {
@@ -121,7 +122,7 @@ func listening(flag string, err error) error {
 	return nil
 }
 
-// Project waits for the schema and consumes until ctx ends; then HTTP and tracing end too.
+// Project waits for the schema and consumes until ctx ends. Then it ends HTTP and tracing.
 func (p *Process) Project(ctx context.Context) error {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), endWithin)
@@ -158,15 +159,15 @@ func (p *Process) Project(ctx context.Context) error {
 	return nil
 }
 
-// serveProfiles serves profiles on loopback when the process gets SIGUSR1.
+// serveProfiles serves profiles on loopback after the process has received SIGUSR1.
 func (p *Process) serveProfiles(ctx context.Context) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)
-	// The signal stays caught: it must not end a process that drains.
+	// The signal is never reset, because its default would end a process that drains.
 	go telemetry.ServeProfiles(ctx, asked, p.log)
 }
 
-// awaitSchema waits for the database without a limit, and fails when this process must not use it.
+// awaitSchema waits for the database without a time limit. It fails if this process must not use it.
 func (p *Process) awaitSchema(ctx context.Context) error {
 	log := retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, "postgres")
 	err := p.retry.Forever(ctx, retry.Tee(log, unready{p}), func(ctx context.Context) error { return needsRole(p.fits(ctx)) })
@@ -176,12 +177,12 @@ func (p *Process) awaitSchema(ctx context.Context) error {
 	return err
 }
 
-// fits fails for good when the schema is missing or too old, when the consumer group is
-// another projection's, when its rows came from another text of the projection file, or when
-// missing events are to be fetched from a database that cannot say which are missing.
+// fits returns an error that no retry solves: the schema is missing or too old, the consumer group
+// belongs to another projection, the rows came from another version of the projection file, or
+// fetching is on and the projection does not record missing events.
 func (p *Process) fits(ctx context.Context) error {
-	// At once, because each waits for an answer. They leave connections that the claims of
-	// partitions need next.
+	// The checks run concurrently, because each waits for an answer. This also opens connections that
+	// the claims of partitions need next.
 	checks := []func(context.Context) error{p.fitsSchema, p.fitsGroup, p.fitsTopic, p.fitsFetching}
 	failed := make([]error, len(checks))
 	var all sync.WaitGroup
@@ -189,7 +190,7 @@ func (p *Process) fits(ctx context.Context) error {
 		all.Go(func() { failed[i] = check(ctx) })
 	}
 	all.Wait()
-	for _, err := range failed { // the first: without the schema, the others fail too
+	for _, err := range failed { // return the first: without the schema, the others fail too
 		if err != nil {
 			return err
 		}
@@ -235,8 +236,8 @@ func (p *Process) fitsFetching(ctx context.Context) error {
 	return err
 }
 
-// keepReading stores how the events are read, and fails for good when the rows were made by
-// reading them differently.
+// keepReading stores the mapping. It returns an error that no retry solves if the rows were made with
+// a mapping that reads events differently.
 func (p *Process) keepReading(ctx context.Context) error {
 	err := readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping)
 	var mapping *readmodel.MappingChangedError
@@ -257,7 +258,7 @@ func (p *Process) keepReading(ctx context.Context) error {
 	return err
 }
 
-// observer is what projections report, in addition to the consumer.
+// observer receives the reports of projections.
 type observer struct {
 	*telemetry.Metrics
 	p *Process
@@ -265,14 +266,14 @@ type observer struct {
 
 var _ readmodel.Observer = observer{}
 
-// Parked reports the parked events, to the metrics and the status page.
+// Parked reports the parked events to the metrics and the status page.
 func (o observer) Parked(s readmodel.ParkedSummary) {
 	o.Metrics.Parked(s.Accounts, s.Events, s.Bytes, s.OldestGap)
 	o.p.parked.Store(&s)
 }
 
-// keep does a task at once and then at its pace until ctx ends. A failure is logged,
-// and the task is done the next time.
+// keep runs a task at once and then regularly until ctx ends. A failure is logged, and the task runs
+// again at the next time.
 func (p *Process) keep(ctx context.Context, task readmodel.Task) {
 	tick := time.NewTicker(task.Every)
 	defer tick.Stop()

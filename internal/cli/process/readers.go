@@ -16,7 +16,7 @@ import (
 	"projector/readmodel/accountdb"
 )
 
-// readFlags say whether accounts are answered for over HTTP, and to whom.
+// readFlags are the flags of the HTTP server for readers.
 type readFlags struct {
 	ReadListen    string `env:"READ_LISTEN_ADDR" placeholder:"ADDR" group:"HTTP" help:"Address for readers: GET /v1/accounts/ID?min_version=N&wait=5s returns an account, once it has reached that version. Beyond this machine it needs --read-token-file. Off by default."`
 	ReadTokenFile string `env:"READ_TOKEN_FILE" type:"path" placeholder:"FILE" group:"HTTP" help:"File that holds the token readers send as Authorization: Bearer. It may change."`
@@ -53,7 +53,7 @@ func (f *readFlags) validate(projection string) error {
 	return nil
 }
 
-// token is the readers' token as it is now.
+// token returns the present token of the readers.
 func (f *readFlags) token() (string, error) {
 	token, err := flags.FromFile(readTokenFlag, f.ReadTokenFile)
 	if err == nil && len(strings.TrimSpace(token)) < leastToken {
@@ -62,12 +62,12 @@ func (f *readFlags) token() (string, error) {
 	return token, err
 }
 
-// leastToken is the length of the shortest token that is accepted, in bytes.
+// leastToken is the minimum length of a token in bytes.
 const leastToken = 16
 
-// makeReaders makes the server of readers, unless it is off. It has a connection of its own:
-// while much is to be caught up on, those of the consumer are taken for seconds. The second
-// one is for while the first, which does not answer any more, is being closed.
+// makeReaders makes the server of readers, unless it is off. It has a separate pool, because the
+// consumer uses its connections for seconds while it catches up. The second connection is used while
+// the first is being closed because it does not answer.
 func (p *Process) makeReaders(ctx context.Context, c *Flags, traced traced) (err error) {
 	f := c.readFlags
 	if f.ReadListen == "" {
@@ -95,7 +95,7 @@ func (p *Process) makeReaders(ctx context.Context, c *Flags, traced traced) (err
 	return nil
 }
 
-// serveReaders answers readers until ctx ends, and from then on that this instance stops.
+// serveReaders answers readers until ctx ends. Later requests get the answer that this instance stops.
 func (p *Process) serveReaders(ctx context.Context) {
 	if p.readers != nil {
 		p.log.Info("readers are served", slog.String("read_http", p.readers.Addr()))
@@ -103,7 +103,7 @@ func (p *Process) serveReaders(ctx context.Context) {
 	}
 }
 
-// endReaders stops serving readers, as far as ctx allows.
+// endReaders stops the server of readers before ctx ends.
 func (p *Process) endReaders(ctx context.Context) {
 	if p.readers != nil {
 		p.readers.Shutdown(ctx)

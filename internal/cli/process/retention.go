@@ -16,17 +16,17 @@ import (
 	"projector/internal/topic"
 )
 
-// margins are how far retention is from what was not read, by partition.
+// margins has, by partition, how far retention is from the first unread record.
 type margins map[int32]telemetry.Margin
 
-// retention measures how far retention is from the unread records of this instance's
-// partitions, and how long dead letters are stored. Nothing waits for it.
+// retention measures how far retention is from the first unread records of this instance's
+// partitions, and how long dead letters are stored. The consumer does not wait for it.
 type retention struct {
 	p          *Process
 	reader     *topic.Reader // of the source topic
 	adm        *kadm.Client
 	topic, dlq string
-	refused    bool // it was logged that the brokers refuse the question
+	refused    bool // the missing permission was logged
 }
 
 func newRetention(p *Process, events, deadLetters string) *retention {
@@ -38,7 +38,7 @@ const (
 	retentionWithin = 8 * time.Second
 	// assignedEvery is how soon a newly assigned partition is measured.
 	assignedEvery = time.Second
-	// recordsAtOnce is how many partitions are asked for their first unread record at a time.
+	// recordsAtOnce is how many first unread records are read concurrently.
 	recordsAtOnce = 8
 )
 
@@ -73,8 +73,8 @@ func (r *retention) unmeasured() bool {
 	})
 }
 
-// look measures once. What cannot be read is unknown; the consumer reports brokers that cannot
-// be reached.
+// look measures once. A value that cannot be read is unknown. It does not log brokers that cannot be
+// reached, because the consumer does.
 func (r *retention) look(ctx context.Context) {
 	kept, err := topic.Retention(ctx, r.adm, r.dlq)
 	r.refusal(r.dlq, err)
@@ -104,7 +104,7 @@ func (r *retention) look(ctx context.Context) {
 	r.p.margins.Store(&all)
 }
 
-// measure is the margin of one partition.
+// measure returns the margin of one partition.
 func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, extents []topic.Extent, kept *time.Duration) telemetry.Margin {
 	for _, e := range extents {
 		if e.Partition != p.Partition || e.Err != nil || !p.Claimed {
@@ -115,7 +115,7 @@ func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, ex
 			return m
 		}
 		record, err := r.reader.First(ctx, topic.Span{Partition: p.Partition, From: p.Position, To: e.End})
-		if err != nil { // topic.ErrNoRecord: there are markers of transactions only
+		if err != nil { // for example topic.ErrNoRecord, if there are only transaction markers
 			return m
 		}
 		if at := consumer.TimestampOf(record); at > 0 {
@@ -126,8 +126,7 @@ func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, ex
 	return telemetry.Margin{}
 }
 
-// refusal says once that the brokers do not say how long a topic keeps records. A topic that
-// is not there yet keeps none.
+// refusal logs once that a permission to read the retention of a topic is missing.
 func (r *retention) refusal(ofTopic string, err error) {
 	if r.refused || !errors.Is(err, kerr.TopicAuthorizationFailed) {
 		return

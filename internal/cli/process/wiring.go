@@ -26,7 +26,7 @@ import (
 // conditionSchema is why the process is unready while it waits for the database.
 const conditionSchema = "schema"
 
-// unready makes health and metrics follow the retries at the start.
+// unready reports the retries at the start to health and metrics.
 type unready struct{ p *Process }
 
 func (u unready) Failing(err error, _ int, _, _ time.Duration) {
@@ -39,7 +39,7 @@ func (u unready) Failing(err error, _ int, _, _ time.Duration) {
 
 func (u unready) Recovered(int, time.Duration) { u.p.health.OK(conditionSchema) }
 
-// register adds to the registry what exists from the start.
+// register registers the metrics that exist from the start.
 func (p *Process) register(topic string) {
 	telemetry.RegisterBuildInfo(p.registry, p.built.Version, p.built.From())
 	telemetry.RegisterHealth(p.registry, p.health)
@@ -47,7 +47,7 @@ func (p *Process) register(topic string) {
 	p.metrics.Declare(topic, flags.Texts(event.Classes()))
 }
 
-// consuming is the consumer with all it needs, and prepares the projection's tasks.
+// consuming makes the consumer and the projection's tasks.
 func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, formats event.Resolver, traced traced) (*consumer.Consumer, error) {
 	plan := flags.ShareMemory(c.Resident())
 	if p.readers != nil {
@@ -77,7 +77,7 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 	})
 }
 
-// running is what the projection needs to run.
+// running returns the configuration of the projection.
 func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver, plan flags.MemoryPlan) readmodel.RunConfig {
 	cfg := readmodel.RunConfig{
 		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit, ParkBytes: int64(c.ParkBytes),
@@ -95,33 +95,33 @@ func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver,
 	return cfg
 }
 
-// deadLetters is the consumer's way to the DLQ topic.
+// deadLetters publishes the consumer's dead letters.
 type deadLetters struct {
 	*dlq.Publisher
 	admin *kgo.Client
 	needs acl.Needs
 }
 
-// Deliver publishes, and names a permission that is missing for it.
+// Deliver publishes dead letters. Its error names a missing permission.
 func (d deadLetters) Deliver(ctx context.Context, letters *dlq.Delivery) error {
 	return d.needs.Publishing(d.Publisher.Deliver(ctx, letters))
 }
 
-// EnsureTopic creates the DLQ topic when it is missing.
+// EnsureTopic creates the DLQ topic if it does not exist.
 func (d deadLetters) EnsureTopic(ctx context.Context) error {
 	return dlq.EnsureTopic(ctx, kadm.NewClient(d.admin), d.needs.DLQ, d.needs.Topic)
 }
 
-// kafkaAccess is what the brokers have to allow.
+// kafkaAccess has the permissions that the brokers must grant.
 type kafkaAccess struct {
 	acl.Needs
 	client *kgo.Client
 }
 
-// Check asks the brokers what is missing.
+// Check asks the brokers which permissions are missing.
 func (a kafkaAccess) Check(ctx context.Context) error { return a.Needs.Check(ctx, a.client) }
 
-// sharedDatabase is what the consumer needs of the database in addition to the projection.
+// sharedDatabase has the operations on the database that do not depend on the projection.
 type sharedDatabase struct {
 	pool         *pgxpool.Pool
 	kind         readmodel.Definition
@@ -156,7 +156,7 @@ func (d sharedDatabase) partition(number int32) readmodel.Partition {
 // overdueAfter is how long parked events that could be applied may wait.
 const overdueAfter = 5 * time.Second
 
-// Overdue names the partitions that hold parked events which could be applied.
+// Overdue returns the partitions that have parked events which could be applied.
 func (d sharedDatabase) Overdue(ctx context.Context, partitions []int32) ([]int32, error) {
 	if !d.kind.Reports().Parked {
 		return nil, nil
@@ -164,14 +164,14 @@ func (d sharedDatabase) Overdue(ctx context.Context, partitions []int32) ([]int3
 	return accountdb.LoadOverdue(ctx, d.pool, d.kind.Name(), d.topic, partitions, overdueAfter)
 }
 
-// Ready fails when the database cannot be reached or cannot be written.
+// Ready returns an error if the database cannot be reached or written.
 func (d sharedDatabase) Ready(ctx context.Context) error { return needsRole(d.kind.Ready(ctx, d.pool)) }
 
 // Reset drops the connections.
 func (d sharedDatabase) Reset() { d.pool.Reset() }
 
-// Close closes the connections. It does not wait for a server that does not answer: the
-// pool alone would wait 15 s.
+// Close closes the connections. It does not wait for a server that does not answer: closing the pool
+// alone would take 15 s.
 func (p *Process) Close() {
 	var closing sync.WaitGroup
 	closing.Go(p.publisher.Close)
