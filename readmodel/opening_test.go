@@ -42,7 +42,6 @@ func open(t *testing.T, pool *pgxpool.Pool, piece int, openings ...repair.Openin
 // whatever order, while accounts are opened by two at once: each is in the end what its
 // opening and the events behind it make it.
 func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
-	t.Parallel()
 	pool, format, round := openPool(t), jsonFormat(t), 0
 	devtest.FewerChecks(t, "25")
 	rapid.Check(t, func(rt *rapid.T) {

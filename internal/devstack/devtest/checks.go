@@ -6,6 +6,7 @@ import (
 )
 
 // FewerChecks reduces a slow property test to n checks. The flag -rapid.checks overrides n.
+// The test must not run in parallel with others, because the number is a flag of the process.
 func FewerChecks(t testing.TB, n string) {
 	t.Helper()
 	const usual = "100"
