@@ -1,10 +1,12 @@
 package position_test
 
 import (
+	"errors"
 	"testing"
 
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
+	"projector/readmodel"
 	"projector/readmodel/turnover"
 )
 
@@ -18,6 +20,13 @@ func TestPositionsOfAnUnusedGroupAreRemoved(t *testing.T) {
 	})
 
 	clitest.Contains(t, s.Must(remove...), "partition 0: position 2 would be removed", "add --yes")
+	positions, err := readmodel.UnusedPositions(t.Context(), s.Pool, "account-balance-projector", s.Topic)
+	if s.Exec("UPDATE projector_position SET fence = fence + 1"); err == nil { // a consumer has begun since
+		err = readmodel.RemovePositions(t.Context(), s.Pool, "account-balance-projector", s.Topic, positions, "me", "x")
+	}
+	if !errors.Is(err, readmodel.ErrPositionsMoved) {
+		t.Errorf("a position that is in use was removed: %v", err)
+	}
 	clitest.Equal(t, clitest.Pick(lag(s), lagFields...), "0 2 2 0")
 	s.Refused(exit.Usage, "position", "remove", "--reason=which?")
 	done := s.Lines(append(remove, "--yes")...)
