@@ -274,6 +274,8 @@ func TestARequestIsReadOnlyAsTheProgramStoresIt(t *testing.T) {
 		s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", forged)
 	}
 	clitest.Equal(t, clitest.Pick(s.Lines("position"), "state"), "running")
+	group := copied(`replace(replace(arguments[2], '"NewGroup":false', '"NewGroup":true'), '"Group":""', '"Group":"another"')`, "'{}'", "'{}'", "'{}'")
+	clitest.Contains(t, other.Refused(exit.Failed, "approve", group, "--reason=x"), "the plan has changed since")
 	other.Must("approve", copied("arguments[2]", "'{}'", "'{}'", "'{}'"), "--reason=as it was")
 	s.Must("reject", id, "--reason=done already")
 }
