@@ -95,7 +95,7 @@ func cells(r *readmodel.AuditRow) []any {
 	if r.Altered {
 		result += ", altered"
 	}
-	request := "" // that was approved, and who made it
+	request := "" // the approved request and who made it
 	if r.RequestID != nil {
 		request = fmt.Sprintf("%d by %s", *r.RequestID, output.OrDash(r.RequestedBy))
 	}

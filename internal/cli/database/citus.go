@@ -12,11 +12,11 @@ import (
 	"projector/readmodel/citus"
 )
 
-// movedAtOnce is how many bytes of tables are moved to the workers without --citus-move.
+// movedAtOnce is the largest size of tables in bytes that is moved to the workers without --citus-move.
 const movedAtOnce = 64 << 20
 
-// citus distributes the tables, if that is wanted. Where there is much to move it says what
-// happens and does nothing without --citus-move.
+// citus distributes the tables if --citus is given. If the tables are large and --citus-move is not
+// given, it only prints what would happen.
 func (c *upCmd) citus(ctx context.Context, io *output.Streams) error {
 	if !c.Citus {
 		return nil
@@ -54,7 +54,7 @@ func (c *upCmd) citus(ctx context.Context, io *output.Streams) error {
 	return err
 }
 
-// sayDistributed prints which tables Citus distributes, and which it does not yet.
+// sayDistributed prints which tables are distributed, and which are not yet.
 func sayDistributed(ctx context.Context, pool *pgxpool.Pool, std *output.Streams) error {
 	tables, err := citus.Load(ctx, pool)
 	var with, without []string

@@ -1,4 +1,5 @@
-// Package database has the commands that need the database alone: migrate, inbox, audit and projection check.
+// Package database has the commands that need only the database: migrate, inbox, audit and projection
+// check.
 package database
 
 import (
@@ -15,7 +16,7 @@ import (
 	"projector/readmodel"
 )
 
-// Choices are the values to choose from, by the flag's name.
+// Choices has the possible values of flags, by the flag's name.
 var Choices = map[string][]string{"four-eyes": {"on", "off"}}
 
 // MigrateCmd are the commands about the schema.
@@ -32,7 +33,7 @@ type upCmd struct {
 	flags.DatabaseFlags
 }
 
-// Run migrates and says what it did.
+// Run migrates the schema and prints the result.
 func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 	if c.FourEyes != "" && !slices.Contains(Choices["four-eyes"], c.FourEyes) {
 		return exit.Usagef("--four-eyes (PROJECTOR_FOUR_EYES): %q is neither on nor off", c.FourEyes)
@@ -72,8 +73,8 @@ func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 	return c.fourEyes(ctx, io)
 }
 
-// fourEyes turns the policy on or off. When that is not wanted, it warns if the policy is on
-// and means nothing any more: whoever gave a role away may not have known.
+// fourEyes turns the four-eyes policy on or off. Without --four-eyes it warns if the policy is on but
+// somebody can bypass it: a person may have granted a role without knowing the effect.
 func (c *upCmd) fourEyes(ctx context.Context, io *output.Streams) error {
 	pool, err := c.Pool(ctx)
 	if err != nil {

@@ -28,7 +28,7 @@ type checkCmd struct {
 	output.Flags
 }
 
-// checkDocument is a projection file that is right, in JSON.
+// checkDocument is a valid projection file in JSON.
 type checkDocument struct {
 	Name  string    `json:"name"`
 	Mode  file.Mode `json:"mode"`
@@ -69,8 +69,8 @@ func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
 		output.Printable(c.File), p.Name, p.Mode, output.Printable(strings.Join(p.Types, ", ")), tables))
 }
 
-// refusal says what PostgreSQL has against a statement, with the line of the file. A missing
-// grant is nothing that is wrong with the file.
+// refusal adds the line of the file to PostgreSQL's error about a statement. A missing grant is not a
+// mistake in the file.
 func (c *checkCmd) refusal(err error) error {
 	var (
 		statement *own.StatementError
@@ -93,8 +93,8 @@ func (c *checkCmd) refusal(err error) error {
 	return exit.Refuse(text)
 }
 
-// tableRefusal says which table of the file a rebuild could not make again. That one has no key is
-// nothing that is wrong with the file.
+// tableRefusal returns an error for a table that cannot be rebuilt. A table without a primary key is
+// not a mistake in the file.
 func (c *checkCmd) tableRefusal(p *file.Projection, err error) error {
 	var table *rebuild.TableError
 	if !errors.As(err, &table) {
@@ -107,5 +107,5 @@ func (c *checkCmd) tableRefusal(p *file.Projection, err error) error {
 	return exit.Refuse(text)
 }
 
-// insufficientPrivilege is PostgreSQL's code of a grant that is missing.
+// insufficientPrivilege is PostgreSQL's error code for a missing grant.
 const insufficientPrivilege = "42501"

@@ -49,15 +49,15 @@ func (c *prune) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 type prunePlan struct {
 	*prune
 	on      *change.On
-	old     []inbox.OldMarkers // of the projections that are pruned
-	held    []inbox.OldMarkers // of those that are not: their records are read again
+	old     []inbox.OldMarkers // markers of projections that are pruned
+	held    []inbox.OldMarkers // markers that are not pruned, because their records are being read again
 	deleted int64
 }
 
 func (*prunePlan) DoneInParts() {}
 
-// Hash implements change.Plan. Markers become older by themselves: how many there are is shown, and
-// is not part of what is approved.
+// Hash implements change.Plan. The number of old markers is shown, but it is not part of the hash,
+// because it changes with time.
 func (p *prunePlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, of := range p.old {
 		if err := h.Add(of.Handler, p.Retention); err != nil {
@@ -67,7 +67,7 @@ func (p *prunePlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// Do implements change.Plan. The audit trail has a row before a marker is deleted.
+// Do implements change.Plan. It writes a row to the audit trail before it deletes markers.
 func (p *prunePlan) Do(ctx context.Context) error {
 	shown := output.NewProgress(p.on.Std.Err, "deleted")
 	defer shown.Done()
@@ -90,12 +90,12 @@ func (p *prunePlan) Do(ctx context.Context) error {
 	return nil
 }
 
-// pruneDocument is what a pruning did, in JSON.
+// pruneDocument is the result of a pruning in JSON.
 type pruneDocument struct {
 	Deleted int64 `json:"deleted"`
 }
 
-// prunePlanDocument is what would be pruned of a projection, in JSON.
+// prunePlanDocument is the plan of a pruning for one projection, in JSON.
 type prunePlanDocument struct {
 	Projection string `json:"projection"`
 	OlderThan  string `json:"older_than"`

@@ -16,7 +16,7 @@ type statusCmd struct {
 	output.Flags
 }
 
-// Run lists the migrations. It changes nothing, also in a database without a schema.
+// Run lists the migrations. It never changes the database, even if it has no schema.
 func (c *statusCmd) Run(ctx context.Context, std *output.Streams) error {
 	pool, err := c.Pool(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *statusCmd) Run(ctx context.Context, std *output.Streams) error {
 // migrationDocument is a migration in JSON.
 type migrationDocument struct {
 	Version   int64   `json:"version"`
-	Name      *string `json:"name"`       // null: of a newer program
+	Name      *string `json:"name"`       // null: a migration of a newer program
 	AppliedAt *string `json:"applied_at"` // null: not applied
 }
 

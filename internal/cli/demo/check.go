@@ -13,15 +13,15 @@ import (
 	"projector/readmodel"
 )
 
-// findings is what the check has found.
+// findings are the results of the check.
 type findings struct {
-	accounts  []string // what differs, an account each
+	accounts  []string // differences, one for each account
 	checked   int
-	letters   []string // what is wrong in the DLQ, a dead letter each
+	letters   []string // faults in the DLQ, one for each dead letter
 	classes   map[string]int
 	repeats   int // dead letters published more than once, which is allowed
 	counted   counted
-	outcomes  []string // what was counted otherwise than the ledger did
+	outcomes  []string // outcomes whose counts differ from the ledger
 	stale     []staleAccount
 	recounted int // records that Kafka delivered again, which is allowed
 }
@@ -71,8 +71,7 @@ func (d *demo) checkAccounts(ctx context.Context, f *findings) error {
 	return nil
 }
 
-// difference names what is not as the ledger has it, "" for nothing. It never
-// has an amount in it.
+// difference names the fields that differ from the ledger, or returns "". It contains no amounts.
 func difference(got *testbank.Row, shows bool, want *testbank.Row) string {
 	switch {
 	case !shows:
@@ -147,7 +146,7 @@ func (d *demo) findStale(ctx context.Context, f *findings) error {
 	return nil
 }
 
-// counted is what the projector says of itself, by its metrics.
+// counted has values of the projector's metrics.
 type counted struct {
 	outcomes map[string]int
 	healed   int
@@ -161,8 +160,8 @@ func (c counted) records() int {
 	return n
 }
 
-// checkOutcomes compares the outcomes the projector has counted with the ledger's.
-// When Kafka has delivered records again, as it may, there are more of them.
+// checkOutcomes compares the projector's counts of outcomes with those of the ledger. They are higher
+// if Kafka has delivered records again, which is allowed.
 func (d *demo) checkOutcomes(_ context.Context, f *findings) error {
 	families, err := d.process.Metrics()
 	if err != nil {
@@ -196,7 +195,7 @@ func (d *demo) checkOutcomes(_ context.Context, f *findings) error {
 	return nil
 }
 
-// expected is how many records the ledger says come to each outcome.
+// expected returns how many records must have each outcome, according to the ledger.
 func (d *demo) expected() map[string]int {
 	all := map[string]int{}
 	for _, of := range d.ledger.Outcomes {

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// lookEvery is how often the demo checks how far the projector is: in memory, so
-	// it costs next to nothing and blurs the figure by no more than this.
+	// lookEvery is how often the demo reads the projector's progress. It reads from memory, so this is
+	// cheap, and the measured time is too long by at most this interval.
 	lookEvery = 10 * time.Millisecond
-	// stalledAfter is how long no record may become durable before the demo gives up.
+	// stalledAfter is how long the demo waits without progress before it gives up.
 	stalledAfter = time.Minute
 )
 
@@ -34,7 +34,7 @@ func (d *demo) startProjector(ctx context.Context) error {
 		return err
 	}
 	d.process = p
-	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // it is stopped in its turn
+	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // closers stop it in the right order
 	go func() {
 		defer close(d.ended)
 		d.endedWith = p.Project(running)
@@ -42,7 +42,7 @@ func (d *demo) startProjector(ctx context.Context) error {
 	d.close.add(func(ctx context.Context) error {
 		stop()
 		select {
-		case <-d.ended: // an error it ended with was reported before
+		case <-d.ended: // its error was reported before
 			return nil
 		case <-ctx.Done():
 			return errors.New("the projector does not stop")
@@ -51,9 +51,8 @@ func (d *demo) startProjector(ctx context.Context) error {
 	return nil
 }
 
-// converge waits until every record is durable and nothing that could be applied
-// waits any more. took is the time from the first partition's assignment on, which
-// is right before its first record.
+// converge waits until every record is durable and no event that could be applied still waits. It
+// measures the time from the assignment of the first partition.
 func (d *demo) converge(ctx context.Context) error {
 	ends, err := compare.Ends(ctx, kadm.NewClient(d.kafka), d.run.Topic)
 	if err != nil {
@@ -97,7 +96,7 @@ func (d *demo) converge(ctx context.Context) error {
 	}
 }
 
-// endedByItself is why the projector, when it was not to, has ended.
+// endedByItself returns why the projector has ended although nobody has stopped it.
 func (d *demo) endedByItself() error {
 	if d.endedWith != nil {
 		return fmt.Errorf("the projector has ended: %w", d.endedWith)
@@ -133,8 +132,8 @@ FROM parked_event p
 JOIN account_balance b ON b.account_id = p.account_id AND p.version = b.version + 1
 WHERE p.class = 'version_gap' AND p.topic = $1`
 
-// converged asks the database itself: the position rows equal the ends, and no
-// account has healing left to do.
+// converged checks in the database that all positions equal the ends and that no parked event can be
+// applied.
 func (d *demo) converged(ctx context.Context, ends map[int32]int64) (bool, error) {
 	positions, err := readmodel.LoadPositions(ctx, d.pool, d.run.GroupName(), d.run.Topic)
 	if err != nil {

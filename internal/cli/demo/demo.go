@@ -1,4 +1,4 @@
-// Package demo has the command demo: the whole system on one machine, and the check of it.
+// Package demo has the command demo. It runs the whole system on one machine and checks the result.
 package demo
 
 import (
@@ -28,7 +28,7 @@ import (
 	"projector/readmodel"
 )
 
-// Cmd runs the whole system once over a stream of its own and checks the result.
+// Cmd generates a stream of events, runs the whole system on it and checks the result.
 type Cmd struct {
 	Accounts   int    `env:"DEMO_ACCOUNTS" default:"1000" placeholder:"N" group:"Stream" help:"Accounts (default 1000)."`
 	Events     int    `env:"DEMO_EVENTS" default:"200000" placeholder:"N" group:"Stream" help:"Events (default 200000), not counting redeliveries."`
@@ -47,7 +47,7 @@ type Cmd struct {
 	LogFormat string `env:"LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"text or json; default text on a terminal, else json."`
 }
 
-// What a demo may be asked for: it holds the whole stream in memory.
+// Limits of a demo, which holds the whole stream in memory.
 const (
 	maxDemoEvents     = 10_000_000
 	maxDemoPartitions = 1000
@@ -78,29 +78,29 @@ type demo struct {
 
 	ownKafka, ownDatabase bool
 	accountPrefix         string
-	run                   *process.Flags // the projector as `projector run` would be started
-	reach                 []kgo.Opt      // of a Kafka client
+	run                   *process.Flags // the projector's flags, as for `projector run`
+	reach                 []kgo.Opt      // options of a Kafka client
 	kafka                 *kgo.Client
 	pool                  *pgxpool.Pool
 
 	ledger  *testbank.Oracle
-	records int // of the stream
+	records int // number of records of the stream
 	process *process.Process
 	took    time.Duration
 
 	ended     chan struct{} // closed when the projector has ended
-	endedWith error         // to be read after that
+	endedWith error         // valid after ended is closed
 }
 
-// ErrFailed says that the demo has found, and printed, a difference.
+// ErrFailed says that the demo has found and printed a difference.
 var ErrFailed = errors.New("the read model or the dead letters are not what the ledger says")
 
-// Run shows the whole system at work, and checks it.
+// Run runs the demo.
 func (c *Cmd) Run(ctx context.Context, io *output.Streams, built flags.BuildInfo) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	progress := output.NewProgress(output.Unwrapped(io.Err), "") // all that the demo prints is its own
+	progress := output.NewProgress(output.Unwrapped(io.Err), "") // safe, because the demo prints only its own texts
 	log, err := telemetry.NewLogger(progress, output.IsTerminal(io.Err), c.LogLevel, c.LogFormat)
 	if err != nil {
 		return exit.WrongUsage(err)
@@ -132,8 +132,8 @@ func (c *Cmd) Run(ctx context.Context, io *output.Streams, built flags.BuildInfo
 	return nil
 }
 
-// configure decides on names and on the projector's own configuration. On servers
-// that are not the demo's own every name is unique.
+// configure chooses names and the projector's configuration. On servers of the user all names are
+// unique.
 func (d *demo) configure() error {
 	c := d.cmd
 	c.Brokers = flags.Items(c.Brokers)
@@ -148,7 +148,7 @@ func (d *demo) configure() error {
 	if d.ownKafka {
 		run.SecurityFlags = flags.SecurityFlags{}
 	}
-	// What the ledger assumes, whatever the environment says.
+	// The ledger depends on these settings, so variables must not change them.
 	run.EventFlags = events.EventFlags{
 		Format: event.FormatJSON, FirstVersion: 1, Currencies: "all", DebeziumTimeUnit: event.RFC3339.String(),
 	}
@@ -167,8 +167,8 @@ func (d *demo) configure() error {
 	return nil
 }
 
-// play does everything up to the check and prints what it found. matched is nil
-// when it did not get there.
+// play runs the demo including the check and prints the result. matched is nil if it fails before the
+// check.
 func (d *demo) play(ctx context.Context) (matched *bool, err error) {
 	d.page.title("projector demo")
 	steps := []func(context.Context) error{
@@ -187,7 +187,7 @@ func (d *demo) play(ctx context.Context) (matched *bool, err error) {
 	return new(found.matched()), nil
 }
 
-// stay keeps everything up until ctx ends.
+// stay keeps the servers and the projector running until ctx ends.
 func (d *demo) stay(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -197,15 +197,15 @@ func (d *demo) stay(ctx context.Context) error {
 	}
 }
 
-// closers is what has to be ended, in the order in which it was started.
+// closers has a function for everything that must be closed, in the order of the starts.
 type closers []func(context.Context) error
 
 func (c *closers) add(end func(context.Context) error) { *c = append(*c, end) }
 
-// closeWithin bounds the end of everything.
+// closeWithin is the deadline for closing everything.
 const closeWithin = 30 * time.Second
 
-// all ends everything, the last started first, also after an interrupt.
+// all closes everything in reverse order, even after an interrupt.
 func (c *closers) all() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()

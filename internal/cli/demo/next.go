@@ -14,13 +14,13 @@ import (
 	"projector/projection/event"
 )
 
-// hint is what is worth typing, and why.
+// hint is a command to try next, and its purpose.
 type hint struct {
 	why   string
 	lines []string
 }
 
-// reportNext says what to type next. What is not up any more is not suggested.
+// reportNext prints commands to try next, without commands for servers that have ended.
 func (d *demo) reportNext(stale []staleAccount) {
 	p, title, hints := d.page, "What to type next", d.afterwards()
 	if d.cmd.Stay {
@@ -35,7 +35,7 @@ func (d *demo) reportNext(stale []staleAccount) {
 	}
 }
 
-// afterwards is what to type when the demo has ended, as it was typed itself.
+// afterwards returns commands to try after the demo has ended.
 func (d *demo) afterwards() []hint {
 	program := typed()
 	return []hint{
@@ -48,7 +48,7 @@ func (d *demo) afterwards() []hint {
 	}
 }
 
-// typed is how the program was called, with a path below here as the shell wants it.
+// typed returns the program's name as the user typed it, in a form that a shell accepts.
 func typed() string {
 	name := os.Args[0]
 	if here, err := os.Getwd(); err == nil && filepath.IsAbs(name) {
@@ -59,7 +59,7 @@ func typed() string {
 	return name
 }
 
-// meanwhile is what to type while the demo stays: exports once, then what they lead to.
+// meanwhile returns commands to try while the demo stays: first exports, then commands that use them.
 func (d *demo) meanwhile(stale []staleAccount) []hint {
 	http := "http://" + d.process.Addr()
 	program, folder := installed()
@@ -77,8 +77,8 @@ func (d *demo) meanwhile(stale []staleAccount) []hint {
 		hint{"to end all this, here", []string{"Ctrl-C"}})
 }
 
-// healing is how accounts that wait are healed: of one the missing event is passed over, of
-// another the cause is removed and its event replayed.
+// healing returns commands that heal waiting accounts: one skips a missing event, others remove a cause
+// and replay the event.
 func (d *demo) healing(program string, stale []staleAccount) []hint {
 	var hints []hint
 	if s := waitsFor(stale, event.VersionGap); s != nil {
@@ -106,9 +106,8 @@ func waitsFor(stale []staleAccount, class event.Class) *staleAccount {
 	return &stale[at]
 }
 
-// exports are the lines that lead a shell to the demo's servers and to this program. The
-// password in them is that of the demo's own throwaway server; a URL that was given is not
-// repeated.
+// exports returns export lines for the demo's servers and this program. They contain the password of
+// the demo's own temporary server. A URL of the user is not repeated.
 func (d *demo) exports(folder string) []string {
 	lines := []string{"export KAFKA_BROKERS=" + strings.Join(d.run.Brokers, ","), "export KAFKA_TOPIC=" + d.run.Topic}
 	if d.run.Group != "" {
@@ -129,8 +128,7 @@ func (d *demo) exports(folder string) []string {
 	return lines
 }
 
-// installed is this program's name, and the folder it is in when a shell does not find it by
-// the name alone.
+// installed returns this program's name, and its folder if a shell does not find the name by itself.
 func installed() (name, folder string) {
 	own, err := os.Executable()
 	if err != nil {

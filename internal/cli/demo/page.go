@@ -9,8 +9,7 @@ import (
 	"projector/internal/telemetry"
 )
 
-// page is what the demo prints for people: aligned, and coloured on a terminal.
-// What cannot be written is lost.
+// page prints the demo's text, in colours on a terminal. It ignores write errors.
 type page struct {
 	w       io.Writer
 	before  func() // clears the progress line
@@ -28,7 +27,7 @@ func (p *page) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.w, format, args...)
 }
 
-// title begins the page or a part of it.
+// title prints a title.
 func (p *page) title(text string) { p.printf("%s\n", p.paint(output.Bold, text)) }
 
 // part begins a part of the page.
@@ -37,10 +36,10 @@ func (p *page) part(text string) {
 	p.title(text)
 }
 
-// fact is a line with a name and what there is to say.
+// fact prints a line with a name and a text.
 func (p *page) fact(name, text string) { p.printf("  %-12s %s\n", name, text) }
 
-// count is a line with a name and a number.
+// count prints a line with a name and a number.
 func (p *page) count(name string, n int, remark string) {
 	if remark != "" {
 		remark = p.paint(output.Dim, "  "+remark)
@@ -51,7 +50,7 @@ func (p *page) count(name string, n int, remark string) {
 // maxFaults is how many differences are printed one by one.
 const maxFaults = 10
 
-// finding is a line that says whether something is right, and what is not.
+// finding prints the text right, or the faults if there are any.
 func (p *page) finding(right string, faults []string) {
 	if len(faults) == 0 {
 		p.printf("  %s  %s\n", p.paint(output.Green, "ok"), right)
@@ -66,7 +65,7 @@ func (p *page) finding(right string, faults []string) {
 	}
 }
 
-// grouped is a number with its thousands set apart: 1,234,567.
+// grouped formats a number with separators: 1,234,567.
 func grouped(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {

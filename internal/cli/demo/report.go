@@ -44,7 +44,7 @@ func (d *demo) report(f *findings) {
 	d.reportNext(f.stale)
 }
 
-// sharing says what has to share this machine while it is measured.
+// sharing returns which servers run on this machine during the measurement.
 func (d *demo) sharing() string {
 	var here []string
 	if d.ownKafka {
@@ -59,7 +59,7 @@ func (d *demo) sharing() string {
 	return strings.Join(here, " and ") + " on the same machine"
 }
 
-// remark says what the number alone does not.
+// remark explains the count of an outcome.
 func (d *demo) remark(outcome projection.Outcome, f *findings) string {
 	switch {
 	case outcome == projection.Applied:
@@ -72,7 +72,7 @@ func (d *demo) remark(outcome projection.Outcome, f *findings) string {
 	return ""
 }
 
-// remarkOnLetters says why there are more dead letters than dead-lettered records.
+// remarkOnLetters explains why there are more dead letters than dead-lettered records.
 func (d *demo) remarkOnLetters(f *findings) string {
 	var remarks []string
 	if again := len(d.ledger.DeadLetters) - d.expected()[projection.DeadLettered.String()]; again > 0 {
@@ -108,7 +108,7 @@ func (d *demo) reportStale(stale []staleAccount) {
 	}
 }
 
-// leftovers is what the demo leaves on servers that are not its own.
+// leftovers returns what the demo leaves on servers of the user.
 func (d *demo) leftovers() []string {
 	var left []string
 	if !d.ownKafka {

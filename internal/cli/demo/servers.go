@@ -24,10 +24,10 @@ import (
 	"projector/readmodel"
 )
 
-// demoAccounts begins every name the demo uses on servers that are not its own.
+// demoAccounts is the prefix of all names that the demo uses on servers of the user.
 const demoAccounts = "demo-"
 
-// startKafka starts a broker in this process, unless there are brokers to use.
+// startKafka starts a broker in this process, unless the user has given brokers.
 func (d *demo) startKafka(ctx context.Context) error {
 	if d.ownKafka {
 		fake, err := devstack.StartFake(ctx, devstack.FakeOptions{})
@@ -59,7 +59,7 @@ func (d *demo) startKafka(ctx context.Context) error {
 	return nil
 }
 
-// startDatabase starts a PostgreSQL, unless there is one to use.
+// startDatabase starts a PostgreSQL server, unless the user has given one.
 func (d *demo) startDatabase(ctx context.Context) error {
 	what := "yours"
 	if d.ownDatabase {
@@ -87,10 +87,10 @@ func (d *demo) startDatabase(ctx context.Context) error {
 	return nil
 }
 
-// refusal is the demo's own constraint, which makes PostgreSQL refuse a row.
+// refusal is the name of a constraint of the demo with which PostgreSQL refuses a row.
 const refusal = "demo_refuses_currency"
 
-// prepareDatabase migrates, but no schema that is in use.
+// prepareDatabase migrates the schema, unless it is in use by others.
 func (d *demo) prepareDatabase(ctx context.Context) error {
 	if !d.ownDatabase {
 		if err := d.refuseForeign(ctx); err != nil {
@@ -112,7 +112,7 @@ func (d *demo) prepareDatabase(ctx context.Context) error {
 	return nil
 }
 
-// refuseForeign answers a usage error when the schema holds accounts that are no demo's.
+// refuseForeign returns a usage error if the schema has accounts that do not belong to a demo.
 func (d *demo) refuseForeign(ctx context.Context) error {
 	const anyForeign = "SELECT account_id FROM account_balance_current WHERE NOT starts_with(account_id, $1) LIMIT 1"
 	var id string
@@ -130,7 +130,7 @@ func (d *demo) refuseForeign(ctx context.Context) error {
 	}
 }
 
-// prepareTopic creates the topic, or makes sure that the one there is empty.
+// prepareTopic creates the topic, or checks that the existing topic is empty.
 func (d *demo) prepareTopic(ctx context.Context) error {
 	admin, topic := kadm.NewClient(d.kafka), d.run.Topic
 	_, err := admin.CreateTopic(ctx, d.cmd.Partitions, -1, nil, topic)
@@ -154,8 +154,8 @@ func (d *demo) prepareTopic(ctx context.Context) error {
 	return nil
 }
 
-// produce makes the stream, produces all of it and has the ledger decide what it comes
-// to. The stream is let go then: what is measured later is the projector.
+// produce generates the stream, produces it, and computes the expected result with the ledger. Then it
+// drops the stream from memory, so that a later measurement covers only the projector.
 func (d *demo) produce(ctx context.Context) error {
 	d.progress.Step("making up events")
 	stream := testbank.NewShowcase(testbank.ShowcaseOptions{
@@ -175,8 +175,7 @@ func (d *demo) produce(ctx context.Context) error {
 	return nil
 }
 
-// send produces the records, returns when all are acknowledged, and sets the place and time of
-// each.
+// send produces the records and waits until all are acknowledged. It sets the place and time of each.
 func (d *demo) send(ctx context.Context, records []testbank.Record) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -203,7 +202,7 @@ func (d *demo) send(ctx context.Context, records []testbank.Record) error {
 	return nil
 }
 
-// rate is events a second, as text.
+// rate formats events per second.
 func rate(n int, took time.Duration) string {
 	if took <= 0 {
 		return "-"

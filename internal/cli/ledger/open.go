@@ -34,7 +34,7 @@ type open struct {
 	lines   *lines
 }
 
-// eachAudited is up to how many accounts of a ledger each have a row in the audit trail.
+// eachAudited is the largest number of accounts for which each account gets a row in the audit trail.
 const eachAudited = 1000
 
 func (*open) Action() readmodel.ActionKind { return readmodel.ActionOpen }
@@ -57,10 +57,10 @@ func (c *open) Check() (err error) {
 	return err
 }
 
-// Plan implements change.Change. It reads the ledger. What becomes of its accounts is read a piece
-// at a time, when it is printed or approved: a ledger may have millions of them.
+// Plan implements change.Change. It reads the ledger. The plan for the accounts is computed in pieces
+// while it is printed or approved, because a ledger may have millions of accounts.
 func (c *open) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
-	if err := c.KeptMapping(ctx, on.Pool, readmodel.BalanceName); err != nil { // opened accounts apply parked events
+	if err := c.KeptMapping(ctx, on.Pool, readmodel.BalanceName); err != nil { // opening an account applies its parked events
 		return nil, err
 	}
 	reachable, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
@@ -124,7 +124,7 @@ func (p *plan) Do(ctx context.Context) error {
 }
 
 func (p *plan) Print(ctx context.Context, _ *output.Streams, done bool) error {
-	if p.rows == nil { // nothing was done
+	if p.rows == nil { // no account was printed
 		if err := p.each("planned", done, func(piece []repair.Opening) error { return p.openings.Plan(ctx, piece) }); err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (p *plan) Print(ctx context.Context, _ *output.Streams, done bool) error {
 	return nil
 }
 
-// each does something with all accounts, and prints what became of them.
+// each calls do for all accounts, a piece at a time, and prints them.
 func (p *plan) each(what string, done bool, do func([]repair.Opening) error) error {
 	p.rows = p.cmd.rows(p.on, done)
 	shown := output.NewProgress(p.on.Std.Err, what)
@@ -160,7 +160,7 @@ func (p *plan) each(what string, done bool, do func([]repair.Opening) error) err
 	return nil
 }
 
-// interrupted says what was done before an error.
+// interrupted adds to an error how many accounts were opened before it.
 func (p *plan) interrupted(err error) error {
 	if n := p.rows.counts[opened]; n > 0 {
 		return fmt.Errorf("%d accounts were opened before this; run it again, they are kept then: %w", n, err)
@@ -168,7 +168,7 @@ func (p *plan) interrupted(err error) error {
 	return err
 }
 
-// pieces are the openings in the order of their accounts.
+// pieces returns the openings in pieces, sorted by account.
 func (p *plan) pieces() iter.Seq2[[]repair.Opening, error] {
 	return func(yield func([]repair.Opening, error) bool) {
 		var piece []repair.Opening
@@ -192,13 +192,13 @@ func (p *plan) pieces() iter.Seq2[[]repair.Opening, error] {
 	}
 }
 
-// lines makes openings of the lines of a ledger.
+// lines converts the lines of a ledger to openings.
 type lines struct {
 	currencies   event.CurrencySet
 	firstVersion int64
 }
 
-// opening is what an account starts from, or a *ledger.FieldError.
+// opening returns the opening of an account, or a *ledger.FieldError.
 func (l *lines) opening(e *ledger.Entry) (repair.Opening, error) {
 	x := repair.Opening{AccountID: e.AccountID, Opening: projection.Opening{Version: e.Version, LastEventID: e.LastEventID}}
 	wrong := func(field, reason string) (repair.Opening, error) {

@@ -12,7 +12,7 @@ import (
 	"projector/readmodel/repair"
 )
 
-// The plan for an account, and the result. The names are public surface.
+// The plan for an account, and the result. The names are part of the public output.
 const (
 	willOpen = "will_open"
 	opened   = readmodel.ResultOpened
@@ -29,8 +29,8 @@ type document struct {
 	*balances
 }
 
-// balances are shown to a person who may approve an opening: the account's balance before, null
-// when it has none, and the balance after.
+// balances are shown to a person who may approve an opening: the account's balance before it (null if
+// there is none) and after it.
 type balances struct {
 	Currency *string      `json:"currency"`
 	Before   *json.Number `json:"balance_before"`
@@ -41,7 +41,7 @@ type balances struct {
 type row struct {
 	*repair.Opening
 	done    bool
-	amounts bool // are shown
+	amounts bool // whether balances are shown
 }
 
 func (r row) balances() *balances {
@@ -59,8 +59,8 @@ func (r row) balances() *balances {
 	return b
 }
 
-// plan is the planned outcome. A plan cannot know what PostgreSQL will refuse, so an account that
-// PostgreSQL refused was planned to be opened.
+// plan returns the planned outcome. For an account that PostgreSQL refused it is will_open, because the
+// plan could not know the refusal.
 func (r row) plan() string {
 	switch {
 	case r.Decision.Outcome == projection.Duplicate:
@@ -72,7 +72,7 @@ func (r row) plan() string {
 	}
 }
 
-// outcome is the plan or the result.
+// outcome returns the result, or the plan before the plan is executed.
 func (r row) outcome() string {
 	switch plan := r.plan(); {
 	case !r.done || plan != willOpen:
@@ -104,15 +104,15 @@ func (r row) cells() []any {
 	return append(cells, r.Decision.Message)
 }
 
-// rows prints accounts as they come, and counts them.
+// rows prints accounts one by one and counts them.
 type rows struct {
 	cmd    *open
 	std    *output.Streams
 	done   bool
 	out    *output.Rows
 	counts map[string]int64 // by outcome
-	healed int64            // parked events that were applied after them
-	// amounts are shown to those who may approve.
+	healed int64            // number of parked events that were applied
+	// amounts is set if the person may approve and so sees balances.
 	amounts bool
 }
 
@@ -129,7 +129,7 @@ func (c *open) rows(on *change.On, done bool) *rows {
 	return &rows{cmd: c, std: std, done: done, counts: map[string]int64{}, amounts: amounts, out: c.Rows(std.Out, "ACCOUNT", columns...)}
 }
 
-// add prints an account, if it was decided about.
+// add prints an account if there is a decision about it.
 func (r *rows) add(x *repair.Opening) error {
 	if !x.Decided {
 		return nil
@@ -149,7 +149,7 @@ func (r *rows) total() (n int64) {
 	return n
 }
 
-// end prints what is left, and sums up.
+// end ends the output and prints a summary.
 func (r *rows) end(accounts int64) error {
 	if err := r.out.End(""); err != nil || r.cmd.JSON() {
 		return err

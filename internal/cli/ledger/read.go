@@ -10,8 +10,8 @@ import (
 	"projector/internal/ledger"
 )
 
-// load reads all of the ledger into memory. check, which may be nil, sees each entry first.
-// remedy is what helps besides more memory when the ledger is too large.
+// load reads the whole ledger into memory. check may be nil. It is called for each entry first.
+// remedy is an alternative to more memory, for the error about a ledger that is too large.
 func load(
 	ctx context.Context, f *flags.LedgerFlags, source *source, layout ledger.Layout, std *output.Streams, check func(*ledger.Entry) error, remedy string,
 ) (*ledger.Table, error) {
@@ -36,8 +36,8 @@ func load(
 	return table, source.placed(0, table.Sort())
 }
 
-// inOrder streams the ledger by account id in the order of bytes. A file is read into memory
-// first; a query is sorted by its database.
+// inOrder streams the ledger, sorted by the bytes of the account id. A file is read into memory and
+// sorted. A query is sorted by its database.
 func inOrder(ctx context.Context, f *flags.LedgerFlags, source *source, layout ledger.Layout, std *output.Streams) (iter.Seq2[ledger.Entry, error], error) {
 	if f.LedgerURL == "" {
 		table, err := load(ctx, f, source, layout, std, nil, "use --ledger-url, which its database sorts")
@@ -55,7 +55,7 @@ func inOrder(ctx context.Context, f *flags.LedgerFlags, source *source, layout l
 	}, nil
 }
 
-// withoutErrors are entries that can be read without an error.
+// withoutErrors converts entries to a sequence whose errors are all nil.
 func withoutErrors(entries iter.Seq[ledger.Entry]) iter.Seq2[ledger.Entry, error] {
 	return func(yield func(ledger.Entry, error) bool) {
 		for e := range entries {

@@ -25,12 +25,12 @@ import (
 
 // source is where a ledger is read from.
 type source struct {
-	name string    // what people know it by: the file, or the server and its database
-	flag string    // names the flag in an error about the content
-	unit string    // what the places of entries count
-	sum  hash.Hash // of the file, as far as it was read; nil: of a query
-	// entries streams all entries: those of a file as they come, those of a query by account id
-	// in the order of bytes. An error ends them; it names the flag and the place.
+	name string    // for messages: the file, or the server and its database
+	flag string    // the flag, for errors about the content
+	unit string    // what a place is: a line or a row
+	sum  hash.Hash // hash of the file as far as it was read; nil: a query
+	// entries streams all entries. A file has its own order, a query is sorted by the bytes of the
+	// account id. An error names the flag and the place and ends the stream.
 	entries func(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error]
 	close   func()
 }
@@ -38,7 +38,7 @@ type source struct {
 // wrong is an error about the content of the ledger.
 func (s *source) wrong(err error) error { return exit.Usagef("%s: %w", s.flag, err) }
 
-// sha256 is that of the file after it was read; empty for a query.
+// sha256 returns the hash of the file after it was read; empty for a query.
 func (s *source) sha256() string {
 	if s.sum == nil {
 		return ""
@@ -46,7 +46,7 @@ func (s *source) sha256() string {
 	return hex.EncodeToString(s.sum.Sum(nil))
 }
 
-// placed names the flag and the places of wrong entries.
+// placed adds the flag and the place to an error about an entry.
 func (s *source) placed(place int64, err error) error {
 	var field *ledger.FieldError
 	var duplicate *ledger.DuplicateError
@@ -60,8 +60,8 @@ func (s *source) placed(place int64, err error) error {
 	}
 }
 
-// openSource opens the ledger that the flags name. It prints a warning when the ledger's PostgreSQL
-// is not asked for verified TLS.
+// openSource opens the ledger that the flags name. It prints a warning if the connection to the ledger's
+// PostgreSQL does not require verified TLS.
 func openSource(ctx context.Context, f *flags.LedgerFlags, stderr io.Writer) (*source, error) {
 	if f.LedgerURL != "" {
 		if flags.Unverified(f.LedgerURL) {
@@ -83,7 +83,7 @@ func openSource(ctx context.Context, f *flags.LedgerFlags, stderr io.Writer) (*s
 func fileSource(name string, opened io.ReadCloser) *source {
 	s := &source{
 		name: filepath.Base(name), flag: "--ledger (LEDGER): " + name, unit: "line", sum: sha256.New(),
-		close: func() { _ = opened.Close() }, // it was only read
+		close: func() { _ = opened.Close() }, // an error does not matter after reading
 	}
 	s.entries = func(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
 		return func(yield func(ledger.Entry, error) bool) {
@@ -131,20 +131,20 @@ func connect(ctx context.Context, f *flags.LedgerFlags) (*source, error) {
 	s.close = func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = conn.Close(ctx) // it was only read from
+		_ = conn.Close(ctx) // an error does not matter after reading
 	}
 	return s, nil
 }
 
-// sorted has the ledger's database sort the operator's query, by bytes, so that no collation
-// matters. The line break ends a comment at the query's end.
+// sorted makes the ledger's database sort the operator's query by bytes, independent of collations. The
+// line break ends a comment at the end of the query.
 const sorted = "SELECT * FROM (\n%s\n) AS ledger ORDER BY convert_to(account_id::text, 'UTF8')"
 
-// errStopped ends a query whose reader wants no more entries.
+// errStopped ends a query after the consumer of the entries has stopped.
 var errStopped = errors.New("stopped")
 
-// entries runs the query. The answer is one snapshot of the ledger. It is read as text, so no
-// number goes through a float, whatever the types of the columns.
+// entries runs the query. The result is one snapshot of the ledger. It is read as text, so no number
+// is converted to a float, whatever the types of the columns are.
 func (l *query) entries(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
 	return func(yield func(ledger.Entry, error) bool) {
 		err := l.each(ctx, layout, func(entry ledger.Entry) error {
@@ -159,7 +159,7 @@ func (l *query) entries(ctx context.Context, layout ledger.Layout) iter.Seq2[led
 	}
 }
 
-// each runs the query and fn for each entry. An error of fn stays as it is.
+// each runs the query and calls fn for each entry. It returns an error of fn unchanged.
 func (l *query) each(ctx context.Context, layout ledger.Layout, fn func(ledger.Entry) error) error {
 	return pgx.BeginTxFunc(ctx, l.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		text := fmt.Sprintf(sorted, strings.TrimRight(l.text, "; \t\r\n"))
@@ -194,7 +194,7 @@ func (l *query) each(ctx context.Context, layout ledger.Layout, fn func(ledger.E
 // columns returns where the texts of the ledger's columns go, and where each column of the answer goes.
 func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []any, error) {
 	fields := rows.FieldDescriptions()
-	if len(fields) == 0 { // the query failed, or answers nothing at all
+	if len(fields) == 0 { // the query failed, or returns no columns
 		rows.Close()
 		if err := rows.Err(); err != nil {
 			return nil, nil, l.failed(err)
@@ -217,7 +217,7 @@ func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []a
 	return texts, into, nil
 }
 
-// failed makes an error of a query that cannot work a wrong usage, and no other.
+// failed makes a UsageError if the query itself is wrong. Other errors are not about usage.
 func (l *query) failed(err error) error {
 	var server *pgconn.PgError
 	if errors.As(err, &server) && strings.HasPrefix(server.Code, "42") {

@@ -29,7 +29,7 @@ type VerifyCmd struct {
 	output.Flags
 }
 
-// sampleChunk is how many accounts of a sample are looked up at once.
+// sampleChunk is how many accounts of a sample one query reads.
 const sampleChunk = 5000
 
 // Run compares the read model with the ledger.
@@ -69,8 +69,8 @@ func (c *VerifyCmd) Run(ctx context.Context, std *output.Streams) error {
 	return c.verdict(&report)
 }
 
-// verdict is an error when the read model is not what the ledger says, or when too little of it
-// could be compared to know.
+// verdict returns an error if the read model differs from the ledger, or if too few accounts could be
+// compared.
 func (c *VerifyCmd) verdict(r *ledger.Report) error {
 	compared := r.Matched + r.Different
 	switch {
@@ -93,7 +93,7 @@ func (c *VerifyCmd) validate() error {
 	switch {
 	case c.Sample < 0:
 		return exit.Usagef("--sample (PROJECTOR_SAMPLE): must not be negative")
-	case !(c.MinCompared >= 0 && c.MinCompared <= 1): // NaN is neither
+	case !(c.MinCompared >= 0 && c.MinCompared <= 1): // also true for NaN
 		return exit.Usagef("--min-compared (PROJECTOR_MIN_COMPARED): must be a share from 0 to 1, such as 0.9")
 	case c.Limit < 0:
 		return exit.Usagef("--limit (PROJECTOR_LIMIT): must not be negative")
@@ -102,8 +102,8 @@ func (c *VerifyCmd) validate() error {
 	return err
 }
 
-// since is the moment as of which the ledger is read, by the read model's clock; nil
-// when it is not known.
+// since returns the time of the ledger's data by the clock of the read model's database; nil: not
+// known.
 func (c *VerifyCmd) since(ctx context.Context, pool *pgxpool.Pool) (*time.Time, error) {
 	if c.LedgerAt == "" && c.LedgerURL == "" {
 		return nil, nil
@@ -116,8 +116,8 @@ func (c *VerifyCmd) since(ctx context.Context, pool *pgxpool.Pool) (*time.Time, 
 	return &at, err
 }
 
-// compare compares the read model, as it is at one moment, with the ledger, of which the snapshot
-// is older: what is written meanwhile is ahead of it, and what had been projected is not behind.
+// compare compares a snapshot of the read model with an older snapshot of the ledger. So an account
+// that is written in between counts as ahead of the ledger and not as behind.
 func (c *VerifyCmd) compare(
 	ctx context.Context, pool *pgxpool.Pool, entries iter.Seq2[ledger.Entry, error], since *time.Time, shown func(int64),
 ) (report ledger.Report, err error) {

@@ -8,7 +8,7 @@ import (
 	"projector/internal/ledger"
 )
 
-// verifyDocument is the outcome of a verification in JSON.
+// verifyDocument is the result of a verification in JSON.
 type verifyDocument struct {
 	Checked     int64 `json:"checked"`
 	Matched     int64 `json:"matched"`
@@ -25,7 +25,7 @@ type differenceDocument struct {
 	Version       *int64      `json:"version"`
 }
 
-// shownDifference has the balances, too.
+// shownDifference also has the balances.
 type shownDifference struct {
 	differenceDocument
 	LedgerBalance *json.Number `json:"ledger_balance"`
@@ -58,7 +58,7 @@ func (c *VerifyCmd) print(std *output.Streams, r *ledger.Report) error {
 	return t.Flush()
 }
 
-// masked replaces a balance that is not to be shown.
+// masked is shown instead of a hidden balance.
 const masked = "***"
 
 func (c *VerifyCmd) balanceText(version *int64, balance string) string {
@@ -88,7 +88,7 @@ func (c *VerifyCmd) document(r *ledger.Report) verifyDocument {
 	return d
 }
 
-// numberOrNull is a decimal number in JSON; null for none, and for what is no number.
+// numberOrNull returns a decimal number for JSON, or nil if text is no number.
 func numberOrNull(text string) *json.Number {
 	if _, isNumber := ledger.Canonical(text); !isNumber {
 		return nil

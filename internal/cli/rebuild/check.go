@@ -17,7 +17,7 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// prepare looks at the topic and the database, and refuses what cannot end well.
+// prepare checks the topic and the database, and refuses a rebuild that cannot succeed.
 func (r *rebuilding) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
@@ -28,9 +28,9 @@ func (r *rebuilding) prepare(ctx context.Context) error {
 	return err
 }
 
-// obstacles are the reasons for which a rebuild cannot end well, the most important first.
+// obstacles returns the reasons why a rebuild cannot succeed, the most important first.
 func (r *rebuilding) obstacles(ctx context.Context) ([]string, error) {
-	// The positions first: they only grow, and never beyond the end.
+	// Read the positions first. They only grow, so they cannot be beyond an end read later.
 	positions, err := rebuild.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (r *rebuilding) obstaclesOfGroup(ctx context.Context) ([]string, error) {
 		r.cmd.GroupName(), r.cmd.Topic)}, nil
 }
 
-// obstaclesOfTopic are for a topic that has lost records, unless that is known.
+// obstaclesOfTopic returns the reasons of a topic that has lost records, unless the flags accept it.
 func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err error) {
 	remedy := "a rebuild from what is left would be wrong"
 	if !sums(r.kind) {
@@ -93,8 +93,8 @@ func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err er
 	return all, nil
 }
 
-// opened reports whether every account starts with an opening, so that it does not need what
-// the topic has lost, and says which do not.
+// opened reports whether every account has an opening, so that the lost records are not needed.
+// unopened describes accounts without an opening.
 func (r *rebuilding) opened(ctx context.Context) (opened bool, unopened string, err error) {
 	if r.kind.Name() != readmodel.BalanceName || !r.lacksBeginning() {
 		return false, "", nil
@@ -134,7 +134,7 @@ func (r *rebuilding) obstaclesOfPositions(positions []rebuild.TopicPosition) (al
 	return all
 }
 
-// misplaced says why the topic cannot be read up to a position; "": it can.
+// misplaced returns why the topic cannot be read up to a position, or "".
 func (e *topicExtent) misplaced(p rebuild.TopicPosition) string {
 	start, known := e.starts[p.Partition]
 	switch {
@@ -150,7 +150,7 @@ func (e *topicExtent) misplaced(p rebuild.TopicPosition) string {
 	return ""
 }
 
-// one is what is compared: an account or a row. of is the plural.
+// one is the noun for what is compared: an account or a row. of is its plural.
 func (r *rebuilding) one() string {
 	if r.kind.Name() == readmodel.BalanceName {
 		return "account"
@@ -160,8 +160,8 @@ func (r *rebuilding) one() string {
 
 func (r *rebuilding) of() string { return r.one() + "s" }
 
-// obstaclesOfSources are for a topic that the rows did not come from, as far as that
-// was ever noted, and whatever the positions say now.
+// obstaclesOfSources returns a reason for each earlier topic of the same name from which rows have come.
+// It uses the recorded topic ids, because positions show only the present topic.
 func (r *rebuilding) obstaclesOfSources(ctx context.Context) (all []string, err error) {
 	ids, err := readmodel.LoadSourceIDs(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
 	if err != nil {
@@ -225,8 +225,8 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 	return append(all, missing...), err
 }
 
-// missingOfOwn is what keeps tables of a projection of one's own, which nothing of the program
-// makes or grants, from being compared and, where that is to be done now, changed.
+// missingOfOwn returns what prevents the comparison, or the change, of a custom projection's tables: a
+// missing table or grant. The program does not create these tables and grants.
 func (r *rebuilding) missingOfOwn(ctx context.Context) ([]string, error) {
 	if own, err := r.cmd.Own(); own == nil {
 		return nil, err
@@ -245,7 +245,7 @@ func (r *rebuilding) missingOfOwn(ctx context.Context) ([]string, error) {
 	return []string{"missing privileges (SQLSTATE 42501): " + strings.TrimSuffix(strings.Join(missing, " "), ";")}, nil
 }
 
-// stillWhole refuses when records were removed while they were read.
+// stillWhole returns an error if the topic has lost records during the rebuild.
 func (r *rebuilding) stillWhole(ctx context.Context) error {
 	now, err := r.source.extent(ctx)
 	if err != nil {
@@ -262,7 +262,7 @@ func (r *rebuilding) stillWhole(ctx context.Context) error {
 	return nil
 }
 
-// what is rebuilt, in words.
+// what returns the name of the rebuilt data for messages.
 func what(kind readmodel.Definition) string {
 	if kind.Name() == readmodel.BalanceName {
 		return "balances"

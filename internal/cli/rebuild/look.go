@@ -12,7 +12,7 @@ import (
 	"projector/internal/cli/output"
 )
 
-// rebuildCheckDocument says in JSON whether a rebuild can end well.
+// rebuildCheckDocument says in JSON whether a rebuild can succeed.
 type rebuildCheckDocument struct {
 	Topic      string                    `json:"topic"`
 	Complete   bool                      `json:"complete"`
@@ -27,7 +27,7 @@ type rebuildCheckedPartition struct {
 	CleanupPolicy *string `json:"cleanup_policy"`
 }
 
-// checked is the plan of --check: nothing is ever done.
+// checked is the plan of --check, which never changes anything.
 type checked struct {
 	*rebuilding
 	document rebuildCheckDocument

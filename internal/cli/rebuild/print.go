@@ -19,9 +19,9 @@ type rebuildDocument struct {
 	Different   int64                  `json:"different"`
 	LeftAlone   int64                  `json:"left_alone"`
 	Kinds       map[rebuild.Kind]int64 `json:"kinds"`
-	Markers     int64                  `json:"markers"` // missing in the inbox
+	Markers     int64                  `json:"markers"` // markers that the inbox lacks
 	Differences []json.RawMessage      `json:"differences"`
-	Changed     int64                  `json:"changed"` // replaced and removed
+	Changed     int64                  `json:"changed"` // rows that are replaced or removed
 	Replaced    int64                  `json:"replaced"`
 	Removed     int64                  `json:"removed"`
 	Result      *string                `json:"result"`
@@ -37,7 +37,7 @@ type accountDifference struct {
 // resultRebuilt is the result of a rebuild that was done.
 const resultRebuilt = "rebuilt"
 
-// print says what was found and done; a nil changed means that nothing was to be done.
+// print prints what was found and changed. changed is nil if the rebuild only compares.
 func (r *rebuilding) print(report *rebuild.Report, changed *rebuild.Swapped) error {
 	if rest := report.Different() + report.LeftAlone() - int64(len(report.Differences)); rest > 0 {
 		_, _ = fmt.Fprintf(r.std.Err, "%d more differences are not listed, see --limit\n", rest)
@@ -56,7 +56,7 @@ func (r *rebuilding) print(report *rebuild.Report, changed *rebuild.Swapped) err
 	return err
 }
 
-// outcome is what was done, or would be, in words.
+// outcome describes what was changed, or would be.
 func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) string {
 	unknown, of, remedy := report.Kinds[rebuild.Unknown], r.of(), ", add --yes to do it"
 	if r.on.Whole {
@@ -110,7 +110,7 @@ func (r *rebuilding) document(report *rebuild.Report, changed *rebuild.Swapped) 
 	return d, nil
 }
 
-// differenceDocument is an account that differs, or the key of a row that does, and how.
+// differenceDocument describes a difference with its account or the key of its row.
 func differenceDocument(x *rebuild.Difference) (json.RawMessage, error) {
 	if x.Key == nil {
 		return json.Marshal(accountDifference{x.ID, x.Kind, x.Version, x.Rebuilt})

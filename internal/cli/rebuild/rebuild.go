@@ -47,8 +47,8 @@ type options struct {
 
 func (*options) Action() readmodel.ActionKind { return readmodel.ActionRebuild }
 
-// Plan implements change.Change. It rebuilds the projection into tables of its own, and compares them
-// with the live ones.
+// Plan implements change.Change. It rebuilds the projection into separate tables and compares them with
+// the live tables.
 func (c *options) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	r := &rebuilding{cmd: c, on: on, kind: c.kind, std: on.Std, formats: c.formats, pool: on.Pool, source: newTopicSource(on.Client, c.Topic)}
 	if c.CheckOnly {
@@ -66,7 +66,7 @@ func (c *options) Plan(ctx context.Context, on *change.On) (change.Plan, error) 
 		return nil, err
 	}
 	on.Later(func() error {
-		// Also when ctx has ended: its tables must not remain.
+		// The tables are dropped even if ctx has ended.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flags.OneShotWithin)
 		defer cancel()
 		return r.shadow.Close(ctx)
@@ -103,8 +103,8 @@ func (c *options) Check() error {
 
 var errChecks = exit.Usagef("--check (PROJECTOR_CHECK): only checks whether all can be rebuilt, so it goes without --yes, --partial and --remove")
 
-// sums reports whether some table of a projection adds up events, or may: the SQL of a
-// projection of one's own is not looked into.
+// sums reports whether a table of a projection may contain sums of events. This is assumed for a
+// custom projection, because its SQL is not analysed.
 func sums(kind readmodel.Definition) bool {
 	switch k := kind.(type) {
 	case balance.OrderedDefinition:
@@ -126,23 +126,23 @@ type rebuilding struct {
 	formats event.Resolver
 	pool    *pgxpool.Pool
 	source  *topicSource
-	topic   topicExtent // as it was at the start
+	topic   topicExtent // at the start of the rebuild
 	policy  string      // its cleanup.policy; "": not known
-	needs   int64       // bytes in the database, about
+	needs   int64       // approximate bytes in the database
 	shadow  *rebuild.Shadow
 	build   *rebuild.Build
 	shown   *output.Progress
-	changed *file.Projection // is to take the place of another text of the projection file; nil: none is
+	changed *file.Projection // replaces another version of the projection file; nil: no replacement
 
 	report  rebuild.Report
-	refused error            // the reason why it must not be done
-	swapped *rebuild.Swapped // nil: nothing was done
+	refused error            // why the change is refused
+	swapped *rebuild.Swapped // nil: nothing was changed
 }
 
 const (
-	// nearEnough is how many records the build may be behind before it is compared.
+	// nearEnough is how many records the build may be behind the live rows when they are compared.
 	nearEnough = 10_000
-	// roundsAtMost bounds how often it tries to come that near.
+	// roundsAtMost limits the rounds of reading to get so near.
 	roundsAtMost = 20
 )
 
@@ -164,7 +164,7 @@ func (r *rebuilding) plan(ctx context.Context) (err error) {
 
 func (r *rebuilding) Refused() error { return r.refused }
 
-// Hash implements change.Plan. What consumers continue to write is not part of it.
+// Hash implements change.Plan. Rows that consumers write meanwhile are not part of it.
 func (r *rebuilding) Hash(ctx context.Context, h *change.Hash) error {
 	digest, err := r.shadow.Digest(ctx, r.cmd.Remove)
 	if err != nil {
@@ -200,7 +200,7 @@ func (r *rebuilding) compare(ctx context.Context) (rebuild.Report, error) {
 	return r.shadow.Compare(ctx, opts, r.catchUp)
 }
 
-// approach reads until the build is near to where the live rows are.
+// approach reads until the build is near the positions of the live rows.
 func (r *rebuilding) approach(ctx context.Context) error {
 	for range roundsAtMost {
 		positions, err := rebuild.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
@@ -219,10 +219,10 @@ func (r *rebuilding) approach(ctx context.Context) error {
 			return nil
 		}
 	}
-	return nil // the consumers are as fast as this: the rest is read while they wait
+	return nil // the consumers are as fast as the rebuild: the rest is read while they wait
 }
 
-// advance brings the build to offsets, and makes sure that nothing was missing on the way.
+// advance reads up to the given offsets, and checks that no record was missing.
 func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 	total := int64(0)
 	for number, end := range ends {
@@ -235,7 +235,7 @@ func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 	return r.stillWhole(ctx)
 }
 
-// ends are the offsets to rebuild up to, by partition; it refuses what cannot be right.
+// ends returns the offsets to rebuild up to, by partition. It refuses impossible positions.
 func (r *rebuilding) ends(positions []rebuild.TopicPosition) (map[int32]int64, error) {
 	ends := map[int32]int64{}
 	for _, p := range positions {

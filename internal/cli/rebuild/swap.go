@@ -10,7 +10,7 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// tooMany refuses to change more than is allowed.
+// tooMany refuses a change that is larger than the flags allow.
 func (r *rebuilding) tooMany(ctx context.Context) (refusal, err error) {
 	would, err := r.shadow.Concerned(ctx, r.cmd.Remove)
 	if err != nil || !r.on.Whole || would <= r.cmd.MaxDiff {
@@ -28,7 +28,7 @@ func (r *rebuilding) refuseMany(would int64) error {
 		"look at what differs before you allow more", would, of, r.cmd.MaxDiff)
 }
 
-// wouldChange is how many would be replaced or removed.
+// wouldChange returns how many rows would be replaced or removed.
 func (c *options) wouldChange(report *rebuild.Report) int64 {
 	if c.Remove {
 		return report.Different()
@@ -36,7 +36,7 @@ func (c *options) wouldChange(report *rebuild.Report) int64 {
 	return report.Different() - report.Kinds[rebuild.Unknown]
 }
 
-// differs is what --exit-code ends with.
+// differs returns the error for --exit-code if there are differences.
 func (r *rebuilding) differs(report *rebuild.Report, changed *rebuild.Swapped) error {
 	left := report.Different() + report.Markers
 	if changed != nil {
@@ -48,8 +48,9 @@ func (r *rebuilding) differs(report *rebuild.Report, changed *rebuild.Swapped) e
 	return exit.Refusef("%s differ from what the events give", what(r.kind))
 }
 
-// compareFile looks whether the live rows came from another text of the projection file. While
-// four eyes are on, such a text is refused: the person who approves would run what nobody has agreed to.
+// compareFile checks whether the live rows came from another version of the projection file. With the
+// four-eyes policy another version is refused, because the approver would run SQL that nobody has
+// approved.
 func (r *rebuilding) compareFile(ctx context.Context) error {
 	own, err := r.cmd.Own()
 	if own == nil {
@@ -68,7 +69,7 @@ func (r *rebuilding) compareFile(ctx context.Context) error {
 	return nil
 }
 
-// swap puts right what differs.
+// swap corrects the live rows that differ.
 func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild.Swapped, error) {
 	reads, err := r.cmd.Reads()
 	if err != nil {
@@ -97,8 +98,8 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 	return &done, err
 }
 
-// remaps reports whether the rows were made with a mapping that reads their events differently.
-// It is refused when some of them would stay as they are: they are not known to agree with the new one.
+// remaps reports whether the rows were made with a mapping that reads events differently. It refuses
+// the rebuild if some rows would stay unchanged, because they may not agree with the new mapping.
 func (r *rebuilding) remaps(ctx context.Context, reads readmodel.Mapping, report *rebuild.Report) (bool, error) {
 	err := readmodel.CheckMapping(ctx, r.pool, r.kind.Name(), reads)
 	var changed *readmodel.MappingChangedError

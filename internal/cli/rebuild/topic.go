@@ -43,15 +43,15 @@ func (s *topicSource) Records(ctx context.Context, partition int32, from, to int
 	}
 }
 
-// topicExtent is what there is of a topic.
+// topicExtent is the extent of a topic.
 type topicExtent struct {
 	id     string
 	starts map[int32]int64 // first offsets
 	ends   map[int32]int64 // last stable offsets
 }
 
-// extent asks how far the topic reaches. A rebuild needs all of it, and what it has read by
-// then is worth some patience: partitions without a leader are mostly being given one.
+// extent reads the extent of the topic. A rebuild needs all partitions, so it waits some time for a
+// partition without a leader, which usually gets one soon.
 func (s *topicSource) extent(ctx context.Context) (topicExtent, error) {
 	var e topicExtent
 	err := leaderPatience.Do(ctx, func(ctx context.Context) (err error) {
@@ -86,7 +86,7 @@ func (s *topicSource) askExtent(ctx context.Context) (topicExtent, error) {
 	return e, nil
 }
 
-// cleanupPolicy is what the topic does with old records.
+// cleanupPolicy returns the topic's cleanup.policy.
 func (s *topicSource) cleanupPolicy(ctx context.Context) (string, error) {
 	configs, err := s.adm.DescribeTopicConfigs(ctx, s.topic)
 	if err != nil {
