@@ -132,6 +132,12 @@ func TestRebuildChangesNoMoreThanItIsAllowed(t *testing.T) {
 	clitest.Equal(t, projected(s), wrong)
 	s.Must("rebuild", "--max-differences=0") // a plan is a plan
 	t.Setenv("PROJECTOR_MAX_DIFFERENCES", "3")
+	// One more becomes wrong after the comparison: while the positions are locked.
+	s.Exec(`CREATE FUNCTION damage() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE account_balance SET balance = 9 WHERE account_id = 'acc-4'; RETURN NULL; END $$`)
+	s.Exec("CREATE TRIGGER damage AFTER UPDATE ON projector_position EXECUTE FUNCTION damage()")
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes"), "4 accounts would change")
+	clitest.Equal(t, projected(s), wrong)
+	s.Exec("DROP TRIGGER damage ON projector_position")
 	clitest.Equal(t, clitest.Pick([]map[string]any{rebuildJSON(s, "--yes")}, "replaced", "removed"), "3 0")
 	rebuildJSON(s, "--yes", "--remove")
 	clitest.Equal(t, projected(s), right)
