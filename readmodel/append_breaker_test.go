@@ -17,8 +17,9 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// TestAppendStopsWhereTheBreakerOpens: at a record at which the contract lets it open. A
-// duplicate that is found only by the write may count as sound, all others never count.
+// TestAppendStopsWhereTheBreakerOpens: Append stops at a record at which the contract allows the
+// breaker to open. A duplicate that only the write detects may count as a successful record. Other
+// duplicates never count.
 func TestAppendStopsWhereTheBreakerOpens(t *testing.T) {
 	t.Parallel()
 	pool, run := openPool(t), 0
@@ -30,11 +31,11 @@ func TestAppendStopsWhereTheBreakerOpens(t *testing.T) {
 	}
 }
 
-// opens is where the breaker may open, with what was decided until then; and whether it may
-// stay closed.
+// opens returns where the breaker may open, with the decisions up to there, and whether it may stay
+// closed.
 func opens(topic []delivered, rule projection.BreakerRule, m *model) (at map[int][4]int, never bool) {
 	at = map[int][4]int{}
-	windows := map[string]bool{"": true} // all that there may be: R is a root dead letter, s is sound
+	windows := map[string]bool{"": true} // all possible states of the window: R is a root dead letter, s is a successful record
 	for offset, d := range topic {
 		before := m.counts
 		m.deliver(offset, d)
@@ -45,7 +46,7 @@ func opens(topic []delivered, rule projection.BreakerRule, m *model) (at map[int
 				next[w+"R"] = true
 			case m.counts[projection.Applied] > before[projection.Applied]:
 				next[w+"s"] = true
-			case d.poison: // a duplicate that cannot be left to the write
+			case d.poison: // a duplicate that must be detected before the write
 				next[w] = true
 			default:
 				next[w], next[w+"s"] = true, true
@@ -119,16 +120,16 @@ func stopsWhereTheBreakerOpens(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, ki
 	}
 }
 
-// TestAConflictMakesWhatFollowsSuspect: a record that could be no dead letter when its chunk
-// was begun is one after the first conflict, and the breaker still opens at it.
+// TestAConflictMakesWhatFollowsSuspect: a record may become a dead letter only because of a
+// conflict earlier in the same chunk. The breaker must still open at this record.
 func TestAConflictMakesWhatFollowsSuspect(t *testing.T) {
 	topic := []delivered{
 		{account: 0, version: 1, id: 1},
 		{account: 0, version: 2, id: 2},
 		{account: 1, version: 1, id: 3},
-		{account: 0, version: 1, id: 4, poison: true}, // conflicts
+		{account: 0, version: 1, id: 4, poison: true}, // conflicts with an earlier event
 		{account: 2, version: 1, id: 5},
-		{account: 2, version: 1, id: 6}, // conflicts with the one before it
+		{account: 2, version: 1, id: 6}, // conflicts with the event before it
 		{account: 2, version: 2, id: 7},
 	}
 	rule, m := projection.BreakerRule{Window: 4, Share: 0.5}, &model{taken: map[string]string{}, byVersion: true}
@@ -155,7 +156,8 @@ func TestAConflictMakesWhatFollowsSuspect(t *testing.T) {
 	}
 }
 
-// TestKnownDuplicatesDoNotCount: what the recent-event cache finds dilutes no storm.
+// TestKnownDuplicatesDoNotCount: duplicates that the recent-event cache finds do not lower the
+// share of dead letters.
 func TestKnownDuplicatesDoNotCount(t *testing.T) {
 	open := statement.Definition().Open(readmodel.RunConfig{
 		Pool: openPool(t), FirstVersion: 1, CacheBytes: func() int { return 1 << 20 },
@@ -192,7 +194,7 @@ func (f *feeder) decoded(prefix string, topic []delivered) []projection.DecodedR
 	return records
 }
 
-// flushOrClaim flushes or, when it is to be decided again, goes back and returns false.
+// flushOrClaim flushes. If the batch must be decided again, it claims again and returns false.
 func (f *feeder) flushOrClaim() bool {
 	f.t.Helper()
 	err := f.flush()

@@ -34,8 +34,8 @@ func audited(t *testing.T, pool *pgxpool.Pool, expected string) readmodel.AuditR
 	return report
 }
 
-// TestTheAuditTrailIsOneChain has several writers at once, each with several rows in a
-// transaction, one of them rolled back.
+// TestTheAuditTrailIsOneChain runs several concurrent writers. Each writes several rows in a
+// transaction, and one transaction is rolled back.
 func TestTheAuditTrailIsOneChain(t *testing.T) {
 	pool := openPool(t)
 	if r := audited(t, pool, ""); r.Rows != 0 || r.Head != "" || len(r.Findings) > 0 {
@@ -107,7 +107,7 @@ func TestAnAlteredAuditTrailIsFound(t *testing.T) {
 	}
 }
 
-// TestNobodyWritesInAnothersName: what the database itself records cannot be sent along.
+// TestNobodyWritesInAnothersName: a client cannot set the columns that the database itself fills.
 func TestNobodyWritesInAnothersName(t *testing.T) {
 	pool := openPool(t)
 	_, err := pool.Exec(t.Context(), `INSERT INTO dlq_action (action, actor, result, db_user, chain, hash) VALUES ('skip', 'me', 'skipped', 'somebody', 77, 'x')`)
@@ -124,11 +124,11 @@ func TestNobodyWritesInAnothersName(t *testing.T) {
 	}
 }
 
-// TestRowsOfBothFormsAreOneChain: rows from before there were the later columns keep their hash,
-// and a change of one of these columns is found.
+// TestRowsOfBothFormsAreOneChain: rows written before the later columns existed have the same hash
+// as before. A change of one of these columns is detected.
 func TestRowsOfBothFormsAreOneChain(t *testing.T) {
 	pool := openPool(t)
-	recorded(t, pool, "a") // as an older program writes them
+	recorded(t, pool, "a") // as an older program writes rows
 	const before = `SELECT encode(sha256(convert_to(E'\n' || (SELECT string_agg(coalesce(octet_length(f) || ':' || f, '-'), ',' ORDER BY n) FROM unnest(ARRAY[
 		a.id::text, a.action, a.account_id, a.version::text, a.topic, a.partition::text, a."offset"::text, a.dlq_topic, a.dlq_partition::text,
 		a.dlq_offset::text, a.class, a.actor, a.db_user, a.reason, a.result, a.altered::text, a.value_sha256, a.original_sha256, a.approved_by,

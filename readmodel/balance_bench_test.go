@@ -9,8 +9,9 @@ import (
 	"projector/readmodel/balance"
 )
 
-// BenchmarkVerify measures what comes before the write of a flush of 100,000 accounts: listing
-// its dead letter and verifying the decision about it. Gathering the accounts is all of it.
+// BenchmarkVerify measures the steps before the write of a flush of 100,000 accounts: it lists the
+// dead letter and verifies the decision about it. Most of the time is spent on gathering the
+// accounts.
 func BenchmarkVerify(b *testing.B) {
 	const accounts = 100_000
 	pool := openPool(b)
@@ -22,7 +23,7 @@ func BenchmarkVerify(b *testing.B) {
 	for i := range records {
 		version := 1
 		if i == 0 {
-			version = 2 // a gap
+			version = 2 // leaves a gap
 		}
 		n := i * 7919 % accounts
 		records[i].Record = projection.Record{Offset: int64(i), Message: event.Message{Value: []byte(

@@ -49,7 +49,7 @@ func TestStateReadBackGoesOnExactly(t *testing.T) {
 	w.claim("me", projection.NoOffset)
 	w.fold(credit("a", 1, "10.25", "EUR"), credit("m", 1, "92233720368547758.07", "EUR"))
 	w.mustFlush()
-	w.claim("me again", w.next) // forgets what it remembered
+	w.claim("me again", w.next) // the new claim forgets the cached accounts
 	w.fold(credit("a", 2, "0.75", "EUR"), credit("a", 1, "10.25", "EUR"), credit("m", 2, "0.01", "EUR"))
 	changes := w.mustFlush()
 	expect(t, current(t, pool, "a"), "EUR 11.00 2 open a-2 false -")
@@ -127,7 +127,7 @@ func TestInterruptedHealingGoesOnAfterAClaim(t *testing.T) {
 	w.mustFlush()
 	w.foldAlone(credit("a", 1, "1", "EUR"))
 	w.foldAlone(credit("z", 1, "1", "EUR"))
-	w.mustFlush() // the process dies before it has healed
+	w.mustFlush() // the process dies before the healing
 	w.claim("successor", w.next)
 	for more := true; more; {
 		var err error
@@ -157,11 +157,11 @@ func TestParkLimitIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mustFlush()
-	// 3 to 102 were parked; 103 to 110 are in the DLQ only, and the account says so.
+	// 3 to 102 were parked. 103 to 110 are only in the DLQ, and the account's row says so.
 	expect(t, current(t, pool, "a"), "EUR 102.00 102 open a-102 true 103")
 }
 
-// The size of what is parked of an account is bounded over flushes, owners and redeliveries.
+// The size of an account's parked events is limited across flushes, owners and redeliveries.
 func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 	pool := openPool(t)
 	const limit = 2000
@@ -174,7 +174,7 @@ func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 		}
 		return n, size
 	}
-	for _, owner := range []string{"first", "second"} { // who reads all of it once more
+	for _, owner := range []string{"first", "second"} { // each owner reads all records again
 		w := newWorkerWith(t, pool, partition, bounded)
 		w.claim(owner, 0)
 		w.next = 0
@@ -201,7 +201,7 @@ func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 	w.mustFlush()
 	last := int(n) + 2
 	expect(t, current(t, pool, "a"), fmt.Sprintf("EUR %d.00 %d open a-%d true %d", last, last, last, last+1))
-	for v := last + 1; v <= 40; v++ { // those that were dead-lettered only
+	for v := last + 1; v <= 40; v++ { // these were only dead-lettered
 		w.fold(credit("a", v, "1", "EUR"))
 	}
 	w.mustFlush()
@@ -232,7 +232,7 @@ func TestDecisionOnOldStateIsNoticed(t *testing.T) {
 	other.claim("other", projection.NoOffset)
 	other.fold(credit("a", 2, "1", "EUR"))
 	other.mustFlush()
-	w.fold(credit("a", 3, "1", "EUR")) // a gap, for one who still believes in version 1
+	w.fold(credit("a", 3, "1", "EUR")) // a gap for the worker that still has version 1
 	if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
@@ -255,7 +255,7 @@ func TestRowAdvancedByAnotherIsNotWrittenOver(t *testing.T) {
 	}
 }
 
-// losing is a pool to the database that loses replies to COMMIT while lose is set.
+// losing returns a pool whose replies to COMMIT are lost while lose is set.
 func losing(t *testing.T, database string) (pool *pgxpool.Pool, lose *atomic.Bool) {
 	t.Helper()
 	proxy, through, err := pgproxy.ListenBefore(database)
@@ -268,8 +268,8 @@ func losing(t *testing.T, database string) (pool *pgxpool.Pool, lose *atomic.Boo
 	return openPoolAt(t, through), lose
 }
 
-// TestAClaimTellsWhatBecameOfACommit loses the reply to it, and then those of claims,
-// which tell it all the same.
+// TestAClaimTellsWhatBecameOfACommit loses the reply to a COMMIT, and then the replies to claims.
+// The next claim still shows whether the write took place.
 func TestAClaimTellsWhatBecameOfACommit(t *testing.T) {
 	pool, lose := losing(t, devtest.Database(t))
 	w := newWorker(t, pool, partition)
@@ -285,7 +285,7 @@ func TestAClaimTellsWhatBecameOfACommit(t *testing.T) {
 		if err == nil || again.Found == nil || *again.Found != want {
 			t.Fatalf("the claim found %+v, want %+v; error %v", again.Found, want, err)
 		}
-		want.Fence = fenceOf(t, pool) // the claim's
+		want.Fence = fenceOf(t, pool) // the fence of the claim
 	}
 	lose.Store(false)
 	if again := w.claim("me", projection.NoOffset); *again.Found != want || again.Next != want.Next {
@@ -304,7 +304,7 @@ func TestVersionNeverDecreasesWhoeverWrites(t *testing.T) {
 	}
 }
 
-// All other connections may be waiting for the lock that fenced this writer.
+// All other connections may be waiting for the lock of the transaction that fenced this writer.
 func TestAFencedWriterNeedsNoSecondConnection(t *testing.T) {
 	url := devtest.Database(t)
 	cfg, err := pgxpool.ParseConfig(url)
@@ -329,8 +329,8 @@ func TestAFencedWriterNeedsNoSecondConnection(t *testing.T) {
 	}
 }
 
-// Parked events may be as large as a record may be: what is read of them at a time is
-// bounded by their bytes as well.
+// Parked events may be as large as a record. The size of one read of them is therefore limited in
+// bytes too.
 func TestLargeParkedEventsHealInPieces(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -363,8 +363,8 @@ func TestLargeParkedEventsHealInPieces(t *testing.T) {
 	expect(t, current(t, pool, "b"), "EUR 7.00 7 open b-7 false -")
 }
 
-// TestAReaderOfABalanceReadsOneAccount: what a web page asks for is answered from the
-// index, however many accounts there are.
+// TestAReaderOfABalanceReadsOneAccount: a query for one account uses the index, for any number of
+// accounts.
 func TestAReaderOfABalanceReadsOneAccount(t *testing.T) {
 	pool := openPool(t)
 	for _, statement := range []string{

@@ -17,7 +17,8 @@ import (
 	"projector/readmodel/balance"
 )
 
-// TestChangedAccounts: what a flush has written, or parked, is reported when it is committed.
+// TestChangedAccounts: the accounts that a flush has written or parked are reported after its
+// commit.
 func TestChangedAccounts(t *testing.T) {
 	t.Parallel()
 	var changed []string
@@ -40,7 +41,7 @@ func TestChangedAccounts(t *testing.T) {
 	reported("a b gap")
 	w.fold(credit("a", 1, "1", "EUR"), credit("b", 2, "1", "JPY"), credit("gap", 1, "1", "EUR"))
 	w.mustFlush()
-	reported("b gap") // a duplicate is nothing new
+	reported("b gap") // a duplicate is not reported
 	newWorker(t, pool, partition).claim("another", projection.NoOffset)
 	w.fold(credit("a", 2, "1", "EUR"))
 	if _, err := w.flush(); err == nil {
@@ -49,7 +50,7 @@ func TestChangedAccounts(t *testing.T) {
 	reported("")
 }
 
-// TestCurrentAccounts: readers get what account_balance_current has.
+// TestCurrentAccounts: readers get the same values as in account_balance_current.
 func TestCurrentAccounts(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)
@@ -91,8 +92,8 @@ func TestCurrentAccounts(t *testing.T) {
 	}
 }
 
-// TestAwait: projector_await waits for a version, for a row that is not there yet too, and
-// answers what there is when the time is over.
+// TestAwait: projector_await waits for a version, also if the row does not exist yet. When the time
+// is over it returns the current row.
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)
@@ -129,7 +130,7 @@ func TestAwait(t *testing.T) {
 	began := time.Now()
 	answers := make(chan string, 2)
 	go func() { answers <- await("a", 3, "1 minute") }()
-	go func() { answers <- await("gap", 2, "1 minute") }() // which has no row
+	go func() { answers <- await("gap", 2, "1 minute") }() // this account has no row
 	for waiting := 0; waiting < 2; {
 		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
 			WHERE datname = current_database() AND query LIKE '%projector_await%' AND wait_event = 'PgSleep'`).Scan(&waiting); err != nil {

@@ -20,7 +20,7 @@ func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
 	}
 }
 
-// setBack takes the position back as a person does with SQL who knows of one column only.
+// setBack sets the position back in the way of a person who uses SQL and changes only one column.
 func setBack(t *testing.T, pool *pgxpool.Pool, offset int64) {
 	t.Helper()
 	exec(t, pool, "UPDATE projector_position SET next_offset = $1", offset)
@@ -36,11 +36,11 @@ func epochs(t *testing.T, pool *pgxpool.Pool) string {
 	return fmt.Sprint(s.Next, s.LeaderEpoch, s.ProcessedUntil, s.ProcessedEpoch)
 }
 
-// After a log has lost its end, what is appended below the position is new: a later
-// leader epoch tells.
+// After a loss of data, new records appear below the position. Their later leader epoch shows that
+// they are new.
 func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
 	cases := map[string]struct {
-		epoch int32 // of the records that come at the old offsets
+		epoch int32 // leader epoch of the records at the old offsets
 		want  string
 	}{
 		"redelivered":                {1, "0 6 0 0"},
@@ -73,8 +73,8 @@ func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
 	}
 }
 
-// An additive projection whose inbox has forgotten its markers knows by the leader epoch
-// what it has counted.
+// If an additive projection has no more markers in its inbox, the leader epoch shows which records
+// it has counted.
 func TestAPrunedInboxCountsWhatALaterLeaderAppends(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, turnover.Definition(), partition)
@@ -87,7 +87,7 @@ func TestAPrunedInboxCountsWhatALaterLeaderAppends(t *testing.T) {
 	age(t, pool)
 	same(t, "before", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
 
-	setBack(t, pool, 1) // the log ended there
+	setBack(t, pool, 1) // the log ended at offset 1
 	f.claim(projection.NoOffset)
 	f.epoch = 1
 	f.feed(eventAs("new", "FundsCredited", "a", 2, noon, eur("100")))
@@ -108,8 +108,8 @@ func TestAPrunedInboxCountsWhatALaterLeaderAppends(t *testing.T) {
 	same(t, "new to another group", turnoverOf(t, pool), "2026-01-01 EUR 1107.00 0.00 5")
 }
 
-// Whoever moves a position without knowing of epochs, an older version or a person,
-// leaves them unknown and not wrong.
+// An older version or a person may move a position without its epoch. The epoch must then be
+// unknown, not wrong.
 func TestAnEpochBelongsToItsOffset(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -163,8 +163,8 @@ func TestAStoppedPartitionStaysStopped(t *testing.T) {
 	w.claim("next", projection.NoOffset)
 }
 
-// Brokers that are upgraded give a topic an id that had none; during the upgrade some
-// answer without it.
+// When brokers are upgraded, a topic without an id gets one. During the upgrade some brokers answer
+// without the id.
 func TestAnUnknownTopicIDIsNoOther(t *testing.T) {
 	const none = "AAAAAAAAAAAAAAAAAAAAAA=="
 	pool := openPool(t)

@@ -13,8 +13,8 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// BenchmarkEvents takes batches of events in, new ones and such as were taken in
-// before, with and without the recent-event cache.
+// BenchmarkEvents writes batches of new and of already processed events, with and without the
+// recent-event cache.
 func BenchmarkEvents(b *testing.B) {
 	for _, kind := range []readmodel.Definition{statement.Definition(), turnover.Definition()} {
 		for _, again := range []bool{false, true} {

@@ -14,7 +14,6 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// delivered is one record of a small topic.
 type delivered struct {
 	account, version, id int
 	poison               bool
@@ -28,11 +27,11 @@ func (d delivered) value(prefix string) string {
 	return eventAs(fmt.Sprintf("%s-e%d", prefix, d.id), "FundsCredited", fmt.Sprintf("%s-a%d", prefix, d.account), d.version, noon, eur(amount))
 }
 
-// model takes records in one at a time, by the rules of the contract.
+// model processes records one at a time by the rules of the contract.
 type model struct {
 	taken          map[string]string // event ids by key
 	processedUntil int
-	counts         [4]int // as projection.Outcomes
+	counts         [4]int // indexed by projection.Outcome
 	byVersion      bool
 }
 
@@ -53,8 +52,8 @@ func (m *model) deliver(offset int, d delivered) {
 	}
 }
 
-// TestBatchingChangesNothing: however a topic is cut into flushes, and from wherever
-// it is read again, rows and outcomes are those of one record at a time.
+// TestBatchingChangesNothing: rows and outcomes are the same as for one record at a time. This
+// holds for all sizes of flushes and for all restarts.
 func TestBatchingChangesNothing(t *testing.T) {
 	t.Parallel()
 	pool, run := openPool(t), 0
@@ -108,7 +107,7 @@ func batchingChangesNothing(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, kind 
 	}
 }
 
-// find reads what a run has taken in, by the model's keys.
+// find reads the rows of a run, by the model's keys.
 func find(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, prefix string) (map[string]string, error) {
 	t.Helper()
 	query := `SELECT right(account_id, 1) || '/' || version, split_part(event_id, '-', 2) FROM account_statement WHERE account_id LIKE $1 || '-%'`

@@ -18,7 +18,7 @@ import (
 	"projector/readmodel/statement"
 )
 
-// counted is an Observer that keeps what it is told.
+// counted is an Observer that counts its calls.
 type counted struct{ hits, misses, errors int }
 
 func (*counted) Parked(readmodel.ParkedSummary) {}
@@ -28,21 +28,21 @@ func (c *counted) DedupHit(n int)               { c.hits += n }
 func (c *counted) DedupMiss(n int)              { c.misses += n }
 func (c *counted) DedupError(n int)             { c.errors += n }
 
-// feeder is a partition's projection of any kind, fed by hand.
+// feeder is the projection of a partition. The test calls it step by step.
 type feeder struct {
 	partition int32
 	session.Projection
 	t      *testing.T
 	format event.Format
 	next   int64
-	epoch  int32 // of the partition's leader
+	epoch  int32 // epoch of the partition's leader
 	counts map[string]int
 	faults []string // dead letters, as class and event id
 	told   *counted
 }
 
-// newFeeder feeds a projection without its recent-event cache, so that PostgreSQL is
-// asked.
+// newFeeder returns a feeder for a projection without its recent-event cache, so that PostgreSQL is
+// queried.
 func newFeeder(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, p readmodel.Partition) *feeder {
 	t.Helper()
 	k := kind.(appended.Definition)
@@ -50,7 +50,7 @@ func newFeeder(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, p re
 	return feederOf(t, pool, k, p)
 }
 
-// feederOf feeds a projection as it is.
+// feederOf returns a feeder for an unchanged projection.
 func feederOf(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, p readmodel.Partition) *feeder {
 	t.Helper()
 	told := &counted{}
@@ -62,7 +62,7 @@ func feederOf(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, p rea
 	return f
 }
 
-// claim takes the partition over and goes on where that says.
+// claim claims the partition and continues at the position that the claim returns.
 func (f *feeder) claim(committed int64) {
 	f.t.Helper()
 	pos, err := f.Claim(f.t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: committed})
@@ -72,7 +72,7 @@ func (f *feeder) claim(committed int64) {
 	f.next = pos.Next
 }
 
-// fold folds values at the offsets that follow.
+// fold folds values at the following offsets.
 func (f *feeder) fold(values ...string) {
 	f.t.Helper()
 	var records []projection.DecodedRecord
@@ -94,7 +94,7 @@ func (f *feeder) fold(values ...string) {
 	}
 }
 
-// flush verifies and writes, and counts what came of it.
+// flush verifies and writes, and counts the outcomes.
 func (f *feeder) flush() error {
 	f.t.Helper()
 	if err := f.Verify(f.t.Context()); err != nil {
@@ -113,8 +113,8 @@ func (f *feeder) flush() error {
 	return nil
 }
 
-// feed folds and flushes. As the consumer does, it goes back to the durable position
-// when the batch has to be decided again.
+// feed folds and flushes. If the batch must be decided again, it returns to the durable position,
+// as the consumer does.
 func (f *feeder) feed(values ...string) {
 	f.t.Helper()
 	for tries := 0; ; tries++ {
@@ -130,14 +130,14 @@ func (f *feeder) feed(values ...string) {
 	}
 }
 
-// outcomes are the counts so far: applied, duplicate, ignored, dead_lettered.
+// outcomes returns the counts so far: applied, duplicate, ignored, dead_lettered.
 func (f *feeder) outcomes() string {
 	return fmt.Sprint(f.counts["applied"], f.counts["duplicate"], f.counts["ignored"], f.counts["dead_lettered"])
 }
 
 func (f *feeder) letters() string { return strings.Join(f.faults, ", ") }
 
-// eventAs is an event with all that the projections tell apart.
+// eventAs returns an event with all fields that the projections use.
 func eventAs(id, kind, account string, version int, at, data string) string {
 	return fmt.Sprintf(`{"eventId":%q,"eventType":%q,"accountId":%q,"version":%d,"occurredAt":%q,"correlationId":"c-%s","data":%s}`,
 		id, kind, account, version, at, id, data)
@@ -147,7 +147,7 @@ const noon = "2026-01-01T12:00:00Z"
 
 func eur(amount string) string { return `{"amount":"` + amount + `","currency":"EUR"}` }
 
-// lines answers a query's first column, line by line.
+// lines returns the first column of a query, one line for each row.
 func lines(t *testing.T, pool *pgxpool.Pool, query string, args ...any) string {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), query, args...)
@@ -168,8 +168,8 @@ func same(t *testing.T, what, got, want string) {
 	}
 }
 
-// Texts of an event are parts of its record, so all of the record is in memory until the
-// flush: the bound on what is pending must know its key and headers too.
+// The texts of an event point into its record. The whole record therefore stays in memory until the
+// flush, and the pending size must include its key and headers.
 func TestPendingCountsKeyAndHeaders(t *testing.T) {
 	pool := openPool(t)
 	const large = 1 << 20

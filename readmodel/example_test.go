@@ -16,7 +16,7 @@ import (
 	"projector/readmodel/inbox"
 )
 
-// Kind is the projection account_activity: how many events each account has had.
+// Kind is the projection account_activity: the number of events of each account.
 func Kind() readmodel.Definition {
 	kind := inbox.Define("account_activity", ready, add)
 	kind.RebuildTables = []readmodel.RebuildTable{{Name: "account_activity", Adds: true}}
@@ -26,8 +26,8 @@ func Kind() readmodel.Definition {
 const ready = `SELECT p || ' on account_activity' FROM unnest('{SELECT,INSERT,UPDATE}'::text[]) AS p
 	WHERE NOT has_table_privilege('account_activity', p)`
 
-// add adds each account's events, accounts in one order for all writers, so that two
-// of them cannot deadlock.
+// add adds the number of each account's events. All writers use the same order of accounts, so that
+// they cannot deadlock.
 func add(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	counts := map[string]int64{}
 	for i := range entries {
@@ -98,8 +98,8 @@ func TestTheWorkedExample(t *testing.T) {
 	same(t, "outcomes", f.outcomes(), "3 5 0 2")
 }
 
-// TestTheGuideShowsCodeThatRuns: what docs/adding-a-projection.md shows is in this
-// file, to the letter.
+// TestTheGuideShowsCodeThatRuns: the code in docs/adding-a-projection.md is exactly the code in
+// this file.
 func TestTheGuideShowsCodeThatRuns(t *testing.T) {
 	guide, err := os.ReadFile("../docs/adding-a-projection.md")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"projector/readmodel/balance"
 )
 
-// groupWorkers are workers of neighbouring partitions that write together. Each has
-// folded one event.
+// groupWorkers returns workers of neighbouring partitions that write together. Each has folded one
+// event.
 func groupWorkers(t *testing.T, pool *pgxpool.Pool) []*worker {
 	t.Helper()
 	group := balance.NewGroup(pool, nil)
@@ -29,7 +29,7 @@ func groupWorkers(t *testing.T, pool *pgxpool.Pool) []*worker {
 	return workers
 }
 
-// groupWorker has claimed a partition.
+// groupWorker returns a worker that has claimed a partition.
 func groupWorker(t *testing.T, pool *pgxpool.Pool, group *balance.Group, i int) *worker {
 	t.Helper()
 	p := readmodel.Partition{Group: "g", Topic: "events", Number: int32(i)}
@@ -43,7 +43,7 @@ func groupWorker(t *testing.T, pool *pgxpool.Pool, group *balance.Group, i int) 
 
 func account(i int) string { return fmt.Sprintf("a%d", i) }
 
-// writeAtOnce has all write at the same time and answers their errors.
+// writeAtOnce makes all workers write at the same time and returns their errors.
 func writeAtOnce(workers []*worker) []error {
 	failures := make([]error, len(workers))
 	var writing sync.WaitGroup
@@ -100,7 +100,7 @@ func TestAGroupMembersFailureIsItsOwn(t *testing.T) {
 	}
 }
 
-// A row that somebody else keeps locked stops its own partition and no other.
+// If another session locks a row, only the partition of this row stops.
 func TestALockedAccountStopsItsPartitionOnly(t *testing.T) {
 	pool := openPool(t)
 	workers := groupWorkers(t, pool)
@@ -139,8 +139,8 @@ func TestALockedAccountStopsItsPartitionOnly(t *testing.T) {
 	expect(t, current(t, pool, "a0"), "EUR 2.00 2 open a0-2 false -")
 }
 
-// knownWorkers are workers of neighbouring partitions, all of which are busy. Each has an
-// account in the database that it does not remember.
+// knownWorkers returns busy workers of neighbouring partitions. Each has an account in the database
+// that is not in its cache.
 func knownWorkers(t *testing.T, pool *pgxpool.Pool) []*worker {
 	t.Helper()
 	for i, w := range groupWorkers(t, pool) {
@@ -164,7 +164,7 @@ func TestWhatIsReadTogetherIsRead(t *testing.T) {
 	errs := make([]error, len(workers))
 	var folding sync.WaitGroup
 	for i, w := range workers {
-		records := w.records(credit(account(i), 2, "1.00", "EUR"), credit("a0", 2, "1.00", "EUR")) // a0 is in all partitions
+		records := w.records(credit(account(i), 2, "1.00", "EUR"), credit("a0", 2, "1.00", "EUR")) // the account a0 is in all partitions
 		folding.Go(func() { _, errs[i] = w.Fold(t.Context(), records, 10) })
 	}
 	folding.Wait()
@@ -177,13 +177,14 @@ func TestWhatIsReadTogetherIsRead(t *testing.T) {
 		}
 	}
 	for i, err := range writeAtOnce(workers[1:]) {
-		if err != nil && !errors.Is(err, projection.ErrStale) { // one of them has written the shared account
+		if err != nil && !errors.Is(err, projection.ErrStale) { // one of them has written the shared account first
 			t.Fatal(i, err)
 		}
 	}
 }
 
-// TestADamagedRowStopsItsPartitionOnly although it is read together with others.
+// TestADamagedRowStopsItsPartitionOnly: other partitions continue although their accounts are read
+// in the same query.
 func TestADamagedRowStopsItsPartitionOnly(t *testing.T) {
 	pool := openPool(t)
 	workers := knownWorkers(t, pool)

@@ -21,8 +21,8 @@ func (c *tally) Resolve(ctx context.Context, m event.Message) (event.Format, err
 	return c.Resolver.Resolve(ctx, m)
 }
 
-// TestManyHolesOfOneAccount: every other event comes late. Each of them heals the one
-// behind it, and is not held up by reading all that wait for others.
+// TestManyHolesOfOneAccount: every second event is late. Each late event heals the one after it. It
+// must not read all events that wait for other versions.
 func TestManyHolesOfOneAccount(t *testing.T) {
 	const holes = 500
 	read := &tally{}

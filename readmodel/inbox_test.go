@@ -16,7 +16,7 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// markers puts n markers of some age into a handler's inbox.
+// markers adds n markers of a given age to a handler's inbox.
 func markers(t *testing.T, pool *pgxpool.Pool, handler string, n int, age time.Duration) {
 	t.Helper()
 	_, err := pool.Exec(t.Context(), `INSERT INTO inbox SELECT $1 || '-' || $3::text || '-' || n, $1, now() - $3::interval
@@ -55,8 +55,8 @@ func TestPruningDeletesWhatIsTooOldInPieces(t *testing.T) {
 	}
 }
 
-// TestNobodyPrunesWhilePositionsAreSet: what is checked then holds, and goes on to hold until the
-// records were read again.
+// TestNobodyPrunesWhilePositionsAreSet: the check for markers must stay true until the records were
+// read again.
 func TestNobodyPrunesWhilePositionsAreSet(t *testing.T) {
 	pool := openPool(t)
 	of := readmodel.Partition{Projection: turnover.Name, Group: "g", Topic: "events"}
@@ -126,8 +126,8 @@ func TestOnlyOnePrunesAtATime(t *testing.T) {
 	same(t, "left", lines(t, pool, left), "a 10")
 }
 
-// TestPruningBesideWriters prunes while events are taken in: nobody is refused and
-// nothing that is young goes.
+// TestPruningBesideWriters prunes while events are written. No writer fails, and no young marker is
+// removed.
 func TestPruningBesideWriters(t *testing.T) {
 	pool := openPool(t)
 	markers(t, pool, turnover.Name, 20_000, 8*24*time.Hour)
@@ -146,7 +146,7 @@ func TestPruningBesideWriters(t *testing.T) {
 	same(t, "left", lines(t, pool, left), turnover.Name+" 20")
 }
 
-// pruned is an Observer that keeps what it is told of the inbox.
+// pruned is an Observer that records the calls about the inbox.
 type pruned struct {
 	counted
 	rows, deleted int64

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// openPool opens a fresh, migrated database.
+// openPool opens a new, migrated database.
 func openPool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return openPoolAt(t, devtest.Database(t))
@@ -46,13 +46,13 @@ func jsonFormat(t testing.TB) event.Format {
 	return event.NewJSON(event.Options{FirstVersion: 1, Currencies: currencies})
 }
 
-// worker is a partition's projection, fed by hand.
+// worker is the projection of a partition. The test calls it step by step.
 type worker struct {
 	*balance.Balance
 	t      *testing.T
 	format event.Format
 	next   int64
-	epoch  int32 // of the partition's leader
+	epoch  int32 // epoch of the partition's leader
 }
 
 var partition = readmodel.Partition{Group: "g", Topic: "events", Number: 0}
@@ -72,7 +72,7 @@ func newWorkerWith(t *testing.T, pool *pgxpool.Pool, p readmodel.Partition, set 
 	return &worker{t: t, format: format, Balance: balance.New(cfg, p)}
 }
 
-// claim takes the partition over as owner.
+// claim claims the partition for an owner.
 func (w *worker) claim(owner string, committed int64) projection.Position {
 	w.t.Helper()
 	pos, err := w.Claim(w.t.Context(), projection.Claim{Owner: owner, TopicID: "id", LogStart: 0, Committed: committed})
@@ -83,7 +83,7 @@ func (w *worker) claim(owner string, committed int64) projection.Position {
 	return pos
 }
 
-// fold folds values at the offsets that follow, without writing.
+// fold folds values at the following offsets, without writing.
 func (w *worker) fold(values ...string) {
 	w.t.Helper()
 	records := w.records(values...)
@@ -96,7 +96,7 @@ func (w *worker) fold(values ...string) {
 	}
 }
 
-// foldAlone folds one event, as when the flush may take in no other.
+// foldAlone folds one event with a limit of one event, as for a flush of one event.
 func (w *worker) foldAlone(value string) {
 	w.t.Helper()
 	if n, err := w.Fold(w.t.Context(), w.records(value), 1); n != 1 || err != nil {
@@ -104,7 +104,7 @@ func (w *worker) foldAlone(value string) {
 	}
 }
 
-// records are decoded, at the offsets that follow.
+// records returns decoded records at the following offsets.
 func (w *worker) records(values ...string) []projection.DecodedRecord {
 	var records []projection.DecodedRecord
 	for _, value := range values {
@@ -119,13 +119,13 @@ func (w *worker) records(values ...string) []projection.DecodedRecord {
 	return records
 }
 
-// heal folds a piece of what is parked, and reports whether there is more of it.
+// heal folds a part of the parked events and reports whether there are more.
 func (w *worker) heal(limit int) (bool, error) {
 	_, err := w.Fold(w.t.Context(), nil, limit)
 	return w.Pending().Healing, err
 }
 
-// flush verifies and writes, and returns what was written.
+// flush verifies and writes, and returns the written changes.
 func (w *worker) flush() (projection.Flushed, error) {
 	w.t.Helper()
 	if err := w.Verify(w.t.Context()); err != nil {
@@ -134,7 +134,7 @@ func (w *worker) flush() (projection.Flushed, error) {
 	return w.Flush(w.t.Context(), projection.NextOffset{Offset: w.next, LeaderEpoch: w.epoch})
 }
 
-// at is an offset of a topic that has had one leader only.
+// at returns an offset of a topic that has had one leader only.
 func at(offset int64) projection.NextOffset { return projection.NextOffset{Offset: offset} }
 
 func (w *worker) mustFlush() projection.Flushed {
@@ -152,7 +152,7 @@ func credit(account string, version int, amount, currency string) string {
 		account, version, account, version, amount, currency)
 }
 
-// row is a line of account_balance_current as text.
+// current returns the row of an account in account_balance_current as text.
 func current(t *testing.T, pool *pgxpool.Pool, account string) string {
 	t.Helper()
 	var line string

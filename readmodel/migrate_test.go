@@ -9,7 +9,7 @@ import (
 	"projector/readmodel"
 )
 
-// In a database of another encoding one account id is enough to stop a partition for ever.
+// In a database with another encoding, one account id could stop a partition for ever.
 func TestMigrateRefusesAnEncodingThatCannotHoldEveryText(t *testing.T) {
 	url := devtest.Database(t)
 	pool, err := readmodel.OpenPool(t.Context(), url)

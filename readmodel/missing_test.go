@@ -16,14 +16,14 @@ func TestMissingVersions(t *testing.T) {
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2 })
 	w.claim("me", projection.NoOffset)
 	w.fold(
-		credit("a", 1, "1", "EUR"), credit("a", 5, "1", "EUR"), credit("a", 7, "1", "EUR"), // 2 to 4 are missing, then 6
-		credit("b", 3, "1", "EUR"),                             // nothing of it is there
-		credit("c", 1, "x", "EUR"), credit("c", 2, "1", "EUR"), // the next one is there, and poison
-		credit("d", 1, "1", "EUR"), credit("d", 2, "1", "EUR"), // nothing is missing
+		credit("a", 1, "1", "EUR"), credit("a", 5, "1", "EUR"), credit("a", 7, "1", "EUR"), // 2 to 4 and 6 are missing
+		credit("b", 3, "1", "EUR"),                             // no event of b was applied
+		credit("c", 1, "x", "EUR"), credit("c", 2, "1", "EUR"), // the next event is stored and is poison
+		credit("d", 1, "1", "EUR"), credit("d", 2, "1", "EUR"), // no event is missing
 	)
 	w.mustFlush()
 	if _, err := pool.Exec(t.Context(), `INSERT INTO park_overflow (account_id, lowest_version, highest_version, events, expected_version)
-		VALUES ('e', 4, 9, 2, 3)`); err != nil { // everything is beyond the park limit
+		VALUES ('e', 4, 9, 2, 3)`); err != nil { // all events are beyond the park limit
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -54,6 +54,6 @@ func TestMissingVersions(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		break // and nothing is left open
+		break // no gap is left
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// newcomers are first events of so many accounts.
+// newcomers returns the first events of n accounts.
 func newcomers(prefix string, n int) []string {
 	values := make([]string, n)
 	for i := range values {
@@ -23,7 +23,8 @@ func newcomers(prefix string, n int) []string {
 	return values
 }
 
-// trusting is a worker that has met new accounts only, and assumes that the next are new.
+// trusting returns a worker that has seen only new accounts. It assumes that the next ones are new
+// too.
 func trusting(t *testing.T) (*worker, *pgxpool.Pool) {
 	t.Helper()
 	pool := openPool(t)
@@ -34,8 +35,8 @@ func trusting(t *testing.T) (*worker, *pgxpool.Pool) {
 	return w, pool
 }
 
-// TestANewcomerThatHasARow: nothing is written over an account that was assumed to be new
-// and is not, and the next time it is looked up.
+// TestANewcomerThatHasARow: if an account that was assumed to be new has a row, this row is not
+// overwritten, and the account is looked up the next time.
 func TestANewcomerThatHasARow(t *testing.T) {
 	for _, fresh := range []int{0, 2 * readmodel.CopyLeast} { // by INSERT and by COPY
 		w, pool := trusting(t)
@@ -58,8 +59,9 @@ func TestANewcomerThatHasARow(t *testing.T) {
 	}
 }
 
-// TestANewcomerOfWhichEventsAreParked: an account that has no row may have events that wait
-// for its first one. They heal, and no event of it is dead-lettered for want of them.
+// TestANewcomerOfWhichEventsAreParked: an account without a row may have parked events that wait
+// for its first event. These events heal, and none of them is dead-lettered because they were not
+// read.
 func TestANewcomerOfWhichEventsAreParked(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string][]string{
@@ -90,8 +92,8 @@ func TestANewcomerOfWhichEventsAreParked(t *testing.T) {
 	}
 }
 
-// TestNewEntriesAreCopied: what follows a write of new entries is copied, the same as it
-// would be inserted; and where one was delivered before, the batch is decided again.
+// TestNewEntriesAreCopied: after a write of new entries only, the next entries are written by COPY,
+// with the same result as by INSERT. If an entry was delivered before, the batch is decided again.
 func TestNewEntriesAreCopied(t *testing.T) {
 	events := func(from, to int) (values []string) {
 		for i := from; i < to; i++ {
@@ -130,7 +132,7 @@ func TestNewEntriesAreCopied(t *testing.T) {
 			if p.of.Name() == statement.Name {
 				same(t, "misplaced", lines(t, copied, "SELECT count(*) FROM account_statement WHERE source_offset IS DISTINCT FROM version - 1"), "0")
 			}
-			again := events(n-1, n+readmodel.CopyLeast) // the first was delivered before
+			again := events(n-1, n+readmodel.CopyLeast) // the first of them was delivered before
 			f.fold(again...)
 			if err := f.flush(); !errors.Is(err, projection.ErrStale) {
 				t.Fatalf("error %v, want ErrStale", err)

@@ -19,16 +19,16 @@ import (
 	"projector/readmodel/repair"
 )
 
-// openedBy is a ledger of which a transaction has one row in the trail.
+// openedBy names the ledger in the trail. Each transaction of openings adds one row to the trail.
 var openedBy = repair.OpenedBy{Source: "ledger.csv", SHA256: "abc", Actor: "me", Reason: "moved"}
 
-// openAt is an opening in EUR.
+// openAt returns an opening in EUR.
 func openAt(account string, version, minor int64) repair.Opening {
 	euro, _ := event.CurrencyByCode("EUR")
 	return repair.Opening{AccountID: account, Opening: projection.Opening{Version: version, Balance: minor, Currency: euro}}
 }
 
-// open opens accounts, in their order, and returns the steps it took.
+// open opens accounts in the given order. It returns the steps that it took.
 func open(t *testing.T, pool *pgxpool.Pool, piece int, openings ...repair.Opening) (steps []readmodel.Step) {
 	t.Helper()
 	err := newRepair(t, pool, piece).Openings(openedBy).Apply(t.Context(), openings, func(s readmodel.Step) { steps = append(steps, s) })
@@ -38,9 +38,9 @@ func open(t *testing.T, pool *pgxpool.Pool, piece int, openings ...repair.Openin
 	return steps
 }
 
-// TestOpeningsBesideALiveConsumerAreExact: whatever of the histories a consumer gets, and in
-// whatever order, while accounts are opened by two at once: each is in the end what its
-// opening and the events behind it make it.
+// TestOpeningsBesideALiveConsumerAreExact: two processes open accounts while a consumer processes a
+// random part of the history in a random order. At the end, each account has the result of its
+// opening and of the events after it.
 func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 	pool, format, round := openPool(t), jsonFormat(t), 0
 	devtest.FewerChecks(t, "25")
@@ -94,7 +94,7 @@ func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 			workers.Go(func() { open(t, pool, piece, openings...) })
 		}
 		workers.Wait()
-		// What was parked at the moment of an opening, somebody heals who claims.
+		// The next claim heals the events that were parked during an opening.
 		last := newLiveConsumer(pool, format, readmodel.Partition{Group: "g", Topic: "events", Number: int32(round)}, append(some, behind...))
 		if err := last.run(t.Context()); err != nil {
 			t.Errorf("consumer: %v", err)
@@ -111,8 +111,8 @@ func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 	})
 }
 
-// TestWhatIsParkedBehindOpeningsHealsWithThem: of each account in the transaction of its
-// opening, and of few accounts at a time where there is much of it.
+// TestWhatIsParkedBehindOpeningsHealsWithThem: the parked events of an account heal in the
+// transaction of its opening. If there are many, a transaction opens only a few accounts.
 func TestWhatIsParkedBehindOpeningsHealsWithThem(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)
@@ -127,7 +127,7 @@ func TestWhatIsParkedBehindOpeningsHealsWithThem(t *testing.T) {
 		for v := range parked {
 			w.fold(credit(id, v+3, "1", "EUR"))
 		}
-		openings = append(openings, openAt(id, 5, 1000)) // 3, 4 and 5 are in it
+		openings = append(openings, openAt(id, 5, 1000)) // the opening includes 3, 4 and 5
 	}
 	w.mustFlush()
 	steps := open(t, pool, 0, openings...)
@@ -149,8 +149,8 @@ func TestWhatIsParkedBehindOpeningsHealsWithThem(t *testing.T) {
 	}
 }
 
-// TestAnOpeningThatPostgresRefusesIsFound, and the rest are opened; the trail has a row a
-// transaction, and no account is opened without one.
+// TestAnOpeningThatPostgresRefusesIsFound: only the refused account is not opened. Each transaction
+// writes its row in the trail, and no account is opened without such a row.
 func TestAnOpeningThatPostgresRefusesIsFound(t *testing.T) {
 	pool := openPool(t)
 	if _, err := pool.Exec(t.Context(), "ALTER TABLE account_balance ADD CHECK (balance < 100)"); err != nil {
@@ -161,7 +161,7 @@ func TestAnOpeningThatPostgresRefusesIsFound(t *testing.T) {
 		openings = append(openings, openAt(fmt.Sprintf("acc-%02d", a), 3, 500))
 	}
 	openings[7].Balance = 100_00
-	openings[9].AccountID, openings[9].Currency = "acc-08", event.Currency{} // the second of one account: kept
+	openings[9].AccountID, openings[9].Currency = "acc-08", event.Currency{} // a second opening of acc-08, which already exists and stays unchanged
 	open(t, pool, 0, openings...)
 	for i, x := range openings {
 		want := projection.Applied
@@ -189,8 +189,8 @@ func TestAnOpeningThatPostgresRefusesIsFound(t *testing.T) {
 	}
 }
 
-// TestAConsumerNeverWritesOverAnOpening: changes that were made of an account as it was before
-// are not written, and neither are decisions about it.
+// TestAConsumerNeverWritesOverAnOpening: changes and decisions that were based on the account
+// before its opening are not written.
 func TestAConsumerNeverWritesOverAnOpening(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -199,7 +199,7 @@ func TestAConsumerNeverWritesOverAnOpening(t *testing.T) {
 	w.mustFlush()
 	for name, c := range map[string]struct {
 		opening repair.Opening
-		pending []string // decided on what was before
+		pending []string // decided before the opening
 		then    string
 	}{
 		"a change":      {openAt("a", 5, 1000), []string{credit("a", 2, "1", "EUR"), credit("a", 3, "1", "EUR")}, "EUR 10.00 5 open - false -"},
@@ -222,8 +222,9 @@ func TestAConsumerNeverWritesOverAnOpening(t *testing.T) {
 	}
 }
 
-// TestAnAccountThatGetsARowWhileItIsOpened: one of many new accounts, which are written by COPY,
-// gets a row of somebody else's before them. Nothing is written over it: it is decided about anew.
+// TestAnAccountThatGetsARowWhileItIsOpened: many new accounts are written by COPY, and another
+// session adds a row for one of them first. This row is not overwritten, and the opening is decided
+// again.
 func TestAnAccountThatGetsARowWhileItIsOpened(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[int]string{1: "EUR 10.00 3 open - false -", 4: "EUR 7.00 4 open - false -"} {
@@ -261,8 +262,8 @@ func TestAnAccountThatGetsARowWhileItIsOpened(t *testing.T) {
 	}
 }
 
-// TestAnAccountThatIsKeptIsNotLocked: who runs a ledger again does not wait for those who write
-// its accounts, nor they for him.
+// TestAnAccountThatIsKeptIsNotLocked: a second run of a ledger does not lock accounts that stay
+// unchanged. It neither waits for their writers nor delays them.
 func TestAnAccountThatIsKeptIsNotLocked(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)
@@ -286,8 +287,8 @@ func TestAnAccountThatIsKeptIsNotLocked(t *testing.T) {
 	}
 }
 
-// TestASwapLeavesAloneWhatWasOpenedSince the rebuild began: its tables begin from the openings
-// there were, and know nothing of those that came.
+// TestASwapLeavesAloneWhatWasOpenedSince: the tables of a rebuild hold only the openings from
+// before the rebuild. The swap must not change accounts that were opened later.
 func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -310,7 +311,7 @@ func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
 	expect(t, current(t, pool, "before"), "EUR 11.00 4 open before-4 false -")
 }
 
-// BenchmarkOpenings opens accounts that do not exist yet, in transactions as the command does.
+// BenchmarkOpenings opens new accounts, with as many in a transaction as the command uses.
 func BenchmarkOpenings(b *testing.B) {
 	pool := openPool(b)
 	openings := make([]repair.Opening, b.N)

@@ -41,7 +41,7 @@ func TestResumeAtTheLesser(t *testing.T) {
 	}
 }
 
-// A member that was evicted without knowing claims with an offset of long ago.
+// A member that was evicted, and does not know it, claims with an old offset.
 func TestABelatedClaimTakesNothingBack(t *testing.T) {
 	w := newWorker(t, openPool(t), partition)
 	first := w.claim("first", projection.NoOffset)
@@ -154,13 +154,13 @@ func TestReadyNoticesGrantsAndColumns(t *testing.T) {
 	}
 }
 
-// reads is a mapping that reads no event as another one does.
+// reads is a mapping. Another value of it means another way to read events.
 type reads string
 
 func (m reads) Meaning() string               { return string(m) }
 func (m reads) ReadsLike(meaning string) bool { return meaning == string(m) }
 
-// A partition is not claimed by another mapping than the stored one, also when it has no row yet.
+// A claim with another mapping than the stored one fails, also if the partition has no row yet.
 func TestClaimChecksTheMapping(t *testing.T) {
 	pool := openPool(t)
 	claim := func(m readmodel.Mapping, partition int32) (projection.Position, error) {
@@ -181,7 +181,7 @@ func TestClaimChecksTheMapping(t *testing.T) {
 	}
 	expect(t, lines(t, pool, stored), before)
 
-	// Nothing was processed: another mapping may take over, and the owner is fenced.
+	// No record was processed, so another mapping may be stored. The old owner is fenced.
 	if err := readmodel.KeepMapping(t.Context(), pool, readmodel.BalanceName, reads("two"), false); err != nil {
 		t.Fatal(err)
 	}

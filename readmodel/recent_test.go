@@ -14,7 +14,7 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// broken is a recent-event cache that fails every time.
+// broken is a recent-event cache that fails on every call.
 type broken struct{}
 
 var errBroken = errors.New("broken")
@@ -23,7 +23,7 @@ func (broken) Check(appended.Seen) (bool, error) { return false, errBroken }
 func (broken) Mark([]appended.Seen) error        { return errBroken }
 func (broken) Clear()                            {}
 
-// caches are recent-event caches in every state of health.
+// caches returns recent-event caches that work, fail or are missing.
 func caches() map[string]func(readmodel.RunConfig) appended.Recent {
 	cache := func(bytes int, now func() time.Time) func(readmodel.RunConfig) appended.Recent {
 		return func(readmodel.RunConfig) appended.Recent {
@@ -40,20 +40,20 @@ func caches() map[string]func(readmodel.RunConfig) appended.Recent {
 	}
 }
 
-// TestTheRecentEventCacheDecidesNothing feeds the same deliveries through caches in
-// every state of health: rows and outcomes are the same.
+// TestTheRecentEventCacheDecidesNothing runs the same deliveries with each of these caches. Rows
+// and outcomes must be the same.
 func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
 	t.Parallel()
 	var deliveries [][]string
 	for n := range 12 {
 		var batch []string
 		for i := range 20 {
-			v := (n*7 + i) % 60 // again and again
+			v := (n*7 + i) % 60 // each event comes several times
 			batch = append(batch, eventAs(fmt.Sprint("e", v), "FundsCredited", "a", v+1, noon, eur("1")))
 		}
 		deliveries = append(deliveries, batch)
 	}
-	answers := map[string]string{ // whether there were hits, misses, errors
+	answers := map[string]string{ // whether there were hits, misses and errors
 		"none": "false false false", "sound": "true true false",
 		"always error": "false false true",
 	}
@@ -68,7 +68,7 @@ func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
 				for i, batch := range deliveries {
 					f.feed(batch...)
 					if i == 6 {
-						f.claim(0) // with all of it to be read again
+						f.claim(0) // all records are read again
 					}
 				}
 				got := fmt.Sprint(statementOf(t, pool), turnoverOf(t, pool), f.outcomes())
@@ -84,8 +84,8 @@ func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
 	}
 }
 
-// TestTheRecentEventCacheIsFilledByCommitsOnly: an event of a transaction that was
-// not committed is not seen.
+// TestTheRecentEventCacheIsFilledByCommitsOnly: the event of a transaction that was not committed
+// is not in the cache.
 func TestTheRecentEventCacheIsFilledByCommitsOnly(t *testing.T) {
 	pool := openPool(t)
 	k := turnover.Definition().(appended.Definition)
@@ -105,7 +105,7 @@ func TestTheRecentEventCacheIsFilledByCommitsOnly(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "TRUNCATE daily_turnover, inbox; UPDATE projector_position SET next_offset = 0"); err != nil {
 		t.Fatal(err)
 	}
-	f.claim(0) // an older database was restored: what was seen in the other does not count
+	f.claim(0) // an older database was restored: its cache must be empty
 	f.feed(value)
 	same(t, "turnover of a restored database", turnoverOf(t, pool), "2026-01-01 EUR 1.00 0.00 1")
 }

@@ -12,12 +12,12 @@ import (
 	"projector/readmodel/repair"
 )
 
-// TestARepairLetsConsumersGoOn: between two of its transactions a repair waits until a
-// consumer that it has overtaken, and that has something to do, has done some of it,
-// however slow that is. It waits for none that is at the end or was not overtaken.
+// TestARepairLetsConsumersGoOn: between two of its transactions, a repair waits for a consumer that
+// it has overtaken and that has work. It waits until this consumer has made some progress, even if
+// that is slow. It does not wait for a consumer that is at the end or was not overtaken.
 func TestARepairLetsConsumersGoOn(t *testing.T) {
 	pool := openPool(t)
-	for _, p := range []int32{0, 1, 2} { // the second is at its end, the third goes its way
+	for _, p := range []int32{0, 1, 2} { // the second consumer is at its end, the third was not overtaken
 		of := inPartition(p)
 		of.Projection = readmodel.BalanceName
 		if _, err := readmodel.ClaimPosition(t.Context(), pool, of, projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset}); err != nil {

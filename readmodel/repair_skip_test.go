@@ -72,8 +72,8 @@ func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
 	}
 }
 
-// TestASkipWhoseCommitIsNotAnswered loses what PostgreSQL says to COMMIT: the version
-// has been passed over, and to say that this was refused would be wrong.
+// TestASkipWhoseCommitIsNotAnswered loses the reply to a COMMIT. The version has been skipped, so
+// the command must not report a refusal.
 func TestASkipWhoseCommitIsNotAnswered(t *testing.T) {
 	database := devtest.Database(t)
 	pool := openPoolAt(t, database)
@@ -183,7 +183,7 @@ func TestManyParkedEventsHealInPieces(t *testing.T) {
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2000 })
 	w.claim("me", projection.NoOffset)
-	for v := 2; v <= 1090; v++ { // more than a short queue
+	for v := 2; v <= 1090; v++ { // more events than one transaction of the repair heals
 		w.fold(credit("a", v, "1", "EUR"))
 	}
 	w.mustFlush()
@@ -207,7 +207,7 @@ func TestAConsumerNeverWritesOverASkip(t *testing.T) {
 	w.claim("me", projection.NoOffset)
 	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
 	w.mustFlush()
-	w.fold(credit("a", 2, "2", "EUR")) // the real event has come and is not yet written
+	w.fold(credit("a", 2, "2", "EUR")) // the real event has arrived but is not written yet
 	if _, err := newRepair(t, pool, 0).Skip(t.Context(), skipOf("a", 2)); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestRepairsOfOneNewAccountTakeTurns(t *testing.T) {
 	pool, format := openPool(t), jsonFormat(t)
 	for round := range 30 {
 		account := fmt.Sprintf("acc-%d", round)
-		// Known by what is parked, and no position row to meet at.
+		// The account is known only by a parked event, and there is no position row to lock.
 		_, err := pool.Exec(t.Context(), `INSERT INTO parked_event (account_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, value, headers)
 			VALUES ($1, 4, 'version_gap', 'x', 1, 'events', 0, 0, 0, $2, '{}')`, account, []byte(credit(account, 4, "8", "EUR")))
 		if err != nil {

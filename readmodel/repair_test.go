@@ -27,7 +27,7 @@ func newRepair(t *testing.T, pool *pgxpool.Pool, piece int) *repair.Repair {
 	return repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(jsonFormat(t)), FirstVersion: 1, Piece: piece})
 }
 
-// replayOf makes repair records of values, at the offsets given by their order.
+// replayOf makes repair records of values. Their offsets are 0, 1, …
 func replayOf(format event.Format, values ...string) []*readmodel.RepairRecord {
 	var records []*readmodel.RepairRecord
 	for i, value := range values {
@@ -132,7 +132,7 @@ func TestAConsumerNeverWritesOverARepair(t *testing.T) {
 	w.claim("me", projection.NoOffset)
 	w.fold(credit("a", 1, "1", "EUR"))
 	w.mustFlush()
-	w.fold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR")) // decided on version 1, not yet written
+	w.fold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR")) // decided at version 1, not yet written
 	corrected := replayOf(w.format, credit("a", 2, "100", "EUR"))
 	if err := newRepair(t, pool, 0).Apply(t.Context(), corrected, nil); err != nil {
 		t.Fatal(err)
@@ -183,8 +183,8 @@ func TestActionsAreAppendOnly(t *testing.T) {
 	}
 }
 
-// liveConsumer consumes records of one partition as a worker of the consumer does:
-// whatever fences it or makes its changes stale, it claims anew and decides again.
+// liveConsumer consumes the records of one partition like a worker. When it is fenced or its
+// changes are stale, it claims again and decides again.
 type liveConsumer struct {
 	balance *balance.Balance
 	records []projection.DecodedRecord
@@ -266,7 +266,7 @@ func TestReplaysBesideALiveConsumerAreExact(t *testing.T) {
 			accounts = append(accounts, h)
 		}
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
-		shuffled := func(share int) []string { // about share percent of all, and some of them twice
+		shuffled := func(share int) []string { // share percent of the values, some of them twice
 			var some []string
 			for _, v := range all {
 				for range 2 {
@@ -295,7 +295,7 @@ func TestReplaysBesideALiveConsumerAreExact(t *testing.T) {
 			}
 			err := newRepair(t, pool, piece).Apply(ctx, records, func(readmodel.Step) {
 				if stopAfter--; stopAfter == 0 {
-					cancel() // as if it were killed between two transactions
+					cancel() // as if the process was killed between two transactions
 				}
 			})
 			if err != nil && !errors.Is(err, context.Canceled) {
@@ -309,7 +309,7 @@ func TestReplaysBesideALiveConsumerAreExact(t *testing.T) {
 		workers.Wait()
 		again := slices.Clone(all)
 		rng.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
-		replay(again, 7, -1) // and once more, whole
+		replay(again, 7, -1) // and once more completely
 
 		for _, h := range accounts {
 			expect(t, current(t, pool, h.id), fmt.Sprintf("EUR %d.00 %d open %s-%d false -", h.total, h.n, h.id, h.n))

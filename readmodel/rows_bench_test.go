@@ -10,8 +10,8 @@ import (
 	"projector/readmodel/statement"
 )
 
-// BenchmarkCompareRows compares a statement of so many rows, of which 100 differ, and puts
-// those right. What a consumer writes meanwhile is not held up by the comparison.
+// BenchmarkCompareRows compares account_statement with a million rows, of which 100 differ, and
+// corrects these. The comparison does not delay the consumer's writes.
 func BenchmarkCompareRows(b *testing.B) {
 	const rows = 1_000_000
 	pool := openPool(b)

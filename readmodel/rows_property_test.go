@@ -11,7 +11,7 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// rowShadow is a projection rebuilt from a topic that is a list of values.
+// rowShadow is a projection that is rebuilt from a list of values.
 type rowShadow struct {
 	*rebuild.Shadow
 	t     *testing.T
@@ -33,7 +33,7 @@ func openRowShadow(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, 
 	return s
 }
 
-// drop drops the tables, once.
+// drop drops the tables. A second call does nothing.
 func (s *rowShadow) drop() {
 	if s.Shadow == nil {
 		return
@@ -44,7 +44,7 @@ func (s *rowShadow) drop() {
 	s.Shadow = nil
 }
 
-// catchUp is a rebuild.CatchUp.
+// catchUp implements rebuild.CatchUp.
 func (s *rowShadow) catchUp(_ context.Context, positions []rebuild.TopicPosition) error {
 	end := positions[0].Next
 	s.feed.feed(s.topic[min(s.feed.next, end):end]...)

@@ -17,7 +17,7 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// rebuilt is a topic of one partition, its consumer and a shadow that reads it, too.
+// rebuilt is a topic of one partition with its consumer and a shadow that reads it too.
 type rebuilt struct {
 	t      *testing.T
 	pool   *pgxpool.Pool
@@ -26,12 +26,11 @@ type rebuilt struct {
 	shadow *rebuild.Shadow
 	reads  *reader
 	opts   rebuild.SwapOptions
-	moves  []int64 // how far the consumer comes while the rebuilt tables are brought to where it was
+	moves  []int64 // how far the consumer reads while the rebuilt tables catch up
 	rounds int
 }
 
-// newRebuilt has the consumer read as far as an offset, then makes something wrong, and
-// compares.
+// newRebuilt lets the consumer read up to an offset, damages the read model by SQL, and compares.
 func newRebuilt(t *testing.T, at, parkLimit int64, damage string, topic ...string) *rebuilt {
 	t.Helper()
 	return newRebuiltOn(t, openPool(t), at, parkLimit, damage, topic...)
@@ -83,7 +82,7 @@ func (r *rebuilt) swap() rebuild.Swapped {
 	return done
 }
 
-// Accounts are put in as they are at the positions of the transaction that does it.
+// The swap writes each account as it is at the positions that its transaction has locked.
 func TestASwapIsWhereTheConsumersAre(t *testing.T) {
 	r := newRebuilt(t, 4, 100, `UPDATE account_balance SET balance = 99 WHERE account_id <> 'gone'; DELETE FROM account_balance WHERE account_id = 'gone'`,
 		credit("quiet", 1, "1", "EUR"), credit("hot", 1, "1", "EUR"), credit("gone", 1, "1", "EUR"), credit("gone", 2, "1", "EUR"),
@@ -99,7 +98,7 @@ func TestASwapIsWhereTheConsumersAre(t *testing.T) {
 	expect(t, lines(t, r.pool, `SELECT count(*) FROM dlq_action WHERE action = 'rebuild'`), "3")
 }
 
-// Rows that were written since the comparison are compared again, whoever has written them.
+// Rows that were written after the comparison are compared again, for every writer.
 func TestASwapComparesWhatWasWrittenSinceTheComparison(t *testing.T) {
 	r := newRebuilt(t, 4, 100, `UPDATE account_balance SET balance = 99 WHERE account_id = 'a'`,
 		credit("a", 1, "1", "EUR"), credit("b", 1, "1", "EUR"), credit("c", 1, "1", "EUR"), credit("c", 3, "1", "EUR"))
@@ -112,8 +111,8 @@ func TestASwapComparesWhatWasWrittenSinceTheComparison(t *testing.T) {
 	expect(t, lines(t, r.pool, `SELECT version FROM parked_event`), "3")
 }
 
-// An event whose version is parked already is dead-lettered and not parked: another event, or
-// the same one in a form that can be applied.
+// A second event for a parked version is dead-lettered and not parked. It may be another event, or
+// the same event in a form that can be applied.
 func TestASwapSeesAConflictingEventOfAParkedOne(t *testing.T) {
 	other := strings.Replace(credit("a", 2, "5", "EUR"), `"eventId":"`, `"eventId":"other-`, 1)
 	for name, corrected := range map[string]string{"other-a-2": other, "a-2": credit("a", 2, "5", "EUR")} {
@@ -129,12 +128,12 @@ func TestASwapSeesAConflictingEventOfAParkedOne(t *testing.T) {
 	}
 }
 
-// What consumers have not come to yet they dead-letter when they do.
+// Records after the consumers' positions are dead-lettered later by the consumers, not by the swap.
 func TestASwapLeavesDeadLettersToTheConsumers(t *testing.T) {
 	r := newRebuilt(t, 2, 100, `UPDATE account_balance SET balance = 99`,
-		credit("a", 1, "1", "EUR"), credit("a", 3, "4", "USD"), // early, and of another currency
-		credit("a", 5, "16", "EUR"),                                                            // the consumer has come to here when it is locked
-		credit("a", 2, "2", "EUR"), credit("a", 7, "64", "EUR"), credit("a", 4, "none", "EUR"), // and before these
+		credit("a", 1, "1", "EUR"), credit("a", 3, "4", "USD"), // the second event comes early and has another currency
+		credit("a", 5, "16", "EUR"),                                                            // the consumer has read up to here when it is locked
+		credit("a", 2, "2", "EUR"), credit("a", 7, "64", "EUR"), credit("a", 4, "none", "EUR"), // the consumer has not read these yet
 	)
 	r.moves = []int64{3}
 	if done := r.swap(); done != (rebuild.Swapped{Replaced: 1}) {
@@ -155,7 +154,7 @@ func TestASwapLeavesDeadLettersToTheConsumers(t *testing.T) {
 		"3 currency_mismatch\n4 invalid_amount\n5 version_gap\n7 version_gap")
 }
 
-// What waits beyond the park limit is counted only.
+// Waiting events beyond the park limit are only counted.
 func TestASwapCountsWhatWaitsBeyondTheParkLimit(t *testing.T) {
 	r := newRebuilt(t, 3, 1, `UPDATE account_balance SET balance = 99`,
 		credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 6, "1", "EUR"), credit("a", 5, "1", "EUR"))
@@ -168,8 +167,8 @@ func TestASwapCountsWhatWaitsBeyondTheParkLimit(t *testing.T) {
 	expect(t, lines(t, r.pool, `SELECT version FROM parked_event`), "3")
 }
 
-// What people do while a rebuild is under way is not undone, also where only the trail of
-// it shows that they have.
+// A swap does not undo repairs that people make during the rebuild. In some cases only the trail
+// shows such a repair.
 func TestASwapLeavesAloneWhatIsRepairedMeanwhile(t *testing.T) {
 	r := newRebuilt(t, 2, 100, `UPDATE account_balance SET balance = 99`,
 		credit("a", 1, "1", "EUR"), credit("a", 2, "none", "EUR"), credit("a", 2, "3", "EUR"))
@@ -179,14 +178,15 @@ func TestASwapLeavesAloneWhatIsRepairedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.live.claim("me", projection.NoOffset)
-	r.live.to(3) // a duplicate of what was corrected, with another amount
+	r.live.to(3) // a duplicate of the corrected event, with another amount
 	if done := r.swap(); done != (rebuild.Swapped{Left: 1}) {
 		t.Errorf("%+v", done)
 	}
 	expect(t, current(t, r.pool, "a"), "EUR 101.00 2 open a-2 false -")
 }
 
-// A swap whose COMMIT is not answered has been carried out once, and is known to have been.
+// If the reply to the COMMIT of a swap is lost, the swap is still carried out once and reported as
+// done.
 func TestASwapWhoseCommitIsNotAnswered(t *testing.T) {
 	database := devtest.Database(t)
 	proxy, through, err := pgproxy.ListenBefore(database)

@@ -26,8 +26,8 @@ func newReader(t *testing.T, pool *pgxpool.Pool, number int32, topic []string, g
 	return r
 }
 
-// to reads as far as an offset and writes, as a consumer does: when it has to, it claims
-// anew and goes on from where it is durable.
+// to reads up to an offset and writes, like a consumer. If necessary, it claims again and continues
+// from its durable position.
 func (r *reader) to(offset int64) {
 	r.t.Helper()
 	for tries := 0; r.next < offset; tries++ {
@@ -82,7 +82,7 @@ func (r *reader) write() error {
 	return err
 }
 
-// state is all that readers see.
+// state returns everything that readers can query.
 func state(t *testing.T, pool *pgxpool.Pool) map[string]string {
 	t.Helper()
 	all := map[string]string{}

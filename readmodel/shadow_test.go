@@ -16,7 +16,7 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// openShadow makes a shadow into which the values were read.
+// openShadow returns a shadow that has read the values.
 func openShadow(t *testing.T, pool *pgxpool.Pool, values ...string) *rebuild.Shadow {
 	t.Helper()
 	return openShadowOf(t, pool, 100, values...)
@@ -42,11 +42,11 @@ func openShadowOf(t *testing.T, pool *pgxpool.Pool, parkLimit int64, values ...s
 	return s
 }
 
-// upToDate is for a shadow that has all there is.
+// upToDate is the catch-up of a shadow that has read all records.
 func upToDate(context.Context, []rebuild.TopicPosition) error { return nil }
 
-// Between the comparison and the swap an account may be repaired, or written by somebody
-// else: what was found wrong is then something else, and is left alone.
+// Between the comparison and the swap, a repair or another writer may change an account. The found
+// difference is then outdated, and the swap does not change the account.
 func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -95,19 +95,19 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 	expect(t, strings.ReplaceAll(lines(t, pool, `SELECT concat_ws(' ', account_id, result) FROM dlq_action WHERE action = 'rebuild' ORDER BY account_id`), "\n", ", "),
 		"gone replaced, phantom removed, wrong replaced")
 
-	// Done once more it does nothing.
+	// A second swap changes nothing.
 	if again, err := s.Swap(t.Context(), swap, upToDate); err != nil || again != (rebuild.Swapped{Left: 2}) {
 		t.Errorf("repeated: %+v, %v", again, err)
 	}
 	expect(t, lines(t, pool, `SELECT count(*) FROM dlq_action WHERE action = 'rebuild'`), "3")
-	// Whoever remembers the balances as they were before the swap writes nothing.
+	// A worker that has the balances from before the swap in its cache writes nothing.
 	w.fold(credit("wrong", 2, "1", "EUR"))
 	if _, err := w.flush(); err == nil {
 		t.Error("a consumer went on with what it remembered")
 	}
 }
 
-// A shadow that is not where it was brought to has lost something: then nothing is swapped.
+// A shadow that does not reach the expected position has lost records. Then nothing is swapped.
 func TestAShadowThatIsBehindIsNotSwapped(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -126,8 +126,8 @@ func TestAShadowThatIsBehindIsNotSwapped(t *testing.T) {
 	expect(t, current(t, pool, "a"), "EUR 2.00 2 open a-2 false -")
 }
 
-// What is parked waits since the time of its record, whatever that says: a time that
-// PostgreSQL has no date for must not keep a rebuild from ever being done (22008).
+// The waiting time of a parked event starts at its record's timestamp. PostgreSQL has no date for
+// some timestamps (error 22008). Such a timestamp must not make every rebuild fail.
 func TestASwapParksWhateverTimeARecordHas(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -159,8 +159,8 @@ func TestASwapParksWhateverTimeARecordHas(t *testing.T) {
 	expect(t, lines(t, pool, `SELECT concat_ws(' ', events, since > now() - interval '1 hour') FROM park_overflow`), "3 t")
 }
 
-// A swap that cannot go on ends within its time, by the server's doing when this process
-// does nothing any more, and changes nothing.
+// A swap that hangs ends within its time limit and changes nothing. If this process does not react,
+// the server ends it.
 func TestASwapIsEndedByTheServer(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -195,7 +195,7 @@ func TestASwapIsEndedByTheServer(t *testing.T) {
 	if took := time.Since(began); took < within/2 || took > 2*within {
 		t.Errorf("given up after %s, not within %s", took, within)
 	}
-	// The locks are gone: a consumer goes on.
+	// The locks are released: a consumer continues.
 	w.fold(credit("wrong", 2, "1", "EUR"))
 	w.mustFlush()
 	if err := locked.Rollback(t.Context()); err != nil {
@@ -205,8 +205,8 @@ func TestASwapIsEndedByTheServer(t *testing.T) {
 	expect(t, lines(t, pool, `SELECT count(*) FROM dlq_action`), "0")
 }
 
-// TestAnIdleSwapIsEndedByTheServer: this process does nothing while it reads the last records,
-// and the consumer writes all the same.
+// TestAnIdleSwapIsEndedByTheServer: this process hangs while it reads the last records. The server
+// ends the swap, so that the consumer can write.
 func TestAnIdleSwapIsEndedByTheServer(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -223,11 +223,11 @@ func TestAnIdleSwapIsEndedByTheServer(t *testing.T) {
 	}
 	unlocked := false
 	_, err := s.Swap(t.Context(), rebuild.SwapOptions{Topic: "events", Actor: "me", Within: time.Second}, func(context.Context, []rebuild.TopicPosition) error {
-		if !unlocked { // the first time, before the positions are locked
+		if !unlocked { // the first call is before the positions are locked
 			unlocked = true
 			return nil
 		}
-		// It waits for no longer than this statement may, which is less than sessions may be idle.
+		// The time limit of this statement is shorter than the limit for idle sessions.
 		_, err := pool.Exec(context.WithoutCancel(t.Context()), `UPDATE projector_position SET updated_at = now()`)
 		if err != nil {
 			t.Errorf("the positions are still locked: %v", err)

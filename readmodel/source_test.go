@@ -9,7 +9,7 @@ import (
 	"projector/sql"
 )
 
-// Which topics rows have come from is written with each claim, and never forgotten.
+// Each claim stores the topic that the rows come from. This entry is never removed.
 func TestSourcesAreRemembered(t *testing.T) {
 	pool := openPool(t)
 	claim := func(id, wanted string) {
@@ -36,7 +36,7 @@ func TestSourcesAreRemembered(t *testing.T) {
 	}
 }
 
-// A database that has positions already knows where its rows are from.
+// In a database that already has positions, the topics are taken from them.
 func TestSourcesAreTakenFromPositions(t *testing.T) {
 	pool := openPool(t)
 	migration, err := sql.Migrations.ReadFile("migrations/00006_projector_source.sql")

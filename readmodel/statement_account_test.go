@@ -24,7 +24,7 @@ import (
 const placesOfRows = `SELECT concat_ws(' ', account_id, version, coalesce(source_partition || '/' || source_offset, '-'))
 	FROM account_statement ORDER BY account_id, version`
 
-// A row has the place where its event was first read, and what comes again does not change it.
+// A row holds the offset at which its event was read first. A redelivery does not change it.
 func TestARowKeepsItsFirstPlace(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), readmodel.Partition{Group: "g", Topic: "events", Number: 3})
@@ -37,7 +37,7 @@ func TestARowKeepsItsFirstPlace(t *testing.T) {
 	same(t, "places", lines(t, pool, placesOfRows), want)
 }
 
-// statementMigration is the one that adds places, both ways.
+// statementMigration returns the migration that adds the offsets, up and down.
 func statementMigration(t *testing.T) (up, down string) {
 	t.Helper()
 	text, err := sql.Migrations.ReadFile("migrations/00010_statement_source.sql")
@@ -56,7 +56,7 @@ func inTx(t *testing.T, pool *pgxpool.Pool, statements string) error {
 	})
 }
 
-// Rows that are there are not written anew, and nobody waits long behind a reader.
+// The migration does not rewrite existing rows, and no session waits long for a reader's lock.
 func TestPlacesAreAddedToALargeTable(t *testing.T) {
 	pool := openPool(t)
 	up, down := statementMigration(t)
@@ -95,7 +95,7 @@ func TestPlacesAreAddedToALargeTable(t *testing.T) {
 	same(t, "outcomes", f.outcomes(), "1 1 0 0")
 	same(t, "place of what is new", lines(t, pool, "SELECT source_partition || '/' || source_offset FROM account_statement WHERE source_offset IS NOT NULL"), "0/1")
 
-	// What was rebuilt is held against rows without a place: they are right.
+	// The comparison of a rebuild accepts rows without an offset.
 	if err := inTx(t, pool, "DELETE FROM account_statement WHERE version > 2; UPDATE account_statement SET amount = 7 WHERE version = 2"); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestPlacesAreAddedToALargeTable(t *testing.T) {
 	}
 }
 
-// shownStatement is what statement.Account shows, as "version balance" with a comma between.
+// shownStatement returns the output of statement.Account as "version balance", separated by commas.
 func shownStatement(t *testing.T, pool *pgxpool.Pool, q statement.Query) (string, statement.Summary, error) {
 	t.Helper()
 	var shown []string
@@ -123,8 +123,8 @@ func shownStatement(t *testing.T, pool *pgxpool.Pool, q statement.Query) (string
 	return strings.Join(shown, ", "), sum, err
 }
 
-// TestTheStatementOfAPart: whatever part is asked for, its running balance is that of the
-// whole, and unknown behind a version that is missing.
+// TestTheStatementOfAPart: for any part of a statement, the running balance is the same as in the
+// whole statement. It is unknown after a missing version.
 func TestTheStatementOfAPart(t *testing.T) {
 	devtest.FewerChecks(t, "25")
 	pool := openPool(t)
@@ -190,7 +190,7 @@ func TestTheStatementOfAPart(t *testing.T) {
 	})
 }
 
-// zeroes writes 0 as 0.00: before the first entry that counts, the currency is not known.
+// zeroes writes 0 as 0.00. Before the first entry with an amount, the currency is not known.
 func zeroes(text string) string {
 	return strings.ReplaceAll(text+",", " 0,", " 0.00,")
 }
@@ -202,7 +202,8 @@ func mustExec(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, text string, args .
 	}
 }
 
-// A statement is held against the balance of the same version, and says how far it comes.
+// A statement is compared with the balance at the same version, and says up to which version it
+// goes.
 func TestAStatementIsHeldAgainstTheBalance(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), partition)
@@ -217,7 +218,7 @@ func TestAStatementIsHeldAgainstTheBalance(t *testing.T) {
 	}{
 		{1, "1.00", nil, false, false},
 		{1, "1.01", nil, true, false},
-		{1, "9.00", new(int64(0)), false, false}, // nothing of it was read
+		{1, "9.00", new(int64(0)), false, false}, // none of its events was read
 		{2, "3.00", nil, false, false},
 		{2, "3.01", new(int64(2)), true, false},
 		{2, "3.01", new(int64(1)), false, false},

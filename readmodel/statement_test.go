@@ -26,7 +26,7 @@ func TestStatementHasOneRowAnEvent(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), partition)
 	f.feed(
-		eventAs("e4", "AccountClosed", "a", 4, noon, "{}"), // whatever the order
+		eventAs("e4", "AccountClosed", "a", 4, noon, "{}"), // in any order
 		eventAs("e1", "AccountOpened", "a", 1, "2026-01-01T00:00:00.1234567+01:00", `{"currency":"EUR"}`),
 		eventAs("e2", "FundsCredited", "a", 2, noon, eur("10.5")),
 		eventAs("e3", "FundsDebited", "a", 3, noon, eur("0.01")),
@@ -53,7 +53,7 @@ func TestStatementTellsDuplicatesFromConflicts(t *testing.T) {
 	f.feed(
 		first,
 		eventAs("other", "FundsCredited", "a", 1, noon, eur("9")),
-		eventAs("e1", "FundsCredited", "a", 1, noon, eur("-1")), // poison, and there already
+		eventAs("e1", "FundsCredited", "a", 1, noon, eur("-1")), // poison, and the version already has a row
 		eventAs("e1", "Nonsense", "a", 1, noon, "{}"),
 		eventAs("worse", "FundsCredited", "a", 2, noon, eur("-1")),
 	)
@@ -87,9 +87,9 @@ func TestStatementOfARangeReadAgain(t *testing.T) {
 		eventAs("e2", "FundsCredited", "a", 2, noon, eur("2")),
 	}
 	f.feed(values...)
-	f.claim(0) // somebody has reset the group's offsets
+	f.claim(0) // the group's offsets were reset
 	f.feed(values...)
-	// The poison event was processed before; what stands in its place is no conflict.
+	// The poison event was processed before. The row that now has its version is not a conflict.
 	same(t, "outcomes", f.outcomes(), "2 3 0 1")
 	same(t, "letters", f.letters(), "invalid_amount poison")
 }
@@ -105,8 +105,8 @@ func TestStatementIsWrittenByItsOwnerOnly(t *testing.T) {
 	same(t, "outcomes", owner.outcomes(), "1 0 0 0")
 }
 
-// TestOutcomesAreKnownBeforeTheCommit: when its reply is lost, they are what will be
-// counted if it took place.
+// TestOutcomesAreKnownBeforeTheCommit: if the reply to the COMMIT is lost, these outcomes are
+// counted if the write took place.
 func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
 	database := devtest.Database(t)
 	newFeeder(t, openPoolAt(t, database), statement.Definition(), readmodel.Partition{Group: "another", Topic: "events"}).
@@ -124,8 +124,8 @@ func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
 	}
 }
 
-// TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken: somebody replays the corrected event
-// between the decision about the broken one and its publishing.
+// TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken: a replay writes the corrected event between the
+// decision about the broken one and the publishing of its dead letter.
 func TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), partition)
@@ -141,8 +141,8 @@ func TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken(t *testing.T) {
 	same(t, "outcomes", f.outcomes(), "0 1 0 0")
 }
 
-// TestARefusedRowIsFoundAlone plays the consumer: PostgreSQL refuses a batch, so it
-// is made smaller until the refused event is alone.
+// TestARefusedRowIsFoundAlone simulates the consumer: PostgreSQL refuses a batch, and the batch
+// becomes smaller until the refused event is alone.
 func TestARefusedRowIsFoundAlone(t *testing.T) {
 	pool := openPool(t)
 	if _, err := pool.Exec(t.Context(), "ALTER TABLE account_statement ADD CHECK (amount <> 13)"); err != nil {
@@ -187,7 +187,7 @@ func TestABalanceAsOfAVersionOrATime(t *testing.T) {
 	)
 	same(t, "as of version 2", lines(t, pool, "SELECT sum(amount)::text FROM account_statement WHERE account_id = 'a' AND version <= 2"), "10.00")
 	same(t, "as of a time", lines(t, pool, "SELECT sum(amount)::text FROM account_statement WHERE account_id = 'a' AND occurred_at < '2026-01-03T12:00:00Z'"), "6.00")
-	// One index has it all.
+	// One index holds all columns of the query.
 	for _, sql := range []string{"VACUUM account_statement", "SET enable_seqscan = off"} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

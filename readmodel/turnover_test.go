@@ -54,8 +54,8 @@ func TestTurnoverBeyond64Bits(t *testing.T) {
 	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 JPY 36893488147419103228 0 4")
 }
 
-// TestConcurrentRedeliveriesCountOnce has several groups take in the same events at
-// once, in batches that are cut differently.
+// TestConcurrentRedeliveriesCountOnce: several groups process the same events at the same time, in
+// batches of different sizes.
 func TestConcurrentRedeliveriesCountOnce(t *testing.T) {
 	pool := openPool(t)
 	const events, groups = 400, 4
@@ -72,7 +72,7 @@ func TestConcurrentRedeliveriesCountOnce(t *testing.T) {
 				batch := slices.Clone(rest[:min(len(rest), 80+g)])
 				rest = rest[len(batch):]
 				if g%2 == 1 {
-					slices.Reverse(batch) // whoever does not sort meets the others halfway
+					slices.Reverse(batch) // without sorting, writers in opposite orders would deadlock
 				}
 				f.feed(batch...)
 			}
@@ -90,7 +90,7 @@ func TestConcurrentRedeliveriesCountOnce(t *testing.T) {
 	}
 }
 
-// age makes all markers older than any retention, and prunes them.
+// age makes all markers older than the retention and prunes them.
 func age(t *testing.T, pool *pgxpool.Pool) (deleted int64) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), "UPDATE inbox SET processed_at = processed_at - interval '30 days'"); err != nil {
@@ -127,16 +127,16 @@ func TestBeyondTheWindowThePositionTells(t *testing.T) {
 	other.feed(eventAs("3", "FundsCredited", "a", 3, noon, eur("4")))
 	same(t, "what is new", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
 
-	// The first group is behind now. What the other took in has a marker, until that
-	// is pruned too, under a worker that has claimed before.
+	// The first group now lags. The events that the other group processed have markers until these
+	// are pruned too. This worker has claimed before that.
 	if n := age(t, pool); n != 1 {
 		t.Fatalf("pruned %d markers, want 1", n)
 	}
 	f.feed(eventAs("3", "FundsCredited", "a", 3, noon, eur("4")))
 	same(t, "behind another group", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
 
-	// The boundary: nothing tells that an event was produced before, once its marker
-	// is gone.
+	// This is the limit of the protection: without its marker, an event that is produced again
+	// cannot be recognized.
 	f.feed(values[0])
 	same(t, "produced once more", turnoverOf(t, pool), "2026-01-01 EUR 8.00 0.00 4")
 }
@@ -146,7 +146,7 @@ func TestWithinTheWindowTheMarkersTell(t *testing.T) {
 	f := newFeeder(t, pool, turnover.Definition(), partition)
 	value := eventAs("1", "FundsCredited", "a", 1, noon, eur("1"))
 	f.feed(value)
-	// A rebuild by hand: the tables are emptied and the offsets reset.
+	// A manual rebuild: the tables are emptied and the offsets are reset.
 	if _, err := pool.Exec(t.Context(), "TRUNCATE daily_turnover, inbox"); err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +155,8 @@ func TestWithinTheWindowTheMarkersTell(t *testing.T) {
 	same(t, "counted anew", turnoverOf(t, pool), "2026-01-01 EUR 1.00 0.00 1")
 }
 
-// TestPruningUnderAReader prunes between the claim of a range to be read again and
-// its write: as this version does, which keeps what is needed, and as an older one does.
+// TestPruningUnderAReader prunes between the claim of a range that is read again and its write.
+// This version does not remove the markers that are needed. An older version does.
 func TestPruningUnderAReader(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, turnover.Definition(), partition)

@@ -9,8 +9,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestACommitThatRollsBackIsNone: PostgreSQL answers the COMMIT of a transaction that has
-// failed with ROLLBACK, and with no error.
+// TestACommitThatRollsBackIsNone: PostgreSQL answers the COMMIT of a failed transaction with
+// ROLLBACK and without an error.
 func TestACommitThatRollsBackIsNone(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), devtest.Database(t))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"projector/sql"
 )
 
-// lookUps counts what is asked of account_balance.
+// lookUps counts the queries of account_balance.
 type lookUps struct {
 	accounts, indexes atomic.Int64
 	reading           func(context.Context) // is called before all accounts are read
@@ -49,7 +49,7 @@ func (l *lookUps) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBat
 }
 func (l *lookUps) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// openCounted is openPool with its look-ups counted.
+// openCounted is openPool with a count of the look-ups.
 func openCounted(t *testing.T) (*pgxpool.Pool, *lookUps) {
 	t.Helper()
 	asked := &lookUps{}
@@ -58,7 +58,7 @@ func openCounted(t *testing.T) (*pgxpool.Pool, *lookUps) {
 
 const indexedAccounts = 4000
 
-// firstEvents are the first events of many accounts.
+// firstEvents returns the first events of many accounts.
 func firstEvents() []string {
 	values := make([]string, indexedAccounts)
 	for i := range values {
@@ -67,8 +67,8 @@ func firstEvents() []string {
 	return values
 }
 
-// deliverOnce has the events applied, and answers partitions of another group, which
-// will be delivered them again. What they remember is less than all accounts.
+// deliverOnce applies the events. It returns workers of another group, which will get the same
+// events again. Their cache is too small for all accounts.
 func deliverOnce(t *testing.T, pool *pgxpool.Pool, events []string, versions *balance.VersionReader) (again [2]*worker) {
 	t.Helper()
 	first := newWorker(t, pool, partition)
@@ -85,7 +85,7 @@ func deliverOnce(t *testing.T, pool *pgxpool.Pool, events []string, versions *ba
 	return again
 }
 
-// expectDuplicates folds what has been applied already.
+// expectDuplicates folds events that are already applied.
 func expectDuplicates(t *testing.T, w *worker, events []string) {
 	t.Helper()
 	w.fold(events...)
@@ -94,7 +94,7 @@ func expectDuplicates(t *testing.T, w *worker, events []string) {
 	}
 }
 
-// awaitIndex delivers the events again and again, until no account is looked up.
+// awaitIndex delivers the events repeatedly until no account is looked up.
 func (l *lookUps) awaitIndex(t *testing.T, w *worker, events []string) {
 	t.Helper()
 	for range 100 {
@@ -126,8 +126,8 @@ func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 	expect(t, current(t, pool, "acc-0007"), "EUR 6.00 2 open acc-0007-2 false -")
 }
 
-// TestAnIndexIsOfTheClaim restores the database to less and less: what was read of it
-// before a claim must not be taken for what it holds, whoever read it.
+// TestAnIndexIsOfTheClaim restores the database to fewer and fewer accounts. An index that was read
+// before a claim must not be used after it, no matter which worker read it.
 func TestAnIndexIsOfTheClaim(t *testing.T) {
 	t.Parallel()
 	pool, asked := openCounted(t)
@@ -135,7 +135,7 @@ func TestAnIndexIsOfTheClaim(t *testing.T) {
 	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
 	for i, kept := range []int{3000, 2500, 2000, 1500} {
 		one, other := again[i%2], again[1-i%2]
-		asked.awaitIndex(t, one, events) // who has claimed last has all read anew
+		asked.awaitIndex(t, one, events) // the worker that claimed last has read all accounts again
 		asked.awaitIndex(t, other, events)
 		if _, err := pool.Exec(t.Context(), `DELETE FROM projector_position`); err != nil {
 			t.Fatal(err)
@@ -169,8 +169,8 @@ func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
 	}
 }
 
-// TestOneReadingAtATime has the reading of one partition stand still while another
-// claims, for which it will be too old.
+// TestOneReadingAtATime stops the reading for one partition while another partition claims. For the
+// second one this reading is too old.
 func TestOneReadingAtATime(t *testing.T) {
 	t.Parallel()
 	pool, asked := openCounted(t)
@@ -180,7 +180,7 @@ func TestOneReadingAtATime(t *testing.T) {
 	defer release()
 	ctx, stop := context.WithCancel(t.Context())
 	asked.reading = func(context.Context) {
-		stop() // who has begun it must not wait for it
+		stop() // the worker that started the reading must not wait for it
 		<-standing.Done()
 	}
 	for records := again[0].records(events...); ctx.Err() == nil; {
@@ -195,7 +195,7 @@ func TestOneReadingAtATime(t *testing.T) {
 	if n := asked.indexes.Load(); n != 1 {
 		t.Errorf("%d readings at once", n)
 	}
-	release() // it ends in a moment
+	release() // now the reading can end
 	for range 100 {
 		if expectDuplicates(t, again[1], events); asked.indexes.Load() > 1 {
 			break
@@ -206,8 +206,8 @@ func TestOneReadingAtATime(t *testing.T) {
 	}
 }
 
-// TestAReadingEndsWithTheProcess has the reading of all accounts stand still until its
-// context ends, which must be that of the process and not only its own deadline.
+// TestAReadingEndsWithTheProcess stops the reading of all accounts until its context ends. This
+// must happen at the end of the process, not only at the reading's own deadline.
 func TestAReadingEndsWithTheProcess(t *testing.T) {
 	t.Parallel()
 	pool, asked := openCounted(t)
@@ -228,13 +228,13 @@ func TestAReadingEndsWithTheProcess(t *testing.T) {
 	if err := <-why; !errors.Is(err, context.Canceled) {
 		t.Errorf("the reading ended by %v, want that the process is told to stop", err)
 	}
-	pool.Close() // waits for the reading's connection
+	pool.Close() // waits for the connection of the reading
 	if log.Len() > 0 {
 		t.Errorf("a stop is no failure: %s", &log)
 	}
 }
 
-// TestAReadingThatFailsIsLogged, once, with the reason.
+// TestAReadingThatFailsIsLogged: a failure is logged once, with the reason.
 func TestAReadingThatFailsIsLogged(t *testing.T) {
 	t.Parallel()
 	pool, _ := openCounted(t)
@@ -256,7 +256,7 @@ func TestAReadingThatFailsIsLogged(t *testing.T) {
 	}
 }
 
-// logLines is a log's writer.
+// logLines receives the lines of a log.
 type logLines chan string
 
 func (l logLines) Write(line []byte) (int, error) {

@@ -13,15 +13,15 @@ import (
 	"projector/readmodel/balance"
 )
 
-// inPartition is the same topic's partition of a number.
+// inPartition returns the partition of the same topic with this number.
 func inPartition(n int32) readmodel.Partition {
 	p := partition
 	p.Number = n
 	return p
 }
 
-// TestTwoPartitionsOfOneAccount: events of one account in two partitions, both decided
-// on version 1. The one that writes later must not write over the other's event.
+// TestTwoPartitionsOfOneAccount: two partitions have events of one account, both decided at version
+// 1. The later write must not overwrite the other one's event.
 func TestTwoPartitionsOfOneAccount(t *testing.T) {
 	pool := openPool(t)
 	a, b := newWorker(t, pool, inPartition(0)), newWorker(t, pool, inPartition(1))
@@ -41,7 +41,7 @@ func TestTwoPartitionsOfOneAccount(t *testing.T) {
 	expect(t, current(t, pool, "x"), "EUR 15.00 3 open x-3 false -")
 }
 
-// TestTwoPartitionsOfANewAccount: the same where the account has no row yet.
+// TestTwoPartitionsOfANewAccount: the same for an account without a row.
 func TestTwoPartitionsOfANewAccount(t *testing.T) {
 	pool := openPool(t)
 	a, b := newWorker(t, pool, inPartition(0)), newWorker(t, pool, inPartition(1))
@@ -55,8 +55,8 @@ func TestTwoPartitionsOfANewAccount(t *testing.T) {
 	}
 }
 
-// TestARepairLeavesOtherAccountsAlone: a consumer that has nothing pending on the
-// repaired account writes what it has, and its position moves.
+// TestARepairLeavesOtherAccountsAlone: a consumer without pending events of the repaired account
+// can write, and its position moves.
 func TestARepairLeavesOtherAccountsAlone(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -74,8 +74,9 @@ func TestARepairLeavesOtherAccountsAlone(t *testing.T) {
 	expect(t, current(t, pool, "b"), "EUR 3.00 2 open b-2 false -")
 }
 
-// TestAParkedEventRestsOnItsAccount: an event is not parked as a gap when a repair has
-// brought its account up to it after its dead letter was checked.
+// TestAParkedEventRestsOnItsAccount: after the check of an event's dead letter, a repair raises the
+// account to the version before the event. The event must then not be parked behind a gap that no
+// longer exists.
 func TestAParkedEventRestsOnItsAccount(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -97,8 +98,8 @@ func TestAParkedEventRestsOnItsAccount(t *testing.T) {
 	}
 }
 
-// TestAShortQueueIsSeenWithTheEventItWaitedFor: the flush that fills the hole has all
-// that is parked behind it, or the next limit of events.
+// TestAShortQueueIsSeenWithTheEventItWaitedFor: the flush that closes the gap includes all parked
+// events after it, or as many as the next flush may hold.
 func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 	for _, parked := range []int{3, 1000, 1500} {
 		t.Run(fmt.Sprint(parked), func(t *testing.T) {
@@ -109,7 +110,7 @@ func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 				w.fold(credit("a", v, "1", "EUR"))
 			}
 			w.mustFlush()
-			n, err := w.Fold(t.Context(), w.records(credit("a", 1, "1", "EUR")), 10) // fewer than wait
+			n, err := w.Fold(t.Context(), w.records(credit("a", 1, "1", "EUR")), 10) // fewer than the waiting events
 			if err != nil || n != 1 {
 				t.Fatalf("%d records, error %v", n, err)
 			}
@@ -124,8 +125,8 @@ func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 	}
 }
 
-// TestTheHoleItselfIsParkedAtTheLimit: what `gaps` shows and `account skip` passes over
-// is the event that is the hole, however much is parked behind it.
+// TestTheHoleItselfIsParkedAtTheLimit: the event that makes the gap is always parked, even if the
+// limit is reached. `gaps` shows this event and `account skip` skips it.
 func TestTheHoleItselfIsParkedAtTheLimit(t *testing.T) {
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2 })
@@ -144,8 +145,9 @@ func TestTheHoleItselfIsParkedAtTheLimit(t *testing.T) {
 	}
 }
 
-// TestAPositionThatWasTakenBackIsNotMoved: a backup of the database may have the owner's
-// own fence and an earlier position. What was read since then is not in it.
+// TestAPositionThatWasTakenBackIsNotMoved: a restored backup may have the owner's fence and an
+// earlier position. The records read since then are not in it, so the owner must not move its
+// position.
 func TestAPositionThatWasTakenBackIsNotMoved(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, inPartition(0))
@@ -162,9 +164,10 @@ func TestAPositionThatWasTakenBackIsNotMoved(t *testing.T) {
 	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 false -")
 }
 
-// TestALostClaimsFenceIsNotGivenAgain: an asynchronous failover loses a claim, and with it a
-// repair that its owner has seen. The next claim, at the same offset, is another's, and the
-// one that is lost writes no more: what it takes for a duplicate is none any more.
+// TestALostClaimsFenceIsNotGivenAgain: an asynchronous failover loses a claim, and with it a repair
+// that its owner has seen. The next claim, at the same offset, is by another owner and must get a
+// new fence. The first owner must not write any more, because its duplicates are no longer applied
+// events.
 func TestALostClaimsFenceIsNotGivenAgain(t *testing.T) {
 	pool := openPool(t)
 	first := newWorker(t, pool, inPartition(0))

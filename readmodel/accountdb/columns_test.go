@@ -19,7 +19,7 @@ var columnOIDs = []uint32{
 	pgtype.Int8ArrayOID, pgtype.BoolArrayOID, pgtype.TextArrayOID, pgtype.TimestamptzArrayOID,
 }
 
-// slicesOf are the rows as pgx takes them.
+// slicesOf returns the columns of the rows as slices, which pgx can encode.
 func slicesOf(rows []accounts.Row) []any {
 	n := len(rows)
 	ids, currencies, events := make([]string, n), make([]string, n), make([]string, n)
@@ -63,7 +63,7 @@ func TestColumnsAreWhatPgxWouldSend(t *testing.T) {
 	})
 }
 
-// BenchmarkColumns encodes a slice of rows as an upsert sends it, with pgx and without.
+// BenchmarkColumns encodes the columns of an upsert, with pgx and with our own code.
 func BenchmarkColumns(b *testing.B) {
 	euro, _ := event.CurrencyByCode("EUR")
 	rows := make([]accounts.Row, upsertSlice)

@@ -9,7 +9,7 @@ import (
 	"projector/readmodel"
 )
 
-// LookUp reads what the database knows of accounts, for the benchmark of reading.
+// LookUp reads accounts from the database, for the benchmark of reading.
 func LookUp(ctx context.Context, pool *pgxpool.Pool, ids []string, learn func(*projection.StoredAccount)) error {
 	return Store{DB: Of(pool, readmodel.BalanceName), FirstVersion: 1}.Accounts(ctx, ids, learn)
 }

@@ -8,7 +8,7 @@ import (
 	"projector/readmodel/accountdb"
 )
 
-// BenchmarkLookUp reads the state of accounts, with and without events parked of them.
+// BenchmarkLookUp reads accounts with and without parked events.
 func BenchmarkLookUp(b *testing.B) {
 	for _, size := range []struct{ accounts, parked int }{{512, 0}, {512, 20}, {1, 10_000}} {
 		b.Run(fmt.Sprintf("accounts=%d/parked=%d", size.accounts, size.parked), func(b *testing.B) {

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// openPool opens a fresh, migrated database.
+// openPool opens a new, migrated database.
 func openPool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))

@@ -12,7 +12,7 @@ import (
 	"projector/projection/event"
 )
 
-// encoded is a value as PostgreSQL would send it.
+// encoded returns a value in the binary format of PostgreSQL.
 func encoded(t testing.TB, oid uint32, value any) []byte {
 	t.Helper()
 	wire, err := pgtype.NewMap().Encode(oid, pgtype.BinaryFormatCode, value, nil)
@@ -22,8 +22,8 @@ func encoded(t testing.TB, oid uint32, value any) []byte {
 	return wire
 }
 
-// A stored balance is read exactly, or refused when it is no number of minor units
-// that fits, whatever its scale.
+// A stored balance is read exactly at any scale. It is refused if it is not a whole number of minor
+// units or does not fit.
 func TestStoredBalancesAreReadExactly(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		digits := rapid.IntRange(0, 4).Draw(rt, "digits")
@@ -57,7 +57,7 @@ func TestWhatIsNoFiniteNumberIsRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkAccountRow reads a row as it comes from PostgreSQL.
+// BenchmarkAccountRow decodes a row in PostgreSQL's binary format.
 func BenchmarkAccountRow(b *testing.B) {
 	balance := pgtype.Numeric{Int: big.NewInt(1_234_567_89), Exp: -2, Valid: true}
 	row := [][]byte{

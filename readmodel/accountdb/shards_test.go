@@ -15,8 +15,8 @@ import (
 	"projector/sql"
 )
 
-// TestAccountsAreWrittenShardByShard writes accounts as if they were in three shards: new ones,
-// and then all of them once more, and reads them.
+// TestAccountsAreWrittenShardByShard writes accounts as if they were in three shards: first as new
+// accounts, then all of them again. It then reads them.
 func TestAccountsAreWrittenShardByShard(t *testing.T) {
 	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
 	if err != nil {

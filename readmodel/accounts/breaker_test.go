@@ -13,16 +13,15 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// ruled is a small topic decided about one record at a time, for the breaker: of each
-// account the version and what is parked, and which of the records that count were root
-// dead letters.
+// ruled is a simple model of the breaker, one record at a time. For each account it holds the
+// version and the parked events. It also holds which counted records were root dead letters.
 type ruled struct {
 	versions map[string]int64
-	parked   map[string]map[int64]bool // true: it cannot be applied
+	parked   map[string]map[int64]bool // true: the event cannot be applied
 	counted  []bool
 }
 
-// deliver reports whether the record counts as a root dead letter.
+// deliver processes a record and reports whether it counts as a root dead letter.
 func (m *ruled) deliver(id string, version int64, poison bool) (root bool) {
 	at, parked := m.versions[id], m.parked[id]
 	if parked == nil {
@@ -37,7 +36,7 @@ func (m *ruled) deliver(id string, version int64, poison bool) (root bool) {
 		if root = poison || len(parked) == 0; root {
 			m.counted = append(m.counted, true)
 		}
-		// The first of a version stays, unless it cannot be applied and this one can.
+		// The first event of a version stays, unless it cannot be applied and the new one can.
 		if cannot, taken := parked[version]; !taken || cannot && !poison {
 			parked[version] = poison
 		}
@@ -67,8 +66,8 @@ func (m *ruled) storm(rule projection.BreakerRule) bool {
 	return float64(n) >= rule.Share*float64(rule.Window)
 }
 
-// TestFoldStopsWhereTheBreakerOpens: at the record that opens it, however records come in
-// chunks and are flushed, with nothing behind it applied or dead-lettered.
+// TestFoldStopsWhereTheBreakerOpens: Fold stops at the record that opens the breaker, for all sizes
+// of chunks and flushes. No record after it is applied or dead-lettered.
 func TestFoldStopsWhereTheBreakerOpens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rule := projection.BreakerRule{Window: rapid.IntRange(2, 8).Draw(rt, "window"), Share: 0.5}

@@ -12,16 +12,16 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// store stands for the database behind a fold: balance rows and parked events.
+// store simulates the database of a fold: balance rows and parked events.
 type store struct {
 	rows   map[string]projection.Account
 	parked map[string]map[int64]projection.Parked
 	over   map[string]bool
 
-	first    int64                  // version
-	piece    int                    // parked events read at a time
-	versions *accounts.VersionIndex // nil: each account is read
-	read     []string               // the accounts that were
+	first    int64                  // first version
+	piece    int                    // how many parked events one read returns
+	versions *accounts.VersionIndex // nil: every account is read
+	read     []string               // the accounts that were read
 }
 
 func newStore() *store {
@@ -54,7 +54,7 @@ func (s *store) above(id string, version int64, n int) []projection.Parked {
 	return list[:min(n, len(list))]
 }
 
-// index has the versions of as many accounts as there is room for.
+// index returns the versions of as many accounts as fit into limit.
 func (s *store) index(limit int) *accounts.VersionIndex {
 	x := accounts.NewVersionIndex(limit)
 	for id, row := range s.rows {
@@ -63,7 +63,6 @@ func (s *store) index(limit int) *accounts.VersionIndex {
 	return x
 }
 
-// Accounts implements accounts.Store.
 func (s *store) Accounts(_ context.Context, ids []string, learn func(*projection.StoredAccount)) error {
 	s.read = append(s.read, ids...)
 	for _, id := range ids {
@@ -74,16 +73,15 @@ func (s *store) Accounts(_ context.Context, ids []string, learn func(*projection
 	return nil
 }
 
-// Parked implements accounts.Store: a piece at a time.
+// Parked implements accounts.Store. It returns at most piece events in one call.
 func (s *store) Parked(_ context.Context, id string, above int64, limit int) ([]projection.Parked, bool, error) {
 	parked := s.above(id, above, min(limit, s.piece))
 	return parked, len(parked) == min(limit, s.piece), nil
 }
 
-// Versions implements accounts.Store.
 func (s *store) Versions(context.Context) *accounts.VersionIndex { return s.versions }
 
-// write does what readmodel does in one transaction.
+// write applies the same changes as one transaction of readmodel.
 func (s *store) write(t testing.TB, c *accounts.Changes) {
 	t.Helper()
 	for rows := range c.RowChunks(func() int { return 3 }) {
@@ -127,7 +125,7 @@ func (s *store) write(t testing.TB, c *accounts.Changes) {
 	}
 }
 
-// driver feeds a fold as a session does.
+// driver uses a fold in the same way as a session.
 type driver struct {
 	t       testing.TB
 	db      *store
@@ -169,7 +167,7 @@ func (d *driver) flush() {
 	d.fold.Flushed()
 }
 
-// healAll heals what is left and flushes.
+// healAll heals all remaining accounts and flushes.
 func (d *driver) healAll() {
 	d.t.Helper()
 	d.flush()

@@ -13,8 +13,8 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// BenchmarkFold decides about decoded events, one an iteration, and flushes every 100,000:
-// what a worker does between decoding and writing. Accounts are known from the start.
+// BenchmarkFold folds decoded events, one in each iteration, and flushes every 100,000. A worker
+// does this between decoding and writing. All accounts are known from the start.
 func BenchmarkFold(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 1, 999)
@@ -22,8 +22,9 @@ func BenchmarkFold(b *testing.B) {
 	b.Run("hot", func(b *testing.B) { benchmarkFold(b, 1000, func(int) int { return int(zipf.Uint64()) }) })
 }
 
-// BenchmarkFoldWithBreaker folds the same chunks with a breaker and without, in turns, and
-// reports how fast it is beside that: by the medians, for the machine may be busy.
+// BenchmarkFoldWithBreaker folds the same chunks with and without a breaker, alternately. It
+// reports the relative speed by the medians, because other processes may disturb single
+// measurements.
 func BenchmarkFoldWithBreaker(b *testing.B) {
 	const many, turn = 125_000, 512 * 200
 	var folds [2]*accounts.Fold
@@ -43,7 +44,7 @@ func BenchmarkFoldWithBreaker(b *testing.B) {
 	chunk := make([]projection.DecodedRecord, 512)
 	var took [2][]time.Duration
 	for n := 0; b.Loop(); n++ {
-		counting := n % 2 // which of the two lies better in memory is chance
+		counting := n % 2 // swapped in each round, because one of the two may be better placed in memory by chance
 		folds[counting].CountedBy(breaker)
 		folds[1-counting].CountedBy(nil)
 		for done := 0; done < turn; done += len(chunk) {
@@ -54,7 +55,7 @@ func BenchmarkFoldWithBreaker(b *testing.B) {
 				chunk[k].Decoded = d
 			}
 			for i := range folds {
-				with := (i + done/len(chunk)) % 2 // each comes first as often as the other
+				with := (i + done/len(chunk)) % 2 // each of the two is first equally often
 				began := time.Now()
 				if _, err := folds[(counting+1+with)%2].Apply(b.Context(), chunk, math.MaxInt); err != nil {
 					b.Fatal(err)
@@ -97,7 +98,7 @@ func benchmarkFold(b *testing.B, many int, pick func(int) int) {
 	chunk := make([]projection.DecodedRecord, 512)
 	b.ReportAllocs()
 	for i, pending := 0, 0; b.Loop(); i++ {
-		if i%len(chunk) != 0 { // an event an iteration, in chunks
+		if i%len(chunk) != 0 { // one event in each iteration, in chunks
 			continue
 		}
 		for k := range chunk {

@@ -29,7 +29,7 @@ func faulty(d event.Decoded, class event.Class) event.Decoded {
 	return d
 }
 
-// validStream draws the complete history of a few accounts, each in version order,
+// validStream draws the complete history of a few accounts. Each is in version order, and they are
 // interleaved.
 func validStream(t *rapid.T) []event.Decoded {
 	var stream []event.Decoded
@@ -46,7 +46,7 @@ func validStream(t *rapid.T) []event.Decoded {
 	return stream
 }
 
-// cleanPass is what the history amounts to, without the code under test.
+// cleanPass computes the expected result of the history without the code under test.
 func cleanPass(stream []event.Decoded) map[string]projection.Account {
 	balances, states := map[string]*big.Int{}, map[string]projection.Account{}
 	for _, d := range stream {
@@ -67,8 +67,8 @@ func cleanPass(stream []event.Decoded) map[string]projection.Account {
 	return states
 }
 
-// deliveries draws an order in which the stream might arrive: whole ranges replayed
-// any number of times, neighbours reordered, and at last one clean pass.
+// deliveries draws an order of delivery: ranges are delivered again any number of times, neighbours
+// are swapped, and at the end the whole stream is delivered in order.
 func deliveries(t *rapid.T, stream []event.Decoded) []event.Decoded {
 	var arriving []event.Decoded
 	for range rapid.IntRange(0, 6).Draw(t, "replays") {
@@ -95,7 +95,7 @@ func run(tb testing.TB, t *rapid.T, db *store, arriving []event.Decoded, opts ac
 		case 2: // the process dies and another one starts at the last flush
 			d.flush()
 			d.fold.Reset()
-		case 3: // all accounts are read, as they are in the database now
+		case 3: // all accounts are read again from the database
 			db.versions = db.index(rapid.IntRange(0, 1<<20).Draw(t, "bytes of the index"))
 		}
 	}
@@ -179,15 +179,15 @@ func TestConservation(t *testing.T) {
 	})
 }
 
-// Whatever arrives, however often and in whatever pieces it is written: no more is parked of an
-// account than the limit allows, and the one event that its gap is.
+// For all orders of delivery and all sizes of flushes, an account has at most as many parked events
+// as the limit allows, plus the event that makes the gap.
 func TestNoMoreIsParkedThanTheLimitAllows(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		stream := validStream(rt)
 		var arriving []event.Decoded
 		for _, d := range deliveries(rt, stream) {
 			if d.Event.Version == 1 {
-				continue // it never comes, so all others wait
+				continue // this event never comes, so all later ones wait
 			}
 			if rapid.IntRange(0, 4).Draw(rt, "poison") == 0 {
 				d = faulty(d, event.InvalidAmount)

@@ -15,7 +15,7 @@ func newTestDriver(t *testing.T, parkLimit int64) *driver {
 	return newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: parkLimit, CacheBytes: 1 << 20}, 2)
 }
 
-// feed decides about the messages at offsets 0, 1, … and answers the dead letters' classes.
+// feed folds the messages at offsets 0, 1, … and returns the classes of the dead letters.
 func (d *driver) feed(messages ...event.Decoded) []event.Class {
 	d.t.Helper()
 	before := len(d.letters)
@@ -120,7 +120,8 @@ func TestParkLimitOverflows(t *testing.T) {
 	}
 }
 
-// refuse has PostgreSQL refuse an event that is folded as a record, and forgets it.
+// refuse simulates that PostgreSQL refuses an event folded from a record, and then forgets the
+// event.
 func (d *driver) refuse(rec projection.Record, decoded event.Decoded) bool {
 	d.t.Helper()
 	d.apply(rec, decoded)
@@ -150,8 +151,8 @@ func TestARefusedRecordIsDeadLettered(t *testing.T) {
 	}
 }
 
-// What PostgreSQL has refused is remembered until its dead letter is durable, and no
-// longer: with a constraint in its way, a topic may hold any number of such events.
+// A refused event is remembered until its dead letter is durable, and then forgotten. Otherwise a
+// constraint in the database could make the memory grow without limit.
 func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 	refused := []event.Class{event.RejectedByDatabase}
 	d := newTestDriver(t, 10)
@@ -163,7 +164,7 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 		t.Error("still remembered")
 	}
 
-	// In a record with several entries: when the last of them is decided.
+	// A record with several entries is forgotten when its last entry is decided.
 	d = newTestDriver(t, 10)
 	apply := func(entry int32) {
 		r := projection.DecodedRecord{Record: projection.Record{Offset: 3, Message: event.Message{Entry: entry}}, Decoded: credited(string('a'+entry), 1, 5), More: entry < 2}
@@ -171,7 +172,7 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for entry := range int32(3) { // each is alone in its flush, and the record is read again after each refusal
+	for entry := range int32(3) { // each entry is alone in its flush, and the record is read again after each refusal
 		for before := range entry {
 			apply(before)
 			d.flush()
@@ -192,7 +193,7 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 		t.Error("still remembered behind the record")
 	}
 
-	// The same of one that is refused when it heals: it was parked at offset 1.
+	// The same for an event that is refused when it heals. It was parked at offset 1.
 	d = newTestDriver(t, 10)
 	d.feed(credited("a", 1, 5), credited("a", 3, 7))
 	d.apply(projection.Record{Offset: 2}, credited("a", 2, 6))
@@ -208,12 +209,12 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 	}
 }
 
-// again is a driver that has remembered nothing.
+// again returns a driver of the same store that has no memory of earlier events.
 func (d *driver) again() *driver {
 	return newDriver(d.t, d.db, accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, d.db.piece)
 }
 
-// Versions may begin at 0: an event that is parked there is one like any other.
+// Versions may begin at 0. An event parked at version 0 is treated like any other.
 func TestAnEventParkedAtVersion0(t *testing.T) {
 	db := newStore()
 	db.first = 0
@@ -226,15 +227,15 @@ func TestAnEventParkedAtVersion0(t *testing.T) {
 	if l := d.fold.Gather().DeadLetters; len(l) != 1 || l[0].Expected == nil || *l[0].Expected != 0 {
 		t.Errorf("letters %+v", l)
 	}
-	d.apply(projection.Record{Offset: 1}, credited("a", 0, 5)) // corrected: what waits behind it comes next
+	d.apply(projection.Record{Offset: 1}, credited("a", 0, 5)) // a correction: the event that waits for it is next
 	d.healAll()
 	if a := db.rows["a"]; a.Version != 1 || a.Balance != 12 {
 		t.Errorf("%+v", a)
 	}
 }
 
-// The rival of an event that waits in the database comes in the same flush as the one
-// both wait for, and another event makes the account heal before that flush.
+// An event waits in the database. A conflicting event of the same version arrives in the same flush
+// as the event that both wait for. Another event heals the account before that flush.
 func TestOfTwoParkedForOneVersionTheFirstStays(t *testing.T) {
 	d := newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, 10)
 	d.feed(credited("a", 1, 5), faulty(credited("a", 2, 6), event.InvalidAmount), credited("a", 3, 10), credited("a", 5, 1))
@@ -245,13 +246,13 @@ func TestOfTwoParkedForOneVersionTheFirstStays(t *testing.T) {
 	}
 }
 
-// A correction comes while its account waits for an earlier version, before or after a flush,
-// with room for it among the parked events or without.
+// A correction arrives while its account waits for an earlier version. It arrives before or after a
+// flush, with and without space among the parked events.
 func TestAParkedPoisonEventGivesWayToItsCorrection(t *testing.T) {
 	poison := faulty(credited("a", 3, 6), event.InvalidAmount)
 	corrected := with(credited("a", 3, 100), func(e *event.Event) { e.ID = "corrected" })
 	for _, limit := range []int64{10, 2} {
-		for cuts := range 1 << 5 { // a flush after each of these records, or none
+		for cuts := range 1 << 5 { // all choices of flushing or not after each of these records
 			for _, order := range [][]event.Decoded{
 				{credited("a", 1, 5), poison, credited("a", 4, 7), corrected, credited("a", 2, 1)},
 				{credited("a", 1, 5), credited("a", 4, 7), poison, corrected, credited("a", 2, 1)},
@@ -271,8 +272,8 @@ func TestAParkedPoisonEventGivesWayToItsCorrection(t *testing.T) {
 	}
 }
 
-// The one before it is parked, so that nothing is known of the poison event but that it may be
-// there.
+// The event before the poison event is parked. The fold therefore knows only that a poison event
+// may be stored.
 func TestACorrectionBeyondTheParkLimitReplacesAPoisonEvent(t *testing.T) {
 	poison := faulty(credited("a", 4, 6), event.InvalidAmount)
 	for cuts := range 1 << 5 {

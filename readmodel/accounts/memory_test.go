@@ -12,7 +12,7 @@ import (
 	"projector/projection/event"
 )
 
-// emptyStore knows no account.
+// emptyStore holds no accounts.
 type emptyStore struct{}
 
 func (emptyStore) Accounts(context.Context, []string, func(*projection.StoredAccount)) error {
@@ -25,8 +25,8 @@ func (emptyStore) Parked(context.Context, string, int64, int) ([]projection.Park
 
 func (emptyStore) Versions(context.Context) *VersionIndex { return nil }
 
-// Behind a large batch come smaller ones: none of the lists that are used again may keep its
-// accounts.
+// After a large batch come smaller ones. The lists that are used again must not hold the accounts
+// of the large batch.
 func TestAccountsThatAreForgottenKeepNoMemory(t *testing.T) {
 	f := NewFold(Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, emptyStore{})
 	euro, _ := event.CurrencyByCode("EUR")

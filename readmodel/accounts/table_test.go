@@ -80,7 +80,8 @@ func TestTurnedCacheRemembersAndThenForgets(t *testing.T) {
 	}
 }
 
-// An id is a view of the fetch it came in; what is remembered must not hold that.
+// An id points into the memory of its fetch. A remembered id must be a copy, so that this memory
+// can be freed.
 func TestWhatIsRememberedIsCopied(t *testing.T) {
 	table := newTable(maphash.MakeSeed())
 	id := strings.Repeat("e", mostRoom+1)

@@ -13,8 +13,8 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// TestAnIndexChangesNoDecision folds anything, conflicts and refused records among it,
-// beside a fold that has no index.
+// TestAnIndexChangesNoDecision folds random events, including conflicts and refused records, with
+// and without an index. The decisions must be the same.
 func TestAnIndexChangesNoDecision(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		arriving := deliveries(rt, validStream(rt))
@@ -42,7 +42,7 @@ func TestAnIndexChangesNoDecision(t *testing.T) {
 			case 1:
 				indexed.db.versions = indexed.db.index(1 << 20)
 			case 2:
-				for _, d := range []*driver{plain, indexed} { // what was folded last is refused
+				for _, d := range []*driver{plain, indexed} { // the last folded event is refused
 					d.fold.Refuse("refused")
 				}
 			}
@@ -70,11 +70,11 @@ func classes(letters []projection.DeadLetter) []string {
 	return list
 }
 
-// redelivered is a fold over the accounts of db that has noticed a redelivery.
+// redelivered returns a fold over the accounts of db that has detected a redelivery.
 func redelivered(t *testing.T, db *store) *accounts.Fold {
 	t.Helper()
 	fold := accounts.NewFold(accounts.Options{FirstVersion: 1, CacheBytes: 1 << 30}, db)
-	for i := range 1024 { // accounts that are read for duplicates alone
+	for i := range 1024 { // these accounts are read only to find duplicates
 		id := fmt.Sprintf("seen-%d", i)
 		db.rows[id] = projection.Account{Version: 1, LastEventID: id + "/1"}
 		if _, err := fold.Apply(t.Context(), []projection.DecodedRecord{{Decoded: credited(id, 1, 1)}}, math.MaxInt); err != nil {
@@ -85,7 +85,7 @@ func redelivered(t *testing.T, db *store) *accounts.Fold {
 	return fold
 }
 
-// TestAnIndexSavesTheReading is what it is for.
+// TestAnIndexSavesTheReading checks that accounts in the index are not read.
 func TestAnIndexSavesTheReading(t *testing.T) {
 	const many = 10_000
 	db := newStore()
@@ -121,7 +121,8 @@ func TestAnIndexSavesTheReading(t *testing.T) {
 	}
 }
 
-// TestAVersionWithoutItsEvent is what a repair leaves that passed over a version nobody knew.
+// TestAVersionWithoutItsEvent: after a repair has skipped a version, the account's version may have
+// no event.
 func TestAVersionWithoutItsEvent(t *testing.T) {
 	for version, read := range map[int64]int{6: 0, 7: 0, 8: 1} {
 		db := newStore()
@@ -137,7 +138,8 @@ func TestAVersionWithoutItsEvent(t *testing.T) {
 	}
 }
 
-// TestLessMemoryForgetsAtOnce has a fold remember in two turns, and then takes room away.
+// TestLessMemoryForgetsAtOnce fills the cache with two generations of accounts and then reduces its
+// size.
 func TestLessMemoryForgetsAtOnce(t *testing.T) {
 	db := newStore()
 	fold := accounts.NewFold(accounts.Options{FirstVersion: 1, CacheBytes: 512 << 10}, db)
@@ -160,11 +162,11 @@ func TestLessMemoryForgetsAtOnce(t *testing.T) {
 		find(i, i+1)
 		return len(db.read) == 0
 	}
-	find(0, 4000) // enough for a turn
+	find(0, 4000) // enough for one generation
 	flush()
 	find(4000, 4010)
 	flush()
-	if !knows(1) { // and touched with that
+	if !knows(1) { // this check also marks account 1 as used
 		t.Fatal("nothing is remembered")
 	}
 	flush()
@@ -177,8 +179,8 @@ func TestLessMemoryForgetsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAccountsThatFitAreReadOnce: while all accounts are within their two thirds, no flush has one
-// of them forgotten.
+// TestAccountsThatFitAreReadOnce: as long as all accounts fit into two thirds of the cache, no
+// flush removes any of them.
 func TestAccountsThatFitAreReadOnce(t *testing.T) {
 	db := newStore()
 	fold := accounts.NewFold(accounts.Options{FirstVersion: 1, CacheBytes: 512 << 10}, db)

@@ -25,7 +25,7 @@ func TestCopyWritesWhatInsertWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	var states []projection.Account
-	for _, code := range []string{"JPY", "EUR", "KWD", "CLF"} { // 0, 2, 3, 4 decimals
+	for _, code := range []string{"JPY", "EUR", "KWD", "CLF"} { // with 0, 2, 3 and 4 decimals
 		for _, minor := range []int64{0, 1, -1, 99, -100, 9_999, 10_000, -10_001, 100_000_000, 1_234_567_890_123, math.MaxInt64, math.MinInt64} {
 			for _, at := range []int64{projection.NoTime, -62_135_596_800_000_000, -1, 1_767_225_600_123_456, 253_402_300_799_999_999} {
 				a := projection.Account{Balance: minor, LastEventAt: at, Closed: at < 0, LastEventID: "e\t\\N"}
@@ -39,7 +39,7 @@ func TestCopyWritesWhatInsertWrites(t *testing.T) {
 		states = slices.Repeat(states, 2)
 	}
 	written := map[string][]string{}
-	for _, prefix := range []string{"i", "c"} { // inserted, copied
+	for _, prefix := range []string{"i", "c"} { // i: inserted, c: copied
 		c := &accounts.Changes{}
 		for i, a := range states {
 			a.Version = int64(i + 1)

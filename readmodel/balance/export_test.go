@@ -10,7 +10,7 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// Write writes changes of balances that no fold has gathered, for the benchmark of writing.
+// Write writes changes of balances that do not come from a fold, for the benchmark of writing.
 func Write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, moved projection.Position, c *accounts.Changes, copies bool) error {
 	p.Projection = readmodel.BalanceName
 	return write(ctx, pool, p, pos, moved, c, nil, copies)

@@ -10,12 +10,12 @@ import (
 	"projector/internal/pace"
 )
 
-// TestTheFirstWaitsForThoseWhoMayCome: partitions come one after the other, each 100 µs after
-// the one before, some to read and all to write. What leads waits for all of them and no longer.
+// TestTheFirstWaitsForThoseWhoMayCome: partitions arrive one by one, every 100 µs, some to read and
+// all to write. The first one waits for all of them and no longer.
 func TestTheFirstWaitsForThoseWhoMayCome(t *testing.T) {
 	const apart, asking = 100 * time.Microsecond, 200 * time.Microsecond
 	for name, c := range map[string]struct {
-		busy, come, read int // the first of those who come read before they write
+		busy, come, read int // the first ones to arrive read before they write
 		reads, writes    []int
 		took             time.Duration
 	}{
@@ -66,7 +66,8 @@ func TestTheFirstWaitsForThoseWhoMayCome(t *testing.T) {
 	}
 }
 
-// TestWhoIsActedForIsNotWaitedFor: a transaction of two is in progress when a third comes.
+// TestWhoIsActedForIsNotWaitedFor: a third member arrives during the transaction of two others. It
+// must not wait for them.
 func TestWhoIsActedForIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGathering(func() int { return 3 })
@@ -78,7 +79,7 @@ func TestWhoIsActedForIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// TestNobodyIsKnown: then the first always waits.
+// TestNobodyIsKnown: if the number of active partitions is unknown, the first member always waits.
 func TestNobodyIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGathering(nil)

@@ -11,10 +11,10 @@ import (
 	"projector/readmodel/balance"
 )
 
-// BenchmarkWrite makes a flush of sorted rows durable in a real PostgreSQL, one flush
-// an iteration: the same accounts each time, so the rows are inserted once and
-// updated from then on. The tests' server keeps its data in memory where it can:
-// this is the statement's cost, and what a disk adds is seen by make bench.
+// BenchmarkWrite writes one flush of sorted rows to a real PostgreSQL in each iteration. The
+// accounts are the same each time, so the rows are inserted once and then updated. The server
+// stores its data in memory if possible, so this measures the statement. `make bench` shows the
+// cost of a disk.
 func BenchmarkWrite(b *testing.B) {
 	for _, rows := range []int{1, 100, 2000, 20_000} {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) { benchmarkWrite(b, rows) })

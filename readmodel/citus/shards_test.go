@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m, nil) }
 
-// TestHashTextIsPostgreSQLs holds our hash of an account against the server's.
+// TestHashTextIsPostgreSQLs compares our hash of an account id with the server's.
 func TestHashTextIsPostgreSQLs(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), devtest.Database(t))
 	if err != nil {
@@ -33,7 +33,7 @@ func TestHashTextIsPostgreSQLs(t *testing.T) {
 	})
 }
 
-// TestShards: an account is in the shard with the highest bound that is not above its hash.
+// TestShards: an account is in the shard with the highest lower bound that is not above its hash.
 func TestShards(t *testing.T) {
 	s := Shards{math.MinInt32, 0}
 	for _, id := range []string{"", "a", "acc-1", "acc-2", "acc-3"} {

@@ -23,7 +23,7 @@ SELECT account_id, sum((data->>'points')::bigint), count(*) FROM new_events GROU
 ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points, events = loyalty.events + EXCLUDED.events;
 `
 
-// rawSQL is the same statement over its own parameters.
+// rawSQL is the same statement with its own parameters.
 const rawSQL = `INSERT INTO loyalty (account_id, points, events)
 SELECT account_id, sum((data->>'points')::bigint), count(*) FROM (
     SELECT e.account_id, e.version, e.event_id, e.event_type, e.occurred_at, nullif(e.correlation_id, '') AS correlation_id,
@@ -33,8 +33,8 @@ SELECT account_id, sum((data->>'points')::bigint), count(*) FROM (
 ) AS new_events GROUP BY account_id ORDER BY account_id
 ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points, events = loyalty.events + EXCLUDED.events`
 
-// BenchmarkFlush gives 10,000 events of as many accounts, out of 200,000, to a statement: raw, and
-// as a projection of either mode.
+// BenchmarkFlush passes 10,000 events of different accounts, out of 200,000 accounts, to a
+// statement: directly, and as a projection of each mode.
 func BenchmarkFlush(b *testing.B) {
 	for _, mode := range []string{"raw", "once", "ordered"} {
 		b.Run(mode, func(b *testing.B) { benchmarkFlush(b, mode) })
@@ -62,7 +62,7 @@ func benchmarkFlush(b *testing.B, mode string) {
 	}
 	next := 0
 	b.StopTimer()
-	for range b.N + benchAccounts/benchBatch { // at first, accounts that are new
+	for range b.N + benchAccounts/benchBatch { // the first rounds insert new accounts
 		records := benchRecords(next)
 		if next >= benchAccounts {
 			b.StartTimer()
@@ -75,7 +75,7 @@ func benchmarkFlush(b *testing.B, mode string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// benchRecords are the next events, decoded.
+// benchRecords returns the next events, decoded.
 func benchRecords(first int) []projection.DecodedRecord {
 	format := event.NewJSON(event.Options{FirstVersion: 1, Taken: []string{"PointsEarned"}})
 	records := make([]projection.DecodedRecord, benchBatch)

@@ -19,7 +19,7 @@ import (
 
 const header = "-- projection: loyalty_points\n-- mode: %s\n-- types: PointsEarned\n"
 
-// refusal is what becomes of the flush of one event.
+// refusal returns the error of the flush of one event.
 func refusal(t *testing.T, pool *pgxpool.Pool, p file.Projection) error {
 	t.Helper()
 	f := feed(t, pool, p)
@@ -41,7 +41,7 @@ func TestAWrongStatementIsNotTheEventsFault(t *testing.T) {
 	for name, c := range map[string]struct {
 		sql     string
 		line    int
-		seen    bool // by Check
+		seen    bool // result of Check
 		message string
 	}{
 		"no table":            {"INSERT INTO seen SELECT event_id, 1 FROM new_events;\nINSERT INTO nowhere SELECT 1;", 5, true, "42P01"},
@@ -73,7 +73,7 @@ func TestAWrongStatementIsNotTheEventsFault(t *testing.T) {
 	same(t, "balances", rows(t, pool, "SELECT account_id FROM account_balance WHERE balance = 1"), []string{"x"})
 }
 
-// Under a login that is given what roles.sql has, the SQL runs as projector_projection.
+// The login has the grants of roles.sql. The SQL runs as the role projector_projection.
 func TestTheSQLRunsUnderARoleOfItsOwn(t *testing.T) {
 	t.Parallel()
 	owner := stage(t)
@@ -120,14 +120,14 @@ func TestTheSQLRunsUnderARoleOfItsOwn(t *testing.T) {
 	}
 	same(t, "rows", rows(t, owner, "SELECT account_id, points FROM loyalty ORDER BY account_id"), []string{"a 10", "b 4"})
 
-	// The login may, its projections may not.
+	// The login has this privilege, but its projections do not.
 	p := parse(t, fmt.Sprintf(header, file.Once)+"DELETE FROM inbox;")
 	if err := own.Check(t.Context(), pool, p); errclass.Postgres(err) != errclass.RetryUnready || !strings.Contains(err.Error(), "may not touch inbox") {
 		t.Errorf("check: %v", err)
 	}
 }
 
-// Whoever still has the old text writes nothing any more.
+// A consumer that still has the old text writes nothing more.
 func TestAnotherTextStopsTheOldOne(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []file.Mode{file.Once, file.Ordered} {
@@ -148,7 +148,7 @@ func TestAnotherTextStopsTheOldOne(t *testing.T) {
 	}
 }
 
-// Two workers of one partition: of what the stale one writes nothing stays.
+// Two workers have the same partition. Nothing that the stale one writes is committed.
 func TestAStaleOwnerWritesNothing(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []file.Mode{file.Once, file.Ordered} {

@@ -39,7 +39,7 @@ ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points
 INSERT INTO seen SELECT event_id, "offset" FROM new_events;
 `
 
-// stage is a database with the tables that the SQL of a projection writes.
+// stage returns a database with the tables that the projection's SQL writes.
 func stage(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
@@ -68,7 +68,7 @@ func parse(t *testing.T, text string) file.Projection {
 	return p
 }
 
-// feeder is a partition of the projection, fed by hand through a session.
+// feeder is a partition of the projection, run through a session.
 type feeder struct {
 	t       *testing.T
 	proj    session.Projection
@@ -96,7 +96,7 @@ func formatOf(p file.Projection) event.Format {
 	return event.NewJSON(event.Options{FirstVersion: 1, Taken: p.Types})
 }
 
-// TestTheSizeOfWhatIsParkedIsBounded: an account's, in an ordered projection.
+// TestTheSizeOfWhatIsParkedIsBounded tests the limit of an account in an ordered projection.
 func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 	t.Parallel()
 	pool := stage(t)
@@ -115,7 +115,7 @@ func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 		t.Fatalf("parked: %+v %v", parked, err)
 	}
 	log = append(log, points("a", 1, 1))
-	for v := 2; v <= 30; v++ { // all of it again
+	for v := 2; v <= 30; v++ { // all events are delivered again
 		log = append(log, points("a", v, 1))
 	}
 	f.consume(log)
@@ -132,7 +132,7 @@ func feederOf(t *testing.T, p file.Projection, proj session.Projection) *feeder 
 	return f
 }
 
-// begin claims the partition with a session whose flushes have so many events at most.
+// begin claims the partition with a session that flushes at most the given number of events.
 func (f *feeder) begin(events int) {
 	f.t.Helper()
 	f.session = session.New(f.proj, f.driver, session.Limits{Events: events, Within: time.Second, Silence: 10 * time.Second, Freely: 2})
@@ -154,7 +154,7 @@ func (f *feeder) claimAt(committed int64) {
 	f.next = pos.Next
 }
 
-// consume consumes the values, which are all that the log has, to its end, as a worker does.
+// consume consumes the log to its end, as a worker does.
 func (f *feeder) consume(log []string) {
 	f.t.Helper()
 	for tries := 0; f.next < int64(len(log)) || f.proj.Pending().Healing; tries++ {
@@ -204,7 +204,7 @@ func (f *feeder) try(values []string) error {
 	}
 }
 
-// flush flushes and counts what became durable.
+// flush flushes and counts the durable events.
 func (f *feeder) flush() error {
 	r := f.session.Flush(f.t.Context())
 	switch r.Outcome {
@@ -222,7 +222,7 @@ func (f *feeder) flush() error {
 	return r.Err
 }
 
-// driver keeps what is published and counted.
+// driver records what is published and counted.
 type driver struct {
 	letters []projection.DeadLetter
 	counts  projection.OutcomeCounts
@@ -245,7 +245,7 @@ func (d *driver) Publish(ctx context.Context, _ int64, letters []projection.Dead
 	return nil
 }
 
-// classes are those of the dead letters, with their events.
+// classes returns the classes of the dead letters, with their events.
 func (d *driver) classes() []string {
 	var all []string
 	for _, l := range d.letters {
@@ -263,7 +263,7 @@ func typed(kind, account string, version int, n any) string {
 		account, version, kind, account, version, n)
 }
 
-// rows are those of a query, each as one line.
+// rows returns the rows of a query, each as one line.
 func rows(t *testing.T, pool *pgxpool.Pool, query string) []string {
 	t.Helper()
 	found, err := pool.Query(t.Context(), "SELECT concat_ws(' ', VARIADIC ARRAY(SELECT value FROM json_each_text(row_to_json(r)))) FROM ("+query+") r")
@@ -287,8 +287,8 @@ func same(t *testing.T, what string, got, want []string) {
 func TestEventsComeOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	log := []string{
-		points("a", 1, 5), points("b", 1, 7), points("a", 2, 1), points("a", 1, 5), // a duplicate
-		typed("Other", "a", 3, 100), points("a", 4, 2), // ignored, and advances
+		points("a", 1, 5), points("b", 1, 7), points("a", 2, 1), points("a", 1, 5), // the last one is a duplicate
+		typed("Other", "a", 3, 100), points("a", 4, 2), // the first one is ignored, but the version advances
 		points("c", 3, 1), points("c", 2, 1), // gaps
 		points("b", 2, 1), points("c", 1, 1), points("c", 4, 2),
 		`{"broken`, points("b", 3, "x"), points("b", 4, 1),
@@ -296,7 +296,7 @@ func TestEventsComeOnceAndInOrder(t *testing.T) {
 	for mode, want := range map[file.Mode]struct{ rows, letters []string }{
 		file.Ordered: {
 			rows: []string{"a 8 3 1 2 4", "b 8 2 1 2", "c 5 4 1 2 3 4"},
-			// b-3 is refused by PostgreSQL, and what is behind it waits.
+			// PostgreSQL refuses b-3, and the events after it wait.
 			letters: []string{"malformed_payload ", "rejected_by_database b-3", "version_gap b-4", "version_gap c-2", "version_gap c-3"},
 		},
 		file.Once: {
@@ -321,8 +321,8 @@ func TestEventsComeOnceAndInOrder(t *testing.T) {
 	}
 }
 
-// TestASlowStatementTakesSmallerBites: what PostgreSQL cannot do within the time a statement has
-// is nobody's fault, and is done in smaller pieces.
+// TestASlowStatementTakesSmallerBites: if PostgreSQL exceeds the statement's time limit, no event
+// is refused. The next statements are smaller.
 func TestASlowStatementTakesSmallerBites(t *testing.T) {
 	t.Parallel()
 	const events, slow = 100, "SET LOCAL statement_timeout = '200ms'; SELECT pg_sleep(0.005) FROM new_events; INSERT INTO loyalty"

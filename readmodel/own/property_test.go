@@ -12,15 +12,14 @@ import (
 	"projector/projection/file"
 )
 
-// delivery is one record of a small topic.
 type delivery struct{ account, version, variant int }
 
-// The variants of an event.
+// These are the variants of an event.
 const (
 	good = iota
 	another
 	poison  // PostgreSQL refuses it
-	ignored // its type is not listed
+	ignored // its type is not in the list of types
 )
 
 func (d delivery) value(prefix string) string {
@@ -35,13 +34,13 @@ func (d delivery) value(prefix string) string {
 		prefix, d.account, d.version, d.variant, kind, prefix, d.account, d.version, n)
 }
 
-// oracle takes records in one at a time, by the words of the contract.
+// oracle processes records one at a time by the rules of the contract.
 type oracle struct {
 	ordered bool
-	taken   map[delivery]bool // once: by id
+	taken   map[delivery]bool // for mode once: by event id
 	at      map[int]int       // versions of accounts
 	parked  map[int]map[int]int
-	given   map[int][]string // versions given to the SQL, by account
+	given   map[int][]string // versions passed to the SQL, by account
 }
 
 func (o *oracle) deliver(d delivery) {
@@ -78,7 +77,7 @@ func (o *oracle) give(d delivery) {
 	}
 }
 
-// rows are what the table is to hold.
+// rows returns the expected rows of the table.
 func (o *oracle) rows(prefix string) (lines []string) {
 	for account := range 3 {
 		if versions := o.given[account]; len(versions) > 0 {
@@ -92,8 +91,8 @@ func (o *oracle) rows(prefix string) (lines []string) {
 	return lines
 }
 
-// TestEachEventIsGivenOnce: however a topic is cut into flushes, from wherever it is read
-// again and whoever takes it over, the SQL is given what a reader of the contract would give it.
+// TestEachEventIsGivenOnce: the SQL gets the events that the contract requires, for all sizes of
+// flushes, restarts and changes of the owner.
 func TestEachEventIsGivenOnce(t *testing.T) {
 	t.Parallel()
 	pool, run := stage(t), 0
@@ -151,9 +150,9 @@ func eachEventIsGivenOnce(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, p file.
 	}
 }
 
-// TestARefusedEventComesAgain: the parked event of a version is refused by PostgreSQL, and so
-// is the record of that version which comes when the gap before it is filled. There is an end
-// of it, however many events a flush has; a flush that is refused may repeat its dead letters.
+// TestARefusedEventComesAgain: PostgreSQL refuses the parked event of a version. When the gap
+// before it closes, PostgreSQL also refuses the record of that version. The processing must end for
+// any size of flush. A refused flush may repeat its dead letters.
 func TestARefusedEventComesAgain(t *testing.T) {
 	t.Parallel()
 	for _, events := range []int{1, 2, 1000} {

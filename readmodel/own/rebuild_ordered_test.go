@@ -10,8 +10,8 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// TestARebuildPutsOrderedTablesRight: the rows of an ordered projection, how far its accounts
-// are and what waits there are put right together, and consumers go on from there.
+// TestARebuildPutsOrderedTablesRight: one swap corrects the rows of an ordered projection, the
+// versions of its accounts and its waiting events. Consumers continue from there.
 func TestARebuildPutsOrderedTablesRight(t *testing.T) {
 	t.Parallel()
 	pool := stage(t)
@@ -19,8 +19,8 @@ func TestARebuildPutsOrderedTablesRight(t *testing.T) {
 	p := parse(t, strings.Replace(fmt.Sprintf(loyalty, file.Ordered), "-- types", "-- tables: loyalty, seen\n-- types", 1))
 	poison := strings.Replace(points("b", 2, 0), `"0"`, `"x"`, 1)
 	log := []string{
-		points("a", 1, 5), points("a", 3, 7), // behind a gap
-		points("b", 1, 1), poison, points("b", 3, 2), // behind an event that is refused
+		points("a", 1, 5), points("a", 3, 7), // the second event is after a gap
+		points("b", 1, 1), poison, points("b", 3, 2), // the last event is after a refused event
 		points("c", 1, 3), points("c", 2, 4),
 	}
 	f := feed(t, pool, p)
@@ -56,9 +56,9 @@ func TestARebuildPutsOrderedTablesRight(t *testing.T) {
 		holds(what)
 	}
 
-	// Consumers go on meanwhile.
+	// Consumers continue during the rebuild.
 	opts := rebuild.SwapOptions{Topic: "events", Actor: "me"}
-	goOn := func() { // an event that fills a gap
+	goOn := func() { // it consumes an event that closes a gap
 		log = append(log, points("c", 3, 1), points("a", 2, 1))
 		f.consume(log)
 		wantState = []string{"a 3 ", wantState[1], "c 3 "}
@@ -82,7 +82,7 @@ func TestARebuildPutsOrderedTablesRight(t *testing.T) {
 	wantRows, wantState = []string{"a 14 1 2 3 4", "b 1 1", "c 9 1 2 3 4"}, []string{"a 4 ", wantState[1], "c 4 "}
 	holds("rows")
 
-	// An account that begins again must not keep what it had.
+	// An account that begins again must not have its old rows.
 	execute(t, pool, "DELETE FROM projection_account WHERE account_id = 'b'; INSERT INTO loyalty VALUES ('b2', 1, 1, ''); UPDATE loyalty SET account_id = 'd' WHERE account_id = 'b2'")
 	if _, _, err := rebuiltAs(t, pool, p, &log, opts, func() {}); err != nil {
 		t.Error(err)

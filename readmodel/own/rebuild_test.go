@@ -17,14 +17,14 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// rebuilt rebuilds the tables of a projection from the log, and returns how many rows were
-// replaced or put in, and how many removed.
+// rebuilt rebuilds the tables of a projection from the log. It returns how many rows were replaced
+// or added, and how many were removed.
 func rebuilt(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string) (replaced, removed int64, err error) {
 	t.Helper()
 	return rebuiltAs(t, pool, p, &log, rebuild.SwapOptions{Topic: "events", Actor: "me", Remove: true}, func() {})
 }
 
-// rebuiltAs does something else between the comparison and the swap.
+// rebuiltAs is rebuilt with an action between the comparison and the swap.
 func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log *[]string, opts rebuild.SwapOptions, between func()) (replaced, removed int64, err error) {
 	t.Helper()
 	shadow, proj, err := besideOf(t, pool, p)
@@ -63,7 +63,7 @@ func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log *[]strin
 	return done.Replaced, done.Removed, err
 }
 
-// besideOf makes the tables of a rebuild, and what fills them.
+// besideOf returns the tables of a rebuild and the projection that fills them.
 func besideOf(t *testing.T, pool *pgxpool.Pool, p file.Projection) (*rebuild.Shadow, session.Projection, error) {
 	t.Helper()
 	shadow, err := rebuild.OpenShadow(t.Context(), pool, own.Definition(p), 100, 0)
@@ -75,7 +75,8 @@ func besideOf(t *testing.T, pool *pgxpool.Pool, p file.Projection) (*rebuild.Sha
 	return shadow, proj, nil
 }
 
-// Rows are made anew by another text only where nobody goes on by the old one meanwhile.
+// A rebuild with another SQL text may replace the rows only if no consumer continued with the old
+// text during the rebuild.
 func TestARebuildByAnotherTextWaitsForTheOldOne(t *testing.T) {
 	t.Parallel()
 	pool := stage(t)
@@ -136,12 +137,12 @@ func TestARebuildPutsOwnTablesRight(t *testing.T) {
 	same(t, "rows", rows(t, pool, look), want)
 	same(t, "seen", rows(t, pool, "SELECT count(*) FROM seen"), []string{"4"})
 
-	f.claim() // the consumer goes on
+	f.claim() // the consumer continues
 	log = append(log, points("b", 2, 1))
 	f.consume(log)
 	same(t, "rows", rows(t, pool, look), []string{"a 6 2", "b 8 2", "c 3 1"})
 
-	// What the file does not name would be written where it stands.
+	// The SQL would write a table that the file does not name directly, instead of its shadow.
 	for name, wrong := range map[string]string{
 		"not named":       strings.Replace(text, "loyalty, seen", "loyalty", 1),
 		"with its schema": strings.Replace(text, "INSERT INTO seen", "INSERT INTO public.seen", 1),
@@ -154,13 +155,13 @@ func TestARebuildPutsOwnTablesRight(t *testing.T) {
 	same(t, "seen", rows(t, pool, "SELECT count(*) FROM seen"), []string{"5"})
 }
 
-// reads is a mapping that reads no event as another one does.
+// reads is a mapping. Another value of it means another way to read events.
 type reads string
 
 func (m reads) Meaning() string               { return string(m) }
 func (m reads) ReadsLike(meaning string) bool { return meaning == string(m) }
 
-// Another mapping is stored only where nobody continues by the old one meanwhile.
+// Another mapping is stored only if no consumer continues with the old one.
 func TestARebuildByAnotherMappingWaitsForTheOldOne(t *testing.T) {
 	t.Parallel()
 	pool := stage(t)
@@ -170,7 +171,7 @@ func TestARebuildByAnotherMappingWaitsForTheOldOne(t *testing.T) {
 	f := feed(t, pool, p)
 	f.consume(log)
 	execute(t, pool, "UPDATE projector_position SET mapping = 'old'")
-	execute(t, pool, "UPDATE loyalty SET events = 9") // as the old one has read it
+	execute(t, pool, "UPDATE loyalty SET events = 9") // the row has a value that the old mapping would have made
 	opts := rebuild.SwapOptions{Topic: "events", Actor: "me", Mapping: reads("new")}
 	stored := "SELECT mapping FROM projector_position"
 

@@ -21,7 +21,7 @@ func replayer(pool *pgxpool.Pool, p file.Projection) readmodel.Replayer {
 	return own.Definition(p).Replayer(readmodel.RepairConfig{Pool: pool, Formats: event.Always(formatOf(p)), FirstVersion: 1})
 }
 
-// record is a dead letter's record, as it would be replayed.
+// record returns the record of a dead letter as a replay reads it.
 func record(p file.Projection, offset int64, value string) *readmodel.RepairRecord {
 	r := &readmodel.RepairRecord{
 		DecodedRecord: projection.DecodedRecord{Record: projection.Record{
@@ -49,13 +49,13 @@ func TestRepairsGiveEventsOnce(t *testing.T) {
 
 			repairer := replayer(pool, p)
 			records := []*readmodel.RepairRecord{
-				record(p, 1, strings.Replace(points("a", 2, 3), `"3"`, `3`, 1)), // as it was corrected
+				record(p, 1, strings.Replace(points("a", 2, 3), `"3"`, `3`, 1)), // the corrected event
 				record(p, 2, points("a", 3, 4)), record(p, 9, points("b", 1, 7)),
 			}
 			if err := repairer.Plan(t.Context(), records); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // repeated as well
+			for range 2 { // and a repetition of it
 				if err := repairer.Apply(t.Context(), records, nil); err != nil {
 					t.Fatal(err)
 				}
@@ -63,7 +63,7 @@ func TestRepairsGiveEventsOnce(t *testing.T) {
 			same(t, "rows", rows(t, pool, "SELECT account_id, points, events FROM loyalty ORDER BY account_id"), want)
 			same(t, "trail", rows(t, pool, "SELECT DISTINCT action, split_part(result, ' ', 2) i, split_part(result, ' ', 3) p FROM dlq_action"), []string{"replay in loyalty_points"})
 
-			f.claim() // the consumer goes on behind it
+			f.claim() // the consumer continues after it
 			f.consume(append(make([]string, f.next), points("a", 5, 1), points("b", 3, 1)))
 			same(t, "rows", rows(t, pool, "SELECT account_id, points, events FROM loyalty ORDER BY account_id"), []string{"a 16 5", "b 9 3"})
 			same(t, "events seen twice", rows(t, pool, "SELECT event_id FROM seen GROUP BY event_id HAVING count(*) > 1"), nil)

@@ -9,7 +9,7 @@ import (
 	"projector/readmodel/recent"
 )
 
-// clock is set by hand.
+// clock is a clock that the test sets.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time { return c.now }

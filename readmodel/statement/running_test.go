@@ -11,14 +11,14 @@ import (
 	"projector/readmodel/statement"
 )
 
-// entry is one of an account, in cents; 0 moves no money.
+// entry is an entry of an account, in cents. 0 means an event without money.
 type entry struct {
 	version, cents int64
 	currency       string
 }
 
-// TestRunningBalance: the sum is that of the entries so far, as long as each version before
-// has an entry or was passed over, and all are in one currency.
+// TestRunningBalance: the running balance is the sum of the entries so far. It is known as long as
+// every earlier version has an entry or was skipped, and all entries have one currency.
 func TestRunningBalance(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		first := rapid.Int64Range(0, 2).Draw(rt, "first")
@@ -74,7 +74,7 @@ func TestRunningBalanceIsExact(t *testing.T) {
 		{"EUR", []string{"92233720368547758.07", "92233720368547758.07"}, "184467440737095516.14"},
 		{"EUR", []string{"0.05", "-0.10"}, "-0.05"},
 		{"EUR", []string{"0.05", "-0.05"}, "0.00"},
-		{"EUR", []string{"1", "0.005"}, "1.005"}, // as somebody has written it by hand
+		{"EUR", []string{"1", "0.005"}, "1.005"}, // an amount that a person wrote by SQL
 		{"EUR", []string{"1", "NaN", "1"}, ""},
 		{"EUR", []string{"Infinity"}, ""},
 	} {
@@ -93,7 +93,7 @@ func TestRunningBalanceIsExact(t *testing.T) {
 		})
 	}
 	far := statement.NewRunning(1, []int64{3, 1 << 40, 1 << 60})
-	far.Add(1<<62, nil, "EUR") // in no more steps than versions were passed over
+	far.Add(1<<62, nil, "EUR") // the number of steps depends on the skipped versions only
 	if far.Missing != 1<<62-1-3 || far.First != (statement.Span{From: 1, To: 2}) {
 		t.Errorf("%d missing, first %v", far.Missing, far.First)
 	}
