@@ -1,7 +1,7 @@
-// Package change is the one way in which a command changes something. A command is a Change: its
-// options, which plan what would be done. Command gives it --yes and Run, which does the rest:
-// it connects, plans, prints the plan, asks whether a second person has to agree, does what was
-// planned and prints what was done. The commands about requests are here, too.
+// Package change runs all commands that change something. A Change has the options of a command and
+// makes the plan. Command adds --yes and Run. Run connects, makes the plan, prints it, checks whether a
+// second person has to approve it, executes it and prints the result. The commands about requests are
+// here too.
 package change
 
 import (
@@ -29,9 +29,9 @@ import (
 type Change interface {
 	// Action is the name that the change has in the audit trail.
 	Action() readmodel.ActionKind
-	// Check refuses wrong usage. Nothing is connected to yet.
+	// Check refuses wrong usage. It is called before connecting.
 	Check() error
-	// Plan reads what would be done now. It changes nothing.
+	// Plan makes the plan. It changes nothing.
 	Plan(ctx context.Context, on *On) (Plan, error)
 
 	Printed() *output.Flags
@@ -45,37 +45,36 @@ type reasoned interface {
 	checkReason() error
 }
 
-// Plan is what a change would do. What is done is exactly what was shown.
+// Plan is what a change would do. Do executes exactly what Print has shown.
 type Plan interface {
-	// Hash adds each record that would be changed: what is printed of it as JSON, and what else
-	// has to be the same when a second person approves it. What changes by itself (a time, a
-	// lag, what consumers write) is left out: it would make each plan another.
+	// Hash adds each record that would be changed: its JSON output, and everything else that must be
+	// unchanged when a second person approves the plan. It leaves out values that change by
+	// themselves (a time, a lag, rows of consumers), because they would make each plan different.
 	Hash(context.Context, *Hash) error
 	// Do executes the plan. The context has the request, which the audit trail needs.
 	Do(ctx context.Context) error
-	// Print prints what would be done or, when it is done, what was done. It returns an error
-	// also when not all could be done. A plan without a record to change is not done, and is
-	// printed as if it were.
+	// Print prints the plan or, if done is true, the result. It returns an error if not everything
+	// could be done. A plan without a record to change is not executed, and done is true for it.
 	Print(ctx context.Context, std *output.Streams, done bool) error
 }
 
-// Partial is a Plan that is done in several transactions. What was done is printed after an
-// error, too.
+// Partial is a Plan that is executed in several transactions. Its results so far are printed even
+// after an error.
 type Partial interface {
 	Plan
 	DoneInParts()
 }
 
-// Refused is a Plan that may have to be refused as a whole. It is printed all the same.
+// Refused is a Plan that may be refused as a whole. It is printed even then.
 type Refused interface {
 	Plan
 	Refused() error
 }
 
-// NothingChanged ends what is printed of a plan for people.
+// NothingChanged is the last line of a plan in text output.
 const NothingChanged = "nothing was changed, add --yes to do it"
 
-// On is what a change works with.
+// On has the connections and settings of a change.
 type On struct {
 	Std           *output.Streams
 	Log           *slog.Logger // nil: the change does not read a topic
@@ -83,17 +82,17 @@ type On struct {
 	Client        *kgo.Client // nil: the change does not read a topic
 	Actor, Reason string      // for the audit trail
 
-	// Amounts: the plan is shown to a person who may approve it, with amounts and balances.
+	// Amounts means that the plan is shown with amounts and balances, to a person who may approve it.
 	Amounts bool
-	// Whole: the plan is to be done or approved, and not only shown, so it has to be complete.
+	// Whole means that the plan will be executed or approved, so it must be complete.
 	Whole bool
-	// Now: it is done after it was planned, and not only shown or requested.
+	// Now means that the plan will be executed in this run.
 	Now bool
 
 	closers []func() error
 }
 
-// Later has something closed when the command ends.
+// Later registers a function that is called when the command ends.
 func (on *On) Later(closing func() error) { on.closers = append(on.closers, closing) }
 
 func (on *On) close() (err error) {
@@ -109,8 +108,8 @@ func (on *On) close() (err error) {
 	return err
 }
 
-// Command is the command of a change, and gives it --yes. The change itself does not know the
-// flag: without a Plan that can be hashed, done and printed there is no command.
+// Command is the command of a change. It adds --yes. The change itself does not see this flag, so it
+// always has to make a Plan.
 type Command[C any, P interface {
 	*C
 	Change
@@ -119,12 +118,12 @@ type Command[C any, P interface {
 	Unattended[C, P]
 }
 
-// Run prints the plan of the change and, with --yes, does it or has it requested.
+// Run prints the plan of the change and, with --yes, executes it or stores a request.
 func (c *Command[C, P]) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	return run(ctx, std, typed, c.change(), c.Yes)
 }
 
-// Unattended is the command of a change that runs from a timer, where nobody types --yes.
+// Unattended is the command of a change that a timer starts. It has no --yes.
 type Unattended[C any, P interface {
 	*C
 	Change
@@ -134,7 +133,7 @@ type Unattended[C any, P interface {
 
 func (c *Unattended[C, P]) change() Change { return P(&c.Options) }
 
-// fresh is a change without options, and adopt makes one the change of the command.
+// fresh returns a change without options. adopt sets the change of the command.
 func (c *Unattended[C, P]) fresh() Change { return P(new(C)) }
 
 func (c *Unattended[C, P]) adopt(other Change) {
@@ -143,7 +142,7 @@ func (c *Unattended[C, P]) adopt(other Change) {
 	}
 }
 
-// AfterApply passes on what the parser would only find in an exported field.
+// AfterApply calls AfterApply of the change, which the parser does not find in an unexported field.
 func (c *Unattended[C, P]) AfterApply(built flags.BuildInfo) error {
 	if kafka, reads := c.change().(interface{ AfterApply(flags.BuildInfo) error }); reads {
 		return kafka.AfterApply(built)
@@ -151,7 +150,7 @@ func (c *Unattended[C, P]) AfterApply(built flags.BuildInfo) error {
 	return nil
 }
 
-// Run does the change, or has it requested.
+// Run executes the change or stores a request.
 func (c *Unattended[C, P]) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	return run(ctx, std, typed, c.change(), true)
 }
@@ -184,13 +183,13 @@ func run(ctx context.Context, std *output.Streams, typed *kong.Context, c Change
 	switch {
 	case err != nil:
 		return untouched(ctx, err)
-	case h.records == 0: // and this login may not be permitted to change anything
+	case h.records == 0: // no request, because there is nothing to change
 		return plan.Print(ctx, std, true)
 	}
 	return request(ctx, on, typed, c, h)
 }
 
-// refusal is the reason why a plan must not be done; nil: there is none.
+// refusal returns why a plan is refused, or nil.
 func refusal(plan Plan) error {
 	if p, may := plan.(Refused); may {
 		return p.Refused()
@@ -198,7 +197,8 @@ func refusal(plan Plan) error {
 	return nil
 }
 
-// untouched is the error of a change that had not begun: an interruption has changed nothing.
+// untouched returns the error of a change that had not begun. After an interruption it says that
+// nothing was changed.
 func untouched(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return exit.Refuse("interrupted, nothing was changed")
@@ -213,7 +213,7 @@ func do(ctx context.Context, std *output.Streams, plan Plan) error {
 	switch {
 	case stopped && partial:
 		err = exit.Refuse("interrupted; only what is listed was done")
-	case stopped: // in one transaction, whose end may have been lost with the connection
+	case stopped: // a single transaction may have been committed before the connection ended
 		return exit.Refuse("interrupted, nothing was changed unless `projector audit` lists it")
 	case err != nil && !partial:
 		return err
@@ -224,8 +224,8 @@ func do(ctx context.Context, std *output.Streams, plan Plan) error {
 	return err
 }
 
-// begin refuses wrong usage, and connects to the servers that the change has flags for, or fails in
-// time for a person who waits.
+// begin refuses wrong usage and connects to the servers that the change has flags for, or fails after
+// flags.OneShotWithin.
 func begin(ctx context.Context, std *output.Streams, c Change) (on *On, err error) {
 	if err := cmp.Or(c.Check(), c.checkReason()); err != nil {
 		return nil, err
@@ -247,7 +247,7 @@ func begin(ctx context.Context, std *output.Streams, c Change) (on *On, err erro
 	return on, nil
 }
 
-// ReasonFlags say who changes something, and why.
+// ReasonFlags are the flags for the actor and the reason of a change.
 type ReasonFlags struct {
 	Reason string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
 	flags.ActorFlags
@@ -262,7 +262,7 @@ func (f *ReasonFlags) checkReason() error {
 	return nil
 }
 
-// OptionalReasonFlags are ReasonFlags of a change that needs no reason.
+// OptionalReasonFlags are ReasonFlags for a change that needs no reason.
 type OptionalReasonFlags struct {
 	Reason string `placeholder:"TEXT" help:"Why, for the audit trail."`
 	flags.ActorFlags
@@ -274,7 +274,7 @@ func (f *OptionalReasonFlags) asked() (reason *string, by *flags.ActorFlags) {
 
 func (*OptionalReasonFlags) checkReason() error { return nil }
 
-// audited are the actor and the reason of a change for the audit trail.
+// audited returns the actor and the reason of a change for the audit trail.
 func audited(c reasoned) (actor, reason string) {
 	why, by := c.asked()
 	return by.ActorName(), readmodel.Storable(*why)

@@ -38,7 +38,7 @@ func request(ctx context.Context, on *On, typed *kong.Context, c Change, h *Hash
 	return c.Printed().Print(on.Std.Out, Describe(typed.Model, &made), fmt.Sprintln(id))
 }
 
-// Requested is a request, and the change that it asks for.
+// Requested is a request with its change.
 type Requested struct {
 	Request readmodel.Request
 	Stored  readmodel.RequestedCommand
@@ -46,10 +46,10 @@ type Requested struct {
 
 	leaf   *kong.Node
 	change Change
-	wrong  error // the reason why the change cannot be read
+	wrong  error // why the change cannot be read
 }
 
-// Load reads a request. A change that cannot be read is reported when it is to be shown or approved.
+// Load reads a request. If its change cannot be read, Show and Approve return an error.
 func Load(ctx context.Context, pool *pgxpool.Pool, model *kong.Application, id int64) (*Requested, error) {
 	r := new(Requested)
 	var err error
@@ -67,7 +67,7 @@ func Load(ctx context.Context, pool *pgxpool.Pool, model *kong.Application, id i
 	return r, nil
 }
 
-// read makes the change again, or says why it cannot be done.
+// read makes the change again, or returns why this is not possible.
 func (r *Requested) read(model *kong.Application) (err error) {
 	if r.leaf, r.change, err = read(model, r.Stored.Arguments); err == nil {
 		commandOf(r.leaf).adopt(r.change)
@@ -83,8 +83,8 @@ func (r *Requested) read(model *kong.Application) (err error) {
 	return nil
 }
 
-// CommandLine is the change as a command for a shell. It names files without their folders. If
-// they are not in the current folder, the command fails and changes nothing.
+// CommandLine returns the change as a shell command. It names files without their folders. If they are
+// not in the current folder, the command fails and changes nothing.
 func (r *Requested) CommandLine() (string, error) {
 	if r.wrong != nil {
 		return "", r.wrong
@@ -92,7 +92,7 @@ func (r *Requested) CommandLine() (string, error) {
 	return commandLine(words(r.leaf)), nil
 }
 
-// Show prints what would be done now, with the servers of the person who asks.
+// Show prints the present plan, with the servers that the caller has chosen.
 func (r *Requested) Show(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, amounts bool) (err error) {
 	plan, on, err := r.plan(ctx, std, pool, servers, func(on *On) { on.Amounts = amounts })
 	defer func() { err = errors.Join(err, on.close()) }()
@@ -102,7 +102,7 @@ func (r *Requested) Show(ctx context.Context, std *output.Streams, pool *pgxpool
 	return plan.Print(ctx, std, false)
 }
 
-// Approve does what was requested, if it is still what would be done.
+// Approve executes the request if its plan is unchanged.
 func (r *Requested) Approve(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, reason string) (err error) {
 	plan, on, err := r.plan(ctx, std, pool, servers, func(on *On) { on.Whole, on.Now = true, true })
 	defer func() { err = errors.Join(err, on.close()) }()
@@ -116,7 +116,7 @@ func (r *Requested) Approve(ctx context.Context, std *output.Streams, pool *pgxp
 	switch {
 	case errors.As(err, new(exit.Refusal)):
 		return errors.Join(err, r.refuse(ctx, pool, reason, "it cannot be planned any more"))
-	case err != nil: // a server that cannot be reached, or a flag that approve was not given: it may be tried again
+	case err != nil: // for example an unreachable server or a missing flag: the request stays open
 		return untouched(ctx, err)
 	case h.sha256() != r.Stored.Plan:
 		return r.refuse(ctx, pool, reason, "the plan has changed since")
@@ -129,8 +129,7 @@ func (r *Requested) Approve(ctx context.Context, std *output.Streams, pool *pgxp
 	return do(readmodel.WithRequest(ctx, r.Request.ID), std, plan)
 }
 
-// plan makes the plan of the request again. What it returns to work with is to be closed, also after
-// an error.
+// plan makes the plan of the request again. The caller must close the returned On, even after an error.
 func (r *Requested) plan(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, set func(*On)) (Plan, *On, error) {
 	on := new(On)
 	if r.wrong != nil {
@@ -149,7 +148,7 @@ func (r *Requested) plan(ctx context.Context, std *output.Streams, pool *pgxpool
 	return plan, begun, err
 }
 
-// refuse closes a request that cannot be done any more as it was requested.
+// refuse closes a request that can no longer be executed as requested.
 func (r *Requested) refuse(ctx context.Context, pool *pgxpool.Pool, reason, why string) error {
 	err := readmodel.DecideRequest(ctx, pool, r.Request.ID, readmodel.RequestRefused, reason+"; "+why)
 	if err != nil {
@@ -172,7 +171,7 @@ type Document struct {
 	DLQTopic    *string                `json:"dlq_topic"`
 }
 
-// Describe is a request as it is printed for programs. model has the commands.
+// Describe returns a request for JSON output. model has the commands.
 func Describe(model *kong.Application, r *readmodel.Request) Document {
 	d := Document{
 		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, RequestedBy: r.RequestedBy, Reason: output.OrNull(r.Reason),

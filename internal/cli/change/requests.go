@@ -17,7 +17,7 @@ import (
 	"projector/readmodel"
 )
 
-// RequestChoices are the values to choose from, by the flag's name.
+// RequestChoices has the possible values of flags, by the flag's name.
 var RequestChoices = map[string][]string{"state": flags.Texts(readmodel.RequestStates())}
 
 // RequestsCmd are the commands that read requests.
@@ -57,7 +57,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 	return rows.End("nothing was requested")
 }
 
-// topicsText is the topic of a request, and its DLQ topic where that has another name.
+// topicsText names the topic of a request, and its DLQ topic if that does not have the default name.
 func topicsText(d *Document) string {
 	switch {
 	case d.Topic == nil:
@@ -76,7 +76,7 @@ type ApproveCmd struct {
 	Servers
 }
 
-// Run makes the plan of a request again, and does it when it is the same.
+// Run makes the plan of a request again and executes it if it is unchanged.
 func (c *ApproveCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	d := decision{c.ID, c.Reason, &c.DatabaseFlags, &c.Flags}
 	return d.make(ctx, std, typed.Model, func(pool *pgxpool.Pool, r *Requested, reason string) error {
@@ -88,7 +88,7 @@ func (c *ApproveCmd) Run(ctx context.Context, std *output.Streams, typed *kong.C
 			results = &output.Streams{Out: std.Err, Err: std.Err}
 		}
 		servers := c.Servers
-		servers.Flags = output.Flags{} // what is done is printed for people
+		servers.Flags = output.Flags{} // the result is printed as text
 		return r.Approve(ctx, results, pool, &servers, reason)
 	})
 }
@@ -101,7 +101,7 @@ type RejectCmd struct {
 	output.Flags
 }
 
-// Run closes a request of which nothing is to be done.
+// Run closes a request without executing it.
 func (c *RejectCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	d := decision{c.ID, c.Reason, &c.DatabaseFlags, &c.Flags}
 	return d.make(ctx, std, typed.Model, func(pool *pgxpool.Pool, _ *Requested, reason string) error {
@@ -109,7 +109,7 @@ func (c *RejectCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Co
 	})
 }
 
-// decision is what a person decides about a request.
+// decision is a person's decision about a request.
 type decision struct {
 	id     int64
 	reason string
@@ -117,7 +117,7 @@ type decision struct {
 	print  *output.Flags
 }
 
-// make calls decide with the request, if it is open, and prints what became of it.
+// make calls decide with the request if it is open, and prints the result.
 func (d *decision) make(
 	ctx context.Context, std *output.Streams, model *kong.Application, decide func(pool *pgxpool.Pool, r *Requested, reason string) error,
 ) error {

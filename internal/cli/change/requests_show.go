@@ -28,7 +28,7 @@ type showCmd struct {
 	Servers
 }
 
-// shownDocument is a request in JSON, with what a person wants to know before approving it.
+// shownDocument is a request in JSON with the details that an approver needs.
 type shownDocument struct {
 	Document
 	Actor   string            `json:"actor"`
@@ -57,8 +57,8 @@ func describe(f *readmodel.RequestedFile) fileDocument {
 	return fileDocument{Flag: f.Flag, Name: f.Name, Bytes: len(f.Content), SHA256: hex.EncodeToString(sum[:])}
 }
 
-// Run shows the command and the files of a request, and makes its plan again, with amounts for those
-// who may approve.
+// Run shows the command, the files and the present plan of a request. The plan has amounts if the
+// person may approve it.
 func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 	return r.Show(ctx, std, pool, &c.Servers, amounts)
 }
 
-// printHead shows who asks for what, and with which files.
+// printHead prints the requester, the command and the files.
 func printHead(out io.Writer, r *readmodel.Request, d *shownDocument) {
 	_, _ = fmt.Fprintf(out, "request %d of %s (%s), %s: %s\n%s\n", r.ID, output.Printable(r.RequestedBy), output.Printable(r.Actor), r.State,
 		output.OrDash(output.Printable(r.Reason)), d.Command)
@@ -104,7 +104,7 @@ func printHead(out io.Writer, r *readmodel.Request, d *shownDocument) {
 	}
 }
 
-// printJSON prints one document, also when there is no plan any more.
+// printJSON prints one document, even if a plan is no longer possible.
 func (c *showCmd) printJSON(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, r *Requested, amounts bool, d *shownDocument) error {
 	var planned bytes.Buffer
 	err := r.Show(ctx, &output.Streams{Out: &planned, Err: std.Err}, pool, &c.Servers, amounts)
@@ -116,7 +116,7 @@ func (c *showCmd) printJSON(ctx context.Context, std *output.Streams, pool *pgxp
 	return errors.Join(output.PrintJSON(std.Out, d), err)
 }
 
-// printFile prints a file: byte for byte, but to a terminal without what could move its cursor.
+// printFile prints a file byte for byte. On a terminal hostile characters are escaped.
 func (c *showCmd) printFile(out io.Writer, command *readmodel.RequestedCommand) error {
 	var found []*readmodel.RequestedFile
 	for i := range command.Files {
@@ -137,7 +137,7 @@ func (c *showCmd) printFile(out io.Writer, command *readmodel.RequestedCommand) 
 		return output.PrintJSON(out, d)
 	}
 	if !output.IsTerminal(output.Unwrapped(out)) {
-		out = output.Unwrapped(out) // a file is compared byte for byte
+		out = output.Unwrapped(out) // without escapes, so that a file can be compared byte for byte
 	}
 	_, err := out.Write(content)
 	return err

@@ -6,8 +6,7 @@ import (
 	"projector/internal/cli/output"
 )
 
-// Servers are the flags that a request does not store: how a change reaches servers, what it asks
-// them, and how it prints.
+// Servers are the flags that a request does not store: the flags of servers, queries and output.
 type Servers struct {
 	flags.KafkaFlags
 	flags.DatabaseFlags
@@ -18,7 +17,7 @@ type Servers struct {
 	output.Flags
 }
 
-// lend sets these flags of a change. The topics are those of the request.
+// lend sets these flags in a change. The topics stay those of the request.
 func (s *Servers) lend(c Change) {
 	*c.Database() = s.DatabaseFlags
 	if f, has := c.(interface{ Kafka() *flags.KafkaFlags }); has {

@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// words are the words of a shell's line that gives a command the options it has.
+// words returns the words of a command line with the options of the command.
 func words(leaf *kong.Node) []string {
 	all := append([]string{"projector"}, strings.Fields(leaf.Path())...)
 	for _, level := range leaf.AllFlags(false) {
@@ -33,7 +33,7 @@ func words(leaf *kong.Node) []string {
 	return all
 }
 
-// text is the value of a flag as it can be typed; empty: none.
+// text returns the value of a flag as one would type it; empty: no value.
 func text(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return ""
@@ -64,7 +64,7 @@ func text(v reflect.Value) string {
 	}
 }
 
-// commandLine is a line for a shell, which runs it with exactly these words.
+// commandLine quotes words for a shell.
 func commandLine(words []string) string {
 	all := make([]string, len(words))
 	for i, word := range words {
@@ -73,11 +73,11 @@ func commandLine(words []string) string {
 	return strings.Join(all, " ")
 }
 
-// plainWord are the characters that no shell gives a meaning.
+// plainWord has the characters without a special meaning in any shell.
 const plainWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
 
-// quoted is a word of a shell. What a terminal would not print is escaped as bash and zsh read
-// it.
+// quoted quotes a word for a shell. Characters that a terminal does not print are escaped in the syntax
+// of bash and zsh.
 func quoted(word string) string {
 	switch {
 	case word != "" && word[0] != '=' && strings.Trim(word, plainWord) == "":

@@ -19,8 +19,8 @@ import (
 )
 
 // A request stores a change as a value: the name of its command, its options as JSON, and the files
-// that the options name. The flags that say how servers are reached, what they are asked and how
-// results are printed are not part of the JSON: the person who approves gives their own.
+// that the options name. The JSON does not contain the flags of servers, queries and output: the
+// approver sets these flags.
 
 // command is a Command of any change.
 type command interface {
@@ -29,7 +29,7 @@ type command interface {
 	adopt(Change)
 }
 
-// Of is the change that a command of the program makes; nil: it changes nothing.
+// Of returns the change of a command; nil: the command changes nothing.
 func Of(leaf *kong.Node) Change {
 	if c := commandOf(leaf); c != nil {
 		return c.change()
@@ -42,13 +42,13 @@ func commandOf(leaf *kong.Node) command {
 	return c
 }
 
-// storedBytes bounds the files that are stored with a request.
+// storedBytes limits the total size of the files of a request.
 const storedBytes = 64 << 20
 
-// value is a change as a request stores it.
+// value returns a change as a request stores it.
 func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
 	_, by := c.asked()
-	by.Actor = by.ActorName() // who is another one where it is done
+	by.Actor = by.ActorName() // fixed now, because the default would name the approver
 	options, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
 	return stored, nil
 }
 
-// files are the files that the options of a command name, by the flag.
+// files returns the files that the options of a command name, by flag.
 func files(leaf *kong.Node) iter.Seq2[string, *flags.File] {
 	return func(yield func(string, *flags.File) bool) {
 		for _, level := range leaf.AllFlags(false) {
@@ -86,8 +86,8 @@ func files(leaf *kong.Node) iter.Seq2[string, *flags.File] {
 
 var errForm = errors.New("was made by hand, or by another version of the program: request the change again")
 
-// read makes the change of a stored value again, and finds its command. It has to be what the program
-// itself would have stored, to the byte.
+// read makes the change of a stored value again and finds its command. It refuses a value that differs
+// in any byte from what the program would store.
 func read(model *kong.Application, arguments []string) (*kong.Node, Change, error) {
 	if len(arguments) != 2 {
 		return nil, nil, errForm
@@ -109,7 +109,7 @@ func read(model *kong.Application, arguments []string) (*kong.Node, Change, erro
 	return nil, nil, errForm
 }
 
-// readFiles gives the files of a command their stored content. None is read from this machine.
+// readFiles sets the stored content of a command's files. It reads no file of this machine.
 func readFiles(leaf *kong.Node, stored []readmodel.RequestedFile) error {
 	named := 0
 	for flag, file := range files(leaf) {
@@ -125,10 +125,10 @@ func readFiles(leaf *kong.Node, stored []readmodel.RequestedFile) error {
 	return nil
 }
 
-// projectionFile is the flag whose file is SQL that runs as the login that approves.
+// projectionFile is a flag whose file contains SQL. The approver's login would run this SQL.
 const projectionFile = "projection-file"
 
-// checkFiles refuses a projection file that nobody has run: the person who approves has not chosen it.
+// checkFiles refuses a projection file that was never run, because the approver has not chosen it.
 func checkFiles(ctx context.Context, pool *pgxpool.Pool, stored []readmodel.RequestedFile) error {
 	for _, f := range stored {
 		if f.Flag != projectionFile {

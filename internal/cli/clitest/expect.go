@@ -20,7 +20,7 @@ func (s *Stage) parse(args []string, out string) (all []map[string]any) {
 	return all
 }
 
-// Pick gives the named fields of each line as text, the lines apart by a comma.
+// Pick returns the named fields of each line as text. Lines are separated by commas.
 func Pick(lines []map[string]any, fields ...string) string {
 	var all []string
 	for _, line := range lines {
@@ -37,7 +37,7 @@ func Pick(lines []map[string]any, fields ...string) string {
 	return strings.Join(all, ", ")
 }
 
-// Keys are the members of the JSON object in text, in their order.
+// Keys returns the names of the members of the JSON object in text, in their order.
 func Keys(t *testing.T, text string) string {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(text))
@@ -67,7 +67,7 @@ func Equal(t *testing.T, got, want string) {
 	}
 }
 
-// Contains looks for parts in a text.
+// Contains fails the test if a part is not in the text.
 func Contains(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -77,5 +77,5 @@ func Contains(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// Statuses is how dead letters are listed.
+// Statuses returns the place and status fields of listed dead letters.
 func Statuses(lines []map[string]any) string { return Pick(lines, strings.Fields(statusFields)...) }

@@ -28,15 +28,14 @@ type LeaderStage struct {
 
 const StagePartitions = 3
 
-// NewLeaderStage makes a stage on a broker of its own.
+// NewLeaderStage makes a stage with its own broker.
 func NewLeaderStage(t *testing.T) LeaderStage {
 	t.Helper()
 	fake := devtest.Fake(t, devstack.FakeOptions{})
 	return LeaderStage{stageOf(t, fake.Addrs(), StagePartitions), fake}
 }
 
-// LoseLeader has the brokers say that nobody leads partition 1 of a topic, until back is
-// called.
+// LoseLeader makes the brokers report that partition 1 of a topic has no leader, until back is called.
 func (s LeaderStage) LoseLeader(topic string) (back func()) {
 	return s.Fake.Cluster.Fault(kfake.Fault{
 		Keys: []kmsg.Key{kmsg.Metadata}, Topic: topic, Partitions: []int32{1}, Err: kerr.LeaderNotAvailable, Count: -1,
@@ -60,7 +59,7 @@ func (s LeaderStage) produceToEach(record func(partition int32) *kgo.Record) {
 	}
 }
 
-// Events produces the same version of another account to each partition.
+// Events produces one event with the given version to each partition, each of another account.
 func (s LeaderStage) Events(version int) {
 	s.T.Helper()
 	s.produceToEach(func(p int32) *kgo.Record {
@@ -69,8 +68,8 @@ func (s LeaderStage) Events(version int) {
 	s.Produced += StagePartitions
 }
 
-// DeadLetters puts a dead letter of another account into each partition of the DLQ topic:
-// first events that were poison once and would be applied now.
+// DeadLetters puts a dead letter into each partition of the DLQ topic, each of another account. They
+// are first events that could be applied now.
 func (s LeaderStage) DeadLetters() {
 	s.T.Helper()
 	if _, err := kadm.NewClient(s.Client).CreateTopic(s.T.Context(), StagePartitions, -1, nil, s.Topic+".dlq"); err != nil {
@@ -87,7 +86,7 @@ func (s LeaderStage) DeadLetters() {
 	})
 }
 
-// Squeezed has one space between words.
+// Squeezed replaces repeated spaces in a table with one space.
 func Squeezed(table string) string {
 	var lines []string
 	for line := range strings.Lines(table) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// orderedFile is a custom projection that keeps the sum of each account, as account_balance does.
+// orderedFile is a custom projection that stores the sum of each account, as account_balance does.
 const orderedFile = `-- projection: points
 -- mode: ordered
 -- types: FundsCredited
@@ -31,8 +31,8 @@ const ofOthers = `SELECT concat_ws(' ',
 	(SELECT string_agg(o::text, ' ' ORDER BY o::text) FROM projection_park_overflow o WHERE projection <> 'points'),
 	(SELECT md5(string_agg(p::text, ' ' ORDER BY p::text)) FROM projection_parked_event p WHERE projection <> 'points'))`
 
-// Ordered runs a test for each kind of projection that parks events. state is the sum of account
-// a and its version.
+// Ordered runs a test for each kind of projection that parks events. state returns the sum of account a
+// and its version.
 func Ordered(t *testing.T, run func(t *testing.T, s *Stage, state func() string)) {
 	t.Helper()
 	t.Run("account_balance", func(t *testing.T) {
@@ -55,18 +55,18 @@ func Ordered(t *testing.T, run func(t *testing.T, s *Stage, state func() string)
 	})
 }
 
-// Undated is an event that cannot be read, of a version that can.
+// Undated returns an event with an invalid time and a readable version.
 func Undated(account string, version int, amount string) string {
 	return strings.Replace(EventOf(account, version, amount), "2026-01-01T00:00:00.5Z", "never", 1)
 }
 
-// Corrected is an event with another id.
+// Corrected returns the event of EventOf with another id.
 func Corrected(account string, version int, amount string) string {
 	id := fmt.Sprintf("%s-%d", account, version)
 	return strings.Replace(EventOf(account, version, amount), id, id+"-corrected", 1)
 }
 
-// Text is what a query answers.
+// Text returns the result of a query.
 func (s *Stage) Text(query string) (text string) {
 	s.T.Helper()
 	if err := s.Pool.QueryRow(s.T.Context(), query).Scan(&text); err != nil {

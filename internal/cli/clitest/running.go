@@ -41,10 +41,10 @@ func (s *Stage) Running() *Running {
 	return r
 }
 
-// Projection is the name of the one that runs.
+// Projection returns the name of the projection that runs.
 func (r *Running) Projection() string { return cmp.Or(r.stage.own, readmodel.BalanceName) }
 
-// AwaitMetric waits until the consumer, which may have been started just before, exposes a line.
+// AwaitMetric waits until the metrics contain a line. The consumer may still be starting.
 func (r *Running) AwaitMetric(line string) { r.await("/metrics", line+"\n") }
 
 // AwaitUnready waits until the consumer gives a reason for not being ready.
@@ -84,7 +84,7 @@ func (r *Running) await(path, text string) {
 	}
 }
 
-// Stop ends the consumer, and returns the lines of its log that have the text in them.
+// Stop ends the consumer and returns the log lines that contain text.
 func (r *Running) Stop(text string) []map[string]any {
 	r.t.Helper()
 	r.stop()

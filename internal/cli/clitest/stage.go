@@ -1,5 +1,5 @@
-// Package clitest runs commands against a broker and a database of their own, for tests.
-// They call it from package NAME_test: it has all commands in it.
+// Package clitest helps tests to run commands with a separate broker and database. Tests must be in
+// package NAME_test, because clitest imports all commands.
 package clitest
 
 import (
@@ -26,7 +26,7 @@ import (
 	"projector/readmodel"
 )
 
-// Stage is a topic, a database and the commands between them.
+// Stage is a topic and a database on which a test runs commands.
 type Stage struct {
 	T        *testing.T
 	URL      string
@@ -36,22 +36,22 @@ type Stage struct {
 	Client   *kgo.Client
 	Produced int
 
-	own string // name of the projection of one's own that runs; empty: none
+	own string // name of the custom projection; empty: none
 }
 
-// NewStage makes a stage, its topic of one partition.
+// NewStage makes a stage. Its topic has one partition.
 func NewStage(t *testing.T) *Stage {
 	t.Helper()
 	return StageOn(t, devtest.Broker(t).Addrs())
 }
 
-// StageOn is a stage on given brokers, its topic of one partition.
+// StageOn makes a stage on given brokers. Its topic has one partition.
 func StageOn(t *testing.T, brokers []string) *Stage {
 	t.Helper()
 	return stageOf(t, brokers, 1)
 }
 
-// stageOf is a stage on given brokers, its topic of so many partitions.
+// stageOf makes a stage on given brokers. Its topic has the given number of partitions.
 func stageOf(t *testing.T, brokers []string, partitions int32) *Stage {
 	t.Helper()
 	s := &Stage{T: t, URL: devtest.Database(t), Addrs: brokers}
@@ -68,7 +68,7 @@ func stageOf(t *testing.T, brokers []string, partitions int32) *Stage {
 	return s
 }
 
-// Servers are the flags that lead a command to the stage.
+// Servers returns args with the flags of the stage's servers.
 func (s *Stage) Servers(args []string) []string {
 	var servers []string
 	if args[0] != "inspect" {
@@ -98,7 +98,7 @@ func (s *Stage) Must(args ...string) string {
 	return out
 }
 
-// Refused runs a command that has to fail with a status and returns what it said.
+// Refused runs a command that has to fail with a status, and returns its stderr.
 func (s *Stage) Refused(want int, args ...string) string {
 	s.T.Helper()
 	status, out, errOut := s.Command(args...)
@@ -114,8 +114,7 @@ func (s *Stage) Lines(args ...string) []map[string]any {
 	return s.parse(args, s.Must(append(args, "--output=json")...))
 }
 
-// Some runs a command that has to fail, although it reports something, and returns the
-// JSON lines it printed and what it said.
+// Some runs a command that has to report something and then fail. It returns the JSON lines and stderr.
 func (s *Stage) Some(args ...string) (lines []map[string]any, said string) {
 	s.T.Helper()
 	began := time.Now()
@@ -144,8 +143,8 @@ func (s *Stage) Append(record *kgo.Record) {
 	s.Produced++
 }
 
-// Consuming runs a consumer until all that is produced is durable and do, which
-// may be nil, has returned; then stops it.
+// Consuming runs a consumer until all produced records are durable and do has returned. do may be nil.
+// Then it stops the consumer.
 func (s *Stage) Consuming(do func()) {
 	s.T.Helper()
 	ctx, stop := context.WithCancel(s.T.Context())
@@ -166,7 +165,7 @@ func (s *Stage) Consuming(do func()) {
 	}
 }
 
-// Await waits until a query answers true.
+// Await waits until a query returns true.
 func (s *Stage) Await(query string, args ...any) {
 	s.T.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -184,13 +183,13 @@ func (s *Stage) Await(query string, args ...any) {
 	}
 }
 
-// EventOf is an event; amount is JSON.
+// EventOf returns an event; amount is JSON.
 func EventOf(account string, version int, amount string) string {
 	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":"FundsCredited","accountId":%q,"version":%d,`+
 		`"occurredAt":"2026-01-01T00:00:00.5Z","data":{"amount":%s,"currency":"EUR"}}`, account, version, account, version, amount)
 }
 
-// Execute runs one command line, as main does, and answers the exit status.
+// Execute runs one command line as main does, and returns the exit status.
 func Execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return cli.Main(ctx, args, stdout, stderr, flags.BuildInfo{Version: "dev"})
 }
@@ -203,8 +202,8 @@ func RunTests(m *testing.M) {
 	})
 }
 
-// Holes produces what leaves dead letters of many kinds: a gap in acc-a, a poison
-// first event of acc-b, something unreadable, and a conflict.
+// Holes produces records that become dead letters of several classes: a gap in acc-a, an invalid first
+// event of acc-b, an unreadable record, and a conflict.
 func (s *Stage) Holes() {
 	s.T.Helper()
 	s.Produce(
@@ -222,7 +221,7 @@ const (
 	statusFields = "account_id received_version status"
 )
 
-// DeleteRecords removes what lies before an offset, as retention does.
+// DeleteRecords deletes the records before an offset, as retention does.
 func (s *Stage) DeleteRecords(before int64) {
 	s.T.Helper()
 	offsets := kadm.Offsets{}
@@ -244,7 +243,7 @@ func (s *Stage) Exec(sql string, args ...any) {
 	}
 }
 
-// Owning makes the stage run a projection of one's own from here on, and returns its file.
+// Owning makes the stage run a custom projection from now on, and returns the path of its file.
 func (s *Stage) Owning(name, text string) (path string) {
 	s.T.Helper()
 	path = filepath.Join(s.T.TempDir(), name+".sql")
@@ -256,7 +255,7 @@ func (s *Stage) Owning(name, text string) (path string) {
 	return path
 }
 
-// Projecting makes the stage run another projection from here on.
+// Projecting makes the stage run another projection from now on.
 func (s *Stage) Projecting(name string) {
 	s.T.Helper()
 	s.T.Setenv("PROJECTION", name)
