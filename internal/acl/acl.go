@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Missing is a permission the brokers do not give.
+// Missing is a permission that the client does not have.
 type Missing struct {
 	Operation string // READ, WRITE
 	Resource  string // topic, group
@@ -33,7 +33,7 @@ func (m *Missing) Error() string {
 // SafeText implements errclass.Describer: the text has only names.
 func (m *Missing) SafeText() string { return m.Error() }
 
-// Unwrap is the broker's own error.
+// Unwrap returns the broker's error.
 func (m *Missing) Unwrap() error { return m.err }
 
 // Needs is what a running projector uses: READ on the topic and on the group, WRITE

@@ -42,7 +42,7 @@ type TLS struct {
 	ServerName string // the name that must be in the server's certificate
 }
 
-// dialWithin bounds a connection, with its handshake.
+// dialWithin is the deadline for a connection including the handshake.
 const dialWithin = 10 * time.Second
 
 var errNoCertificate = errors.New("no PEM certificate in the file")

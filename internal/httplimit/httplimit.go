@@ -1,4 +1,4 @@
-// Package httplimit bounds the connections of an HTTP server.
+// Package httplimit limits the connections of an HTTP server.
 package httplimit
 
 import (
@@ -9,18 +9,18 @@ import (
 	"syscall"
 )
 
-// Connections bounds how many connections a server has. Beyond that, the connection that has
-// been without a request for longest is closed: a client that sends nothing keeps nobody out.
+// Connections limits the number of connections of a server. Above the limit, the connection that has
+// waited longest for a request is closed. So clients that send nothing cannot block others.
 type Connections struct {
 	most int
 
 	mu      sync.Mutex
 	open    map[net.Conn]*list.Element // nil: a request is being answered
-	waiting *list.List                 // of net.Conn without a request, the longest first
+	waiting *list.List                 // of net.Conn that wait for a request, the longest wait first
 }
 
-// New bounds the connections to most, and to a part of the files that the process may open: the
-// connections to the brokers and the database need files too.
+// New limits the connections to most, and to 1/part of the files that the process may open, because
+// connections to brokers and the database need files too.
 func New(most, part int) *Connections {
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil && files.Cur/uint64(part) < uint64(most) { //nolint:gosec // G115: both are small and positive

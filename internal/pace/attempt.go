@@ -44,8 +44,8 @@ type attemptKey struct{}
 // because the remaining work would take too long.
 const foreseen = 6
 
-// Begin starts an attempt. Its context ends with ctx, or when there was no answer for as long
-// as silence; 0: no limit.
+// Begin starts an attempt. Its context ends with ctx, or after the time silence without an answer; 0:
+// no limit.
 func Begin(ctx context.Context, silence time.Duration) *Attempt {
 	return BeginBound(ctx, silence, 0)
 }
@@ -63,7 +63,7 @@ func BeginBound(ctx context.Context, silence, bound time.Duration) *Attempt {
 	return a
 }
 
-// Context is the attempt's.
+// Context returns the context of the attempt.
 func (a *Attempt) Context() context.Context { return a.ctx }
 
 func (a *Attempt) timeout() error {

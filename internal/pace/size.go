@@ -12,10 +12,10 @@ const shrink = 8
 // grow is how much larger the next write is after a quick one.
 const grow = 2
 
-// Size is how much the next write may contain, so that it takes about the time wanted:
+// Size is how much the next write may contain, so that it takes about the target time:
 //
 //	quick ─────────────► twice as much
-//	longer than wanted ► what fits into the time, at the pace that was measured
+//	longer than target ► what fits into the time, at the pace that was measured
 //	failed ────────────► an eighth, at least 1
 //
 // After any failed write the next one is smaller, down to a single event or row. A Size
@@ -34,9 +34,8 @@ func NewSize(first, most int, target time.Duration) Size {
 // Limit is how much the next write may contain, at least 1.
 func (s *Size) Limit() int { return s.limit }
 
-// Wrote notes a write of n that has succeeded. Less than the limit proves less: the
-// limit becomes at most twice what was written, and no more than can be written in half of
-// the time wanted.
+// Wrote notes a successful write of n. A slow write lowers the limit to what fits into the target time.
+// A quick write may raise it, to at most 2*n and at most half of what fits into the target time.
 func (s *Size) Wrote(n int, took time.Duration) {
 	switch {
 	case n <= 0:
@@ -47,8 +46,7 @@ func (s *Size) Wrote(n int, took time.Duration) {
 	}
 }
 
-// Failed notes a write of n that was not made. done of them had been written
-// within took when it ended, as far as that is known; 0: it is not.
+// Failed notes a failed write of n. done is how many of them were written within took; 0: not known.
 func (s *Size) Failed(n, done int, took time.Duration) {
 	if n <= 0 {
 		return
@@ -60,7 +58,7 @@ func (s *Size) Failed(n, done int, took time.Duration) {
 	s.limit = max(1, limit)
 }
 
-// fitting is how much can be written in the time wanted, if n took so long.
+// fitting returns how much can be written in the target time at the pace of n in took.
 func (s *Size) fitting(n int, took time.Duration) int {
 	return int(float64(n) * float64(s.target) / float64(max(took, 1)))
 }

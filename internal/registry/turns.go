@@ -11,7 +11,7 @@ import (
 const (
 	// freeTurns is how many ids in a row may be unreadable before requests are spaced.
 	freeTurns = 100
-	// betweenTurns is the time between two requests from then on.
+	// betweenTurns is the time between two requests after that.
 	betweenTurns = 10 * time.Millisecond
 )
 

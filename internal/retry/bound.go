@@ -11,17 +11,17 @@ import (
 // Bound repeats an operation that failed for a temporary reason, and gives up at a limit. It is
 // for operations that people wait for. A consumer uses a Policy, which has no limit.
 type Bound struct {
-	// Within is how long after the first attempt another may begin; 0: no limit.
+	// Within is how long after the first attempt a further attempt may begin; 0: no limit.
 	Within time.Duration
-	// Attempts is how many are made without progress; 0: any number.
+	// Attempts is the maximum number of attempts without progress; 0: no limit.
 	Attempts int
-	// Pause is the time before the second attempt. Each is twice the last, up to Longest.
+	// Pause is the time before the second attempt. Each pause is twice the last, up to Longest.
 	Pause, Longest time.Duration
 	Passing        func(error) bool // reports whether the next attempt may succeed
 }
 
-// Do calls fn until it succeeds. It returns fn's last error when it gives up: the failure
-// does not pass, the bound is reached, or ctx has ended.
+// Do calls fn until it succeeds. It gives up if Passing returns false, a limit is reached or ctx has
+// ended. Then it returns fn's last error.
 func (b Bound) Do(ctx context.Context, fn func(context.Context) error) error {
 	t := b.Begin()
 	for {
@@ -32,10 +32,10 @@ func (b Bound) Do(ctx context.Context, fn func(context.Context) error) error {
 	}
 }
 
-// Begin is for a loop that Do does not fit. The first attempt follows.
+// Begin is for callers with their own loop. Call it before the first attempt.
 func (b Bound) Begin() *Tries { return &Tries{bound: b, began: time.Now()} }
 
-// Tries are the attempts of one operation. One goroutine at a time may use it.
+// Tries counts the attempts of one operation. One goroutine at a time may use it.
 type Tries struct {
 	bound  Bound
 	began  time.Time
@@ -61,10 +61,10 @@ func (t *Tries) Again(ctx context.Context, err error) bool {
 	return pace.Sleep(ctx, pause) == nil
 }
 
-// Progress resets the count of attempts, because something was achieved.
+// Progress resets the limits, because the operation has made progress.
 func (t *Tries) Progress() { t.failed, t.began = 0, time.Now() }
 
-// Passing reports whether PostgreSQL may answer the next attempt.
+// Passing reports whether the next attempt at PostgreSQL may succeed.
 func Passing(err error) bool {
 	class := errclass.Postgres(err)
 	return class == errclass.Retry || class == errclass.RetryReset

@@ -28,9 +28,9 @@ type counted struct {
 // maxKeys bounds memory, whatever the keys are.
 const maxKeys = 256
 
-// NewLines returns Lines with a line at the first time, and then after each of the pauses,
-// the last of them again and again. When nothing happens for quiet, the next time is the
-// first again. now nil is the system's clock.
+// NewLines returns Lines that writes a line for the first event, and then after each of the pauses. The
+// last pause repeats. If no event happens for quiet, the next event counts as the first again. If now
+// is nil, the system's clock is used.
 func NewLines(now func() time.Time, quiet time.Duration, pauses ...time.Duration) *Lines {
 	if now == nil {
 		now = time.Now
@@ -38,8 +38,8 @@ func NewLines(now func() time.Time, quiet time.Duration, pauses ...time.Duration
 	return &Lines{pauses: pauses, quiet: quiet, now: now, keys: map[string]*counted{}}
 }
 
-// Count notes that something has happened n times. It writes a line when one is due; else
-// that is left to the next Count or Flush. write gets the number for the line.
+// Count notes that an event has happened n times. It writes a line if one is due, else a later Count or
+// Flush does. write gets the number for the line.
 func (l *Lines) Count(key string, n int, write func(n int)) {
 	if n <= 0 {
 		return
@@ -58,7 +58,7 @@ func (l *Lines) Count(key string, n int, write func(n int)) {
 	l.flush(c, now)
 }
 
-// Flush writes the lines that have become due since.
+// Flush writes the lines that are due now.
 func (l *Lines) Flush() {
 	now := l.now()
 	l.mu.Lock()
@@ -68,7 +68,7 @@ func (l *Lines) Flush() {
 	}
 }
 
-// End writes all lines that are left, because nothing follows.
+// End writes all remaining lines, because no event follows.
 func (l *Lines) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *counted) line() {
 	}
 }
 
-// makeRoom forgets incidents that are over and, when that is not enough, all.
+// makeRoom removes incidents that are over. If that is not enough, it removes all.
 func (l *Lines) makeRoom(now time.Time) {
 	if len(l.keys) < maxKeys {
 		return
@@ -105,9 +105,9 @@ func (l *Lines) makeRoom(now time.Time) {
 // incident is a repeated event. It ends when the event has not happened for a while. It decides
 // when a log line is due.
 type incident struct {
-	ends  time.Time // over unless it happens again before
+	ends  time.Time // the incident is over then, unless the event happens again before
 	next  time.Time // when the next line is due
-	lines int       // that were due
+	lines int       // number of lines so far
 }
 
 func (i *incident) over(now time.Time) bool { return !now.Before(i.ends) }

@@ -1,7 +1,7 @@
-// Package retry repeats what a dependency refused, indefinitely: after 1 s, ×2, jitter,
-// up to a cap. An outage of PostgreSQL or Kafka never turns into a dead letter.
-// The waits are those of backoff. Its own loop is not used: it sets an attempt no
-// deadline, and does not report how often and for how long it has failed.
+// Package retry repeats failed operations without a limit. The first wait is 1 s. Each wait is twice
+// as long as the last, with jitter, up to a maximum. So an outage of PostgreSQL or Kafka never
+// produces a dead letter. The waits come from the library backoff. The library's loop is not used,
+// because it sets no deadline for an attempt and does not report the number and duration of failures.
 //
 //	attempt ──ok──────────────► nil
 //	   │ └─Stop(err)──────────► err
@@ -12,8 +12,8 @@
 //	   │
 //	   └──► attempt
 //
-// Every attempt has a deadline of its own. Its passing is a failure like any
-// other: only the end of the caller's context ends the loop.
+// Every attempt has a separate deadline. A missed deadline is a normal failure. Only the end of the
+// caller's context ends the loop.
 package retry
 
 import (
@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// jitter spreads the waits by a quarter to both sides, so that partitions
-	// and instances that failed together do not come back together.
+	// jitter makes each wait up to a quarter shorter or longer, so that partitions and instances that
+	// failed together do not retry together.
 	jitter     = 0.25
 	multiplier = 2
 )
@@ -39,9 +39,8 @@ const (
 	defaultMax     = time.Minute
 )
 
-// Policy says how long to wait between attempts and how long one may take. The
-// zero value is good: it waits 1 s at first, 60 s at most, and sets attempts no
-// deadline.
+// Policy says how long to wait between attempts and how long an attempt may take. The zero value is
+// usable: it waits 1 s at first and at most 60 s, and sets no deadline for an attempt.
 type Policy struct {
 	Initial time.Duration // first wait, before jitter
 	Max     time.Duration // longest wait, jitter included
@@ -52,10 +51,9 @@ type Policy struct {
 // Forever calls fn until it returns nil or an error made by Stop, or until ctx
 // ends. It returns nil, the error given to Stop, or the cause of ctx.
 //
-// The context fn gets is derived from ctx and ends with the attempt. What fn
-// achieved counts even when ctx ended meanwhile; after a failed attempt the end
-// of ctx comes first, is no failure of the dependency and is not observed. obs
-// may be nil.
+// The context of fn is derived from ctx and ends with the attempt. If fn succeeds, Forever returns nil
+// even if ctx has ended meanwhile. If fn fails after the end of ctx, this does not count as a failure
+// of the dependency, and obs is not called. obs may be nil.
 func (p Policy) Forever(ctx context.Context, obs Observer, fn func(ctx context.Context) error) error {
 	o := p.Outage(obs)
 	for ctx.Err() == nil {
@@ -75,7 +73,7 @@ func (p Policy) Forever(ctx context.Context, obs Observer, fn func(ctx context.C
 	return context.Cause(ctx)
 }
 
-// Sleep waits for d, or until ctx ends, by the policy's clock.
+// Sleep waits for d or until ctx ends. It uses the policy's clock.
 func (p Policy) Sleep(ctx context.Context, d time.Duration) { clockOr(p.Clock).Sleep(ctx, d) }
 
 // try runs one attempt under its own deadline.
@@ -91,8 +89,8 @@ func (p Policy) try(ctx context.Context, fn func(context.Context) error) error {
 // longest is the longest wait, jitter included.
 func (p Policy) longest() time.Duration { return orDefault(p.Max, defaultMax) }
 
-// waits are the waits of one outage. The library caps a wait before jitter, so its cap is
-// set lower by the jitter.
+// waits returns the waits of one outage. The library applies its maximum before the jitter, so this
+// maximum is lower.
 func (p Policy) waits() *backoff.ExponentialBackOff {
 	capped := time.Duration(float64(p.longest()) / (1 + jitter))
 	return backoff.NewExponentialBackOff(
@@ -111,11 +109,11 @@ func orDefault(d, fallback time.Duration) time.Duration {
 	return d
 }
 
-// Stop marks err as one that no retry will fix: Forever returns it as it was,
-// without what has been wrapped around the mark. Stop(nil) is nil: success.
+// Stop marks err as an error that no retry will fix. Forever then returns err itself, without errors
+// that were wrapped around it. Stop(nil) is nil, which means success.
 func Stop(err error) error { return backoff.Permanent(err) }
 
-// Clock is the time a Policy goes by, for tests that do not wait.
+// Clock replaces the system's clock in tests, so that they need not wait.
 type Clock interface {
 	Now() time.Time
 	// Sleep waits for d, or until ctx ends.
@@ -135,11 +133,11 @@ func (systemClock) Now() time.Time { return time.Now() }
 
 func (systemClock) Sleep(ctx context.Context, d time.Duration) { _ = pace.Sleep(ctx, d) }
 
-// Observer reports how a retried operation goes: metrics, health, log. It is called
-// from the goroutine that retries and must not block.
+// Observer receives the failures and the recovery of a retried operation, for metrics, health and log.
+// The retrying goroutine calls it, so it must not block.
 //
-// When the loop ends without success (Stop, end of ctx) nothing is called:
-// an observer that shows a state must clear it after Forever has returned.
+// It is not called when the loop ends without success (Stop, or end of ctx). So an observer that shows
+// a state must clear it after Forever has returned.
 type Observer interface {
 	// Failing is called after every failed attempt. attempt counts from 1; since
 	// is the time from the first failure to this one, 0 at first; next is the
@@ -151,7 +149,7 @@ type Observer interface {
 	Recovered(attempts int, after time.Duration)
 }
 
-// Tee passes everything on to several observers, in order.
+// Tee returns an Observer that calls several observers in order.
 func Tee(observers ...Observer) Observer { return tee(observers) }
 
 type tee []Observer

@@ -11,24 +11,23 @@ import (
 )
 
 const (
-	// calm is how long nothing may fail, after the last wait or recovery, before
-	// the next failure counts as a new outage. It keeps a dependency that comes
-	// and goes from writing a line each time.
+	// calm is the time without failures, after the last wait or recovery, after which the next failure
+	// counts as a new outage. Without it, a dependency that often fails and recovers would cause a line
+	// each time.
 	calm = time.Minute
-	// maxReasons bounds the extra lines for new reasons within one outage.
+	// maxReasons limits the extra lines for new reasons within one outage.
 	maxReasons = 6
 )
 
-// outagePauses are the pauses between the lines about one outage: at its start, and then 10 s,
-// 1 min, 5 min and every 5 min later.
+// outagePauses are the pauses between the lines about one outage. The lines come at its start, after
+// 10 s, 1 min and 5 min, and then every 5 min.
 var outagePauses = []time.Duration{10 * time.Second, 50 * time.Second, 4 * time.Minute, 5 * time.Minute}
 
-// Throttled is an Observer that logs an outage of any length on one screen: a
-// line at the first failure, at a reason not seen before in this outage, after
-// 10 s, 1 min, 5 min and then every 5 min, and one at recovery.
+// Throttled is an Observer that logs an outage in few lines: at the first failure, at each new reason,
+// after 10 s, 1 min and 5 min, then every 5 min, and at the recovery.
 //
-// The partitions of one dependency may share it: their common outage is then
-// logged once. Safe for concurrent use.
+// Several partitions may share it. Then an outage of their dependency is logged once. It is safe for
+// concurrent use.
 type Throttled struct {
 	log *slog.Logger
 	now func() time.Time
@@ -36,7 +35,7 @@ type Throttled struct {
 	mu      sync.Mutex
 	outage  incident
 	reasons map[string]bool // logged in this outage
-	failing bool            // a failure was noted that no recovery has answered
+	failing bool            // the last call reported a failure
 	logged  bool            // and it was logged
 
 	// What Note counts.
@@ -62,8 +61,8 @@ func (t *Throttled) Failing(err error, attempt int, since, next time.Duration) {
 		"attempt", attempt, "since", since.Round(time.Millisecond), "next_retry_in", next.Round(time.Millisecond))
 }
 
-// Recovered implements Observer. A failure that was not logged is not answered, and
-// a success that follows no failure changes nothing: it may be reported each time.
+// Recovered implements Observer. It logs a recovery only if the failure was logged. Without a failure
+// before it does nothing, so it may be called after every success.
 func (t *Throttled) Recovered(attempts int, after time.Duration) {
 	t.mu.Lock()
 	logged := t.logged
@@ -77,9 +76,8 @@ func (t *Throttled) Recovered(attempts int, after time.Duration) {
 	}
 }
 
-// Note is for what is repeated at its own pace, where the caller does not count the
-// attempts: err is the result this time, nil when it succeeded, and next is
-// when it will be done again.
+// Note is for operations that run regularly, where the caller does not count attempts. err is the
+// result of this run, nil after a success. next is the time until the next run.
 func (t *Throttled) Note(err error, next time.Duration) {
 	now := t.now()
 	t.mu.Lock()
@@ -99,7 +97,7 @@ func (t *Throttled) Note(err error, next time.Duration) {
 	}
 }
 
-// due notes a failure and reports whether it is worth a line.
+// due notes a failure and reports whether to log it.
 func (t *Throttled) due(reason string, next time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,12 +115,12 @@ func (t *Throttled) due(reason string, next time.Duration) bool {
 	return true
 }
 
-// Outage follows an operation from its first failure until it works again: it counts the
-// failures, says how long to wait after each, and reports them to an observer. It can then be
-// used for the next outage. One goroutine at a time may use it.
+// Outage tracks an operation from its first failure until it succeeds again. It counts the failures,
+// returns the wait after each, and reports them to an observer. Afterwards it can be used for the next
+// outage. One goroutine at a time may use it.
 //
-// Forever is the loop around one operation. An Outage alone is for an operation
-// that is not repeated as it is.
+// Forever is a loop around one operation. Use an Outage directly if the next attempt may be a
+// different operation.
 type Outage struct {
 	policy   Policy
 	observer Observer // nil: none
@@ -131,7 +129,7 @@ type Outage struct {
 	waits    *backoff.ExponentialBackOff
 }
 
-// Outage returns one that waits as the policy says. obs may be nil.
+// Outage returns an Outage with the waits of the policy. obs may be nil.
 func (p Policy) Outage(obs Observer) *Outage { return &Outage{policy: p, observer: obs} }
 
 // Failed notes a failed attempt, and returns how long to wait before the next.
@@ -148,7 +146,7 @@ func (o *Outage) Failed(err error) time.Duration {
 	return next
 }
 
-// Lasts reports whether something has failed and is not over.
+// Lasts reports whether the last attempt has failed.
 func (o *Outage) Lasts() bool { return o.failures > 0 }
 
 // Over notes an attempt that has succeeded. Without a failure before it, it does nothing.

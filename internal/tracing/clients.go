@@ -19,9 +19,8 @@ import (
 
 var w3c = propagation.TraceContext{}
 
-// traceparent is the header by which W3C Trace Context names the caller's span:
-// version, trace, span and flags, in hex with hyphens between them. A version yet to
-// come may append more.
+// traceparent is the header of W3C Trace Context with the caller's span: version, trace, span and
+// flags in hex, separated by hyphens. Later versions may append more fields.
 const (
 	traceparent       = "traceparent"
 	traceparentLength = 55
@@ -54,7 +53,7 @@ func decision(headers []kgo.RecordHeader) (sampled, decided bool) {
 	return false, false
 }
 
-// parent is the producer's span.
+// parent returns the producer's span.
 func parent(ctx context.Context, headers []kgo.RecordHeader) trace.SpanContext {
 	return trace.SpanContextFromContext(withParent(ctx, headers))
 }
@@ -63,8 +62,7 @@ func withParent(ctx context.Context, headers []kgo.RecordHeader) context.Context
 	return w3c.Extract(ctx, kotel.NewRecordCarrier(&kgo.Record{Headers: headers}))
 }
 
-// consuming begins the span of a record while it waits in the client. From then on only a
-// followed record has a Context.
+// consuming begins the span of a record that waits in the client. Only a traced record gets a Context.
 type consuming struct{ t *Tracing }
 
 // OnFetchRecordBuffered implements kgo.HookFetchRecordBuffered.
@@ -183,7 +181,7 @@ func (d database) TraceAcquireEnd(ctx context.Context, pool *pgxpool.Pool, data 
 	}
 }
 
-// withState is err with a safe text and, if PostgreSQL answered it, its SQLSTATE.
+// withState returns err with a safe text and, if PostgreSQL returned err, its SQLSTATE.
 func withState(err error) error {
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) {

@@ -13,16 +13,16 @@ import (
 	"projector/projection/event"
 )
 
-// mostLinks bounds how many records a flush's span names; every followed record names
-// its flush in any case.
+// mostLinks limits the links from a flush's span to records. Every traced record still has a link to
+// its flush.
 const mostLinks = 128
 
 // Partition traces the records of one partition from the fold to their transaction. One
 // goroutine uses it, except for Pick.
 type Partition struct {
 	t          *Tracing
-	attributes []attribute.KeyValue // of each flush
-	followed   []followed           // records that are folded and not durable, by offset
+	attributes []attribute.KeyValue // of each flush's span
+	followed   []followed           // traced records that are folded and not durable, by offset
 	flush      trace.Span           // span of the current flush; nil: it has no traced record
 	doing      trace.Span           // parent of the next statements; nil: they are not traced
 }
@@ -33,7 +33,7 @@ type followed struct {
 	span   trace.Span
 }
 
-// Pick appends those of the records that are followed.
+// Pick appends the records that are traced.
 func (*Partition) Pick(picked, records []*kgo.Record) []*kgo.Record {
 	for _, r := range records {
 		if r.Context != nil {
@@ -43,8 +43,8 @@ func (*Partition) Pick(picked, records []*kgo.Record) []*kgo.Record {
 	return picked
 }
 
-// Folding begins the spans of records that are folded now. Reads for their chunk become
-// children of the first one.
+// Folding begins the spans of records that are folded now. The queries for these records become children
+// of the first span.
 func (p *Partition) Folding(picked []*kgo.Record) {
 	p.doing = nil
 	for _, r := range picked {
@@ -59,8 +59,7 @@ func (p *Partition) Folding(picked []*kgo.Record) {
 	}
 }
 
-// Flushing begins the span of the flush of everything before next, if a followed
-// record is in it.
+// Flushing begins the span of the flush of all records before next, if one of them is traced.
 func (p *Partition) Flushing(next int64) {
 	p.doing = nil
 	in := p.before(next)
@@ -76,7 +75,7 @@ func (p *Partition) Flushing(next int64) {
 	p.doing = p.flush
 }
 
-// before are the followed records before next.
+// before returns the traced records before next.
 func (p *Partition) before(next int64) []followed {
 	n := 0
 	for n < len(p.followed) && p.followed[n].offset < next {
@@ -85,7 +84,7 @@ func (p *Partition) before(next int64) []followed {
 	return p.followed[:n]
 }
 
-// Context is ctx with the span of what is being done.
+// Context returns ctx with the parent span for the next statements.
 func (p *Partition) Context(ctx context.Context) context.Context {
 	if p.doing == nil {
 		return ctx
@@ -93,7 +92,7 @@ func (p *Partition) Context(ctx context.Context) context.Context {
 	return trace.ContextWithSpan(ctx, p.doing)
 }
 
-// Flushed ends the spans of what has become durable.
+// Flushed ends the spans of the flush and of the records that are durable now.
 func (p *Partition) Flushed(next int64, c *projection.Flushed) {
 	if p.flush == nil {
 		return

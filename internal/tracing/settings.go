@@ -18,12 +18,11 @@ import (
 // Settings are the values of the OpenTelemetry variables that this program reads itself. The
 // SDK and the exporter read all others: endpoint, headers, TLS, time-outs and the service name.
 type Settings struct {
-	// Ratio is the share, from 0 to 1, of records to follow of those whose producer has
-	// not decided.
+	// Ratio is the share, from 0 to 1, of traced records among those whose producer has not decided.
 	Ratio float64
 }
 
-// The variables that are checked. Those of traces beat the general ones.
+// The variables that are checked. A variable for traces takes precedence over the general one.
 const (
 	envSampler        = "OTEL_TRACES_SAMPLER"
 	envSamplerArg     = "OTEL_TRACES_SAMPLER_ARG"
@@ -35,7 +34,7 @@ const (
 	envTracesHeaders  = "OTEL_EXPORTER_OTLP_TRACES_HEADERS"
 )
 
-// protocol is the only supported one.
+// protocol is the only supported protocol.
 const protocol = "http/protobuf"
 
 // ReadSettings reads the environment. An error names the variable and the remedy. The SDK would
@@ -73,7 +72,7 @@ func checkEndpoint(name string) error {
 	return nil
 }
 
-// headerName is what a header's name may be made of.
+// headerName matches valid names of headers.
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 // checkHeaders keeps the value out of the error: it may hold a token. The SDK would print it.

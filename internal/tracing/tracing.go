@@ -1,6 +1,6 @@
-// Package tracing follows single records by OpenTelemetry: from the producer's span,
-// which a record names in its header traceparent (W3C Trace Context), to the
-// transaction that made it durable.
+// Package tracing traces single records with OpenTelemetry: from the producer's span, which the
+// record's header traceparent names (W3C Trace Context), to the transaction that made the record
+// durable.
 //
 //	the producer's trace                       a trace of its own
 //	  its own span
@@ -11,19 +11,18 @@
 //	  └─ account-events.dlq publish            │  └─ BEGIN, position_move, insert_balance
 //	                                           └─ COMMIT
 //
-// A statement is named after its file in sql/queries.
+// The span of a statement has the name of its file in sql/queries.
 //
-// Many events become one write, so a flush has a span of its own, linked to the
-// records in it that are followed, and they to it. A flush without such a record has
-// none: nothing else is traced, no status page and no repair.
+// One write contains many events, so a flush has a separate trace. Its span and the spans of its
+// traced records link to each other. A flush without a traced record has no span. The status page and
+// repairs are not traced.
 //
-// The producer decides which records are followed; of records without a decision a share
-// is followed (Settings). This is decided once, from the headers, when the client has
-// fetched the record. Nothing here delays records: spans beyond a limit are not begun or
-// are dropped, and are counted.
+// The producer decides which records are traced. Of the records without a decision, a share is traced
+// (Settings). This is decided once, from the headers, when the client has fetched the record. Tracing
+// never delays records: spans beyond a limit are not begun or are dropped, and they are counted.
 //
-// No span has a key, a value, a header, a query's parameters or the text of an error
-// that could repeat them.
+// No span contains a key, a value, a header or a query's parameters, nor the text of an error that
+// could repeat them.
 package tracing
 
 import (
@@ -67,8 +66,7 @@ type Config struct {
 // Result says how a span ended: sent or not.
 type Result string
 
-// The results. Dropped spans are those that were not begun, or not sent, because too
-// many were under way.
+// The results. A span is dropped, before its begin or before it is sent, if there are too many.
 const (
 	Exported Result = "exported"
 	Failed   Result = "failed"
@@ -78,7 +76,7 @@ const (
 // Results lists every result.
 func Results() []Result { return []Result{Exported, Failed, Dropped} }
 
-// mostLive is how many spans of records may be under way at once, about 2 KB each.
+// mostLive is how many spans of records may be open at a time, about 2 KB each.
 const mostLive = 1024
 
 // Tracing is the tracing of one process. Its methods are safe for concurrent use.
@@ -92,8 +90,8 @@ type Tracing struct {
 	live      atomic.Int64 // spans of records that have not ended
 }
 
-// New prepares tracing and connects to nothing. It sets no global of OpenTelemetry's: what
-// is traced gets its provider as an argument.
+// New prepares tracing. It does not connect yet. It does not set OpenTelemetry's globals: clients get
+// the provider as an argument.
 func New(ctx context.Context, cfg Config) (*Tracing, error) {
 	sender, err := otlptracehttp.New(ctx)
 	if err != nil {
@@ -135,16 +133,16 @@ func describe(ctx context.Context, cfg Config) (*resource.Resource, error) {
 	return r, nil
 }
 
-// Shutdown sends what waits, for as long as ctx allows.
+// Shutdown sends the waiting spans until ctx ends.
 func (t *Tracing) Shutdown(ctx context.Context) { _ = t.provider.Shutdown(ctx) } // what cannot be sent is given up
 
-// Consuming are the hooks of the client that consumes.
+// Consuming returns the hooks of the consuming client.
 func (t *Tracing) Consuming() kgo.Hook { return consuming{t} }
 
-// Publishing are the hooks of the client that publishes dead letters.
+// Publishing returns the hooks of the client that publishes dead letters.
 func (t *Tracing) Publishing() kgo.Hook { return publishing{t} }
 
-// Database traces the statements that serve followed records.
+// Database traces the statements for traced records.
 func (t *Tracing) Database() pgx.QueryTracer {
 	names := sql.Names(t.cfg.Projection)
 	return database{otelpgx.NewTracer(
@@ -156,7 +154,7 @@ func (t *Tracing) Database() pgx.QueryTracer {
 	)}
 }
 
-// Partition follows the records of one partition.
+// Partition returns the tracing of one partition.
 func (t *Tracing) Partition(number int32) *Partition {
 	return &Partition{t: t, attributes: []attribute.KeyValue{
 		attribute.String("messaging.system", "kafka"),
@@ -166,8 +164,7 @@ func (t *Tracing) Partition(number int32) *Partition {
 	}}
 }
 
-// begins reports whether a record with these headers is to be followed, and reserves its
-// span.
+// begins reports whether a record with these headers is traced, and reserves its span.
 func (t *Tracing) begins(headers []kgo.RecordHeader) bool {
 	sampled, decided := decision(headers)
 	if !decided {
@@ -176,7 +173,7 @@ func (t *Tracing) begins(headers []kgo.RecordHeader) bool {
 	return sampled && t.reserve()
 }
 
-// reserve reserves the span of a record, unless there are too many.
+// reserve reserves a span, unless too many are open.
 func (t *Tracing) reserve() bool {
 	if t.waiting.Load() < mostWaiting {
 		if t.live.Add(1) <= mostLive {
