@@ -18,12 +18,12 @@ func TestEnsureTopicFollowsTheSource(t *testing.T) {
 	cluster := newCluster(t)
 	createTopic(t, cluster, sourceTopic, 7, map[string]*string{configMaxMessageBytes: new("5000000")})
 	adm := kadm.NewClient(newClient(t, cluster))
-	for range 2 { // the second time it is there
+	for range 2 { // the second time the topic exists already
 		if err := EnsureTopic(soon(t), adm, deadTopic, sourceTopic); err != nil {
 			t.Fatal(err)
 		}
 	}
-	adm = kadm.NewClient(newClient(t, cluster)) // one that has nothing cached
+	adm = kadm.NewClient(newClient(t, cluster)) // a client with an empty cache
 	details, err := adm.ListTopics(soon(t), deadTopic)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestEnsureTopicLeavesAnExistingTopicAlone(t *testing.T) {
 	}
 }
 
-// TestEnsureTopicRace has several instances start at once.
+// TestEnsureTopicRace starts several instances at the same time.
 func TestEnsureTopicRace(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(5, sourceTopic))
 	ctx := soon(t)
@@ -111,7 +111,7 @@ func TestEnsureTopicWithoutASource(t *testing.T) {
 	}
 }
 
-// TestEnsureTopicNamesTheMissingGrant works as a user whose grants are scripted.
+// TestEnsureTopicNamesTheMissingGrant runs as a user whose grants the test sets.
 func TestEnsureTopicNamesTheMissingGrant(t *testing.T) {
 	allow := func(topic string, op kmsg.ACLOperation) kfake.ACL {
 		return kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: topic, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: op, Allow: true}

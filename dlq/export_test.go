@@ -54,7 +54,7 @@ func TestExportIsReadBackAsItWas(t *testing.T) {
 			if got.Corrected || got.DLQTopic != deadTopic {
 				rt.Fatalf("corrected %t, topic %s", got.Corrected, got.DLQTopic)
 			}
-			// What an export has no use for.
+			// These fields are not part of an export.
 			want.CorrelationID = ""
 			want.ValueSHA256, want.ValueBytes, want.HeadersDropped, want.KeySHA256, want.KeyBytes = "", 0, 0, "", 0
 			for j := range want.Headers {

@@ -207,7 +207,7 @@ func TestParseNamesTheGarbledHeader(t *testing.T) {
 			record := Record(gapLetter(), Stamp{"g", "p"}, "t.dlq", time.Unix(0, 0))
 			set(record, key, value)
 			_, err := Parse(record)
-			// a length without its digest
+			// This makes a header with a length but without its digest.
 			named := strings.TrimSuffix(key, "bytes")
 			if err == nil || !strings.Contains(err.Error(), named) {
 				t.Errorf("%v does not name %s", err, key)

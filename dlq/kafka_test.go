@@ -55,7 +55,7 @@ func newPublisher(t *testing.T, cluster *kfake.Cluster) *Publisher {
 	return p
 }
 
-// soon is a context for what must not hang a test.
+// soon returns a context with a deadline, so that a test cannot hang.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -63,7 +63,7 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// letters are gaps of accounts acc-0 … acc-(n-1), at source offsets 0 … n-1.
+// letters returns version gaps of the accounts acc-0 … acc-(n-1), at source offsets 0 … n-1.
 func letters(n int) []projection.DeadLetter {
 	all := make([]projection.DeadLetter, n)
 	for i := range all {
@@ -79,8 +79,7 @@ func letters(n int) []projection.DeadLetter {
 	return all
 }
 
-// published reads the DLQ topic back: how often each source offset is there,
-// and its last entry.
+// published reads the DLQ topic: how often each source offset is in it, and the last entry of each.
 func published(t *testing.T, cluster *kfake.Cluster) (map[int64]int, map[int64]Entry) {
 	t.Helper()
 	counts, last := map[int64]int{}, map[int64]Entry{}

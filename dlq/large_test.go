@@ -21,7 +21,7 @@ import (
 	"projector/projection/event"
 )
 
-// noise does not compress.
+// noise returns bytes that cannot be compressed.
 func noise(seed uint64, n int) []byte {
 	random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
 	b := make([]byte, n)
@@ -29,7 +29,7 @@ func noise(seed uint64, n int) []byte {
 	return b
 }
 
-// newLimited is a cluster whose DLQ topic takes batches of at most limit bytes.
+// newLimited returns a cluster whose DLQ topic accepts batches of at most limit bytes.
 func newLimited(t *testing.T, partitions int32, limit int) *kfake.Cluster {
 	t.Helper()
 	cluster := newCluster(t)
@@ -37,8 +37,8 @@ func newLimited(t *testing.T, partitions int32, limit int) *kfake.Cluster {
 	return cluster
 }
 
-// TestNeighboursOfALargeRecordSurvive has one record that does not fit, and a
-// batch that only together does not fit.
+// TestNeighboursOfALargeRecordSurvive publishes one record that is too large, and several records
+// that are too large only together.
 func TestNeighboursOfALargeRecordSurvive(t *testing.T) {
 	const n, limit = 60, 20_000
 	for _, partitions := range []int32{1, 3} {
@@ -113,7 +113,7 @@ func TestEveryRecordFitsInTheEnd(t *testing.T) {
 	}
 }
 
-// TestAsLargeAsTheTopicTakes: the client must not refuse what the broker takes.
+// TestAsLargeAsTheTopicTakes: the client must not refuse a record that the broker accepts.
 func TestAsLargeAsTheTopicTakes(t *testing.T) {
 	cluster := newLimited(t, 1, 8<<20)
 	letter := letters(1)[0]
@@ -130,7 +130,7 @@ func TestAsLargeAsTheTopicTakes(t *testing.T) {
 	}
 }
 
-// TestLargeRecordIsNotCutByOtherErrors: only the size is a reason to cut.
+// TestLargeRecordIsNotCutByOtherErrors: a record is shortened only because of its size.
 func TestLargeRecordIsNotCutByOtherErrors(t *testing.T) {
 	cluster := newLimited(t, 1, 8<<20)
 	fault := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: deadTopic, Err: kerr.TopicAuthorizationFailed, Count: -1})
@@ -149,14 +149,14 @@ func TestLargeRecordIsNotCutByOtherErrors(t *testing.T) {
 	}
 }
 
-// TestLargeRecordAndASilentBroker: the context ends the wait for a large record,
-// too, and a later attempt succeeds.
+// TestLargeRecordAndASilentBroker: the context also ends the wait for a large record, and a later
+// attempt succeeds.
 func TestLargeRecordAndASilentBroker(t *testing.T) {
 	cluster := newLimited(t, 1, 8<<20)
 	arrived := make(chan struct{})
 	cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		close(arrived)
-		return nil, nil, true // never answered
+		return nil, nil, true // no answer
 	})
 	letter := letters(1)[0]
 	letter.Record.Value = noise(1, 2<<20)
@@ -184,7 +184,8 @@ func TestTopicWithoutRoomForHeaders(t *testing.T) {
 	}
 }
 
-// TestCutDeadLettersAreLoggedOnceAMinute, and share one client, however many there are.
+// TestCutDeadLettersAreLoggedOnceAMinute: there is one log line each minute and one client for all
+// shortened dead letters.
 func TestCutDeadLettersAreLoggedOnceAMinute(t *testing.T) {
 	const limit = 20 << 10
 	var log bytes.Buffer

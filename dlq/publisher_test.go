@@ -102,9 +102,8 @@ func TestDeliverWithNothingToSend(t *testing.T) {
 	}
 }
 
-// TestDeliverReturnsWhenItsContextEnds has a broker that takes the records and
-// answers only later: the attempt ends with its context, and the late
-// acknowledgement still counts.
+// TestDeliverReturnsWhenItsContextEnds: the broker accepts the records but answers late. The
+// attempt ends with its context, and the late acknowledgement still counts.
 func TestDeliverReturnsWhenItsContextEnds(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
 	arrived, answer := make(chan struct{}), make(chan struct{})
@@ -129,8 +128,7 @@ func TestDeliverReturnsWhenItsContextEnds(t *testing.T) {
 	if err := p.Deliver(ctx, d); !errors.Is(err, revoked) || d.Pending() != 1 {
 		t.Fatalf("%v, %d pending", err, d.Pending())
 	}
-	// The record is still on its way, so a context that has ended must be the
-	// only thing that ends this attempt, too.
+	// The record is still being sent. This attempt must therefore end only because of its context.
 	ended, stop := context.WithCancel(t.Context())
 	stop()
 	if err := p.Deliver(ended, d); !errors.Is(err, context.Canceled) {
@@ -146,7 +144,8 @@ func TestDeliverReturnsWhenItsContextEnds(t *testing.T) {
 	assertPublishedOnce(t, cluster, 1)
 }
 
-// TestPublishedNamesEachDeadLetterOnceByItsPlace, also those of a second attempt.
+// TestPublishedNamesEachDeadLetterOnceByItsPlace: each dead letter is reported once, with its
+// partition and offset, also after a second attempt.
 func TestPublishedNamesEachDeadLetterOnceByItsPlace(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(3, deadTopic))
 	fault := cluster.Fault(kfake.Fault{
@@ -183,8 +182,8 @@ func TestPublishedNamesEachDeadLetterOnceByItsPlace(t *testing.T) {
 	}
 }
 
-// TestDeliverDoesNotDisturbOtherDeliveries ends one attempt while another waits
-// for the same partition.
+// TestDeliverDoesNotDisturbOtherDeliveries ends one attempt while another one waits for the same
+// partition.
 func TestDeliverDoesNotDisturbOtherDeliveries(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
 	arrived, answer := make(chan struct{}), make(chan struct{})
@@ -236,7 +235,8 @@ func TestDecidedAgainKeepsWhatIsAcknowledged(t *testing.T) {
 	}
 }
 
-// A refused row is sought by deciding ever smaller parts of the batch.
+// To find a refused row, the worker decides smaller and smaller parts of the batch. A dead letter
+// must not be published again because of that.
 func TestASmallerBatchForgetsNothing(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
 	p, all := newPublisher(t, cluster), letters(4)
@@ -252,7 +252,7 @@ func TestASmallerBatchForgetsNothing(t *testing.T) {
 	if d.Pending() != 0 {
 		t.Errorf("%d would be published again", d.Pending())
 	}
-	again := d.Done(passed).DecidedAgain(all[1:], time.Now()) // entries of the last record are left
+	again := d.Done(passed).DecidedAgain(all[1:], time.Now()) // the last record still has unprocessed entries
 	if again.Pending() != 2 {
 		t.Errorf("%d would be published again, want those of the two records that are passed", again.Pending())
 	}
@@ -263,7 +263,7 @@ func TestASmallerBatchForgetsNothing(t *testing.T) {
 	assertPublishedOnce(t, cluster, 4)
 }
 
-// TestDeliverAfterTheTopicAppears: a missing topic is an error like any other.
+// TestDeliverAfterTheTopicAppears: a missing topic is a normal error that is retried.
 func TestDeliverAfterTheTopicAppears(t *testing.T) {
 	cluster := newCluster(t)
 	p, d := newPublisher(t, cluster), NewDelivery(letters(5), time.Now())
@@ -275,9 +275,9 @@ func TestDeliverAfterTheTopicAppears(t *testing.T) {
 	assertPublishedOnce(t, cluster, 5)
 }
 
-// TestDeliverAfterTheTopicWasRecreated: the client must not go on with the id and the
-// partitions of the topic that was. What the new topic has taken while the client still knew
-// the old one may come twice.
+// TestDeliverAfterTheTopicWasRecreated: the client must not continue with the id and the partitions
+// of the deleted topic. Records that the new topic accepted while the client had the old id may be
+// published twice.
 func TestDeliverAfterTheTopicWasRecreated(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(8, deadTopic))
 	p := newPublisher(t, cluster)
@@ -294,7 +294,7 @@ func TestDeliverAfterTheTopicWasRecreated(t *testing.T) {
 	}
 }
 
-// deliverAtLast tries again as a worker does, without its pauses.
+// deliverAtLast retries like a worker, but without pauses.
 func deliverAtLast(t *testing.T, p *Publisher, d *Delivery) {
 	t.Helper()
 	ctx := soon(t)

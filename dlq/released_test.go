@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// released is a dead letter as a release has written it. testdata/released has a file for each
-// form: who adds a header adds a file, and leaves the others as they are.
+// released is a dead letter as a certain release wrote it. testdata/released has a file for each
+// form. If you add a header, add a file and do not change the others.
 type released struct {
 	Form       string
 	Key, Value *string
@@ -51,7 +51,7 @@ func eachReleased(t *testing.T, file string, fn func(*released)) {
 	}
 }
 
-// Dead letters stay in a topic for months: those of every release can be read.
+// Dead letters stay in a topic for months. Those of every release must be readable.
 func TestDeadLettersOfEveryReleaseCanBeRead(t *testing.T) {
 	files, err := filepath.Glob("testdata/released/*.jsonl")
 	if err != nil || len(files) == 0 {
@@ -79,8 +79,8 @@ func TestDeadLettersOfEveryReleaseCanBeRead(t *testing.T) {
 	}
 }
 
-// A header that did not exist at first is optional however it is read. What is required, the
-// dead letters of the first release have.
+// A header that was added later must be optional for every reader. Required headers are those of
+// the first release.
 func TestALaterHeaderIsOptional(t *testing.T) {
 	const later = OwnPrefix + "errors.later"
 	own := fields{}

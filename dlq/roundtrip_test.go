@@ -18,7 +18,7 @@ var genStamp = rapid.Custom(func(t *rapid.T) Stamp {
 	return Stamp{Group: rapid.String().Draw(t, "group"), Projection: rapid.String().Draw(t, "projection")}
 })
 
-// genBytes draws nil, empty and any other bytes.
+// genBytes draws nil, empty and other byte slices.
 var genBytes = rapid.OneOf(rapid.Just([]byte(nil)), rapid.SliceOfN(rapid.Byte(), 0, 40))
 
 var genHeader = rapid.Custom(func(t *rapid.T) event.Header {
@@ -111,7 +111,8 @@ func TestHeadersNeverPileUp(t *testing.T) {
 	})
 }
 
-// again sends an entry round: decided directly, or by way of the source topic.
+// again returns the record of an entry that is decided again: directly, or through the source
+// topic.
 func again(t *rapid.T, entry Entry) projection.Record {
 	record, err := entry.Replay()
 	if err != nil {

@@ -29,7 +29,7 @@ func TestStatusOf(t *testing.T) {
 		class   event.Class
 		decoded event.Decoded
 		account projection.Account
-		header  int64 // received version when it failed; 0: not known
+		header  int64 // version that the account had received when the dead letter was written; 0: not known
 		cut     bool
 		want    Status
 	}{

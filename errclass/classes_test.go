@@ -35,8 +35,7 @@ func TestLabelsAreStable(t *testing.T) {
 	}
 }
 
-// TestEverySQLState compares the class of every error code of PostgreSQL with
-// testdata/sqlstates.txt.
+// TestEverySQLState compares the class of every PostgreSQL error code with testdata/sqlstates.txt.
 func TestEverySQLState(t *testing.T) {
 	list, err := os.ReadFile("testdata/sqlstates.txt")
 	if err != nil {
@@ -73,8 +72,8 @@ func wrapDeep(err error) error {
 	return errors.Join(err)
 }
 
-// TestOnlyDataErrorsIsolate is the rule the whole DLQ rests on: nothing but
-// SQLSTATE classes 22 and 23, and a row too large for an index, may ever be isolated.
+// TestOnlyDataErrorsIsolate: only the SQLSTATE classes 22 and 23, and a row too large for an index,
+// may isolate an event. The DLQ depends on this rule.
 func TestOnlyDataErrorsIsolate(t *testing.T) {
 	const symbols = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	for _, a := range symbols {
@@ -102,8 +101,8 @@ func TestOddSQLStatesAreUnknown(t *testing.T) {
 	}
 }
 
-// kafkaDecisions are the codes whose class is a decision of this program and
-// not simply the protocol's word.
+// kafkaDecisions are the codes whose class this program chose itself, instead of the class in the
+// protocol.
 var kafkaDecisions = map[string]errclass.Class{
 	"UNKNOWN_SERVER_ERROR":         errclass.Unknown,
 	"OFFSET_OUT_OF_RANGE":          errclass.RetryUnready,
@@ -140,7 +139,7 @@ func TestEveryKafkaCode(t *testing.T) {
 	for code := int16(-1); code < 1000; code++ {
 		e := kerr.TypedErrorForCode(code)
 		if e == nil || e.Code != code {
-			continue // 0, or not an error franz-go knows
+			continue // 0, or not an error in franz-go
 		}
 		class := errclass.Kafka(e)
 		if class == errclass.Isolate {

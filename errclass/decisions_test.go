@@ -6,8 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// TestEveryKafkaCodeIsDecided fails when franz-go learns a code nobody here has
-// thought about: add it to kafkaCodes.
+// TestEveryKafkaCodeIsDecided fails when franz-go has a new error code. Add the code to kafkaCodes.
 func TestEveryKafkaCodeIsDecided(t *testing.T) {
 	known := 0
 	for code := int16(-1); code < 1000; code++ {

@@ -19,14 +19,14 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m, nil) }
 
-// classified is what this package says about an error.
+// classified is the result of this package for an error.
 type classified struct {
 	class        errclass.Class
-	reason, says string // says is a part of Safe's text
+	reason, says string // says is a part of the text of Safe
 }
 
-// checkPostgres compares what is said about err with want, and sees to it that
-// the secret value of these tests and passwords are not repeated.
+// checkPostgres compares the result for err with want. It also checks that the text contains
+// neither the secret value of these tests nor a password.
 func checkPostgres(t *testing.T, err error, want classified) {
 	t.Helper()
 	if err == nil {
@@ -156,7 +156,7 @@ func TestPlanOfBeforeAMigration(t *testing.T) {
 		_, err := c.Exec(t.Context(), statement, args...)
 		return err
 	}
-	const query = "SELECT * FROM balance WHERE id = $1" // an argument makes pgx keep the plan
+	const query = "SELECT * FROM balance WHERE id = $1" // the argument makes pgx cache the plan
 	if err := exec(other, "CREATE TABLE balance (id bigint)"); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestPlanOfBeforeAMigration(t *testing.T) {
 	}
 }
 
-// at returns the URL with another user, password or database, where not empty.
+// at returns the URL with another user, password or database where these are not empty.
 func at(t *testing.T, databaseURL, user, password, database, query string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
@@ -220,7 +220,7 @@ func TestConnectionsPostgresRefuses(t *testing.T) {
 		{"database", at(t, base, "", "", "bank", ""), classified{errclass.RetryUnready, "3D000", "database=bank"}},
 		{"connect grant", at(t, base, "app", "hunter2", "closed", ""), classified{errclass.RetryUnready, "42501", "permission denied"}},
 		{"database closed", at(t, base, "", "", "frozen", ""), classified{errclass.RetryUnready, "55000", "not currently accepting"}},
-		// 22023 when connecting blames the settings, not a record.
+		// During a connect, 22023 is about the settings, not about a record.
 		{"option", at(t, base, "", "", "", "work_mem=hunter2"), classified{errclass.RetryUnready, "22023", "cannot connect"}},
 		{
 			"standby wanted", at(t, base, "", "", "", "target_session_attrs=standby"),
@@ -269,7 +269,7 @@ func TestOutages(t *testing.T) {
 	})
 }
 
-// terminated returns what a session hears that is ended by another one.
+// terminated returns the error of a session that another session has ended.
 func terminated(t *testing.T, server *devstack.Postgres) error {
 	t.Helper()
 	victim, killer := connect(t, server.URL()), connect(t, server.URL())
@@ -280,7 +280,7 @@ func terminated(t *testing.T, server *devstack.Postgres) error {
 	return err
 }
 
-// TestHangingUp: a server that dies leaves an end of file or a reset.
+// TestHangingUp: when a server dies, the client sees an end of file or a connection reset.
 func TestHangingUp(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -301,8 +301,7 @@ func TestHangingUp(t *testing.T) {
 	checkPostgres(t, err, classified{errclass.Retry, "eof", "EOF"})
 }
 
-// TestMistypedURL: a password that is not percent-encoded leaves its tail in
-// the host name.
+// TestMistypedURL: if a password is not percent-encoded, its end becomes part of the host name.
 func TestMistypedURL(t *testing.T) {
 	_, err := pgx.Connect(t.Context(), "postgres://app:x@hunter2@127.0.0.1:1/bank?sslmode=disable")
 	if safe := errclass.Safe(err); strings.Contains(safe, "hunter2") || safe == "" {

@@ -20,7 +20,7 @@ import (
 	"projector/errclass"
 )
 
-// refusal is what PostgreSQL sends for a row it refuses, value and all.
+// refusal returns PostgreSQL's error for a refused row, including the value.
 func refusal(code string) *pgconn.PgError {
 	return &pgconn.PgError{
 		Severity: "ERROR", Code: code,
@@ -117,7 +117,7 @@ func TestSafeIsBounded(t *testing.T) {
 	}
 }
 
-// TestSafeHidesEncodedValues: pgx names the value it could not encode.
+// TestSafeHidesEncodedValues: pgx's error contains the value that it could not encode.
 func TestSafeHidesEncodedValues(t *testing.T) {
 	types := pgtype.NewMap()
 	for _, value := range []any{"1234.56", "Mrs. Miller", []string{"acc-42", "Miller"}, 9876543210, uint64(98765432101234)} {

@@ -11,14 +11,14 @@ import (
 	"projector/errclass"
 )
 
-// ofTheirs is about a table that is not the projector's.
+// ofTheirs is an error about a table that does not belong to the projector.
 type ofTheirs struct{ error }
 
 func (ofTheirs) Remedy() string  { return "" }
 func (e ofTheirs) Unwrap() error { return e.error }
 
-// A rule on a table of the projector's was added by somebody; one on a table of somebody's own
-// is his.
+// A constraint on a projector's table was added by somebody and can be removed. A constraint on a
+// user's own table belongs to the user.
 func TestRemedy(t *testing.T) {
 	check := fmt.Errorf("write: %w", &pgconn.PgError{Code: "23514"})
 	if text := errclass.Remedy(check); !strings.Contains(text, "change the constraint") {

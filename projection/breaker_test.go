@@ -11,7 +11,7 @@ import (
 	"projector/projection/event"
 )
 
-// delivery is a record as a breaker counts it.
+// delivery is a record as the breaker counts it.
 type delivery struct {
 	class     event.Class // of a dead letter
 	waits     bool
@@ -52,7 +52,7 @@ func tell(b *projection.Breaker, d delivery, offset int64, reprocessed bool) {
 	}
 }
 
-// opensAt is where a breaker has to open, by a list of all that counts; -1: nowhere.
+// opensAt computes from the list of counted records where a breaker must open. -1 means nowhere.
 func opensAt(stream []delivery, rule projection.BreakerRule, through int64) int {
 	var roots []bool
 	for offset, d := range stream {
@@ -76,8 +76,8 @@ func opensAt(stream []delivery, rule projection.BreakerRule, through int64) int 
 	return -1
 }
 
-// TestBreakerOpensWhereAListSays: however often what is not durable is decided again, and
-// wherever records come again after a restart, it opens at the same record.
+// TestBreakerOpensWhereAListSays: the breaker opens at the same record, even if records that are
+// not durable are decided again several times or are read again after a restart.
 func TestBreakerOpensWhereAListSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule := projection.BreakerRule{Window: rapid.IntRange(1, 12).Draw(t, "window"), Share: float64(rapid.IntRange(1, 20).Draw(t, "share")) / 20}
@@ -95,10 +95,10 @@ func TestBreakerOpensWhereAListSays(t *testing.T) {
 				return
 			}
 			switch rapid.IntRange(0, 5).Draw(t, "then") {
-			case 0: // durable
+			case 0: // the records become durable
 				position.Next = int64(offset) + 1
 				position.Breaker = b.State(position.Breaker)
-			case 1: // given up, perhaps by a restart
+			case 1: // the records are given up, perhaps because of a restart
 				b, offset = projection.NewBreaker(rule, 3, &position), int(position.Next)-1
 			}
 		}
@@ -108,7 +108,8 @@ func TestBreakerOpensWhereAListSays(t *testing.T) {
 	})
 }
 
-// TestBreakerStateSurvivesAnotherWindow: with a smaller one the last records count.
+// TestBreakerStateSurvivesAnotherWindow: after a change to a smaller window, the last records
+// count.
 func TestBreakerStateSurvivesAnotherWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stream := rapid.SliceOfN(deliveries(), 0, 60).Draw(t, "stream")
@@ -128,7 +129,7 @@ func TestBreakerStateSurvivesAnotherWindow(t *testing.T) {
 	})
 }
 
-// TestBreakerIgnoresWhatItCannotRead: a damaged row stops nobody.
+// TestBreakerIgnoresWhatItCannotRead: a damaged state must not stop the partition.
 func TestBreakerIgnoresWhatItCannotRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := string(rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "text"))
@@ -139,7 +140,7 @@ func TestBreakerIgnoresWhatItCannotRead(t *testing.T) {
 	})
 }
 
-// TestBreakerOfRecordsReadAgain: they were counted when they were read first.
+// TestBreakerOfRecordsReadAgain: records that were counted are not counted again.
 func TestBreakerOfRecordsReadAgain(t *testing.T) {
 	rule := projection.BreakerRule{Window: 10, Share: 0.5}
 	b := projection.NewBreaker(rule, 0, &projection.Position{Next: 0})
@@ -182,7 +183,7 @@ func TestBreakerSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// A float is the producer's fault: no setting would help.
+// For a float amount, only the producer can help. The message must not name a setting.
 func TestBreakerNamesWhoCanEndTheStorm(t *testing.T) {
 	f, err := event.New(event.FormatJSON, event.Options{})
 	if err != nil {
@@ -234,7 +235,7 @@ func TestBreakerIsOff(t *testing.T) {
 	}
 }
 
-// BenchmarkBreaker counts sound records, as nearly all are.
+// BenchmarkBreaker counts records that are not dead letters, as nearly all records are.
 func BenchmarkBreaker(b *testing.B) {
 	for _, rule := range []projection.BreakerRule{{}, {Window: 1000, Share: 0.5}} {
 		b.Run(fmt.Sprint("share=", rule.Share), func(b *testing.B) {
@@ -248,8 +249,8 @@ func BenchmarkBreaker(b *testing.B) {
 	}
 }
 
-// TestBreakerOpensBehindTheRecord: where an entry is one root dead letter too many, the entries
-// left of its record are still processed, whatever they are, and no flush within it stops the partition.
+// TestBreakerOpensBehindTheRecord: if an entry opens the breaker, the other entries of its record
+// are still processed. No flush within the record stops the partition.
 func TestBreakerOpensBehindTheRecord(t *testing.T) {
 	for _, last := range []delivery{{}, {duplicate: true}, {tombstone: true}, {class: event.InvalidAmount}} {
 		b := projection.NewBreaker(projection.BreakerRule{Window: 2, Share: 1}, 0, &projection.Position{})

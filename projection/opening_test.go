@@ -9,14 +9,13 @@ import (
 	"projector/projection/event"
 )
 
-// TestAnOpeningStandsForWhatIsBeforeIt: after an opening from the ledger, an account is what
-// its whole history makes it, no matter which events it has seen and which come again. An
-// event at or below the opening is a duplicate, also with another id, unless the ledger
-// knows the id.
+// TestAnOpeningStandsForWhatIsBeforeIt: after an opening from the ledger, an account has the result
+// of its whole history, for all earlier and repeated events. An event at or below the opening's
+// version is a duplicate, also with another id, unless the ledger contains the id.
 func TestAnOpeningStandsForWhatIsBeforeIt(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		first := rapid.Int64Range(0, 2).Draw(rt, "first version")
-		history := []projection.Account{projection.NewAccount(first)} // after each event
+		history := []projection.Account{projection.NewAccount(first)} // the account after each event
 		var events []event.Decoded
 		for i := range rapid.IntRange(1, 12).Draw(rt, "events") {
 			d := drawEvent(rt, first+int64(i))
@@ -62,7 +61,8 @@ func TestAnOpeningStandsForWhatIsBeforeIt(t *testing.T) {
 	})
 }
 
-// TestAnAccountKeepsItsCurrency: an opening in another currency, or in none, changes nothing.
+// TestAnAccountKeepsItsCurrency: an opening in another currency, or without a currency, changes
+// nothing.
 func TestAnAccountKeepsItsCurrency(t *testing.T) {
 	fresh := projection.NewAccount(1)
 	inEuro, _ := fresh.Apply(ptr(credited("a", 1, 5)), false)
@@ -90,7 +90,7 @@ func openingOf(a projection.Account) projection.Opening {
 	return projection.Opening{Version: a.Version, Balance: a.Balance, Currency: a.Currency, Closed: a.Closed, LastEventID: a.LastEventID}
 }
 
-// drawEvent draws an event of a version that can be applied, under one of two ids.
+// drawEvent draws an event with a version that can be applied and one of two ids.
 func drawEvent(rt *rapid.T, version int64) event.Decoded {
 	return with(credited("a", version, rapid.Int64Range(1, 100).Draw(rt, "amount")), func(ev *event.Event) {
 		if rapid.IntRange(0, 3).Draw(rt, "id") == 0 {

@@ -82,8 +82,8 @@ func TestWhatSettingAPositionComesTo(t *testing.T) {
 	}
 }
 
-// TestTheMarkNeverGoesDown: however a partition is read and set back, as long as its log is the
-// same, the mark of how far records were processed stays where it was at the furthest (I13).
+// TestTheMarkNeverGoesDown: the mark of the furthest processed record never moves back while the
+// log is the same, even if the position is set back (I13).
 func TestTheMarkNeverGoesDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const end = 50

@@ -9,8 +9,8 @@ import (
 	"projector/projection/event"
 )
 
-// FuzzCloudEvents holds what Decode says of any record against an independent
-// reading with encoding/json.
+// FuzzCloudEvents compares the result of Decode for any record with an independent decoder that
+// uses encoding/json.
 func FuzzCloudEvents(f *testing.F) {
 	for _, m := range readRecords(f, event.FormatCloudEvents) {
 		h := headerMap(m)
@@ -29,7 +29,7 @@ func FuzzCloudEvents(f *testing.F) {
 			{Key: "ce_time", Value: at},
 		}}
 		if m.Value == nil {
-			m.Value = []byte{} // a tombstone has a test of its own
+			m.Value = []byte{} // a tombstone has its own test
 		}
 		before := string(value)
 		d := decodeMessage(format, m)

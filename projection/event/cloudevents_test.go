@@ -12,15 +12,15 @@ import (
 
 const structuredType = "application/cloudevents+json"
 
-// attributes are a valid CloudEvent as JSON text by member.
+// attributes are the members of a valid CloudEvent, as JSON texts by name.
 var attributes = map[string]string{
 	"specversion": `"1.0"`, "id": `"e-1"`, "source": `"/bank"`, "type": `"FundsCredited"`, "subject": `"acc-1"`, "sequence": `"17"`,
 	"time": `"2026-01-01T00:00:00.123Z"`, "datacontenttype": `"application/json"`, "correlationid": `"c-1"`,
 	"data": `{"amount":"10.25","currency":"EUR"}`,
 }
 
-// structured is a CloudEvent in structured mode with members replaced, pairs of
-// name and JSON text; an empty text leaves the member out.
+// structured returns a CloudEvent in structured mode with some members replaced. pairs are names
+// and JSON texts. An empty text removes the member.
 func structured(pairs ...string) event.Message {
 	members := maps.Clone(attributes)
 	for pair := range slices.Chunk(pairs, 2) {
@@ -38,7 +38,7 @@ func structured(pairs ...string) event.Message {
 	}
 }
 
-// binary is the same in binary mode.
+// binary returns the same in binary mode.
 func binary(pairs ...string) event.Message {
 	members := maps.Clone(attributes)
 	for pair := range slices.Chunk(pairs, 2) {

@@ -9,13 +9,14 @@ import (
 	"projector/projection/event"
 )
 
-// Why our table and the JDK's differ. Everything else must agree.
+// These are the reasons for differences between our table and the JDK's. All other rows must be the
+// same.
 const (
 	historic     = "historic, list three: the JDK keeps withdrawn codes"
 	noMinorUnits = "no minor units: no amount can be exact"
 )
 
-// notInOurs is what the JDK knows and list one of ISO 4217 does not, or not with
+// notInOurs are currencies that the JDK has and list one of ISO 4217 does not have, or has without
 // minor units.
 var notInOurs = map[string]string{
 	"ADP": historic, "AFA": historic, "ATS": historic, "AYM": historic, "AZM": historic, "BEF": historic,
@@ -40,7 +41,7 @@ var notInOurs = map[string]string{
 	"XPT": noMinorUnits, "XSU": noMinorUnits, "XTS": noMinorUnits, "XUA": noMinorUnits, "XXX": noMinorUnits,
 }
 
-// notInJDK is what list one has and JDK 17.0.15 lacks.
+// notInJDK are currencies of list one that JDK 17.0.15 does not have.
 var notInJDK = map[string]string{
 	"UYW": "fund code since 2018, never taken into JDK 17",
 	"XAD": "fund code of the Arab Monetary Fund since 2025-05-12 (amendment 179), younger than this JDK",
@@ -76,7 +77,7 @@ func readTSV(t *testing.T, path string) map[string]tsvRow {
 	return rows
 }
 
-// The dump was made by DumpCurrencies.java beside it.
+// DumpCurrencies.java in the same folder made the dump.
 func TestCurrenciesAgreeWithTheJDK(t *testing.T) {
 	jdk := readTSV(t, "../../testdata/iso4217/jdk-currencies.tsv")
 	ours := readTSV(t, "iso4217.tsv")
@@ -123,7 +124,7 @@ func TestCurrencyByCode(t *testing.T) {
 func TestParseCurrencies(t *testing.T) {
 	tests := []struct {
 		list    string
-		text    string // of the set
+		text    string // result of String
 		in, out string
 	}{
 		{list: "all", text: "all", in: "UYW", out: "XAU"},

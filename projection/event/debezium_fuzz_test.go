@@ -10,8 +10,8 @@ import (
 	"projector/projection/event"
 )
 
-// FuzzDebezium holds what Decode says of any record against an independent reading
-// with encoding/json.
+// FuzzDebezium compares the result of Decode for any record with an independent decoder that uses
+// encoding/json.
 func FuzzDebezium(f *testing.F) {
 	for _, payload := range []string{`{"amount":"10.25","currency":"EUR"}`, `null`, `{}`, ``, `17`} {
 		for _, wrap := range []func(string) string{strings.Clone, jsonText, connect, func(s string) string { return connect(jsonText(s)) }} {
@@ -25,7 +25,7 @@ func FuzzDebezium(f *testing.F) {
 			{Key: "id", Value: id}, {Key: "eventType", Value: kind}, {Key: "version", Value: version}, {Key: "occurredAt", Value: at},
 		}}
 		if m.Value == nil {
-			m.Value = []byte{} // a tombstone has a test of its own
+			m.Value = []byte{} // a tombstone has its own test
 		}
 		parts := [][]byte{key, id, kind, version, at, value}
 		before := bytes.Join(parts, nil)
@@ -58,7 +58,7 @@ func FuzzDebezium(f *testing.F) {
 	})
 }
 
-// checkOutcome checks that there is exactly one, and answers whether it is an event.
+// checkOutcome checks that there is exactly one outcome and reports whether it is an event.
 func checkOutcome(t *testing.T, d *event.Decoded) (whole bool) {
 	t.Helper()
 	whole = d.Identity == event.Identified && d.Fault == nil
@@ -71,7 +71,7 @@ func checkOutcome(t *testing.T, d *event.Decoded) (whole bool) {
 	return whole
 }
 
-// inEnvelope is what an envelope with a schema holds, or the value itself.
+// inEnvelope returns the content of an envelope with a schema, or the value itself.
 func inEnvelope(value []byte) []byte {
 	var envelope struct{ Schema, Payload json.RawMessage }
 	if bytes.HasPrefix(value, []byte(`{"schema":`)) && json.Unmarshal(value, &envelope) == nil && envelope.Payload != nil {
@@ -80,7 +80,7 @@ func inEnvelope(value []byte) []byte {
 	return value
 }
 
-// plain is what a header or key says that was accepted.
+// plain returns the text of an accepted header or key.
 func plain(t *testing.T, value []byte) string {
 	t.Helper()
 	value = inEnvelope(value)
@@ -93,7 +93,7 @@ func plain(t *testing.T, value []byte) string {
 	return string(value)
 }
 
-// payloadOf is the JSON document in a value that was accepted.
+// payloadOf returns the JSON document in an accepted value.
 func payloadOf(t *testing.T, value []byte) json.RawMessage {
 	t.Helper()
 	value = inEnvelope(value)

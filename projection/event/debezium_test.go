@@ -10,14 +10,13 @@ import (
 	"projector/projection/event"
 )
 
-// outbox is a message of the outbox event router, by its parts; a nil part is absent.
+// outbox is a message of the outbox event router in parts. A nil part is absent.
 type outbox struct {
 	key, value []byte
 	headers    []event.Header
 }
 
-// routed is the record as it arrived from Debezium 3.2 through StringConverter,
-// with what edits make of it.
+// routed returns a record of Debezium 3.2 with StringConverter, changed by the edits.
 func routed(edits ...func(*outbox)) event.Message {
 	o := outbox{key: []byte("acc-1"), value: []byte(`{"amount": "10.25", "currency": "EUR"}`), headers: []event.Header{
 		{Key: "__debezium.context.connectorLogicalName", Value: []byte("bank")},
@@ -67,7 +66,7 @@ func nullHeader(name string) func(*outbox) {
 	}
 }
 
-// first puts a header before all others.
+// first adds a header before all others.
 func first(name, text string) func(*outbox) {
 	return func(o *outbox) {
 		o.headers = slices.Insert(o.headers, 0, event.Header{Key: name, Value: []byte(text)})
@@ -88,12 +87,12 @@ func debezium(t testing.TB, edit ...func(*event.Options)) event.Format {
 }
 
 func decodeMessage(f event.Format, m event.Message) event.Decoded {
-	d := event.Decoded{Skip: true, Tombstone: true, Fault: &event.Fault{}} // Decode overwrites all of it
+	d := event.Decoded{Skip: true, Tombstone: true, Fault: &event.Fault{}} // Decode must overwrite all fields
 	f.Decode(m, &d)
 	return d
 }
 
-// unquoted is what a JSON text says, a number its digits.
+// unquoted returns the content of a JSON text, or the digits of a number.
 func unquoted(text string) string {
 	var s string
 	if json.Unmarshal([]byte(text), &s) != nil {
@@ -110,7 +109,7 @@ func jsonText(text string) string {
 	return string(quoted)
 }
 
-// connect is a text as JsonConverter writes it with schemas.enable=true.
+// connect returns a text as JsonConverter writes it with schemas.enable=true.
 func connect(payload string) string {
 	return `{"schema":{"type":"string","optional":false},"payload":` + payload + `}`
 }
@@ -308,7 +307,7 @@ func TestDebeziumTimeUnits(t *testing.T) {
 	}
 }
 
-// A dead letter's message is read by people who may not see the payload.
+// The message of a dead letter is shown to people who may not see the payload.
 func TestDebeziumFaultsNeverEchoValues(t *testing.T) {
 	const secret = "4711"
 	f := debezium(t)

@@ -8,12 +8,12 @@ import (
 	"projector/projection/event"
 )
 
-// parts is one event before a format is chosen: JSON texts by member, "" for absent.
+// parts is one event before its format is chosen: JSON texts of the members, "" for absent.
 type parts struct{ id, kind, account, version, at, correlation, data string }
 
 func drawParts(t *rapid.T) parts {
 	one := func(label string, texts ...string) string { return rapid.SampledFrom(texts).Draw(t, label) }
-	// Mostly right, so that what comes after it is reached.
+	// Most values are correct, so that the checks of later members are reached too.
 	mostly := func(label, right string, wrong ...string) string {
 		if rapid.IntRange(0, 7).Draw(t, label+" wrong") > 0 {
 			return right
@@ -36,8 +36,8 @@ func drawParts(t *rapid.T) parts {
 	}
 }
 
-// broken reports data that breaks the grammar: in the default format then nothing of
-// the event can be read.
+// broken reports whether the data is invalid JSON. In the default format, nothing of such an event
+// can be read.
 func (p *parts) broken() bool {
 	return p.data == `{"amount":"1","amount":"1","currency":"EUR"}` || p.data == `{"amount":"1","currency":"EUR","x":"\ud800"}`
 }
@@ -48,7 +48,7 @@ func (p *parts) asJSON() event.Message {
 		"correlationId", p.correlation, "data", p.data))}
 }
 
-// header adds a header that says what a JSON text does.
+// header adds a header with the content of a JSON text.
 func (p *parts) header(m *event.Message, name, jsonText string, spelling int) {
 	if jsonText == "" {
 		return
@@ -93,7 +93,7 @@ func (p *parts) attributes() []string {
 	}
 }
 
-// asStructured is a CloudEvent in structured mode; broken data is hidden in Base64.
+// asStructured returns a CloudEvent in structured mode. Invalid data is encoded in Base64.
 func (p *parts) asStructured(t *rapid.T) event.Message {
 	attributes := p.attributes()
 	if p.data != "null" && (p.broken() || rapid.Bool().Draw(t, "base64")) {
@@ -112,7 +112,7 @@ func (p *parts) asBinary() event.Message {
 	return binary(attributes...)
 }
 
-// The same event has the same outcome, whatever format it comes in.
+// The same event has the same outcome in every format.
 func TestFormatsAgree(t *testing.T) {
 	for name, taken := range map[string][]string{"built in": nil, "own": {"FundsCredited", "AccountClosed"}} {
 		t.Run(name, func(t *testing.T) {
@@ -144,9 +144,9 @@ func sameOutcome(t *rapid.T, p parts, format string, want, got event.Decoded) {
 	}
 }
 
-// sameBroken compares what is made of data that breaks the grammar. In the default
-// format nothing of the event can be read then; in others the rest may be, and so
-// another fault may count first. An ignorable type's data is not looked at.
+// sameBroken compares the outcomes of invalid data. In the default format, nothing of the event can
+// be read. In other formats the rest can be read, so another fault may come first. The data of an
+// ignorable type is not checked.
 func sameBroken(t *rapid.T, format string, want, got event.Decoded) {
 	switch {
 	case want.Fault == nil || want.Fault.Class != event.MalformedPayload:

@@ -13,7 +13,7 @@ import (
 	"projector/projection/event"
 )
 
-// FuzzJSON holds what Decode says of any bytes against an independent reading with
+// FuzzJSON compares the result of Decode for any bytes with an independent decoder that uses
 // encoding/json.
 func FuzzJSON(f *testing.F) {
 	for _, value := range readExamples(f) {
@@ -22,7 +22,7 @@ func FuzzJSON(f *testing.F) {
 	format := event.NewJSON(options)
 	f.Fuzz(func(t *testing.T, value []byte) {
 		if value == nil {
-			value = []byte{} // a tombstone has a test of its own
+			value = []byte{} // a tombstone has its own test
 		}
 		original := bytes.Clone(value)
 		var d event.Decoded
@@ -62,7 +62,7 @@ func checkFault(t *testing.T, d *event.Decoded) {
 	}
 }
 
-// checkDocument checks what a value must be to be more than a syntax fault.
+// checkDocument checks that a value without a syntax fault is a valid document.
 func checkDocument(t *testing.T, value []byte) {
 	t.Helper()
 	if !utf8.Valid(value) || !json.Valid(value) || bytes.TrimLeft(value, " \t\r\n")[0] != '{' {
@@ -71,7 +71,7 @@ func checkDocument(t *testing.T, value []byte) {
 	checkUniqueKeys(t, json.NewDecoder(bytes.NewReader(value)))
 }
 
-// checkUniqueKeys walks one value token by token.
+// checkUniqueKeys reads one value token by token and checks that no key comes twice.
 func checkUniqueKeys(t *testing.T, dec *json.Decoder) {
 	t.Helper()
 	token, err := dec.Token()
@@ -175,7 +175,7 @@ func object(t *testing.T, raw []byte) map[string]json.RawMessage {
 	return members
 }
 
-// text unmarshals a JSON string; anything else, null too, fails.
+// text decodes a JSON string. It fails for all other values, including null.
 func text(t *testing.T, raw json.RawMessage) string {
 	t.Helper()
 	var s *string

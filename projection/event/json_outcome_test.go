@@ -106,7 +106,7 @@ func TestJSONCorrelationID(t *testing.T) {
 	}
 }
 
-// A dead letter's message is read by people who may not see the payload.
+// The message of a dead letter is shown to people who may not see the payload.
 func TestJSONFaultsNeverEchoValues(t *testing.T) {
 	const secret = "4711"
 	f := event.NewJSON(options)
@@ -123,8 +123,8 @@ func TestJSONFaultsNeverEchoValues(t *testing.T) {
 	}
 }
 
-// The message is not changed, and what was decoded does not change with the next
-// message, escaped texts included.
+// Decode must not change the message. The decoded fields, including texts with escapes, must not
+// change when the next message is decoded.
 func TestJSONDecodedOutlivesTheScanner(t *testing.T) {
 	value := []byte(change("accountId", `"acc\u002d1"`, "correlationId", "", "data", `{"amount":"1\u0030.25","currency":"EUR"}`))
 	header := []byte("h-1")
@@ -135,7 +135,7 @@ func TestJSONDecodedOutlivesTheScanner(t *testing.T) {
 	if !bytes.Equal(value, original) {
 		t.Fatalf("the message was changed to %s", value)
 	}
-	decode(f, change("eventId", `"another\u0020one"`)) // reuses the scanner
+	decode(f, change("eventId", `"another\u0020one"`)) // uses the same scanner again
 	if e := d.Event; e.ID != "e-1" || e.AccountID != "acc-1" || e.CorrelationID != "h-1" || e.TypeName != "FundsCredited" || e.Currency.Code() != "EUR" {
 		t.Errorf("the event changed to %+v", e)
 	}

@@ -14,14 +14,14 @@ import (
 // memberOrder is the order in which change writes members.
 var memberOrder = []string{"eventId", "eventType", "accountId", "version", "occurredAt", "correlationId", "data"}
 
-// credit is a valid event as JSON text by member.
+// credit is a valid event, as JSON texts by member.
 var credit = map[string]string{
 	"eventId": `"e-1"`, "eventType": `"FundsCredited"`, "accountId": `"acc-1"`, "version": `17`,
 	"occurredAt": `"2026-01-01T00:00:00.123Z"`, "correlationId": `"c-1"`, "data": `{"amount":"10.25","currency":"EUR"}`,
 }
 
-// change returns credit with members replaced, pairs of name and JSON text; an
-// empty text leaves the member out.
+// change returns credit with some members replaced. pairs are names and JSON texts. An empty text
+// removes the member.
 func change(pairs ...string) string {
 	members := maps.Clone(credit)
 	for pair := range slices.Chunk(pairs, 2) {
@@ -37,7 +37,7 @@ func change(pairs ...string) string {
 }
 
 func decode(f event.Format, value string, headers ...event.Header) event.Decoded {
-	d := event.Decoded{Skip: true, Tombstone: true, Fault: &event.Fault{}} // Decode overwrites all of it
+	d := event.Decoded{Skip: true, Tombstone: true, Fault: &event.Fault{}} // Decode must overwrite all fields
 	f.Decode(event.Message{Value: []byte(value), Headers: headers}, &d)
 	return d
 }
@@ -108,8 +108,8 @@ func TestJSONWholeEvents(t *testing.T) {
 	}
 }
 
-// What leaves the ids readable keeps the event identified, so that a duplicate can
-// be recognized whatever else is wrong.
+// If the ids are readable, the event is identified. A duplicate can then be recognized in spite of
+// other faults.
 func TestJSONFaultsOfIdentifiedEvents(t *testing.T) {
 	const malformed, unknown, badAmount, badCurrency = event.MalformedPayload, event.UnknownEventType, event.InvalidAmount, event.UnsupportedCurrency
 	tests := []struct {
@@ -224,7 +224,7 @@ func TestJSONFaultsOfTheIdentity(t *testing.T) {
 	}
 }
 
-// What could be read of an unidentified event helps whoever reads the dead letter.
+// The readable fields of an unidentified event help the person who reads the dead letter.
 func TestJSONKeepsEvidenceOfTheUnidentified(t *testing.T) {
 	d := decode(event.NewJSON(options), change("version", `"17"`))
 	if d.Event.ID != "e-1" || d.Event.AccountID != "acc-1" || d.Event.CorrelationID != "c-1" || d.Event.Version != 0 {
@@ -232,7 +232,7 @@ func TestJSONKeepsEvidenceOfTheUnidentified(t *testing.T) {
 	}
 }
 
-// Breaking the grammar anywhere leaves nothing that could be trusted.
+// If the JSON is invalid at any place, no field is trusted.
 func TestJSONSyntaxFaults(t *testing.T) {
 	tests := []struct{ name, value, reason string }{
 		{"empty", "", "empty"},

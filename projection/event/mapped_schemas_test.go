@@ -62,7 +62,7 @@ func TestMappedAvro(t *testing.T) {
 		}
 		f := r.Format(s)
 		d := decode(f, string(value))
-		again := decode(f, string(value)) // the digits of the first are not overwritten
+		again := decode(f, string(value)) // this must not overwrite the digits of the first event
 		checkMovement(t, tt.want, "-7", &d)
 		checkMovement(t, tt.want, "-7", &again)
 	}
@@ -102,7 +102,7 @@ func TestMappedProtobuf(t *testing.T) {
 		{number(nil, 3, 10_000_000), "0.01"},
 		{number(nil, 3, 1), "invalid_amount: price.units: has more fraction digits than its currency"},
 		{number(number(nil, 2, 10), 3, 1_000_000_000), "invalid_amount: price.nanos: is not from -999999999 to 999999999"},
-		{nil, "invalid_amount: price.units: is not greater than zero"}, // proto3 writes no zeros
+		{nil, "invalid_amount: price.units: is not greater than zero"}, // proto3 does not encode zeros
 	} {
 		r, tree := records(t, event.Options{Mapping: func() event.Mapping {
 			m := movementMapping("", units)

@@ -12,7 +12,7 @@ func mapped(places map[event.Field]event.FieldPath, types map[string]event.Type)
 	return func(o *event.Options) { o.Mapping = event.Mapping{Fields: places, Types: types} }
 }
 
-// theirTypes are the names of another team.
+// theirTypes are the type names of another team.
 var theirTypes = map[string]event.Type{
 	"MoneyDeposited": event.TypeNamed("FundsCredited"), "InterestPaid": event.TypeNamed("FundsCredited"), "MoneyWithdrawn": event.TypeNamed("FundsDebited"), "CardIssued": event.Ignorable,
 }
@@ -119,8 +119,8 @@ func TestMappedTypes(t *testing.T) {
 		"MoneyWithdrawn": {event.TypeNamed("FundsDebited"), "FundsDebited"},
 		"AccountOpened":  {event.TypeNamed("AccountOpened"), "AccountOpened"}, // not renamed
 		"CardIssued":     {event.Ignorable, "CardIssued"},
-		"AccountRenamed": {event.Ignorable, "AccountRenamed"}, // by the flag
-		"FundsCredited":  {event.Unknown, "FundsCredited"},    // has other names now
+		"AccountRenamed": {event.Ignorable, "AccountRenamed"}, // ignored because of the flag
+		"FundsCredited":  {event.Unknown, "FundsCredited"},    // renamed, so this name is unknown
 	} {
 		d := decode(f, change("eventType", jsonText(name)))
 		if d.Event.Type != want.kind || d.Event.TypeName != want.name || (d.Fault != nil) != (want.kind == event.Unknown) {
@@ -129,7 +129,7 @@ func TestMappedTypes(t *testing.T) {
 	}
 }
 
-// A fault names what the producer calls the field.
+// A fault names the field as the producer does.
 func TestMappedFaultsNameTheirFields(t *testing.T) {
 	opts := options
 	mapped(map[event.Field]event.FieldPath{
@@ -157,7 +157,7 @@ func TestMappedFaultsNameTheirFields(t *testing.T) {
 	}
 }
 
-// A number where a text is read names what a mapping can declare.
+// If a text field has a number, the fault names the declaration that a mapping needs.
 func TestANumberInsteadOfATextNamesTheRemedy(t *testing.T) {
 	for value, want := range map[string]string{
 		`{"eventId":7}`: "eventId: is a number instead of a string: a mapping can declare type: integer",

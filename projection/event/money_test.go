@@ -62,7 +62,7 @@ func TestParseAmount(t *testing.T) {
 		{"0x10", "EUR", 0},
 		{"NaN", "EUR", 0},
 		{"Infinity", "EUR", 0},
-		{"١", "EUR", 0}, // a digit, but no ASCII one
+		{"١", "EUR", 0}, // a digit that is not ASCII
 		{"92233720368547758.07", "EUR", math.MaxInt64},
 		{"92233720368547758.08", "EUR", 0},
 		{"92233720368547758", "EUR", math.MaxInt64 - 7},
@@ -115,10 +115,11 @@ func TestFormatAmount(t *testing.T) {
 	}
 }
 
-// anyCurrency draws one currency of each number of digits.
+// anyCurrency draws one currency for each number of digits.
 var anyCurrency = rapid.SampledFrom([]string{"JPY", "EUR", "KWD", "CLF"})
 
-// minorUnits is a decimal text times 10^digits, by math/big; nil when that is no integer.
+// minorUnits returns a decimal text times 10^digits, computed with math/big. It returns nil if the
+// result is not an integer.
 func minorUnits(text string, digits int) *big.Int {
 	rat, ok := new(big.Rat).SetString(text)
 	if !ok {

@@ -7,8 +7,8 @@ import (
 	"projector/projection/event"
 )
 
-// TestDataOfOwnProjections: of what a custom projection reads, the envelope is judged
-// and data is taken as it is; all else is ignored.
+// TestDataOfOwnProjections: for the types of a custom projection, the envelope is checked and data
+// is not. All other types are ignored.
 func TestDataOfOwnProjections(t *testing.T) {
 	f := event.NewJSON(event.Options{FirstVersion: 1, Taken: []string{"PointsEarned", "FundsCredited"}, Ignore: []string{"Quiet"}})
 	earned := func(data string) string { return change("eventType", `"PointsEarned"`, "data", data) }
@@ -49,7 +49,7 @@ func TestDataOfOwnProjections(t *testing.T) {
 	}
 }
 
-// TestMappedTypesOfOwnProjections: a name that a mapping gives to a type counts as well.
+// TestMappedTypesOfOwnProjections: a type name that comes from a mapping counts too.
 func TestMappedTypesOfOwnProjections(t *testing.T) {
 	f, err := event.New(event.FormatJSON, event.Options{
 		Taken: []string{"FundsCredited", "MoneyHeld"}, Mapping: event.Mapping{
@@ -74,8 +74,8 @@ func TestMappedTypesOfOwnProjections(t *testing.T) {
 	}
 }
 
-// The sign of an amount decides about a type only where the projection takes one of its meanings:
-// a type that it ignores is no dead letter, whatever its amount is.
+// The sign of an amount decides the type only if the projection uses one of the two meanings. A
+// type that the projection ignores is never a dead letter because of its amount.
 func TestSignedTypesOfOwnProjections(t *testing.T) {
 	signed := event.SignedType{Positive: event.TypeNamed("FundsCredited"), Negative: event.TypeNamed("FundsDebited")}
 	for taken, want := range map[string]string{"FundsCredited": "invalid_amount", "PointsEarned": "", "movement": ""} {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzPlain holds what scanPlain reads against what jsontext reads.
+// FuzzPlain compares scanPlain with jsontext.
 func FuzzPlain(f *testing.F) {
 	f.Add([]byte(`{"data":{"amount":"1","currency":"EUR"},"a":-0.5e+7,"b":true,"c":null,"version":1,"eventId":""}`))
 	f.Add([]byte(`{"data":{"data":{}}, "x":1, "x":2}`))
@@ -20,13 +20,13 @@ func FuzzPlain(f *testing.F) {
 }
 
 // otherPlainNames has names that are shorter and longer than those of the contract, and some that
-// JSON has to escape.
+// JSON must escape.
 var otherPlainNames = Mapping{Fields: map[Field]FieldPath{
 	FieldEventID: {Path: []string{"more", "a"}}, FieldVersion: {Path: []string{"more", "abcdef"}}, FieldAccountID: {Path: []string{"version"}},
 	FieldCorrelationID: {Path: []string{"é"}}, FieldOccurredAt: {Path: []string{"\x00"}}, FieldEventType: {Path: []string{"\n"}},
 }}
 
-// comparePlain does that for the contract's shape, and for one with other names.
+// comparePlain compares the two for the contract's field names and for other names.
 func comparePlain(t *testing.T, value []byte) {
 	t.Helper()
 	comparePlainBy(t, Mapping{}, value)
@@ -64,8 +64,8 @@ func comparePlainBy(t *testing.T, m Mapping, value []byte) {
 	}
 }
 
-// TestPlainDocumentsAreReadAsAny compares the two ways for documents that are made of the
-// pieces events are made of, in any order and number.
+// TestPlainDocumentsAreReadAsAny compares the two decoders for documents made of the parts of
+// events, in any order and number.
 func TestPlainDocumentsAreReadAsAny(t *testing.T) {
 	pieces := []string{
 		"{", "}", "[", "]", ":", ",", " ", "\n", `"`, `\`, `\u0041`, "é", "\x00", "\x7f", "\x80", "0", "-", "1", "17", ".", "5", "e", "E", "+",
@@ -81,7 +81,7 @@ func TestPlainDocumentsAreReadAsAny(t *testing.T) {
 	})
 }
 
-// TestEventsArePlain: what producers usually send goes the fast way.
+// TestEventsArePlain: the usual events of producers are decoded by the fast scanner.
 func TestEventsArePlain(t *testing.T) {
 	d, err := newDecoder(Options{FirstVersion: 1}, contractLayout())
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"projector/projection/event"
 )
 
-// readRecords returns records in testdata as they came from real producers, by file
-// name.
+// readRecords returns the records of real producers in testdata, by file name.
 func readRecords(t testing.TB, folder string) map[string]event.Message {
 	t.Helper()
 	paths, err := filepath.Glob("../../testdata/" + folder + "/*.json")

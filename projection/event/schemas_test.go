@@ -26,7 +26,7 @@ func records(t testing.TB, opts event.Options) (*event.Records, event.Branch) {
 	return r, tree
 }
 
-// plainValue is what a JSON text means, integers apart from other numbers.
+// plainValue returns the value of a JSON text. Integers and other numbers have different types.
 func plainValue(text string) any {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -53,7 +53,7 @@ func typedNumbers(v any) any {
 	return v
 }
 
-// members are the event's, without those that are absent.
+// members returns the members of the event without those that are absent.
 func (p *parts) members() map[string]any {
 	all := map[string]any{}
 	for name, text := range map[string]string{
@@ -75,7 +75,8 @@ const avroEnvelope = `{"type":"record","name":"Event","fields":[
 	{"name":"accountId","type":["null","string"]},{"name":"occurredAt","type":["null","string"]},
 	{"name":"correlationId","type":["null","string"]}]}`
 
-// avroSchemas have data as a map, which can lack a name, and as a record, which cannot.
+// avroSchemas have data as a map, in which a name may be missing, and as a record, in which it may
+// not.
 var avroSchemas = []string{
 	fmt.Sprintf(avroEnvelope, `{"type":"map","values":["null","string","long",{"type":"array","items":{"type":"map","values":"null"}}]}`),
 	strings.Replace(fmt.Sprintf(avroEnvelope, `{"type":"record","name":"Data","fields":[
@@ -85,7 +86,7 @@ var avroSchemas = []string{
 
 func (p *parts) asAvro(t *rapid.T, schema *avrolib.Schema) event.Message {
 	all := p.members()
-	for _, name := range memberOrder { // what is absent is null
+	for _, name := range memberOrder { // an absent member is null
 		if _, there := all[name]; !there {
 			all[name] = nil
 		}
@@ -115,7 +116,7 @@ func TestAvroAgrees(t *testing.T) {
 			p := drawParts(t)
 			isObject := strings.HasPrefix(p.data, "{") || p.data == "null"
 			if p.broken() || i == 1 && !isObject {
-				return // Avro cannot say it
+				return // Avro cannot represent this event
 			}
 			want := decodeMessage(asJSON, p.asJSON())
 			sameOutcome(t, p, event.FormatAvro, want, decodeMessage(format, p.asAvro(t, writer)))
@@ -123,7 +124,7 @@ func TestAvroAgrees(t *testing.T) {
 	}
 }
 
-// protoType is the type a field needs to hold a value, and the value as it is written.
+// protoType returns the type that a field needs for a value, and the encoded value.
 func protoType(number protowire.Number, v any) (kind string, field []byte) {
 	switch v := v.(type) {
 	case string:
@@ -140,8 +141,8 @@ func protoType(number protowire.Number, v any) (kind string, field []byte) {
 	return "optional string", nil
 }
 
-// asProto writes a file with the event as the second message declared in the first,
-// with the types its members need, and the message.
+// asProto returns a file and a message of it. The event is the second message declared in the first
+// one. Its members have the types that their values need.
 func (p *parts) asProto() (file string, m event.Message) {
 	all := p.members()
 	var body, data []byte
@@ -173,7 +174,7 @@ func (p *parts) asProto() (file string, m event.Message) {
 		fields.WriteString("Data data = 7;\n")
 		body = protowire.AppendBytes(protowire.AppendTag(body, 7, protowire.BytesType), data)
 	}
-	body = protowire.AppendVarint(protowire.AppendTag(body, 99, protowire.VarintType), 1) // of a newer schema
+	body = protowire.AppendVarint(protowire.AppendTag(body, 99, protowire.VarintType), 1) // a field of a newer schema
 	file = fmt.Sprintf("syntax = \"proto3\";\nmessage Other {\nmap<string, string> ignored = 1;\nmessage First {}\nmessage Event {\n%s}\n}\nmessage Data {\n%s}\n",
 		fields.String(), dataFields.String())
 	value := encbinary.AppendVarint(encbinary.AppendVarint(encbinary.AppendVarint(nil, 2), 0), 1)
@@ -199,7 +200,7 @@ func TestProtobufAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawParts(t)
 		if p.broken() {
-			return // Protobuf cannot say it
+			return // Protobuf cannot represent this event
 		}
 		file, message := p.asProto()
 		if formats[file] == nil {

@@ -13,7 +13,7 @@ import (
 	"projector/projection/event/protobuf"
 )
 
-// postingMapping reads a posting whose entries are below a path.
+// postingMapping returns a mapping for a posting whose entries are at a path.
 func postingMapping(entries ...string) event.Mapping {
 	return event.Mapping{
 		Types: map[string]event.Type{"C": event.TypeNamed("FundsCredited"), "D": event.TypeNamed("FundsDebited")},
@@ -26,7 +26,8 @@ func postingMapping(entries ...string) event.Mapping {
 	}
 }
 
-// each are the events of a value: "ENTRY ID ACCOUNT@VERSION AMOUNT", or the entry and the fault.
+// each returns the events of a value: "ENTRY ID ACCOUNT@VERSION AMOUNT", or the entry and the
+// fault.
 func each(f event.Format, value string) string {
 	var all []string
 	var d *event.Decoded
@@ -62,7 +63,7 @@ func TestAvroSeries(t *testing.T) {
 		many[i] = one
 	}
 	for name, tt := range map[string]struct {
-		list  string // the type of the field
+		list  string // type of the field
 		value any
 		want  string
 	}{
@@ -153,7 +154,7 @@ func TestProtobufSeries(t *testing.T) {
 	}
 }
 
-// The event is below a path, or is JSON in a text, also where the value follows a schema.
+// The event is at a path, or it is JSON in a text. Both also work if the value has a schema.
 func TestEnvelopesWithASchema(t *testing.T) {
 	const inner = `{"type":"record","name":"Inner","fields":[{"name":"account","type":"string"},{"name":"seq","type":"int"},{"name":"side","type":"string"},{"name":"cents","type":"long"}]}`
 	one := map[string]any{"account": "a", "seq": int32(1), "side": "D", "cents": int64(5)}

@@ -20,14 +20,14 @@ func TestParseTimestamp(t *testing.T) {
 		{"2026-01-01T00:00:00+23:59", "2025-12-31T00:01:00.000000Z"},
 		{"2026-01-01t00:00:00z", "2026-01-01T00:00:00.000000Z"},
 
-		// Finer than a microsecond: cut, before 1970 too.
+		// Digits after the microsecond are cut off, also before 1970.
 		{"2026-01-01T00:00:00.1234569Z", "2026-01-01T00:00:00.123456Z"},
 		{"2026-01-01T00:00:00.999999999Z", "2026-01-01T00:00:00.999999Z"},
 		{"1969-12-31T23:59:59.9999999Z", "1969-12-31T23:59:59.999999Z"},
 		{"1900-01-01T00:00:00.0000009Z", "1900-01-01T00:00:00.000000Z"},
 		{"2026-01-01T00:00:00.12345678901234567890123456789Z", "2026-01-01T00:00:00.123456Z"},
 
-		// The calendar and its ends.
+		// These are the limits of the calendar.
 		{"2024-02-29T12:00:00Z", "2024-02-29T12:00:00.000000Z"},
 		{"2026-02-29T12:00:00Z", ""},
 		{"1900-02-29T12:00:00Z", ""},
@@ -44,7 +44,7 @@ func TestParseTimestamp(t *testing.T) {
 		{"0000-01-01T00:00:00Z", "0000-01-01T00:00:00.000000Z"},
 		{"9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z"},
 
-		// Leap seconds stay on their day; elsewhere :60 is refused.
+		// A leap second becomes the end of its day. At other times :60 is refused.
 		{"2016-12-31T23:59:60Z", "2016-12-31T23:59:59.999999Z"},
 		{"2016-12-31T23:59:60.5Z", "2016-12-31T23:59:59.999999Z"},
 		{"2017-01-01T00:59:60+01:00", "2016-12-31T23:59:59.999999Z"},
@@ -53,7 +53,7 @@ func TestParseTimestamp(t *testing.T) {
 		{"2016-12-31T23:58:60Z", ""},
 		{"2016-12-31T23:59:60+01:00", ""},
 
-		// What time.Parse lets through, or a person might write.
+		// These are texts that time.Parse accepts, or that a person might write.
 		{"2026-01-01T00:00:00,123Z", ""},
 		{"2026-01-01T0:00:00Z", ""},
 		{"2026-01-01 00:00:00Z", ""},
@@ -92,7 +92,7 @@ func TestParseTimestamp(t *testing.T) {
 	}
 }
 
-// An offset may carry a time over the edge of the four-digit years.
+// An offset may move a time out of the years with four digits.
 func TestParseTimestampBeyondFourDigitYears(t *testing.T) {
 	for text, want := range map[string]time.Time{
 		"9999-12-31T23:59:59-23:59": time.Date(10000, 1, 1, 23, 58, 59, 0, time.UTC),
@@ -104,7 +104,7 @@ func TestParseTimestampBeyondFourDigitYears(t *testing.T) {
 	}
 }
 
-// Over texts that both take or refuse alike, time.Parse is the oracle.
+// For texts that both parsers accept, the result must be that of time.Parse.
 func TestParseTimestampAgainstTimeParse(t *testing.T) {
 	texts := rapid.StringMatching(
 		`[0-9]{4}-(0[0-9]|1[0-3])-([0-2][0-9]|3[0-2])T([01][0-9]|2[0-4])(:[0-5][0-9]){2}(\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])`)
@@ -115,8 +115,7 @@ func TestParseTimestampAgainstTimeParse(t *testing.T) {
 		if ok != (err == nil) {
 			t.Fatalf("%s: accepted %v, by time.Parse: %v", text, ok, err)
 		}
-		// Truncate works on the time since year 1, so it cuts towards the past
-		// where UnixMicro would cut towards 1970.
+		// Truncate counts from year 1, so it rounds down, while UnixMicro would round towards 1970.
 		if ok && want.Truncate(time.Microsecond).UnixMicro() != micros {
 			t.Fatalf("%s is %d, by time.Parse %v", text, micros, want)
 		}

@@ -6,10 +6,10 @@ import (
 	"projector/projection/event"
 )
 
-// TestMeanings: what each type does to an account, by the contract.
+// TestMeanings checks the effect of each type on an account.
 func TestMeanings(t *testing.T) {
 	want := map[string]struct {
-		signed int64 // of an amount of 5
+		signed int64 // for an amount of 5
 		status event.Status
 	}{
 		"AccountOpened": {0, event.Opened},

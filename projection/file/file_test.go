@@ -8,7 +8,7 @@ import (
 	"projector/projection/file"
 )
 
-// example is the contract's.
+// example is the projection file of the contract.
 const example = `-- projection: loyalty_points
 -- mode: ordered
 -- types: PointsSpent, PointsEarned

@@ -12,7 +12,7 @@ import (
 func TestStatementsAreSplit(t *testing.T) {
 	for _, c := range []struct {
 		sql  string
-		want []file.Statement // lines from 1
+		want []file.Statement // line numbers begin at 1
 	}{
 		{"SELECT 1", []file.Statement{{"SELECT 1", 1}}},
 		{"SELECT 1; ; -- end\n SELECT 2 -- so\n ;", []file.Statement{{"SELECT 1", 1}, {"SELECT 2", 2}}},
@@ -31,7 +31,7 @@ func TestStatementsAreSplit(t *testing.T) {
 		{"MERGE INTO a USING new_events e ON true WHEN MATCHED THEN DELETE; WITH commit AS (SELECT 1) TABLE commit", []file.Statement{
 			{"MERGE INTO a USING new_events e ON true WHEN MATCHED THEN DELETE", 1}, {"WITH commit AS (SELECT 1) TABLE commit", 1},
 		}},
-		{"'COMMIT';\"COMMIT\"", []file.Statement{{"'COMMIT'", 1}, {`"COMMIT"`, 1}}}, // PostgreSQL refuses them
+		{"'COMMIT';\"COMMIT\"", []file.Statement{{"'COMMIT'", 1}, {`"COMMIT"`, 1}}}, // PostgreSQL refuses these
 	} {
 		p, err := file.Parse("f", []byte(header+c.sql))
 		if err != nil {
@@ -59,8 +59,8 @@ func equal(a, b []file.Statement) bool {
 	return true
 }
 
-// TestStatementsComeBack puts statements together of pieces that have semicolons where they
-// end nothing, and takes them apart again.
+// TestStatementsComeBack joins statements from parts that contain semicolons inside texts and
+// comments, and splits them again.
 func TestStatementsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[a-z;'"$\\\n -]{0,8}`)
@@ -96,8 +96,8 @@ func escaped(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s)
 }
 
-// FuzzParse: the statements of any file are in it at their lines, in order, and
-// each is one statement when it is read by itself.
+// FuzzParse: the statements of any file are in the file at their lines and in order. Each is one
+// statement if it is parsed alone.
 func FuzzParse(f *testing.F) {
 	for _, sql := range []string{
 		example, header + "SELECT E'\\'' ; SELECT $a$;$a$; /* ; */ SELECT 1", header + "CREATE FUNCTION f() AS $f$ BEGIN; END $f$; SELECT (1;2)", "-- mode: x\n\\",

@@ -15,8 +15,8 @@ import (
 
 var options = event.Options{FirstVersion: 1}
 
-// envelope is a schema with types for version, occurredAt, data.amount and the type of
-// data itself, %s.
+// envelope returns a schema with the given types for version, occurredAt, data.amount and data. The
+// type of data contains %s.
 func envelope(version, at, data string) string {
 	return fmt.Sprintf(`{"type":"record","name":"Event","namespace":"bank","fields":[
 		{"name":"eventId","type":{"type":"string","logicalType":"uuid"}},
@@ -58,7 +58,7 @@ func decode(f event.Format, value []byte) event.Decoded {
 	return d
 }
 
-// raw gives the bytes of a decimal or a time as they are on the wire.
+// raw makes the decoder return decimals and times as their encoded bytes.
 var raw = []lib.SchemaOpt{
 	lib.CustomType{LogicalType: "decimal"},
 	lib.CustomType{LogicalType: "timestamp-millis"},
@@ -97,7 +97,7 @@ func TestAmounts(t *testing.T) {
 		kind     string
 		amount   any
 		currency string
-		want     int64 // 0: a fault of class
+		want     int64 // 0: a fault of this class
 		class    event.Class
 	}{
 		"text":                      {`"string"`, "10.25", "EUR", 1025, ""},
@@ -197,7 +197,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// Broken values break nothing but themselves, and prove nothing of what was read.
+// A damaged value causes a fault for itself only. The fields read from it are not trusted.
 func TestBrokenValues(t *testing.T) {
 	schema := envelope(long, micros, record(`"string"`))
 	f, value := format(t, options, schema), encode(t, schema, nil)
@@ -275,8 +275,8 @@ func TestSchemasThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// An id that is written as a number is no text, as in JSON; its digits do not outlive
-// the message.
+// As in JSON, an id that is written as a number is not a text. Its digits must not remain for the
+// next message.
 func TestADecimalIsNoID(t *testing.T) {
 	const number = `{"type":"bytes","logicalType":"decimal","precision":20,"scale":0}`
 	for _, field := range []string{"accountId", "eventId"} {

@@ -6,14 +6,14 @@ import (
 	"projector/projection/event"
 )
 
-// benchSchema is the contract's event as an Avro producer would declare it.
+// benchSchema is the contract's event in the schema of a typical Avro producer.
 var benchSchema = `{"type":"record","name":"Event","fields":[{"name":"eventId","type":"string"},{"name":"eventType","type":"string"},
 	{"name":"accountId","type":"string"},{"name":"version","type":"long"},{"name":"occurredAt","type":` + micros + `},
 	{"name":"correlationId","type":["null","string"]},{"name":"data","type":["null",` +
 	record(`{"type":"bytes","logicalType":"decimal","precision":18,"scale":2}`) + `]}]}`
 
-// BenchmarkDecode decodes the event that BenchmarkDecode of the default format does. It
-// should take no more than twice as long.
+// BenchmarkDecode decodes the same event as BenchmarkDecode of the default format. It should take
+// at most twice as long.
 func BenchmarkDecode(b *testing.B) {
 	value := encode(b, benchSchema, map[string]any{
 		"eventId": "7f9c24e8-3b12-4d0f-9c7e-2f1f6a1b2c3d", "accountId": "acc-00000042",

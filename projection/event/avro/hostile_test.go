@@ -14,8 +14,8 @@ import (
 	"projector/projection/event/avro"
 )
 
-// doubling is a schema in which each record refers to the one before twice: 2 to the power
-// of n leaves, in n lines.
+// doubling returns a schema in which each record refers twice to the one before. It has n lines and
+// 2 to the power of n leaves.
 func doubling(n int, leaf string) string {
 	s := `{"type":"record","name":"R0","fields":[` + leaf + `]}`
 	for i := 1; i <= n; i++ {
@@ -24,7 +24,7 @@ func doubling(n int, leaf string) string {
 	return inEvent(s)
 }
 
-// inEvent is an event's schema with one field more, of that type.
+// inEvent returns the schema of an event with one additional field of this type.
 func inEvent(kind string) string {
 	return `{"type":"record","name":"Event","fields":[{"name":"eventId","type":"string"},{"name":"x","type":` + kind + `}]}`
 }
@@ -37,7 +37,7 @@ func repeated(n int, between, format string) string {
 	return strings.Join(parts, between)
 }
 
-// allocated is how many bytes f allocates.
+// allocated returns how many bytes f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -47,11 +47,11 @@ func allocated(f func()) uint64 {
 }
 
 const (
-	// allocatedPerByte bounds what compiling a schema allocates, by its size.
+	// allocatedPerByte limits the allocations for the compilation of a schema, for each byte of it.
 	allocatedPerByte = 512
-	// allocatedAnyway bounds what is allocated by what is small, and by whatever else runs.
+	// allocatedAnyway is the additional limit for small schemas and for other goroutines.
 	allocatedAnyway = 2 << 20
-	// allocatedByValue bounds what reading a value allocates, of whatever size.
+	// allocatedByValue limits the allocations for reading a value of any size.
 	allocatedByValue = 256 << 10
 )
 
@@ -63,7 +63,7 @@ func deep(n int) string {
 	return inEvent(deepType(n))
 }
 
-// hostileSchemas are what somebody may register to end the program.
+// hostileSchemas are schemas that an attacker could register to crash the program.
 var hostileSchemas = map[string]struct{ schema, says string }{
 	"2^26 records":            {doubling(26, ``), ""},
 	"2^26 numbers":            {doubling(26, `{"name":"n","type":"int"}`), ""},
@@ -83,7 +83,7 @@ var hostileSchemas = map[string]struct{ schema, says string }{
 	"more than 512 KiB":       {namedRecords(20_000, `{"name":"a#","type":"int"}`), "larger than 524288 bytes"},
 }
 
-// TestHostileSchemas holds what a schema costs, by its size, and what a value of it costs.
+// TestHostileSchemas limits the cost of a schema by its size, and the cost of a value of it.
 func TestHostileSchemas(t *testing.T) {
 	records, err := event.NewRecords(options)
 	if err != nil {
@@ -116,8 +116,8 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// TestHostileValues reads values that are small on the wire and large in memory, and values
-// that take long.
+// TestHostileValues reads values that are small when encoded and large in memory, and values that
+// take long.
 func TestHostileValues(t *testing.T) {
 	const (
 		empty = `{"type":"record","name":"None","fields":[]}`
@@ -161,8 +161,8 @@ func deepType(n int) string {
 	return strings.Repeat(`{"type":"array","items":`, n) + `"int"` + strings.Repeat(`}`, n)
 }
 
-// FuzzAvroSchema holds what any schema costs, and what any value of it costs. Who hangs is
-// ended, with the input.
+// FuzzAvroSchema limits the cost of any schema and of any value of it. If the program hangs, it is
+// ended and the input is reported.
 func FuzzAvroSchema(f *testing.F) {
 	f.Add([]byte(benchSchema), []byte{0})
 	for _, hostile := range hostileSchemas {

@@ -14,7 +14,7 @@ import (
 	"projector/projection/event"
 )
 
-// byLibrary reads values by the library's decoder, all of them and into maps.
+// byLibrary reads values with the library's decoder: all fields, into maps.
 type byLibrary struct {
 	schema *lib.Schema
 	wanted *event.Branch
@@ -104,11 +104,11 @@ func varint(n int64) []byte { return binary.AppendVarint(nil, n) }
 
 func avroText(s string) []byte { return append(varint(int64(len(s))), s...) }
 
-// drawing draws schemas with a value each.
+// drawing draws schemas, each with a value.
 type drawing struct {
 	*rapid.T
 	names int
-	known []typed // named types that were drawn, as references
+	known []typed // references to the named types drawn so far
 }
 
 func (d *drawing) name() string {
@@ -116,7 +116,7 @@ func (d *drawing) name() string {
 	return fmt.Sprintf("T%d", d.names)
 }
 
-// named adds a type that has a name to those that others may refer to.
+// named adds a named type to those that other types may refer to.
 func (d *drawing) named(name, format string, value []byte, args ...any) typed {
 	d.known = append(d.known, typed{`"` + name + `"`, value}, typed{`"bank.` + name + `"`, value})
 	return typed{fmt.Sprintf(format, args...), value}
@@ -174,7 +174,7 @@ func (d *drawing) other() typed {
 	}).Draw(d.T, "other")
 }
 
-// any draws a type of any kind; what has fields has those that are drawn by fields.
+// any draws a type of any kind. likely draws the types of its fields.
 func (d *drawing) any(depth int, likely func() typed) typed {
 	var drawn typed
 	switch rapid.IntRange(0, 24).Draw(d.T, "kind") {
@@ -202,7 +202,7 @@ func (d *drawing) any(depth int, likely func() typed) typed {
 	return d.within(drawn)
 }
 
-// within draws a union that has the type as one of its branches, or none.
+// within draws a union with the type as one of its branches, or returns the type itself.
 func (d *drawing) within(t typed) typed {
 	if strings.HasPrefix(t.schema, "[") || t.schema == `"null"` {
 		return t
@@ -220,7 +220,7 @@ func (d *drawing) within(t typed) typed {
 	return t
 }
 
-// record draws a record with fields of those names and others between them.
+// record draws a record with fields of the given names and other fields between them.
 func (d *drawing) record(depth int, names ...string) typed {
 	name := d.name()
 	var fields []string
@@ -268,8 +268,8 @@ func (d *drawing) field(depth int, field string) typed {
 	return d.any(depth, func() typed { return d.text("e-1", "acc", "c-1", "") })
 }
 
-// TestAnySchemaIsReadAsTheLibraryReadsIt draws schemas with values of the event's fields
-// in all types that a schema has.
+// TestAnySchemaIsReadAsTheLibraryReadsIt draws schemas with values for the event's fields in all
+// types that Avro has.
 func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 	records, err := event.NewRecords(options)
 	if err != nil {
@@ -285,7 +285,7 @@ func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 		}
 		parsed, err := lib.Parse(drawn.schema, conversions...)
 		if err != nil {
-			t.Skip(err) // two branches of one type, a default the drawing does not know
+			t.Skip(err) // two branches of one type, or an unknown default
 		}
 		want := decode(records.Format(byLibrary{parsed, &tree}), drawn.value)
 		got := decode(format(t, options, drawn.schema), drawn.value)
@@ -294,7 +294,7 @@ func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 			whole++
 		case want.Fault.Field != "":
 			faults++
-		case got.Fault != nil: // why nothing can be read is not the library's to say
+		case got.Fault != nil: // the library cannot give the reason of a fault
 			got.Fault.Reason, want.Fault.Reason = "", ""
 		}
 		if !reflect.DeepEqual(got, want) {

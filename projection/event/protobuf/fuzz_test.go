@@ -10,8 +10,8 @@ import (
 	"projector/projection/event"
 )
 
-// FuzzProtobuf holds what is read of any value against a reading of the wire format that
-// knows no schema: the last text of a number counts.
+// FuzzProtobuf compares the decoding of any value with a decoder of the wire format that has no
+// schema. The last text of a field number counts.
 func FuzzProtobuf(f *testing.F) {
 	f.Add(append(path(), credit()...))
 	f.Add(append(path(1), plain(17, "10.25", "EUR")...))

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// allocatedPerByte bounds what compiling a schema allocates, by its size.
+	// allocatedPerByte limits the allocations for the compilation of a schema, for each byte of it.
 	allocatedPerByte = 512
-	// allocatedAnyway bounds what is allocated by what is small, and by whatever else runs:
-	// the compiler always reads the files that are Protobuf's own.
+	// allocatedAnyway is the additional limit for small schemas and for other goroutines. The
+	// compiler always reads Protobuf's own files.
 	allocatedAnyway = 4 << 20
-	// allocatedByValue bounds what reading a value allocates, of whatever size.
+	// allocatedByValue limits the allocations for reading a value of any size.
 	allocatedByValue = 256 << 10
 )
 
-// allocated is how many bytes f allocates.
+// allocated returns how many bytes f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -49,7 +49,7 @@ func nested(n int, opening string) string {
 
 const proto3 = `syntax = "proto3"; `
 
-// hostileSchemas are what somebody may register to end the program.
+// hostileSchemas are schemas that an attacker could register to crash the program.
 var hostileSchemas = map[string]struct{ schema, says string }{
 	"10,000 fields":             {proto3 + `message A {` + repeated(10_000, "int32 a#=#;") + `}`, ""},
 	"10,000 messages":           {proto3 + repeated(10_000, "message A#{}"), ""},
@@ -101,7 +101,7 @@ func tree(t testing.TB) (*event.Records, *event.Branch) {
 	return records, &wanted
 }
 
-// TestHostileSchemas holds what a schema costs, by its size.
+// TestHostileSchemas limits the cost of a schema by its size.
 func TestHostileSchemas(t *testing.T) {
 	_, wanted := tree(t)
 	for name, hostile := range hostileSchemas {
@@ -123,14 +123,14 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// hostileFile has a list, a map and messages that hold themselves.
+// hostileFile has a list, a map and recursive messages.
 const hostileFile = `syntax = "proto2";
 	message Event { optional string eventId = 1; repeated bool flags = 2 [packed = true]; repeated Event events = 3; map<int32, Event> map = 4;
 		optional Event one = 5; optional group Data = 6 { optional string amount = 1; optional Data data = 2; repeated int64 numbers = 3; }
 		repeated group Rest = 7 { optional Event event = 1; } repeated string accountId = 8; repeated double version = 9 [packed = true]; }`
 
-// TestHostileValues reads values that take tens of times their size in memory once they
-// are decoded. Reading them takes none.
+// TestHostileValues reads values whose decoded form needs many times their size in memory. The
+// format must not allocate this memory.
 func TestHostileValues(t *testing.T) {
 	records, wanted := tree(t)
 	s, err := protobuf.Compile(hostileFile, nil, wanted)
@@ -174,8 +174,8 @@ func TestHostileValues(t *testing.T) {
 	}
 }
 
-// FuzzProtobufSchema holds what any schema costs, and what any value of it costs. Who hangs
-// is ended, with the input.
+// FuzzProtobufSchema limits the cost of any schema and of any value of it. If the program hangs, it
+// is ended and the input is reported.
 func FuzzProtobufSchema(f *testing.F) {
 	f.Add([]byte(file), append(path(), credit()...))
 	f.Add([]byte(hostileFile), append(path(), 2<<3|2, 2, 0, 1))

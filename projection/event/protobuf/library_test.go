@@ -19,7 +19,7 @@ import (
 	"projector/projection/event/protobuf"
 )
 
-// byLibrary reads values of a message by Protobuf's own decoder, all of them.
+// byLibrary reads all values of a message with Protobuf's own decoder.
 type byLibrary struct {
 	message protoreflect.MessageDescriptor
 	wanted  *event.Branch
@@ -128,7 +128,7 @@ type drawing struct {
 	n        int
 }
 
-// kinds are types of fields, by what a value of them looks like.
+// kinds are groups of field types, by the kind of their values.
 var kinds = map[string][]string{
 	"varint": {"int32", "int64", "sint32", "sint64", "uint32", "uint64", "bool", "Kind"},
 	"fixed":  {"fixed32", "fixed64", "sfixed32", "sfixed64", "float", "double"},
@@ -139,21 +139,21 @@ var kinds = map[string][]string{
 	},
 }
 
-// usual are the types that make an event.
+// usual are the field types of a typical event.
 var usual = map[string]string{
 	"eventId": "string", "eventType": "Kind", "accountId": "string", "version": "int64", "occurredAt": "google.protobuf.Timestamp",
 	"correlationId": "string", "amount": "confluent.type.Decimal", "currency": "string",
 }
 
-// drawn is a field, by its number.
+// drawn is a field of a drawn message.
 type drawn struct {
 	number protowire.Number
 	name   string
 	kind   string
-	fields []drawn // of a message that was drawn
+	fields []drawn // fields of the message, if the field is one
 }
 
-// message draws a message with fields of those names, and returns its name.
+// message draws a message with fields of the given names and returns its name.
 func (d *drawing) message(depth int, names ...string) (string, []drawn) {
 	d.n++
 	name := fmt.Sprintf("M%d", d.n)
@@ -262,7 +262,7 @@ func (d *drawing) field(b []byte, f drawn) []byte {
 	return protowire.AppendString(tag(protowire.BytesType), text)
 }
 
-// schema draws a file and the fields of its first message.
+// schema draws a file. It returns the file and the fields of its first message.
 func (d *drawing) schema() (string, []drawn) {
 	syntax := "proto3"
 	if d.proto2 = rapid.Bool().Draw(d.T, "proto2"); d.proto2 {
@@ -270,7 +270,7 @@ func (d *drawing) schema() (string, []drawn) {
 	}
 	root, fields := d.message(2, "eventId", "eventType", "accountId", "a", "version", "occurredAt", "b", "correlationId", "data", "c")
 	messages := strings.Split(strings.TrimSpace(d.messages.String()), "\n")
-	slices.SortStableFunc(messages, func(a, b string) int { // the first is the event
+	slices.SortStableFunc(messages, func(a, b string) int { // the event must be the first message
 		return strings.Compare(fmt.Sprint(!strings.HasPrefix(a, "message "+root+" ")), fmt.Sprint(!strings.HasPrefix(b, "message "+root+" ")))
 	})
 	return fmt.Sprintf(`syntax = %q; import "google/protobuf/timestamp.proto"; import "google/protobuf/wrappers.proto"; import "confluent/type/decimal.proto";
@@ -278,8 +278,8 @@ func (d *drawing) schema() (string, []drawn) {
 enum Kind { NONE = 0; AccountOpened = 1; FundsCredited = 2; AccountClosed = 17; }`, syntax, strings.Join(messages, "\n")), fields
 }
 
-// TestAnySchemaIsReadAsTheLibraryReadsIt draws schemas with values in which fields come
-// several times, in oneofs, with another type, or not at all.
+// TestAnySchemaIsReadAsTheLibraryReadsIt draws schemas with values. Fields come several times, in
+// oneofs, with another type, or not at all.
 func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 	records, err := event.NewRecords(event.Options{FirstVersion: 1})
 	if err != nil {
@@ -314,7 +314,7 @@ func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 				whole++
 			case want.Fault.Field != "":
 				faults++
-			case got.Fault != nil: // why nothing can be read is not the library's to say
+			case got.Fault != nil: // the library cannot give the reason of a fault
 				got.Fault.Reason, want.Fault.Reason = "", ""
 			}
 			if !reflect.DeepEqual(got, want) {
@@ -325,8 +325,8 @@ func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 	t.Logf("%d events, %d with a fault in a field", whole, faults)
 }
 
-// TestFieldsThatComeSeveralTimes checks by hand what the drawn schemas hold against the
-// library: messages of one field are one message, and of a oneof the last counts.
+// TestFieldsThatComeSeveralTimes has fixed examples of two rules: several messages of one field are
+// merged, and the last field of a oneof counts.
 func TestFieldsThatComeSeveralTimes(t *testing.T) {
 	records, err := event.NewRecords(event.Options{FirstVersion: 1})
 	if err != nil {

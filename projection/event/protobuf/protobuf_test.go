@@ -78,7 +78,7 @@ func decode(f event.Format, value []byte) event.Decoded {
 	return d
 }
 
-// path is a message's place in the file.
+// path encodes the indexes of a message in the file.
 func path(indexes ...int64) []byte {
 	b := binary.AppendVarint(nil, int64(len(indexes)))
 	for _, i := range indexes {
@@ -101,7 +101,7 @@ func message(b []byte, n protowire.Number, inner []byte) []byte {
 
 var at = time.Date(2026, 1, 1, 0, 0, 0, 123_456_789, time.UTC)
 
-// credit is an Event, with what else is appended to it.
+// credit encodes an Event and appends more fields.
 func credit(more ...[]byte) []byte {
 	b := text(nil, 1, "e-1")
 	b = number(b, 2, 2)
@@ -192,7 +192,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A schema that takes the name of a well-known message is read as what it is.
+// A message that has the name of a well-known type, but other fields, is read by its own fields.
 func TestFalseFriends(t *testing.T) {
 	records, err := event.NewRecords(event.Options{})
 	if err != nil {

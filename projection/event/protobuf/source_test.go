@@ -30,8 +30,8 @@ message Event {
 	moneyPath = "common/money.proto"
 )
 
-// compiled is a file as clients register it that have no text of it: without JSON names,
-// but for those that the file gives.
+// compiled returns a file in the form in which clients without its source text register it: without
+// JSON names, except those that the file sets.
 func compiled(t testing.TB, path string, texts map[string]string) string {
 	t.Helper()
 	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(
@@ -60,7 +60,7 @@ func encoded(t testing.TB, file *descriptorpb.FileDescriptorProto) string {
 	return base64.StdEncoding.EncodeToString(raw)
 }
 
-// A file is read as its text and as somebody has compiled it, whatever it imports.
+// A file gives the same result as source text and in compiled form, with all its imports.
 func TestCompiledFiles(t *testing.T) {
 	records, err := event.NewRecords(event.Options{FirstVersion: 1})
 	if err != nil {
@@ -69,7 +69,7 @@ func TestCompiledFiles(t *testing.T) {
 	tree := records.Tree()
 	texts := map[string]string{"bank/events.proto": importing, moneyPath: money}
 	body := text(text(text(nil, 1, "e-1"), 2, "FundsCredited"), 3, "acc-1")
-	body = text(message(number(body, 4, 34), 5, number(nil, 1, at.Unix())), 6, "c-1") // 34 is 17 in zigzag
+	body = text(message(number(body, 4, 34), 5, number(nil, 1, at.Unix())), 6, "c-1") // 34 is 17 in zigzag encoding
 	value := append(path(1), message(body, 7, text(text(nil, 1, "10.25"), 2, "EUR"))...)
 	for name, files := range map[string][2]string{
 		"text":           {importing, money},
@@ -90,8 +90,8 @@ func TestCompiledFiles(t *testing.T) {
 	}
 }
 
-// Values name their message by its place, and a map field makes a message that is in some
-// files and not in others.
+// Values name their message by its index in the file. A map field adds a message that only some
+// files contain.
 func TestMapsAmongTheMessages(t *testing.T) {
 	records, err := event.NewRecords(event.Options{FirstVersion: 1})
 	if err != nil {
@@ -164,7 +164,7 @@ func TestCompiledFilesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// FuzzCompiledFile has the compiler survive what somebody else may have compiled.
+// FuzzCompiledFile: a compiled file from any source must not crash the compiler.
 func FuzzCompiledFile(f *testing.F) {
 	texts := map[string]string{"bank/events.proto": importing, moneyPath: money}
 	for _, path := range []string{"bank/events.proto", moneyPath} {
