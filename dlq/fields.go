@@ -27,8 +27,8 @@ var firstForm = map[string]bool{
 	HeaderValueSHA256: true, HeaderValueBytes: true, HeaderHeadersDropped: true, HeaderKeySHA256: true, HeaderKeyBytes: true,
 }
 
-// fields are our headers of one record. err is the first error. Values that are read after an
-// error are zero.
+// fields has the headers of one record that this project has written. err is the first error. Values
+// that are read after an error are zero.
 type fields struct {
 	values map[string][]byte
 	err    error

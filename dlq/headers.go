@@ -7,8 +7,8 @@
 //
 // # Publishing
 //
-// A Publisher makes one attempt per call. The worker of the partition retries, for ever and
-// with backoff. The Delivery remembers which dead letters all in-sync replicas have
+// A Publisher makes one attempt per call. The worker of the partition retries without a limit,
+// with backoff. The Delivery stores which dead letters all in-sync replicas have
 // acknowledged, so a retry sends only the others. A record that the broker refuses as too
 // large is sent alone, then without its value, then without its headers, then without its
 // key. So no record can block its partition for ever.
@@ -108,7 +108,7 @@ func originals(headers []event.Header) []kgo.RecordHeader {
 	return kept
 }
 
-// ownHeaders are the headers we add to every dead letter, whole or cut.
+// ownHeaders returns the headers that every dead letter gets, whole or cut.
 func ownHeaders(letter projection.DeadLetter, stamp Stamp, failedAt time.Time) []kgo.RecordHeader {
 	record := letter.Record
 	headers := []kgo.RecordHeader{
@@ -239,7 +239,7 @@ func digest(sumKey, bytesKey string, dropped []byte) []kgo.RecordHeader {
 	}
 }
 
-// String says what is left out.
+// String names the parts that are left out.
 func (c Cut) String() string {
 	switch c {
 	case Whole:

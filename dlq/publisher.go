@@ -61,7 +61,7 @@ type Publisher struct {
 	cfg     PublisherConfig
 	log     *slog.Logger
 	client  *kgo.Client
-	pending sync.WaitGroup // clean-up that callers do not wait for
+	pending sync.WaitGroup // closing of clients, which callers do not wait for
 	large   largeRecords
 }
 

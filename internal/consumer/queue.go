@@ -30,7 +30,7 @@ type queue struct {
 type shared struct {
 	held          *atomic.Int64        // bytes in all queues
 	busy          *atomic.Int64        // number of queues with fetched records that are not durable yet
-	tooBig        func(bytes int) bool // whether a queue with so many bytes holds too much now
+	tooBig        func(bytes int) bool // whether a queue with this size is too large now
 	pause, resume func()
 }
 

@@ -55,7 +55,7 @@ const (
 
 type Config struct {
 	Addr string // host:port; port 0: a free one
-	// Load reads accounts; those of which nothing is known are left out.
+	// Load reads accounts. It leaves out accounts of which nothing is known.
 	Load func(ctx context.Context, ids []string) ([]accountdb.Current, error)
 	// Token returns the present token, which clients have to send. If Token is nil, they need none.
 	Token func() (string, error)

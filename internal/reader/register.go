@@ -68,7 +68,7 @@ func (r *register) count() int {
 	return r.waiting
 }
 
-// add registers a waiter, which must be removed. over: it has no time to wait.
+// add adds a waiter. The caller has to remove it. If over is true, the next query decides.
 func (r *register) add(id string, version int64, over bool) (*waiter, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,7 +31,7 @@ type problem struct {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	header.Set("Cache-Control", "no-store") // true only now
+	header.Set("Cache-Control", "no-store") // the account may change at any time
 	header.Set("X-Content-Type-Options", "nosniff")
 	var deadline time.Time
 	if r.ContentLength != 0 { // do not wait for a body
@@ -154,7 +154,8 @@ func badRequest(format string, args ...any) *problem {
 	return &problem{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
-// await waits for what is asked for. It is an error when the client is gone, or may not wait.
+// await waits for the requested version. It returns an error if the client has disconnected, too
+// many clients wait, or the server is closed.
 func (s *Server) await(ctx context.Context, asked request) (answer, error) {
 	w, err := s.register.add(asked.id, asked.version, asked.wait == 0)
 	if err != nil {
@@ -189,7 +190,7 @@ type document struct {
 	*money
 }
 
-// money is what is left out unless balances are wanted.
+// money has the fields that only Config.Balances adds.
 type money struct {
 	Balance  *string `json:"balance"`  // text, because JSON numbers may be parsed as floats
 	Currency *string `json:"currency"` // null: not known yet
@@ -243,5 +244,5 @@ func send(w http.ResponseWriter, status int, body []byte, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client may be gone
+	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
 }

@@ -29,7 +29,7 @@ import (
 )
 
 type Config struct {
-	URLs []string // of equal servers, asked in this order
+	URLs []string // of servers with the same schemas, tried in this order
 	// Username for basic authentication; empty: none.
 	Username string
 	// Password returns the present password. It is called for each request.
@@ -103,7 +103,7 @@ type reference struct{ name, text string }
 
 var errUnknownID = errors.New("the schema registry has no schema of that id")
 
-// What exceeds the limits of a schema.
+// Errors for a schema that is over a limit.
 var (
 	errManyReferences  = fmt.Errorf("it refers to more than %d others", maxReferences)
 	errLargeReferences = fmt.Errorf("it is larger than %d MiB with all that it refers to", maxText>>20)

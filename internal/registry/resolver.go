@@ -288,7 +288,7 @@ func compileProtobuf(s *schema, wanted *event.Branch) (event.Reader, error) {
 	return protobuf.Compile(s.text, imports, wanted)
 }
 
-// maxReason bounds what a dead letter says of a schema that cannot be used.
+// maxReason limits the compiler's error text in a dead letter, in bytes.
 const maxReason = 300
 
 // reader returns a reader for the values of a schema. If the schema cannot be used, the reader

@@ -41,7 +41,7 @@ func (t *turns) unreadable() {
 	t.inRow++
 }
 
-// restart notes that an id was readable.
+// restart is called after a readable id: the next requests are not spaced.
 func (t *turns) restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -64,7 +64,7 @@ func (x *export) add(line int, said dlq.Identity, d *DeadLetter) error {
 
 func sameEvent(line int, identity dlq.Identity, d *DeadLetter) error {
 	if d.Decoded.Identity != event.Identified {
-		return nil // what is no event is refused or poison
+		return nil // a line without an event is refused later, or is poison
 	}
 	if field := identity.Contradicts(&d.Decoded.Event); field != "" {
 		return refusedLine(line, "%s is not that of the dead letter: a correction keeps accountId, eventId and version", field)

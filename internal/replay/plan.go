@@ -52,9 +52,9 @@ type Replay struct {
 	Actor      string // for the audit trail
 	Reason     string // why, in the words of the actor
 	MaxReplays int    // what has been replayed so often is refused
-	Limit      int    // plan only so many, in the order of account and version; 0: all
+	Limit      int    // plan at most this many, in the order of account and version; 0: all
 	ToTopic    string // publish them again to this topic; empty: apply them
-	Rate       int    // publish at most so many a second; 0: no limit
+	Rate       int    // publish at most this many records a second; 0: no limit
 
 	Items []*Item
 }

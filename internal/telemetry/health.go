@@ -84,7 +84,7 @@ func (h *Health) Started() {
 	h.enter(running)
 }
 
-// Stopping makes the instance unready for good, so that it gets no more
+// Stopping makes the instance unready until it ends, so that it gets no more
 // traffic while it drains, and disarms the watchdog: the poll loop has ended
 // on purpose.
 func (h *Health) Stopping() {

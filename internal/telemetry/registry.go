@@ -218,5 +218,5 @@ func writeDeclarations(w io.Writer, families []Family) {
 		buf.WriteString("# HELP " + f.Name + " " + helpEscaper.Replace(f.Help) + "\n")
 		buf.WriteString("# TYPE " + f.Name + " " + f.Type + "\n")
 	}
-	_ = buf.Flush() // the scraper is gone: nobody would get the error
+	_ = buf.Flush() // an error means that the scraper has disconnected
 }
