@@ -13,8 +13,8 @@ import (
 	"projector/readmodel"
 )
 
-// Apply applies what was planned to the database and sets the results, also when it
-// fails: what was committed before stays. shown, which may be nil, is called with how far it is.
+// Apply executes the plan in the database and sets the results, even after an error: transactions that
+// were committed stay. shown may be nil. It is called with the progress.
 func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error {
 	if err := r.recordFixed(ctx); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error
 	return r.events().apply(ctx, r.Store, shown)
 }
 
-// recordFixed records the items whose plan is fixed: there is nothing to decide about them.
+// recordFixed records the items whose plan is fixed without a decision.
 func (r *Replay) recordFixed(ctx context.Context) error {
 	var actions []readmodel.Action
 	for _, item := range r.Items {
@@ -50,13 +50,13 @@ func (r *Replay) done(item *Item) readmodel.Action {
 }
 
 const (
-	// publishAtOnce is how many records are on their way to a topic at once.
+	// publishAtOnce is how many records are being published at a time.
 	publishAtOnce = 500
-	// publishWithin bounds the time for one.
+	// publishWithin is the deadline for a chunk of records.
 	publishWithin = 20 * time.Second
 )
 
-// Producer publishes records in the order in which it is given them.
+// Producer publishes records in the order of the calls of Produce.
 type Producer interface {
 	Produce(ctx context.Context, record *kgo.Record, promise func(*kgo.Record, error))
 }
@@ -73,8 +73,8 @@ func NewProducer(options ...kgo.Opt) (*kgo.Client, error) {
 	)...)
 }
 
-// Publish publishes the raw records to ToTopic, in order, and records it. shown, which may
-// be nil, is called with how far it is.
+// Publish publishes the original records to ToTopic, in order, and records this in the audit trail.
+// shown may be nil. It is called with the progress.
 func (r *Replay) Publish(ctx context.Context, producer Producer, shown func(done, total int64)) error {
 	size := publishAtOnce
 	if r.Rate > 0 {
@@ -103,8 +103,8 @@ func (r *Replay) pace(ctx context.Context, done, n int) error {
 	return pace.Sleep(ctx, time.Duration(n)*time.Second/time.Duration(r.Rate))
 }
 
-// publish ends what it has begun, also when ctx ends: what is in the topic has to be in the
-// audit trail.
+// publish finishes the chunk even if ctx ends, because each published record must be in the audit
+// trail.
 func (r *Replay) publish(ctx context.Context, producer Producer, chunk []*Item) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishWithin+askWithin)
 	defer cancel()
@@ -139,14 +139,14 @@ func (r *Replay) publish(ctx context.Context, producer Producer, chunk []*Item) 
 	return errors.Join(failure, r.Store.Record(ctx, actions))
 }
 
-// republished is what is published of an item; false when it is not published, with the
-// reason noted.
+// republished returns the record to publish for an item. If the item is refused, it returns false and
+// notes the reason.
 func (r *Replay) republished(item *Item) (*kgo.Record, bool) {
 	if item.Result == readmodel.ResultRefused {
 		return nil, false
 	}
 	entry := item.Entry
-	entry.Replays = item.Replays // those to the database count as well
+	entry.Replays = item.Replays // includes replays to the database
 	record, err := entry.Republish(r.ToTopic)
 	if err != nil {
 		item.Result, item.why = PlanPoison, err.Error()

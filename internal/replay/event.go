@@ -22,15 +22,15 @@ const (
 	notDone = "not_done"
 )
 
-// Event is an event with what would be done, or was done, about it.
+// Event is an event with its plan and its result.
 type Event struct {
 	Plan   string
-	Result string // empty: nothing was done
-	// Record is nil where nothing has to be decided: the plan is fixed.
+	Result string // empty: not executed
+	// Record is nil if the plan is fixed without a decision.
 	Record *readmodel.RepairRecord
 }
 
-// Outcome is the plan or, when it was to be done, what became of it.
+// Outcome returns the plan or, if done is true, the result.
 func (e *Event) Outcome(done bool) string {
 	if !done || e.Plan == PlanNotFound {
 		return e.Plan
@@ -46,7 +46,7 @@ func (e *Event) Balance() (balance accounts.Balance, known bool) {
 	return e.Record.Balance, e.Record.Balance.Known
 }
 
-// failed reports whether it was to be applied or published, and was not.
+// failed reports whether the event should have been applied or published and was not.
 func (e *Event) failed() bool {
 	switch e.Outcome(true) {
 	case string(readmodel.EffectApplied), string(readmodel.EffectDuplicate), readmodel.ResultPublished:
@@ -83,8 +83,8 @@ func (all events) plan(ctx context.Context, store Applier) error {
 	return nil
 }
 
-// apply applies what was planned and sets the results, also when it fails: what was committed
-// before stays. shown, which may be nil, is called with how many are done.
+// apply executes the plan and sets the results, even after an error: transactions that were committed
+// stay. shown may be nil. It is called with the progress.
 func (all events) apply(ctx context.Context, store Applier, shown func(done, total int64)) error {
 	done := int64(0)
 	err := store.Apply(ctx, all.records(), func(step readmodel.Step) {
@@ -100,10 +100,10 @@ func (all events) apply(ctx context.Context, store Applier, shown func(done, tot
 	return err
 }
 
-// Counts are how many events have each plan or, when they were to be done, each result.
+// Counts has the number of events for each plan or result.
 type Counts map[string]int
 
-// String names what there is of them, the best first.
+// String lists the counts that are not 0, the best outcome first.
 func (c Counts) String() string {
 	var parts []string
 	for _, name := range []string{

@@ -9,8 +9,8 @@ import (
 	"projector/dlq"
 )
 
-// EachOfFile calls fn with every chosen dead letter of an export. What the file has that
-// cannot be read ends it with an ExportError.
+// EachOfFile calls fn with every selected dead letter of an export. A line that cannot be read ends it
+// with an ExportError.
 func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLetter) error) error {
 	x, err := s.readExport(ctx, file)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Scan) refuses(line *dlq.Exported, err error) error {
 	}
 }
 
-// ExportError says what of an export cannot be read.
+// ExportError says which part of an export cannot be read.
 type ExportError struct{ Err error }
 
 // Error implements error.

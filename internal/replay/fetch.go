@@ -24,15 +24,15 @@ type Fetch struct {
 
 	Missing []*Missing // of each account in the order of its versions
 
-	// Refused are the events that the outbox returned and that are not applied, of them the
-	// version of the last, without an account when it cannot be read, and the reason.
+	// Refused is the number of returned events that are not applied. Last is the version of the last
+	// one, without an account if it cannot be read. The reason is also that of the last one.
 	Refused int
 	Last    outbox.Version
 	Why     string
 }
 
-// Plan queries the outbox for the missing versions, and plans what it returns. shown, which may be
-// nil, is called with how many were asked for.
+// Plan queries the outbox for the missing versions and plans the returned events. shown may be nil. It
+// is called with the number of versions queried so far.
 func (f *Fetch) Plan(ctx context.Context, shown func(done, total int64)) error {
 	done := int64(0)
 	for question := range slices.Chunk(f.Missing, outbox.AskAtOnce) {
@@ -46,7 +46,7 @@ func (f *Fetch) Plan(ctx context.Context, shown func(done, total int64)) error {
 	return f.events().plan(ctx, f.Store)
 }
 
-// ask queries for some versions, and for those again that were in a part of the answer that was too large.
+// ask queries some versions. If the answer was too large, it queries the missing rest again.
 func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
 	for _, m := range question {
 		m.Plan = PlanNotFound
@@ -78,7 +78,7 @@ func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
 	return nil
 }
 
-// Apply applies what was planned and sets the results, also when it fails.
+// Apply executes the plan and sets the results, even after an error.
 func (f *Fetch) Apply(ctx context.Context, shown func(done, total int64)) error {
 	for _, m := range f.Missing {
 		if m.Record != nil {
@@ -105,14 +105,14 @@ func (f *Fetch) Failed() (n int) {
 	return n
 }
 
-// Digest is SHA-256 of the key, the value and the headers of the event that is applied, in hex: with
-// some formats the headers or the key say what it is.
+// Digest is the SHA-256 of the key, value and headers of the event, in hex. In some formats a part of
+// the event is in the headers or the key.
 func (m *Missing) Digest() string {
 	of := &m.Record.Record.Message
 	return dlq.MessageDigest(of.Key, of.Value, of.Headers)
 }
 
-// Reason is why the event is not applied; empty: it is, or there is none.
+// Reason is why the event is not applied. It is empty if the event is applied or does not exist.
 func (m *Missing) Reason() string {
 	if m.Record == nil {
 		return ""

@@ -1,7 +1,6 @@
-// Package replay reads dead letters and their status against the read model now, plans what a
-// replay of them would do, and does it. A Fetch does the same with missing events of the producer's
-// outbox. The package connects the DLQ topic, the outbox and the database, which do not know each
-// other; it knows no command line.
+// Package replay reads dead letters and their present status, and plans and executes replays. A Fetch
+// does the same for missing events of the producer's outbox. The package connects the DLQ topic, the
+// outbox and the database. It does not depend on the command line.
 package replay
 
 import (
@@ -20,38 +19,38 @@ import (
 	"projector/readmodel/repair"
 )
 
-// DeadLetter is a record of a DLQ topic, with its status against the read model.
+// DeadLetter is a record of a DLQ topic with its present status.
 type DeadLetter struct {
 	DLQTopic string
 	Entry    dlq.Entry
-	Decoded  event.Decoded // what its value decodes to now
+	Decoded  event.Decoded // the value, decoded now
 	Status   dlq.Status
-	Replays  int // by way of a topic, and to the database
-	// Corrected: it was read from a file in which it was changed.
+	Replays  int // number of replays, to a topic or the database
+	// Corrected means that it was read from a file in which a person has changed it.
 	Corrected bool
-	// OtherFrame: its key or its headers are not those the topic has.
+	// OtherFrame means that its key or headers differ from the record in the topic.
 	OtherFrame bool
-	// NotInTopic: it was read from a file, and the topic does not have it.
+	// NotInTopic means that it was read from a file and is not in the topic.
 	NotInTopic bool
 
-	// Of one that was read from a file, SHA-256 in hex: of its value, and of the value the
-	// dead letter has in the topic; empty when the topic does not have it.
+	// For a dead letter from a file: the SHA-256 in hex of its value, and of the value in the topic.
+	// Original is empty if it is not in the topic.
 	Value, Original string
-	// InTopic is what the topic has in the place of a line, if Scan.KeepOriginals.
+	// InTopic is the record of the topic in the line's place, if Scan.KeepOriginals is set.
 	InTopic *Original
 }
 
-// Original is a dead letter as the topic has it.
+// Original is a dead letter as it is in the topic.
 type Original struct {
 	Value   []byte
 	Decoded event.Decoded
 }
 
-// Altered reports that what is replayed is not known to be the message of the dead letter: with
-// some formats the key or the headers say what the event is.
+// Altered reports whether the message may differ from the dead letter in the topic. It also compares
+// key and headers, because in some formats they contain a part of the event.
 func (d *DeadLetter) Altered() bool { return d.Value != "" && (d.OtherFrame || d.Value != d.Original) }
 
-// noEvent is why there is no event in it.
+// noEvent returns why the dead letter contains no event.
 func (d *DeadLetter) noEvent() string {
 	if d.Decoded.Fault != nil {
 		return d.Decoded.Fault.Error()
@@ -59,7 +58,7 @@ func (d *DeadLetter) noEvent() string {
 	return "there is no event in it"
 }
 
-// notInTopic is what plan and trail say about a line of an export that the topic does not have.
+// notInTopic describes, in plans and the audit trail, a line of an export that is not in the topic.
 const notInTopic = "not in the DLQ topic"
 
 // Source is a DLQ topic, as topic.Reader reads it.
@@ -75,7 +74,7 @@ type Applier interface {
 	Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error
 }
 
-// Store is what a replay needs of the read model, of one projection.
+// Store has the operations of the read model that a replay needs, for one projection.
 type Store interface {
 	readmodel.Replayer
 	// History reads what was done about records of a DLQ topic, see readmodel.LoadHistory.
@@ -104,7 +103,7 @@ func (d database) Record(ctx context.Context, actions []readmodel.Action) error 
 	return readmodel.RecordActions(ctx, d.pool, actions)
 }
 
-// Action is what is recorded of something done about the dead letter.
+// Action returns the row of the audit trail for an action about the dead letter.
 func (d *DeadLetter) Action(kind readmodel.ActionKind, actor string) readmodel.Action {
 	e := &d.Entry
 	return readmodel.Action{
@@ -115,11 +114,11 @@ func (d *DeadLetter) Action(kind readmodel.ActionKind, actor string) readmodel.A
 	}
 }
 
-// Discard is what is discarded with the dead letter, which the action records.
+// Discard returns the discard of the dead letter. action is its row of the audit trail.
 func (d *DeadLetter) Discard(action readmodel.Action) repair.Discard {
 	of := d.subject()
 	account := readmodel.Storable(of.AccountID)
-	if account != of.AccountID { // no account has that name
+	if account != of.AccountID { // no account can have this name
 		account = ""
 	}
 	return repair.Discard{
@@ -128,7 +127,7 @@ func (d *DeadLetter) Discard(action readmodel.Action) repair.Discard {
 	}
 }
 
-// replayed is the action of a replay: with what was altered, and why.
+// replayed returns the action of a replay, including what was altered and the reason.
 func (i *Item) replayed(r *Replay) readmodel.Action {
 	a := i.Action(readmodel.ActionReplay, r.Actor)
 	a.Reason = r.Reason
@@ -150,8 +149,7 @@ func (i *Item) Digest() string {
 	return dlq.MessageDigest(i.Entry.Key, i.Entry.Value, i.Entry.Headers)
 }
 
-// subject is the event the dead letter is about; its ids are empty when they are not
-// known.
+// subject returns the event of the dead letter. Unknown ids are empty.
 func (d *DeadLetter) subject() readmodel.Subject {
 	account, version, _ := d.Entry.Subject(&d.Decoded)
 	return readmodel.Subject{
@@ -160,7 +158,8 @@ func (d *DeadLetter) subject() readmodel.Subject {
 	}
 }
 
-// Assess gives each its status. All of a chunk are of one DLQ topic and one projection.
+// Assess sets the status of each dead letter. All dead letters of a chunk must belong to one DLQ topic
+// and one projection.
 func Assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"projector/readmodel"
 )
 
-// RefusedExportError says why nothing of an export is replayed.
+// RefusedExportError says why a whole export is refused.
 type RefusedExportError struct{ Reason string }
 
 // Error implements error.
@@ -27,8 +27,8 @@ func refusedLine(line int, format string, args ...any) error {
 	return &RefusedExportError{fmt.Sprintf("line %d: ", line) + fmt.Sprintf(format, args...)}
 }
 
-// export is the dead letters of a file: a correction may change what an event says, and not
-// which event it is.
+// export has the dead letters of a file. A correction may change the content of an event, but not its
+// identity.
 type export struct {
 	lines  []*exportLine // in the order of the file
 	places map[dlqPlace]*exportLine
@@ -46,7 +46,7 @@ type exportLine struct {
 	inTopic bool
 }
 
-// add adds a line. It is refused when its value is another event than the line names.
+// add adds a line. It refuses a line whose value contains another event than the line names.
 func (x *export) add(line int, said dlq.Identity, d *DeadLetter) error {
 	if err := sameEvent(line, said, d); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (x *export) add(line int, said dlq.Identity, d *DeadLetter) error {
 	if first, twice := x.places[place]; twice {
 		return refusedLine(line, "is the dead letter of line %d once more", first.number)
 	}
-	d.Value = readmodel.ValueDigest(e.Value) // the value of a resolved one is not stored
+	d.Value = readmodel.ValueDigest(e.Value) // needed because the value of a resolved dead letter is not stored
 	added := &exportLine{number: line, letter: d}
 	x.lines, x.places[place] = append(x.lines, added), added
 	return nil
@@ -72,8 +72,8 @@ func sameEvent(line int, identity dlq.Identity, d *DeadLetter) error {
 	return nil
 }
 
-// compare compares the lines with the dead letters of the topic. The topic decides which lines
-// were altered: the file's own digest is its author's.
+// compare compares the lines with the dead letters of the topic. It does not use the digest in the
+// file, because the author of the file may have changed it.
 func (x *export) compare(ctx context.Context, s *Scan) error {
 	for record, err := range x.records(ctx, s) {
 		if err != nil {
@@ -99,7 +99,7 @@ func (x *export) compare(ctx context.Context, s *Scan) error {
 	return nil
 }
 
-// compare notes what the topic has in the line's place.
+// compare notes the record of the topic in the line's place.
 func (l *exportLine) compare(original *dlq.Entry) error {
 	d := l.letter
 	if field := original.PlaceDiffers(&d.Entry); field != "" {
@@ -110,7 +110,7 @@ func (l *exportLine) compare(original *dlq.Entry) error {
 	}
 	l.inTopic, d.Corrected = true, !original.SameMessage(&d.Entry)
 	d.OtherFrame = dlq.MessageDigest(original.Key, nil, original.Headers) != dlq.MessageDigest(d.Entry.Key, nil, d.Entry.Headers)
-	d.Original = cmp.Or(original.ValueSHA256, readmodel.ValueDigest(original.Value)) // the first of one that was cut
+	d.Original = cmp.Or(original.ValueSHA256, readmodel.ValueDigest(original.Value)) // a dead letter that was cut has the digest in a header
 	return nil
 }
 
@@ -124,8 +124,8 @@ func (l *exportLine) keepOriginal(ctx context.Context, s *Scan, e *dlq.Entry) er
 	return s.decode(ctx, message, &l.letter.InTopic.Decoded)
 }
 
-// check refuses a line that the topic does not have, unless that is allowed, and a correction
-// that is no event.
+// check refuses a line that is not in the topic, unless this is allowed, and a correction that contains
+// no event.
 func (l *exportLine) check(s *Scan) error {
 	d := l.letter
 	if !l.inTopic {
@@ -145,10 +145,10 @@ func (l *exportLine) check(s *Scan) error {
 	return nil
 }
 
-// readEach is up to how many records are read one by one and not with their whole topic.
+// readEach is the largest number of records that are read one by one. For more, the whole topic is read.
 const readEach = 100
 
-// records are the topic's records in the places of the file, perhaps with others.
+// records returns the records of the topic in the places of the file. It may return others too.
 func (x *export) records(ctx context.Context, s *Scan) iter.Seq2[*kgo.Record, error] {
 	partitions := map[int32]bool{}
 	for place := range x.places {

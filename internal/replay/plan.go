@@ -16,11 +16,11 @@ import (
 type Item struct {
 	*DeadLetter
 	Event
-	why string // of a plan or result that is none of the record's own doing
+	why string // reason of a plan or result that does not come from the decision about the record
 }
 
-// Reason is why the plan is what it is: what holds now, whatever was wrong with the event
-// when it was dead-lettered.
+// Reason is the reason of the plan. It is the present reason, not the one when the event was
+// dead-lettered.
 func (i *Item) Reason() string {
 	why := i.planReason()
 	switch {
@@ -46,12 +46,12 @@ func (i *Item) planReason() string {
 	}
 }
 
-// Replay plans what to do with dead letters, and does it.
+// Replay plans and executes a replay of dead letters.
 type Replay struct {
 	Store      Store
 	Actor      string // for the audit trail
 	Reason     string // why, in the words of the actor
-	MaxReplays int    // what has been replayed so often is refused
+	MaxReplays int    // a dead letter with this many replays is refused
 	Limit      int    // plan at most this many, in the order of account and version; 0: all
 	ToTopic    string // publish them again to this topic; empty: apply them
 	Rate       int    // publish at most this many records a second; 0: no limit
@@ -66,7 +66,7 @@ func (r *Replay) events() (all events) {
 	return all
 }
 
-// Failed counts the items that were to be applied or published and were not.
+// Failed counts the items that should have been applied or published and were not.
 func (r *Replay) Failed() (n int) {
 	for _, item := range r.Items {
 		if item.failed() {
@@ -76,21 +76,21 @@ func (r *Replay) Failed() (n int) {
 	return n
 }
 
-// Add adds a dead letter; of one that is passed without its payload, which nobody needs.
+// Add adds a dead letter. It drops the payload of a resolved one, which is not needed.
 func (r *Replay) Add(d *DeadLetter) error {
 	if d.Status == dlq.Resolved && r.ToTopic == "" {
 		d.Entry.Key, d.Entry.Value, d.Entry.Headers = nil, nil, nil
 	}
-	d.Entry.EventID = cmp.Or(d.Decoded.Event.ID, d.Entry.EventID) // one copy of it
+	d.Entry.EventID = cmp.Or(d.Decoded.Event.ID, d.Entry.EventID) // shares one copy of the text
 	d.Entry.AccountID = cmp.Or(d.Decoded.Event.AccountID, d.Entry.AccountID)
 	r.Items = append(r.Items, &Item{DeadLetter: d})
 	if r.Limit > 0 && len(r.Items) >= 2*r.Limit+ChunkRecords {
-		r.order() // with a limit a million dead letters need no room
+		r.order() // drops items above the limit, to save memory
 	}
 	return nil
 }
 
-// order sorts by account and version, and keeps the first that are allowed.
+// order sorts by account and version and drops the items above the limit.
 func (r *Replay) order() {
 	slices.SortStableFunc(r.Items, func(a, b *Item) int {
 		x, y := &a.Entry, &b.Entry
@@ -117,8 +117,8 @@ func compareVersions(a, b *int64) int {
 	}
 }
 
-// Plan puts the items in order, decides what can be decided and fixes the plan of the rest.
-// It changes nothing.
+// Plan sorts the items, decides those that can be decided, and fixes the plan of the others. It changes
+// nothing.
 func (r *Replay) Plan(ctx context.Context) error {
 	r.order()
 	for _, item := range r.Items {
@@ -130,7 +130,8 @@ func (r *Replay) Plan(ctx context.Context) error {
 }
 
 // fix sets the plan of a dead letter that is not decided.
-// An entry of an array is not published again: its record has others, which may have been counted.
+// An entry of an array is not published again, because its record has other entries, which may have
+// been applied.
 func (i *Item) fix(maxReplays int, publish bool) {
 	e, d := &i.Entry, &i.Decoded
 	conflict := e.Class == event.VersionConflict && !i.Corrected
@@ -150,7 +151,7 @@ func (i *Item) fix(maxReplays int, publish bool) {
 	}
 }
 
-// record is what a repair needs of a dead letter.
+// record converts a dead letter for a repair.
 func (i *Item) record() *readmodel.RepairRecord {
 	e := &i.Entry
 	return &readmodel.RepairRecord{

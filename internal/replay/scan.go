@@ -17,17 +17,17 @@ import (
 	"projector/projection/event"
 )
 
-// A scan queries the read model for its records a chunk at a time, bounded by
-// their number and by their size.
+// A scan queries the read model for one chunk of records at a time. Number and size of the records of
+// a chunk are limited.
 const (
 	ChunkRecords = 5000
 	chunkBytes   = 16 << 20
 )
 
-// askWithin bounds one question to the read model.
+// askWithin is the deadline of one query to the read model.
 const askWithin = 25 * time.Second
 
-// Selection chooses dead letters.
+// Selection selects dead letters.
 type Selection struct {
 	Filter   dlq.Filter
 	Statuses []dlq.Status // nil: all
@@ -47,22 +47,22 @@ type Scan struct {
 	Payload bool // with key, value and headers
 	// AllowNotInTopic accepts lines of an export that the topic does not have.
 	AllowNotInTopic bool
-	// KeepOriginals stores what the topic has in the place of each line of an export.
+	// KeepOriginals stores the record of the topic in the place of each line of an export.
 	KeepOriginals bool
-	// Lost is called with each partition that cannot be read. Nil: what is chosen is acted upon,
-	// so such a partition ends the scan with an IncompleteError.
+	// Lost is called with each partition that cannot be read. If it is nil, such a partition ends the
+	// scan with an IncompleteError. Use nil if a change depends on the result.
 	Lost     func(*topic.PartitionError)
 	Progress func(done, total int64) // offsets of the topic; may be nil
 
 	Foreign int            // records that are no dead letters
-	Matched int            // dead letters that the filter chooses, whatever their status
+	Matched int            // dead letters that the filter selects, with any status
 	Others  map[string]int // dead letters of other projections, by their name
 }
 
-// IncompleteError says that not all of what is chosen could be read.
+// IncompleteError says that a part of the selection could not be read.
 type IncompleteError struct {
 	Lost   *topic.PartitionError
-	Others []int32 // partitions that are chosen and can be read
+	Others []int32 // selected partitions that can be read
 }
 
 // Error implements error.
@@ -71,7 +71,7 @@ func (e *IncompleteError) Error() string { return e.Lost.Error() }
 // Unwrap implements the interface of package errors.
 func (e *IncompleteError) Unwrap() error { return e.Lost }
 
-// Each calls fn with every chosen dead letter of the topic, in the topic's order.
+// Each calls fn with every selected dead letter of the topic, in the order of the topic.
 func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 	chunk, size := []*DeadLetter{}, 0
 	for record, err := range s.records(ctx) {
@@ -109,8 +109,8 @@ func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 	return s.hand(ctx, chunk, fn)
 }
 
-// Read decodes an entry, and completes what can be read of it now. It returns nil when the entry is
-// not chosen.
+// Read decodes an entry and completes its ids from the value. It returns nil if the entry is not
+// selected.
 func (s *Scan) Read(ctx context.Context, dlqTopic string, entry dlq.Entry) (*DeadLetter, error) {
 	d := &DeadLetter{DLQTopic: dlqTopic, Entry: entry}
 	e := &d.Entry
@@ -149,8 +149,8 @@ func (s *Scan) decode(ctx context.Context, message event.Message, into *event.De
 	return err
 }
 
-// share makes the entry use one copy of texts that nearly all entries have: a replay holds many
-// entries at once.
+// share makes the entry share texts that are equal in most entries, because a replay has many entries in
+// memory.
 func share(e *dlq.Entry) {
 	one := func(text string) string { return unique.Make(text).Value() }
 	e.Class, e.Message, e.Topic = event.Class(one(string(e.Class))), one(e.Message), one(e.Topic)
@@ -161,14 +161,14 @@ func (s *Scan) countOther(name string) {
 	if s.Others == nil {
 		s.Others = map[string]int{}
 	}
-	const enough = 100 // different ones; more are no names
+	const enough = 100 // more different texts are not names
 	if _, known := s.Others[name]; !known && len(s.Others) >= enough {
 		name = "…"
 	}
 	s.Others[strings.Clone(name)]++
 }
 
-// records streams the topic, or only the places that were named.
+// records streams the topic, or only the selected places.
 func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	if len(s.Filter.DLQPartitions) > 0 && len(s.Filter.DLQOffsets) > 0 {
 		return readAt(ctx, s.Source, s.places)
@@ -180,7 +180,7 @@ func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	return s.Source.Records(ctx, scope)
 }
 
-// places are the named places.
+// places yields the selected places.
 func (s *Scan) places(yield func(int32, int64) bool) {
 	for _, partition := range s.Filter.DLQPartitions {
 		for _, offset := range s.Filter.DLQOffsets {
@@ -191,8 +191,8 @@ func (s *Scan) places(yield func(int32, int64) bool) {
 	}
 }
 
-// readAt are the records in some places of a topic. A partition that cannot be read is passed over
-// after its error.
+// readAt returns the records in some places of a topic. After an error it skips the rest of the
+// partition.
 func readAt(ctx context.Context, from Source, places iter.Seq2[int32, int64]) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		lost := map[int32]bool{}
@@ -212,7 +212,7 @@ func readAt(ctx context.Context, from Source, places iter.Seq2[int32, int64]) it
 	}
 }
 
-// hand completes a chunk from the read model and hands on what is chosen of it.
+// hand sets the status of a chunk and calls fn for the selected dead letters.
 func (s *Scan) hand(ctx context.Context, chunk []*DeadLetter, fn func(*DeadLetter) error) error {
 	if len(chunk) == 0 {
 		return nil
@@ -231,7 +231,7 @@ func (s *Scan) hand(ctx context.Context, chunk []*DeadLetter, fn func(*DeadLette
 	return nil
 }
 
-// readable are the partitions that are chosen and can be read.
+// readable returns the selected partitions that can be read.
 func (s *Scan) readable(ctx context.Context, without int32) []int32 {
 	all, _, err := s.Source.Extents(ctx)
 	if err != nil {
