@@ -52,7 +52,7 @@ func (r *Replay) done(item *Item) readmodel.Action {
 const (
 	// publishAtOnce is how many records are being published at a time.
 	publishAtOnce = 500
-	// publishWithin is the deadline for a chunk of records.
+	// publishWithin is the deadline for the delivery of one record.
 	publishWithin = 20 * time.Second
 )
 

@@ -7,28 +7,28 @@ import (
 	"projector/projection"
 )
 
-// level is how the page looks at first sight.
+// level is the overall state that the page shows.
 type level string
 
 const (
-	levelGood level = "good" // nobody has to do anything
+	levelGood level = "good" // no action is needed
 	levelWarn level = "warn" // ready, but something waits for longer than it should
 	levelBad  level = "bad"  // not ready
 )
 
-// What the alerts of deploy/monitoring wait for; a test compares them.
+// The thresholds of the alerts in deploy/monitoring. A test compares them.
 const (
 	gapOldSeconds        = 3600.0  // ProjectorGapOld
 	retentionNearSeconds = 86400.0 // ProjectorRetentionNear
 )
 
-// concern is what somebody should look at although the instance is ready.
+// concern is a problem that a person should check although the instance is ready.
 type concern struct {
 	Text    string
 	Section string // its heading in the runbook, as an anchor
 }
 
-// concernsOf are the concerns of an instance, the most urgent first.
+// concernsOf returns the concerns of an instance, the most urgent first.
 func concernsOf(s *Status) []concern {
 	var all []concern
 	near, states := 0, map[projection.State]int{}
@@ -53,7 +53,7 @@ func concernsOf(s *Status) []concern {
 	return all
 }
 
-// warned are the warnings of an instance as concerns.
+// warned converts the warnings of an instance to concerns.
 func warned(warnings []Reason) []concern {
 	var all []concern
 	for _, w := range warnings {
@@ -69,7 +69,7 @@ func partitionsOf(n, all int) string {
 	return fmt.Sprintf("%d of %d partitions", n, all)
 }
 
-// stateSection is where the runbook explains a state and says what to type, as an anchor.
+// stateSection returns the anchor of the runbook's section about a state.
 func stateSection(s projection.State) string {
 	switch s {
 	case projection.StateStopped, projection.StateStarting:
@@ -88,7 +88,7 @@ func stateSection(s projection.State) string {
 
 var named = regexp.MustCompile(`See the runbook, "([^"]+)"`)
 
-// reasonSection is the section that a reason names, or else another one.
+// reasonSection returns the section that a reason names, or else the given one.
 func reasonSection(reason, other string) string {
 	if found := named.FindStringSubmatch(reason); found != nil {
 		return anchor(found[1])
@@ -96,8 +96,8 @@ func reasonSection(reason, other string) string {
 	return other
 }
 
-// Section is where the runbook explains the partition's state, as an anchor.
+// Section returns the anchor of the runbook's section about the partition's state.
 func (p PartitionStatus) Section() string { return reasonSection(p.Reason, stateSection(p.State)) }
 
-// Section is where the runbook explains the reason, as an anchor.
+// Section returns the anchor of the runbook's section about the reason.
 func (r Reason) Section() string { return reasonSection(r.Reason, "unready") }

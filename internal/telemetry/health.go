@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// defaultStallAfter is how long the poll loop may be silent before a restart
-// is thought to help. A poll returns within seconds even on an idle topic and
-// with every dependency down.
+// defaultStallAfter is the time without a heartbeat after which the instance should be restarted. A
+// poll returns within seconds even on an idle topic and with every dependency down.
 const defaultStallAfter = 2 * time.Minute
 
 // HealthConfig configures Health; its zero value is ready for use.
@@ -105,8 +104,8 @@ func (h *Health) enter(p phase) {
 // reason and keeps the time of the first.
 func (h *Health) Fail(name, reason string) { h.FailAfter(name, reason, 0) }
 
-// FailAfter is Fail for what may pass by itself: the condition counts only when
-// it is still there a grace period after it was first reported.
+// FailAfter is Fail for a condition that may end by itself. It counts only if it still exists after a
+// grace period.
 func (h *Health) FailAfter(name, reason string, grace time.Duration) {
 	now := h.clock()
 	h.mu.Lock()
@@ -122,8 +121,8 @@ func (h *Health) FailAfter(name, reason string, grace time.Duration) {
 	h.conditions[name] = c
 }
 
-// Warn reports what a person has to repair although the instance is ready, until OK(name).
-// A repeated Warn replaces the reason, and the time of the first one remains.
+// Warn reports a problem that a person has to repair although the instance is ready, until OK(name). A
+// repeated Warn replaces the reason and keeps the time of the first.
 func (h *Health) Warn(name, reason string) {
 	now := h.clock()
 	h.mu.Lock()
@@ -136,7 +135,7 @@ func (h *Health) Warn(name, reason string) {
 	h.warnings[name] = w
 }
 
-// OK ends the condition or warning; without one it has no effect.
+// OK ends the condition or warning. Without one it has no effect.
 func (h *Health) OK(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -144,7 +143,7 @@ func (h *Health) OK(name string) {
 	delete(h.warnings, name)
 }
 
-// Warnings returns what a person has to repair, sorted by condition.
+// Warnings returns the warnings, sorted by condition.
 func (h *Health) Warnings() []Reason {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,8 +152,7 @@ func (h *Health) Warnings() []Reason {
 
 func byCondition(a, b Reason) int { return cmp.Compare(a.Condition, b.Condition) }
 
-// Ready reports whether assigned work flows or is idle, and if not the reasons,
-// sorted by condition.
+// Ready reports whether the instance is ready. If not, it returns the reasons, sorted by condition.
 func (h *Health) Ready() (bool, []Reason) {
 	now := h.clock()
 	h.mu.Lock()
@@ -182,9 +180,8 @@ func (h *Health) Beat() {
 	h.beat.Store(int64(h.clock().Sub(h.born)) + 1)
 }
 
-// Alive is false when a restart would help: the poll loop has not moved for
-// longer than StallAfter. Silence is the time since the last heartbeat, 0 while
-// the watchdog is not armed.
+// Alive is false if a restart would help: there was no heartbeat for longer than StallAfter. silence is
+// the time since the last heartbeat, 0 while the watchdog is not armed.
 func (h *Health) Alive() (alive bool, silence time.Duration) {
 	h.mu.Lock()
 	armed := h.phase != stopping

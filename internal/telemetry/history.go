@@ -12,8 +12,8 @@ const (
 	// kept: 15 minutes, in about 100 KB.
 	historyEvery = time.Second
 	historyKept  = 900
-	// rateSamples is the number of samples a rate is the mean of. When catching up, a flush
-	// takes some seconds, so fewer would show a jumping rate.
+	// rateSamples is how many samples a rate is averaged over. A flush may take some seconds, so with fewer
+	// samples the rate would jump.
 	rateSamples = 5
 )
 
@@ -22,7 +22,7 @@ type Counts struct {
 	Applied, Duplicate, Ignored, DeadLettered int64
 }
 
-// Sample is what the charts know of one moment. What is unknown is nil.
+// Sample has the values of the charts at one moment. Unknown values are nil.
 type Sample struct {
 	At         time.Time
 	Records    Counts
@@ -75,7 +75,7 @@ func (h *History) Run(ctx context.Context) {
 }
 
 func (h *History) sample() {
-	s := h.take() // before the lock: a page must not wait for it
+	s := h.take() // before the lock, so that a page does not wait
 	m := moment{at: s.At.UnixMilli(), records: s.Records, lagRecords: math.NaN(), lagSeconds: math.NaN()}
 	if s.LagRecords != nil {
 		m.lagRecords = float64(*s.LagRecords)
@@ -107,7 +107,7 @@ func ratesBetween(before, now moment) Rates {
 	}
 }
 
-// latest are the newest rates; nil before there are two samples to compare.
+// latest returns the newest rates, or nil before there are two samples.
 func (h *History) latest() *Rates {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,7 +130,7 @@ type series struct {
 	LagSeconds   []number `json:"lag_seconds"`
 }
 
-// since answers what was sampled after the time, in Unix ms.
+// since returns the samples after a time in Unix ms.
 func (h *History) since(after int64) series {
 	s := series{
 		At: []int64{}, Applied: []number{}, Duplicate: []number{}, Ignored: []number{},

@@ -12,14 +12,12 @@ import (
 	"projector/internal/retry"
 )
 
-// levelTrace is below what --log-level offers: the client's debug lines come
-// by the thousand.
+// levelTrace is below every level of --log-level, because the client writes thousands of debug lines.
 const levelTrace = slog.LevelDebug - 4
 
 // KafkaLogger lets the Kafka client write to log. Its info lines (each rebalance
-// step, each metadata update) become debug, its debug lines trace. Warnings and
-// errors are throttled: while a broker is away the client repeats them several
-// times a second, and the first says it all.
+// step, each metadata update) become debug, its debug lines trace. Warnings and errors are throttled,
+// because during an outage of a broker the client repeats them several times a second.
 func KafkaLogger(log *slog.Logger) kgo.Logger {
 	return newKafkaLogger(log, time.Now)
 }
@@ -28,11 +26,11 @@ func newKafkaLogger(log *slog.Logger, clock func() time.Time) *kafkaLogger {
 	return &kafkaLogger{log: log, lines: retry.NewLines(clock, kafkaQuiet, kafkaPauses...)}
 }
 
-// kafkaQuiet without a single occurrence ends an incident: the next line is written at once.
-// The client retries within seconds, so this is no mere pause.
+// kafkaQuiet is the time without an equal line after which the next one is written at once. The client
+// retries within seconds, so after this time the problem is over.
 const kafkaQuiet = 30 * time.Second
 
-// kafkaPauses are those between equal lines.
+// kafkaPauses are the pauses between equal lines.
 var kafkaPauses = []time.Duration{
 	5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute,
 }
@@ -124,9 +122,8 @@ func kafkaValue(key string, v any) slog.Value {
 	}
 }
 
-// lineKey distinguishes lines by what happened and to which topic, not by
-// where: when the cluster is away every broker says the same, from a new local
-// port each time. Therefore digits do not count.
+// lineKey returns a key that is equal for lines with the same problem and topic. It ignores digits,
+// because in an outage each broker causes the same line with other addresses and ports.
 func lineKey(msg string, attrs []slog.Attr) string {
 	var b strings.Builder
 	b.WriteString(msg)

@@ -8,11 +8,11 @@ import (
 	"projector/projection/event"
 )
 
-// lettersKept is how many dead letters are remembered: what a person reads.
+// lettersKept is how many dead letters the page can show.
 const lettersKept = 20
 
-// LastDeadLetters remembers the dead letters that were published last, and those of them that
-// are causes. It is safe for concurrent use.
+// LastDeadLetters stores the last published dead letters, and the last ones that are causes. It is safe
+// for concurrent use.
 type LastDeadLetters struct {
 	mu           sync.Mutex
 	total        int64
@@ -51,8 +51,7 @@ type DeadLetter struct {
 	Offset       int64     `json:"offset"`
 }
 
-// DeadLettersStatus is what was published since the start, also what has been
-// resolved since.
+// DeadLettersStatus has the dead letters published since the start, including resolved ones.
 type DeadLettersStatus struct {
 	Total   int64            `json:"total"`
 	ByClass map[string]int64 `json:"by_class"`
@@ -60,10 +59,10 @@ type DeadLettersStatus struct {
 	Recent  []DeadLetter     `json:"recent"` // the newest first, at most 20
 }
 
-// NewLastDeadLetters returns one that has seen nothing.
+// NewLastDeadLetters returns an empty LastDeadLetters.
 func NewLastDeadLetters() *LastDeadLetters { return &LastDeadLetters{byClass: map[string]int64{}} }
 
-// Published takes note of one dead letter. It does not wait.
+// Published stores one dead letter. It does not wait.
 func (l *LastDeadLetters) Published(d DeadLetter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

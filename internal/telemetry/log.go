@@ -70,8 +70,8 @@ func textHandler(w io.Writer, isTerminal bool, level slog.Level) slog.Handler {
 	return tint.NewTextHandler(w, opts)
 }
 
-// readableDuration writes "1.5s" where slog's JSON has nanoseconds, which no
-// key of ours says.
+// readableDuration writes a duration as "1.5s". slog's JSON would have nanoseconds, and the keys do not
+// name a unit.
 func readableDuration(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		return slog.String(a.Key, a.Value.Duration().Round(time.Microsecond).String())
@@ -79,9 +79,8 @@ func readableDuration(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Attribute keys. Where OpenTelemetry's semantic conventions have a name for
-// the thing, it is used, with its type: a partition id is a string there, an
-// offset a number.
+// Attribute keys from OpenTelemetry's semantic conventions, with the types of the conventions: a
+// partition id is a string, an offset a number.
 const (
 	keyTopic         = "messaging.destination.name"
 	keyPartition     = "messaging.destination.partition.id" // string
@@ -91,14 +90,14 @@ const (
 	keyErrorMessage  = "exception.message" // without amounts, payload and credentials
 )
 
-// Attribute keys of the projector's own, where the conventions have none.
+// The projector's own attribute keys, for which the conventions have no name.
 const (
 	KeyDependency = "projector.dependency"
 	keySuppressed = "projector.log.suppressed" // equal lines not written since the last one
 )
 
-// Err is the attribute of an error's text. The caller sees to it that the text
-// carries no row, payload or connection string.
+// Err returns an attribute with an error's text. The caller must make sure that the text contains no
+// row, payload or connection string.
 func Err(err error) slog.Attr {
 	if err == nil {
 		return slog.String(keyErrorMessage, "")

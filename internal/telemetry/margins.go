@@ -6,19 +6,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Margin is how far retention is from what a partition has not read. What is nil is not
-// known, or there is none.
+// Margin is how far retention is from the first unread record of a partition. A nil value is not known
+// or does not exist.
 type Margin struct {
 	Records *int64         // from the log's start to the position
-	Left    *time.Duration // until retention takes the first unread record, at the earliest
+	Left    *time.Duration // minimum time until retention deletes the first unread record
 }
 
-// marginMetrics holds the families about retention. Each has a sample while there is
-// something to say: 0 would be an alarm.
+// marginMetrics has the families about retention. They have a sample only if the value is known, because
+// 0 would raise an alert.
 type marginMetrics struct {
 	records     *prometheus.GaugeVec // topic, partition
 	seconds     *prometheus.GaugeVec
-	deadLetters *prometheus.GaugeVec // of no labels of its own
+	deadLetters *prometheus.GaugeVec // without labels
 }
 
 func newMarginMetrics(f factory) marginMetrics {
@@ -29,13 +29,13 @@ func newMarginMetrics(f factory) marginMetrics {
 	}
 }
 
-// Margin sets how far retention is from what the partition has not read. Without an
-// assignment it is without effect.
+// Margin sets how far retention is from the partition's first unread record. Without an assignment it
+// has no effect.
 func (m *Metrics) Margin(topic string, partition int32, margin Margin) {
 	m.partitions.setMargin(partitionID{topic, partition}, margin)
 }
 
-// DLQRetention sets how long dead letters are kept; nil: for ever, or not known.
+// DLQRetention sets how long dead letters are stored; nil: without a limit, or not known.
 func (m *Metrics) DLQRetention(kept *time.Duration) {
 	set(m.partitions.margins.deadLetters, seconds(kept))
 }

@@ -100,8 +100,8 @@ func (m *Metrics) Declare(topic string, classes []string) {
 	}
 }
 
-// Flushed counts what a flush of a partition has made durable; took is the time of the
-// flush. It may follow Revoked: what was written while draining counts.
+// Flushed counts the results of a flush of a partition. took is the duration of the flush. It may be
+// called after Revoked, because a draining partition still writes.
 func (m *Metrics) Flushed(topic string, partition int32, f *projection.Flushed, took time.Duration) {
 	m.partitions.consumed(partitionID{topic, partition}, &f.Outcomes)
 	for i := range f.DeadLetters {
@@ -124,7 +124,7 @@ func (m *Metrics) Retry(dependency, reason string) {
 	m.retries.WithLabelValues(dependency, reason).Inc()
 }
 
-// Parked sets how much waits; oldestGap is 0 without a gap.
+// Parked sets the number and size of parked events. oldestGap is 0 without a gap.
 func (m *Metrics) Parked(accounts, events, bytes int64, oldestGap time.Duration) {
 	m.parkedAccounts.Set(float64(accounts))
 	m.parkedEvents.Set(float64(events))

@@ -39,7 +39,7 @@ var page = template.Must(template.New("status.html").Funcs(template.FuncMap{
 	},
 }).ParseFS(pageFiles, "page/status.html", "page/runbook.html"))
 
-// Page is what the status page shows, besides health. What is nil is not shown.
+// Page has what the status page shows in addition to health. A nil value is not shown.
 type Page struct {
 	Status           StatusFunc
 	History          *History
@@ -155,7 +155,7 @@ func (p *pages) statusJSON(w http.ResponseWriter, _ *http.Request) {
 	p.json(w, http.StatusOK, p.document())
 }
 
-// historyJSON answers what the charts draw; with ?after=T only what came after T.
+// historyJSON answers with the data of the charts. With ?after=T it only has samples after T.
 func (p *pages) historyJSON(w http.ResponseWriter, r *http.Request) {
 	after := int64(0)
 	if text := r.URL.Query().Get("after"); text != "" {
@@ -175,7 +175,7 @@ func (p *pages) historyJSON(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pages) statusPage(w http.ResponseWriter, _ *http.Request) {
-	var body bytes.Buffer // rendered whole, so that a failure is no half page
+	var body bytes.Buffer // rendered completely first, so that a failure does not send a part of a page
 	if err := page.Execute(&body, viewOf(p.document())); err != nil {
 		p.log.Error("cannot render the status page", Err(err))
 		http.Error(w, "cannot render the status page", http.StatusInternalServerError)

@@ -78,8 +78,8 @@ func (m *Metrics) Retrying(topic string, partition int32, on bool) {
 	m.partitions.setRetrying(partitionID{topic, partition}, on)
 }
 
-// Standing says whether the partition is stopped because its breaker is open, or because
-// a person has paused it. Without an assignment it is without effect.
+// Standing sets whether the partition is stopped because its breaker is open, or because a person has
+// paused it. Without an assignment it has no effect.
 func (m *Metrics) Standing(topic string, partition int32, breakerOpen, paused bool) {
 	m.partitions.setStanding(partitionID{topic, partition}, breakerOpen, paused)
 }

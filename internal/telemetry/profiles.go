@@ -80,7 +80,7 @@ func profileRoutes() http.Handler {
 	return mux
 }
 
-// cpuProfile answers what used the processor for ?seconds=30.
+// cpuProfile answers with a CPU profile of the next seconds, for example ?seconds=30.
 func cpuProfile(w http.ResponseWriter, r *http.Request) {
 	seconds := 30
 	if text := r.FormValue("seconds"); text != "" {

@@ -156,8 +156,7 @@ func KafkaHooks(reg prometheus.Registerer, client string) kgo.Opt {
 		kprom.WithStaticLabel(prometheus.Labels{"client": client}),
 		kprom.FetchAndProduceDetail(kprom.ByNode, kprom.ByTopic, kprom.Batches, kprom.Records,
 			kprom.UncompressedBytes, kprom.CompressedBytes, kprom.ConsistentNaming),
-		// These two explain a slow consumer from outside: how long the broker
-		// takes, and whether it throttles the client.
+		// These two show whether the broker makes a consumer slow: its response times, and throttling.
 		kprom.Histograms(kprom.RequestDurationE2E, kprom.RequestThrottled),
 	))
 }
@@ -179,8 +178,8 @@ func metricsHandler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 		DisableCompression: true,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// What is declared must be checked against this very scrape: a family
-		// may have had its first sample a moment later.
+		// The declared families must be compared with this scrape, because a family may get its first
+		// sample a moment later.
 		var gathered []*dto.MetricFamily
 		once := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 			mfs, err := g.Gather()

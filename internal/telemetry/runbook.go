@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// runbookPage is a page of the documentation as HTML. So the page that a state links to is there
-// without internet, and of the version that runs.
+// runbookPage is a page of the documentation as HTML. It is part of the program, so links work without
+// internet and show the page of the running version.
 type runbookPage struct {
 	Title string
 	Body  template.HTML

@@ -1,19 +1,17 @@
-// Package telemetry is how the projector is seen from outside: metrics, health,
-// the HTTP server that shows both, and the log.
+// Package telemetry has the metrics, the health, the HTTP server that shows both, and the log.
 //
-// It knows nothing of Kafka records, accounts or SQL. The rooms that do the
-// work report into it through small interfaces they declare themselves:
+// It does not depend on Kafka records, accounts or SQL. Other packages report to it through small
+// interfaces that they declare themselves:
 //
 //	consumer ──▶ Metrics ──▶ Registry ──┐
 //	    │                               ├──▶ Server: /metrics /livez /readyz / /status.json
 //	    └──────▶ Health ────────────────┘
 //
-// There are two questions. Ready asks whether assigned work flows: a
-// database that is down makes an instance unready. Alive asks whether a restart
-// would help: only a poll loop that no longer moves does that.
+// Ready means that the assigned partitions make progress: an instance is unready while its database is
+// down. Alive means that a restart would not help: only a poll loop that no longer runs makes an
+// instance not alive.
 //
-// Nothing in this package shows payload, amounts or credentials, and no caller
-// may hand them in.
+// Callers must not pass payload, amounts or credentials to this package.
 package telemetry
 
 import (
@@ -32,7 +30,7 @@ import (
 
 // Server answers /livez, /readyz, /metrics, /status.json, /history.json and the
 // status page.
-// It only reads; it takes GET and HEAD and no body.
+// It changes nothing. It accepts only GET and HEAD, without a body.
 type Server struct {
 	addr     string
 	log      *slog.Logger
@@ -114,8 +112,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// secureHeaders: everything a page needs comes from this server, nothing may
-// frame it, and no answer may be kept, because each is true only now.
+// secureHeaders sets headers: a page may load only from this server and not be framed, and no answer
+// may be cached, because it may be outdated soon.
 func secureHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
