@@ -17,7 +17,7 @@ const (
 
 var update = flag.Bool("update", false, "write "+prometheusRule+" instead of comparing it")
 
-// wrapping is what makes a rule file an object for the Prometheus operator.
+// wrapping is the text around the rules that makes them an object for the Prometheus operator.
 const wrapping = `# Made from alerts.yaml by make alerts; a test compares the two.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
@@ -28,13 +28,12 @@ metadata:
 spec:
 `
 
-// TestPrometheusRuleIsTheAlertsFile: there is one source of alerts, for Prometheus
-// with and without its operator.
+// TestPrometheusRuleIsTheAlertsFile: Prometheus uses the same alerts with and without its operator.
 func TestPrometheusRuleIsTheAlertsFile(t *testing.T) {
 	want := wrapping
 	for line := range strings.Lines(read(t, alertsFile)) {
 		if strings.HasPrefix(line, "#") {
-			continue // what the file says of itself
+			continue // the comments about the file itself
 		}
 		if line != "\n" {
 			line = "  " + line
@@ -77,8 +76,8 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// TestEachAlertHasARunbook: a person who is woken finds a section whose first line says whether it
-// pages, then what it means and what to type.
+// TestEachAlertHasARunbook: each alert has a section in the runbook. Its first line gives the
+// severity. Then it says what the alert means and what to type.
 func TestEachAlertHasARunbook(t *testing.T) {
 	runbook := sections(read(t, "../docs/runbook.md"))
 	for _, r := range rules(t) {
@@ -108,7 +107,7 @@ func TestEachAlertHasARunbook(t *testing.T) {
 	}
 }
 
-// sections are the texts below the headings of a page, by anchor.
+// sections returns the texts below the headings of a page, by anchor.
 func sections(page string) map[string]string {
 	all := map[string]string{}
 	anchor := ""

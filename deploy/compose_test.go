@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestComposeIsValid loads the file as Docker Compose does, against its schema, and
-// expects what it mounts to be there.
+// TestComposeIsValid loads the file as Docker Compose does and checks it against its schema. The
+// files that it mounts must exist.
 func TestComposeIsValid(t *testing.T) {
 	out, err := run(t.Context(), ".", "go", "run", composeLoader, "compose.yaml")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// panel is one of the dashboard's; one of type "row" is a heading.
+// panel is a panel of the dashboard. Type "row" is a heading.
 type panel struct {
 	Title       string
 	Type        string
@@ -27,7 +27,7 @@ type panel struct {
 			Thresholds struct {
 				Steps []struct {
 					Color string
-					Value *float64 // nil: from the least value on
+					Value *float64 // nil: for all values below the next one
 				}
 			}
 		}
@@ -42,8 +42,8 @@ type panel struct {
 // target is one query of a panel.
 type target struct{ RefID, Expr, LegendFormat string }
 
-// dashboard reads the panels; their queries have Grafana's variables filled in, as for a
-// dashboard that shows everything.
+// dashboard reads the panels. In their queries it replaces Grafana's variables with the values that
+// select everything.
 func dashboard(t *testing.T, rateInterval string) []panel {
 	t.Helper()
 	grafana := strings.NewReplacer("$__rate_interval", rateInterval, "$namespace", ".*", "$projection", ".*", "$instance", ".*")
@@ -65,14 +65,14 @@ func dashboard(t *testing.T, rateInterval string) []panel {
 	return file.Panels
 }
 
-// emptyWhenWell are the panels that show nothing while nothing is wrong.
+// emptyWhenWell are the panels that are empty as long as there is no error.
 var emptyWhenWell = map[string]bool{
-	"Errors of Kafka connections":                   true, // its counters begin with the first error
-	"Time until retention removes an unread record": true, // nothing is unread
+	"Errors of Kafka connections":                   true, // its counters start with the first error
+	"Time until retention removes an unread record": true, // there is no unread record
 }
 
-// panelsShow expects every panel to show something: labels that do not match would
-// leave one empty without any error.
+// panelsShow requires data in every panel, because a panel with wrong labels is empty without an
+// error.
 func (p *prometheus) panelsShow() {
 	p.t.Helper()
 	for _, panel := range dashboard(p.t, "30s") {
@@ -86,15 +86,15 @@ func (p *prometheus) panelsShow() {
 	}
 }
 
-// line is what a panel draws of one series: values by Unix time.
+// line is what a panel draws for one series: values by Unix time.
 type line struct {
 	query  string // the target's RefID
 	legend string
 	values map[int64]float64
 }
 
-// labelsAreAsScripted compares the labels of the night's series with those that a real
-// projector exports, where it exports any.
+// labelsAreAsScripted compares the labels in the night's script with those of a real projector, for
+// the series that it exports.
 func (p *prometheus) labelsAreAsScripted() {
 	p.t.Helper()
 	compared := 0
@@ -110,7 +110,7 @@ func (p *prometheus) labelsAreAsScripted() {
 			continue
 		}
 		compared++
-		scripted := map[string]bool{"job": true} // the rest of what Prometheus adds is in the script
+		scripted := map[string]bool{"job": true} // the script has the other labels that Prometheus adds
 		for _, label := range labelName.FindAllStringSubmatch(s.name, -1) {
 			scripted[label[1]] = true
 		}
@@ -119,7 +119,7 @@ func (p *prometheus) labelsAreAsScripted() {
 			exported[label] = true
 		}
 		delete(exported, "__name__")
-		delete(exported, "revision") // of projector_build_info: no panel uses it
+		delete(exported, "revision") // label of projector_build_info that no panel uses
 		if !maps.Equal(scripted, exported) {
 			p.t.Errorf("%s has the labels %v, and %v in testdata/night.txt", family, slices.Sorted(maps.Keys(exported)), slices.Sorted(maps.Keys(scripted)))
 		}
@@ -131,7 +131,7 @@ func (p *prometheus) labelsAreAsScripted() {
 
 var labelName = regexp.MustCompile(`(\w+)="`)
 
-// lines answers a query over the night.
+// lines runs a query over the time of the night.
 func (p *prometheus) lines(q target) ([]line, error) {
 	var found struct {
 		Result []struct {
@@ -160,7 +160,7 @@ func (p *prometheus) lines(q target) ([]line, error) {
 
 var legendLabel = regexp.MustCompile(`\{\{(\w+)\}\}`)
 
-// legend fills the labels of a series into a legend, as Grafana does.
+// legend replaces the labels in a legend, as Grafana does.
 func legend(format string, labels map[string]string) string {
 	return legendLabel.ReplaceAllStringFunc(format, func(name string) string { return labels[strings.Trim(name, "{}")] })
 }

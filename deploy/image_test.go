@@ -16,9 +16,9 @@ import (
 	"testing"
 )
 
-// TestImage runs the Dockerfile's build steps in two clean folders, without a container engine.
-// The binary must be static, have its version, be the same both times, and run as a user without
-// rights in a root that has nothing else.
+// TestImage runs the Dockerfile's build steps in two empty folders, without a container engine. The
+// binary must be static, contain its version and be the same both times. It must run as an
+// unprivileged user in a root folder that holds nothing else.
 func TestImage(t *testing.T) {
 	const version = "v9.8.7-test"
 	step := runStep(t)
@@ -37,7 +37,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// runStep is the command that makes the binary.
+// runStep returns the command that builds the binary.
 func runStep(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("Dockerfile")
@@ -59,8 +59,7 @@ func runStep(t *testing.T) string {
 	return steps[1][1]
 }
 
-// imageBinary builds in a folder with the files that a container build receives, and returns
-// the binary's path.
+// imageBinary builds in a folder with the files of a container build and returns the binary's path.
 func imageBinary(t *testing.T, step, version string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -77,7 +76,8 @@ func imageBinary(t *testing.T, step, version string) string {
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", step)
 	cmd.Dir = folder
-	// A build with the profile takes minutes, so only the profile's presence is checked.
+	// A build with the profile takes minutes. The test therefore only checks that the profile
+	// exists.
 	if _, err := os.Stat(filepath.Join(folder, "tools", "bench", "projector.pgo")); err != nil {
 		t.Error(err)
 	}
@@ -88,7 +88,7 @@ func imageBinary(t *testing.T, step, version string) string {
 	return filepath.Join(folder, "bin", "projector")
 }
 
-// sent are the files that a container build receives: those of the repository that
+// sent returns the files of a container build: all files of the repository that
 // Dockerfile.dockerignore does not exclude.
 func sent(t *testing.T) []string {
 	t.Helper()
@@ -102,7 +102,7 @@ func sent(t *testing.T) []string {
 	}
 	type rule struct {
 		pattern *regexp.Regexp
-		sent    bool // it begins with "!"
+		sent    bool // the rule begins with "!"
 	}
 	var rules []rule
 	for line := range strings.Lines(string(ignored)) {
@@ -118,12 +118,12 @@ func sent(t *testing.T) []string {
 	var names []string
 	for name := range strings.SplitSeq(strings.TrimRight(out, "\x00"), "\x00") {
 		kept := true
-		for _, r := range rules { // the last one that matches decides
+		for _, r := range rules { // the last matching rule decides
 			if r.pattern.MatchString(name) {
 				kept = r.sent
 			}
 		}
-		if _, err := os.Stat(filepath.Join("..", name)); kept && err == nil { // deleted files are still listed
+		if _, err := os.Stat(filepath.Join("..", name)); kept && err == nil { // git still lists deleted files
 			names = append(names, name)
 		}
 	}
@@ -139,7 +139,7 @@ func sum(t *testing.T, path string) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// expectNoDemo checks that what a bank runs has no broker and no downloader in it.
+// expectNoDemo checks that the released program contains no broker and no download of a database.
 func expectNoDemo(t *testing.T, path string) {
 	t.Helper()
 	info, err := buildinfo.ReadFile(path)
@@ -168,12 +168,12 @@ func expectStatic(t *testing.T, path string) {
 	}
 }
 
-// inEmptyRoot runs `projector version` in a root that has nothing but the binary,
-// as the image's user. Only root can enter one; others run it where it is.
+// inEmptyRoot runs `projector version` in a root folder with only the binary, as the image's user.
+// Only root may use chroot. Other users run the binary in its folder.
 func inEmptyRoot(t *testing.T, binary string) string {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.Chmod(root, 0o755); err != nil { // the image's user must enter it
+	if err := os.Chmod(root, 0o755); err != nil { // the image's user must be able to enter it
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(binary)
@@ -181,7 +181,7 @@ func inEmptyRoot(t *testing.T, binary string) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(root, "projector")
-	if err := os.WriteFile(path, text, 0o755); err != nil { // and run it
+	if err := os.WriteFile(path, text, 0o755); err != nil { // and to run it
 		t.Fatal(err)
 	}
 	var out bytes.Buffer

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// overlays are the folders somebody may apply.
+// overlays returns the folders that users may apply.
 func overlays(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob("kubernetes/overlays/*")
@@ -32,8 +32,8 @@ func TestManifestsAreValid(t *testing.T) {
 	}
 }
 
-// TestDatabaseProvesItself checks all connections to PostgreSQL but those of minimal,
-// which is for trying out.
+// TestDatabaseProvesItself: every connection to PostgreSQL must check the server's certificate,
+// except in the overlay minimal, which is for trying out.
 func TestDatabaseProvesItself(t *testing.T) {
 	const verified = "sslmode=verify-full&sslrootcert=/etc/projector/trust/"
 	for _, overlay := range overlays(t) {
@@ -60,7 +60,7 @@ func TestDocumentedOverlayIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	relative, err := filepath.Rel(folder, production) // kustomize wants it so
+	relative, err := filepath.Rel(folder, production) // kustomize requires a relative path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +78,8 @@ func TestDocumentedOverlayIsValid(t *testing.T) {
 	}
 }
 
-// TestMisspeltFieldFails misspells one field of each kind, each in a copy of its own. The program
-// reads its definitions for some seconds, so one run validates all copies.
+// TestMisspeltFieldFails misspells one field of each kind of object, each in its own copy. One run
+// validates all copies, because the program needs some seconds to read its definitions.
 func TestMisspeltFieldFails(t *testing.T) {
 	production, folder := build(t, "kubernetes/overlays/production"), t.TempDir()
 	fields := []string{
@@ -107,7 +107,7 @@ func TestMisspeltFieldFails(t *testing.T) {
 		t.Fatal("no misspelt field is refused")
 	}
 	for _, field := range fields {
-		// Only the copy of this field has this word.
+		// Only the copy of this field contains this word.
 		if !strings.Contains(err.Error(), misspelt(field)+" Invalid value: value provided for unknown field") {
 			t.Errorf("%s is not refused as an unknown field: %v", misspelt(field), err)
 		}

@@ -19,8 +19,8 @@ type policy struct {
 	}
 }
 
-// TestNetworkPolicies compares, for the pods of each projection, the ports that they may reach
-// with the addresses in their environment, and the ports that others may reach with what they serve.
+// TestNetworkPolicies compares, for the pods of each projection, the permitted outgoing ports with
+// the addresses in the environment, and the permitted incoming ports with the served ports.
 func TestNetworkPolicies(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		all := objects(t, overlay)
@@ -43,7 +43,7 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 }
 
-// permitted are the ports that the policies permit a pod with these labels, sorted.
+// permitted returns the sorted ports that the policies permit for a pod with these labels.
 func permitted(t *testing.T, of string, all []object, labels map[string]string) (out, in []string) {
 	t.Helper()
 	closed := map[string]bool{}
@@ -71,7 +71,7 @@ func permitted(t *testing.T, of string, all []object, labels map[string]string) 
 	return sorted(out), sorted(in)
 }
 
-// reached are the ports of the addresses in the environment of a pod, and that of names.
+// reached returns the ports of the addresses in a pod's environment, and that of DNS.
 func reached(t *testing.T, of string, all []object, p pod) []string {
 	t.Helper()
 	ports := []string{"53"}
@@ -101,7 +101,7 @@ func reached(t *testing.T, of string, all []object, p pod) []string {
 	return sorted(ports)
 }
 
-// sorted is the set of some ports.
+// sorted returns the ports in order and without duplicates.
 func sorted(ports []string) []string {
 	set := map[string]bool{}
 	for _, p := range ports {

@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// nothing is a value that a panel does not show.
+// nothing means that a panel shows no value.
 var nothing = math.Inf(-1)
 
-// shown is what one line of a panel has to show at moments of the night.
+// shown is what one line of a panel must show at some times of the night.
 type shown struct {
 	panel, legend string
 	at            map[string]float64
 }
 
-// nightShows has at least one line of each query of the dashboard.
+// nightShows has at least one line for each query of the dashboard.
 var nightShows = []shown{
 	{"Ready", "", map[string]float64{"22:30": 3, "00:45": 0, "01:10": 3, "04:20": 2, "05:30": 3}},
 	{"Unready", "", map[string]float64{"22:30": 0, "00:45": 3, "01:10": 0, "04:20": 1, "05:30": 0}},
@@ -99,12 +99,13 @@ var nightShows = []shown{
 	{"Versions", "v1.1.0 (go1.25.0)", map[string]float64{"22:30": nothing, "05:58": 1}},
 }
 
-// TestDashboardOfANight has a real Prometheus answer each query of the dashboard over a
-// night with a burst, an outage, a gap, a pause, a storm and a log that nearly loses unread records.
+// TestDashboardOfANight runs each query of the dashboard in a real Prometheus. Its data is a night
+// with a burst, an outage, a gap, a pause, a storm of dead letters, and a log that nearly loses
+// unread records.
 func TestDashboardOfANight(t *testing.T) {
 	t.Parallel()
 	watch := startNight(t)
-	panels := dashboard(t, "2m") // Grafana's interval for samples of every 30 s
+	panels := dashboard(t, "2m") // Grafana's interval for a scrape every 30 s
 	drawn := map[string][]line{} // by panel
 	for _, p := range panels {
 		for _, q := range p.Targets {
@@ -136,7 +137,7 @@ func TestDashboardOfANight(t *testing.T) {
 			if i >= 0 {
 				got, exists = lines[i].values[at.Unix()]
 			}
-			if !exists || math.IsNaN(got) { // Grafana draws neither
+			if !exists || math.IsNaN(got) { // Grafana draws neither of them
 				got = nothing
 			}
 			if wanted := want.at[text]; got != wanted && !(math.Abs(got-wanted) <= 0.02*math.Abs(wanted)+0.001) {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The night of testdata/night.txt.
+// These are the limits of the night in testdata/night.txt.
 var (
 	nightStart = time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC)
 	nightEnd   = nightStart.Add(8 * time.Hour)
@@ -22,7 +22,7 @@ var (
 
 const nightStep = 30 * time.Second
 
-// clock returns the moment of the night that a clock shows as HH:MM.
+// clock returns the time in the night for HH:MM.
 func clock(text string) (time.Time, error) {
 	of, err := time.Parse("15:04", text)
 	if err != nil {
@@ -35,10 +35,10 @@ func clock(text string) (time.Time, error) {
 	return at, nil
 }
 
-// change is what a series does from a moment on.
+// change is how a series changes from a given time on.
 type change struct {
 	at    time.Time
-	how   byte // '=' jumps to value, '~' has moved to it in a straight line, '+' grows by it each second, '-' ends
+	how   byte // '=' jumps to value, '~' moves to value in a straight line, '+' grows by value each second, '-' ends
 	value float64
 }
 
@@ -94,7 +94,7 @@ func parseChange(text string) (change, error) {
 	return c, err
 }
 
-// value is what the series shows at a moment; false outside its time.
+// value returns the value of the series at a time, or false if it has none.
 func (s scripted) value(at time.Time) (float64, bool) {
 	var value, rate float64
 	var since time.Time
@@ -121,7 +121,7 @@ func (s scripted) value(at time.Time) (float64, bool) {
 	return value + rate*at.Sub(since).Seconds(), exists
 }
 
-// startNight runs a Prometheus whose database holds the night.
+// startNight runs a Prometheus whose database holds the data of the night.
 func startNight(t *testing.T) *prometheus {
 	t.Helper()
 	folder := t.TempDir()

@@ -16,9 +16,9 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestAlertsFireInARealOutage has a real Prometheus watch a real projector while its
-// PostgreSQL is stopped: its alerts fire, no other does, and all are silent again when it
-// is back. No panel of the dashboard is empty meanwhile.
+// TestAlertsFireInARealOutage: a real Prometheus scrapes a real projector while its PostgreSQL is
+// stopped. Exactly the expected alerts fire, and they stop when PostgreSQL is back. No panel of the
+// dashboard is empty during that time.
 func TestAlertsFireInARealOutage(t *testing.T) {
 	cluster := devtest.Postgres(t)
 	databaseURL, err := cluster.NewDatabase(t.Context(), "")
@@ -40,7 +40,7 @@ func TestAlertsFireInARealOutage(t *testing.T) {
 	bank.credit(10)
 	watch.await("ready", projector.Answers("/readyz", 200, ""))
 	watch.expect("all is well")
-	watch.sees("projector_last_progress_timestamp_seconds > 0") // else it is not known how long nothing has moved
+	watch.sees("projector_last_progress_timestamp_seconds > 0") // the alert needs the time of the last progress
 
 	if err := cluster.Stop(t.Context(), devstack.Immediate); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestAlertsFireInARealOutage(t *testing.T) {
 	})
 }
 
-// listening is the address of a projector's pages, from its log.
+// listening returns the address of a projector's pages, from its log.
 func listening(t *testing.T, p *process.Process) string {
 	t.Helper()
 	timer := time.NewTimer(30 * time.Second)

@@ -17,7 +17,7 @@ import (
 
 var picture = flag.String("picture", "", "draw the dashboard of the night into this PNG, to look at (needs Chromium)")
 
-// The picture in pixels: Grafana's grid has 24 columns, and rows of 38.
+// These are the sizes in pixels. Grafana's grid has 24 columns, and rows of 38.
 const (
 	pictureWidth = 1800
 	column       = pictureWidth / 24
@@ -26,7 +26,7 @@ const (
 
 var palette = []string{"#7eb26d", "#eab839", "#6ed0e0", "#ef843c", "#e24d42", "#1f78c1", "#ba43a9", "#705da0"}
 
-// draw lays the panels out as Grafana does, and has Chromium take a picture.
+// draw places the panels as Grafana does and takes a picture with Chromium.
 func draw(t *testing.T, panels []panel, drawn map[string][]line) {
 	t.Helper()
 	var b strings.Builder
@@ -57,14 +57,14 @@ body { margin: 0; background: #111217 } text { font: 12px sans-serif; fill: #ccc
 		fmt.Sprintf("--window-size=%d,%d", pictureWidth, bottom), "--screenshot=" + *picture, "file://" + page,
 	}
 	if os.Geteuid() == 0 {
-		flags = append(flags, "--no-sandbox") // its sandbox refuses root
+		flags = append(flags, "--no-sandbox") // Chromium's sandbox does not work as root
 	}
 	if _, err := run(t.Context(), ".", "chromium", flags...); err != nil {
 		t.Errorf("%v (Debian's package chromium has it)", err)
 	}
 }
 
-// drawStat writes the value of 04:20, in the middle of the storm, in the colour of its threshold.
+// drawStat draws the value at 04:20, during the storm, in the colour of its threshold.
 func drawStat(b *strings.Builder, p panel, lines []line, w, h int) {
 	text, colour := "none", "#ccccdc"
 	if len(lines) > 0 {
@@ -79,13 +79,13 @@ func drawStat(b *strings.Builder, p panel, lines []line, w, h int) {
 	fmt.Fprintf(b, `<text class="stat" x="%d" y="%d" text-anchor="middle" style="fill:%s">%s</text>`, w/2, h/2+24, colour, text)
 }
 
-// drawLines draws the series over the night. The scale of an axis on the right is not
-// drawn: the legend has its values.
+// drawLines draws the series over the night. It draws no scale for an axis on the right, because
+// the legend has its values.
 func drawLines(b *strings.Builder, p panel, lines []line, w, h int) {
 	const left, top, lineHeight = 62, 30, 15
 	width, height := w-left-10, h-top-25-lineHeight*min(len(lines), 5)
 	unit := p.FieldConfig.Defaults.Unit
-	scaled := map[bool][]line{} // by whether the axis is on the right
+	scaled := map[bool][]line{} // key: whether the axis is on the right
 	for _, l := range lines {
 		_, right := rightUnit(p, l)
 		scaled[right] = append(scaled[right], l)
@@ -126,7 +126,8 @@ func drawLines(b *strings.Builder, p panel, lines []line, w, h int) {
 	}
 }
 
-// rightUnit is the unit of a line whose axis is on the right; false if it is on the left.
+// rightUnit returns the unit of a line whose axis is on the right. It returns false if the axis is
+// on the left.
 func rightUnit(p panel, l line) (string, bool) {
 	unit, right := p.FieldConfig.Defaults.Unit, false
 	for _, override := range p.FieldConfig.Overrides {
@@ -145,7 +146,7 @@ func rightUnit(p panel, l line) (string, bool) {
 	return unit, right
 }
 
-// bounds are the least value, at most 0, and the greatest.
+// bounds returns the smallest value, at most 0, and the largest value.
 func bounds(lines []line) (least, most float64) {
 	for _, l := range lines {
 		for _, value := range l.values {
@@ -160,7 +161,7 @@ func bounds(lines []line) (least, most float64) {
 	return least, most
 }
 
-// inUnit writes a value as Grafana's units do, in short.
+// inUnit formats a value with one of Grafana's units, in short form.
 func inUnit(value float64, unit string) string {
 	type scale struct {
 		from float64

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// object has the fields that the tests check, of manifests of every kind.
+// object has the fields of a manifest that the tests check, for every kind of object.
 type object struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -126,7 +126,7 @@ func objects(t *testing.T, overlay string) []object {
 	}
 }
 
-// pods are the pods an object makes.
+// pods returns the pod templates of an object.
 func (o *object) pods() []podTemplate {
 	switch o.Kind {
 	case "Deployment":
@@ -138,8 +138,8 @@ func (o *object) pods() []podTemplate {
 	}
 }
 
-// TestPodsAreRestricted checks every pod against the restricted profile of the Pod
-// Security Standards, and against what is wanted beyond it.
+// TestPodsAreRestricted checks every pod against the restricted profile of the Pod Security
+// Standards and against our additional rules.
 func TestPodsAreRestricted(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		for _, o := range objects(t, overlay) {
@@ -202,7 +202,7 @@ func plainSecret(env []variable) bool {
 	})
 }
 
-// TestProjectorPods checks what only `run` needs.
+// TestProjectorPods checks the settings that only `run` needs.
 func TestProjectorPods(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		for _, o := range objects(t, overlay) {
@@ -214,7 +214,7 @@ func TestProjectorPods(t *testing.T) {
 			if c.Liveness.HTTP.Path != "/livez" || c.Readiness.HTTP.Path != "/readyz" {
 				t.Errorf("%s: probes %+v %+v", overlay, c.Liveness, c.Readiness)
 			}
-			// A stop takes at most 10 s; less would kill it while it drains.
+			// A stop takes at most 10 s. A shorter grace period would kill the process during it.
 			if p.Grace < 15 {
 				t.Errorf("%s: %d s to stop", overlay, p.Grace)
 			}
@@ -231,7 +231,7 @@ func TestProjectorPods(t *testing.T) {
 }
 
 // TestMemoryFollowsTheLimit: without MEMORY_LIMIT the program uses three quarters of the
-// container's limit. The whole limit would leave nothing for what the kernel counts too.
+// container's limit. The rest is for memory that the kernel also counts.
 func TestMemoryFollowsTheLimit(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		for _, o := range objects(t, overlay) {
@@ -246,8 +246,8 @@ func TestMemoryFollowsTheLimit(t *testing.T) {
 	}
 }
 
-// TestJobsOfPeopleStay: every overlay has the template of commands by hand, and finished Jobs with
-// their logs stay for the week that docs/deploy.md promises, not only the last ones.
+// TestJobsOfPeopleStay: every overlay has the template for manual commands. Finished Jobs and their
+// logs stay for the week that docs/deploy.md promises.
 func TestJobsOfPeopleStay(t *testing.T) {
 	const week, many = 7 * 24 * 60 * 60, 1000
 	for _, overlay := range overlays(t) {
@@ -267,7 +267,7 @@ func TestJobsOfPeopleStay(t *testing.T) {
 	}
 }
 
-// TestManifestsOfImages: an image that nobody has chosen must not be pulled as the newest.
+// TestManifestsOfImages: an image without a chosen version must not be pulled as latest.
 func TestManifestsOfImages(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		for _, o := range objects(t, overlay) {

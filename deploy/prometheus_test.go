@@ -21,13 +21,13 @@ import (
 	"projector/e2e/wait"
 )
 
-// prometheus is a real one, with the alerts of this folder on a shorter clock.
+// prometheus is a real Prometheus with the alerts of this folder and shorter times.
 type prometheus struct {
 	t       *testing.T
 	address string
 }
 
-// startPrometheus scrapes target five times a second.
+// startPrometheus starts a Prometheus that scrapes target five times a second.
 func startPrometheus(t *testing.T, target string) *prometheus {
 	t.Helper()
 	folder := t.TempDir()
@@ -41,8 +41,8 @@ scrape_configs:
 `, target), "projector_ready")
 }
 
-// launchPrometheus runs Prometheus with a configuration, on the database in the folder
-// data of folder, and waits until a query has an answer.
+// launchPrometheus runs Prometheus with a configuration and waits until a query has an answer. Its
+// database is the folder data in folder.
 func launchPrometheus(t *testing.T, folder, config, query string) *prometheus {
 	t.Helper()
 	write(t, filepath.Join(folder, "prometheus.yaml"), config)
@@ -65,8 +65,8 @@ func launchPrometheus(t *testing.T, folder, config, query string) *prometheus {
 	return p
 }
 
-// hasty shortens what an alert waits for, and how far back it reads, to what a test
-// can wait for. What it asks stays the same.
+// hasty shortens the waits and the time ranges of the alerts for a test. Their conditions stay the
+// same.
 func hasty(alerts string) string {
 	alerts = regexp.MustCompile(`for: \d+m`).ReplaceAllString(alerts, "for: 1s")
 	return regexp.MustCompile(`\[5m\]`).ReplaceAllString(alerts, "[3s]")
@@ -82,7 +82,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// get asks the HTTP API; answer is the value of "data".
+// get queries the HTTP API. answer receives the value of "data".
 func (p *prometheus) get(path string, answer any) error {
 	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, "http://"+p.address+"/api/v1/"+path, http.NoBody)
 	if err != nil {
@@ -106,7 +106,7 @@ func (p *prometheus) get(path string, answer any) error {
 	return json.Unmarshal(envelope.Data, answer)
 }
 
-// firing are the names of the alerts that fire.
+// firing returns the names of the firing alerts.
 func (p *prometheus) firing() ([]string, error) {
 	var found struct {
 		Alerts []struct {

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestAlertsAsPrometheusReadsThem checks the rules and runs their own tests.
+// TestAlertsAsPrometheusReadsThem checks the rules and runs their promtool tests.
 func TestAlertsAsPrometheusReadsThem(t *testing.T) {
 	for _, args := range [][]string{{"check", "rules", alertsFile}, {"test", "rules", "monitoring/alerts_test.yaml"}} {
 		if out, err := run(t.Context(), ".", "promtool", args...); err != nil {
@@ -25,8 +25,8 @@ func TestAlertsAsPrometheusReadsThem(t *testing.T) {
 	}
 }
 
-// TestEachAlertIsTestedBothWays reads promtool's tests: no alert may lack one in which
-// it fires and one in which it does not.
+// TestEachAlertIsTestedBothWays: each alert needs a promtool test in which it fires and one in
+// which it does not.
 func TestEachAlertIsTestedBothWays(t *testing.T) {
 	var file struct {
 		Tests []struct {
@@ -50,14 +50,15 @@ func TestEachAlertIsTestedBothWays(t *testing.T) {
 		}
 	}
 	for _, r := range rules(t) {
-		// Silent while nothing is wrong, and in a test of its own.
+		// It must not fire without an error, and it must not fire in a test of its own.
 		if fires[r.Alert] == 0 || silent[r.Alert] < 2 {
 			t.Errorf("%s is tested firing %d times and silent %d times", r.Alert, fires[r.Alert], silent[r.Alert])
 		}
 	}
 }
 
-// TestChangedAlertsFailTheirTests breaks one alert at a time: its own tests have to fail.
+// TestChangedAlertsFailTheirTests breaks one alert at a time. The tests of this alert must then
+// fail.
 func TestChangedAlertsFailTheirTests(t *testing.T) {
 	alerts := read(t, alertsFile)
 	for from, to := range map[string]string{
@@ -90,7 +91,7 @@ func TestChangedAlertsFailTheirTests(t *testing.T) {
 	}
 }
 
-// changedAlert is the name of the one alert that two rule files have differently.
+// changedAlert returns the name of the only alert that differs between two rule files.
 func changedAlert(t *testing.T, before, after string) string {
 	t.Helper()
 	was, is := alertsOf(t, before), alertsOf(t, after)
@@ -104,7 +105,7 @@ func changedAlert(t *testing.T, before, after string) string {
 	return ""
 }
 
-// alertsOf are the alerts of a rule file, by name.
+// alertsOf returns the alerts of a rule file, by name.
 func alertsOf(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var file struct {
@@ -122,7 +123,7 @@ func alertsOf(t *testing.T, text string) map[string]any {
 	return named
 }
 
-// testsOf is promtool's file with the tests of one alert only: each test takes a while.
+// testsOf returns promtool's file with only the tests of one alert, because each test is slow.
 func testsOf(t *testing.T, alert string) string {
 	t.Helper()
 	var file map[string]any

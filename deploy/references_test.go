@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSelectorsMeetTheirPods: a selector that selects nothing, or everything, is valid.
+// TestSelectorsMeetTheirPods: a selector that selects nothing or everything is valid but wrong.
 func TestSelectorsMeetTheirPods(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		all := objects(t, overlay)
@@ -33,7 +33,7 @@ func TestSelectorsMeetTheirPods(t *testing.T) {
 	}
 }
 
-// met says what is wrong with a selector that is to select pods of these kinds only.
+// met returns what is wrong with a selector that must select pods of these kinds only.
 func met(all []object, wanted map[string]string, kinds string) string {
 	found := 0
 	for _, o := range all {
@@ -61,8 +61,8 @@ func includes(labels, wanted map[string]string) bool {
 	return true
 }
 
-// TestReferencesMeetTheirObjects: kustomize renames objects, and names in kinds it
-// does not know would keep the old name.
+// TestReferencesMeetTheirObjects: kustomize renames objects. A reference in a kind of object that
+// kustomize does not know would have the old name.
 func TestReferencesMeetTheirObjects(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		all := objects(t, overlay)
@@ -94,7 +94,7 @@ func TestReferencesMeetTheirObjects(t *testing.T) {
 	}
 }
 
-// checkTrigger: what KEDA reads from the environment must be set there.
+// checkTrigger: the variables that KEDA reads from the environment must be set there.
 func checkTrigger(t *testing.T, trigger map[string]string, has map[string]*object, target *object) {
 	t.Helper()
 	if target == nil {

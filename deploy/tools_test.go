@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// The tools that check the manifests, and the modules that carry the definitions of
-// the objects Kubernetes does not have itself. Each is fetched once, by version.
+// These are the tools that check the manifests, and the modules with the definitions of the custom
+// objects. Each is downloaded once, by version.
 const (
 	kubectlValidate = "sigs.k8s.io/kubectl-validate@v0.0.4"
 	kustomize       = "sigs.k8s.io/kustomize/kustomize/v5@v5.8.1"
@@ -25,10 +25,10 @@ const (
 	keda               = "github.com/kedacore/keda/v2@v2.16.1"
 )
 
-// kubernetesVersion is the newest that kubectl-validate knows.
+// kubernetesVersion is the newest version that kubectl-validate supports.
 const kubernetesVersion = "1.30"
 
-// run returns what a program printed, and an error with its error output.
+// run returns the output of a program. Its error contains the error output.
 func run(ctx context.Context, dir, name string, args ...string) (string, error) {
 	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -39,7 +39,7 @@ func run(ctx context.Context, dir, name string, args ...string) (string, error) 
 	return out.String(), nil
 }
 
-// build is kustomize build of a folder, once.
+// build returns the result of kustomize build for a folder. It runs once for each folder.
 func build(t *testing.T, folder string) string {
 	t.Helper()
 	once, _ := builds.LoadOrStore(folder, sync.OnceValues(func() (string, error) {
@@ -65,7 +65,7 @@ func validate(t *testing.T, path string) error {
 	return err
 }
 
-// definitions are the folders with the CustomResourceDefinitions, as a list.
+// definitions returns the folders with the CustomResourceDefinitions, as a list.
 var definitions = sync.OnceValues(func() (string, error) {
 	operator, err := moduleFolder(prometheusOperator)
 	if err != nil {

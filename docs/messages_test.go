@@ -16,14 +16,14 @@ import (
 
 var (
 	quoted = regexp.MustCompile("`([^`\n]+)`")
-	// typed finds what a page quotes to be typed, or set, and not to be read.
+	// typed matches quoted text that a user types or sets, which is not a message.
 	typed = regexp.MustCompile(`^(--|ALTER |account |dlq |inbox |kafka|kubectl |pg_|position |projector |psql |rebuild |resume |run |verify )`)
-	// varies is what is another text in each message.
+	// varies matches the parts of a message that differ each time.
 	varies = regexp.MustCompile(`"?…"?|\b[A-Z]\b|\b\d+s?\b|%[-+#.\d]*[a-zA-Z]`)
 )
 
-// TestMessagesOfThePagesAreThoseOfTheProgram: a message that the runbook or the repairs quote is a
-// text of the program, or a part of one. What varies in it is left out.
+// TestMessagesOfThePagesAreThoseOfTheProgram: each message that the runbook or the repairs page
+// quotes is a text in the program or a part of one. Its variable parts are left out.
 func TestMessagesOfThePagesAreThoseOfTheProgram(t *testing.T) {
 	texts := textsOf(t, "..")
 	checked := 0
@@ -48,8 +48,8 @@ func TestMessagesOfThePagesAreThoseOfTheProgram(t *testing.T) {
 	}
 }
 
-// textsOf returns the texts in the Go files of a folder, each on a line of its own, and divided
-// where a value is put in.
+// textsOf returns the texts in the Go files of a folder, one on each line. A text is divided where
+// a value is inserted.
 func textsOf(t *testing.T, folder string) string {
 	t.Helper()
 	var texts strings.Builder
@@ -83,7 +83,7 @@ func textsOf(t *testing.T, folder string) string {
 	return texts.String()
 }
 
-// textOf returns the text of an expression, also of one that joins texts.
+// textOf returns the text of an expression, also if it joins texts.
 func textOf(expression ast.Expr) (string, bool) {
 	switch e := expression.(type) {
 	case *ast.BasicLit:

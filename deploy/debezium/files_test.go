@@ -8,8 +8,7 @@ import (
 	"projector/deploy/debezium"
 )
 
-// TestTheDocumentationShowsWhatIsTested keeps docs/debezium.md and the files that the
-// tests run on from drifting apart.
+// TestTheDocumentationShowsWhatIsTested: docs/debezium.md must show the files that the tests use.
 func TestTheDocumentationShowsWhatIsTested(t *testing.T) {
 	text, err := os.ReadFile("../../docs/debezium.md")
 	if err != nil {

@@ -13,13 +13,14 @@ import (
 	"projector/internal/cli/flags"
 )
 
-// ofServer are names of flags that say how a server is reached, or what it is asked.
+// ofServer matches the flags for the address of a server or for a query to it.
 var ofServer = regexp.MustCompile(`url$|query$|password|token|username|brokers|^tls|^sasl|registry`)
 
-// unstored are flags about this process, which a request does not store and approve does not have.
+// unstored are flags about the process itself. A request does not store them, and approve does not
+// have them.
 var unstored = regexp.MustCompile(`^(yes|help|memory-limit)$`)
 
-// changing are the commands that change something, by the path.
+// changing returns the commands that change something, by path.
 func changing(t *testing.T) map[string]*kong.Node {
 	t.Helper()
 	found := map[string]*kong.Node{}
@@ -38,8 +39,8 @@ func flagsIn(leaf *kong.Node) (all []*kong.Flag) {
 	return all
 }
 
-// outside are the commands that are not run by internal/cli/change. A new command is one of these
-// only if it changes nothing, or if four eyes are not about it.
+// outside are the commands that do not run in internal/cli/change. Add a new command here only if
+// it changes nothing or needs no second person.
 var outside = map[string]string{
 	"account show": "reads", "account statement": "reads", "audit list": "reads", "audit verify": "reads", "completion": "reads",
 	"dlq export": "reads", "dlq list": "reads", "dlq show": "reads", "dlq summary": "reads", "gaps list": "reads", "inspect": "reads",
@@ -49,8 +50,8 @@ var outside = map[string]string{
 	"migrate up": "sets the policy, as the owner", "run": "projects", "demo": "has servers of its own",
 }
 
-// TestEachCommandIsAChangeOrOutside: a command that changes something is written as a change, so that
-// its plan can be printed, hashed and approved.
+// TestEachCommandIsAChangeOrOutside: a command that changes something must be a change, so that its
+// plan can be printed, hashed and approved.
 func TestEachCommandIsAChangeOrOutside(t *testing.T) {
 	changes, found := changing(t), map[string]bool{}
 	for _, leaf := range parserOf(t).Model.Leaves(false) {
@@ -67,8 +68,9 @@ func TestEachCommandIsAChangeOrOutside(t *testing.T) {
 	}
 }
 
-// TestWhateverHasYesIsAChange: --yes without a plan that is printed, hashed and approved cannot be
-// written, because only change.Command has the flag. Without --yes, only a job of maintenance is done.
+// TestWhateverHasYesIsAChange: only change.Command has the flag --yes. Every command with --yes
+// therefore has a plan that is printed, hashed and approved. Without --yes, only a maintenance job
+// is done.
 func TestWhateverHasYesIsAChange(t *testing.T) {
 	changes := changing(t)
 	for _, leaf := range parserOf(t).Model.Leaves(false) {
@@ -89,8 +91,8 @@ func TestWhateverHasYesIsAChange(t *testing.T) {
 	}
 }
 
-// TestARequestHasEachOptionAndNoServer: each flag of a change is stored as a value or, if it says how
-// a server is reached or asked, left to the person who approves, who has the same flag.
+// TestARequestHasEachOptionAndNoServer: each flag of a change is stored with its value. Flags about
+// a server are not stored: the approver has the same flags and sets them.
 func TestARequestHasEachOptionAndNoServer(t *testing.T) {
 	approves := map[string]bool{}
 	for _, leaf := range parserOf(t).Model.Leaves(false) {
@@ -140,7 +142,7 @@ func stored(t *testing.T, leaf *kong.Node) string {
 	return string(text)
 }
 
-// mark gives a flag another value than it has, and reports whether it knows how.
+// mark changes the value of a flag. It returns false if it does not support the type.
 func mark(v reflect.Value) bool {
 	if file, is := v.Addr().Interface().(*flags.File); is {
 		*file = flags.FileNamed("mark" + file.String())
@@ -164,7 +166,8 @@ func mark(v reflect.Value) bool {
 	return true
 }
 
-// TestAStoredChangeNamesNoFolder: the folder of a file is of the machine of the person who asked.
+// TestAStoredChangeNamesNoFolder: the folder of a file exists only on the machine of the person who
+// requested.
 func TestAStoredChangeNamesNoFolder(t *testing.T) {
 	leaf := changing(t)["dlq replay"]
 	for _, f := range flagsIn(leaf) {

@@ -14,7 +14,7 @@ import (
 	"projector/readmodel"
 )
 
-// A connection string is easily typed where none belongs; it is told without its password.
+// A connection string is easily typed in a wrong place. The error repeats it without its password.
 func TestWrongUsageRepeatsNoPassword(t *testing.T) {
 	for _, args := range [][]string{
 		{"migrate", "postgres://app:hun@ter2@db:5432/bank"},
@@ -32,8 +32,8 @@ func TestWrongUsageRepeatsNoPassword(t *testing.T) {
 	}
 }
 
-// asProgram is the variable that makes this test binary the program itself, for what
-// has to run it as a process of its own.
+// asProgram is the variable that makes this test binary run as the program, for tests that need a
+// separate process.
 const asProgram = "PROJECTOR_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return Main(ctx, args, stdout, stderr, flags.BuildInfo{Version: "dev"})
 }
 
-// Without its value a filter would let a repair be of everything.
+// An empty filter would make a repair apply to everything.
 func TestEmptyFiltersAreRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"dlq", "discard", "--reason=x", "--class=", "--yes"},
@@ -68,8 +68,8 @@ func TestEmptyFiltersAreRefused(t *testing.T) {
 	}
 }
 
-// With a wrong mechanism named last, the run ends with what is wrong by then: were an
-// empty variable a value, it would have ended with that.
+// The wrong mechanism is the last flag, so its error comes last. If an empty variable counted as a
+// value, its error would come first.
 func TestEmptyEnvironmentIsNone(t *testing.T) {
 	for _, name := range []string{
 		"KAFKA_BROKERS", "KAFKA_TOPIC", "PROJECTION", "KAFKA_GROUP", "EVENT_FORMAT", "KAFKA_TLS", "FIRST_VERSION",

@@ -16,8 +16,8 @@ import (
 	"projector/projection/event"
 )
 
-// suggested are the words suggested for a command line; the last word of it is the one
-// at the cursor. ":files" stands for names of files.
+// suggested returns the suggestions for a command line whose cursor is at the last word. ":files"
+// means file names.
 func suggested(t *testing.T, line ...string) []string {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -80,7 +80,7 @@ func TestSuggestions(t *testing.T) {
 	}
 }
 
-// A variable that is wrong must not take the completion away.
+// A variable with a wrong value must not disable the completion.
 func TestSuggestionsWithAWrongEnvironment(t *testing.T) {
 	t.Setenv("FIRST_VERSION", "one")
 	if got := suggested(t, "ga"); !slices.Equal(got, []string{"gaps"}) {
@@ -88,7 +88,7 @@ func TestSuggestionsWithAWrongEnvironment(t *testing.T) {
 	}
 }
 
-// flagsByPath are all flags of the program, each with the path of its command.
+// flagsByPath returns all flags of the program, each with the path of its command.
 func flagsByPath(t *testing.T) map[string][]*kong.Flag {
 	t.Helper()
 	all := map[string][]*kong.Flag{}
@@ -100,14 +100,14 @@ func flagsByPath(t *testing.T) map[string][]*kong.Flag {
 	return all
 }
 
-// What is suggested for a flag has to be what its help says and what it takes.
+// The suggestions for a flag must be the values in its help and the values that it accepts.
 func TestChoicesAreThoseOfTheHelp(t *testing.T) {
 	seen := map[string]bool{}
 	for path, list := range flagsByPath(t) {
 		for _, flag := range list {
 			seen[flag.Name] = true
 			if flag.Name == "projection" {
-				continue // its help says what it is for
+				continue // its help describes the purpose instead of the values
 			}
 			for _, choice := range choicesOf(flag.Value) {
 				if flag.Name != "class" && !strings.Contains(flag.Help, choice) {
@@ -135,7 +135,7 @@ func TestChoicesAreThoseOfTheHelp(t *testing.T) {
 	}
 }
 
-// A flag whose value is a file has to say so in the way that completion looks at.
+// A flag whose value is a file must be marked in the way that the completion checks.
 func TestFilesAreKnownAsFiles(t *testing.T) {
 	for path, list := range flagsByPath(t) {
 		for _, flag := range list {
@@ -146,8 +146,8 @@ func TestFilesAreKnownAsFiles(t *testing.T) {
 	}
 }
 
-// inBash runs a script in a bash that has sourced the completion and in which the
-// command projector is this program.
+// inBash runs a script in a bash that has loaded the completion. In it, the command projector is
+// this program.
 func inBash(t *testing.T, script string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -172,8 +172,8 @@ func inBash(t *testing.T, script string) string {
 	return string(out)
 }
 
-// TestCompletionInBash presses Tab the way readline does: the words as bash takes them
-// apart, at "=" and ":" too, and the place of the cursor among them.
+// TestCompletionInBash simulates the Tab key: it passes the words as bash splits them, also at "="
+// and ":", and the position of the cursor.
 func TestCompletionInBash(t *testing.T) {
 	const press = `
 press() {

@@ -17,15 +17,15 @@ import (
 	"projector/internal/cli/flags"
 )
 
-// deployment is what the files in deploy/ ask of the program.
+// deployment holds what the files in deploy/ use of the program.
 type deployment struct {
-	commands map[string][][]string // by file: arguments of a container of ours
-	env      map[string][]string   // by name of a variable: the files that set it
-	values   map[string][]string   // by name of a variable: what it is set to in plain text
+	commands map[string][][]string // by file: the arguments of our containers
+	env      map[string][]string   // by variable: the files that set it
+	values   map[string][]string   // by variable: its values in plain text
 }
 
-// TestDeployUsesWhatTheProgramHas reads every manifest: no command, flag or variable
-// in it may be unknown to the program, which would ignore a misspelt variable.
+// TestDeployUsesWhatTheProgramHas reads every manifest. Every command, flag and variable in it must
+// exist, because the program ignores a misspelt variable.
 func TestDeployUsesWhatTheProgramHas(t *testing.T) {
 	d := readDeployment(t)
 	known := variables(t)
@@ -41,7 +41,7 @@ func TestDeployUsesWhatTheProgramHas(t *testing.T) {
 			}
 		}
 	}
-	// What must not go missing from the files without anybody noticing.
+	// These must be in the files.
 	for _, name := range []string{"KAFKA_BROKERS", "KAFKA_GROUP", "PROJECTION", "DATABASE_URL", "KAFKA_SASL_PASSWORD_FILE"} {
 		if len(d.env[name]) == 0 {
 			t.Errorf("no manifest sets %s", name)
@@ -49,7 +49,7 @@ func TestDeployUsesWhatTheProgramHas(t *testing.T) {
 	}
 }
 
-// TestDeployValuesAreAccepted gives the program each plain value of the manifests.
+// TestDeployValuesAreAccepted runs the program with each plain value of the manifests.
 func TestDeployValuesAreAccepted(t *testing.T) {
 	for name, values := range readDeployment(t).values {
 		for _, value := range values {
@@ -83,7 +83,7 @@ func parserOf(t *testing.T) *kong.Kong {
 	return parser
 }
 
-// variables are those of the program and the one of the Go runtime it respects.
+// variables returns the variables of the program and GOMEMLIMIT, which the Go runtime reads.
 func variables(t *testing.T) map[string]bool {
 	t.Helper()
 	known := map[string]bool{"GOMEMLIMIT": true}
@@ -124,7 +124,7 @@ func readDeployment(t *testing.T) deployment {
 	return d
 }
 
-// read takes the documents of one file, or of a patch in one.
+// read reads the documents of a file, or of a patch in it.
 func (d *deployment) read(file string, text []byte) error {
 	documents := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -172,8 +172,8 @@ func (d *deployment) visit(file string, node any) error {
 	return nil
 }
 
-// take notes what one object says: a container, a service of compose, a variable,
-// the literals of a generated ConfigMap.
+// take records the content of one object: a container, a compose service, a variable, or the
+// literals of a generated ConfigMap.
 func (d *deployment) take(file string, object map[string]any) {
 	name, _ := object["name"].(string)
 	image, _ := object["image"].(string)
@@ -201,7 +201,7 @@ func (d *deployment) take(file string, object map[string]any) {
 
 func (d *deployment) set(file, name string, value any) {
 	d.env[name] = append(d.env[name], file)
-	// GOMEMLIMIT is the runtime's to read.
+	// The Go runtime reads GOMEMLIMIT, not the program.
 	if text, plain := value.(string); plain && name != "GOMEMLIMIT" {
 		d.values[name] = append(d.values[name], text)
 	}

@@ -14,15 +14,15 @@ import (
 
 const documents = "../../docs"
 
-// typed finds what somebody who reads a document will type: a line of a block, or a word
-// between backquotes that is a whole command.
+// typed matches the commands in a document: a line of a code block, or a whole command in
+// backquotes.
 var typed = regexp.MustCompile("(?m)^projector .*$|`projector [^`]*`")
 
-// places stand for what the reader puts there.
+// places replaces the placeholders of the documents with values.
 var places = strings.NewReplacer(" ID", " acc-42", "P/O", "3/1042", "FILE.csv", "ledger.csv", `"`, "'")
 
-// TestCommandsOfTheDocumentsAreUnderstood: the program takes every command of the
-// documents as it stands there, apart from those that leave something out.
+// TestCommandsOfTheDocumentsAreUnderstood: the program accepts every command of the documents as
+// written, except those with an omission.
 func TestCommandsOfTheDocumentsAreUnderstood(t *testing.T) {
 	found := map[string]string{}
 	paths, err := filepath.Glob(documents + "/*.md")
@@ -30,7 +30,7 @@ func TestCommandsOfTheDocumentsAreUnderstood(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range append(paths, "../../README.md") {
-		if filepath.Base(path) == "cli.md" { // is made from the commands
+		if filepath.Base(path) == "cli.md" { // generated from the commands
 			continue
 		}
 		text, err := os.ReadFile(path)
@@ -48,7 +48,7 @@ func TestCommandsOfTheDocumentsAreUnderstood(t *testing.T) {
 		t.Fatalf("only %d commands in the documents", len(found))
 	}
 	t.Chdir(t.TempDir())
-	for _, name := range []string{"poison.jsonl", "dead-letters.jsonl", "corrected.jsonl", "bank.yaml"} { // kong looks for them
+	for _, name := range []string{"poison.jsonl", "dead-letters.jsonl", "corrected.jsonl", "bank.yaml"} { // kong checks that these files exist
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestCommandsOfTheDocumentsAreUnderstood(t *testing.T) {
 	}
 }
 
-// operating is the text of the pages that an operator works by.
+// operating returns the text of the pages for operators.
 func operating(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -74,7 +74,7 @@ func operating(t *testing.T) string {
 	return all.String()
 }
 
-// TestRunbookChangesNothingBySQL: whatever an operator has to change, a command changes.
+// TestRunbookChangesNothingBySQL: there is a command for every change that an operator needs.
 func TestRunbookChangesNothingBySQL(t *testing.T) {
 	text := operating(t)
 	for _, statement := range regexp.MustCompile(`(?m)\b(UPDATE|DELETE FROM|TRUNCATE|INSERT INTO|ALTER TABLE)\b.*$`).FindAllString(text, -1) {
@@ -87,7 +87,7 @@ var (
 	placeholder = regexp.MustCompile(`<[a-z ]+>`)
 )
 
-// TestStatementsOfTheRunbookRun: the schema takes every statement of the runbook.
+// TestStatementsOfTheRunbookRun: every SQL statement of the runbook works with the schema.
 func TestStatementsOfTheRunbookRun(t *testing.T) {
 	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
 	if err != nil {
@@ -112,8 +112,7 @@ var (
 	noWord  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestLinksOfTheDocumentsLeadSomewhere: a link to a file of this repository names one, and
-// a place in it is one of its headings.
+// TestLinksOfTheDocumentsLeadSomewhere: the files and headings that links name must exist.
 func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 	paths, checked := []string{"../../README.md", "../../CONTRIBUTING.md", "../../CHANGELOG.md"}, 0
 	for _, pattern := range []string{documents + "/*.md", documents + "/decisions/*.md"} {
@@ -146,7 +145,7 @@ func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestEachDecisionHasAStatus: the index has a row for each decision, with its status.
+// TestEachDecisionHasAStatus: the index has a row with a status for each decision.
 func TestEachDecisionHasAStatus(t *testing.T) {
 	index := proseOf(t, documents+"/decisions/README.md")
 	paths, err := filepath.Glob(documents + "/decisions/[0-9]*.md")
@@ -161,7 +160,7 @@ func TestEachDecisionHasAStatus(t *testing.T) {
 	}
 }
 
-// proseOf is a document without its blocks of code.
+// proseOf returns a document without its code blocks.
 func proseOf(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -171,7 +170,7 @@ func proseOf(t *testing.T, path string) string {
 	return code.ReplaceAllString(string(text), "")
 }
 
-// placesIn are the headings of a document as links name them.
+// placesIn returns the anchors of a document's headings.
 func placesIn(t *testing.T, path string) []string {
 	t.Helper()
 	var places []string

@@ -10,11 +10,11 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// TestEachCommandHasExamples: there is a page with examples for each command and none
-// for anything else, and the program understands each line of them.
+// TestEachCommandHasExamples: each command has a page with examples, there is no other page, and
+// the program accepts each line of them.
 func TestEachCommandHasExamples(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("dead-letters.jsonl", nil, 0o600); err != nil { // kong looks for it
+	if err := os.WriteFile("dead-letters.jsonl", nil, 0o600); err != nil { // kong checks that the file exists
 		t.Fatal(err)
 	}
 	var paths []string
@@ -47,10 +47,10 @@ type manualPage struct {
 	examples      []example
 }
 
-// example is a command line, and what it is for.
+// example is a command line and its purpose.
 type example struct{ purpose, line string }
 
-// readManual reads the pages of the manual, and refuses one that has another form.
+// readManual reads the pages of the manual. It fails for a page in another form.
 func readManual(t *testing.T) map[string]manualPage {
 	t.Helper()
 	pages := map[string]manualPage{}
@@ -73,7 +73,7 @@ func readManual(t *testing.T) map[string]manualPage {
 	return pages
 }
 
-// argumentsOf are the arguments of the program in a line for a shell.
+// argumentsOf returns the program's arguments in a shell line.
 func argumentsOf(t *testing.T, line string) []string {
 	t.Helper()
 	_, line, found := strings.Cut(line, "projector ")

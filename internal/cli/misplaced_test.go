@@ -9,7 +9,7 @@ import (
 	"projector/internal/cli/flags"
 )
 
-// TestAMisplacedSecretIsNotShown: the error names the flag and what it may be.
+// TestAMisplacedSecretIsNotShown: the error names the flag and its allowed values.
 func TestAMisplacedSecretIsNotShown(t *testing.T) {
 	const secret = "Zq7secret"
 	for _, test := range []struct {

@@ -16,14 +16,14 @@ import (
 	"projector/readmodel"
 )
 
-// forReaders are the relations whose columns are public.
+// forReaders are the relations with public columns.
 var forReaders = []string{
 	"account_balance_current", "account_statement", "account_statement_missing", "account_statement_balance",
 	"account_skipped", "daily_turnover", "account_hold", "projection_hold",
 }
 
-// TestTheReadModelIsDocumented: docs/read-model.md names each table and view, and each column
-// of those that are for readers.
+// TestTheReadModelIsDocumented: docs/read-model.md names each table and view, and each column of
+// those for readers.
 func TestTheReadModelIsDocumented(t *testing.T) {
 	page := pageOf(t, "read-model.md")
 	public, _, _ := strings.Cut(page, "\n## Internal")
@@ -60,8 +60,8 @@ func TestTheReadModelIsDocumented(t *testing.T) {
 	}
 }
 
-// TestTheEventsAreDocumented: docs/events.md has each type and each class, and the runbook what
-// to do about a class.
+// TestTheEventsAreDocumented: docs/events.md has each type and each class, and the runbook says
+// what to do for each class.
 func TestTheEventsAreDocumented(t *testing.T) {
 	events, runbook := pageOf(t, "events.md"), pageOf(t, "runbook.md")
 	for _, kind := range event.NamedTypes() {
@@ -79,11 +79,11 @@ func TestTheEventsAreDocumented(t *testing.T) {
 	}
 }
 
-// usual are variables that are not this project's, or that a test sets for its own child.
+// usual are variables of other projects, and variables that a test sets for its child process.
 var usual = []string{"PROJECTOR_TEST_CHILD", "PROJECTOR_TEST_PARENT", "PATH", "TERM", "NO_COLOR", "GOOS", "GOARCH", "GOGC", "JAVA_HOME"}
 
-// TestVariablesAreDocumented: what is read from the environment without a flag is in a page.
-// docs/cli.md, which is made from the flags, has the others.
+// TestVariablesAreDocumented: a variable without a flag must be on a page. The other variables are
+// in docs/cli.md, which is generated from the flags.
 func TestVariablesAreDocumented(t *testing.T) {
 	var pages strings.Builder
 	for _, path := range allPages(t) {
@@ -115,19 +115,19 @@ func TestTheExampleOfAProjectionIsTheFile(t *testing.T) {
 }
 
 var (
-	// quoted finds what stands between backquotes.
+	// quoted matches the text in backquotes.
 	quoted = regexp.MustCompile("`([^`\n]+)`")
-	// fileName and folderName are names of files and folders of this repository.
+	// fileName and folderName match names of files and folders of this repository.
 	fileName   = regexp.MustCompile(`^\w[\w./-]*\.(go|sql|md|yaml|json|svg)$`)
 	folderName = regexp.MustCompile(`^(cmd|deploy|dlq|docs|e2e|errclass|faulttest|internal|projection|readmodel|sql|tools)/[\w./-]+$`)
 	testName   = regexp.MustCompile(`\b(Test|Benchmark|Fuzz)[A-Z]\w+`)
 	testFunc   = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)\w+)\(`)
 )
 
-// theirs are files that a page has its reader write.
+// theirs are files that a page asks its reader to create.
 var theirs = []string{"bank.yaml", "deployment.json", "kustomization.yaml"}
 
-// TestNamesOfFilesAndTestsAreRight: a file, a folder or a test that a page names is there.
+// TestNamesOfFilesAndTestsAreRight: a file, folder or test that a page names must exist.
 func TestNamesOfFilesAndTestsAreRight(t *testing.T) {
 	var files []string
 	tests := map[string]bool{}
@@ -146,7 +146,7 @@ func TestNamesOfFilesAndTestsAreRight(t *testing.T) {
 	}
 	checked := 0
 	for _, path := range allPages(t) {
-		if filepath.Base(path) == "cli.md" { // its files are of the reader
+		if filepath.Base(path) == "cli.md" { // its files belong to the reader
 			continue
 		}
 		text := code.ReplaceAllString(readPage(t, path), "")
@@ -170,8 +170,8 @@ func TestNamesOfFilesAndTestsAreRight(t *testing.T) {
 	}
 }
 
-// TestThePackageMapIsWhole: the table of docs/architecture.md names the packages of the module, and
-// nothing else. A name is for all below it, unless the table names one of these too.
+// TestThePackageMapIsWhole: the table of docs/architecture.md names the packages of the module and
+// nothing else. An entry includes the packages below it, unless the table also names one of these.
 func TestThePackageMapIsWhole(t *testing.T) {
 	_, table, _ := strings.Cut(pageOf(t, "architecture.md"), "\n| package | holds |\n|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
@@ -228,7 +228,7 @@ func readPage(t *testing.T, path string) string {
 	return string(text)
 }
 
-// allPages are the paths of all pages, in the repository.
+// allPages returns the paths of all pages in the repository.
 func allPages(t *testing.T) []string {
 	t.Helper()
 	paths := []string{"README.md", "CONTRIBUTING.md"}

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/cli.md instead of comparing it")
 
-// TestReferenceIsCurrent: docs/cli.md is made from the commands.
+// TestReferenceIsCurrent: docs/cli.md must match the commands from which it is generated.
 func TestReferenceIsCurrent(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "cli.md")
 	want := newReference(t).page()
@@ -34,7 +34,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-// TestReferenceIsWhole looks for what each flag has to have, in a page made by other code.
+// TestReferenceIsWhole checks with separate code that the page has all parts of each flag.
 func TestReferenceIsWhole(t *testing.T) {
 	page := newReference(t).page()
 	for path, list := range flagsByPath(t) {
@@ -50,8 +50,8 @@ func TestReferenceIsWhole(t *testing.T) {
 	}
 }
 
-// reference makes the page. A row that several commands have in the same way is printed once, in
-// the section of its group after the commands.
+// reference generates the page. A row that is the same for several commands is printed once, in the
+// section of its group after the commands.
 type reference struct {
 	app    *kong.Application
 	manual map[string]manualPage
@@ -100,7 +100,7 @@ func (r *reference) share(title, row string) {
 	}
 }
 
-// sharedOf is a group's section; its rows are those that are printed there.
+// sharedOf returns a group's section and the rows printed in it.
 func (r *reference) sharedOf(title string) (anchor string, rows []string) {
 	i := slices.IndexFunc(r.shared, func(t flagTable) bool { return t.title == title })
 	if i < 0 {
@@ -184,7 +184,7 @@ func (r *reference) command(leaf *kong.Node) {
 
 const tableHead = "| flag | variable | default | |\n|---|---|---|---|\n"
 
-// tablesOf are the groups of a command's flags, in the order of --help.
+// tablesOf returns the groups of a command's flags, in the order of --help.
 func tablesOf(leaf *kong.Node) []flagTable {
 	var tables []flagTable
 	for _, level := range leaf.AllFlags(true) {
@@ -204,13 +204,13 @@ func tablesOf(leaf *kong.Node) []flagTable {
 			tables[i].rows = append(tables[i].rows, row(f))
 		}
 	}
-	slices.SortStableFunc(tables, func(a, b flagTable) int { // the command's own come first
+	slices.SortStableFunc(tables, func(a, b flagTable) int { // the command's own flags come first
 		return cmp.Compare(min(1, len(a.title)), min(1, len(b.title)))
 	})
 	return tables
 }
 
-// told is the default as the help of a flag ends with it.
+// told matches the default value at the end of a flag's help.
 var told = regexp.MustCompile(` \(default [^()]*\)`)
 
 func row(f *kong.Flag) string {
@@ -240,7 +240,7 @@ func row(f *kong.Flag) string {
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// variablesOf names the environment variables of a flag.
+// variablesOf returns the environment variables of a flag.
 func variablesOf(f *kong.Flag) string {
 	if len(f.Envs) == 0 {
 		return "typed only"

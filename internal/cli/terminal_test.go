@@ -12,8 +12,8 @@ import (
 	"projector/internal/cli/output"
 )
 
-// TestNothingHostileReachesTheTerminal types what a file, a flag and a name may hold: no
-// control character of theirs is printed.
+// TestNothingHostileReachesTheTerminal puts control characters into a file, a flag and a name. None
+// of them is printed.
 func TestNothingHostileReachesTheTerminal(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name, text string) string {

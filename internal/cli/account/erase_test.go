@@ -12,8 +12,8 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// TestErasingAnAccount runs the statements of docs/security.md: afterwards only the audit
-// trail and the inbox name the account.
+// TestErasingAnAccount runs the statements of docs/security.md. After that, only the audit trail
+// and the inbox contain the account.
 func TestErasingAnAccount(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "security.md"))
 	if err != nil {
@@ -41,7 +41,7 @@ func TestErasingAnAccount(t *testing.T) {
 	}
 	for _, table := range names {
 		if table == "dlq_action" {
-			continue // the trail keeps what people did
+			continue // the audit trail is not erased
 		}
 		tables++
 		var left int

@@ -75,7 +75,7 @@ func TestUnskip(t *testing.T) {
 	})
 }
 
-// The event that was skipped is known, and nothing else waits.
+// The skipped event is stored, and no other event waits.
 func TestUnskipOfAKnownEvent(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
@@ -91,7 +91,7 @@ func TestUnskipOfAKnownEvent(t *testing.T) {
 	})
 }
 
-// The event that was skipped is beyond the park limit: afterwards the account waits for it again.
+// The skipped event is beyond the park limit. After the unskip, the account waits for it again.
 func TestUnskipBeyondTheParkLimit(t *testing.T) {
 	t.Setenv("PARK_LIMIT", "1")
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
@@ -124,7 +124,7 @@ func TestUnskipOfTheFirstVersion(t *testing.T) {
 	})
 }
 
-// A rebuild skips again what was skipped, and not what was taken back.
+// A rebuild skips the same versions again, except those that were unskipped.
 func TestRebuildAfterAnUnskip(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
@@ -164,12 +164,12 @@ func TestAnEventOfASkippedVersionIsReported(t *testing.T) {
 		s.Produce(clitest.EventOf("a", 3, `"2.00"`))
 		run = s.Running()
 		run.AwaitMetric(metric + "1")
-		lines = run.Stop("an event came for a version that was skipped on purpose") // the other one is not reported again
+		lines = run.Stop("an event came for a version that was skipped on purpose") // the other version is not reported again
 		clitest.Equal(t, clitest.Pick(lines, "version", "offset"), "3 4")
 	})
 }
 
-// Somebody has changed a row by hand to a balance that its currency cannot have.
+// A person has changed a row by SQL to a balance with too many decimals for its currency.
 func TestADamagedRowIsReportedWithItsAccount(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc-damaged", 1, `"1.00"`))
@@ -186,8 +186,8 @@ func TestADamagedRowIsReportedWithItsAccount(t *testing.T) {
 	}
 }
 
-// After a storm that stopped the partition, later events of the account are not read: a skip applies
-// none of them, and says where they are. They follow when the partition continues.
+// After a storm that stopped the partition, later events of the account are not read yet. A skip
+// applies none of them and shows where they are. They are applied when the partition continues.
 func TestASkipBeforeAStoppedPartitionIsRead(t *testing.T) {
 	t.Setenv("BREAKER_WINDOW", "2")
 	s := clitest.NewStage(t)

@@ -15,8 +15,8 @@ import (
 
 const requestKeys = "id at action requested_by reason records state decided_by topic dlq_topic"
 
-// colleague is the stage as another login sees it, who may do everything here: what the
-// roles may is tested in e2e.
+// colleague is the stage for another login that may do everything. The rights of the roles are
+// tested in e2e.
 func colleague(t *testing.T, s *clitest.Stage) *clitest.Stage {
 	t.Helper()
 	name := "eyes_" + s.Topic[strings.LastIndexAny(s.Topic, "-_.")+1:]
@@ -36,7 +36,7 @@ func colleague(t *testing.T, s *clitest.Stage) *clitest.Stage {
 	return &other
 }
 
-// requested runs a command and returns the number of the request it left.
+// requested runs a command and returns the number of the request that it stored.
 func requested(t *testing.T, s *clitest.Stage, args ...string) string {
 	t.Helper()
 	id := strings.TrimSpace(s.Must(append(args, "--yes")...))
@@ -62,7 +62,7 @@ func TestFourEyes(t *testing.T) {
 	clitest.Contains(t, s.Must("requests", "show", id), "account skip --version=2", "--actor=ann", "would pass over version 2")
 
 	clitest.Contains(t, s.Refused(exit.Failed, "approve", id, "--reason=mine"), "request "+id+" was made by ", "another login has to approve it")
-	// The database refuses it, too: another program may not check.
+	// The database refuses it too, because another program may not check it.
 	if _, err := s.Pool.Exec(t.Context(), "UPDATE repair_request SET state = 'approved', decision_reason = 'mine' WHERE id = $1", id); err == nil ||
 		!strings.Contains(err.Error(), "another login has to approve it") {
 		t.Errorf("a login approves its own request in the database: %v", err)
@@ -84,7 +84,7 @@ func TestFourEyes(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("requests", "--state=rejected"), "id", "action"), id+" discard")
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", "77", "--reason=x"), "no request 77")
 
-	// Where the outbox is, and how it is asked, is for whoever approves to say.
+	// The person who approves chooses the outbox's address and query.
 	s.Exec("CREATE TABLE outbox AS SELECT 'acc-a' AS key, $1::text AS value, 5::bigint AS version", clitest.EventOf("acc-a", 5, `"16"`))
 	server := []string{"--outbox-url=" + s.URL, "--outbox-query=SELECT key, value FROM outbox WHERE key = ANY ($1) AND version = ANY ($2)"}
 	id = requested(t, s, append([]string{"gaps", "fetch", "--account=acc-a"}, server...)...)
@@ -104,7 +104,7 @@ func TestFourEyes(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=four_eyes"), "result"), "on, off")
 }
 
-// TestChangedPlansAreRefused: what has become something else since is not done.
+// TestChangedPlansAreRefused: if the plan has changed since the request, nothing is done.
 func TestChangedPlansAreRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc-c", 1, `"1"`))
@@ -112,7 +112,7 @@ func TestChangedPlansAreRefused(t *testing.T) {
 	other := colleague(t, s)
 	s.Must("migrate", "--four-eyes=on")
 	s.Exec("UPDATE account_balance SET balance = balance + 1 WHERE account_id = 'acc-a'")
-	rebuild := requested(t, s, "rebuild", "--limit=0") // one account would be replaced, and which is not listed
+	rebuild := requested(t, s, "rebuild", "--limit=0") // one account would be replaced, and it is not listed
 	few := requested(t, s, "rebuild", "--max-differences=1")
 	s.Exec("UPDATE account_balance SET balance = balance + 1 WHERE account_id = 'acc-c'")
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", few, "--reason=x"), "2 accounts would change", "request "+few+" is refused, for it cannot be planned any more")
@@ -131,8 +131,8 @@ func TestChangedPlansAreRefused(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "four_eyes")
 }
 
-// TestAFileIsKeptWithItsRequest: the approver needs no file, and none that was changed since
-// is taken for it.
+// TestAFileIsKeptWithItsRequest: the approver does not need the file. A file that was changed since
+// the request is not used.
 func TestAFileIsKeptWithItsRequest(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Holes()
@@ -160,7 +160,7 @@ func TestAFileIsKeptWithItsRequest(t *testing.T) {
 	clitest.Equal(t, s.Must("requests", "show", id, "--file=from-file"), corrected)
 	clitest.Contains(t, s.Refused(exit.Failed, "requests", "show", id, "--file=other"), "from-file (poison.jsonl)")
 
-	// Amounts and balances are for those who may approve.
+	// Only people who may approve may see amounts and balances.
 	clitest.Contains(t, other.Must(shown...), "0.00            7.50", "BALANCE AFTER", `old value        {`, `"amount":7.5,`, `"amount":"7.5",`)
 	document := other.Lines(shown...)[0]
 	plan := document["plan"].([]any)[0].(map[string]any)
@@ -172,7 +172,7 @@ func TestAFileIsKeptWithItsRequest(t *testing.T) {
 	clitest.Contains(t, s.Must("account", "show", "acc-b", "--output=json"), `"balance":8.50`)
 }
 
-// TestEveryChangeIsRequested: all other commands that change something, each requested and
+// TestEveryChangeIsRequested: every other command that changes something can be requested and
 // approved.
 func TestEveryChangeIsRequested(t *testing.T) {
 	s := clitest.NewStage(t)
@@ -197,8 +197,8 @@ func TestEveryChangeIsRequested(t *testing.T) {
 		"rebuild 1 approved, pause 1 approved, resume 1 approved, position_set 1 approved, replay 2 approved")
 }
 
-// TestAPruningIsRequested: with a short retention, events would count twice. The trail has the pruning
-// also while four eyes are off.
+// TestAPruningIsRequested: with a short retention, events would count twice, so a pruning needs
+// approval. The trail records a pruning even if four eyes are off.
 func TestAPruningIsRequested(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("INSERT INTO inbox (message_id, handler, processed_at) SELECT n::text, 'daily_turnover', now() - interval '30 days' FROM generate_series(1, 3) AS n")
@@ -211,7 +211,7 @@ func TestAPruningIsRequested(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=prune"), "projection", "reason", "result"), "daily_turnover short of disk markers older than 1h0m0s")
 	s.Await("SELECT approved_by IS NOT NULL FROM dlq_action WHERE action = 'prune'")
 	s.Exec("INSERT INTO inbox (message_id, handler, processed_at) VALUES ('5', 'daily_turnover', now())")
-	clitest.Equal(t, s.Must("inbox", "prune"), "deleted 0 markers\n") // nothing is requested, and nothing noted
+	clitest.Equal(t, s.Must("inbox", "prune"), "deleted 0 markers\n") // there is no request and no row in the trail
 	s.Must("migrate", "--four-eyes=off")
 	s.Exec("INSERT INTO inbox (message_id, handler, processed_at) VALUES ('4', 'daily_turnover', now() - interval '30 days')")
 	clitest.Equal(t, s.Must("inbox", "prune"), "deleted 1 markers\n")
@@ -219,14 +219,14 @@ func TestAPruningIsRequested(t *testing.T) {
 	clitest.Equal(t, s.Text("SELECT count(*) || ' ' || (SELECT count(*) FROM inbox) FROM dlq_action WHERE action = 'prune'"), "2 1")
 }
 
-// TestRequestsMadeByHandNameNoServer: whoever can insert a request can send the approver's
-// passwords nowhere, and read no file of the approver.
+// TestRequestsMadeByHandNameNoServer: a person who inserts a request by SQL cannot send the
+// approver's passwords to another server and cannot read the approver's files.
 func TestRequestsMadeByHandNameNoServer(t *testing.T) {
 	s := clitest.NewStage(t)
 	other := colleague(t, s)
 	for _, arguments := range []string{
 		`{run,"{}"}`, `{"migrate up","{\"FourEyes\":\"off\"}"}`, `{"account skip","null"}`, `{"dlq replay","[]"}`, `{pause,"{}",--brokers=evil:9092}`,
-		// As an earlier version stored it.
+		// in the form of an earlier version
 		`{dlq,replay,--brokers=evil:9092}`, `{pause,--all,--reason=x,--database-url=postgres://evil}`,
 		`{dlq,replay,--from-file=/etc/hostname,--reason=x}`, `{dlq,replay,--mapping=/etc/hostname}`, `{dlq,replay,--yes=true}`,
 		`{pause,--all,--reason=x,--sasl-username=me}`, `{pause,--all,--reason=x,--brokers,evil}`, `{migrate,--four-eyes=off}`, `{run}`, `{}`,
@@ -242,8 +242,8 @@ func TestRequestsMadeByHandNameNoServer(t *testing.T) {
 	}
 }
 
-// TestARequestIsReadOnlyAsTheProgramStoresIt: with an option more, less, twice or in another form,
-// with a file of this machine, or with the file of another flag, it is refused.
+// TestARequestIsReadOnlyAsTheProgramStoresIt: a request is refused if an option is added, removed,
+// repeated or in another form, or if it names a local file or the file of another flag.
 func TestARequestIsReadOnlyAsTheProgramStoresIt(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Holes()
@@ -280,8 +280,8 @@ func TestARequestIsReadOnlyAsTheProgramStoresIt(t *testing.T) {
 	s.Must("reject", id, "--reason=done already")
 }
 
-// TestRequestsAreWhatTheyAreListedAs: one that was copied by hand, under another name, count,
-// reason or actor, is not done.
+// TestRequestsAreWhatTheyAreListedAs: a request that was copied by SQL with another name, count,
+// reason or actor is refused.
 func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Holes()
@@ -302,8 +302,8 @@ func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
 	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "passed over version 2")
 }
 
-// TestAProjectionFileNobodyRanIsRefused: its SQL would run as whoever approves. It is refused
-// when it is requested, and again in a request that was made by hand.
+// TestAProjectionFileNobodyRanIsRefused: the file's SQL would run with the approver's rights. It is
+// refused in a request, and again in a request inserted by SQL.
 func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE seen (account_id text, version bigint, PRIMARY KEY (account_id, version))")
@@ -315,7 +315,7 @@ func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
 	t.Setenv("PROJECTION_FILE", "")
 	other := colleague(t, s)
 	s.Must("migrate", "--four-eyes=on")
-	// Another text of a projection that runs is refused anyway. Of a new name no text is stored.
+	// Another text of a known projection is always refused. For a new name there is no stored text.
 	unknown := strings.ReplaceAll(text, "projection: seen", "projection: innocent")
 	file, lines := filepath.Join(t.TempDir(), "evil.sql"), filepath.Join(t.TempDir(), "forged.jsonl")
 	if err := os.WriteFile(file, []byte(unknown), 0o600); err != nil {
@@ -344,7 +344,7 @@ func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
 	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "passed over version 2")
 }
 
-// TestBalancesOfALedgerAreShown: to those who may approve its openings.
+// TestBalancesOfALedgerAreShown: people who may approve openings may see the balances.
 func TestBalancesOfALedgerAreShown(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Holes()
@@ -366,7 +366,7 @@ func TestBalancesOfALedgerAreShown(t *testing.T) {
 	clitest.Equal(t, clitest.Pick([]map[string]any{document}, "topic"), "null")
 }
 
-// TestARequestIsBounded: the table refuses what the program would not keep.
+// TestARequestIsBounded: the table refuses the same sizes as the program.
 func TestARequestIsBounded(t *testing.T) {
 	s := clitest.NewStage(t)
 	for _, values := range []string{

@@ -9,7 +9,7 @@ import (
 )
 
 // TestAnotherBreakerIsAnotherPlan: a request to resume after one storm does not resume after
-// another.
+// another storm.
 func TestAnotherBreakerIsAnotherPlan(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))
@@ -26,7 +26,7 @@ func TestAnotherBreakerIsAnotherPlan(t *testing.T) {
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", id, "--reason=fine"), "the plan has changed since")
 	s.Await("SELECT breaker_reason IS NOT NULL FROM projector_position")
 
-	s.Produce(clitest.EventOf("acc", 2, `"1"`)) // the end moves by itself
+	s.Produce(clitest.EventOf("acc", 2, `"1"`)) // moves the end of the topic
 	id = requested(t, s, resume...)
 	clitest.Contains(t, other.Must("approve", id, "--reason=fine"), "records below 2 do not count")
 	s.Await("SELECT breaker_reason IS NULL AND breaker_through = 2 FROM projector_position")

@@ -11,7 +11,7 @@ import (
 	"projector/readmodel"
 )
 
-// everything is a change that has each kind of flags that are lent.
+// everything is a change with all kinds of flags that the approver sets.
 type everything struct {
 	ReasonFlags
 	flags.KafkaFlags
@@ -27,7 +27,8 @@ func (*everything) Action() readmodel.ActionKind            { return "" }
 func (*everything) Check() error                            { return nil }
 func (*everything) Plan(context.Context, *On) (Plan, error) { return nil, nil }
 
-// TestServersAreThoseOfThePersonWhoApproves: each flag is lent but the topics, which are requested.
+// TestServersAreThoseOfThePersonWhoApproves: the approver sets each of these flags, except the
+// topics, which are part of the request.
 func TestServersAreThoseOfThePersonWhoApproves(t *testing.T) {
 	var servers Servers
 	marked := 0

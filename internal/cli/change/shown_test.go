@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestACommandLineCanBePasted: a shell runs what is shown with the words that were typed, and
-// nothing else; and a terminal shows it.
+// TestACommandLineCanBePasted: when the printed command is pasted, a shell runs it with the
+// original words and nothing else. A terminal can display it.
 func TestACommandLineCanBePasted(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "projector"), []byte("#!/bin/sh\nfor word; do printf '%s\\0' \"$word\"; done\n"), 0o700); err != nil {

@@ -7,8 +7,8 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// TestTheTrailSaysWhere: which group and projection, which place of the source and of the DLQ
-// topic, and of a position from where to where.
+// TestTheTrailSaysWhere: the trail has the group, the projection, the partition and offset in the
+// source and in the DLQ topic, and the old and new position.
 func TestTheTrailSaysWhere(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 3, `"1"`), "garbage", clitest.EventOf("b", 1, `"x"`), clitest.EventOf("b", 2, `"1"`))

@@ -13,11 +13,11 @@ const (
 	noHash  = "0000000000000000000000000000000000000000000000000000000000000000"
 )
 
-// trail leaves three rows in the audit trail, of different times.
+// trail adds three rows with different times to the audit trail.
 func trail(t *testing.T) *clitest.Stage {
 	t.Helper()
 	s := clitest.NewStage(t)
-	s.Exec(`ALTER TABLE dlq_action DISABLE TRIGGER stamp`) // by which they would all be of now
+	s.Exec(`ALTER TABLE dlq_action DISABLE TRIGGER stamp`) // the trigger would set the current time in all rows
 	s.Exec(`INSERT INTO dlq_action (at, action, account_id, version, actor, reason, result) VALUES
 		(now() - interval '1 day', 'skip', 'acc-a', 2, 'ann', 'lost', 'skipped'),
 		('2026-01-31T12:00:00Z', 'discard', 'acc-b', 1, 'ann', 'rubbish', 'discarded'),
@@ -49,7 +49,7 @@ func TestAuditFilters(t *testing.T) {
 	clitest.Equal(t, clitest.Keys(t, first), rowKeys)
 	clitest.Contains(t, s.Must("audit"), "ACCOUNT", "rubbish", "bob")
 	s.Exec("INSERT INTO dlq_action (action, account_id, actor, reason, result) VALUES ('replay', 'acc-c', 'eve', 'corrected', 'applied in loyalty_points')")
-	clitest.Contains(t, strings.Join(strings.Fields(s.Must("audit", "--account=acc-c")), " "), "acc-c - applied eve loyalty_points - - - - - corrected") // a row from before there was the column
+	clitest.Contains(t, strings.Join(strings.Fields(s.Must("audit", "--account=acc-c")), " "), "acc-c - applied eve loyalty_points - - - - - corrected") // a row from before this column existed
 	clitest.Contains(t, s.Must("audit", "--actor=nobody"), "nothing was done")
 	s.Refused(exit.Usage, "audit", "--since=yesterday")
 	s.Refused(exit.Usage, "audit", "--account=")
@@ -64,13 +64,13 @@ func TestAuditVerifyExpectsAHead(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, "audit", "verify", "--expect-head=abc"), "64 digits")
 
 	s.Exec("INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'ann', 'skipped')")
-	s.Must("audit", "verify", "--expect-head="+head) // it need not be the last one
+	s.Must("audit", "verify", "--expect-head="+head) // the head need not be the last row
 
 	_, said := s.Some("audit", "verify", "--expect-head="+noHash)
 	clitest.Contains(t, said, "not what was recorded")
 	s.Exec("ALTER TABLE dlq_action DISABLE TRIGGER USER")
 	s.Exec("DELETE FROM dlq_action WHERE chain >= 3")
-	s.Must("audit", "verify") // the chain alone does not know
+	s.Must("audit", "verify") // without an expected head, the chain alone is valid
 	lost, _ := s.Some("audit", "verify", "--expect-head="+head)
 	clitest.Equal(t, clitest.Pick(lost, "rows", "ok"), "2 false")
 	s.Exec("UPDATE dlq_action SET reason = 'other' WHERE chain = 2")

@@ -22,13 +22,13 @@ ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points
 
 const tables = `CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)`
 
-// points is an event of loyalty; n is JSON.
+// points returns an event of loyalty. n is JSON.
 func points(account string, version int, n string) string {
 	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":"PointsEarned","accountId":%q,"version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":{"points":%s}}`,
 		account, version, account, version, n)
 }
 
-// stage has the tables of loyalty.
+// stage returns a stage with the tables of loyalty.
 func stage(t *testing.T) *clitest.Stage {
 	t.Helper()
 	s := clitest.NewStage(t)
@@ -77,21 +77,21 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// sorted are the items of a list in an order of their own: dead letters of a batch come in any.
+// sorted sorts the items of a list, because the dead letters of a batch have no fixed order.
 func sorted(list string) string {
 	items := strings.Split(list, ", ")
 	slices.Sort(items)
 	return strings.Join(items, ", ")
 }
 
-// TestAnOrderedProjectionOfOnesOwn goes the way of an operator: a gap, an event that its table
-// refuses, what the commands say of both, and the repairs.
+// TestAnOrderedProjectionOfOnesOwn has a gap and an event that the table refuses. It checks what
+// the commands report and then runs the repairs.
 func TestAnOrderedProjectionOfOnesOwn(t *testing.T) {
 	s := stage(t)
 	path := s.Owning("loyalty_points", loyalty)
 	s.Produce(
 		points("a", 1, "5"), points("a", 3, "7"), // a gap
-		points("b", 1, "1"), points("b", 2, `"many"`), points("b", 3, "2"), // refused by its table
+		points("b", 1, "1"), points("b", 2, `"many"`), points("b", 3, "2"), // the table refuses the second event
 		points("c", 1, "3"), strings.Replace(points("c", 2, "9"), "PointsEarned", "TierChanged", 1), points("c", 3, "4"),
 		points("c", 1, "3"), "garbage",
 	)
@@ -142,12 +142,12 @@ func TestAnOrderedProjectionOfOnesOwn(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, "gaps", "--projection=loyalty_points"), `"loyalty_points" is unknown`, "--projection-file")
 }
 
-// TestAChangedFileIsRefused: rows that came from other rules are not added to.
+// TestAChangedFileIsRefused: the program does not add to rows that come from another text.
 func TestAChangedFileIsRefused(t *testing.T) {
 	s := stage(t)
 	path := s.Owning("loyalty_points", loyalty)
 	s.Produce(points("a", 1, "5"))
-	// One by which nothing was processed yet, as it was wrong, is none.
+	// A stored text by which nothing was processed does not count.
 	s.Exec("INSERT INTO projection_file (projection, sha256, mode, text) VALUES ('loyalty_points', 'x', 'once', 'SELEKT')")
 	s.Consuming(nil)
 	change := func(text string) {
@@ -166,7 +166,7 @@ func TestAChangedFileIsRefused(t *testing.T) {
 	_, out, said := s.Command("projection", "check", path)
 	clitest.Contains(t, said, remedy)
 	clitest.Contains(t, out, "loyalty_points")
-	s.Must("gaps") // looks, and applies nothing
+	s.Must("gaps") // only reads, and applies nothing
 
 	t.Setenv("PROJECTOR_ACCEPT_CHANGED_FILE", "true")
 	s.Consuming(nil)

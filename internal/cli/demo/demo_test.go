@@ -23,19 +23,19 @@ import (
 // small is a demo that takes about a second.
 var small = []string{"--accounts=50", "--events=2000", "--partitions=3"}
 
-// runDemo runs the command and returns exit status, stdout and stderr.
+// runDemo runs the command and returns the exit status, stdout and stderr.
 func runDemo(ctx context.Context, args ...string) (status int, out, errOut string) {
 	var stdout, stderr bytes.Buffer
 	status = clitest.Execute(ctx, append([]string{"demo"}, args...), &stdout, &stderr)
 	return status, stdout.String(), stderr.String()
 }
 
-// withoutServers keeps the servers of the environment out of the test.
+// withoutServers removes the server addresses from the test's environment.
 func withoutServers(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"DATABASE_URL", "KAFKA_BROKERS", "KAFKA_TOPIC", "LISTEN_ADDR"} {
 		t.Setenv(name, "")
-		if err := os.Unsetenv(name); err != nil { // Setenv puts it back
+		if err := os.Unsetenv(name); err != nil { // Setenv restores it at the end
 			t.Fatal(err)
 		}
 	}
@@ -44,7 +44,7 @@ func withoutServers(t *testing.T) {
 func TestDemoOnItsOwnServers(t *testing.T) {
 	withoutServers(t)
 	temporary := t.TempDir()
-	for _, dir := range []string{temporary, filepath.Dir(temporary)} { // the user PostgreSQL runs as must get through
+	for _, dir := range []string{temporary, filepath.Dir(temporary)} { // PostgreSQL's user must be able to enter it
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -77,14 +77,14 @@ func TestDemoOnItsOwnServers(t *testing.T) {
 	}
 }
 
-// next are the lines that the page says to type.
+// next returns the lines that the page tells the user to type.
 func next(t *testing.T, page string) []string {
 	t.Helper()
 	_, rest, found := strings.Cut(page, "What to type next")
 	if !found {
 		t.Fatalf("nothing to type in\n%s", page)
 	}
-	binary, err := os.Executable() // its path is as long as the system likes
+	binary, err := os.Executable() // its path is very long
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +100,8 @@ func next(t *testing.T, page string) []string {
 	return lines
 }
 
-// TestWhatToTypeNextHeals types the demo's own lines into a shell: two accounts that waited
-// wait no more.
+// TestWhatToTypeNextHeals runs the lines that the demo proposes in a shell. After that, two
+// accounts that waited no longer wait.
 func TestWhatToTypeNextHeals(t *testing.T) {
 	withoutServers(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -142,7 +142,7 @@ func TestDemoOnGivenServers(t *testing.T) {
 	withoutServers(t)
 	database, brokers := devtest.Database(t), strings.Join(devtest.Broker(t).Addrs(), ",")
 	args := append([]string{"--database-url", database, "--brokers", brokers, "--listen", "127.0.0.1:0"}, small...)
-	for range 2 { // beside what an earlier one has left
+	for range 2 { // the second run finds the files of the first
 		status, out, errOut := runDemo(t.Context(), args...)
 		if status != exit.OK {
 			t.Fatalf("status %d\n%s%s", status, out, errOut)
@@ -156,7 +156,7 @@ func TestDemoOnGivenServers(t *testing.T) {
 	}
 }
 
-// TestDemoFindsSabotage has the database write one account's balance wrong.
+// TestDemoFindsSabotage makes the database write one account's balance wrong.
 func TestDemoFindsSabotage(t *testing.T) {
 	withoutServers(t)
 	database := devtest.Database(t)

@@ -8,7 +8,7 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// actAsProjector is the variable that makes this test the program itself.
+// actAsProjector is the variable that makes this test binary run as the program.
 const actAsProjector = "TEST_ACTS_AS_PROJECTOR"
 
 func TestMain(m *testing.M) {

@@ -60,7 +60,7 @@ func TestListShowsHowDeadLettersStand(t *testing.T) {
 		}
 	}
 
-	s.Produce(clitest.EventOf("acc-a", 2, `"2"`)) // the producer fills the gap late; nobody types anything
+	s.Produce(clitest.EventOf("acc-a", 2, `"2"`)) // the producer fills the gap late, without any command
 	s.Consuming(func() { s.Await("SELECT version = 4 FROM account_balance WHERE account_id = 'acc-a'") })
 	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--account=acc-a", "--class=version_gap")),
 		"acc-a 3 resolved, acc-a 4 resolved, acc-a 6 waiting")
@@ -69,7 +69,7 @@ func TestListShowsHowDeadLettersStand(t *testing.T) {
 func TestSummaryCountsByClassAndStatus(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
-	clitest.Equal(t, s.Must("dlq", "summary"), "no dead letters\n") // there is no DLQ topic
+	clitest.Equal(t, s.Must("dlq", "summary"), "no dead letters\n") // there is no DLQ topic yet
 	clitest.Equal(t, s.Must("dlq", "summary", "--output=json"), "")
 	s.Holes()
 
@@ -102,8 +102,8 @@ func TestSummaryCountsByClassAndStatus(t *testing.T) {
 	}
 }
 
-// The recipe of the runbook for very many dead letters, with jq's work done here: export by
-// class, correct the text, look at the plan, publish part by part.
+// This is the runbook's procedure for very many dead letters: export by class, correct the text
+// (the test does what jq does there), check the plan, publish in parts.
 func TestFloatsAreCorrectedInBulkThroughTheTopic(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -160,7 +160,7 @@ func TestShowMasksUnlessAsked(t *testing.T) {
 	s.Holes()
 	text := s.Must("dlq", "show", "0/0")
 	clitest.Contains(t, text, "version_gap", "__projector.errors.class", "acc-a-3", "FundsCredited", "waits for version 2", "***")
-	untimed := clockTime.ReplaceAllString(text, "") // 20:29:04.00 is not an amount
+	untimed := clockTime.ReplaceAllString(text, "") // a time such as 20:29:04.00 must not be found as an amount
 	for _, secret := range []string{"4.00", `"4"`, "10.25"} {
 		if strings.Contains(untimed, secret) {
 			t.Errorf("%s is shown\n%s", secret, text)
@@ -185,7 +185,7 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clitest.Equal(t, s.Must("dlq", "export", "--account=acc-b", "--output=json"), string(text)) // without a file, to standard output
+	clitest.Equal(t, s.Must("dlq", "export", "--account=acc-b", "--output=json"), string(text)) // without a file, the output goes to stdout
 	edited := strings.Replace(string(text), `\"amount\":7.5`, `\"amount\":\"7.5\"`, 1)
 	if edited == string(text) {
 		t.Fatalf("nothing to correct in\n%s", text)
@@ -205,7 +205,7 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--account=acc-b")), "acc-b 1 resolved, acc-b 2 resolved")
 	clitest.Equal(t, clitest.Pick(s.Lines(append(replay, "--yes")...), "plan", "result"), "duplicate duplicate, duplicate duplicate")
 
-	// What was replayed is on record, with who, why and what was altered.
+	// The audit trail records who replayed, why, and what was altered.
 	trail := s.Lines("audit", "--account=acc-b", "--action=replay")
 	clitest.Equal(t, clitest.Pick(trail, "version", "reason", "result", "altered"),
 		"1 INC-1 applied true, 2 INC-1 applied false, 1 INC-1 duplicate true, 2 INC-1 duplicate false")
@@ -214,10 +214,11 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 		t.Errorf("digests and user of %v and %v", first, second)
 	}
 
-	// A correction keeps the event: another id, account or version refuses the whole file.
+	// A correction must be of the same event: another id, account or version refuses the whole
+	// file.
 	for from, to := range map[string]string{
 		`\"acc-b\"`: `\"acc-z\"`, `\"version\":2`: `\"version\":7`, `acc-b-2\"`: `acc-b-2x\"`,
-		"acc-b-2": "acc-b-2x", // also where the line says which event it is
+		"acc-b-2": "acc-b-2x", // also if the line's own field for the event is changed
 	} {
 		other := strings.ReplaceAll(edited, from, to)
 		if other == edited {
@@ -236,8 +237,8 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, replay...), "line 3")
 }
 
-// TestALineThatTheTopicDoesNotHaveIsRefused: an invented dead letter, one of another topic and
-// one that has expired are applied only with --not-in-topic, and then as altered.
+// TestALineThatTheTopicDoesNotHaveIsRefused: an invented dead letter, one of another topic and one
+// that has expired are applied only with --not-in-topic, and they are marked as altered.
 func TestALineThatTheTopicDoesNotHaveIsRefused(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -257,7 +258,7 @@ func TestALineThatTheTopicDoesNotHaveIsRefused(t *testing.T) {
 	}
 	offset := regexp.MustCompile(`"dlq_offset":\d+`)
 	invented := offset.ReplaceAllString(corrected, `"dlq_offset":900004`)
-	sealed := offset.ReplaceAllString(exported, `"dlq_offset":900004`) // its sha256 is right
+	sealed := offset.ReplaceAllString(exported, `"dlq_offset":900004`) // its sha256 is correct
 	for name, text := range map[string]string{
 		"offset":          "\n" + invented,
 		"right digest":    "\n" + sealed,
@@ -283,12 +284,13 @@ func TestALineThatTheTopicDoesNotHaveIsRefused(t *testing.T) {
 	trail := s.Lines("audit", "--account=acc-b")
 	clitest.Equal(t, clitest.Pick(trail, "result", "altered", "original_sha256", "reason"), "applied true null INC-1; not in the DLQ topic")
 
-	// One that its author has sealed with a digest of his own is altered as well.
+	// A line with a new digest by its author is altered as well.
 	write(sealed)
 	clitest.Equal(t, clitest.Pick(s.Lines(allowed...), "plan", "altered", "not_in_topic"), "duplicate true true")
 }
 
-// TestALineThatIsNoLongerAnEventRefusesTheFile: as another account, event id or version does.
+// TestALineThatIsNoLongerAnEventRefusesTheFile: the file is refused, as for another account, event
+// id or version.
 func TestALineThatIsNoLongerAnEventRefusesTheFile(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -306,7 +308,7 @@ func TestALineThatIsNoLongerAnEventRefusesTheFile(t *testing.T) {
 			"line 2: is no longer an event", "nothing was replayed")
 	}
 	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "")
-	// What nobody has corrected is poison as before, and the rest of the file is applied.
+	// Lines without a correction are still poison, and the other lines of the file are applied.
 	if err := os.WriteFile(file, []byte(s.Must("dlq", "export", "--class=malformed_payload")), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +345,7 @@ func TestReplayPlansAndApplies(t *testing.T) {
 
 func TestReplayFillsAHoleTheConsumerCouldNot(t *testing.T) {
 	s := clitest.NewStage(t)
-	// Beyond the park limit events are in the DLQ only.
+	// Events beyond the park limit are only in the DLQ.
 	s.Produce(clitest.EventOf("acc", 2, `"2"`), clitest.EventOf("acc", 3, `"4"`), clitest.EventOf("acc", 4, `"8"`), clitest.EventOf("acc", 5, `"16"`))
 	t.Setenv("PARK_LIMIT", "2")
 	s.Consuming(nil)
@@ -353,7 +355,7 @@ func TestReplayFillsAHoleTheConsumerCouldNot(t *testing.T) {
 		s.Await("SELECT coalesce(max(version) = 3, false) FROM account_balance")
 		clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list")), "acc 2 resolved, acc 3 resolved, acc 4 ready, acc 5 waiting")
 		clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--account=acc"), "plan"), "duplicate, duplicate, will_apply, will_apply")
-		// Without a filter, those that are resolved are not in the plan.
+		// Without a filter, resolved dead letters are not in the plan.
 		clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--yes"), "plan", "result"), "will_apply applied, will_apply applied")
 	})
 	clitest.Contains(t, s.Must("account", "show", "acc", "--output=json"), `"balance":31.00,"version":5`, `"stale":false`)
@@ -395,11 +397,12 @@ func TestDiscardIsOnRecordAndUndoesNothing(t *testing.T) {
 	clitest.Equal(t, record, "discard acc-a 1 version_conflict 0 6 auditor known discarded "+s.Topic+" 7")
 }
 
-// What could not be recorded was not discarded, and is not said to be.
+// If a discard cannot be recorded, nothing is discarded, and the command does not report it as
+// done.
 func TestADiscardThatCannotBeRecordedIsNone(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
-	for version := 2; version < 22; version++ { // more than is printed at a time
+	for version := 2; version < 22; version++ { // more than one block of the output
 		s.Produce(clitest.EventOf("acc", version, `"1"`))
 	}
 	s.Consuming(nil)
@@ -425,7 +428,8 @@ func TestOneShotsFailWhenAServerIsAway(t *testing.T) {
 	clitest.Contains(t, gone.Refused(exit.Failed, "dlq", "list"), "reach Kafka")
 }
 
-// What was published before an interrupt is in the topic, so it is in the audit trail.
+// Records that were published before an interrupt are in the topic, so they must be in the audit
+// trail.
 func TestAnInterruptedReplayToATopicIsOnRecord(t *testing.T) {
 	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})
@@ -436,7 +440,7 @@ func TestAnInterruptedReplayToATopicIsOnRecord(t *testing.T) {
 	var taken atomic.Int32
 	fake.Cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		taken.Add(1)
-		interrupt() // while the record is on its way: it is taken all the same
+		interrupt() // while the record is being sent: it is published in spite of that
 		return nil, nil, false
 	})
 	args := s.Servers([]string{"dlq", "replay", "--to-topic=" + s.Topic, "--account=acc-b", "--limit=1", "--yes"})
@@ -450,7 +454,7 @@ func TestAnInterruptedReplayToATopicIsOnRecord(t *testing.T) {
 	}
 }
 
-// An interruption before anything is done says so.
+// If a command is interrupted before it has changed anything, it says so.
 func TestAnInterruptedPlanHasChangedNothing(t *testing.T) {
 	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})

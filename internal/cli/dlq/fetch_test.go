@@ -16,7 +16,7 @@ import (
 const outboxQuery = "SELECT o.account_id AS key, o.payload AS value FROM outbox o " +
 	"JOIN unnest($1::text[], $2::bigint[]) AS w (account_id, version) USING (account_id, version)"
 
-// outboxOf makes an outbox in the stage's database and returns the flags that lead to it.
+// outboxOf creates an outbox in the stage's database and returns the flags for it.
 func outboxOf(s *clitest.Stage) (flags []string) {
 	s.T.Helper()
 	s.Exec("CREATE TABLE outbox (account_id text, version bigint, payload jsonb, headers jsonb)")
@@ -33,7 +33,7 @@ func TestGapsFetch(t *testing.T) {
 	flags := outboxOf(s)
 	fetch := func(more ...string) []string { return append(append([]string{"gaps", "fetch"}, flags...), more...) }
 	clitest.Equal(t, s.Must(fetch()...), "no account waits for an event that is missing\n")
-	s.Holes() // acc-a waits for 2 and has 3, 4 and 6; the event that acc-b waits for is there and poison
+	s.Holes() // acc-a waits for 2 and has 3, 4 and 6; the event that acc-b waits for is stored as poison
 	published(s, "acc-a", 2, clitest.EventOf("acc-a", 2, `"2"`))
 	published(s, "acc-a", 7, clitest.EventOf("acc-a", 7, `"64"`))
 	published(s, "acc-b", 1, clitest.EventOf("acc-b", 1, `"1"`))
@@ -62,7 +62,7 @@ func TestGapsFetch(t *testing.T) {
 		t.Errorf("the plan shows an amount: %s", text)
 	}
 
-	// What was not asked for is not applied, whatever the query returns.
+	// Only requested versions are applied, for any result of the query.
 	flags[1] = "--outbox-query=SELECT account_id, payload FROM outbox WHERE account_id = ANY ($1) OR version = ANY ($2)"
 	status, out, said := s.Command(fetch("--output=json")...)
 	clitest.Equal(t, out, `{"account_id":"acc-a","version":5,"plan":"poison","result":null}`+"\n")
@@ -72,8 +72,8 @@ func TestGapsFetch(t *testing.T) {
 	}
 }
 
-// Other projections read the topic and never see a fetched event. They get it when the producer
-// sends it again, and no other way: a rebuild reads the same topic.
+// Other projections read the topic and do not see a fetched event. They get it only if the producer
+// sends it again, because a rebuild reads the same topic.
 func TestOtherProjectionsGetAFetchedEventFromTheTopic(t *testing.T) {
 	s := clitest.NewStage(t)
 	flags := outboxOf(s)
@@ -107,7 +107,7 @@ func TestOtherProjectionsGetAFetchedEventFromTheTopic(t *testing.T) {
 	clitest.Equal(t, said, "")
 }
 
-// TestGapsFetchFromDebeziumsOutbox takes the table of deploy/debezium and the query of
+// TestGapsFetchFromDebeziumsOutbox uses the table of deploy/debezium and the query of
 // docs/debezium.md.
 func TestGapsFetchFromDebeziumsOutbox(t *testing.T) {
 	t.Setenv("EVENT_FORMAT", "debezium-outbox")
@@ -136,7 +136,7 @@ func TestGapsFetchFromDebeziumsOutbox(t *testing.T) {
 	clitest.Contains(t, s.Must("account", "show", "acc-a", "--output=json"), `"balance":11.00,"version":4,`, `"last_event_id":"e-4"`)
 }
 
-// between is what a file has in the first group of an expression.
+// between returns the first group of an expression in a file.
 func between(t *testing.T, path, expression string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -150,7 +150,7 @@ func between(t *testing.T, path, expression string) string {
 	return string(found[1])
 }
 
-// A query may return other types, other names, and take the types of its parameters for granted.
+// A query may return other types and column names, and may use its parameters without casts.
 func TestGapsFetchReadsOtherColumns(t *testing.T) {
 	s := clitest.NewStage(t)
 	flags := outboxOf(s)

@@ -52,7 +52,7 @@ func TestDeadLettersOfTheOtherPartitions(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list"), "account_id"), "acc-0, acc-1, acc-2")
 }
 
-// What is not known whole is not acted upon, unless somebody says which part of it.
+// An incomplete selection is refused, unless the user selects the readable part explicitly.
 func TestRepairsOfAnIncompleteSelectionAreRefused(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)
@@ -60,7 +60,7 @@ func TestRepairsOfAnIncompleteSelectionAreRefused(t *testing.T) {
 	s.LoseLeader(s.Topic + ".dlq")
 	for _, args := range [][]string{{"dlq", "replay"}, {"dlq", "discard", "--reason=known"}} {
 		lines, said := s.Some(args...)
-		clitest.Equal(t, clitest.Pick(lines, "account_id"), "acc-0, acc-2") // the plan of what can be read
+		clitest.Equal(t, clitest.Pick(lines, "account_id"), "acc-0, acc-2") // the plan for the readable partitions
 		clitest.Contains(t, said, "partition 1 of topic "+s.Topic+".dlq")
 
 		lines, said = s.Some(append(args, "--yes")...)

@@ -17,7 +17,7 @@ import (
 	"projector/readmodel"
 )
 
-// manyLetters produces n dead letters of as many accounts to the DLQ topic.
+// manyLetters produces n dead letters of n accounts to the DLQ topic.
 func manyLetters(s *clitest.Stage, n int) {
 	s.T.Helper()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -48,7 +48,7 @@ func TestAListOfManyIsWhole(t *testing.T) {
 	}
 	const n = 2*replay.ChunkRecords + 10
 	manyLetters(s, n)
-	// Somebody else's record, at the very end.
+	// The last record of the topic is not a dead letter.
 	if err := s.Client.ProduceSync(t.Context(), &kgo.Record{Topic: s.Topic + ".dlq", Value: []byte("?")}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TestADiscardedEventIsNotApplied(t *testing.T) {
 		clitest.Equal(t, state(), "3.00 at 2")
 		clitest.Equal(t, clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "received_version", "waiting_events"), "a 3 4 1")
 
-		// Read again, the record stays discarded.
+		// When the record is read again, it stays discarded.
 		s.Must("position", "set", "--all", "--start", "--reason=again", "--yes")
 		s.Consuming(nil)
 		clitest.Equal(t, state(), "3.00 at 2")
@@ -46,7 +46,8 @@ func TestADiscardedEventIsNotApplied(t *testing.T) {
 	})
 }
 
-// All is discarded, and brought back by its status. What was applied is resolved then.
+// All dead letters are discarded, and then restored by their status. Those that were applied in the
+// meantime are resolved.
 func TestADiscardOfEverythingIsTakenBack(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
@@ -67,7 +68,7 @@ func TestADiscardOfEverythingIsTakenBack(t *testing.T) {
 	})
 }
 
-// One event with a mistyped version does not keep its account waiting for ever.
+// One event with a mistyped version must not make its account wait for ever.
 func TestADiscardFreesAnAccountFromAMistypedVersion(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
@@ -82,7 +83,7 @@ func TestADiscardFreesAnAccountFromAMistypedVersion(t *testing.T) {
 	})
 }
 
-// What is beyond the park limit is discarded as well, and does not come back when it is read again.
+// An event beyond the park limit can be discarded too. It stays discarded when it is read again.
 func TestADiscardOfWhatIsBeyondTheParkLimit(t *testing.T) {
 	t.Setenv("PARK_LIMIT", "2")
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
@@ -92,7 +93,7 @@ func TestADiscardOfWhatIsBeyondTheParkLimit(t *testing.T) {
 			s.Produce(clitest.EventOf("a", version, `"1.00"`))
 		}
 		s.Consuming(nil)
-		for range 2 { // again, it changes nothing
+		for range 2 { // the second time it changes nothing
 			s.Must("dlq", "discard", "--account=a", "--offset=3,4", "--status=open,waiting,discarded", "--reason=void", "--yes")
 			clitest.Equal(t, clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "waiting_events"), "a 2 3")
 		}
@@ -110,7 +111,7 @@ func TestADiscardOfWhatIsBeyondTheParkLimit(t *testing.T) {
 	})
 }
 
-// A running consumer has read what is discarded, and not written it yet.
+// A running consumer has read the discarded event but not written it yet.
 func TestADiscardWhileAConsumerRuns(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()

@@ -10,7 +10,7 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// Wrong input is answered with what is wrong and what to type instead.
+// The error for wrong input says what is wrong and what to type instead.
 func TestWrongInputNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -58,7 +58,7 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 	}
 }
 
-// A window that ends before it begins is refused by each command that has --since and --until.
+// Every command with --since and --until refuses a window that ends before it begins.
 func TestAReversedWindowIsRefused(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -70,12 +70,12 @@ func TestAReversedWindowIsRefused(t *testing.T) {
 		clitest.Contains(t, said, "--since=1h is later than --until=24h", "exchange them", "an age counts back from now")
 		s.Refused(exit.Usage, append(args, "--since=2026-02-01T00:00:00Z", "--until=2026-01-01T00:00:00Z")...)
 	}
-	s.Must("audit", "--since=2026-02-01T00:00:00Z", "--until=2026-02-01T00:00:00Z") // a moment is no reversed window
+	s.Must("audit", "--since=2026-02-01T00:00:00Z", "--until=2026-02-01T00:00:00Z") // a window of length zero is allowed
 	s.Must("audit", "--since=1h")
 	s.Must("audit", "--until=9999h")
 }
 
-// An empty file and a topic that does not exist are refused in the plan.
+// The plan refuses an empty file and a topic that does not exist.
 func TestAReplayFromNothingOrToNowhereIsRefused(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

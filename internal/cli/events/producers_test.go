@@ -101,7 +101,7 @@ func movements() [][]byte {
 			return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), v)
 		}
 		b := binary.BigEndian.AppendUint32([]byte{0}, 7)
-		b = append(b, 0) // the first message
+		b = append(b, 0) // the index of the first message
 		b = number(text(number(text(b, 1, id), 2, kind), 3, wallet), 4, revision)
 		b = protowire.AppendBytes(protowire.AppendTag(b, 5, protowire.BytesType), number(nil, 1, 1767225600))
 		return protowire.AppendBytes(protowire.AppendTag(b, 6, protowire.BytesType), number(number(text(nil, 1, "EUR"), 2, units), 3, nanos))

@@ -135,8 +135,8 @@ func TestEntriesInOtherProjections(t *testing.T) {
 	}
 }
 
-// PostgreSQL refuses one entry of a record. The entry is found, although the position cannot move
-// within a record.
+// PostgreSQL refuses one entry of a record. The consumer finds the entry although the position
+// cannot be within a record.
 func TestAnEntryThatPostgreSQLRefuses(t *testing.T) {
 	for _, name := range []string{"account_balance", "account_statement"} {
 		s := clitest.NewStage(t)
@@ -218,7 +218,7 @@ func TestEntriesOfAnAccountInSeveralPartitions(t *testing.T) {
 	clitest.Equal(t, balances(s.Stage), "a -18.30 60, b 18.30 60")
 }
 
-// Of two entries for one version, the valid one is parked. Another process applies the same entry of
+// Of two entries for one version, the valid one is parked. A repair then applies the same entry of
 // the record.
 func TestAParkedEntryComesBackAsItself(t *testing.T) {
 	s := clitest.NewStage(t)

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// What is shared out, the garbage that may lie beside it and all that is not the
-// heap's must fit, at any size.
+// The shares, the garbage of the heap and all other memory must fit into the limit, for every
+// limit.
 func TestTheSharesFitTheLimit(t *testing.T) {
 	for limit := leastMemory; limit <= 16<<30; limit *= 2 {
 		p := ShareMemory(limit)
@@ -19,7 +19,7 @@ func TestTheSharesFitTheLimit(t *testing.T) {
 	}
 }
 
-// Beside what others take, the same fits from the standard limit on.
+// With the memory of the other users, the same must hold from the default limit on.
 func TestTheSharesLeaveRoomForOthers(t *testing.T) {
 	const others = 320 << 20
 	for limit := standardMemory; limit <= 16<<30; limit *= 2 {
@@ -28,7 +28,7 @@ func TestTheSharesLeaveRoomForOthers(t *testing.T) {
 		if most := int64(used)*(100+gcPercent)/100 + floor*gcPercent/100 + outsideHeap + others; most > int64(limit) {
 			t.Errorf("%s: %d bytes may be used", limit, most)
 		}
-		if all := ShareMemory(limit); p.heap != all.heap || 5*(p.accounts+1) < 2*all.accounts { // rounded
+		if all := ShareMemory(limit); p.heap != all.heap || 5*(p.accounts+1) < 2*all.accounts { // rounding
 			t.Errorf("%s: %+v, of %+v", limit, p, all)
 		}
 	}

@@ -83,7 +83,7 @@ func TestADeadLetterOlderThanTheInboxRemembersIsNotCounted(t *testing.T) {
 	s.Produce(clitest.EventOf("a", 1, `"1"`), strings.Replace(clitest.EventOf("a", 2, `"4"`), "EUR", "USD", 1))
 	s.Consuming(nil)
 	t.Setenv("CURRENCIES", "all")
-	// A minute from now the markers of today are too old.
+	// One minute from now, today's markers are too old.
 	if _, err := s.Pool.Exec(t.Context(), "UPDATE inbox SET processed_at = now() - interval '1 day'"); err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +105,8 @@ func TestAGroupBelongsToOneProjection(t *testing.T) {
 		"belongs to projection account_balance", "--group")
 }
 
-// TestAnUnusedProjectionCostsNothing runs each projection alone and asks PostgreSQL
-// which tables were as much as looked at.
+// TestAnUnusedProjectionCostsNothing runs each projection alone and checks which tables PostgreSQL
+// has read.
 func TestAnUnusedProjectionCostsNothing(t *testing.T) {
 	for name, want := range map[string]string{
 		"account_balance":   "account_balance",
@@ -118,7 +118,7 @@ func TestAnUnusedProjectionCostsNothing(t *testing.T) {
 			s.Projecting(name)
 			s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 3, `"1"`), "garbage", clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, "7"))
 			s.Consuming(nil)
-			s.Pool.Reset() // a session tells what it did when it ends
+			s.Pool.Reset() // a session reports its statistics when it ends
 			s.Await(`SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 			var used string
 			err := s.Pool.QueryRow(t.Context(), `SELECT coalesce(string_agg(relname, ', ' ORDER BY relname), '') FROM pg_stat_user_tables

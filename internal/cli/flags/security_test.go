@@ -20,7 +20,7 @@ func TestSecurityFlags(t *testing.T) {
 	const none = "/no/such/file"
 	for name, test := range map[string]struct {
 		flags SecurityFlags
-		want  string // of the error, "" for none
+		want  string // text in the error; "" for no error
 	}{
 		"nothing":                  {SecurityFlags{}, ""},
 		"TLS":                      {SecurityFlags{TLS: true, TLSServerName: "kafka"}, ""},
@@ -57,7 +57,7 @@ func TestSecurityFlags(t *testing.T) {
 	}
 }
 
-// TestSecretsAreReadForEachConnection looks at what is sent first to a broker.
+// TestSecretsAreReadForEachConnection checks the first message that a broker receives.
 func TestSecretsAreReadForEachConnection(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	write := func(text string) {
@@ -90,13 +90,14 @@ func TestSecretsAreReadForEachConnection(t *testing.T) {
 	}
 }
 
-// TestWhatTravelsInClearTextIsWarnedAbout once, unless it does not leave this machine.
+// TestWhatTravelsInClearTextIsWarnedAbout: there is one warning for each setting, unless the
+// connection is local.
 func TestWhatTravelsInClearTextIsWarnedAbout(t *testing.T) {
 	const far, near = "kafka:9092", "localhost:9092"
 	for name, test := range map[string]struct {
 		broker string
 		flags  SecurityFlags
-		want   string // empty: nothing
+		want   string // "" for no warning
 	}{
 		"PLAIN":             {far, SecurityFlags{SASLMechanism: mechanismPlain, SASLUsername: "u", SASLPassword: "pass-phrase"}, "credentials"},
 		"SCRAM":             {far, SecurityFlags{SASLMechanism: mechanismScram512, SASLUsername: "u", SASLPassword: "pass-phrase"}, "account events"},

@@ -9,12 +9,12 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// csv is the text of a ledger.
+// csv joins lines to the text of a ledger.
 func csv(all ...string) string { return strings.Join(all, "\n") + "\n" }
 
 const head = "account_id,version,balance,currency"
 
-// balances are all rows as readers see them.
+// balances returns all rows as readers see them.
 func balances(s *clitest.Stage) (text string) {
 	s.T.Helper()
 	if err := s.Pool.QueryRow(s.T.Context(), `SELECT coalesce(string_agg(concat_ws(' ', account_id, currency, balance, version, status,
@@ -25,9 +25,9 @@ func balances(s *clitest.Stage) (text string) {
 	return text
 }
 
-// lost is a topic of which retention has taken the first half, and a ledger of before. In the
-// read model: gap waits for what is gone, behind has its beginning, ahead is beyond the
-// ledger, yen is in another currency than the ledger says.
+// lost returns a topic whose first half was removed by retention, and a ledger from before. In the
+// read model, gap waits for removed events, behind has its first events, ahead is beyond the
+// ledger's version, and yen has another currency than in the ledger.
 func lost(t *testing.T) (s *clitest.Stage, ledger []string) {
 	t.Helper()
 	s = clitest.NewStage(t)
@@ -63,7 +63,7 @@ func TestOpenStartsAccountsFromALedger(t *testing.T) {
 		"only EUR -0.50 4 open - f f\nyen JPY 5 1 open yen-1 t f"
 	clitest.Equal(t, balances(s), after)
 
-	// Run again, it keeps what there is, and records nothing.
+	// A second run changes nothing and records nothing.
 	again, _ := s.Some(args...)
 	clitest.Equal(t, clitest.Pick(again, "account_id", "result"), "ahead kept, behind kept, gap kept, only kept, yen refused")
 	var openings, trail string
@@ -78,7 +78,8 @@ func TestOpenStartsAccountsFromALedger(t *testing.T) {
 	clitest.Equal(t, trail, "open behind 2 me retention, INC-1 opened 64 64\nopen gap 3 me retention, INC-1 opened 64 64\nopen only 4 me retention, INC-1 opened 64 64")
 	s.Must("audit", "verify")
 
-	// What is at or below an opening is a duplicate, whatever its id, and what comes is added.
+	// An event at or below the opening's version is a duplicate with any id. Later events are
+	// applied.
 	s.Produce(strings.Replace(clitest.EventOf("only", 4, `"9"`), "only-4", "another", 1), clitest.EventOf("gap", 2, `"2"`), clitest.EventOf("only", 5, `"1"`))
 	s.Consuming(nil)
 	clitest.Equal(t, balances(s), strings.Replace(after, "-0.50 4 open - f f", "0.50 5 open only-5 t f", 1))
@@ -88,8 +89,8 @@ func TestOpenStartsAccountsFromALedger(t *testing.T) {
 	}
 }
 
-// TestOpenTakesWhatTheLedgerKnows: a status, and the id of the last event, which then tells
-// another event of its version.
+// TestOpenTakesWhatTheLedgerKnows: the ledger may also have a status and the id of the last event.
+// With the id, another event of this version is detected.
 func TestOpenTakesWhatTheLedgerKnows(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec(`CREATE TABLE ledger (balance numeric(20, 4), currency text, account_id text, last_event_id text, version bigint, status text)`)
@@ -147,8 +148,8 @@ func TestOpenRefusesAWrongLedgerAsAWhole(t *testing.T) {
 	clitest.Contains(t, s.Must("open", "--reason=x", "--yes", "--ledger="+written(s, csv(head))), "0 of 0 accounts were opened")
 }
 
-// TestOpenBesideAConsumer: what a running consumer remembers of accounts, it looks at again
-// when they were opened meanwhile.
+// TestOpenBesideAConsumer: when accounts are opened, a running consumer reads them again instead of
+// its cached values.
 func TestOpenBesideAConsumer(t *testing.T) {
 	s := clitest.NewStage(t)
 	var ledger []string

@@ -15,8 +15,8 @@ import (
 	"projector/internal/devstack"
 )
 
-// verified is a read model of accounts in all relations to the ledger, which is the
-// table ledger in the same database and also answered as CSV.
+// verified returns a read model with every kind of difference to the ledger. The ledger is a table
+// in the same database and also a CSV file.
 func verified(t *testing.T) (s *clitest.Stage, file string) {
 	t.Helper()
 	s = clitest.NewStage(t)
@@ -52,7 +52,7 @@ const (
 		`{"account_id":"phantom","kind":"unknown","ledger_version":null,"version":1}]`
 )
 
-// TestVerifyComparesEnough: that nothing differs says nothing where nothing was compared.
+// TestVerifyComparesEnough: "no difference" means nothing if no account was compared.
 func TestVerifyComparesEnough(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("b", 2, `"1"`), clitest.EventOf("c", 1, `"1"`))
@@ -82,7 +82,7 @@ func TestVerifyFindsWhatDiffers(t *testing.T) {
 		clitest.Contains(t, errOut, "3 of 10 accounts differ")
 	}
 
-	// After a loss those that are behind are what is looked for; they are no differences.
+	// After a loss of data, accounts that lag are the result. They are not differences.
 	status, out, _ := s.Command("verify", "--output=json", "--list-behind", "--ledger="+file)
 	clitest.Contains(t, out, "{"+verifyCounts+",", `{"account_id":"behind","kind":"behind","ledger_version":2,"version":1}`,
 		`{"account_id":"held","kind":"behind","ledger_version":3,"version":null}`)
@@ -115,7 +115,7 @@ func TestVerifyOfARightReadModel(t *testing.T) {
 	query := []string{"verify", "--ledger-url=" + s.URL, "--ledger-query=SELECT * FROM ledger", "--output=json"}
 	clitest.Equal(t, s.Must(query...), `{"checked":9,"matched":6,"behind":2,"ahead":1,"different":0,"differences":[]}`+"\n")
 
-	// A read replica takes no writes, not even of a temporary table.
+	// A read replica allows no writes, not even to a temporary table.
 	replica := strings.Replace(s.URL, "?", "?options=-c%20default_transaction_read_only%3Don&", 1)
 	clitest.Equal(t, s.Must(append(query, "--database-url="+replica)...), `{"checked":9,"matched":6,"behind":2,"ahead":1,"different":0,"differences":[]}`+"\n")
 
@@ -123,7 +123,7 @@ func TestVerifyOfARightReadModel(t *testing.T) {
 	clitest.Contains(t, s.Must(append(query, "--sample=100")...), `"checked":9,"matched":6,"behind":2,"ahead":1,"different":0`)
 }
 
-// An account that the ledger does not know yet is no alarm while the bank is open.
+// While the bank is open, an account that is not in the ledger yet must not raise an alarm.
 func TestVerifyWithAccountsOpenedSince(t *testing.T) {
 	s, file := verified(t)
 	s.Exec(`UPDATE account_balance SET updated_at = now() - interval '2 hours', version = version WHERE account_id = 'phantom'`)
@@ -200,7 +200,7 @@ func TestVerifyWritesNothing(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "verify", "--ledger-url="+s.URL, "--ledger-query=TABLE ledger"), "the ledger has no accounts")
 }
 
-// A query is sorted by its database, whatever it ends with and whatever type its ids have.
+// The database sorts the query's result, for every ending of the query and every type of the ids.
 func TestVerifySortsTheQuery(t *testing.T) {
 	s := clitest.NewStage(t)
 	for _, id := range []string{"9", "10", "B", "a", "é", "z"} {
@@ -216,11 +216,11 @@ func TestVerifySortsTheQuery(t *testing.T) {
 	clitest.Contains(t, verify("SELECT v AS account_id, 1 AS version, 1 AS balance FROM generate_series(9, 10) v"), "2 accounts checked: 2 matched")
 }
 
-// What does not fit into memory is refused with what helps.
+// If the file does not fit into memory, the error names the remedy.
 func TestVerifyRefusesAFileBeyondMemory(t *testing.T) {
 	s := clitest.NewStage(t)
 	text := []byte("account_id,version,balance\n")
-	for i := range 200_000 { // 40 MB
+	for i := range 200_000 { // about 40 MB
 		text = fmt.Appendf(text, "%0190d,1,1\n", i)
 	}
 	clitest.Contains(t, s.Refused(exit.Failed, "verify", "--memory-limit=96MiB", "--ledger="+written(s, string(text))),
@@ -228,7 +228,7 @@ func TestVerifyRefusesAFileBeyondMemory(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, "verify", "--memory-limit=1MiB", "--ledger=a"), "--memory-limit (MEMORY_LIMIT)")
 }
 
-// The password comes from the file, and from nowhere else at once.
+// The password comes only from the file. A second source is refused.
 func TestVerifyTakesTheLedgersPasswordFromAFile(t *testing.T) {
 	s := clitest.NewStage(t)
 	file := written(s, "s3cr3t horse\n")
@@ -246,8 +246,8 @@ func TestVerifyTakesTheLedgersPasswordFromAFile(t *testing.T) {
 	}
 }
 
-// passwordTaker is a PostgreSQL that asks for a password in clear text, hands it on and
-// refuses it.
+// passwordTaker is a PostgreSQL server that requires a plain-text password, passes it to the test
+// and refuses it.
 func passwordTaker(t *testing.T, given chan<- string) (url string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -47,7 +47,8 @@ func TestNoColoursInAFile(t *testing.T) {
 	}
 }
 
-// TestLogAndProgressShareATerminal: a log line begins on a cleared line, and comes no more after the end.
+// TestLogAndProgressShareATerminal: a log line begins on a cleared line, and the progress is not
+// drawn again after the end.
 func TestLogAndProgressShareATerminal(t *testing.T) {
 	var out bytes.Buffer
 	p := NewProgress(&out, "read")
@@ -94,7 +95,7 @@ func TestATableFitsAndMovesNoCursor(t *testing.T) {
 	}
 }
 
-// printed is a table as a terminal shows it.
+// printed returns a table as a terminal shows it.
 func printed(t interface{ Fatal(args ...any) }, limit int, rows [][]string, columns ...Column) string {
 	var out strings.Builder
 	table := NewTable(&out, columns[0].Name, columns...)
@@ -112,7 +113,7 @@ func printed(t interface{ Fatal(args ...any) }, limit int, rows [][]string, colu
 	return out.String()
 }
 
-// gapColumns are those of `gaps`.
+// gapColumns are the columns of `gaps`.
 func gapColumns() []Column {
 	return []Column{
 		Left("ACCOUNT", 20), Right("EXPECTED", 10), Right("RECEIVED", 10).Optional(),
@@ -139,8 +140,8 @@ func TestColumnsAreLeftOutBeforeAnIDIsCut(t *testing.T) {
 	}
 }
 
-// TestColumnsStandStraight: whatever the ids are written in, the columns behind them begin
-// where the terminal shows that they do, and no row is wider than it.
+// TestColumnsStandStraight: with ids in any script, the following columns are aligned on the
+// terminal, and no row is wider than it.
 func TestColumnsStandStraight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfN(rapid.StringOf(rapid.SampledFrom([]rune("a7-é口座좌Ａé💶\n"))), 1, 4).Draw(t, "ids")
@@ -163,7 +164,7 @@ func TestColumnsStandStraight(t *testing.T) {
 	})
 }
 
-// replayColumns are those of `dlq replay`.
+// replayColumns are the columns of `dlq replay`.
 func replayColumns() []Column {
 	return []Column{
 		Left("PLAN", 10), Left("ACCOUNT", 14), Right("VERSION", 7), Left("CLASS", 20).Optional(), Left("DLQ", 9), Text("WHY"),
@@ -208,8 +209,8 @@ func TestATextIsFoldedAndNotCut(t *testing.T) {
 	}
 }
 
-// TestTextsAreShownInFull: whatever they are written in, no line is wider than the terminal,
-// and nothing is missing.
+// TestTextsAreShownInFull: with texts in any script, no line is wider than the terminal, and no
+// text is missing.
 func TestTextsAreShownInFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.StringOf(rapid.SampledFrom([]rune("ab -é口좌💶"))), 1, 4).Draw(t, "texts")

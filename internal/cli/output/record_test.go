@@ -10,7 +10,7 @@ import (
 	"projector/internal/cli/output"
 )
 
-// Every byte of a record is there, and null is told from empty.
+// Every byte of a record is shown, and null differs from empty.
 func TestARecordIsShownToTheByte(t *testing.T) {
 	t.Parallel()
 	type whole struct {

@@ -32,8 +32,8 @@ func TestSafeEscapes(t *testing.T) {
 	}
 }
 
-// TestSafeKeepsDocuments: whatever the text and wherever the writes divide it, no hostile
-// rune passes, and a JSON document means the same.
+// TestSafeKeepsDocuments: for any text and any division into writes, no hostile character passes,
+// and a JSON document has the same meaning.
 func TestSafeKeepsDocuments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("a\x1b\u009b\u202e\u2028\n\t口")))).Draw(t, "text")
@@ -62,7 +62,8 @@ func TestSafeKeepsDocuments(t *testing.T) {
 	})
 }
 
-// TestControlPassesSafe: the terminal below is still one, and our own sequences reach it.
+// TestControlPassesSafe: the output is still recognized as a terminal, and the program's own
+// control sequences reach it.
 func TestControlPassesSafe(t *testing.T) {
 	t.Setenv("TERM", "xterm-256color")
 	if tty := devtest.Terminal(t); !IsTerminal(NewSafe(tty)) {

@@ -21,7 +21,7 @@ INSERT INTO event_count (account_id, events) SELECT account_id, count(*) FROM ne
 ON CONFLICT (account_id) DO UPDATE SET events = event_count.events + EXCLUDED.events;
 `
 
-// countingStage has consumed 3 events of account a and 1 of b.
+// countingStage returns a stage that has consumed 3 events of account a and 1 of b.
 func countingStage(t *testing.T) (s *clitest.Stage, path string) {
 	t.Helper()
 	s = clitest.NewStage(t)
@@ -33,7 +33,7 @@ func countingStage(t *testing.T) (s *clitest.Stage, path string) {
 	return s, path
 }
 
-// query is the one text that a query answers.
+// query returns the single text of a query's result.
 func query(s *clitest.Stage, sql string) (text string) {
 	s.T.Helper()
 	if err := s.Pool.QueryRow(s.T.Context(), sql).Scan(&text); err != nil {
@@ -47,8 +47,8 @@ func counts(s *clitest.Stage) string {
 	return query(s, "SELECT string_agg(account_id || ' ' || events, ', ' ORDER BY account_id) FROM event_count")
 }
 
-// TestOnceRebuiltAfterPositionSetBack: what was processed beyond a position that was set back
-// is in the rows, so a rebuild has to read it, too.
+// TestOnceRebuiltAfterPositionSetBack: the rows contain records after a position that was set back.
+// A rebuild must therefore read these records too.
 func TestOnceRebuiltAfterPositionSetBack(t *testing.T) {
 	s, _ := countingStage(t)
 	s.Must("position", "set", "--partition=0", "--offset=1", "--reason=again", "--yes")
@@ -58,7 +58,7 @@ func TestOnceRebuiltAfterPositionSetBack(t *testing.T) {
 	clitest.Equal(t, counts(s), "a 3, b 1")
 }
 
-// refusedRun is what run says when it ends with 1, by itself.
+// refusedRun returns the error of a run that ends by itself with status 1.
 func refusedRun(s *clitest.Stage, flags ...string) string {
 	s.T.Helper()
 	ctx, cancel := context.WithTimeout(s.T.Context(), 20*time.Second)
@@ -92,7 +92,8 @@ func TestTextChangesAfterPositionSetBack(t *testing.T) {
 	clitest.Equal(t, counts(s), "a 3, b 1")
 }
 
-// turnoverStage has counted 3 events of 20.00. The inbox was pruned up to so long ago.
+// turnoverStage returns a stage that has counted 3 events of 20.00. pruned is how long ago the
+// inbox was last pruned.
 func turnoverStage(t *testing.T, pruned string) *clitest.Stage {
 	t.Helper()
 	s := clitest.NewStage(t)
@@ -116,8 +117,8 @@ func markersAge(s *clitest.Stage, age string) {
 	s.Exec("UPDATE inbox SET processed_at = now() - $1::interval", age)
 }
 
-// TestTurnoverIsCountedOnceWhenReadLater: the command was typed while the inbox knew all
-// events, and the consumers come two hours later.
+// TestTurnoverIsCountedOnceWhenReadLater: at the time of the command, the inbox has markers of all
+// events. The consumers read two hours later.
 func TestTurnoverIsCountedOnceWhenReadLater(t *testing.T) {
 	s := turnoverStage(t, "7 days")
 	markersAge(s, "6 days 22 hours 30 minutes")
@@ -131,12 +132,12 @@ func TestTurnoverIsCountedOnceWhenReadLater(t *testing.T) {
 	clitest.Contains(t, said, "daily_turnover keeps its markers", "daily-turnover-projector", "partition 0", "from 0 to 3")
 	s.Consuming(nil)
 	clitest.Equal(t, turnoverOf(s), "60.00 in 3")
-	clitest.Contains(t, s.Must("inbox", "prune"), "deleted 3 markers") // they are needed no more
+	clitest.Contains(t, s.Must("inbox", "prune"), "deleted 3 markers") // they are no longer needed
 	clitest.Equal(t, turnoverOf(s), "60.00 in 3")
 }
 
-// TestTurnoverIsCountedOnceAfterAStop: nothing was pruned while nothing ran, and the first
-// thing that a process does is to prune.
+// TestTurnoverIsCountedOnceAfterAStop: while no process ran, nothing was pruned. The first action
+// of a new process is to prune.
 func TestTurnoverIsCountedOnceAfterAStop(t *testing.T) {
 	s := turnoverStage(t, "7 days 5 hours")
 	markersAge(s, "7 days 1 hour")
@@ -145,8 +146,8 @@ func TestTurnoverIsCountedOnceAfterAStop(t *testing.T) {
 	clitest.Equal(t, turnoverOf(s), "60.00 in 3")
 }
 
-// TestDeadLettersAreCountedWhenReadAgain: while nothing was ever pruned, the markers know
-// which records were not counted. That holds until they are read again.
+// TestDeadLettersAreCountedWhenReadAgain: as long as nothing was pruned, the markers show which
+// records were not counted. They must stay until the records are read again.
 func TestDeadLettersAreCountedWhenReadAgain(t *testing.T) {
 	t.Setenv("CURRENCIES", "USD")
 	s := clitest.NewStage(t)
@@ -161,8 +162,8 @@ func TestDeadLettersAreCountedWhenReadAgain(t *testing.T) {
 	clitest.Equal(t, turnoverOf(s), "40.00 in 2")
 }
 
-// TestBreakerStaysClosedWhenReadAgain: read once, one record of ten is a dead letter. Read again,
-// the others are duplicates, and that is no storm.
+// TestBreakerStaysClosedWhenReadAgain: one of ten records is a dead letter. When they are read
+// again, the others are duplicates. This must not open the breaker.
 func TestBreakerStaysClosedWhenReadAgain(t *testing.T) {
 	t.Setenv("BREAKER_WINDOW", "50")
 	s := clitest.NewStage(t)

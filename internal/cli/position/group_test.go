@@ -17,8 +17,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestAGroupWithoutPositionsIsRefused: its name is mistyped, as a rule, and a pause of it stops
-// nobody.
+// TestAGroupWithoutPositionsIsRefused: the name of such a group is usually mistyped, and a pause of
+// it would stop nothing.
 func TestAGroupWithoutPositionsIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))
@@ -47,7 +47,8 @@ func TestResumeSaysThatAPartitionRuns(t *testing.T) {
 	clitest.Equal(t, strings.Split(s.Must("resume", "--all", "--reason=x", "--yes"), "\n")[1], "partition 0: resumed")
 }
 
-// TestResumeThroughTheEnd: each partition through its own end, as the breaker's text proposes.
+// TestResumeThroughTheEnd: each partition is resumed through its own end, as the breaker's message
+// proposes.
 func TestResumeThroughTheEnd(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`), clitest.EventOf("acc", 2, `"1"`))
@@ -62,7 +63,7 @@ func TestResumeThroughTheEnd(t *testing.T) {
 	}
 }
 
-// TestAGroupThatKafkaForgotIsRemoved: brokers delete a group that nobody has used for days.
+// TestAGroupThatKafkaForgotIsRemoved: brokers delete a group that was not used for days.
 func TestAGroupThatKafkaForgotIsRemoved(t *testing.T) {
 	broker := devtest.Fake(t, devstack.FakeOptions{})
 	s := clitest.StageOn(t, broker.Addrs())
@@ -85,7 +86,7 @@ func TestAGroupThatKafkaForgotIsRemoved(t *testing.T) {
 
 func TestRunOnAnotherTopicIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Consuming(func() { s.Await("SELECT count(*) = 1 FROM projector_position") }) // a topic with nothing in it
+	s.Consuming(func() { s.Await("SELECT count(*) = 1 FROM projector_position") }) // a topic without records
 	s.Topic = devtest.Topic(t, s.Addrs, 1)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))
 	s.Consuming(nil)
@@ -98,7 +99,7 @@ func TestRunOnAnotherTopicIsRefused(t *testing.T) {
 	s.Consuming(nil)
 	s.Await("SELECT count(*) = 2 FROM account_balance")
 	t.Setenv("PROJECTOR_ANOTHER_TOPIC", "")
-	s.Consuming(nil) // it is one of them now
+	s.Consuming(nil) // the group exists again
 }
 
 func TestLagIsWatchedUntilNothingIsLeft(t *testing.T) {

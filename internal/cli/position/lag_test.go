@@ -21,7 +21,7 @@ func lag(s *clitest.Stage, args ...string) []map[string]any {
 	return s.Lines(append([]string{"lag"}, args...)...)
 }
 
-// seconds is the lag in seconds of the only partition; it fails when unknown.
+// seconds returns the lag in seconds of the only partition. It fails if the lag is unknown.
 func seconds(t *testing.T, lines []map[string]any) float64 {
 	t.Helper()
 	if len(lines) != 1 {
@@ -62,7 +62,7 @@ func TestLagFromOutside(t *testing.T) {
 	}
 }
 
-// The markers of transactions take offsets, and so do aborted records.
+// Transaction markers and aborted records have offsets too.
 func TestLagAtTheEndOfTransactionsIsZero(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))
@@ -72,14 +72,14 @@ func TestLagAtTheEndOfTransactionsIsZero(t *testing.T) {
 	s.Consuming(nil)
 	clitest.Equal(t, clitest.Pick(lag(s), append(lagFields, "lag_seconds")...), "0 5 5 0 0")
 
-	// Aborted records wait for nobody to project them.
+	// Aborted records are not part of the lag.
 	transact(s, kgo.TryAbort, clitest.EventOf("acc", 3, `"1"`))
 	if age := seconds(t, lag(s)); age != 0 {
 		t.Errorf("nothing waits, but the lag is %v s", age)
 	}
 }
 
-// transact produces one event in a transaction and ends it.
+// transact produces one event in a transaction and ends the transaction.
 func transact(s *clitest.Stage, end kgo.TransactionEndTry, value string) {
 	s.T.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.Addrs...), kgo.TransactionalID(s.Topic))
@@ -116,7 +116,7 @@ func TestLagSaysThatThePositionMeansNothing(t *testing.T) {
 	clitest.Contains(t, remark, "topic recreated")
 }
 
-// TestLagMarksWhoDoesNotContinue: a pause is in the table and in JSON, with its reason.
+// TestLagMarksWhoDoesNotContinue: the table and the JSON show a pause with its reason.
 func TestLagMarksWhoDoesNotContinue(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))
@@ -130,13 +130,13 @@ func TestLagMarksWhoDoesNotContinue(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(lag(s), "state", "reason"), "breaker_open a storm")
 }
 
-// TestWithoutKafka: what the database knows is shown, and which broker does not answer.
+// TestWithoutKafka: the command shows what the database knows, and which broker does not answer.
 func TestWithoutKafka(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))
 	s.Consuming(nil)
 	s.Must("pause", "--all", "--reason=new column", "--actor=me", "--yes")
-	frozen, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // takes connections and does not answer
+	frozen, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts connections and does not answer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestLagIsWatchedUntilStopped(t *testing.T) {
 	}
 }
 
-// stopAfter stops what writes to it after some lines.
+// stopAfter stops the command that writes to it after some lines.
 type stopAfter struct {
 	seen, lines int
 	stop        func()

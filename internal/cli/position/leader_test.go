@@ -42,7 +42,7 @@ func TestLagNamesAPartitionWithoutALeader(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(lag(s.Stage), lagFields...), "0 1 2 1, 1 1 2 1, 2 1 2 1")
 }
 
-// Who watches an outage wants to see it through.
+// A user who watches the lag during an outage must not lose the output.
 func TestLagIsWatchedThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)
@@ -59,8 +59,7 @@ func TestLagIsWatchedThroughAnOutage(t *testing.T) {
 	clitest.Contains(t, stderr.String(), "partition 1 of topic "+s.Topic)
 }
 
-// A leader that is named and has not taken over: every answer for the partition is a
-// refusal, for longer than anybody waits.
+// The named leader has not started yet. It refuses every request for the partition for a long time.
 func TestLagDoesNotWaitForAPartition(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)
@@ -73,8 +72,8 @@ func TestLagDoesNotWaitForAPartition(t *testing.T) {
 	clitest.Contains(t, said, "partition 1 of topic "+s.Topic, "NOT_LEADER_FOR_PARTITION")
 }
 
-// A consumer projects the other partitions, is unready, and names the one without a leader; so does
-// position. When the leader is back, it is ready.
+// A consumer without a leader for one partition projects the others, is unready, and names the
+// partition. position names it too. When the leader is back, the consumer is ready.
 func TestAConsumerNamesAPartitionWithoutALeader(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)

@@ -8,7 +8,7 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// TestPositionSetInATopicJustRecreated: the consumer has not found out yet.
+// TestPositionSetInATopicJustRecreated: the consumer has not noticed the new topic yet.
 func TestPositionSetInATopicJustRecreated(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`))

@@ -21,7 +21,7 @@ func TestPositionsOfAnUnusedGroupAreRemoved(t *testing.T) {
 
 	clitest.Contains(t, s.Must(remove...), "partition 0: position 2 would be removed", "add --yes")
 	positions, err := readmodel.UnusedPositions(t.Context(), s.Pool, "account-balance-projector", s.Topic)
-	if s.Exec("UPDATE projector_position SET fence = fence + 1"); err == nil { // a consumer has begun since
+	if s.Exec("UPDATE projector_position SET fence = fence + 1"); err == nil { // a consumer has claimed since
 		err = readmodel.RemovePositions(t.Context(), s.Pool, "account-balance-projector", s.Topic, positions, "me", "x")
 	}
 	if !errors.Is(err, readmodel.ErrPositionsMoved) {
@@ -35,12 +35,12 @@ func TestPositionsOfAnUnusedGroupAreRemoved(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action", "group", "projection", "offset", "reason", "result"),
 		"position_set account-balance-projector account_balance 2 renamed, CHG-77 removed")
 
-	s.Consuming(nil) // from the first record, and nothing is applied again
+	s.Consuming(nil) // starts at the first record, and applies nothing again
 	s.Await("SELECT balance = 2 AND version = 2 FROM account_balance")
 }
 
-// An event that the inbox has forgotten would be counted again by a group that begins at the
-// first record.
+// If an event has no marker in the inbox any more, a group that begins at the first record would
+// count it again.
 func TestTheLastPositionOfSumsStays(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting(turnover.Name)

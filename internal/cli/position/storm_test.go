@@ -7,8 +7,8 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// A storm stops every projection of the topic, each by a breaker of its own. All of them name the
-// cause and the commands, and continue after a resume of each.
+// A storm stops every projection of the topic, each by its own breaker. All of them name the cause
+// and the commands, and continue after a resume of each.
 func TestAStormStopsBalancesAndStatements(t *testing.T) {
 	t.Setenv("BREAKER_WINDOW", "20")
 	s := clitest.NewStage(t)

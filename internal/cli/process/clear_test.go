@@ -13,7 +13,8 @@ import (
 	"projector/internal/cli/flags"
 )
 
-// TestWhatTravelsUnprotectedIsWarnedAboutOnce at the start, each with its remedy and no secret.
+// TestWhatTravelsUnprotectedIsWarnedAboutOnce: each warning comes once at the start, with its
+// remedy and without a secret.
 func TestWhatTravelsUnprotectedIsWarnedAboutOnce(t *testing.T) {
 	for name, value := range map[string]string{ //nolint:gosec // G101: passwords of the test
 		"DATABASE_URL":  "postgres://u:secret-word@db/bank",
@@ -67,7 +68,7 @@ func TestAShortTokenOfReadersIsRefused(t *testing.T) {
 	}
 }
 
-// A header that OpenTelemetry's own logger would print, with the token in it.
+// OpenTelemetry's own logger would print a wrong header with the token in it.
 func TestAWrongHeaderOfTracingIsRefusedWithoutItsValue(t *testing.T) {
 	for _, variable := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
 		for _, wrong := range []string{"authorization=Bearer %Zq7secret", "Zq7secret", "a=b,Zq7secret", "a b=Zq7secret"} {

@@ -18,8 +18,8 @@ import (
 	"projector/internal/telemetry"
 )
 
-// TestWatchedMetricsAreExported: each metric that an alert or a panel names is one of
-// the process, so that none stays silent for a misspelt name.
+// TestWatchedMetricsAreExported: each metric in an alert or a panel must be exported, because a
+// misspelt name would never show a value.
 func TestWatchedMetricsAreExported(t *testing.T) {
 	exported := exportedMetrics(t)
 	watched := map[string][]string{"alerts.yaml": alertExpressions(t), "dashboard.json": panelExpressions(t)}
@@ -62,7 +62,7 @@ var (
 	keywords   = []string{"and", "or", "unless", "bool", "sum", "min", "max", "avg", "count", "topk"}
 )
 
-// metricNames are the metrics a PromQL expression reads.
+// metricNames returns the metrics that a PromQL expression reads.
 func metricNames(expression string) []string {
 	var names []string
 	for _, name := range identifier.FindAllString(notMetrics.ReplaceAllString(expression, " "), -1) {
@@ -73,8 +73,7 @@ func metricNames(expression string) []string {
 	return names
 }
 
-// exportedMetrics are the names of the samples of a process, as `run` wires it with
-// its defaults, before it has done anything.
+// exportedMetrics returns the names of the samples of a new process with the defaults of `run`.
 func exportedMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	var c Flags
@@ -90,7 +89,7 @@ func exportedMetrics(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	member, err := kgo.NewClient(telemetry.KafkaHooks(p.registry, "consumer")) // made when it begins to consume
+	member, err := kgo.NewClient(telemetry.KafkaHooks(p.registry, "consumer")) // a process makes this client when it begins to consume
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +131,7 @@ func alertExpressions(t *testing.T) []string {
 	return all
 }
 
-// panelExpressions are those of the panels and of the variables.
+// panelExpressions returns the expressions of the panels and of the variables.
 func panelExpressions(t *testing.T) []string {
 	t.Helper()
 	var dashboard struct {

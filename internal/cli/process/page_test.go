@@ -18,8 +18,8 @@ import (
 	"projector/internal/cli/process"
 )
 
-// TestPageOfARunningProcess: what the status page and /status.json say of a real run
-// is what the other commands find from outside.
+// TestPageOfARunningProcess: the status page and /status.json of a real run show the same as the
+// other commands.
 func TestPageOfARunningProcess(t *testing.T) {
 	for _, c := range []struct {
 		projection, parked, page, none string
@@ -67,7 +67,7 @@ func TestPageOfARunningProcess(t *testing.T) {
 	}
 }
 
-// statusJSON is what is looked at of /status.json.
+// statusJSON has the fields of /status.json that the tests use.
 type statusJSON struct {
 	Ready            bool
 	LastProgressAt   *time.Time     `json:"last_progress_at"`
@@ -103,7 +103,7 @@ func (s *statusJSON) parked() string {
 	return fmt.Sprintf("%d account, %d event, %v", s.Parked.Accounts, s.Parked.Events, s.Parked.ByClass)
 }
 
-// running starts a process as `run` does and answers its URL.
+// running starts a process as `run` does and returns its URL.
 func running(s *clitest.Stage) string { return runningWith(s, slog.DiscardHandler) }
 
 func runningWith(s *clitest.Stage, log slog.Handler) string {
@@ -136,7 +136,7 @@ func runningWith(s *clitest.Stage, log slog.Handler) string {
 	return "http://" + p.Addr()
 }
 
-// askUntil reads a JSON document again and again until holds.
+// askUntil reads a JSON document repeatedly until holds returns true.
 func askUntil(s *clitest.Stage, url string, doc *statusJSON, holds func() bool) {
 	s.T.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -19,8 +19,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestRetentionMargins: how far retention is from what was not read is on the status page
-// and among the metrics as `position` has it from outside, and goes when nothing is unread.
+// TestRetentionMargins: the status page and the metrics show how far retention is from the first
+// unread record, with the same value as `position`. The value disappears when nothing is unread.
 func TestRetentionMargins(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -43,7 +43,7 @@ func TestRetentionMargins(t *testing.T) {
 	s.Consuming(nil)
 	s.DeleteRecords(1)
 
-	held, err := s.Pool.Begin(t.Context()) // what comes now is not written
+	held, err := s.Pool.Begin(t.Context()) // new records are not written while this transaction holds the lock
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,9 +83,9 @@ func TestRetentionMargins(t *testing.T) {
 	}
 }
 
-// TestRetentionThatIsNotTold: without DESCRIBE_CONFIGS on the topic nobody knows how long it
-// keeps records. Nothing fails for that, and there is no figure. A DLQ topic that is not
-// there yet lacks no permission.
+// TestRetentionThatIsNotTold: without DESCRIBE_CONFIGS on the topic, its retention is unknown.
+// There is then no value and no error. For a DLQ topic that does not exist yet, no permission is
+// reported as missing.
 func TestRetentionThatIsNotTold(t *testing.T) {
 	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})
@@ -94,7 +94,7 @@ func TestRetentionThatIsNotTold(t *testing.T) {
 	denyDescribeConfigs(fake, s.Topic)
 	denyCreateTopics(fake, &mayCreate)
 	s.Produce(clitest.EventOf("a", 1, `"1"`))
-	held, err := s.Pool.Begin(t.Context()) // what comes is not written
+	held, err := s.Pool.Begin(t.Context()) // new records are not written while this transaction holds the lock
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func denyCreateTopics(fake *devstack.Fake, may *atomic.Bool) {
 	})
 }
 
-// lines is a log that is looked into while it is written.
+// lines is a log that can be read while it is written.
 type lines struct {
 	mu  sync.Mutex
 	all []string
@@ -177,7 +177,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// with are the lines that hold a text.
+// with returns the lines that contain a text.
 func (l *lines) with(text string) (found []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

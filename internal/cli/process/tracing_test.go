@@ -14,8 +14,7 @@ import (
 	"projector/internal/cli/flags"
 )
 
-// builtWith wires a process from the defaults and variables of alternating names and
-// values.
+// builtWith builds a process from the defaults and from variables. env alternates names and values.
 func builtWith(t *testing.T, env ...string) (*Process, error) {
 	t.Helper()
 	for pair := range slices.Chunk(env, 2) {
@@ -38,7 +37,7 @@ func builtWith(t *testing.T, env ...string) (*Process, error) {
 
 func TestTracingIsOffByDefault(t *testing.T) {
 	before := otel.GetTracerProvider()
-	p, err := builtWith(t, "OTEL_TRACES_SAMPLER", "always_on", "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc") // of other programs
+	p, err := builtWith(t, "OTEL_TRACES_SAMPLER", "always_on", "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc") // variables of other programs
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// pointsOf are the points of an account and its version.
+// pointsOf returns the points of an account and its version.
 func pointsOf(s *clitest.Stage, account string) (text string) {
 	s.T.Helper()
 	if err := s.Pool.QueryRow(s.T.Context(), "SELECT points || ' at ' || version FROM loyalty JOIN projection_account USING (account_id) WHERE account_id = $1",
@@ -16,8 +16,8 @@ func pointsOf(s *clitest.Stage, account string) (text string) {
 	return text
 }
 
-// TestRebuildKeepsWhatCameBeyondTheParkLimit: events beyond the park limit that were replayed, or
-// read again, are part of the account.
+// TestRebuildKeepsWhatCameBeyondTheParkLimit: replayed events that were beyond the park limit stay
+// part of the account.
 func TestRebuildKeepsWhatCameBeyondTheParkLimit(t *testing.T) {
 	for name, again := range map[string][]string{
 		"replayed":   {"dlq", "replay", "--yes"},
@@ -48,7 +48,7 @@ func TestRebuildKeepsWhatCameBeyondTheParkLimit(t *testing.T) {
 	}
 }
 
-// TestRebuildRestoresTheParkLimit: what waits beyond the park limit waits there again.
+// TestRebuildRestoresTheParkLimit: after a rebuild, the events beyond the park limit wait again.
 func TestRebuildRestoresTheParkLimit(t *testing.T) {
 	s := clitest.NewStage(t)
 	t.Setenv("PARK_LIMIT", "2")

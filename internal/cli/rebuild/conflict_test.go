@@ -7,8 +7,8 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// TestRebuildAppliesTheEventThatWasReplayed: two events claimed one version. The parked one cannot
-// be applied, so a person has replayed the other. A rebuild applies that one, too.
+// TestRebuildAppliesTheEventThatWasReplayed: two events had the same version. The parked one cannot
+// be applied, so a person has replayed the other. A rebuild must apply the replayed one too.
 func TestRebuildAppliesTheEventThatWasReplayed(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
@@ -30,8 +30,8 @@ func TestRebuildAppliesTheEventThatWasReplayed(t *testing.T) {
 	clean(s, "--yes")
 }
 
-// TestRebuildCountsBothEventsOfAVersion: a turnover counts every event, so one that was replayed does
-// not take the place of another.
+// TestRebuildCountsBothEventsOfAVersion: a turnover counts every event, so a replayed event does
+// not replace another one.
 func TestRebuildCountsBothEventsOfAVersion(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("daily_turnover")
@@ -47,8 +47,8 @@ func TestRebuildCountsBothEventsOfAVersion(t *testing.T) {
 	clitest.Equal(t, state(), "65.00 2")
 }
 
-// TestASkipBeforeAnEventThatIsRefused: the events after a skipped version are applied one by one, also
-// by a rebuild, so that one which PostgreSQL refuses does not keep the version from being skipped.
+// TestASkipBeforeAnEventThatIsRefused: the events after a skipped version are applied one by one,
+// also by a rebuild. An event that PostgreSQL refuses therefore does not prevent the skip.
 func TestASkipBeforeAnEventThatIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
@@ -68,8 +68,8 @@ func TestASkipBeforeAnEventThatIsRefused(t *testing.T) {
 	clitest.Equal(t, s.Text(state), "12 3, 4 rejected_by_database, 5 version_gap")
 }
 
-// TestRebuildSkipsAVersionInItsTurn: the events after it then find the account where consumers did, so
-// of two for one version the one that fits is applied.
+// TestRebuildSkipsAVersionInItsTurn: a rebuild skips a version at the same place as the consumers
+// did. Of two events for a later version, it therefore applies the same one.
 func TestRebuildSkipsAVersionInItsTurn(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")

@@ -9,7 +9,7 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// correct replays dead letters with another text; selection is the flag that selects them.
+// correct replays dead letters with a corrected text. selection is the flag that selects them.
 func correct(s *clitest.Stage, selection, old, text string) {
 	s.T.Helper()
 	path := filepath.Join(s.T.TempDir(), "corrected.jsonl")
@@ -27,7 +27,7 @@ func correct(s *clitest.Stage, selection, old, text string) {
 	s.Must("dlq", "replay", "--from-file="+path, "--reason=typed", "--yes")
 }
 
-// balanceOf is an account's version and balance.
+// balanceOf returns an account's version and balance.
 func balanceOf(s *clitest.Stage, account string) (text string) {
 	s.T.Helper()
 	if err := s.Pool.QueryRow(s.T.Context(), "SELECT version || ' ' || balance FROM account_balance WHERE account_id = $1", account).Scan(&text); err != nil {
@@ -36,8 +36,8 @@ func balanceOf(s *clitest.Stage, account string) (text string) {
 	return text
 }
 
-// TestRebuildKeepsACorrectedGapEvent: the class of the dead letter does not say whether the event
-// was corrected, the trail does.
+// TestRebuildKeepsACorrectedGapEvent: the class of the dead letter does not show whether the event
+// was corrected, but the audit trail does.
 func TestRebuildKeepsACorrectedGapEvent(t *testing.T) {
 	s := clitest.NewStage(t)
 	t.Setenv("PARK_LIMIT", "1")
@@ -51,7 +51,8 @@ func TestRebuildKeepsACorrectedGapEvent(t *testing.T) {
 	clitest.Equal(t, balanceOf(s, "a"), "4 87.00")
 }
 
-// TestRebuildKeepsACorrectionOfARefusedRow: what the database refused then it may accept now.
+// TestRebuildKeepsACorrectionOfARefusedRow: the database may now accept the event that it refused
+// before.
 func TestRebuildKeepsACorrectionOfARefusedRow(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -65,8 +66,8 @@ func TestRebuildKeepsACorrectionOfARefusedRow(t *testing.T) {
 	clitest.Equal(t, balanceOf(s, "a"), "2 11.00")
 }
 
-// TestCorrectionsOfAnotherProjectionDoNotCount: what was corrected in account_statement is not
-// corrected in account_balance.
+// TestCorrectionsOfAnotherProjectionDoNotCount: a correction in account_statement is not a
+// correction in account_balance.
 func TestCorrectionsOfAnotherProjectionDoNotCount(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("ALTER TABLE account_statement ADD CONSTRAINT few CHECK (amount < 50)")
@@ -82,7 +83,7 @@ func TestCorrectionsOfAnotherProjectionDoNotCount(t *testing.T) {
 	clitest.Equal(t, balanceOf(s, "a"), "2 65.00")
 }
 
-// TestRebuildLeavesDiscardedEventsOut: until they are replayed.
+// TestRebuildLeavesDiscardedEventsOut: discarded events are left out until they are replayed.
 func TestRebuildLeavesDiscardedEventsOut(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -99,8 +100,9 @@ func TestRebuildLeavesDiscardedEventsOut(t *testing.T) {
 	clitest.Equal(t, balanceOf(s, "a"), "3 66.00")
 }
 
-// TestRebuildDoesNotCountACorrectedEventAgain: the event comes once more, valid and with another
-// currency. Consumers have its marker and skip it, so the rebuilt row of that currency is not added.
+// TestRebuildDoesNotCountACorrectedEventAgain: the event comes again, valid and with another
+// currency. Consumers have its marker and skip it, so the rebuild does not add a row for that
+// currency.
 func TestRebuildDoesNotCountACorrectedEventAgain(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("daily_turnover")

@@ -12,7 +12,8 @@ type limits struct{ balance.Definition }
 
 func (limits) Name() string { return "account_limits" }
 
-// TestRebuildRefusesADefinitionItDoesNotKnow: it is none of the others.
+// TestRebuildRefusesADefinitionItDoesNotKnow: an unknown definition must not be treated as one of
+// the others.
 func TestRebuildRefusesADefinitionItDoesNotKnow(t *testing.T) {
 	r := &rebuilding{cmd: &options{}, kind: limits{}}
 	if err := r.open(t.Context()); err == nil || !strings.Contains(err.Error(), "account_limits cannot be rebuilt") {

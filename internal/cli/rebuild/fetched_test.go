@@ -6,7 +6,7 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// A fetched event is in the database only, until Kafka brings it after all.
+// A fetched event is only in the database until Kafka delivers it too.
 func TestRebuildLeavesFetchedEventsAlone(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -40,7 +40,7 @@ func TestRebuildLeavesFetchedEventsAlone(t *testing.T) {
 	clean(s)
 }
 
-// TestRebuildKeepsAnAccountThatOnlyHasFetchedEvents: the topic has one event of the account, which
+// TestRebuildKeepsAnAccountThatOnlyHasFetchedEvents: the topic has one event of the account, and it
 // was discarded.
 func TestRebuildKeepsAnAccountThatOnlyHasFetchedEvents(t *testing.T) {
 	t.Parallel()

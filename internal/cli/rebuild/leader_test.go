@@ -8,8 +8,8 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// A rebuild needs all partitions: it waits for a leader that is being elected, and says
-// which partition has none.
+// A rebuild needs all partitions. It waits for a leader election and names the partition without a
+// leader.
 func TestRebuildNamesAPartitionWithoutALeader(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)

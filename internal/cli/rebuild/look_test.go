@@ -12,7 +12,7 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// checked is what `rebuild --check` says in JSON, and its exit status.
+// checked returns the JSON of `rebuild --check` and its exit status.
 func checked(s *clitest.Stage, args ...string) (status int, document map[string]any) {
 	s.T.Helper()
 	status, out, errOut := s.Command(append([]string{"rebuild", "--check", "--output=json"}, args...)...)
@@ -75,7 +75,7 @@ func TestRebuildCheckOfATopicThatIsNotThere(t *testing.T) {
 	clitest.Contains(t, fmt.Sprint(d["reasons"]), "does not exist")
 }
 
-// TestRebuildByExitStatus: whoever only asks whether something differs reads no output.
+// TestRebuildByExitStatus: the exit status alone shows whether there is a difference.
 func TestRebuildByExitStatus(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

@@ -18,8 +18,8 @@ INSERT INTO event_count (account_id, events) SELECT account_id, count(*) FROM ne
 ON CONFLICT (account_id) DO UPDATE SET events = event_count.events + EXCLUDED.events;
 `
 
-// TestRebuildByAnotherText: a file is changed, its rows are made anew by it, and from then on
-// it is the one that counts.
+// TestRebuildByAnotherText: a file is changed, a rebuild computes its rows by the new text, and
+// from then on the new text is used.
 func TestRebuildByAnotherText(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint NOT NULL)")
@@ -57,7 +57,7 @@ func TestRebuildByAnotherText(t *testing.T) {
 	if err := os.WriteFile(path, []byte(doubled+"-- the same\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.Must("rebuild", "--yes") // nothing differs, and yet the text is another
+	s.Must("rebuild", "--yes") // no row differs, but the text does
 	s.Consuming(nil)
 }
 
@@ -69,22 +69,22 @@ INSERT INTO loyalty (account_id, points) SELECT account_id, sum((data->>'points'
 ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points;
 `
 
-// earned is an event of summing; n is JSON.
+// earned returns an event of summing. n is JSON.
 func earned(account string, version int, n string) string {
 	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":"PointsEarned","accountId":%q,"version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":{"points":%s}}`,
 		account, version, account, version, n)
 }
 
-// TestRebuildOfAnOrderedProjection: what people have passed over is passed over again, what
-// they have corrected is not undone, and another text may take in what the old one refused.
+// TestRebuildOfAnOrderedProjection: a rebuild skips the same versions again and does not undo
+// corrections. With another text it may accept events that the old text refused.
 func TestRebuildOfAnOrderedProjection(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
 	path := s.Owning("loyalty_points", summing)
 	s.Produce(
 		earned("a", 1, "5"), earned("a", 3, "7"), // a gap
-		earned("b", 1, "1"), earned("b", 2, `"many"`), earned("b", 3, "2"), // is passed over
-		earned("c", 1, "3"), earned("c", 2, `"few"`), earned("c", 3, "4"), // is corrected
+		earned("b", 1, "1"), earned("b", 2, `"many"`), earned("b", 3, "2"), // the second event is skipped
+		earned("c", 1, "3"), earned("c", 2, `"few"`), earned("c", 3, "4"), // the second event is corrected
 	)
 	s.Consuming(nil)
 	s.Must("account", "skip", "b", "--version=2", "--reason=wrong", "--yes")
@@ -106,7 +106,7 @@ func TestRebuildOfAnOrderedProjection(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=rebuild"), "account_id", "result"), "b replaced, c replaced")
 	clitest.Contains(t, s.Refused(exit.Usage, "rebuild", "--partial"), "adds up all events")
 
-	// By another text, which takes what is no number for 1000.
+	// The other text uses 1000 for a value that is not a number.
 	s.Exec("UPDATE loyalty SET points = 99 WHERE account_id = 'a'")
 	changed := strings.Replace(summing, "sum((data->>'points')::bigint)", "sum(coalesce(substring(data->>'points' FROM '^[0-9]+$')::bigint, 1000))", 1)
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
@@ -119,7 +119,7 @@ func TestRebuildOfAnOrderedProjection(t *testing.T) {
 	s.Consuming(nil)
 	holds("a 112, b 3, c 1008")
 
-	// What was corrected is not in the topic.
+	// A corrected event is not in the topic.
 	s.Exec("ALTER TABLE loyalty ADD CHECK (points < 5000)")
 	s.Produce(earned("d", 1, "6000"))
 	s.Consuming(nil)

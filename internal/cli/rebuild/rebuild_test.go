@@ -14,7 +14,7 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// rowsOf are the rows of a projection, without when they were written.
+// rowsOf returns the rows of a projection without their time of writing.
 func rowsOf(s *clitest.Stage, name string) string {
 	s.T.Helper()
 	query := map[string]string{
@@ -35,7 +35,7 @@ func rowsOf(s *clitest.Stage, name string) string {
 	return text
 }
 
-// projected is all that is projected of accounts.
+// projected returns all projected rows of accounts.
 func projected(s *clitest.Stage) string {
 	s.T.Helper()
 	return rowsOf(s, "account_balance")
@@ -58,12 +58,12 @@ func differencesOf(document map[string]any) []map[string]any {
 	return all
 }
 
-// kindsOf are the accounts that differ and how, in the order of the list.
+// kindsOf returns the differing accounts and their differences, in the order of the list.
 func kindsOf(document map[string]any) string {
 	return clitest.Pick(differencesOf(document), "account_id", "kind", "version", "rebuilt_version")
 }
 
-// clean expects a rebuild to find nothing, and to leave nothing behind.
+// clean expects that a rebuild finds no difference and leaves no tables.
 func clean(s *clitest.Stage, args ...string) {
 	s.T.Helper()
 	if d := rebuildJSON(s, args...); d["different"] != 0.0 || d["left_alone"] != 0.0 {
@@ -118,13 +118,13 @@ func TestRebuildMendsWhatIsWrong(t *testing.T) {
 	}
 	clitest.Contains(t, audit, "rebuild b-balance 1 different replaced night shift", "rebuild z-phantom - unknown removed", "rebuild d-behind 2 different")
 
-	// Consumers go on from what was rebuilt.
+	// Consumers continue from the rebuilt rows.
 	s.Produce(clitest.EventOf("b-balance", 2, `"1"`), clitest.EventOf("c-gone", 2, `"1"`), clitest.EventOf("e-held", 2, `"5"`))
 	s.Consuming(nil)
 	clean(s)
 }
 
-// What people have decided about versions is decided again.
+// A rebuild skips the versions that people have skipped.
 func TestRebuildHonoursSkips(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -140,7 +140,7 @@ func TestRebuildHonoursSkips(t *testing.T) {
 		account, version, _ := strings.Cut(skip, " ")
 		s.Must("account", "skip", account, "--version="+version, "--reason=voided", "--yes")
 	}
-	// The events come after all: what was passed over stays passed over.
+	// The skipped events arrive late and stay skipped.
 	s.Produce(clitest.EventOf("known", 2, `"2"`), clitest.EventOf("absent", 2, `"2"`), clitest.EventOf("last", 2, `"2"`), clitest.EventOf("headless", 1, `"1"`),
 		clitest.EventOf("twice", 3, `"4"`), clitest.EventOf("twice", 5, `"16"`))
 	s.Consuming(nil)
@@ -154,13 +154,13 @@ func TestRebuildHonoursSkips(t *testing.T) {
 	clitest.Equal(t, projected(s), right)
 }
 
-// correctAmounts replays what was dead-lettered because its amount is the number 2.
+// correctAmounts replays the dead letters whose amount is the number 2.
 func correctAmounts(s *clitest.Stage) {
 	s.T.Helper()
 	correct(s, "--status=open", `\"amount\":2,`, `\"amount\":\"2\",`)
 }
 
-// A corrected event is in the database only: the topic cannot give it back.
+// A corrected event is only in the database, so a rebuild cannot read it from the topic.
 func TestRebuildLeavesCorrectionsAlone(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -168,7 +168,7 @@ func TestRebuildLeavesCorrectionsAlone(t *testing.T) {
 		clitest.EventOf("overtaken", 1, `"1"`), clitest.EventOf("overtaken", 2, `2`))
 	s.Consuming(nil)
 	correctAmounts(s)
-	s.Produce(clitest.EventOf("overtaken", 2, `"3"`)) // a duplicate of what was corrected, with another amount
+	s.Produce(clitest.EventOf("overtaken", 2, `"3"`)) // a duplicate of the corrected event, with another amount
 	s.Consuming(nil)
 	right := projected(s)
 	clitest.Contains(t, right, "(mended,EUR,7.00,3", "(overtaken,EUR,3.00,2")
@@ -194,7 +194,7 @@ func TestRebuildOfATopicThatHasLostRecords(t *testing.T) {
 	clitest.Equal(t, projected(s), right)
 }
 
-// A topic without its beginning will do where every account starts with an opening.
+// A topic without its beginning is sufficient if every account has an opening.
 func TestRebuildBeginsFromOpenings(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -230,7 +230,7 @@ func TestRebuildBeginsFromOpenings(t *testing.T) {
 	}
 }
 
-// checkedText is the exit status of rebuild --check, and the reasons it names.
+// checkedText returns the exit status of rebuild --check and the reasons that it names.
 func checkedText(s *clitest.Stage) string {
 	s.T.Helper()
 	status, d := checked(s)
@@ -241,8 +241,8 @@ func checkedText(s *clitest.Stage) string {
 	return fmt.Sprint(status, " ", strings.Join(reasons, "; "))
 }
 
-// Positions that were deleted, as the runbook has it for a recreated topic, are behind
-// the live rows for a while.
+// The runbook deletes positions after a topic was recreated. They then lag behind the rows for a
+// while.
 func TestRebuildSparesWhatComesLaterInTheTopic(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -265,7 +265,7 @@ func TestRebuildDecidesAsTheDatabaseDoes(t *testing.T) {
 	s.Consuming(nil)
 	clitest.Contains(t, projected(s), "rejected_by_database")
 	clean(s)
-	// A flush that fails reads its records again. They count once.
+	// A failed flush reads its records again. They count once.
 	clitest.Contains(t, s.Must("rebuild"), "5 records read")
 }
 
@@ -327,8 +327,8 @@ func TestRebuildRefusesWhatCannotEndWell(t *testing.T) {
 	}
 }
 
-// A rebuild that was killed leaves its tables, and the next one takes them away; while
-// one is under way, there is no second.
+// A killed rebuild leaves its tables, and the next one removes them. Only one rebuild may run at a
+// time.
 func TestRebuildIsAlone(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -348,7 +348,7 @@ func TestRebuildIsAlone(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "another rebuild")
 }
 
-// The swap waits for somebody's lock, and is interrupted.
+// The swap waits for another session's lock and is interrupted.
 func TestAnInterruptedRebuildChangesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage []string

@@ -8,7 +8,7 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// onDay is an event of another day and currency.
+// onDay returns an event with another day and currency.
 func onDay(event, day, currency string) string {
 	return strings.NewReplacer("2026-01-01", day, "EUR", currency).Replace(event)
 }
@@ -25,7 +25,7 @@ func produceDays(s *clitest.Stage) {
 var damagedRows = map[string]struct {
 	statements []string
 	plan       string
-	counts     string // different replaced removed, without --remove
+	counts     string // the counts "different replaced removed", without --remove
 	audit      string
 }{
 	"account_statement": {
@@ -95,7 +95,7 @@ func TestRebuildPutsRowsRight(t *testing.T) {
 	}
 }
 
-// What is counted is marked, or else it would be counted once more when it comes again.
+// A rebuild adds markers for the events that it counts. Otherwise they would be counted again.
 func TestRebuildOfTheTurnoverMarksWhatItCounts(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("daily_turnover")
@@ -103,7 +103,7 @@ func TestRebuildOfTheTurnoverMarksWhatItCounts(t *testing.T) {
 	s.Produce(clitest.EventOf("a", 1, `"1"`), onDay(clitest.EventOf("a", 2, `"2"`), "2026-01-01", "USD"), clitest.EventOf("b", 1, `"4"`))
 	s.Consuming(nil)
 	clitest.Equal(t, rowsOf(s, "daily_turnover"), "(2026-01-01,EUR,5.00,0.00,2)")
-	t.Setenv("CURRENCIES", "EUR,USD") // what was dead-lettered is counted by a rebuild
+	t.Setenv("CURRENCIES", "EUR,USD") // a rebuild counts events that were dead-lettered before
 	s.Exec(`DELETE FROM inbox WHERE message_id = 'b-1'`)
 	clitest.Contains(t, s.Must("rebuild"), "would mark 2 events")
 	d := rebuildJSON(s, "--yes")
@@ -114,7 +114,7 @@ func TestRebuildOfTheTurnoverMarksWhatItCounts(t *testing.T) {
 	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list")), "a 2 resolved")
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--account=a", "--yes"), "result"), "duplicate")
 
-	// Everything is read once more.
+	// All records are read again.
 	s.Exec(`UPDATE projector_position SET next_offset = 0, judged_until = 0, set_by_hand = true`)
 	s.Consuming(nil)
 	clitest.Equal(t, rowsOf(s, "daily_turnover"), right)
@@ -134,18 +134,18 @@ func TestRebuildOfATurnoverWhoseInboxWasPruned(t *testing.T) {
 	d := rebuildJSON(s, "--yes")
 	clitest.Equal(t, clitest.Pick([]map[string]any{d}, "replaced", "markers"), "2 6")
 	clitest.Equal(t, rowsOf(s, "daily_turnover"), right)
-	// Which events were counted before is not known, so all of them were marked.
+	// It is unknown which events were counted before, so the rebuild has marked all of them.
 	s.Exec(`DELETE FROM daily_turnover WHERE currency = 'EUR'`)
 	d = rebuildJSON(s, "--yes")
 	clitest.Equal(t, clitest.Pick([]map[string]any{d}, "replaced", "markers"), "2 0")
 	clitest.Equal(t, rowsOf(s, "daily_turnover"), right)
 	clitest.Equal(t, rowsOf(s, "inbox"), "a-1 a-2 a-3 b-1 c-1 c-2")
-	produceDays(s) // all of it once more
+	produceDays(s) // all events again
 	s.Consuming(nil)
 	clitest.Equal(t, rowsOf(s, "daily_turnover"), right)
 }
 
-// Where positions were set back, rows have in them what comes further on in the topic.
+// If positions were set back, the rows contain records that come later in the topic.
 func TestRebuildSparesRowsThatComeLaterInTheTopic(t *testing.T) {
 	for name, want := range map[string]string{"account_statement": "b 2 ahead", "daily_turnover": "2026-01-01 EUR ahead"} {
 		t.Run(name, func(t *testing.T) {
@@ -167,14 +167,14 @@ func TestRebuildSparesRowsThatComeLaterInTheTopic(t *testing.T) {
 	}
 }
 
-// Rows from before places were kept are right without one. What is put in or replaced has one.
+// Old rows without a partition and offset are correct. Added and replaced rows have them.
 func TestRebuildLeavesRowsWithoutAPlaceAlone(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("account_statement")
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 2, `"2"`), clitest.EventOf("a", 3, `"3"`), clitest.EventOf("a", 4, `"4"`))
 	s.Consuming(nil)
 	s.Exec(`UPDATE account_statement SET source_partition = NULL, source_offset = NULL`)
-	s.Exec(`UPDATE account_statement SET source_partition = 7, source_offset = 7 WHERE version = 4`) // as it was delivered first
+	s.Exec(`UPDATE account_statement SET source_partition = 7, source_offset = 7 WHERE version = 4`) // the partition and offset of the first delivery
 	s.Must("rebuild", "--check")
 	s.Exec(`UPDATE account_statement SET amount = 9 WHERE version = 2`)
 	s.Exec(`DELETE FROM account_statement WHERE version = 3`)
@@ -183,7 +183,7 @@ func TestRebuildLeavesRowsWithoutAPlaceAlone(t *testing.T) {
 		"1 1 null null, 2 2 0 1, 3 3 0 2, 4 4 7 7")
 }
 
-// What people have corrected is in the database only.
+// Corrections by people are only in the database.
 func TestRebuildLeavesCorrectedRowsAlone(t *testing.T) {
 	for name, want := range map[string]string{"account_statement": "a 2 corrected", "daily_turnover": "2026-01-01 EUR corrected"} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestRebuildOfRowsRefusesWhatCannotEndWell(t *testing.T) {
 	}
 }
 
-// Of a topic that has lost records, rows whose event is there can be put right.
+// If a topic has lost records, the rows whose events are still in it can be corrected.
 func TestRebuildOfAPartOfAStatement(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("account_statement")

@@ -12,8 +12,8 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// recreate deletes the topic and creates it again, without its records, and does what
-// the runbook says then: the group begins at the first record of the new one.
+// recreate deletes the topic and creates it again without records. It then follows the runbook: the
+// group begins at the first record of the new topic.
 func recreate(s *clitest.Stage) {
 	s.T.Helper()
 	admin := kadm.NewClient(s.Client)
@@ -27,7 +27,7 @@ func recreate(s *clitest.Stage) {
 	if _, err := admin.CreateTopic(s.T.Context(), 1, -1, nil, s.Topic); err != nil {
 		s.T.Fatal(err)
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.Addrs...)) // the other one knows the old topic
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.Addrs...)) // the other client has the id of the old topic
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -35,8 +35,8 @@ func recreate(s *clitest.Stage) {
 	s.Client, s.Produced = client, 0
 }
 
-// After "topic recreated" the topic does not have the history of most accounts. That is
-// no reason to remove them.
+// After "topic recreated", the topic lacks the history of most accounts. A rebuild must not remove
+// these accounts.
 func TestRebuildRefusesATopicThatTheRowsDidNotComeFrom(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -55,11 +55,11 @@ func TestRebuildRefusesATopicThatTheRowsDidNotComeFrom(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes"), "another topic of this name", remedy)
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes", "--remove"), remedy)
 	clitest.Equal(t, projected(s), right)
-	s.Exec("DELETE FROM projector_position") // the next start finds nothing
+	s.Exec("DELETE FROM projector_position") // the next start finds no position
 	s.Consuming(nil)
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes"), remedy)
 
-	// Somebody knows better.
+	// A person states that the rows do come from this topic.
 	s.Exec(`DELETE FROM projector_source s USING projector_position p WHERE s.topic = p.topic AND s.topic_id <> p.topic_id`)
 	d := rebuildJSON(s, "--yes")
 	clitest.Equal(t, kindsOf(d), "acc-4 unknown 1 null, acc-5 unknown 1 null, acc-6 unknown 1 null, acc-7 unknown 1 null")
@@ -67,7 +67,7 @@ func TestRebuildRefusesATopicThatTheRowsDidNotComeFrom(t *testing.T) {
 	clitest.Equal(t, projected(s), right)
 }
 
-// Rows that came from a topic of another name stay known, too.
+// Topics with other names that rows came from are also remembered.
 func TestRebuildRemembersOtherTopics(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -80,7 +80,7 @@ func TestRebuildRemembersOtherTopics(t *testing.T) {
 	clean(s)
 }
 
-// Accounts the topic has no event of are removed only when that is asked for.
+// Accounts without an event in the topic are removed only on request.
 func TestRebuildRemovesNothingUnasked(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("c", 1, `"1"`))
@@ -110,7 +110,7 @@ func TestRebuildRemovesNothingUnasked(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, "rebuild", "--partial"), "--remove", "--partial")
 }
 
-// More differences than expected are a reason to look, not to go on.
+// If there are more differences than expected, the rebuild changes nothing.
 func TestRebuildChangesNoMoreThanItIsAllowed(t *testing.T) {
 	s := clitest.NewStage(t)
 	for n := range 6 {
@@ -130,9 +130,9 @@ func TestRebuildChangesNoMoreThanItIsAllowed(t *testing.T) {
 	clitest.Equal(t, projected(s), wrong)
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes", "--remove", "--max-differences=3"), "4 accounts would change")
 	clitest.Equal(t, projected(s), wrong)
-	s.Must("rebuild", "--max-differences=0") // a plan is a plan
+	s.Must("rebuild", "--max-differences=0") // without --yes it is only a plan
 	t.Setenv("PROJECTOR_MAX_DIFFERENCES", "3")
-	// One more becomes wrong after the comparison: while the positions are locked.
+	// One more row becomes wrong after the comparison, while the positions are locked.
 	s.Exec(`CREATE FUNCTION damage() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE account_balance SET balance = 9 WHERE account_id = 'acc-4'; RETURN NULL; END $$`)
 	s.Exec("CREATE TRIGGER damage AFTER UPDATE ON projector_position EXECUTE FUNCTION damage()")
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes"), "4 accounts would change")
