@@ -143,20 +143,28 @@ func (p *partition) decode(ctx context.Context, record *projection.Record) error
 // decide marks an event that must not be applied: it was discarded, its version was skipped, or
 // dlq replay applied another event with its version.
 func (p *partition) decide(record *projection.Record, d *event.Decoded) {
-	ev := &d.Event
-	if slices.ContainsFunc(p.build.discards[record.Ref()], func(e *decided) bool { return e.isAbout(record, ev) }) {
+	discarded := slices.ContainsFunc(p.build.discards[record.Ref()], func(e *decided) bool { return e.isAbout(record, &d.Event) })
+	if d.Identity == event.Identified {
+		if !discarded {
+			p.decideReplayed(record, d)
+		}
+		p.decideSkipped(d)
+	}
+	if discarded {
 		*d = event.Decoded{Tombstone: true}
-		return
 	}
-	if d.Identity != event.Identified {
-		return
-	}
+}
+
+// decideReplayed notes whether the topic has what dlq replay applied. It marks an event if another
+// one with its version was applied.
+func (p *partition) decideReplayed(record *projection.Record, d *event.Decoded) {
+	ev := &d.Event
 	for _, e := range p.build.replays[record.Ref()] {
 		if e.isAbout(record, ev) {
 			e.given = e.given && d.Fault == nil && ev.AccountID == e.accountID
 		}
 	}
-	key := appended.Key{Text: d.Event.AccountID, Number: d.Event.Version}
+	key := appended.Key{Text: ev.AccountID, Number: ev.Version}
 	if p.build.altered[key] && d.Fault == nil {
 		p.build.again.Store(true)
 	}
@@ -164,6 +172,10 @@ func (p *partition) decide(record *projection.Record, d *event.Decoded) {
 	if chosen && place != record.Ref() {
 		d.Fault = &event.Fault{Class: event.MalformedPayload, Reason: "another event of this version was replayed"}
 	}
+}
+
+// decideSkipped notes that the account has versions to skip, and marks an event with such a version.
+func (p *partition) decideSkipped(d *event.Decoded) {
 	skips := p.build.skips[d.Event.AccountID]
 	if len(skips) == 0 {
 		return

@@ -2,6 +2,7 @@ package rebuild_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -255,7 +256,10 @@ func (p *pair) ofSomeLetter(what string) {
 	if len(p.live.letters) == 0 {
 		return
 	}
-	letter := &p.live.letters[rapid.IntRange(0, len(p.live.letters)-1).Draw(p.rt, "letter")]
+	letters := slices.SortedFunc(slices.Values(p.live.letters), func(a, b projection.DeadLetter) int { // partitions write at the same time
+		return cmp.Or(cmp.Compare(a.Record.Partition, b.Record.Partition), cmp.Compare(a.Record.Offset, b.Record.Offset))
+	})
+	letter := &letters[rapid.IntRange(0, len(letters)-1).Draw(p.rt, "letter")]
 	if what == "discard" && !p.single(letter) {
 		return
 	}

@@ -270,10 +270,10 @@ func (r *Repair) recordRefusal(ctx context.Context, s Skip, refused *SkipRefused
 	return readmodel.RecordActions(ctx, r.cfg.Pool, []readmodel.Action{action})
 }
 
-// SkipAgain repeats an earlier skip in a rebuild and applies the events that waited for it. The
-// version must be the account's next one. Its event must be parked, unless seen is true. If known is
-// true, the earlier skip knew the event, so the event's id is stored. It returns whether the account
-// has reached the version.
+// SkipAgain repeats an earlier skip in a rebuild and applies the events that waited for it. The topic
+// has a record of the account, which may have been discarded. The version must be the account's next
+// one. Its event must be parked, unless seen is true. If known is true, the earlier skip knew the
+// event, so the event's id is stored. It returns whether the account has reached the version.
 func (r *Repair) SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error) {
 	err = r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) (err error) {
 		passed, err = r.skipAgain(attempt, tx, s, known, seen)
@@ -296,7 +296,7 @@ func (r *Repair) skipAgain(ctx context.Context, tx *accountdb.Tx, s Skip, wasKno
 	if known.Account.Version >= s.Version {
 		return true, nil
 	}
-	if known.Account.Version+1 != s.Version || !known.Exists && known.Parked == 0 {
+	if known.Account.Version+1 != s.Version {
 		return false, nil
 	}
 	of, err := loadSkippedEvent(ctx, tx.DB(), s)

@@ -86,3 +86,18 @@ func TestRebuildSkipsAVersionInItsTurn(t *testing.T) {
 	s.Must("rebuild", "--yes")
 	clitest.Equal(t, s.Text(state), "13 4")
 }
+
+// TestRebuildKeepsASkipWhoseEventWasDiscarded: the account has only one event, and that was discarded
+// after a version before it was skipped.
+func TestRebuildKeepsASkipWhoseEventWasDiscarded(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 5, `"5"`))
+	s.Consuming(nil)
+	s.Must("account", "skip", "a", "--version=1", "--reason=lost", "--yes")
+	s.Must("dlq", "discard", "--account=a", "--reason=test", "--yes")
+	state := func() string { return s.Text("SELECT string_agg(account_id || version, '') FROM account_balance") }
+	was := state()
+	clean(s)
+	s.Must("rebuild", "--remove", "--yes")
+	clitest.Equal(t, state(), was)
+}
