@@ -145,7 +145,7 @@ func (l *largeRecords) take() *kgo.Client {
 	return client
 }
 
-// put stores a client for the next group. It returns false if there is one already.
+// put stores a client for the next large dead letters. It returns false if there is one already.
 func (l *largeRecords) put(client *kgo.Client) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

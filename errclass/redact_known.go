@@ -184,7 +184,7 @@ func parseConfigText(e *pgconn.ParseConfigError) string {
 
 // parseConfigComplaint returns the message of pgconn without the connection string. The
 // message is in a private field. So the full text is compared with that of an error for the
-// same string and no message. Values follow a colon or are in quotes.
+// same string and no message. The message's own values are cut after a colon and masked in quotes.
 func parseConfigComplaint(e *pgconn.ParseConfigError) string {
 	empty := pgconn.NewParseConfigError(e.ConnString, "", nil).Error()
 	words, ok := strings.CutPrefix(e.Error(), empty)

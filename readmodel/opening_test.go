@@ -262,8 +262,8 @@ func TestAnAccountThatGetsARowWhileItIsOpened(t *testing.T) {
 	}
 }
 
-// TestAnAccountThatIsKeptIsNotLocked: a second run of a ledger does not lock accounts that stay
-// unchanged. It neither waits for their writers nor delays them.
+// TestAnAccountThatIsKeptIsNotLocked: accounts that are opened from a ledger for the second time and
+// stay unchanged are not locked. The command neither waits for their writers nor delays them.
 func TestAnAccountThatIsKeptIsNotLocked(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)

@@ -40,7 +40,8 @@ func (e *GroupTakenError) SafeText() string { return e.Error() }
 // ClaimPosition makes the caller the partition's owner and returns where to resume. The previous
 // owner is fenced. It returns projection.ErrFenced if the offset committed in Kafka is behind the
 // row and another owner has claimed the row since, and a *projection.StoppedError if a person has
-// to set or resume the position first. With these errors, the result still has Found.
+// to set or resume the position first. After an error, Found of the result is the row before the
+// claim, if it was read.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var (
 		claimed     projection.Position

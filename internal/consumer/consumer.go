@@ -218,7 +218,8 @@ func (c *Consumer) member() string {
 	return id
 }
 
-// evicted makes the partition's worker claim it again.
+// evicted is called when the group has given this process another member id since the partition was
+// claimed. It makes the worker claim the partition again.
 func (c *Consumer) evicted(p int32) {
 	if w := c.worker(p); w != nil {
 		w.reclaim()

@@ -88,7 +88,7 @@ func answered(r *register, all bool, current ...accountdb.Current) {
 	r.found(number, ids, current)
 }
 
-// due lists the accounts of the next query that is not for all accounts.
+// due lists the accounts that query(false) would return next.
 func due(r *register) string { return fmt.Sprint(slices.Sorted(maps.Keys(r.due))) }
 
 // TestAnOlderQuery: a query that was sent before a waiter came may return old data. Its result

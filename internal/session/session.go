@@ -181,8 +181,8 @@ func (s *Session) Fold(ctx context.Context, records []projection.DecodedRecord) 
 // entries. Each dead letter and each parked event of such a record holds the whole record.
 const mostShared = 8 << 20
 
-// within returns how many of the records have most bytes together. Each entry after the first
-// counts with the bytes of its whole record.
+// within returns how many of the records to fold at once: up to and including the one with which the
+// sum of bytes reaches most. Only entries of an array count, each with the bytes of its whole record.
 func within(records []projection.DecodedRecord, most int) int {
 	bytes := 0
 	for i := range records {

@@ -22,7 +22,7 @@ type view struct {
 	Concerns []concern         // only of an instance that is ready: else the reasons are there
 	Shared   []Reason          // why it is not ready, one for all partitions with the same reason
 	States   []stateCount      // the states there are, the most urgent first
-	First    []PartitionStatus // of very many partitions, those to look at first
+	First    []PartitionStatus // those to look at first; empty unless there are more than partitionsAtOnce
 }
 
 // stateCount is how many partitions are in a state.

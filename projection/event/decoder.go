@@ -22,7 +22,7 @@ type decoder struct {
 	number        numberRule // how a version may be written
 	numericTime   bool       // a time may be a number
 	timeUnit      TimeUnit   // of a time that is a number
-	declaredTime  TimeUnit   // of all times, by the mapping
+	declaredTime  TimeUnit   // declared by the mapping; RFC3339: none
 	amount        AmountShape
 	lowerCurrency bool
 	scanners      sync.Pool // of *jsonScanner

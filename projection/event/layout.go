@@ -125,7 +125,8 @@ type layout struct {
 	at func(path []string) (place, error)
 	// quoted: headers and key may be JSON of Kafka Connect.
 	quoted bool
-	// whole: all fields are in the document, so an envelope has all of them.
+	// whole: the format has all fields of an event in one document. If the mapping declares an
+	// envelope, they are read from the event in it.
 	whole    bool
 	envelope Envelope
 }

@@ -22,10 +22,10 @@ import (
 	"projector/readmodel/repair"
 )
 
-// TestARebuildGivesWhatWasNeverDamaged: a database is consumed into, repaired by people, damaged,
-// and rebuilt while consumers go on. It then is what another database is to which the same was
-// done without the damage, but for what the rebuild says that it has left alone. Without damage it
-// is exactly so.
+// TestARebuildGivesWhatWasNeverDamaged: a database is filled by consumers, repaired by people,
+// damaged, and rebuilt while consumers continue. The same is done to another database without the
+// damage. Both must then be equal, except for what the rebuild reports as left alone. Without damage
+// they must be equal entirely.
 func TestARebuildGivesWhatWasNeverDamaged(t *testing.T) {
 	devtest.FewerChecks(t, "20")
 	for _, d := range definitions(t) {
@@ -51,10 +51,10 @@ type pair struct {
 	given       map[string]bool // accounts with events that people have given and the topic has not
 }
 
-// both does the same in both databases.
+// both calls do for both databases.
 func (p *pair) both(do func(*consumer)) { do(p.live); do(p.clean) }
 
-// move has the consumers of both read on.
+// move makes the consumers of both databases read up to the same random offsets.
 func (p *pair) move(what string) {
 	ends := map[int32]int64{}
 	for number, values := range p.log {
@@ -112,9 +112,8 @@ func (p *pair) same(report *rebuild.Report, damages int) {
 	}
 }
 
-// forget drops the rows that the rebuild has left alone, and those that were made of events which
-// the topic does not give: what was damaged of them only their source knows. Where events are known
-// by an inbox, that may be any row.
+// forget removes the rows that the rebuild has left alone, and rows with events that the topic does
+// not have: a rebuild cannot repair those. With an inbox, such an event may be in any row.
 func (p *pair) forget(state map[string]string, report *rebuild.Report) {
 	left := leftAlone(report)
 	for key := range state {
@@ -125,7 +124,7 @@ func (p *pair) forget(state map[string]string, report *rebuild.Report) {
 	}
 }
 
-// restarted is the consumer of the damaged database in a new process.
+// restarted returns a new consumer of the damaged database, at the same positions.
 func (p *pair) restarted() *consumer {
 	c := newConsumer(*p.d, p.live.pool, p.log)
 	c.at, c.letters = p.live.at, p.live.letters

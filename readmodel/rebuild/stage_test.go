@@ -227,7 +227,7 @@ func (c *consumer) to(t *testing.T, ends map[int32]int64) {
 	c.at = ends
 }
 
-// unseen is an Observer that nobody asks.
+// unseen is an Observer that ignores everything.
 type unseen struct{}
 
 func (unseen) Parked(readmodel.ParkedSummary) {}

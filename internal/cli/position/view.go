@@ -89,7 +89,8 @@ const (
 
 // read reads the state of all partitions. If Kafka cannot be reached, it uses the database only.
 func (v *view) read(ctx context.Context) (*status, error) {
-	// Read the positions first. They only grow, so a position cannot be beyond an end read later.
+	// Read the positions before the ends of the log. Otherwise a consumer could move a position beyond
+	// an end that was read earlier.
 	stored, err := readmodel.LoadPositions(ctx, v.pool, v.group, v.topic)
 	if err != nil {
 		return nil, err

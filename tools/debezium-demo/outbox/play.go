@@ -33,8 +33,8 @@ type Options struct {
 	// Clients is how many clients move money in each bank. Rate is their number of transactions
 	// each second.
 	Clients, Rate int
-	// Unwritten is how many events of each bank Connect must have published since its last written
-	// offsets before it is killed.
+	// Unwritten is a minimum for each bank: Connect is killed only after it has published so many of the
+	// bank's events since it last wrote its offsets.
 	Unwritten int64
 	// Log receives the logs of the servers and the projectors. Nil discards them.
 	Log io.Writer
