@@ -173,7 +173,7 @@ func TestReadersOfASilentDatabase(t *testing.T) {
 	await(t, "it waits", func() string {
 		var asked bool
 		if err := w.db.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
-			WHERE query LIKE '%as readers see them%' AND pid <> pg_backend_pid() AND query_start > $1)`, before).Scan(&asked); err != nil || !asked {
+			WHERE query LIKE '%IS NOT NULL, coalesce(b.version, 0), h.expected_version%' AND pid <> pg_backend_pid() AND query_start > $1)`, before).Scan(&asked); err != nil || !asked {
 			return fmt.Sprintf("asked for: %t, error %v", asked, err)
 		}
 		return ""
