@@ -183,6 +183,7 @@ func (p *Process) tellGoroutines() {
 	p.output = p.output[:logged] // the stacks are not part of its log
 }
 
+// Signal sends a signal to the process.
 func (p *Process) Signal(s syscall.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {

@@ -172,6 +172,7 @@ func expectOK(ctx context.Context, page string) error {
 	return errors.Join(err, response.Body.Close())
 }
 
+// Nodes returns all nodes of the cluster.
 func (p *Patroni) Nodes() []*PatroniNode { return p.nodes }
 
 // Leader returns the node that holds the leader key and reports itself as leader, or nil.

@@ -53,6 +53,7 @@ const (
 	idleWithin   = time.Minute
 )
 
+// Config is the configuration of a Server.
 type Config struct {
 	Addr string // host:port; port 0: a free one
 	// Load reads accounts. It leaves out accounts of which nothing is known.

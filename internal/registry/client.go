@@ -28,6 +28,7 @@ import (
 	"projector/internal/credential"
 )
 
+// Config is how the schema registry is reached.
 type Config struct {
 	URLs []string // of servers with the same schemas, tried in this order
 	// Username for basic authentication; empty: none.
@@ -233,4 +234,5 @@ func (e *Error) Unwrap() error { return e.err }
 // SafeText implements errclass.Describer.
 func (e *Error) SafeText() string { return said + errclass.Safe(e.err) }
 
+// Dependency returns the name of the registry as a dependency.
 func (*Error) Dependency() string { return Dependency }

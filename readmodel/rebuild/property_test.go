@@ -145,7 +145,7 @@ func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
 		}
 	})
 	var since rebuild.RepairedSinceError
-	if err != nil && !(replays && errors.As(err, &since)) {
+	if err != nil && (!replays || !errors.As(err, &since)) {
 		p.fatal(err)
 	}
 	return report, err != nil || left > 0
