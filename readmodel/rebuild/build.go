@@ -54,16 +54,16 @@ const cacheBytes = 16 << 20
 
 // Build reads a topic into the shadow tables of a projection, up to given offsets.
 type Build struct {
-	cfg        Config
-	partitions map[int32]*partition
-	replays    map[projection.RecordRef][]*decided
-	discards   map[projection.RecordRef][]*decided
-	skips      map[string][]decided                  // by account, ascending
-	chosen     map[appended.Key]projection.RecordRef // by account and version: the event that a replay applied
-	altered    map[appended.Key]bool                 // by account and version: events that a replay applied in a corrected form
-	again      atomic.Bool                           // one of these events was also rebuilt from a valid record
-	passed     atomic.Int64
-	records    atomic.Int64
+	cfg         Config
+	partitions  map[int32]*partition
+	replays     map[projection.RecordRef][]*decided
+	discards    map[projection.RecordRef][]*decided
+	skips       map[string][]decided                  // by account, ascending
+	chosen      map[appended.Key]projection.RecordRef // by account and version: the event that a replay applied
+	altered     map[appended.Key]bool                 // by account and version: events that a replay applied in a corrected form
+	alteredSeen atomic.Bool                           // one of these events was also rebuilt from a valid record
+	passed      atomic.Int64
+	records     atomic.Int64
 }
 
 // New prepares a build of all partitions in cfg.Starts.
@@ -164,9 +164,9 @@ func (b *Build) Next(partition int32) int64 {
 	return 0 // the partition was created after the rebuild began
 }
 
-// twice reports whether an event was rebuilt from a record although the live tables have it in a
+// sawAltered reports whether an event was rebuilt from a record although the live tables have it in a
 // corrected form, maybe in another row.
-func (b *Build) twice() bool { return b != nil && b.again.Load() }
+func (b *Build) sawAltered() bool { return b != nil && b.alteredSeen.Load() }
 
 // corrections returns the replayed events that differ from the topic's records.
 func (b *Build) corrections() (all []*decided) {

@@ -166,7 +166,7 @@ func (c *comparison) list(d Difference) {
 func (c *comparison) rowKind(t *rowTable, key string, live, rebuilt *row) (Kind, error) {
 	f := facts{
 		live: live != nil, rebuilt: rebuilt != nil,
-		corrected: c.unsure && (live != nil || c.shadow.custom || c.shadow.build.twice()),
+		corrected: c.unsure && (live != nil || c.shadow.custom || c.shadow.build.sawAltered()),
 		beyond:    c.shadow.later.all || rebuilt == nil && (c.opts.Partial || c.shadow.later.has(key)),
 	}
 	if t.ofAccounts {

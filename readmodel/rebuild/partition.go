@@ -166,7 +166,7 @@ func (p *partition) decideReplayed(record *projection.Record, d *event.Decoded) 
 	}
 	key := appended.Key{Text: ev.AccountID, Number: ev.Version}
 	if p.build.altered[key] && d.Fault == nil {
-		p.build.again.Store(true)
+		p.build.alteredSeen.Store(true)
 	}
 	place, chosen := p.build.chosen[key]
 	if chosen && place != record.Ref() {

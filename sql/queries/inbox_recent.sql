@@ -1,4 +1,5 @@
--- Marks the events that were rebuilt since the snapshot of the comparison ($2).
+-- Marks the events that were rebuilt since the snapshot of the comparison ($2). The bounds of the
+-- age are those of rows_written.
 INSERT INTO inbox (message_id, handler)
 SELECT s.message_id, s.handler
 FROM projector_rebuild.inbox AS s

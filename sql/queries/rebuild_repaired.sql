@@ -1,5 +1,6 @@
 -- The accounts that people or the outbox have changed in a projection ($1) since a snapshot ($2).
 -- '' stands for actions without an account. The rebuilt tables do not contain these changes.
+-- The bounds of the age are those of rows_written.
 SELECT DISTINCT coalesce(a.account_id, '')
 FROM dlq_action AS a
 WHERE a.action IN ('replay', 'discard', 'skip', 'unskip', 'fetch', 'open') AND coalesce(a.projection, $1) = $1

@@ -111,8 +111,8 @@ func (t *tools) partitions(ctx context.Context, chosen []int32, name string) str
 	defer cancel()
 	detail, exists, err := topic.Describe(ctx, kadm.NewClient(t.client), name)
 	n := len(detail.Partitions)
-	has := func(p int32) bool { return p >= 0 && int(p) < n }
-	if err != nil || !exists || !slices.ContainsFunc(chosen, func(p int32) bool { return !has(p) }) {
+	outside := func(p int32) bool { return p < 0 || int(p) >= n }
+	if err != nil || !exists || !slices.ContainsFunc(chosen, outside) {
 		return ""
 	}
 	return fmt.Sprintf("; topic %s has %s", name, output.PartitionsText(n))

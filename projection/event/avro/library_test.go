@@ -285,7 +285,7 @@ func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 		}
 		parsed, err := lib.Parse(drawn.schema, conversions...)
 		if err != nil {
-			t.Skip(err) // two branches of one type, or an unknown default
+			t.Skip(err) // rapid draws another schema: this one has two branches of one type or an unknown default
 		}
 		want := decode(records.Format(byLibrary{parsed, &tree}), drawn.value)
 		got := decode(format(t, options, drawn.schema), drawn.value)
