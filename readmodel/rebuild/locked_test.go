@@ -1,6 +1,7 @@
 package rebuild_test
 
 import (
+	"slices"
 	"testing"
 
 	"projector/projection"
@@ -8,23 +9,22 @@ import (
 	"projector/readmodel"
 )
 
-// consumed returns a database with the projection, where all events of account a but the last one
-// in the topic are consumed.
-func consumed(t *testing.T, projection string, versions ...int64) *pair {
+// consumed returns a database with a projection, where all events of account a but the last one in
+// the topic are consumed.
+func consumed(t *testing.T, name string, versions ...int64) *pair {
 	t.Helper()
-	for _, d := range definitions(t) {
-		if d.Name() == projection {
-			p := &pair{t: t, fatal: t.Fatal, d: &d, log: log{nil}}
-			for _, version := range versions {
-				p.log[0] = append(p.log[0], credited("a", version))
-			}
-			p.live = newConsumer(d, openPool(t), p.log)
-			p.live.to(t, map[int32]int64{0: int64(len(versions) - 1)})
-			return p
-		}
+	all := definitions(t)
+	i := slices.IndexFunc(all, func(d definition) bool { return d.Name() == name })
+	if i < 0 {
+		t.Fatalf("no projection %s", name)
 	}
-	t.Fatalf("no projection %s", projection)
-	return nil
+	p := &pair{t: t, fatal: t.Fatal, d: &all[i], log: log{nil}}
+	for _, version := range versions {
+		p.log[0] = append(p.log[0], credited("a", version))
+	}
+	p.live = newConsumer(all[i], openPool(t), p.log)
+	p.live.to(t, map[int32]int64{0: int64(len(versions) - 1)})
+	return p
 }
 
 // swap rebuilds, and calls locked while the swap holds its locks.
