@@ -38,6 +38,12 @@ type StandingChanged struct {
 	Why     string // why it did not continue before; empty if it did
 }
 
+// PlannedStanding is a planned change of a partition's status.
+type PlannedStanding struct {
+	PartitionLog
+	StandingChanged
+}
+
 // changed returns the status of the partition before and after the change.
 func (l *PartitionLog) changed(change projection.StandingChange, stored projection.StoredPosition) StandingChanged {
 	change.Through = l.Through
@@ -52,63 +58,65 @@ func (l *PartitionLog) changed(change projection.StandingChange, stored projecti
 // PlanStandings returns what ChangeStandings would do now, in the order of logs.
 func PlanStandings(
 	ctx context.Context, pool *pgxpool.Pool, of Partition, logs []PartitionLog, change projection.StandingChange,
-) ([]StandingChanged, error) {
+) ([]PlannedStanding, error) {
 	known, err := knownPositions(ctx, pool, of)
 	if err != nil {
 		return nil, err
 	}
-	standings := make([]StandingChanged, len(logs))
+	planned := make([]PlannedStanding, len(logs))
 	for i := range logs {
 		var stored projection.StoredPosition // empty if there is no position yet
 		if p := known[logs[i].Partition]; p != nil {
 			stored = *p
 		}
-		standings[i] = logs[i].changed(change, stored)
+		planned[i] = PlannedStanding{logs[i], logs[i].changed(change, stored)}
 	}
-	return standings, nil
+	return planned, nil
 }
 
 // ChangeStandings pauses or resumes partitions of a group's topic, all of them or none. It raises
 // their fences and records who did it and why. A partition without a position gets one at the
-// start of its log, as its first owner would create it. The result is in the order of the
-// partition numbers.
+// start of its log, as its first owner would create it. It returns a
+// *projection.RefusedPositionError if the status of a partition is not the planned one: a person
+// who resumes after one incident has not seen the next one.
 func ChangeStandings(
-	ctx context.Context, pool *pgxpool.Pool, of Partition, logs []PartitionLog, change projection.StandingChange, actor, reason string,
-) ([]StandingChanged, error) {
-	slices.SortFunc(logs, func(a, b PartitionLog) int { return cmp.Compare(a.Partition, b.Partition) }) // all transactions lock positions in this order
-	var standings []StandingChanged
+	ctx context.Context, pool *pgxpool.Pool, of Partition, planned []PlannedStanding, change projection.StandingChange, actor, reason string,
+) error {
+	slices.SortFunc(planned, func(a, b PlannedStanding) int { return cmp.Compare(a.Partition, b.Partition) }) // all transactions lock positions in this order
 	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
-		standings = standings[:0]
-		actions := make([]Action, len(logs))
-		for i := range logs {
-			of.Number = logs[i].Partition
-			stored, _, err := positionOf(ctx, tx, of, logs[i].Start, logs[i].TopicID)
+		actions := make([]Action, len(planned))
+		for i := range planned {
+			p := &planned[i]
+			of.Number = p.Partition
+			stored, _, err := positionOf(ctx, tx, of, p.Start, p.TopicID)
 			if err != nil {
 				return err
 			}
-			changed := logs[i].changed(change, stored)
-			standings = append(standings, changed)
+			if now := p.changed(change, stored); now != p.StandingChanged {
+				return &projection.RefusedPositionError{Reason: fmt.Sprintf(
+					"partition %d has changed since the plan: it is %s now (%s); check it and run this again", p.Partition, now.Was, cmp.Or(now.Why, "nothing stops it"))}
+			}
 			actions[i] = Action{
 				Kind: ActionResume, Group: of.Group, Projection: of.Projection, Topic: of.Topic, Partition: of.Number, Offset: stored.Next, Actor: actor, Reason: reason,
-				Result: fmt.Sprintf("from %s to %s", changed.Was, changed.Is),
+				Result: fmt.Sprintf("from %s to %s", p.Was, p.Is),
 			}
 			if change.Pause != "" {
 				actions[i].Kind = ActionPause
 				tx.Queue(sql.Query("position_pause"), of.Group, of.Topic, of.Number, change.Pause)
 				continue
 			}
-			if logs[i].Through != nil {
-				actions[i].Result += fmt.Sprintf(", through %d", *logs[i].Through)
+			if p.Through != nil {
+				actions[i].Result += fmt.Sprintf(", through %d", *p.Through)
 			}
-			tx.Queue(sql.Query("position_resume"), of.Group, of.Topic, of.Number, logs[i].Through)
+			tx.Queue(sql.Query("position_resume"), of.Group, of.Topic, of.Number, p.Through)
 		}
 		QueueActions(tx, actions)
 		return tx.Send(ctx)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("change what partitions do: %w", err)
+		return fmt.Errorf("change what partitions do: %w", err)
 	}
-	return standings, nil
+	return nil
 }
 
 // PositionSet is the position that a person wants for a partition, and the partition's log.

@@ -65,9 +65,8 @@ type standingPlan struct {
 	resumes bool
 	through string // as typed
 
-	logs      []readmodel.PartitionLog
-	ends      map[int32]int64
-	standings []readmodel.StandingChanged
+	ends    map[int32]int64
+	planned []readmodel.PlannedStanding
 }
 
 func (p *standingPlan) read(ctx context.Context) (change.Plan, error) {
@@ -81,6 +80,7 @@ func (p *standingPlan) read(ctx context.Context) (change.Plan, error) {
 		return nil, err
 	}
 	p.ends = map[int32]int64{}
+	var logs []readmodel.PartitionLog
 	for _, e := range extents {
 		p.ends[e.Partition] = e.End
 		log := readmodel.PartitionLog{Partition: e.Partition, TopicID: topicID, Start: e.Start}
@@ -89,44 +89,44 @@ func (p *standingPlan) read(ctx context.Context) (change.Plan, error) {
 		} else if n, err := strconv.ParseInt(p.through, 10, 64); err == nil {
 			log.Through = &n
 		}
-		p.logs = append(p.logs, log)
+		logs = append(logs, log)
 	}
-	p.standings, err = readmodel.PlanStandings(ctx, p.on.Pool, p.flags.of(), p.logs, p.change)
+	p.planned, err = readmodel.PlanStandings(ctx, p.on.Pool, p.flags.of(), logs, p.change)
 	return p, err
 }
 
-func (p *standingPlan) Do(ctx context.Context) (err error) {
+func (p *standingPlan) Do(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
-	p.standings, err = readmodel.ChangeStandings(ctx, p.on.Pool, p.flags.of(), p.logs, p.change, p.on.Actor, p.on.Reason)
-	return err
+	return refused(readmodel.ChangeStandings(ctx, p.on.Pool, p.flags.of(), p.planned, p.change, p.on.Actor, p.on.Reason))
 }
 
 func (p *standingPlan) Print(_ context.Context, std *output.Streams, done bool) error {
-	return p.flags.print(std, done, len(p.standings), func(i int) (document any, text string) {
-		return standingDocument{p.flags.Topic, p.logs[i].Partition, p.standings[i].Is}, p.text(&p.logs[i], p.standings[i], done)
+	return p.flags.print(std, done, len(p.planned), func(i int) (document any, text string) {
+		one := &p.planned[i]
+		return standingDocument{p.flags.Topic, one.Partition, one.Is}, p.text(one, done)
 	})
 }
 
 // text returns the text output for a partition.
-func (p *standingPlan) text(log *readmodel.PartitionLog, standing readmodel.StandingChanged, done bool) string {
+func (p *standingPlan) text(one *readmodel.PlannedStanding, done bool) string {
 	verb := p.verb
 	if !done {
 		verb = "would be " + verb
 	}
-	text := fmt.Sprintf("partition %d: %s", log.Partition, verb)
-	if log.Through != nil {
-		text += fmt.Sprintf(", records below %d do not count for the breaker", *log.Through)
-		if end := p.ends[log.Partition]; *log.Through > end {
+	text := fmt.Sprintf("partition %d: %s", one.Partition, verb)
+	if one.Through != nil {
+		text += fmt.Sprintf(", records below %d do not count for the breaker", *one.Through)
+		if end := p.ends[one.Partition]; *one.Through > end {
 			text += fmt.Sprintf(", with those still to come: the end is %d", end)
 		}
 	}
-	text += needs(standing.Is)
-	if p.resumes && standing.Was == projection.StandingRunning {
+	text += needs(one.Is)
+	if p.resumes && one.Was == projection.StandingRunning {
 		text += "; it was running already"
 	}
-	if !done && standing.Why != "" {
-		text += fmt.Sprintf("\n  it is %s: %s", standing.Was, standing.Why)
+	if !done && one.Why != "" {
+		text += fmt.Sprintf("\n  it is %s: %s", one.Was, one.Why)
 	}
 	return text
 }
@@ -151,9 +151,10 @@ func (p *standingPlan) Hash(_ context.Context, h *change.Hash) error {
 	if err := p.flags.hash(h); err != nil {
 		return err
 	}
-	for i, standing := range p.standings {
-		document := standingDocument{p.flags.Topic, p.logs[i].Partition, standing.Is}
-		if err := h.Add(plannedStanding{document, standing.Was, standing.Why, p.through}); err != nil {
+	for i := range p.planned {
+		one := &p.planned[i]
+		document := standingDocument{p.flags.Topic, one.Partition, one.Is}
+		if err := h.Add(plannedStanding{document, one.Was, one.Why, p.through}); err != nil {
 			return err
 		}
 	}
