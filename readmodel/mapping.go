@@ -15,19 +15,22 @@ import (
 type Mapping interface {
 	// Meaning returns the mapping in a normal form: the same text for two files with the same rules.
 	Meaning() string
-	// ReadsLike reports whether this mapping reads the stored events in the same way as the mapping
-	// with that meaning did.
-	ReadsLike(meaning string) bool
+	// Differs returns the flags that the mapping with that meaning had and those of this mapping, if
+	// the two read the stored events differently. Otherwise both are empty.
+	Differs(meaning string) (stored, now string)
 }
 
-// MappingChangedError says that the rows of a projection were made with a mapping that reads
-// their events differently.
-type MappingChangedError struct{ Projection string }
+// MappingChangedError says that the rows of a projection were made with a mapping or a first version
+// that reads their events differently.
+type MappingChangedError struct {
+	Projection  string
+	Stored, Now string // see Mapping.Differs
+}
 
 // Error implements error and names the remedy.
 func (e *MappingChangedError) Error() string {
-	return "the rows of " + e.Projection + " were made with another --mapping (EVENT_MAPPING), which reads their events differently: give that one; " +
-		"or rebuild the rows with the new one (`projector rebuild --projection=" + e.Projection + " --mapping=FILE --yes`); " +
+	return "the rows of " + e.Projection + " were made with " + e.Stored + ", which reads their events differently: give that one; " +
+		"or rebuild the rows with the new one (`projector rebuild --projection=" + e.Projection + " " + e.Now + " --yes`); " +
 		"or continue with the new one from here, with `run --accept-changed-mapping`"
 }
 
@@ -45,10 +48,14 @@ func (p *Partition) meaning() string {
 // refuses returns an error if the partition's owner may not use its mapping. Another instance may
 // have stored a different mapping since this one started.
 func (p *Partition) refuses(stored *projection.StoredPosition) *projection.StoppedError {
-	if p.Mapping == nil || stored.Mapping == "" || p.Mapping.ReadsLike(stored.Mapping) {
+	if p.Mapping == nil || stored.Mapping == "" {
 		return nil
 	}
-	changed := &MappingChangedError{Projection: p.Projection}
+	was, now := p.Mapping.Differs(stored.Mapping)
+	if was == "" {
+		return nil
+	}
+	changed := &MappingChangedError{Projection: p.Projection, Stored: was, Now: now}
 	return &projection.StoppedError{Standing: projection.StandingStopped, Reason: changed.Error(), Position: stored.Position}
 }
 
@@ -75,10 +82,10 @@ func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (oth
 	)
 	_, err = pgx.ForEachRow(rows, []any{&meaning, &processed}, func() error {
 		others = append(others, meaning)
-		differs := !m.ReadsLike(meaning)
-		changed = changed || differs
-		if differs && processed {
-			refused = &MappingChangedError{Projection: name}
+		stored, now := m.Differs(meaning)
+		changed = changed || stored != ""
+		if stored != "" && processed {
+			refused = &MappingChangedError{Projection: name, Stored: stored, Now: now}
 		}
 		return nil
 	})

@@ -157,8 +157,13 @@ func TestReadyNoticesGrantsAndColumns(t *testing.T) {
 // reads is a mapping. Another value of it means another way to read events.
 type reads string
 
-func (m reads) Meaning() string               { return string(m) }
-func (m reads) ReadsLike(meaning string) bool { return meaning == string(m) }
+func (m reads) Meaning() string { return string(m) }
+func (m reads) Differs(meaning string) (stored, now string) {
+	if meaning == string(m) {
+		return "", ""
+	}
+	return "another --mapping", "--mapping=FILE"
+}
 
 // A claim with another mapping than the stored one fails, also if the partition has no row yet.
 func TestClaimChecksTheMapping(t *testing.T) {

@@ -34,7 +34,9 @@ type Mapping struct {
 	event.Mapping
 	// Custom: it is for a custom projection, which ignores types that the mapping does not name.
 	Custom bool
-	nodes  map[event.Field]*yaml.Node
+	// FirstVersion is the first version of accounts, if the mapping is for positions.
+	FirstVersion *int64
+	nodes        map[event.Field]*yaml.Node
 }
 
 // Parse reads a mapping. Its error has a line for each mistake: "line 3, column 5: …".

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -26,6 +27,8 @@ type meaning struct {
 	Escaped  bool              `json:"escaped,omitzero"`
 	Entries  []string          `json:"entries,omitempty"`
 	IsSeries bool              `json:"is_series,omitzero"` // also if Entries is empty
+	// FirstVersion is nil if it is not known: positions of earlier programs do not have it.
+	FirstVersion *int64 `json:"first_version,omitzero"`
 }
 
 type place struct {
@@ -51,9 +54,11 @@ func placeOf(p event.FieldPath) place {
 	return made
 }
 
-func meaningOf(m *event.Mapping) meaning {
+func meaningOf(of *Mapping) meaning {
+	m := &of.Mapping
 	made := meaning{
-		Types: map[string]string{}, Fields: map[string]place{}, Nanos: m.Amount.Nanos, Lower: m.LowerCurrency,
+		FirstVersion: of.FirstVersion,
+		Types:        map[string]string{}, Fields: map[string]place{}, Nanos: m.Amount.Nanos, Lower: m.LowerCurrency,
 		Path: m.Envelope.Path, Escaped: m.Envelope.Escaped, Entries: m.Envelope.Entries, IsSeries: m.Envelope.Entries != nil,
 	}
 	if m.Time != event.RFC3339 {
@@ -82,9 +87,9 @@ func nameOf(kind event.Type) string {
 }
 
 // Meaning returns the mapping in a normal form: the same text for two files that differ in comments
-// and order only. Without a mapping it is {}.
+// and order only. Without a mapping and a first version it is {}.
 func (m *Mapping) Meaning() string {
-	text, err := json.Marshal(meaningOf(&m.Mapping), json.Deterministic(true))
+	text, err := json.Marshal(meaningOf(m), json.Deterministic(true))
 	if err != nil {
 		panic("mapping: its meaning as JSON: " + err.Error()) // its fields cannot fail
 	}
@@ -97,16 +102,28 @@ func (m *Mapping) SHA256() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ReadsLike reports whether the mapping reads all events in the same way as the mapping with the
-// stored meaning, except those of added types. A contract's type must not get its first other name,
-// because its own name would no longer count. A custom projection must have the same types, because
-// it has ignored events of added ones.
-func (m *Mapping) ReadsLike(stored string) bool {
+// Differs returns the flags of the mapping with the stored meaning and those of this one, if the two
+// read events differently. Otherwise both are empty. Any first version is like one that is not known.
+func (m *Mapping) Differs(stored string) (was, is string) {
 	var before meaning
-	if err := json.Unmarshal([]byte(stored), &before); err != nil {
-		return false
+	err := json.Unmarshal([]byte(stored), &before)
+	now := meaningOf(m)
+	var flags, flagsNow []string
+	if err != nil || !m.readsLike(now, before) {
+		flags, flagsNow = append(flags, "another --mapping (EVENT_MAPPING)"), append(flagsNow, "--mapping=FILE")
 	}
-	now := meaningOf(&m.Mapping)
+	if a, b := before.FirstVersion, now.FirstVersion; a != nil && b != nil && *a != *b {
+		flags = append(flags, fmt.Sprintf("--first-version=%d (FIRST_VERSION)", *a))
+		flagsNow = append(flagsNow, fmt.Sprintf("--first-version=%d", *b))
+	}
+	return strings.Join(flags, " and "), strings.Join(flagsNow, " ")
+}
+
+// readsLike reports whether the mapping reads all events in the same way as the one before, except
+// those of added types. A contract's type must not get its first other name, because its own name
+// would no longer count. A custom projection must have the same types, because it has ignored events
+// of added ones.
+func (m *Mapping) readsLike(now, before meaning) bool {
 	if m.Custom && !maps.Equal(now.Types, before.Types) {
 		return false
 	}
@@ -121,6 +138,7 @@ func (m *Mapping) ReadsLike(stored string) bool {
 		}
 	}
 	before.Types, now.Types = nil, nil
+	before.FirstVersion, now.FirstVersion = nil, nil
 	a, errA := json.Marshal(before, json.Deterministic(true))
 	b, errB := json.Marshal(now, json.Deterministic(true))
 	return errA == nil && errB == nil && bytes.Equal(a, b)

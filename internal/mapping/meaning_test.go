@@ -16,7 +16,12 @@ func parsed(t *testing.T, text string) *mapping.Mapping {
 	return m
 }
 
-func TestReadsLike(t *testing.T) {
+func alike(m *mapping.Mapping, stored string) bool {
+	was, _ := m.Differs(stored)
+	return was == ""
+}
+
+func TestDiffers(t *testing.T) {
 	const before = "eventTypes: {a: FundsCredited, m: {positive: FundsCredited, negative: FundsDebited}}\n" +
 		"fields: {version: meta.seq, amount: {path: cents, unit: minor}, accountId: {join: [x, y], with: '-'}}\n"
 	for _, tt := range []struct {
@@ -45,7 +50,7 @@ func TestReadsLike(t *testing.T) {
 		{"none", "fields: {}\n", false},
 	} {
 		now := parsed(t, tt.text)
-		if got := now.ReadsLike(parsed(t, before).Meaning()); got != tt.alike {
+		if got := alike(now, parsed(t, before).Meaning()); got != tt.alike {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 		if same := now.SHA256() == parsed(t, before).SHA256(); same && !tt.alike {
@@ -54,24 +59,53 @@ func TestReadsLike(t *testing.T) {
 	}
 	custom := parsed(t, before)
 	custom.Custom = true
-	if !custom.ReadsLike(parsed(t, "# the same\n"+before).Meaning()) {
+	if !alike(custom, parsed(t, "# the same\n"+before).Meaning()) {
 		t.Error("a custom projection: the same")
 	}
 	for _, types := range []string{"{b: FundsCredited, a:", "{PointsEarned: FundsCredited, a:"} {
 		custom := parsed(t, strings.Replace(before, "{a:", types, 1))
 		custom.Custom = true
-		if custom.ReadsLike(parsed(t, before).Meaning()) {
+		if alike(custom, parsed(t, before).Meaning()) {
 			t.Errorf("a custom projection ignored the events of the added type: %s", types)
 		}
 	}
-	if (&mapping.Mapping{Custom: true}).ReadsLike(parsed(t, before).Meaning()) || !(&mapping.Mapping{Custom: true}).ReadsLike("{}") {
+	if alike(&mapping.Mapping{Custom: true}, parsed(t, before).Meaning()) || !alike(&mapping.Mapping{Custom: true}, "{}") {
 		t.Error("a custom projection without a mapping")
 	}
 	none := &mapping.Mapping{}
-	if none.Meaning() != "{}" || !none.ReadsLike("{}") || none.ReadsLike(parsed(t, before).Meaning()) || none.ReadsLike("") {
+	if none.Meaning() != "{}" || !alike(none, "{}") || alike(none, parsed(t, before).Meaning()) || alike(none, "") {
 		t.Errorf("no mapping: %s", none.Meaning())
 	}
-	if parsed(t, "eventTypes: {b: FundsCredited}").ReadsLike("{}") || !parsed(t, "eventTypes: {b: ignored}").ReadsLike("{}") {
+	if alike(parsed(t, "eventTypes: {b: FundsCredited}"), "{}") || !alike(parsed(t, "eventTypes: {b: ignored}"), "{}") {
 		t.Error("a first mapping")
+	}
+}
+
+func TestDiffersByTheFirstVersion(t *testing.T) {
+	from := func(first int64, text string) *mapping.Mapping {
+		m := parsed(t, text)
+		m.FirstVersion = &first
+		return m
+	}
+	const text, other = "fields: {version: seq}", "fields: {version: no}"
+	for _, tt := range []struct {
+		name, stored, was, is string
+		now                   *mapping.Mapping
+	}{
+		{"the same", from(0, text).Meaning(), "", "", from(0, text)},
+		{"another", from(0, text).Meaning(), "--first-version=0 (FIRST_VERSION)", "--first-version=1", from(1, text)},
+		{"not stored", parsed(t, text).Meaning(), "", "", from(0, text)},
+		{"not known", from(7, text).Meaning(), "", "", parsed(t, text)},
+		{
+			"both", from(2, text).Meaning(), "another --mapping (EVENT_MAPPING) and --first-version=2 (FIRST_VERSION)",
+			"--mapping=FILE --first-version=1", from(1, other),
+		},
+	} {
+		if was, is := tt.now.Differs(tt.stored); was != tt.was || is != tt.is {
+			t.Errorf("%s: %q, %q", tt.name, was, is)
+		}
+	}
+	if stored := (&mapping.Mapping{FirstVersion: new(int64(0))}).Meaning(); stored != `{"first_version":0}` {
+		t.Errorf("stored as %s", stored) // the name in the database
 	}
 }

@@ -117,7 +117,7 @@ func (f *decoder) parseVersion(text []byte) (version int64, reason string) {
 	case !fits:
 		return 0, "does not fit a 64-bit integer"
 	case version < f.firstVersion:
-		return 0, "is below the first version"
+		return 0, f.belowFirst
 	}
 	return version, ""
 }

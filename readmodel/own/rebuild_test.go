@@ -158,8 +158,13 @@ func TestARebuildPutsOwnTablesRight(t *testing.T) {
 // reads is a mapping. Another value of it means another way to read events.
 type reads string
 
-func (m reads) Meaning() string               { return string(m) }
-func (m reads) ReadsLike(meaning string) bool { return meaning == string(m) }
+func (m reads) Meaning() string { return string(m) }
+func (m reads) Differs(meaning string) (stored, now string) {
+	if meaning == string(m) {
+		return "", ""
+	}
+	return "another --mapping", "--mapping=FILE"
+}
 
 // Another mapping is stored only if no consumer continues with the old one.
 func TestARebuildByAnotherMappingWaitsForTheOldOne(t *testing.T) {

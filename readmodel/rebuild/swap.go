@@ -219,8 +219,8 @@ type OldMappingRunsError struct{}
 
 // Error implements error and names the remedy.
 func (OldMappingRunsError) Error() string {
-	return "consumers have gone on by the old mapping while the rows were compared, so nothing was changed: " +
-		"stop them (`projector pause --all --reason=rebuild --yes`), run this again, start them with the new mapping, and resume"
+	return "consumers have gone on with the old --mapping or --first-version while the rows were compared, so nothing was changed: " +
+		"stop them (`projector pause --all --reason=rebuild --yes`), run this again, start them with the new flags, and resume"
 }
 
 // SafeText implements errclass.Describer: the text contains no data.

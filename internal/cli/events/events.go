@@ -105,7 +105,7 @@ func (f *EventFlags) options() (event.Options, *mapping.Mapping, error) {
 // mapping reads the mapping file. Without one it returns an empty mapping.
 func (f *EventFlags) mapping() (*mapping.Mapping, error) {
 	if !f.Mapping.Given() {
-		return &mapping.Mapping{Custom: f.custom}, nil
+		return &mapping.Mapping{Custom: f.custom, FirstVersion: &f.FirstVersion}, nil
 	}
 	text, err := f.Mapping.Read()
 	if err != nil {
@@ -115,7 +115,7 @@ func (f *EventFlags) mapping() (*mapping.Mapping, error) {
 	if err != nil {
 		return nil, f.wrongMapping(err)
 	}
-	names.Custom = f.custom
+	names.Custom, names.FirstVersion = f.custom, &f.FirstVersion
 	return names, nil
 }
 
@@ -124,8 +124,8 @@ func (f *EventFlags) Reads() (readmodel.Mapping, error) {
 	return f.mapping()
 }
 
-// KeptMapping returns an error if the rows of the projection were made with a mapping that reads
-// events differently. Nothing may be applied then. Call Formats before.
+// KeptMapping returns an error if the rows of the projection were made with a mapping or a first
+// version that reads events differently. Nothing may be applied then. Call Formats before.
 func (f *EventFlags) KeptMapping(ctx context.Context, db readmodel.Querier, name string) error {
 	m, err := f.mapping()
 	if err != nil {

@@ -76,6 +76,47 @@ func TestAChangedMappingIsRefused(t *testing.T) {
 	balance("a 1.05")
 }
 
+// Commands refuse another first version than that of the rows, until it is accepted or the rows are
+// rebuilt. While nothing was processed, any is accepted.
+func TestAnotherFirstVersionIsRefused(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Consuming(stored(s, `"first_version":1`))
+	t.Setenv("FIRST_VERSION", "2")
+	s.Consuming(stored(s, `"first_version":2`))
+	t.Setenv("FIRST_VERSION", "1")
+	s.Produce(clitest.EventOf("a", 0, `"1"`), clitest.EventOf("a", 1, `"2"`), clitest.EventOf("b", 0, `"4"`), clitest.EventOf("b", 1, `"8"`), clitest.EventOf("b", 3, `"16"`))
+	s.Consuming(nil)
+	clitest.Contains(t, s.Must("dlq", "show", "0/0"), "--first-version (FIRST_VERSION)", "rebuild")
+
+	t.Setenv("FIRST_VERSION", "0")
+	remedy := []string{"--first-version=1 (FIRST_VERSION)", "--accept-changed-mapping", "projector rebuild --projection=account_balance --first-version=0 --yes"}
+	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), remedy...)
+	clitest.Contains(t, s.Refused(exit.Failed, "dlq", "replay", "--reason=x", "--yes"), remedy...)
+	clitest.Contains(t, s.Refused(exit.Failed, "account", "skip", "b", "--version=2", "--reason=x", "--yes"), remedy...)
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--partial", "--yes"), "--first-version=1 (FIRST_VERSION)", "nothing was changed")
+	s.Must("rebuild", "--yes")
+	const balances = "SELECT string_agg(concat_ws(' ', account_id, balance, waiting_for_version), ', ' ORDER BY account_id) FROM account_balance_current"
+	clitest.Equal(t, s.Text(balances), "a 3.00, b 12.00 2")
+	s.Consuming(nil)
+
+	t.Setenv("FIRST_VERSION", "1")
+	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), "--first-version=0 (FIRST_VERSION)")
+	t.Setenv("PROJECTOR_ACCEPT_CHANGED_MAPPING", "true")
+	s.Consuming(stored(s, `"first_version":1`))
+}
+
+// Positions of an earlier program have no first version. The one that the program has now is stored.
+func TestAFirstVersionThatIsNotStoredIsAccepted(t *testing.T) {
+	s := clitest.NewStage(t)
+	t.Setenv("FIRST_VERSION", "0")
+	s.Produce(clitest.EventOf("a", 0, `"1"`))
+	s.Consuming(nil)
+	s.Exec("UPDATE projector_position SET mapping = '{}'")
+	s.Consuming(stored(s, `"first_version":0`))
+	t.Setenv("FIRST_VERSION", "1")
+	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), "--first-version=0 (FIRST_VERSION)")
+}
+
 // Rows from before mappings were stored have none. Then any mapping is accepted.
 func TestAnUnknownMappingIsAccepted(t *testing.T) {
 	s := clitest.NewStage(t)

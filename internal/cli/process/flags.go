@@ -25,7 +25,7 @@ type projectFlags struct {
 	MaxBatchBytes  int           `env:"MAX_BATCH_BYTES" default:"67108864" placeholder:"BYTES" group:"Projection" help:"Largest accepted batch of records, decompressed; a larger one stops its partition (default 64 MiB)."`
 	RetryMax       time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait (default 60s)."`
 	AcceptChanged  bool          `name:"accept-changed-file" group:"Projection" help:"Continue with a projection file that has changed. Existing rows were made with the old version; projector rebuild makes them again."`
-	AcceptMapping  bool          `name:"accept-changed-mapping" group:"Projection" help:"Continue with a mapping that reads stored events differently. Existing rows were made with the old one; projector rebuild makes them again."`
+	AcceptMapping  bool          `name:"accept-changed-mapping" group:"Projection" help:"Continue with a mapping or a first version that reads stored events differently. Existing rows were made with the old one; projector rebuild makes them again."`
 	AnotherTopic   bool          `group:"Projection" help:"Continue although the rows of the projection came from another topic."`
 	InboxRetention time.Duration `env:"INBOX_RETENTION" default:"168h" placeholder:"DURATION" group:"Projection" help:"How long an additive projection remembers the events it has processed (default 168h)."`
 }

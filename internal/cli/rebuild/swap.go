@@ -98,27 +98,28 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 	return &done, err
 }
 
-// remaps reports whether the rows were made with a mapping that reads events differently. It refuses
-// the rebuild if some rows would stay unchanged, because they may not agree with the new mapping.
+// remaps reports whether the rows were made with a mapping or a first version that reads events
+// differently. It refuses the rebuild if some rows would stay unchanged, because they may not agree
+// with the new one.
 func (r *rebuilding) remaps(ctx context.Context, reads readmodel.Mapping, report *rebuild.Report) (bool, error) {
 	err := readmodel.CheckMapping(ctx, r.pool, r.kind.Name(), reads)
 	var changed *readmodel.MappingChangedError
 	if !errors.As(err, &changed) {
 		return false, err
 	}
-	const why = "the rows of %s were made with another --mapping (EVENT_MAPPING), and "
-	name := r.kind.Name()
+	const why = "the rows of %s were made with %s, and "
+	name, made := r.kind.Name(), changed.Stored
 	switch {
 	case r.cmd.Partial:
-		return false, exit.Refusef(why+"--partial makes only some of them again: give the mapping they were made with, "+
-			"or continue with the new one with `run --accept-changed-mapping`; nothing was changed", name)
+		return false, exit.Refusef(why+"--partial makes only some of them again: use the old one, "+
+			"or continue with the new one with `run --accept-changed-mapping`; nothing was changed", name, made)
 	case report.Kinds[rebuild.Unknown] > 0 && !r.cmd.Remove:
 		return false, exit.Refusef(why+"the topic has no event of %d of them, which would stay: remove them with --remove, "+
-			"or give the mapping they were made with; nothing was changed", name, report.Kinds[rebuild.Unknown])
+			"or use the old one; nothing was changed", name, made, report.Kinds[rebuild.Unknown])
 	case report.LeftAlone() > 0:
 		return false, exit.Refusef(why+"%d of them would be left alone, because they have corrected events in them (`dlq replay --from-file`), "+
-			"are ahead of the topic or were repaired just now: give the mapping they were made with, "+
-			"or continue with the new one with `run --accept-changed-mapping`; nothing was changed", name, report.LeftAlone())
+			"are ahead of the topic or were repaired just now: use the old one, "+
+			"or continue with the new one with `run --accept-changed-mapping`; nothing was changed", name, made, report.LeftAlone())
 	}
 	return true, nil
 }
