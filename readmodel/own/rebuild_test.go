@@ -92,12 +92,11 @@ func TestARebuildByAnotherTextWaitsForTheOldOne(t *testing.T) {
 	opts := rebuild.SwapOptions{Topic: "events", Actor: "me", File: &doubled}
 	look := "SELECT account_id, events FROM loyalty ORDER BY account_id"
 
-	var runs rebuild.OldTextRunsError
 	_, _, err := rebuiltAs(t, pool, doubled, &log, opts, func() {
 		log = append(log, points("c", 1, 1))
 		f.consume(log)
 	})
-	if !errors.As(err, &runs) {
+	if !errors.Is(err, rebuild.ErrOldTextRuns) {
 		t.Errorf("a consumer has gone on: %v", err)
 	}
 	same(t, "rows", rows(t, pool, look), []string{"a 1", "b 1", "c 1"})
@@ -180,12 +179,11 @@ func TestARebuildByAnotherMappingWaitsForTheOldOne(t *testing.T) {
 	opts := rebuild.SwapOptions{Topic: "events", Actor: "me", Mapping: reads("new")}
 	stored := "SELECT mapping FROM projector_position"
 
-	var runs rebuild.OldMappingRunsError
 	_, _, err := rebuiltAs(t, pool, p, &log, opts, func() {
 		log = append(log, points("b", 1, 1))
 		f.consume(log)
 	})
-	if !errors.As(err, &runs) {
+	if !errors.Is(err, rebuild.ErrOldMappingRuns) {
 		t.Errorf("a consumer has continued: %v", err)
 	}
 	same(t, "mapping", rows(t, pool, stored), []string{"old"})

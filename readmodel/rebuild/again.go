@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"projector/internal/failpoint"
+	"projector/sql"
 )
 
 // again compares, in the locked transaction, the rows that differed and the rows written since.
@@ -31,7 +32,7 @@ func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
 		return nil, err
 	}
 	for _, table := range s.locked() {
-		if _, err := t.execText(ctx, table.statement("rows_forget")); err != nil {
+		if _, err := t.exec(ctx, table.statement("rows_forget")); err != nil {
 			return nil, err
 		}
 	}
@@ -45,22 +46,22 @@ func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
 // noteAndLock notes the rows written since the comparison and locks what may be replaced.
 func (s *Shadow) noteAndLock(ctx context.Context, t *swapTx) error {
 	if s.accounts != nil && !s.accounts.balances {
-		if _, err := t.exec(ctx, "state_lock"); err != nil {
+		if _, err := t.exec(ctx, sql.Query("state_lock")); err != nil {
 			return err
 		}
 	}
 	if s.inbox != nil {
-		if _, err := t.exec(ctx, "inbox_recent", s.kind.Name(), s.compared); err != nil {
+		if _, err := t.exec(ctx, sql.Query("inbox_recent"), s.kind.Name(), s.compared); err != nil {
 			return err
 		}
 	}
 	for _, table := range s.written() {
-		if _, err := t.execText(ctx, table.statement("rows_written"), s.compared); err != nil {
+		if _, err := t.exec(ctx, table.statement("rows_written"), s.compared); err != nil {
 			return err
 		}
 	}
 	for _, table := range s.locked() {
-		if _, err := t.execText(ctx, table.statement("rows_lock")); err != nil {
+		if _, err := t.exec(ctx, table.statement("rows_lock")); err != nil {
 			return err
 		}
 	}
@@ -100,20 +101,14 @@ func (c *comparison) runAgain(ctx context.Context, t *swapTx) error {
 		}
 	}
 	for _, table := range s.tables {
-		var differing [][2]*row
 		err := c.noted(ctx, t, table, func(l, r *row, differs bool) error {
-			if differs {
-				differing = append(differing, [2]*row{l, r})
+			if !differs {
+				return nil
 			}
-			return nil
+			return c.addRow(ctx, nil, table, l, r)
 		})
 		if err != nil {
 			return err
-		}
-		for _, pair := range differing {
-			if err := c.addRow(ctx, nil, table, pair[0], pair[1]); err != nil {
-				return err
-			}
 		}
 	}
 	c.decideAccounts()
@@ -125,21 +120,21 @@ func (c *comparison) accountsAgain(ctx context.Context, t *swapTx) error {
 	a := c.shadow.accounts
 	err := c.noted(ctx, t, a.account, func(l, r *row, differs bool) error {
 		if differs {
-			return c.addState(l, r, false)
+			c.addState(l, r, false)
+			return nil
 		}
-		id, err := accountIn(either(l, r).key)
-		d := c.account(id)
-		d.live, d.rebuilt = versionOf(l), versionOf(r)
-		return err
+		d := c.account(l.of.Text)
+		d.live, d.rebuilt = l.version, r.version
+		return nil
 	})
 	if err != nil {
 		return err
 	}
 	return c.noted(ctx, t, a.hold, func(l, r *row, differs bool) error {
-		if !differs {
-			return nil
+		if differs {
+			c.addState(l, r, true)
 		}
-		return c.addState(l, r, true)
+		return nil
 	})
 }
 
@@ -153,18 +148,30 @@ func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add 
 		return err
 	}
 	var (
-		id, key                     string
-		live, rebuilt               *int64
-		liveVersion, rebuiltVersion *int64
+		r                                                      row
+		liveDigest, liveVersion, rebuiltDigest, rebuiltVersion *int64
 	)
-	_, err = pgx.ForEachRow(rows, []any{&id, &key, &live, &liveVersion, &rebuilt, &rebuiltVersion}, func() error {
-		l, r := rowOf(id, key, live, liveVersion), rowOf(id, key, rebuilt, rebuiltVersion)
-		if l == nil && r == nil {
+	_, err = pgx.ForEachRow(rows, []any{&r.id, &r.key, &liveDigest, &liveVersion, &rebuiltDigest, &rebuiltVersion}, func() error {
+		if err := r.parseKey(); err != nil {
+			return err
+		}
+		l, b := r.with(liveDigest, liveVersion), r.with(rebuiltDigest, rebuiltVersion)
+		if l == nil && b == nil {
 			return nil
 		}
-		return add(l, r, l == nil || r == nil || l.digest != r.digest)
+		return add(l, b, l == nil || b == nil || l.digest != b.digest)
 	})
 	return err
+}
+
+// with returns the row with this digest and version. It returns nil if there is no digest.
+func (r *row) with(digest, version *int64) *row {
+	if digest == nil {
+		return nil
+	}
+	one := *r
+	one.digest, one.version = *digest, version
+	return &one
 }
 
 func either(a, b *row) *row {
@@ -172,16 +179,4 @@ func either(a, b *row) *row {
 		return a
 	}
 	return b
-}
-
-func rowOf(id, key string, digest, version *int64) *row {
-	if digest == nil {
-		return nil
-	}
-	r := &row{id: id, key: key, digest: *digest}
-	if version != nil {
-		v := *version
-		r.version = &v
-	}
-	return r
 }

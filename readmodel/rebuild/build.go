@@ -32,11 +32,6 @@ type Config struct {
 	Open         func(partition int32) session.Projection
 	// Overdue returns the partitions that have parked events which can be applied now.
 	Overdue func(ctx context.Context, topic string, partitions []int32) ([]int32, error)
-
-	// Decisions of people; see Shadow.Build.
-	ordered                  bool // at most one event is applied for a version of an account
-	skips, replays, discards []decided
-	skipAgain                func(ctx context.Context, e *decided, seen bool) (bool, error)
 }
 
 const (
@@ -54,22 +49,26 @@ const cacheBytes = 16 << 20
 
 // Build reads a topic into the shadow tables of a projection, up to given offsets.
 type Build struct {
-	cfg         Config
-	partitions  map[int32]*partition
+	cfg        Config
+	partitions map[int32]*partition
+
+	// Decisions of people; see Shadow.Build.
+	skipAgain   func(ctx context.Context, e *decided, seen bool) (bool, error)
 	replays     map[projection.RecordRef][]*decided
 	discards    map[projection.RecordRef][]*decided
-	skips       map[string][]decided                  // by account, ascending
+	skips       map[string][]*decided                 // by account, ascending
 	chosen      map[appended.Key]projection.RecordRef // by account and version: the event that a replay applied
 	altered     map[appended.Key]bool                 // by account and version: events that a replay applied in a corrected form
 	alteredSeen atomic.Bool                           // one of these events was also rebuilt from a valid record
-	passed      atomic.Int64
-	records     atomic.Int64
+
+	passed  atomic.Int64
+	records atomic.Int64
 }
 
 // New prepares a build of all partitions in cfg.Starts.
 func New(cfg Config) *Build {
 	b := &Build{
-		cfg: cfg, partitions: map[int32]*partition{}, skips: map[string][]decided{}, discards: map[projection.RecordRef][]*decided{},
+		cfg: cfg, partitions: map[int32]*partition{}, skips: map[string][]*decided{}, discards: map[projection.RecordRef][]*decided{},
 		replays: map[projection.RecordRef][]*decided{}, chosen: map[appended.Key]projection.RecordRef{},
 		altered: map[appended.Key]bool{},
 	}
@@ -80,31 +79,19 @@ func New(cfg Config) *Build {
 		})
 		b.partitions[number] = p
 	}
-	for i := range cfg.skips {
-		e := cfg.skips[i]
-		b.skips[e.accountID] = append(b.skips[e.accountID], e)
-	}
-	for i := range cfg.discards {
-		e := &cfg.discards[i]
-		b.discards[e.place] = append(b.discards[e.place], e)
-	}
-	for i := range cfg.replays {
-		e := &cfg.replays[i]
-		e.given = !e.altered && e.place.Topic == cfg.Topic
-		switch key := (appended.Key{Text: e.accountID, Number: e.version}); {
-		case e.altered:
-			b.altered[key] = true
-		case cfg.ordered && e.given:
-			b.chosen[key] = e.place
-		}
-		b.addReplay(e)
-	}
 	return b
 }
 
 // addReplay adds an event that dlq replay applied. An event that was replayed several times is
-// added once.
-func (b *Build) addReplay(e *decided) {
+// added once. With ordered, at most one event is applied for a version of an account.
+func (b *Build) addReplay(e *decided, ordered bool) {
+	e.given = !e.altered && e.place.Topic == b.cfg.Topic
+	switch key := (appended.Key{Text: e.accountID, Number: e.version}); {
+	case e.altered:
+		b.altered[key] = true
+	case ordered && e.given:
+		b.chosen[key] = e.place
+	}
 	same := func(one *decided) bool { return one.accountID == e.accountID && one.version == e.version }
 	of := b.replays[e.place]
 	if i := slices.IndexFunc(of, same); i >= 0 {

@@ -3,7 +3,6 @@ package rebuild
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -76,16 +75,8 @@ func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err e
 }
 
 // addState adds an account whose row differs, or, with hold, whose waiting events differ.
-func (c *comparison) addState(live, rebuilt *row, hold bool) error {
-	one := live
-	if one == nil {
-		one = rebuilt
-	}
-	id, err := accountIn(one.key)
-	if err != nil {
-		return err
-	}
-	d := c.account(id)
+func (c *comparison) addState(live, rebuilt *row, hold bool) {
+	d := c.account(either(live, rebuilt).of.Text)
 	if hold {
 		d.hold, d.liveHold, d.rebuiltHold = true, live != nil, rebuilt != nil
 	} else {
@@ -95,7 +86,6 @@ func (c *comparison) addState(live, rebuilt *row, hold bool) error {
 	if rebuilt != nil {
 		d.digest = d.digest*31 + rebuilt.digest
 	}
-	return nil
 }
 
 func versionOf(r *row) *int64 {
@@ -114,32 +104,14 @@ func (c *comparison) account(id string) *accountDifference {
 	return d
 }
 
-func accountIn(key string) (string, error) {
-	var k struct {
-		ID string `json:"account_id"`
-	}
-	if err := json.Unmarshal([]byte(key), &k); err != nil {
-		return "", fmt.Errorf("read a key: %w", err)
-	}
-	return k.ID, nil
-}
-
 // addRow adds a row that differs. One of live and rebuilt may be nil.
 func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, rebuilt *row) error {
-	one := live
-	if one == nil {
-		one = rebuilt
-	}
-	kind, err := c.rowKind(t, one.key, live, rebuilt)
-	if err != nil {
-		return err
-	}
-	c.list(Difference{ID: one.id, Kind: kind, Key: []byte(one.key)})
+	one := either(live, rebuilt)
+	kind := c.rowKind(t, one, live, rebuilt)
+	c.list(Difference{ID: one.id, Kind: kind, Key: []byte(one.key), account: one.of.Text})
 	id := ""
 	if c.shadow.accounts != nil && t.ofAccounts {
-		if id, err = accountIn(one.key); err != nil {
-			return err
-		}
+		id = one.of.Text
 		c.account(id).listed = true
 	}
 	if !kind.changes() {
@@ -162,34 +134,27 @@ func (c *comparison) list(d Difference) {
 	}
 }
 
-// rowKind returns the kind of a row's difference.
-func (c *comparison) rowKind(t *rowTable, key string, live, rebuilt *row) (Kind, error) {
+// rowKind returns the kind of a row's difference. one is live or, if that is nil, rebuilt.
+func (c *comparison) rowKind(t *rowTable, one, live, rebuilt *row) Kind {
 	f := facts{
 		live: live != nil, rebuilt: rebuilt != nil,
 		corrected: c.unsure && (live != nil || c.shadow.custom || c.shadow.build.sawAltered()),
-		beyond:    c.shadow.later.all || rebuilt == nil && (c.opts.Partial || c.shadow.later.has(key)),
+		beyond:    c.shadow.later.all || rebuilt == nil && (c.opts.Partial || c.shadow.later.rows[one.of]),
 	}
 	if t.ofAccounts {
-		var k struct {
-			Text   string `json:"account_id"`
-			Number int64  `json:"version"`
-		}
-		if err := json.Unmarshal([]byte(key), &k); err != nil {
-			return "", fmt.Errorf("read a key: %w", err)
-		}
-		f.repaired = c.repaired[k.Text]
+		f.repaired = c.repaired[one.of.Text]
 		switch {
 		case c.shadow.accounts != nil:
-			f.corrected = c.corrected[k.Text]
+			f.corrected = c.corrected[one.of.Text]
 		case !c.shadow.custom && c.shadow.inbox == nil:
-			f.corrected = f.live && c.given[appended.Key(k)]
+			f.corrected = f.live && c.given[one.of]
 		}
 	}
 	kind := f.kind()
 	if kind == Unknown {
-		c.unknown[key] = true
+		c.unknown[one.key] = true
 	}
-	return kind, nil
+	return kind
 }
 
 // decideAccounts sets the kind of each account's difference. It does not list accounts that have
@@ -202,7 +167,7 @@ func (c *comparison) decideAccounts() {
 		}
 		d.kind = c.accountKind(id, d)
 		if !d.listed {
-			c.list(Difference{ID: id, Kind: d.kind, Version: d.live, Rebuilt: d.rebuilt})
+			c.list(Difference{ID: id, Kind: d.kind, Version: d.live, Rebuilt: d.rebuilt, account: id})
 		}
 	}
 }

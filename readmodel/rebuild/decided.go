@@ -36,21 +36,34 @@ func (s *Shadow) Build(ctx context.Context, cfg Config) (*Build, error) {
 	run := readmodel.RunConfig{Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, CacheBytes: func() int { return cacheBytes }}
 	cfg.Open = func(partition int32) session.Projection { return s.Open(run, cfg.Topic, partition) }
 	cfg.Overdue = s.Overdue
-	cfg.skipAgain = s.skipAgain
-	var err error
-	if cfg.replays, err = s.replayed(ctx); err != nil {
+	name, ordered := s.kind.Name(), s.accounts != nil
+	b := New(cfg)
+	b.skipAgain = s.skipAgain
+	replays, err := s.audited(ctx, "rebuild_replays", s.result(string(readmodel.EffectApplied)), name)
+	if err != nil {
 		return nil, err
 	}
-	if cfg.discards, err = s.discarded(ctx, cfg.Topic); err != nil {
+	for _, e := range replays {
+		b.addReplay(e, ordered)
+	}
+	discards, err := s.audited(ctx, "rebuild_discards", name, cfg.Topic)
+	if err != nil {
 		return nil, err
 	}
-	if cfg.ordered = s.accounts != nil; cfg.ordered {
-		if cfg.skips, err = s.skipped(ctx); err != nil {
+	for _, e := range discards {
+		b.discards[e.place] = append(b.discards[e.place], e)
+	}
+	if ordered {
+		skips, err := s.audited(ctx, "rebuild_skips", s.result(readmodel.ResultSkipped))
+		if err != nil {
 			return nil, err
 		}
+		for _, e := range skips {
+			b.skips[e.accountID] = append(b.skips[e.accountID], e)
+		}
 	}
-	s.build = New(cfg)
-	return s.build, nil
+	s.build = b
+	return b, nil
 }
 
 // result returns the result of an action as the audit trail has it for this projection.
@@ -58,36 +71,15 @@ func (s *Shadow) result(of string) string {
 	return readmodel.Action{Result: of}.In(s.kind.Name(), s.custom).Result
 }
 
-// skipped returns the skipped versions, ordered by account and version.
-func (s *Shadow) skipped(ctx context.Context) ([]decided, error) {
-	return s.audited(ctx, "rebuild_skips", []any{s.result(readmodel.ResultSkipped)}, func(e *decided) []any {
-		return []any{&e.accountID, &e.version, &e.place.Topic, &e.place.Partition, &e.place.Offset}
-	})
-}
-
-// replayed returns the dead letters that dlq replay applied.
-func (s *Shadow) replayed(ctx context.Context) ([]decided, error) {
-	return s.audited(ctx, "rebuild_replays", []any{s.result(string(readmodel.EffectApplied)), s.kind.Name()}, func(e *decided) []any {
-		return []any{&e.accountID, &e.version, &e.altered, &e.place.Topic, &e.place.Partition, &e.place.Offset}
-	})
-}
-
-// discarded returns the events that were discarded and not replayed afterwards.
-func (s *Shadow) discarded(ctx context.Context, topic string) ([]decided, error) {
-	return s.audited(ctx, "rebuild_discards", []any{s.kind.Name(), topic}, func(e *decided) []any {
-		e.place.Topic = topic
-		return []any{&e.accountID, &e.version, &e.place.Partition, &e.place.Offset}
-	})
-}
-
-func (s *Shadow) audited(ctx context.Context, query string, args []any, into func(*decided) []any) ([]decided, error) {
+// audited reads decisions from the audit trail.
+func (s *Shadow) audited(ctx context.Context, query string, args ...any) ([]*decided, error) {
 	rows, err := s.live.Query(ctx, sql.Query(query), args...)
 	if err != nil {
 		return nil, fmt.Errorf("load actions: %w", err)
 	}
-	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e decided, err error) {
-		err = row.Scan(into(&e)...)
-		return e, err
+	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*decided, error) {
+		e := new(decided)
+		return e, row.Scan(&e.accountID, &e.version, &e.altered, &e.place.Topic, &e.place.Partition, &e.place.Offset)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("load actions: %w", err)

@@ -1,7 +1,6 @@
 package rebuild
 
 import (
-	"encoding/json"
 	"strings"
 
 	"projector/readmodel/appended"
@@ -42,13 +41,4 @@ func (s *Shadow) Later(accountID string, version int64, eventID string) bool {
 		return true
 	}
 	return false
-}
-
-// has reports whether the event of a row comes later. key is the row's key as JSON.
-func (l *later) has(key string) bool {
-	var k struct {
-		Text   string `json:"account_id"`
-		Number int64  `json:"version"`
-	}
-	return len(l.rows) > 0 && json.Unmarshal([]byte(key), &k) == nil && l.rows[appended.Key(k)]
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"projector/readmodel"
+	"projector/sql"
 )
 
 // execer runs statements.
@@ -85,18 +86,31 @@ func (c *comparison) count(ctx context.Context, db readmodel.Querier, removing b
 
 // Digest returns a hash of what a swap would write.
 func (s *Shadow) Digest(ctx context.Context, removing bool) (string, error) {
-	var statements []string
-	for _, t := range s.tables {
-		statements = append(statements, t.statement("rows_plan"))
-	}
+	tables := s.tables
 	if a := s.accounts; a != nil && a.balances {
-		statements = append(statements, a.account.statement("rows_plan"))
+		tables = []*rowTable{a.account}
 	}
-	digest, err := s.digest(ctx, statements, removing)
+	all := ""
+	err := pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sql.Query("plan_session")); err != nil {
+			return err
+		}
+		for _, t := range tables {
+			var one string
+			if err := tx.QueryRow(ctx, t.statement("rows_plan"), removing).Scan(&one); err != nil {
+				return err
+			}
+			all += one
+		}
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("read what differs: %w", err)
+	}
 	if s.accounts != nil {
-		digest += s.found.plan(removing)
+		all += s.found.plan(removing)
 	}
-	return digest, err
+	return all, nil
 }
 
 // OfAccounts reports whether Concerned counts accounts.
@@ -107,8 +121,13 @@ func (s *Shadow) OfAccounts() bool {
 // Moved adds to the report the accounts or rows that the swap did not change, because people have
 // changed them since the rebuild began.
 func (s *Shadow) Moved(r *Report) {
-	for kind, was := range s.moved {
-		r.recount(kind, was)
+	for i := range r.Differences {
+		d := &r.Differences[i]
+		if kind := s.moved[d.ID]; kind != "" {
+			r.Kinds[d.Kind]--
+			r.Kinds[kind]++
+			d.Kind = kind
+		}
 	}
 }
 

@@ -270,9 +270,9 @@ func (p *partition) skipAgain(ctx context.Context) error {
 	for account := range p.waiting {
 		left := false
 		for i := range p.build.skips[account] {
-			s := &p.build.skips[account][i]
+			s := p.build.skips[account][i]
 			seen := s.place.Topic == "" || s.place.Partition != p.number || s.place.Offset < p.next
-			passed, err := p.build.cfg.skipAgain(ctx, s, seen)
+			passed, err := p.build.skipAgain(ctx, s, seen)
 			if err != nil {
 				return err
 			}

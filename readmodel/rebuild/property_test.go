@@ -144,8 +144,7 @@ func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
 			p.ofSomeLetter("replay") // not while the swap has locked markers that a replay adds, too
 		}
 	})
-	var since rebuild.RepairedSinceError
-	if err != nil && (!replays || !errors.As(err, &since)) {
+	if err != nil && (!replays || !errors.Is(err, rebuild.ErrRepairedSince)) {
 		p.fatal(err)
 	}
 	return report, err != nil || left > 0

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"projector/projection"
+	"projector/sql"
 )
 
 // replaceRows replaces the rows of a table that differ.
@@ -15,7 +16,7 @@ func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) erro
 		steps = append(steps, "rows_delete")
 	}
 	for _, step := range steps {
-		n, err := t.execText(ctx, table.statement(step))
+		n, err := t.exec(ctx, table.statement(step))
 		if err != nil {
 			return err
 		}
@@ -25,7 +26,7 @@ func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) erro
 			w.done.Replaced += n
 		}
 	}
-	audited, err := t.execText(ctx, table.statement("rows_audit"), w.opts.Actor, w.shadow.kind.Name(), w.opts.Reason, w.opts.Remove)
+	audited, err := t.exec(ctx, table.statement("rows_audit"), w.opts.Actor, w.shadow.kind.Name(), w.opts.Reason, w.opts.Remove)
 	if err != nil {
 		return err
 	}
@@ -86,10 +87,10 @@ func (w *swap) replaceAccounts(ctx context.Context, t *swapTx, c *comparison) er
 	if len(changes.ids) == 0 {
 		return nil
 	}
-	if _, err := t.execText(ctx, accounts.account.statement("accounts_delete"), changes.gone); err != nil {
+	if _, err := t.exec(ctx, accounts.account.statement("accounts_delete"), changes.gone); err != nil {
 		return err
 	}
-	put, err := t.execText(ctx, accounts.account.statement("accounts_insert"), changes.put)
+	put, err := t.exec(ctx, accounts.account.statement("accounts_insert"), changes.put)
 	if err != nil {
 		return err
 	}
@@ -97,11 +98,11 @@ func (w *swap) replaceAccounts(ctx context.Context, t *swapTx, c *comparison) er
 		return projection.ErrStale // another session has written one of the rows despite the locks
 	}
 	for _, step := range []string{"hold_remove", "hold_insert", "hold_overflow_remove", "hold_overflow_insert"} {
-		if _, err := t.execText(ctx, accounts.statement(step), changes.ids); err != nil {
+		if _, err := t.exec(ctx, accounts.statement(step), changes.ids); err != nil {
 			return err
 		}
 	}
-	_, err = t.exec(ctx, "accounts_audit", w.opts.Actor, w.shadow.kind.Name(), w.opts.Reason,
+	_, err = t.exec(ctx, sql.Query("accounts_audit"), w.opts.Actor, w.shadow.kind.Name(), w.opts.Reason,
 		changes.alone, changes.versions, changes.reasons, changes.results)
 	return err
 }

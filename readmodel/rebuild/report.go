@@ -64,6 +64,8 @@ type Difference struct {
 	Version, Rebuilt *int64
 	// Key is the row's key as a JSON object. It is nil for an account.
 	Key []byte
+
+	account string // the account to which it belongs; may be empty
 }
 
 // Report is the result of a comparison, counted in accounts or in rows.
@@ -89,17 +91,4 @@ func (r *Report) count(changes bool) (n int64) {
 		}
 	}
 	return n
-}
-
-// recount changes the kind of accounts or rows in the counts.
-func (r *Report) recount(kind Kind, was map[string]Kind) {
-	for _, k := range was {
-		r.Kinds[k]--
-		r.Kinds[kind]++
-	}
-	for i := range r.Differences {
-		if d := &r.Differences[i]; was[d.ID] != "" {
-			d.Kind = kind
-		}
-	}
 }

@@ -2,10 +2,15 @@ package rebuild
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
+	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"projector/readmodel"
+	"projector/readmodel/appended"
 )
 
 // group is the number of rows in a group and the sum of their hashes.
@@ -31,14 +36,33 @@ func (t *rowTable) groups(ctx context.Context, tx pgx.Tx) (map[int64]group, erro
 
 // row is a row of a table, live or rebuilt.
 type row struct {
-	id      string // its key as text; rows are sorted by it
-	key     string // its key as a JSON object
+	id      string       // its key as text; rows are sorted by it
+	key     string       // its key as a JSON object
+	of      appended.Key // the account and the version in the key; zero if it has none
 	digest  int64
 	version *int64 // version, if the row is an account
 }
 
-// errStopped ends a query early.
-var errStopped = errors.New("stopped")
+// parseKey reads the account and the version in the key. Their columns may have any type.
+func (r *row) parseKey() error {
+	var columns struct {
+		Account any `json:"account_id"`
+		Version any `json:"version"`
+	}
+	key := json.NewDecoder(strings.NewReader(r.key))
+	key.UseNumber()
+	if err := key.Decode(&columns); err != nil {
+		return fmt.Errorf("read a key: %w", err)
+	}
+	r.of = appended.Key{}
+	if columns.Account != nil {
+		r.of.Text = fmt.Sprint(columns.Account)
+	}
+	if number, is := columns.Version.(json.Number); is {
+		r.of.Number, _ = number.Int64() // it is 0 if the version is no integer
+	}
+	return nil
+}
 
 // rows returns the rows of some groups, sorted by id.
 func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Seq2[*row, error] {
@@ -52,8 +76,11 @@ func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Se
 		stopped := false
 		_, err = pgx.ForEachRow(rows, []any{&r.id, &r.key, &r.digest, &r.version}, func() error {
 			one := r
+			if err := one.parseKey(); err != nil {
+				return err
+			}
 			if stopped = !yield(&one, nil); stopped {
-				return errStopped
+				return readmodel.ErrStopped
 			}
 			return nil
 		})
@@ -65,7 +92,7 @@ func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Se
 
 // merged calls add for each id in two streams that are sorted by id. If only one stream has the
 // id, the other argument is nil.
-func merged[T any](as, bs iter.Seq2[*T, error], id func(*T) string, add func(a, b *T) error) error {
+func merged(as, bs iter.Seq2[*row, error], add func(a, b *row) error) error {
 	nextA, stopA := iter.Pull2(as)
 	defer stopA()
 	nextB, stopB := iter.Pull2(bs)
@@ -77,9 +104,9 @@ func merged[T any](as, bs iter.Seq2[*T, error], id func(*T) string, add func(a, 
 	b, err, _ := nextB()
 	for err == nil && (a != nil || b != nil) {
 		x, y := a, b
-		if x != nil && y != nil && id(x) < id(y) {
+		if x != nil && y != nil && x.id < y.id {
 			y = nil
-		} else if x != nil && y != nil && id(y) < id(x) {
+		} else if x != nil && y != nil && y.id < x.id {
 			x = nil
 		}
 		if err = add(x, y); err == nil && x != nil {

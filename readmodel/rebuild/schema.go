@@ -77,28 +77,6 @@ func (b *schema) analyze(ctx context.Context) error {
 	return err
 }
 
-// digest returns a hash of the results of statements. Each of them returns a hash of what would be
-// written to one table.
-func (b *schema) digest(ctx context.Context, statements []string, removing bool) (all string, err error) {
-	err = pgx.BeginFunc(ctx, b.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, sql.Query("plan_session")); err != nil {
-			return err
-		}
-		for _, statement := range statements {
-			var one string
-			if err := tx.QueryRow(ctx, statement, removing).Scan(&one); err != nil {
-				return err
-			}
-			all += one
-		}
-		return nil
-	})
-	if err != nil {
-		return "", fmt.Errorf("read what differs: %w", err)
-	}
-	return all, nil
-}
-
 // Close drops the schema.
 func (b *schema) Close(ctx context.Context) error {
 	if b.Pool != nil {

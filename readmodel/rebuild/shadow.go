@@ -31,8 +31,8 @@ type Shadow struct {
 	compared  string          // snapshot of the comparison
 	found     *comparison
 	later     later
-	build     *Build                   // fills the tables; nil in tests that do it themselves
-	moved     map[Kind]map[string]Kind // what the swap did not change, by its new kind
+	build     *Build          // fills the tables; nil in tests that do it themselves
+	moved     map[string]Kind // new kinds of listed differences that the swap did not change, by ID
 }
 
 // UnknownDefinitionError means that rebuild does not know a projection's type.

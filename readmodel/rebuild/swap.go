@@ -10,8 +10,8 @@ import (
 
 	"projector/internal/failpoint"
 	"projector/projection/file"
-
 	"projector/readmodel"
+	"projector/sql"
 )
 
 // SwapOptions are the options of a swap.
@@ -77,8 +77,8 @@ type swap struct {
 	// Results of the last attempt:
 	done     Swapped
 	audited  int64
-	remapped bool                     // a different mapping was stored
-	moved    map[Kind]map[string]Kind // what is not changed, by its new kind
+	remapped bool            // a different mapping was stored
+	moved    map[string]Kind // new kinds of listed differences that are not changed, by ID
 }
 
 // TooManyError means that more accounts or rows would change than --max-differences allows.
@@ -92,17 +92,28 @@ func (e *TooManyError) Error() string {
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *TooManyError) SafeText() string { return e.Error() }
 
-// RepairedSinceError means that people have changed rows since the rebuild began.
-type RepairedSinceError struct{}
+// RefusedError says why a swap was refused and what to do. Nothing was changed.
+type RefusedError struct{ reason string }
 
-// Error implements error and names the remedy.
-func (RepairedSinceError) Error() string {
-	return "people have replayed, skipped or discarded events of this projection since the rebuild began, which the rebuilt rows do not have: " +
-		"nothing was changed; run it again"
-}
+// Error implements error.
+func (e *RefusedError) Error() string { return e.reason }
 
 // SafeText implements errclass.Describer: the text contains no data.
-func (e RepairedSinceError) SafeText() string { return e.Error() }
+func (e *RefusedError) SafeText() string { return e.reason }
+
+// The reasons for which a swap is refused.
+var (
+	ErrRepairedSince = &RefusedError{"people have replayed, skipped or discarded events of this projection since the rebuild began, " +
+		"which the rebuilt rows do not have: nothing was changed; run it again"}
+	ErrOldMappingRuns = &RefusedError{"consumers have gone on with the old --mapping or --first-version while the rows were compared, so nothing was changed: " +
+		"stop them (`projector pause --all --reason=rebuild --yes`), run this again, start them with the new flags, and resume"}
+	ErrOldTextRuns = &RefusedError{"consumers have gone on by the old text of the file while the rows were compared, so nothing was changed: " +
+		"stop them (`projector pause --all --reason=rebuild --yes`, with the same projection file), run this again, start them with the new text, and resume"}
+	// ErrRowsStay means that accounts would go back to a lower version while rows of their later events
+	// stay.
+	ErrRowsStay = &RefusedError{"some accounts go back to a version that the topic gives, and rows that came from their later events would stay, " +
+		"so nothing was changed: with --remove those rows go, too"}
+)
 
 // restoreMarkers adds the markers that the inbox lacks. A consumer waits only if one of these
 // events is redelivered at this moment.
@@ -143,7 +154,7 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 		return errNothingFits
 	}
 	if w.done.Markers > 0 {
-		if _, err := t.exec(ctx, "inbox_audit", w.opts.Actor, w.shadow.kind.Name(), w.done.Markers, w.opts.Reason); err != nil {
+		if _, err := t.exec(ctx, sql.Query("inbox_audit"), w.opts.Actor, w.shadow.kind.Name(), w.done.Markers, w.opts.Reason); err != nil {
 			return err
 		}
 	}
@@ -185,7 +196,7 @@ func (w *swap) storeFile(ctx context.Context, t *swapTx, positions []TopicPositi
 		return nil
 	}
 	if !slices.Equal(positions, w.shadow.positions) {
-		return OldTextRunsError{}
+		return ErrOldTextRuns
 	}
 	if err := readmodel.KeepFile(ctx, t.tx, w.opts.File, true); err != nil {
 		return err
@@ -203,7 +214,7 @@ func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPos
 	var changed *readmodel.MappingChangedError
 	switch {
 	case errors.As(err, &changed) && !slices.Equal(positions, w.shadow.positions):
-		return OldMappingRunsError{}
+		return ErrOldMappingRuns
 	case err != nil && changed == nil:
 		return err
 	}
@@ -213,31 +224,6 @@ func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPos
 	}
 	return t.limited(ctx)
 }
-
-// OldMappingRunsError means that consumers used the old mapping during the comparison.
-type OldMappingRunsError struct{}
-
-// Error implements error and names the remedy.
-func (OldMappingRunsError) Error() string {
-	return "consumers have gone on with the old --mapping or --first-version while the rows were compared, so nothing was changed: " +
-		"stop them (`projector pause --all --reason=rebuild --yes`), run this again, start them with the new flags, and resume"
-}
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e OldMappingRunsError) SafeText() string { return e.Error() }
-
-// OldTextRunsError means that consumers used the old text of the projection's file during the
-// comparison.
-type OldTextRunsError struct{}
-
-// Error implements error and names the remedy.
-func (OldTextRunsError) Error() string {
-	return "consumers have gone on by the old text of the file while the rows were compared, so nothing was changed: " +
-		"stop them (`projector pause --all --reason=rebuild --yes`, with the same projection file), run this again, start them with the new text, and resume"
-}
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e OldTextRunsError) SafeText() string { return e.Error() }
 
 // allowed refuses changes that are not allowed. It counts what is not changed because people have
 // changed it.
@@ -250,24 +236,20 @@ func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 		return err
 	}
 	w.done.Left = c.report.Kinds[Moved]
-	w.moved = map[Kind]map[string]Kind{}
+	w.moved = map[string]Kind{}
 	for i := range w.shadow.found.report.Differences {
 		d := &w.shadow.found.report.Differences[i]
-		id := d.ID
-		if d.Key != nil {
-			id, _ = accountIn(string(d.Key))
-		}
-		if kind := c.leftAs(id); kind != "" && d.Kind.changes() {
-			w.left(kind, d)
+		if kind := c.leftAs(d.account); kind != "" && d.Kind.changes() {
+			w.moved[d.ID] = kind
 		}
 	}
 	switch {
 	case would > 0 && len(c.repaired) > 0 && !w.shadow.OfAccounts(), w.remapped && w.done.Left > 0:
-		return RepairedSinceError{}
+		return ErrRepairedSince
 	case w.opts.Most != nil && would > *w.opts.Most:
 		return &TooManyError{Would: would, Most: *w.opts.Most}
 	case !w.opts.Remove && c.keepsRows():
-		return RowsStayError{}
+		return ErrRowsStay
 	}
 	return nil
 }
@@ -282,13 +264,6 @@ func (c *comparison) leftAs(id string) Kind {
 		return d.kind
 	}
 	return ""
-}
-
-func (w *swap) left(kind Kind, d *Difference) {
-	if w.moved[kind] == nil {
-		w.moved[kind] = map[string]Kind{}
-	}
-	w.moved[kind][d.ID] = d.Kind
 }
 
 // keepsRows reports whether accounts would go back to a lower version while rows of their later
@@ -306,16 +281,3 @@ func (c *comparison) keepsRows() bool {
 	}
 	return some && c.foreign
 }
-
-// RowsStayError means that accounts would go back to a lower version while rows of their later
-// events stay.
-type RowsStayError struct{}
-
-// Error implements error and names the remedy.
-func (RowsStayError) Error() string {
-	return "some accounts go back to a version that the topic gives, and rows that came from their later events would stay, so nothing was changed: " +
-		"with --remove those rows go, too"
-}
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e RowsStayError) SafeText() string { return e.Error() }

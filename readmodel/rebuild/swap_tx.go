@@ -129,11 +129,8 @@ func (t *swapTx) next(done, stage string) {
 	t.stage = stage
 }
 
-func (t *swapTx) exec(ctx context.Context, query string, args ...any) (rows int64, err error) {
-	return t.execText(ctx, sql.Query(query), args...)
-}
-
-func (t *swapTx) execText(ctx context.Context, statement string, args ...any) (rows int64, err error) {
+// exec runs a statement within the time limit and returns the number of rows.
+func (t *swapTx) exec(ctx context.Context, statement string, args ...any) (rows int64, err error) {
 	if err := t.limit(); err != nil {
 		return 0, err
 	}
@@ -167,7 +164,7 @@ func (t *swapTx) limited(ctx context.Context) error {
 // fence raises the fences of a projection's consumers. It returns the positions of the live
 // tables, which the consumers can no longer move.
 func (t *swapTx) fence(ctx context.Context, projection, topic string) ([]TopicPosition, error) {
-	if _, err := t.exec(ctx, "swap_fence", projection); err != nil {
+	if _, err := t.exec(ctx, sql.Query("swap_fence"), projection); err != nil {
 		return nil, err
 	}
 	if err := t.limited(ctx); err != nil {
