@@ -193,3 +193,20 @@ func TestARebuildByAnotherMappingWaitsForTheOldOne(t *testing.T) {
 	}
 	same(t, "mapping", rows(t, pool, stored), []string{"new"})
 }
+
+// The account and the version in the key of a custom table may have any type.
+func TestARebuildReadsKeysOfAnyType(t *testing.T) {
+	t.Parallel()
+	pool := stage(t)
+	execute(t, pool, "CREATE TABLE numbered (account_id bigint, version text, PRIMARY KEY (account_id, version))")
+	p := parse(t, "-- projection: numbered\n-- mode: once\n-- tables: numbered\n-- types: PointsEarned\n"+
+		"INSERT INTO numbered SELECT account_id::bigint, 'v' || version FROM new_events;\n")
+	log := []string{points("7", 1, 5), points("7", 2, 1)}
+	f := feed(t, pool, p)
+	f.consume(log)
+	execute(t, pool, "DELETE FROM numbered WHERE version = 'v1'; INSERT INTO numbered VALUES (8, 'v1')")
+	if replaced, removed, err := rebuilt(t, pool, p, log); replaced != 1 || removed != 1 || err != nil {
+		t.Errorf("%d replaced, %d removed, %v", replaced, removed, err)
+	}
+	same(t, "rows", rows(t, pool, "SELECT account_id, version FROM numbered ORDER BY 2"), []string{"7 v1", "7 v2"})
+}

@@ -117,13 +117,17 @@ func newRowTable(s rowSource) *rowTable {
 			order[i] += ` COLLATE "C"`
 		}
 	}
+	replaced := without(written, key)
+	if len(replaced) == 0 { // no such row can differ, but the statement needs a column
+		replaced = key
+	}
 	fill := sql.Values{
 		"table": table, "of_t": ofT, "from": from(""), "shadow": from(shadowSchema + "."),
 		"noted": pgx.Identifier{notedName(s.noted, s.Name)}.Sanitize(),
 		"key":   each(key, "{c}"), "key_order": strings.Join(order, ", "),
 		"key_object": each(key, "{name}, {c}"), "key_object_d": each(key, "{name}, d.{c}"), "all": each(all, "{c}"),
 		"written": each(written, "{c}"), "written_s": writtenNow(each(written, "s.{c}"), s.Uncompared),
-		"set_rebuilt": each(without(written, key), "{c} = s.{c}"),
+		"set_rebuilt": each(replaced, "{c} = s.{c}"),
 		"present_l":   "l." + key[0].quoted + " IS NOT NULL", "present_s": "s." + key[0].quoted + " IS NOT NULL",
 		"version_of": qualified("t", s.version), "version_l": qualified("l", s.version), "version_s": qualified("s", s.version),
 		"counted": countedBy(key), "audit_account": auditColumn(key, "account_id", "text"), "audit_version": auditColumn(key, "version", "bigint"),
