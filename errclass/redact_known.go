@@ -148,6 +148,7 @@ func connectText(e *pgconn.ConnectError) (string, bool) {
 			why, sure = joinedText(withoutTLSRefusals(attempts))
 		}
 	}
+	why += silentServer(why)
 	if e.Config == nil {
 		return "cannot connect to PostgreSQL: " + why, sure
 	}

@@ -1,6 +1,7 @@
 package errclass
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"strings"
@@ -40,6 +41,17 @@ func notKafka(err error) (text string, ok bool) {
 		return "this listener expects TLS: give --tls (KAFKA_TLS), or the port of a plain listener in --brokers (KAFKA_BROKERS)", true
 	}
 	return "the answer is not that of a Kafka broker: " + port, true
+}
+
+// silentServer returns a hint if the server has accepted the connection and sent nothing. A Kafka broker
+// does this: it waits for the rest of what it reads as a long request.
+func silentServer(why string) string {
+	for _, step := range []string{"tls error: ", "failed to receive message: "} {
+		if strings.HasPrefix(why, step+context.DeadlineExceeded.Error()) {
+			return " (the server accepts connections, but it does not answer as PostgreSQL: check host and port)"
+		}
+	}
+	return ""
 }
 
 // scheme matches the scheme at the beginning of a URL.

@@ -1,10 +1,13 @@
 package errclass_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -28,5 +31,26 @@ func TestRemedy(t *testing.T) {
 		if text := errclass.Remedy(err); text != "" {
 			t.Errorf("%v: %q", err, text)
 		}
+	}
+}
+
+// A Kafka broker accepts PostgreSQL's first message and sends nothing.
+func TestAServerThatIsNotPostgreSQLIsNamed(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	for _, mode := range []string{"prefer", "disable", "require"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://u@%s/bank?sslmode=%s", listener.Addr(), mode))
+		if text := errclass.Safe(err); !strings.Contains(text, "does not answer as PostgreSQL: check host and port") {
+			t.Errorf("%s: %s", mode, text)
+		}
+	}
+	_, err = pgconn.Connect(t.Context(), "postgres://u@127.0.0.1:1/bank")
+	if text := errclass.Safe(err); strings.Contains(text, "does not answer as") {
+		t.Errorf("nothing listens: %s", text)
 	}
 }

@@ -47,7 +47,7 @@ func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 	cancel()
 	pool.Close()
 	if err != nil {
-		return fmt.Errorf("reach PostgreSQL: %w", err)
+		return fmt.Errorf("reach PostgreSQL by --database-url (DATABASE_URL): %w", err)
 	}
 	options, err := c.ConnectOptions()
 	if err != nil {
