@@ -42,6 +42,7 @@ type StandingChanged struct {
 type PlannedStanding struct {
 	PartitionLog
 	StandingChanged
+	Next int64 // the position when it was planned
 }
 
 // changed returns the status of the partition before and after the change.
@@ -69,7 +70,7 @@ func PlanStandings(
 		if p := known[logs[i].Partition]; p != nil {
 			stored = *p
 		}
-		planned[i] = PlannedStanding{logs[i], logs[i].changed(change, stored)}
+		planned[i] = PlannedStanding{logs[i], logs[i].changed(change, stored), stored.Next}
 	}
 	return planned, nil
 }

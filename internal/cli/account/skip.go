@@ -37,7 +37,10 @@ type skipFlags struct {
 	formats event.Resolver
 }
 
-func (f *skipFlags) Check() (err error) {
+func (f *skipFlags) check(version int64) (err error) {
+	if version < 0 {
+		return exit.Usagef("--version: must not be less than 0")
+	}
 	if f.kind, err = f.Kind(); err == nil {
 		f.formats, err = f.Formats(f.Taken)
 	}
@@ -108,6 +111,9 @@ func describeState(s *repair.AccountState) stateDocument {
 	return d
 }
 
+// Check implements change.Change.
+func (c *skip) Check() error { return c.check(c.Version) }
+
 func (*skip) Action() readmodel.ActionKind { return readmodel.ActionSkip }
 
 func (c *skip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
@@ -125,6 +131,7 @@ type skipPlan struct {
 
 // plannedSkip is the plan of a skip, or of its reversal.
 type plannedSkip struct {
+	on      *change.On
 	skipper repair.Skipper
 	of      repair.Skip
 	planned repair.SkipPlan
@@ -137,7 +144,7 @@ func (f *skipFlags) plan(
 	if p.skipper, err = f.skipper(ctx, on); err != nil {
 		return p, err
 	}
-	p.of = of
+	p.on, p.of = on, of
 	p.of.Actor, p.of.Reason = on.Actor, on.Reason
 	p.planned, err = plan(p.skipper, ctx, p.of)
 	p.refused, err = refusedSkip(on, err)
@@ -201,7 +208,7 @@ func (p *plannedSkip) notParked(healed int) string {
 func (p *plannedSkip) print(std *output.Streams, healing, would, account string) error {
 	_, err := fmt.Fprintf(std.Out, "now: %s\nversion %d: %s\n%sthen: %s\n%s of account %s; %s\n",
 		stateText(&p.planned.Before), p.of.Version, eventText(&p.planned.Event), healing, stateText(&p.planned.After),
-		would, output.Printable(account), change.NothingChanged)
+		would, output.Printable(account), p.on.NothingChanged())
 	return err
 }
 

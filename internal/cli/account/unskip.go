@@ -29,6 +29,9 @@ type unskipDocument struct {
 	Result *string       `json:"result"`
 }
 
+// Check implements change.Change.
+func (c *unskip) Check() error { return c.check(c.Version) }
+
 func (*unskip) Action() readmodel.ActionKind { return readmodel.ActionUnskip }
 
 func (c *unskip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -71,9 +72,6 @@ type Refused interface {
 	Refused() error
 }
 
-// NothingChanged is the last line of a plan in text output.
-const NothingChanged = "nothing was changed, add --yes to do it"
-
 // On has the connections and settings of a change.
 type On struct {
 	Std           *output.Streams
@@ -89,7 +87,21 @@ type On struct {
 	// Now means that the plan will be executed in this run.
 	Now bool
 
+	request *readmodel.Request // of the plan; nil: none
 	closers []func() error
+}
+
+// NothingChanged is the last line of a plan in text output. It says how to execute the plan.
+func (on *On) NothingChanged() string {
+	const unchanged = "nothing was changed"
+	switch {
+	case on.request != nil && on.request.State == readmodel.RequestOpen:
+		return fmt.Sprintf("%s, another login does it by projector approve %d", unchanged, on.request.ID)
+	case on.request != nil, on.Whole:
+		return unchanged
+	default:
+		return unchanged + ", add --yes to do it"
+	}
 }
 
 // Later registers a function that is called when the command ends.

@@ -143,6 +143,7 @@ func (r *Requested) plan(ctx context.Context, std *output.Streams, pool *pgxpool
 	if err != nil {
 		return nil, on, err
 	}
+	begun.request = &r.Request
 	set(begun)
 	plan, err := r.change.Plan(ctx, begun)
 	return plan, begun, err

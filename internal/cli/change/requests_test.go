@@ -59,7 +59,8 @@ func TestFourEyes(t *testing.T) {
 	listed := s.Lines("requests", "--state=open")
 	clitest.Equal(t, clitest.Pick(listed, "id", "action", "reason", "records", "state", "decided_by"), id+" skip lost, INC-1 1 open null")
 	clitest.Equal(t, clitest.Keys(t, s.Must("requests", "--output=json")), requestKeys)
-	clitest.Contains(t, s.Must("requests", "show", id), "account skip --version=2", "--actor=ann", "would pass over version 2")
+	clitest.Contains(t, s.Must("requests", "show", id), "account skip --version=2", "--actor=ann", "would pass over version 2",
+		"nothing was changed, another login does it by projector approve "+id+"\n")
 
 	clitest.Contains(t, s.Refused(exit.Failed, "approve", id, "--reason=mine"), "request "+id+" was made by ", "another login has to approve it")
 	// The database refuses it too, because another program may not check it.
@@ -82,6 +83,9 @@ func TestFourEyes(t *testing.T) {
 	id = requested(t, s, "dlq", "discard", "--class=malformed_payload", "--reason=rubbish")
 	clitest.Equal(t, clitest.Keys(t, other.Must("reject", id, "--reason=no", "--output=json")), requestKeys)
 	clitest.Equal(t, clitest.Pick(s.Lines("requests", "--state=rejected"), "id", "action"), id+" discard")
+	if shown := s.Must("requests", "show", id, "--brokers="+strings.Join(s.Addrs, ",")); !strings.HasSuffix(shown, "would discard 2 dead letters of 1 account; nothing was changed\n") {
+		t.Errorf("a rejected request: %s", shown)
+	}
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", "77", "--reason=x"), "no request 77")
 
 	// The person who approves chooses the outbox's address and query.

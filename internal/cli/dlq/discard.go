@@ -157,6 +157,9 @@ func (p *discardPlan) action(d *replay.DeadLetter) readmodel.Action {
 }
 
 func (p *discardPlan) Print(ctx context.Context, std *output.Streams, done bool) error {
+	if err := p.announce(std, done); err != nil {
+		return err
+	}
 	rows, now := letterRows(std, &p.Flags), time.Now()
 	for i := range p.found {
 		if err := rows.Add(p.document(p.letters[i], p.found[i], done), letterCells(p.letters[i], now)...); err != nil {
@@ -180,16 +183,30 @@ func (*discardPlan) document(letter *replay.DeadLetter, found repair.Discarded, 
 	return d
 }
 
+// people returns the output for text that is no row.
+func (p *discardPlan) people(std *output.Streams) io.Writer {
+	if p.JSON() {
+		return std.Err
+	}
+	return std.Out
+}
+
+// announce says first that a plan without a filter discards everything.
+func (p *discardPlan) announce(std *output.Streams, done bool) error {
+	if done || p.filters() || len(p.letters) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(p.people(std), "no filter is given: this is every dead letter of topic %s that is neither resolved nor discarded, %d in all (filters: --account, --class, --until …)\n",
+		p.tools.topic, len(p.letters))
+	return err
+}
+
 // staysBehind explains the effect of a discard on accounts.
 const staysBehind = "An account that needs one of these events stays at the version before it. It is stale only while other events of it wait.\n" +
 	"To apply them after all: projector dlq replay --status=discarded\n"
 
 // summarize prints how many dead letters are or would be discarded, and the effect on the read model.
 func (p *discardPlan) summarize(std *output.Streams, done bool) error {
-	out := std.Out
-	if p.JSON() {
-		out = std.Err
-	}
 	removed, passed, accounts := 0, 0, map[string]bool{}
 	for i := range p.found {
 		switch {
@@ -213,20 +230,17 @@ func (p *discardPlan) summarize(std *output.Streams, done bool) error {
 			text += fmt.Sprintf("parked events removed: %d; they are not applied when their turn comes\n", removed)
 		}
 	case n > 0:
-		text = fmt.Sprintf("would discard %s; %s\n", what, change.NothingChanged)
+		text = fmt.Sprintf("would discard %s; %s\n", what, p.on.NothingChanged())
 		if removed > 0 {
 			text = fmt.Sprintf("parked events that would be removed: %d; they would not be applied when their turn comes\n", removed) + text
 		}
 		if len(accounts) > 0 {
 			text = staysBehind + text
 		}
-		if !p.filters() {
-			text = "no filter is given: these are all dead letters that are neither resolved nor discarded (filters: --account, --class, --until …)\n" + text
-		}
 	}
 	if passed > 0 {
 		text = fmt.Sprintf("not discarded, because the read model has passed their versions: %d\n", passed) + text
 	}
-	_, err := io.WriteString(out, text)
+	_, err := io.WriteString(p.people(std), text)
 	return err
 }

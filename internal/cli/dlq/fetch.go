@@ -156,7 +156,7 @@ func (p *fetchPlan) print(std *output.Streams, done bool) error {
 	}
 	text := counts.String()
 	if !done {
-		text += "; " + change.NothingChanged
+		text += "; " + p.on.NothingChanged()
 	}
 	_, err := fmt.Fprintln(std.Out, text)
 	return err

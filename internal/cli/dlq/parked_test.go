@@ -1,6 +1,7 @@
 package dlq_test
 
 import (
+	"strings"
 	"testing"
 
 	"projector/internal/cli/clitest"
@@ -53,7 +54,14 @@ func TestADiscardOfEverythingIsTakenBack(t *testing.T) {
 		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"4.00"`), clitest.EventOf("a", 4, `"8.00"`), clitest.EventOf("b", 2, `"1.00"`))
 		s.Consuming(nil)
-		clitest.Contains(t, s.Must("dlq", "discard", "--reason=all"), "no filter is given", "would discard 3 dead letters of 2 accounts;", "stays at the version before it")
+		plan := s.Must("dlq", "discard", "--reason=all")
+		clitest.Contains(t, plan, "would discard 3 dead letters of 2 accounts;", "stays at the version before it")
+		if first, _, _ := strings.Cut(plan, "\n"); !strings.HasPrefix(first, "no filter is given") || !strings.Contains(first, "discarded, 3 in all") {
+			t.Errorf("the first line is %q", first)
+		}
+		if plan := s.Must("dlq", "discard", "--reason=all", "--account=a"); strings.Contains(plan, "no filter is given") {
+			t.Errorf("with a filter: %s", plan)
+		}
 		s.Must("dlq", "discard", "--reason=all", "--yes")
 		clitest.Equal(t, s.Must("gaps"), "no account waits for an event\n")
 		s.Produce(clitest.EventOf("a", 2, `"2.00"`))

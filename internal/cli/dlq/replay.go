@@ -247,9 +247,9 @@ func (p *replayPlan) summary(done bool) string {
 	switch {
 	case done || len(p.replay.Items) == 0:
 	case counts[replay.PlanApply] > 0 && p.ToTopic == "":
-		text += "; whether PostgreSQL accepts them is only known with --yes; " + change.NothingChanged
+		text += "; whether PostgreSQL accepts them is only known with --yes; " + p.on.NothingChanged()
 	case p.ToTopic != "":
-		text += "; " + change.NothingChanged
+		text += "; " + p.on.NothingChanged()
 	default:
 		text += "; nothing was changed, and --yes would apply none of them"
 	}

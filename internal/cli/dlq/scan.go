@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -89,30 +90,43 @@ func (s *scan) finish(ctx context.Context, std *output.Streams) error {
 	if s.Foreign > 0 {
 		_, _ = fmt.Fprintf(std.Err, "%d records of topic %s are no dead letters and were passed over\n", s.Foreign, s.Topic)
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Others)) {
-		_, _ = fmt.Fprintf(std.Err, "%d dead letters are of projection %s, see --projection\n", s.Others[name], output.Printable(name))
-	}
-	f := &s.Filter
-	places := len(f.Partitions) + len(f.Offsets) + len(f.DLQPartitions) + len(f.DLQOffsets)
-	if s.Matched == 0 && (f.Account != "" || places > 0) && len(s.unread.Lost) == 0 {
-		_, _ = fmt.Fprintf(std.Err, "no dead letter has the account, partitions and offsets that were given%s; `projector dlq summary` counts what there is\n",
-			s.tools.partitions(ctx, f.Partitions, s.tools.flags.Topic)+s.tools.partitions(ctx, f.DLQPartitions, s.tools.topic))
+	if s.Matched == 0 && len(s.unread.Lost) == 0 {
+		s.explainNothing(ctx, std)
 	}
 	return s.unread.Explain(std.Err)
 }
 
-// partitions returns a text with the topic's partitions if a selected partition does not exist. It
-// returns "" if the brokers do not answer in time.
-func (t *tools) partitions(ctx context.Context, chosen []int32, name string) string {
-	if len(chosen) == 0 {
-		return ""
+// explainNothing says why no dead letter is selected: the topic does not exist, the dead letters are of
+// other projections, or none has the account and places that were given.
+func (s *scan) explainNothing(ctx context.Context, std *output.Streams) {
+	for _, name := range slices.Sorted(maps.Keys(s.Others)) {
+		_, _ = fmt.Fprintf(std.Err, "%d dead letters are of projection %s, see --projection\n", s.Others[name], output.Printable(name))
 	}
+	f, t := &s.Filter, s.tools
+	places := len(f.Partitions) + len(f.Offsets) + len(f.DLQPartitions) + len(f.DLQOffsets)
+	absent := t.lacks(ctx, t.topic, f.DLQPartitions)
+	if f.Account != "" || places > 0 {
+		_, _ = fmt.Fprintf(std.Err, "no dead letter has the account, partitions and offsets that were given%s; `projector dlq summary` counts what there is\n",
+			t.lacks(ctx, t.flags.Topic, f.Partitions)+absent)
+	} else if absent != "" {
+		_, _ = fmt.Fprintln(std.Err, strings.TrimPrefix(absent, "; "))
+	}
+}
+
+// lacks returns a text if the topic does not exist, or if it does not have one of the partitions. It
+// returns "" if the brokers do not answer in time.
+func (t *tools) lacks(ctx context.Context, name string, partitions []int32) string {
 	ctx, cancel := context.WithTimeout(ctx, endsWithin)
 	defer cancel()
 	detail, exists, err := topic.Describe(ctx, kadm.NewClient(t.client), name)
 	n := len(detail.Partitions)
 	outside := func(p int32) bool { return p < 0 || int(p) >= n }
-	if err != nil || !exists || !slices.ContainsFunc(chosen, outside) {
+	switch {
+	case err != nil:
+		return ""
+	case !exists:
+		return fmt.Sprintf("; topic %q does not exist on these brokers", name)
+	case !slices.ContainsFunc(partitions, outside):
 		return ""
 	}
 	return fmt.Sprintf("; topic %s has %s", name, output.PartitionsText(n))

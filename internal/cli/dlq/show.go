@@ -51,7 +51,8 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 	defer opened.close()
 	record, err := opened.reader.ReadAt(ctx, partition, offset)
 	if errors.Is(err, topic.ErrNoRecord) {
-		return exit.Refusef("topic %s has no record at partition %d, offset %d; `projector dlq list` names the places, P/O in its column DLQ", opened.topic, partition, offset)
+		return exit.Refusef("topic %s has no record at partition %d, offset %d%s; `projector dlq list` names the places, P/O in its column DLQ",
+			opened.topic, partition, offset, opened.lacks(ctx, opened.topic, []int32{partition}))
 	}
 	if err != nil {
 		return err

@@ -33,7 +33,13 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 		{exit.Usage, []string{"run", "--retry-max=abc"}, []string{"--retry-max", `must be a duration, such as 30s or 24h, not "abc"`}},
 		{exit.Usage, []string{"approve", "abc", "--reason=x"}, []string{"is not the number of a request", "projector requests"}},
 		{exit.Usage, []string{"dlq", "list", "--until=2026-13-01"}, []string{"--until", "2026-01-31T12:00:00Z", "24h"}},
-		{exit.Failed, []string{"dlq", "show", "9/1"}, []string{"no record at partition 9, offset 1", "projector dlq list"}},
+		{exit.Failed, []string{"dlq", "show", "9/1"}, []string{"no record at partition 9, offset 1;", "has 1 partition, 0;", "projector dlq list"}},
+		{exit.Failed, []string{"dlq", "show", "0/1", "--dlq-topic=nope"}, []string{`topic "nope" does not exist`}},
+		{exit.Usage, []string{"account", "skip", "acc-a", "--version=-1", "--reason=x"}, []string{"--version: must not be less than 0"}},
+		{exit.Usage, []string{"account", "unskip", "acc-a", "--version=-1", "--reason=x"}, []string{"--version: must not be less than 0"}},
+		{exit.Usage, []string{"position", "set", "--partition=0", "--offset=-5", "--reason=x"}, []string{"--offset: must not be less than 0"}},
+		{exit.Usage, []string{"position", "set", "--partition=0", "--offset=1", "--expect=-5", "--reason=x"}, []string{"--expect: must not be less than 0"}},
+		{exit.Usage, []string{"verify", "--ledger=" + ledger, "--sample=0"}, []string{"--sample (PROJECTOR_SAMPLE): must be at least 1"}},
 		{exit.Usage, []string{"verify", "--ledger=" + ledger}, []string{"line 1", "no column is called account_id", "must have account_id,version,balance"}},
 		{exit.Usage, []string{"position", "set", "--partition=0", "--offset=1", "--start", "--reason=x"}, []string{"exactly one of --offset, --time, --start and --end", "not 2"}},
 		{exit.Usage, []string{"lag", "--group="}, []string{"--group", "is empty"}},
@@ -55,6 +61,22 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 		if clitest.Contains(t, said, "no dead letter has the account, partitions and offsets", "projector dlq summary"); status != exit.OK {
 			t.Errorf("%v: status %d", args, status)
 		}
+	}
+}
+
+// A DLQ topic that does not exist counts as empty, and the command says so: the name may be mistyped.
+func TestADLQTopicThatDoesNotExistIsNamed(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Holes()
+	for _, args := range [][]string{{"list"}, {"summary"}, {"export"}, {"replay"}, {"discard", "--reason=x"}, {"list", "--account=acc-a"}} {
+		status, _, said := s.Command(append(append([]string{"dlq"}, args...), "--dlq-topic=nope")...)
+		if clitest.Contains(t, said, `topic "nope" does not exist on these brokers`); status != exit.OK {
+			t.Errorf("%v: status %d", args, status)
+		}
+	}
+	if _, _, said := s.Command("dlq", "list"); strings.Contains(said, "does not exist") {
+		t.Errorf("of a topic that exists: %s", said)
 	}
 }
 

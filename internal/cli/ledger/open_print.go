@@ -107,26 +107,24 @@ func (r row) cells() []any {
 // rows prints accounts one by one and counts them.
 type rows struct {
 	cmd    *open
-	std    *output.Streams
+	on     *change.On
 	done   bool
 	out    *output.Rows
 	counts map[string]int64 // by outcome
 	healed int64            // number of parked events that were applied
-	// amounts is set if the person may approve and so sees balances.
-	amounts bool
 }
 
 func (c *open) rows(on *change.On, done bool) *rows {
-	name, std, amounts := "PLAN", on.Std, on.Amounts
+	name := "PLAN"
 	if done {
 		name = "RESULT"
 	}
 	columns := []output.Column{output.Left(name, 9), output.Left("ACCOUNT", 20), output.Right("VERSION", 10)}
-	if amounts {
+	if on.Amounts {
 		columns = append(columns, output.Right("BALANCE BEFORE", 14), output.Right("BALANCE AFTER", 14), output.Left("CURRENCY", 8))
 	}
 	columns = append(columns, output.Text("WHY"))
-	return &rows{cmd: c, std: std, done: done, counts: map[string]int64{}, amounts: amounts, out: c.Rows(std.Out, "ACCOUNT", columns...)}
+	return &rows{cmd: c, on: on, done: done, counts: map[string]int64{}, out: c.Rows(on.Std.Out, "ACCOUNT", columns...)}
 }
 
 // add prints an account if there is a decision about it.
@@ -134,7 +132,7 @@ func (r *rows) add(x *repair.Opening) error {
 	if !x.Decided {
 		return nil
 	}
-	one := row{x, r.done, r.amounts}
+	one := row{x, r.done, r.on.Amounts}
 	r.counts[one.outcome()]++
 	if !r.cmd.JSON() && r.out.Len() >= r.cmd.Limit {
 		return nil
@@ -155,7 +153,7 @@ func (r *rows) end(accounts int64) error {
 		return err
 	}
 	if rest := r.total() - int64(r.out.Len()); rest > 0 {
-		_, _ = fmt.Fprintf(r.std.Err, "%d more accounts are not listed, see --limit\n", rest)
+		_, _ = fmt.Fprintf(r.on.Std.Err, "%d more accounts are not listed, see --limit\n", rest)
 	}
 	text := fmt.Sprintf("%d of %d accounts were opened", r.counts[opened], accounts)
 	if !r.done {
@@ -166,8 +164,8 @@ func (r *rows) end(accounts int64) error {
 		text += fmt.Sprintf("; %d waiting events were applied", r.healed)
 	}
 	if !r.done && r.counts[willOpen] > 0 {
-		text += "; " + change.NothingChanged
+		text += "; " + r.on.NothingChanged()
 	}
-	_, err := fmt.Fprintln(r.std.Out, text)
+	_, err := fmt.Fprintln(r.on.Std.Out, text)
 	return err
 }

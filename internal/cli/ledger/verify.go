@@ -19,7 +19,7 @@ import (
 // VerifyCmd is the command verify.
 type VerifyCmd struct {
 	LedgerAt     string  `env:"LEDGER_AT" placeholder:"TIME" group:"Ledger" help:"When the ledger was read: RFC 3339, or an age such as 1h. An account unknown to it that was written since counts as ahead. Default: with --ledger-url the time of the query, with --ledger none."`
-	Sample       int     `placeholder:"N" help:"Compare only this many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not searched for."`
+	Sample       *int    `placeholder:"N" help:"Compare only this many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not searched for."`
 	Limit        int     `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
 	MinCompared  float64 `default:"0" placeholder:"SHARE" help:"Exit with 1 also when less than this share of the accounts could be compared, from 0 to 1: for a job that nobody watches (default 0: at least one account)."`
 	ListBehind   bool    `help:"Also list the accounts that are behind the ledger: after an accepted loss, those that lack events."`
@@ -91,8 +91,8 @@ func (c *VerifyCmd) validate() error {
 		return err
 	}
 	switch {
-	case c.Sample < 0:
-		return exit.Usagef("--sample (PROJECTOR_SAMPLE): must not be negative")
+	case c.Sample != nil && *c.Sample < 1:
+		return exit.Usagef("--sample (PROJECTOR_SAMPLE): must be at least 1; without it all accounts are compared")
 	case !(c.MinCompared >= 0 && c.MinCompared <= 1): // also true for NaN
 		return exit.Usagef("--min-compared (PROJECTOR_MIN_COMPARED): must be a share from 0 to 1, such as 0.9")
 	case c.Limit < 0:
@@ -122,8 +122,8 @@ func (c *VerifyCmd) compare(
 	ctx context.Context, pool *pgxpool.Pool, entries iter.Seq2[ledger.Entry, error], since *time.Time, shown func(int64),
 ) (report ledger.Report, err error) {
 	var drawn []ledger.Entry
-	if c.Sample > 0 {
-		if drawn, err = ledger.Sample(entries, c.Sample, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))); err != nil { //nolint:gosec // G404: no secret
+	if c.Sample != nil {
+		if drawn, err = ledger.Sample(entries, *c.Sample, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))); err != nil { //nolint:gosec // G404: no secret
 			return report, err
 		}
 		entries = withoutErrors(slices.Values(drawn))
@@ -143,7 +143,7 @@ func (c *VerifyCmd) compare(
 		return comparison.Compare(&ledger.Account{ID: a.ID, Exists: a.Exists, Version: a.Version, Balance: a.Balance, Since: a.Since})
 	}
 	err = accountdb.ReadSnapshot(ctx, pool, func(s *accountdb.Snapshot) error {
-		if c.Sample == 0 {
+		if c.Sample == nil {
 			return s.Accounts(ctx, since, compare)
 		}
 		for chunk := range slices.Chunk(drawn, sampleChunk) {

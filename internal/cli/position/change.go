@@ -64,6 +64,11 @@ func (f *changeFlags) checkGroup(ctx context.Context, pool *pgxpool.Pool) error 
 		f.GroupName(), f.Projection, others)
 }
 
+// noTopic refuses a topic that does not exist.
+func noTopic(name string) error {
+	return exit.Refusef("topic %q (--topic, KAFKA_TOPIC) does not exist on these brokers", name)
+}
+
 // chosen returns the selected partitions, sorted, and the topic's id.
 func (f *changeFlags) chosen(ctx context.Context, reader *topic.Reader) (chosen []topic.Extent, topicID string, err error) {
 	extents, exists, err := reader.Extents(ctx)
@@ -71,7 +76,7 @@ func (f *changeFlags) chosen(ctx context.Context, reader *topic.Reader) (chosen 
 		return nil, "", err
 	}
 	if !exists {
-		return nil, "", exit.Refusef("topic %q (--topic, KAFKA_TOPIC) does not exist on these brokers", f.Topic)
+		return nil, "", noTopic(f.Topic)
 	}
 	for _, e := range extents.Partitions {
 		if !f.All && e.Partition != *f.Partition {
@@ -100,26 +105,26 @@ func (f *changeFlags) hash(h *change.Hash) error {
 }
 
 // print prints the result, or the plan, for each partition.
-func (f *changeFlags) print(std *output.Streams, done bool, n int, partition func(i int) (document any, text string)) error {
+func (f *changeFlags) print(on *change.On, done bool, n int, partition func(i int) (document any, text string)) error {
 	if !f.JSON() {
-		if _, err := fmt.Fprintf(std.Out, "group %s, projection %s\n", f.GroupName(), f.Projection); err != nil {
+		if _, err := fmt.Fprintf(on.Std.Out, "group %s, projection %s\n", f.GroupName(), f.Projection); err != nil {
 			return err
 		}
 	}
-	return printChanges(std, &f.Flags, done, n, partition)
+	return printChanges(on, &f.Flags, done, n, partition)
 }
 
 // printChanges prints n changes, done or not.
-func printChanges(std *output.Streams, as *output.Flags, done bool, n int, one func(i int) (document any, text string)) error {
+func printChanges(on *change.On, as *output.Flags, done bool, n int, one func(i int) (document any, text string)) error {
 	for i := range n {
 		document, text := one(i)
-		if err := as.Print(std.Out, document, text+"\n"); err != nil {
+		if err := as.Print(on.Std.Out, document, text+"\n"); err != nil {
 			return err
 		}
 	}
 	if done || as.JSON() {
 		return nil
 	}
-	_, err := fmt.Fprintln(std.Out, change.NothingChanged)
+	_, err := fmt.Fprintln(on.Std.Out, on.NothingChanged())
 	return err
 }

@@ -101,8 +101,8 @@ func (p *standingPlan) Do(ctx context.Context) error {
 	return refused(readmodel.ChangeStandings(ctx, p.on.Pool, p.flags.of(), p.planned, p.change, p.on.Actor, p.on.Reason))
 }
 
-func (p *standingPlan) Print(_ context.Context, std *output.Streams, done bool) error {
-	return p.flags.print(std, done, len(p.planned), func(i int) (document any, text string) {
+func (p *standingPlan) Print(_ context.Context, _ *output.Streams, done bool) error {
+	return p.flags.print(p.on, done, len(p.planned), func(i int) (document any, text string) {
 		one := &p.planned[i]
 		return standingDocument{p.flags.Topic, one.Partition, one.Is}, p.text(one, done)
 	})
@@ -116,10 +116,7 @@ func (p *standingPlan) text(one *readmodel.PlannedStanding, done bool) string {
 	}
 	text := fmt.Sprintf("partition %d: %s", one.Partition, verb)
 	if one.Through != nil {
-		text += fmt.Sprintf(", records below %d do not count for the breaker", *one.Through)
-		if end := p.ends[one.Partition]; *one.Through > end {
-			text += fmt.Sprintf(", with those still to come: the end is %d", end)
-		}
+		text += p.throughText(one)
 	}
 	text += needs(one.Is)
 	if p.resumes && one.Was == projection.StandingRunning {
@@ -129,6 +126,19 @@ func (p *standingPlan) text(one *readmodel.PlannedStanding, done bool) string {
 		text += fmt.Sprintf("\n  it is %s: %s", one.Was, one.Why)
 	}
 	return text
+}
+
+// throughText returns the effect of --through.
+func (p *standingPlan) throughText(one *readmodel.PlannedStanding) string {
+	through, end := *one.Through, p.ends[one.Partition]
+	switch {
+	case through <= one.Next:
+		return fmt.Sprintf(", the position is %d, so no record below %d will follow: all that follow count for the breaker", one.Next, through)
+	case through > end:
+		return fmt.Sprintf(", records below %d do not count for the breaker, with those still to come: the end is %d", through, end)
+	default:
+		return fmt.Sprintf(", records below %d do not count for the breaker", through)
+	}
 }
 
 // standingDocument is the result, or the plan, for a partition in JSON.

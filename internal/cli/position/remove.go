@@ -130,8 +130,8 @@ func (p *removePlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-func (p *removePlan) Print(_ context.Context, std *output.Streams, done bool) error {
-	return printChanges(std, &p.Flags, done, len(p.positions), func(i int) (document any, text string) {
+func (p *removePlan) Print(_ context.Context, _ *output.Streams, done bool) error {
+	return printChanges(p.on, &p.Flags, done, len(p.positions), func(i int) (document any, text string) {
 		d, verb := p.document(p.positions[i]), "would be removed"
 		if done {
 			verb, d.Result = resultRemoved, output.OrNull(resultRemoved)

@@ -66,6 +66,10 @@ func (c *set) Check() (err error) {
 	switch {
 	case targets != 1:
 		return exit.Usagef("give exactly one of --offset, --time, --start and --end, not %d", targets)
+	case c.Offset != nil && *c.Offset < 0:
+		return exit.Usagef("--offset: must not be less than 0")
+	case c.Expect != nil && *c.Expect < 0:
+		return exit.Usagef("--expect: must not be less than 0")
 	case c.All && c.Expect != nil:
 		return exit.Usagef("--expect: needs --partition=N, every partition has a position of its own")
 	}
@@ -136,8 +140,8 @@ func (s *setPlan) document(i int) setDocument {
 	return setDocument{Topic: s.of.Topic, Partition: s.sets[i].Partition, From: plan.From, To: plan.To, UnreadSkipped: plan.UnreadSkipped}
 }
 
-func (s *setPlan) Print(_ context.Context, std *output.Streams, done bool) error {
-	return s.cmd.print(std, done, len(s.plans), func(i int) (document any, text string) {
+func (s *setPlan) Print(_ context.Context, _ *output.Streams, done bool) error {
+	return s.cmd.print(s.on, done, len(s.plans), func(i int) (document any, text string) {
 		d, verb := s.document(i), "would be set"
 		if done {
 			verb, d.Result = resultSet, output.OrNull(resultSet)
@@ -202,6 +206,10 @@ func (s *setPlan) target(ctx context.Context, sets []readmodel.PositionSet) erro
 			set.Want.To = *s.cmd.Offset
 		default:
 			found, _ := at.Lookup(s.of.Topic, set.Partition)
+			if found.Timestamp < 0 && s.cmd.since.After(time.Now()) {
+				return exit.Refusef("--time: %s is in the future, and partition %d has no record of that time or later; use a time that has passed, or --end. Nothing was changed",
+					s.cmd.Time, set.Partition)
+			}
 			set.Want.To = min(max(found.Offset, set.Log.Start), set.Log.End)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"projector/errclass"
-	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/internal/consumer"
@@ -99,7 +98,7 @@ func (v *view) read(ctx context.Context) (*status, error) {
 	exists, err := v.fromKafka(ctx, s, stored)
 	switch {
 	case err == nil && !exists:
-		return nil, exit.Refusef("topic %q (--topic, KAFKA_TOPIC) does not exist on these brokers", v.topic)
+		return nil, noTopic(v.topic)
 	case err == nil:
 	case ctx.Err() != nil, len(stored) == 0:
 		return nil, err

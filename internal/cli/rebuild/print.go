@@ -58,10 +58,7 @@ func (r *rebuilding) print(report *rebuild.Report, changed *rebuild.Swapped) err
 
 // outcome describes what was changed, or would be.
 func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) string {
-	unknown, of, remedy := report.Kinds[rebuild.Unknown], r.of(), ", add --yes to do it"
-	if r.on.Whole {
-		remedy = ""
-	}
+	unknown, of := report.Kinds[rebuild.Unknown], r.of()
 	var text string
 	switch {
 	case changed != nil:
@@ -69,9 +66,9 @@ func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) s
 	case report.Different() == 0 && report.Markers == 0:
 		return "there is nothing to change"
 	case r.cmd.Remove:
-		text = fmt.Sprintf("would insert or replace %s and remove %d; nothing was changed%s", output.Counted(report.Different()-unknown, r.one()), unknown, remedy)
+		text = fmt.Sprintf("would insert or replace %s and remove %d; %s", output.Counted(report.Different()-unknown, r.one()), unknown, r.on.NothingChanged())
 	default:
-		text = fmt.Sprintf("would insert or replace %s; nothing was changed%s", output.Counted(report.Different()-unknown, r.one()), remedy)
+		text = fmt.Sprintf("would insert or replace %s; %s", output.Counted(report.Different()-unknown, r.one()), r.on.NothingChanged())
 	}
 	if changed != nil && changed.Markers > 0 {
 		text += fmt.Sprintf("\n%d events were marked in the inbox, so that none is counted again", changed.Markers)
