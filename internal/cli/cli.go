@@ -116,7 +116,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 		return exited
 	}
 	if err != nil {
-		return exit.Report(stderr, exit.WrongUsage(withoutSecrets(err)))
+		return exit.Report(stderr, exit.WrongUsage(reword(err)))
 	}
 	if err := refuseEmpty(parsed); err != nil {
 		return exit.Report(stderr, err)

@@ -5,9 +5,10 @@ import (
 	"regexp"
 )
 
-// misplaced has the parser's errors that repeat typed text. At these places people type secrets
-// by mistake: after a switch, as an argument, or in a variable.
-var misplaced = []struct {
+// reworded has the errors of the parser that are printed with another text. The first two and the last
+// one repeat typed text at places where people type secrets by mistake: after a switch, as an argument,
+// or in a variable. The others do not say what to type instead.
+var reworded = []struct {
 	text    *regexp.Regexp
 	instead string
 }{
@@ -21,10 +22,10 @@ var misplaced = []struct {
 	{regexp.MustCompile(`^unexpected argument [^,]*$`), "an argument is not expected here; it is not shown, for it may be a password; see --help"},
 }
 
-// withoutSecrets removes typed text that may be a secret from an error of the parser.
-func withoutSecrets(err error) error {
+// reword removes typed text that may be a secret from an error of the parser, and says what to type.
+func reword(err error) error {
 	text := err.Error()
-	for _, m := range misplaced {
+	for _, m := range reworded {
 		text = m.text.ReplaceAllString(text, m.instead)
 	}
 	return errors.New(text)
