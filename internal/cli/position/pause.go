@@ -130,15 +130,15 @@ func (p *standingPlan) text(one *readmodel.PlannedStanding, done bool) string {
 
 // throughText returns the effect of --through.
 func (p *standingPlan) throughText(one *readmodel.PlannedStanding) string {
-	through, end := *one.Through, p.ends[one.Partition]
+	text := fmt.Sprintf(", records below %d do not count for the breaker", *one.Through)
+	end := p.ends[one.Partition]
 	switch {
-	case through <= one.Next:
-		return fmt.Sprintf(", the position is %d, so no record below %d will follow: all that follow count for the breaker", one.Next, through)
-	case through > end:
-		return fmt.Sprintf(", records below %d do not count for the breaker, with those still to come: the end is %d", through, end)
-	default:
-		return fmt.Sprintf(", records below %d do not count for the breaker", through)
+	case *one.Through <= one.Next:
+		text += fmt.Sprintf(", which leaves out none, because the position is %d", one.Next)
+	case *one.Through > end:
+		text += fmt.Sprintf(", with those still to come: the end is %d", end)
 	}
+	return text
 }
 
 // standingDocument is the result, or the plan, for a partition in JSON.
