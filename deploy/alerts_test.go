@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +105,34 @@ func TestEachAlertHasARunbook(t *testing.T) {
 		if !regexp.MustCompile(`^(critical|warning|info)$`).MatchString(r.Labels["severity"]) {
 			t.Errorf("%s has severity %q", r.Alert, r.Labels["severity"])
 		}
+	}
+}
+
+// TestEachAlertIsWithItsMetrics: the table of docs/observability.md has each alert in the rows of the
+// metrics that its expression reads, and in no other row.
+func TestEachAlertIsWithItsMetrics(t *testing.T) {
+	want := map[string][]string{}
+	for _, r := range rules(t) {
+		for _, metric := range regexp.MustCompile(`projector_[a-z_]+`).FindAllString(r.Expr, -1) {
+			if !slices.Contains(want[metric], r.Alert) {
+				want[metric] = append(want[metric], r.Alert)
+			}
+		}
+	}
+	rows := 0
+	for _, row := range regexp.MustCompile(`(?m)^\| (`+"`projector_[^|]*"+`)\|[^|]*\|[^|]*\| ?([^|]*)\|$`).FindAllStringSubmatch(read(t, "../docs/observability.md"), -1) {
+		rows++
+		for _, metric := range regexp.MustCompile(`projector_[a-z_]+`).FindAllString(row[1], 1) {
+			got := strings.FieldsFunc(row[2], func(r rune) bool { return r == ',' || r == ' ' })
+			slices.Sort(got)
+			slices.Sort(want[metric])
+			if !slices.Equal(got, want[metric]) {
+				t.Errorf("%s has the alerts %v on the page, and is read by %v", metric, got, want[metric])
+			}
+		}
+	}
+	if rows < 25 {
+		t.Errorf("only %d rows", rows)
 	}
 }
 

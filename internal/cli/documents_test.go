@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"projector/internal/devstack/devtest"
 	"projector/readmodel"
@@ -58,6 +60,52 @@ func TestCommandsOfTheDocumentsAreUnderstood(t *testing.T) {
 			t.Errorf("%s: %s: %v", path, line, err)
 		}
 	}
+}
+
+var (
+	// defaulted matches a flag with its default on a page, such as `--retry-max` (60 s).
+	defaulted = regexp.MustCompile("`--([a-z-]+)` \\((?:default )?`?(:?[0-9][0-9,]*(?: [a-zA-Z]+)?)[`,)]")
+	measure   = regexp.MustCompile(`^(\d+) ?([a-zA-Z]+)$`)
+	units     = map[string]time.Duration{
+		"MiB": 1 << 20, "s": time.Second, "m": time.Minute, "minute": time.Minute, "h": time.Hour, "days": 24 * time.Hour,
+	}
+)
+
+// TestDefaultsOfTheDocumentsAreRight: a default that a page gives in brackets after a flag is that
+// of the program.
+func TestDefaultsOfTheDocumentsAreRight(t *testing.T) {
+	defaults := map[string][]string{} // by flag; some flags have another default in another command
+	for _, list := range flagsByPath(t) {
+		for _, f := range list {
+			defaults[f.Name] = append(defaults[f.Name], plain(f.Default))
+		}
+	}
+	checked := 0
+	for _, path := range allPages(t) {
+		for _, found := range defaulted.FindAllStringSubmatch(readPage(t, path), -1) {
+			checked++
+			if !slices.Contains(defaults[found[1]], plain(found[2])) {
+				t.Errorf("%s: --%s is %s; the program has %v", path, found[1], found[2], defaults[found[1]])
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d defaults", checked)
+	}
+}
+
+// plain returns a default without its unit, in nanoseconds or bytes.
+func plain(value string) string {
+	value = strings.ReplaceAll(value, ",", "")
+	found := measure.FindStringSubmatch(value)
+	if found == nil || units[found[2]] == 0 {
+		return value
+	}
+	n, err := strconv.ParseInt(found[1], 10, 64)
+	if err != nil {
+		return value
+	}
+	return strconv.FormatInt(n*int64(units[found[2]]), 10)
 }
 
 // operating returns the text of the pages for operators.
