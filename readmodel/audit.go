@@ -186,16 +186,13 @@ func LoadHistory(ctx context.Context, pool *pgxpool.Pool, dlqTopic string, place
 		partitions[i], offsets[i] = p.Partition, p.Offset
 		topics[i], sources[i], at[i] = p.Original.Topic, p.Original.Partition, p.Original.Offset
 	}
-	rows, err := pool.Query(ctx, sql.Query("action_history"), dlqTopic, partitions, offsets, topics, sources, at)
-	if err != nil {
-		return nil, fmt.Errorf("load actions: %w", err)
-	}
+	rows, _ := pool.Query(ctx, sql.Query("action_history"), dlqTopic, partitions, offsets, topics, sources, at)
 	history := map[[2]int64]DeadLetterHistory{}
 	var (
 		key  [2]int64
 		done DeadLetterHistory
 	)
-	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &done.Discarded, &done.Replays}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&key[0], &key[1], &done.Discarded, &done.Replays}, func() error {
 		history[key] = done
 		return nil
 	})

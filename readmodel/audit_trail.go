@@ -51,12 +51,9 @@ type AuditFilter struct {
 
 // AuditTrail calls fn with each selected row, oldest first.
 func AuditTrail(ctx context.Context, pool *pgxpool.Pool, f AuditFilter, fn func(*AuditRow) error) error {
-	rows, err := pool.Query(ctx, sql.Query("audit_list"), f.AccountID, f.Action, f.Actor, timeOrNull(f.Since), timeOrNull(f.Until))
-	if err != nil {
-		return fmt.Errorf("read the audit trail: %w", err)
-	}
+	rows, _ := pool.Query(ctx, sql.Query("audit_list"), f.AccountID, f.Action, f.Actor, timeOrNull(f.Since), timeOrNull(f.Until))
 	var row AuditRow
-	_, err = pgx.ForEachRow(rows, []any{
+	_, err := pgx.ForEachRow(rows, []any{
 		&row.ID, &row.At, &row.Action, &row.Group, &row.Projection, &row.Topic, &row.Partition, &row.Offset,
 		&row.DLQPartition, &row.DLQOffset, &row.AccountID, &row.Version, &row.Class, &row.RequestID, &row.RequestedBy,
 		&row.Actor, &row.DBUser, &row.Reason, &row.Result,
@@ -101,11 +98,8 @@ func VerifyAudit(ctx context.Context, pool *pgxpool.Pool, expected string) (Audi
 		fields []*string
 		last   = auditLink{}
 	)
-	rows, err := pool.Query(ctx, sql.Query("audit_chain"))
-	if err != nil {
-		return report, fmt.Errorf("read the audit trail: %w", err)
-	}
-	_, err = pgx.ForEachRow(rows, []any{&id, &chain, &hash, &fields}, func() error {
+	rows, _ := pool.Query(ctx, sql.Query("audit_chain"))
+	_, err := pgx.ForEachRow(rows, []any{&id, &chain, &hash, &fields}, func() error {
 		report.Rows++
 		if chain == nil || hash == nil {
 			report.Findings = append(report.Findings, AuditFinding{id, "the row is not in the chain of hashes"})

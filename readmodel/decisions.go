@@ -64,17 +64,14 @@ func (d *Decisions) Read(ctx context.Context) error {
 	if d.custom != "" {
 		suffix = " in " + d.custom
 	}
-	rows, err := d.pool.Query(ctx, sql.Query("decisions"), d.through, d.projection, suffix)
-	if err != nil {
-		return fmt.Errorf("read what people have decided: %w", err)
-	}
+	rows, _ := d.pool.Query(ctx, sql.Query("decisions"), d.through, d.projection, suffix)
 	var (
 		chain        int64
 		kind, result string
 		event        accountVersion
 		place        projection.RecordRef
 	)
-	_, err = pgx.ForEachRow(rows, []any{&chain, &kind, &result, &event.accountID, &event.version, &place.Topic, &place.Partition, &place.Offset}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&chain, &kind, &result, &event.accountID, &event.version, &place.Topic, &place.Partition, &place.Offset}, func() error {
 		if chain <= d.through { // the database was restored
 			clear(d.discarded)
 			clear(d.skipped)

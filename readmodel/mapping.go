@@ -70,10 +70,7 @@ func CheckMapping(ctx context.Context, db Querier, name string, m Mapping) error
 // have, and whether one of them reads events differently. It returns a *MappingChangedError if
 // events were processed with that one.
 func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (others []string, changed bool, err error) {
-	rows, err := db.Query(ctx, sql.Query("mapping_kept"), name, m.Meaning())
-	if err != nil {
-		return nil, false, fmt.Errorf("look for the mapping: %w", err)
-	}
+	rows, _ := db.Query(ctx, sql.Query("mapping_kept"), name, m.Meaning())
 	others = []string{}
 	var (
 		meaning   string

@@ -27,16 +27,13 @@ func CountParked(ctx context.Context, pool *pgxpool.Pool, name string) (ParkedSu
 	if err := pool.QueryRow(ctx, tables.Query("parked_bytes")).Scan(&s.Bytes); err != nil {
 		return s, fmt.Errorf("count parked events: %w", err)
 	}
-	rows, err := pool.Query(ctx, tables.Query("parked_summary"))
-	if err != nil {
-		return s, fmt.Errorf("count parked events: %w", err)
-	}
+	rows, _ := pool.Query(ctx, tables.Query("parked_summary"))
 	var (
 		class            string
 		accounts, events int64
 		seconds          float64
 	)
-	_, err = pgx.ForEachRow(rows, []any{&class, &accounts, &events, &seconds}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&class, &accounts, &events, &seconds}, func() error {
 		s.ByClass[class] = accounts
 		s.Accounts, s.Events = s.Accounts+accounts, s.Events+events
 		s.OldestGap = max(s.OldestGap, time.Duration(seconds*float64(time.Second)))

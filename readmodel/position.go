@@ -106,10 +106,7 @@ func knownTopicID(now, stored string) string {
 
 // lockPosition reads a partition's position and locks it.
 func lockPosition(ctx context.Context, db Querier, p Partition) (projection.StoredPosition, error) {
-	rows, err := db.Query(ctx, sql.Query("position_lock"), p.Group, p.Topic, p.Number)
-	if err != nil {
-		return projection.StoredPosition{}, err
-	}
+	rows, _ := db.Query(ctx, sql.Query("position_lock"), p.Group, p.Topic, p.Number)
 	return ofProjection(rows, p)
 }
 
@@ -182,11 +179,7 @@ func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) e
 
 // LoadGroups reads the names of the consumer groups that have positions of a projection.
 func LoadGroups(ctx context.Context, pool *pgxpool.Pool, name string) ([]string, error) {
-	rows, err := pool.Query(ctx, sql.Query("group_names"), name)
-	if err != nil {
-		return nil, fmt.Errorf("load the consumer groups: %w", err)
-	}
-	groups, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	groups, err := Texts(ctx, pool, "group_names", name)
 	if err != nil {
 		return nil, fmt.Errorf("load the consumer groups: %w", err)
 	}
@@ -195,10 +188,7 @@ func LoadGroups(ctx context.Context, pool *pgxpool.Pool, name string) ([]string,
 
 // LoadPositions reads the stored positions of a group's topic.
 func LoadPositions(ctx context.Context, db Querier, group, topic string) ([]projection.StoredPosition, error) {
-	rows, err := db.Query(ctx, sql.Query("position_load"), group, topic)
-	if err != nil {
-		return nil, fmt.Errorf("load positions: %w", err)
-	}
+	rows, _ := db.Query(ctx, sql.Query("position_load"), group, topic)
 	positions, err := pgx.CollectRows(rows, scanPosition)
 	if err != nil {
 		return nil, fmt.Errorf("load positions: %w", err)
@@ -251,11 +241,7 @@ func moveArgs(moves []Move) []any {
 // LoadSourceIDs reads all Kafka ids of a topic from which a projection has consumed. There are
 // none if the brokers have no topic ids.
 func LoadSourceIDs(ctx context.Context, db Querier, name, topic string) ([]string, error) {
-	rows, err := db.Query(ctx, sql.Query("source_ids"), name, topic)
-	if err != nil {
-		return nil, fmt.Errorf("load the sources: %w", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	ids, err := Texts(ctx, db, "source_ids", name, topic)
 	if err != nil {
 		return nil, fmt.Errorf("load the sources: %w", err)
 	}

@@ -23,10 +23,7 @@ type UnusedPosition struct {
 
 // UnusedPositions returns the positions that RemovePositions would remove, by partition.
 func UnusedPositions(ctx context.Context, pool *pgxpool.Pool, group, topic string) ([]UnusedPosition, error) {
-	rows, err := pool.Query(ctx, sql.Query("position_unused"), group, topic)
-	if err != nil {
-		return nil, fmt.Errorf("load positions: %w", err)
-	}
+	rows, _ := pool.Query(ctx, sql.Query("position_unused"), group, topic)
 	positions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[UnusedPosition])
 	if err != nil {
 		return nil, fmt.Errorf("load positions: %w", err)

@@ -18,10 +18,7 @@ import (
 // the projection remembers about events depends on the mode.
 func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) error {
 	for range keepTries {
-		rows, err := db.Query(ctx, sql.Query("projection_file_keep"), p.Name, p.SHA256, string(p.Mode), p.Text, accept)
-		if err != nil {
-			return fmt.Errorf("keep the projection file: %w", err)
-		}
+		rows, _ := db.Query(ctx, sql.Query("projection_file_keep"), p.Name, p.SHA256, string(p.Mode), p.Text, accept)
 		kept, err := pgx.CollectRows(rows, pgx.RowToStructByPos[keptFile])
 		if err != nil {
 			return fmt.Errorf("keep the projection file: %w", err)
@@ -36,13 +33,13 @@ func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) 
 // CheckFile returns a *FileChangedError if another text of the file is stored, and a
 // *ModeChangedError if another mode is stored. It returns nil while no event was processed.
 func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
-	rows, err := db.Query(ctx, sql.Query("projection_file_kept"), p.Name)
+	rows, _ := db.Query(ctx, sql.Query("projection_file_kept"), p.Name)
+	kept, err := pgx.CollectRows(rows, pgx.RowToStructByPos[keptFile])
 	if err != nil {
 		return fmt.Errorf("look for the projection file: %w", err)
 	}
-	var kept []keptFile
-	if kept, err = pgx.CollectRows(rows, pgx.RowToStructByPos[keptFile]); err != nil || len(kept) == 0 {
-		return err
+	if len(kept) == 0 {
+		return nil
 	}
 	return kept[0].refuse(p)
 }

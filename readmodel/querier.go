@@ -9,7 +9,8 @@ import (
 	"projector/sql"
 )
 
-// Querier runs queries: a pool, a connection or a transaction.
+// Querier runs queries: a pool, a connection or a transaction. The error of Query is also the error of
+// its rows, so a caller that reads the rows does not check it.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
@@ -18,10 +19,7 @@ type Querier interface {
 
 // Texts returns the rows of a query that has one text column. query is the name of its file.
 func Texts(ctx context.Context, db Querier, query string, args ...any) ([]string, error) {
-	rows, err := db.Query(ctx, sql.Query(query), args...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, sql.Query(query), args...)
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 

@@ -88,12 +88,9 @@ func Requests(ctx context.Context, pool *pgxpool.Pool, state RequestState, fn fu
 }
 
 func eachRequest(ctx context.Context, pool *pgxpool.Pool, state RequestState, id *int64, fn func(*Request) error) error {
-	rows, err := pool.Query(ctx, sql.Query("request_list"), state, id)
-	if err != nil {
-		return fmt.Errorf("read the requests: %w", err)
-	}
+	rows, _ := pool.Query(ctx, sql.Query("request_list"), state, id)
 	var r Request
-	_, err = pgx.ForEachRow(rows, []any{&r.ID, &r.At, &r.Action, &r.RequestedBy, &r.Actor, &r.Reason, &r.Records, &r.State, &r.DecidedBy, &r.Arguments},
+	_, err := pgx.ForEachRow(rows, []any{&r.ID, &r.At, &r.Action, &r.RequestedBy, &r.Actor, &r.Reason, &r.Records, &r.State, &r.DecidedBy, &r.Arguments},
 		func() error { return fn(&r) })
 	if err != nil {
 		return fmt.Errorf("read the requests: %w", err)
@@ -251,11 +248,7 @@ func CheckFourEyes(ctx context.Context, pool *pgxpool.Pool) error {
 }
 
 func refuseLeaks(ctx context.Context, db Querier) error {
-	rows, err := db.Query(ctx, sql.Query("four_eyes_leaks"))
-	if err != nil {
-		return err
-	}
-	ways, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	ways, err := Texts(ctx, db, "four_eyes_leaks")
 	if err == nil && len(ways) > 0 {
 		err = &OperatorWritesError{ways}
 	}

@@ -193,11 +193,7 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 // MissingOnDatabase returns the grants of sql/roles.sql on the database that are missing.
 // pg_restore does not restore them.
 func MissingOnDatabase(ctx context.Context, pool *pgxpool.Pool) ([]string, error) {
-	rows, err := pool.Query(ctx, projectorsql.Query("database_grants"))
-	if err != nil {
-		return nil, fmt.Errorf("check the grants on the database: %w", err)
-	}
-	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	missing, err := Texts(ctx, pool, "database_grants")
 	if err != nil {
 		return nil, fmt.Errorf("check the grants on the database: %w", err)
 	}
@@ -220,10 +216,7 @@ func wantedVersion() (int64, error) {
 // CheckDatabase runs a query that returns what is missing, one finding per row.
 func CheckDatabase(ctx context.Context, pool *pgxpool.Pool, query string) error {
 	// No prepared statement: its plan would not notice a dropped table.
-	rows, err := pool.Query(ctx, query, pgx.QueryExecModeExec)
-	if err != nil {
-		return fmt.Errorf("check the database: %w", err)
-	}
+	rows, _ := pool.Query(ctx, query, pgx.QueryExecModeExec)
 	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if HasCode(err, undefinedTable) {
 		err = cmp.Or(checkVisible(ctx, pool), err)

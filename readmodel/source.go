@@ -6,10 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"projector/projection"
-	"projector/sql"
 )
 
 // OtherTopicError means that the rows of a projection were made from other topics than the
@@ -31,11 +28,7 @@ func (e *OtherTopicError) SafeText() string { return e.Error() }
 // CheckTopic returns an *OtherTopicError if a projection has consumed events, but none from the
 // topic.
 func CheckTopic(ctx context.Context, db Querier, name, topic string) error {
-	rows, err := db.Query(ctx, sql.Query("source_topics"), name, projection.UnknownTopicIDs(), topic)
-	if err != nil {
-		return fmt.Errorf("load the sources: %w", err)
-	}
-	from, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	from, err := Texts(ctx, db, "source_topics", name, projection.UnknownTopicIDs(), topic)
 	if err != nil {
 		return fmt.Errorf("load the sources: %w", err)
 	}

@@ -23,10 +23,7 @@ type Current struct {
 
 // LoadCurrent reads accounts in one statement. Unknown accounts are left out.
 func LoadCurrent(ctx context.Context, db readmodel.Querier, ids []string) ([]Current, error) {
-	rows, err := db.Query(ctx, sql.Query("current_accounts"), ids)
-	if err != nil {
-		return nil, fmt.Errorf("read accounts: %w", err)
-	}
+	rows, _ := db.Query(ctx, sql.Query("current_accounts"), ids)
 	current, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Current])
 	if err != nil {
 		return nil, fmt.Errorf("read accounts: %w", err)

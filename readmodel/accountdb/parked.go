@@ -15,10 +15,7 @@ import (
 func LoadParked(
 	ctx context.Context, db DB, formats event.Resolver, account string, above int64, limit int,
 ) (parked []projection.Parked, more bool, err error) {
-	rows, err := db.Query(ctx, db.Tables.Query("load_parked"), account, above, limit, healBytes)
-	if err != nil {
-		return nil, false, fmt.Errorf("load parked events: %w", err)
-	}
+	rows, _ := db.Query(ctx, db.Tables.Query("load_parked"), account, above, limit, healBytes)
 	var events int
 	parked, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (projection.Parked, error) {
 		var (

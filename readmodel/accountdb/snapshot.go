@@ -51,12 +51,9 @@ func (s *Snapshot) Some(ctx context.Context, ids []string, fn func(*SnapshotAcco
 
 // each runs a query and calls fn for each row. It returns an error of fn unchanged.
 func (s *Snapshot) each(ctx context.Context, into []any, fn func() error, query string, args ...any) error {
-	rows, err := s.tx.Query(ctx, sql.Query(query), args...)
-	if err != nil {
-		return fmt.Errorf("read the balances: %w", err)
-	}
+	rows, _ := s.tx.Query(ctx, sql.Query(query), args...)
 	var own error
-	_, err = pgx.ForEachRow(rows, into, func() error { own = fn(); return own })
+	_, err := pgx.ForEachRow(rows, into, func() error { own = fn(); return own })
 	if err != nil && own == nil {
 		return fmt.Errorf("read the balances: %w", err)
 	}

@@ -79,16 +79,13 @@ func (s Store) Accounts(ctx context.Context, ids []string, learn func(*projectio
 
 // LoadVersions reads the current versions of the given accounts.
 func LoadVersions(ctx context.Context, db DB, ids []string) (map[string]int64, error) {
-	rows, err := db.Query(ctx, db.Tables.Query("load_versions"), ids)
-	if err != nil {
-		return nil, fmt.Errorf("load versions: %w", err)
-	}
+	rows, _ := db.Query(ctx, db.Tables.Query("load_versions"), ids)
 	versions := make(map[string]int64, len(ids))
 	var (
 		id      string
 		version int64
 	)
-	_, err = pgx.ForEachRow(rows, []any{&id, &version}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &version}, func() error {
 		versions[id] = version
 		return nil
 	})
@@ -243,12 +240,9 @@ const healBytes = 1 << 20
 
 // LoadStates reads the states of the given accounts. Accounts without a balance row are left out.
 func LoadStates(ctx context.Context, db DB, ids []string) (map[string]projection.Account, error) {
-	rows, err := db.Query(ctx, db.Tables.Query("load_accounts"), ids)
-	if err != nil {
-		return nil, fmt.Errorf("load accounts: %w", err)
-	}
+	rows, _ := db.Query(ctx, db.Tables.Query("load_accounts"), ids)
 	states := make(map[string]projection.Account, len(ids))
-	err = eachAccount(rows, func(a *projection.StoredAccount) {
+	err := eachAccount(rows, func(a *projection.StoredAccount) {
 		s := a.Account
 		s.LastEventID = strings.Clone(s.LastEventID)
 		states[strings.Clone(a.ID)] = s

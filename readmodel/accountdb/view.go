@@ -106,10 +106,7 @@ func orNil[T any](row *T, err error) (*T, error) {
 }
 
 func showParked(ctx context.Context, db DB, id string) ([]ParkedView, error) {
-	rows, err := db.Query(ctx, db.Tables.Query("account_parked"), id)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, db.Tables.Query("account_parked"), id)
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[ParkedView])
 }
 
@@ -144,10 +141,7 @@ func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, 
 // for at least the given time. It happens if an account's events are in several partitions: another
 // partition has applied the event before it. A new claim of the partition applies the parked event.
 func LoadOverdue(ctx context.Context, db readmodel.Querier, name, topic string, partitions []int32, quiet time.Duration) ([]int32, error) {
-	rows, err := db.Query(ctx, sql.AccountsOf(name).Query("load_overdue"), topic, partitions, quiet.Seconds())
-	if err != nil {
-		return nil, fmt.Errorf("look for parked events whose turn has come: %w", err)
-	}
+	rows, _ := db.Query(ctx, sql.AccountsOf(name).Query("load_overdue"), topic, partitions, quiet.Seconds())
 	overdue, err := pgx.CollectRows(rows, pgx.RowTo[int32])
 	if err != nil {
 		return nil, fmt.Errorf("look for parked events whose turn has come: %w", err)

@@ -85,11 +85,7 @@ func (i Inbox) Find(ctx context.Context, db readmodel.Querier, ids []string) ([]
 }
 
 func (i Inbox) find(ctx context.Context, db readmodel.Querier, query string, ids []string, more ...any) ([]string, error) {
-	rows, err := db.Query(ctx, sql.Query(query), append([]any{i.handler, ids}, more...)...)
-	if err != nil {
-		return nil, fmt.Errorf("look into the inbox: %w", err)
-	}
-	marked, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	marked, err := readmodel.Texts(ctx, db, query, append([]any{i.handler, ids}, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("look into the inbox: %w", err)
 	}
@@ -98,10 +94,7 @@ func (i Inbox) find(ctx context.Context, db readmodel.Querier, query string, ids
 
 // PrunedUntil implements readmodel.Memory.
 func (i Inbox) PrunedUntil(ctx context.Context, db readmodel.Querier) (time.Time, error) {
-	rows, err := db.Query(ctx, sql.Query("inbox_pruned"), i.handler)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("ask what the inbox has forgotten: %w", err)
-	}
+	rows, _ := db.Query(ctx, sql.Query("inbox_pruned"), i.handler)
 	until, err := pgx.CollectOneRow(rows, pgx.RowTo[*time.Time])
 	if err != nil {
 		return time.Time{}, fmt.Errorf("ask what the inbox has forgotten: %w", err)

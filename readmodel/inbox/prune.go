@@ -93,10 +93,7 @@ func (h Hold) String() string {
 
 // Holds returns the partitions of the handler whose records are read again.
 func (i Inbox) Holds(ctx context.Context, db readmodel.Querier) ([]Hold, error) {
-	rows, err := db.Query(ctx, sql.Query("inbox_held"), i.handler)
-	if err != nil {
-		return nil, fmt.Errorf("ask what is read again: %w", err)
-	}
+	rows, _ := db.Query(ctx, sql.Query("inbox_held"), i.handler)
 	holds, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Hold])
 	if err != nil {
 		return nil, fmt.Errorf("ask what is read again: %w", err)
@@ -113,11 +110,7 @@ type OldMarkers struct {
 
 // Old returns, for each handler, the markers that are older than the retention.
 func Old(ctx context.Context, pool *pgxpool.Pool, retention time.Duration) (all []OldMarkers, err error) {
-	rows, err := pool.Query(ctx, sql.Query("inbox_handlers"))
-	if err != nil {
-		return nil, fmt.Errorf("list the inbox's handlers: %w", err)
-	}
-	handlers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	handlers, err := readmodel.Texts(ctx, pool, "inbox_handlers")
 	if err != nil {
 		return nil, fmt.Errorf("list the inbox's handlers: %w", err)
 	}

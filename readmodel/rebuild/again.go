@@ -143,15 +143,12 @@ func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add 
 	if err := t.limited(ctx); err != nil {
 		return err
 	}
-	rows, err := t.tx.Query(ctx, table.statement("rows_again"))
-	if err != nil {
-		return err
-	}
+	rows, _ := t.tx.Query(ctx, table.statement("rows_again"))
 	var (
 		r                                                      row
 		liveDigest, liveVersion, rebuiltDigest, rebuiltVersion *int64
 	)
-	_, err = pgx.ForEachRow(rows, []any{&r.id, &r.key, &liveDigest, &liveVersion, &rebuiltDigest, &rebuiltVersion}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&r.id, &r.key, &liveDigest, &liveVersion, &rebuiltDigest, &rebuiltVersion}, func() error {
 		if err := r.parseKey(); err != nil {
 			return err
 		}

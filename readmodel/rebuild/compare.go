@@ -128,15 +128,12 @@ func (c *comparison) versions(ctx context.Context, tx pgx.Tx, ids []string, live
 	if len(ids) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, c.shadow.accounts.account.statement("accounts_versions"), ids)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, c.shadow.accounts.account.statement("accounts_versions"), ids)
 	var (
 		id      string
 		version int64
 	)
-	_, err = pgx.ForEachRow(rows, []any{&id, &version}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &version}, func() error {
 		v := version
 		if d := c.accounts[id]; live {
 			d.live = &v

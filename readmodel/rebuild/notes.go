@@ -71,10 +71,7 @@ func (s *Shadow) Concerned(ctx context.Context, removing bool) (n int64, err err
 
 func (c *comparison) count(ctx context.Context, db readmodel.Querier, removing bool) (n int64, err error) {
 	for _, t := range c.shadow.tables {
-		rows, err := db.Query(ctx, t.statement("rows_count"), removing)
-		if err != nil {
-			return 0, fmt.Errorf("compare: %w", err)
-		}
+		rows, _ := db.Query(ctx, t.statement("rows_count"), removing)
 		some, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
 		if err != nil {
 			return 0, fmt.Errorf("compare: %w", err)

@@ -95,16 +95,13 @@ func (b *schema) Close(ctx context.Context) error {
 
 // loadPositions reads the positions of the shadow tables, by partition.
 func (b *schema) loadPositions(ctx context.Context, db readmodel.Querier, topic string) (map[int32]int64, error) {
-	rows, err := db.Query(ctx, sql.Query("shadow_positions"), topic)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, sql.Query("shadow_positions"), topic)
 	at := map[int32]int64{}
 	var (
 		partition int32
 		next      int64
 	)
-	_, err = pgx.ForEachRow(rows, []any{&partition, &next}, func() error { at[partition] = next; return nil })
+	_, err := pgx.ForEachRow(rows, []any{&partition, &next}, func() error { at[partition] = next; return nil })
 	return at, err
 }
 
@@ -171,10 +168,7 @@ type TopicPosition struct {
 // LoadTopicPositions reads the positions of a projection in a topic. If there are several consumer
 // groups, it uses the highest position.
 func LoadTopicPositions(ctx context.Context, db readmodel.Querier, projection, topic string) ([]TopicPosition, error) {
-	rows, err := db.Query(ctx, sql.Query("rebuild_positions"), projection, topic)
-	if err != nil {
-		return nil, fmt.Errorf("load positions: %w", err)
-	}
+	rows, _ := db.Query(ctx, sql.Query("rebuild_positions"), projection, topic)
 	positions, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p TopicPosition, err error) {
 		err = row.Scan(&p.Partition, &p.Next, &p.TopicIDs[0], &p.TopicIDs[1])
 		return p, err

@@ -30,10 +30,7 @@ type rowTable struct {
 
 // loadColumns reads the columns of a table, those of the primary key first.
 func loadColumns(ctx context.Context, db readmodel.Querier, name string) ([]rowColumn, error) {
-	rows, err := db.Query(ctx, sql.Query("rows_columns"), name)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, sql.Query("rows_columns"), name)
 	columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c rowColumn, err error) {
 		err = row.Scan(&c.quoted, &c.name, &c.typ, &c.key, &c.collate)
 		return c, err

@@ -146,10 +146,7 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	if err != nil {
 		return err
 	}
-	rows, err := db.Query(ctx, statement, ids, versions, topics, partitions, offsets)
-	if err != nil {
-		return err
-	}
+	rows, _ := db.Query(ctx, statement, ids, versions, topics, partitions, offsets)
 	type parkedEvent struct { // several entries of a record have the same place
 		accountID string
 		version   int64
@@ -216,10 +213,7 @@ func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []Discard, resul
 	for id := range versions {
 		ids = append(ids, id)
 	}
-	rows, err := tx.Query(ctx, tx.Tables.Query("overflow_load"), ids)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, tx.Tables.Query("overflow_load"), ids)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b beyond, err error) {
 		err = row.Scan(&b.accountID, &b.lowest, &b.highest, &b.events)
 		return b, err

@@ -234,15 +234,12 @@ func (r *resting) load(ctx context.Context) (map[partitionOf]progress, error) {
 	consumers := map[partitionOf]progress{}
 	err := readmodel.Patiently(ctx, func(ctx context.Context) error {
 		clear(consumers)
-		rows, err := r.pool.Query(ctx, r.pool.Tables.Query("repair_progress"))
-		if err != nil {
-			return err
-		}
+		rows, _ := r.pool.Query(ctx, r.pool.Tables.Query("repair_progress"))
 		var (
 			p  partitionOf
 			at progress
 		)
-		_, err = pgx.ForEachRow(rows, []any{&p.group, &p.topic, &p.number, &at.fence, &at.next}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&p.group, &p.topic, &p.number, &at.fence, &at.next}, func() error {
 			consumers[p] = at
 			return nil
 		})

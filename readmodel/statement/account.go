@@ -105,23 +105,19 @@ type reading struct {
 
 // begin reads everything but the entries.
 func (r *reading) begin(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, sql.Query("statement_topics"), Name)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, sql.Query("statement_topics"), Name)
 	var (
 		topic     string
 		recreated bool
 	)
-	if _, err = pgx.ForEachRow(rows, []any{&topic, &recreated}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&topic, &recreated}, func() error {
 		r.sum.Topics, r.sum.Recreated = append(r.sum.Topics, topic), r.sum.Recreated || recreated
 		return nil
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	if rows, err = tx.Query(ctx, sql.Query("statement_skipped"), r.query.AccountID); err != nil {
-		return err
-	}
+	rows, _ = tx.Query(ctx, sql.Query("statement_skipped"), r.query.AccountID)
 	if r.skipped, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
 		return err
 	}
@@ -157,12 +153,9 @@ func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) 
 			return err
 		}
 	}
-	rows, err := tx.Query(ctx, sql.Query("statement_account"), r.query.AccountID, r.query.To, r.sum.Opening)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, sql.Query("statement_account"), r.query.AccountID, r.query.To, r.sum.Opening)
 	var l Line
-	_, err = pgx.ForEachRow(rows, []any{
+	_, err := pgx.ForEachRow(rows, []any{
 		&l.Version, &l.EventID, &l.EventType, &l.Amount, &l.Currency, &l.OccurredAt, &l.Partition, &l.Offset,
 	}, func() error { return r.take(l, fn) })
 	if err != nil {

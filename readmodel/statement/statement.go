@@ -49,16 +49,13 @@ func (*table) Find(ctx context.Context, db readmodel.Querier, keys []appended.Ke
 	for i, k := range keys {
 		accounts[i], versions[i] = k.Text, k.Number
 	}
-	rows, err := db.Query(ctx, sql.Query("statement_find"), accounts, versions)
-	if err != nil {
-		return nil, fmt.Errorf("look into the statement: %w", err)
-	}
+	rows, _ := db.Query(ctx, sql.Query("statement_find"), accounts, versions)
 	found := map[appended.Key]string{}
 	var (
 		key appended.Key
 		id  string
 	)
-	_, err = pgx.ForEachRow(rows, []any{&key.Text, &key.Number, &id}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&key.Text, &key.Number, &id}, func() error {
 		found[key] = id
 		return nil
 	})
