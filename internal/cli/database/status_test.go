@@ -1,11 +1,15 @@
 package database_test
 
 import (
+	"context"
+	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
 )
 
 func TestDistributingNeedsCitus(t *testing.T) {
@@ -46,4 +50,27 @@ func TestMigrateStatus(t *testing.T) {
 		"00012_balance_by_account.sql", "not applied\n", "1 of", "run `projector migrate`")
 	changed("INSERT INTO projector_schema_version (version_id, is_applied) VALUES (9999, true)", "9999  of a newer program")
 	changed("DROP TABLE projector_schema_version", "1  00001_account_balance.sql", "not applied\n")
+}
+
+// A role that cannot migrate may ask whether there is something to do. It is refused if there is.
+func TestARoleThatCannotMigrateIsRefused(t *testing.T) {
+	s := clitest.NewStage(t)
+	role := "operates_" + s.Topic[strings.LastIndexAny(s.Topic, "-_.")+1:]
+	s.Exec(fmt.Sprintf("CREATE ROLE %q LOGIN PASSWORD 'x'", role))
+	t.Cleanup(func() {
+		if _, err := s.Pool.Exec(context.WithoutCancel(t.Context()), fmt.Sprintf("DROP OWNED BY %q; DROP ROLE %q", role, role)); err != nil {
+			t.Error(err)
+		}
+	})
+	s.Exec(fmt.Sprintf("GRANT SELECT ON projector_schema_version, repair_policy TO %q", role)) // sql/roles.sql lets an operator read both
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(role, "x")
+	operator := *s
+	operator.URL = u.String()
+	clitest.Equal(t, operator.Must("migrate"), "the schema is up to date\n")
+	s.Exec("DELETE FROM projector_schema_version WHERE version_id = (SELECT max(version_id) FROM projector_schema_version)")
+	clitest.Contains(t, operator.Refused(exit.Failed, "migrate"), "migrate as the role of --database-url (DATABASE_URL): 42501", "the role that owns the tables")
 }
