@@ -32,6 +32,7 @@ type Metrics struct {
 	deadLetters  *prometheus.CounterVec // topic, class
 	retries      *prometheus.CounterVec // dependency, reason
 	spans        *prometheus.CounterVec // result
+	dlqRetention *prometheus.GaugeVec   // without labels
 	parkOverflow prometheus.Counter
 	skipped      prometheus.Counter
 
@@ -70,6 +71,7 @@ func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 		deadLetters:  f.counterVec("projector_dead_letters_total", "Records published to the DLQ topic, by class.", "topic", "class"),
 		retries:      unlabelled.counterVec("projector_retries_total", "Attempts that failed for a passing reason and were retried.", "dependency", "reason"),
 		spans:        unlabelled.counterVec("projector_trace_spans_total", "Spans of tracing: exported, failed to be, or dropped because there were too many.", "result"),
+		dlqRetention: f.gaugeVec("projector_dlq_retention_seconds", "How long the DLQ topic keeps a record; absent without a limit by time, and while there is no such topic."),
 		parkOverflow: f.counter("projector_park_overflow_total", "Gap events beyond --park-limit or --park-bytes: dead-lettered, not parked; replay them when the gap is filled."),
 		skipped:      f.counter("projector_skipped_events_total", "Events that arrived for a version that was skipped on purpose; they have no effect."),
 
@@ -130,6 +132,11 @@ func (m *Metrics) Parked(accounts, events, bytes int64, oldestGap time.Duration)
 	m.parkedEvents.Set(float64(events))
 	m.parkedBytes.Set(float64(bytes))
 	m.oldestGap.Set(max(oldestGap, 0).Seconds())
+}
+
+// DLQRetention sets how long dead letters are stored; nil: without a limit, or not known.
+func (m *Metrics) DLQRetention(kept *time.Duration) {
+	gauge{m.dlqRetention, seconds(kept)}.set()
 }
 
 // Healed counts n parked events that were applied.

@@ -15,15 +15,16 @@ import (
 // the partition. Counters stay, because a counter that vanishes and comes back
 // at 0 loses increments.
 type partitionMetrics struct {
-	records    *prometheus.CounterVec // topic, partition, outcome
-	retrying   *prometheus.GaugeVec   // topic, partition
-	breaker    *prometheus.GaugeVec
-	paused     *prometheus.GaugeVec
-	lagRecords *prometheus.GaugeVec
-	lagSeconds *prometheus.GaugeVec
-	margins    marginMetrics
+	records       *prometheus.CounterVec // topic, partition, outcome
+	retrying      *prometheus.GaugeVec   // topic, partition
+	breaker       *prometheus.GaugeVec
+	paused        *prometheus.GaugeVec
+	lagRecords    *prometheus.GaugeVec
+	lagSeconds    *prometheus.GaugeVec
+	marginRecords *prometheus.GaugeVec
+	marginSeconds *prometheus.GaugeVec
 
-	// mu also prevents a late Lag or Retrying from creating a revoked gauge again.
+	// mu also prevents a late value from creating a revoked gauge again.
 	mu   sync.Mutex
 	byID map[partitionID]*partition
 	all  Counts // of all partitions, for the status page
@@ -34,37 +35,34 @@ type partitionID struct {
 	partition int32
 }
 
-// partition caches the children of one partition: finding one by its label values
+// partition caches the counters of one partition: finding one by its label values
 // costs more than all else that a report does.
 type partition struct {
 	label    string // the partition's number
 	assigned bool
 	outcomes map[projection.Outcome]prometheus.Counter
-
-	retrying   prometheus.Gauge
-	breaker    prometheus.Gauge
-	paused     prometheus.Gauge
-	lagRecords prometheus.Gauge // nil until lag is first known: 0 would be wrong
-	lagSeconds prometheus.Gauge
 }
 
 func newPartitionMetrics(f factory) *partitionMetrics {
 	return &partitionMetrics{
-		records:    f.counterVec("projector_records_total", "Consumed records by outcome: applied, duplicate, ignored, dead_lettered.", "topic", "partition", "outcome"),
-		retrying:   f.gaugeVec("projector_retrying", "1 while the partition backs off after a failed attempt, else 0.", "topic", "partition"),
-		breaker:    f.gaugeVec("projector_breaker_open", "1 while a storm of dead letters has stopped the partition, until projector resume, else 0.", "topic", "partition"),
-		paused:     f.gaugeVec("projector_paused", "1 while the partition is paused by projector pause, else 0.", "topic", "partition"),
-		lagRecords: f.gaugeVec("projector_lag_records", "Records between the durable position and the end of the partition.", "topic", "partition"),
-		lagSeconds: f.gaugeVec("projector_lag_seconds", "Age of the first record not yet durable; 0 without lag.", "topic", "partition"),
-		margins:    newMarginMetrics(f),
-		byID:       make(map[partitionID]*partition),
+		records:       f.counterVec("projector_records_total", "Consumed records by outcome: applied, duplicate, ignored, dead_lettered.", "topic", "partition", "outcome"),
+		retrying:      f.gaugeVec("projector_retrying", "1 while the partition backs off after a failed attempt, else 0.", "topic", "partition"),
+		breaker:       f.gaugeVec("projector_breaker_open", "1 while a storm of dead letters has stopped the partition, until projector resume, else 0.", "topic", "partition"),
+		paused:        f.gaugeVec("projector_paused", "1 while the partition is paused by projector pause, else 0.", "topic", "partition"),
+		lagRecords:    f.gaugeVec("projector_lag_records", "Records between the durable position and the end of the partition.", "topic", "partition"),
+		lagSeconds:    f.gaugeVec("projector_lag_seconds", "Age of the first record not yet durable; 0 without lag.", "topic", "partition"),
+		marginRecords: f.gaugeVec("projector_retention_margin_records", "Offsets from the start of the partition's log to the position; below 0 retention has overtaken it.", "topic", "partition"),
+		marginSeconds: f.gaugeVec("projector_retention_margin_seconds", "Time until retention takes the first unread record, at the earliest; absent without one, or without a limit by time.", "topic", "partition"),
+		byID:          make(map[partitionID]*partition),
 	}
 }
 
 // Assigned creates the counters of a partition at 0 for all outcomes, and its gauges
-// for retrying, breaker and paused. The lag gauges follow with the first call of Lag.
+// for retrying, breaker and paused. The gauges of lag and margin follow when they are known.
 func (m *Metrics) Assigned(topic string, partition int32) {
 	m.partitions.assign(partitionID{topic, partition})
+	m.Retrying(topic, partition, false)
+	m.Standing(topic, partition, false, false)
 }
 
 // Revoked removes the partition's gauges and keeps its counters.
@@ -75,32 +73,74 @@ func (m *Metrics) Revoked(topic string, partition int32) {
 // Retrying reports whether the partition backs off. Without an assignment it has no
 // effect.
 func (m *Metrics) Retrying(topic string, partition int32, on bool) {
-	m.partitions.setRetrying(partitionID{topic, partition}, on)
+	of := m.partitions
+	of.show(partitionID{topic, partition}, gauge{of.retrying, oneIf(on)})
 }
 
 // Standing sets whether the partition is stopped because its breaker is open, or because a person has
 // paused it. Without an assignment it has no effect.
 func (m *Metrics) Standing(topic string, partition int32, breakerOpen, paused bool) {
-	m.partitions.setStanding(partitionID{topic, partition}, breakerOpen, paused)
+	of := m.partitions
+	of.show(partitionID{topic, partition}, gauge{of.breaker, oneIf(breakerOpen)}, gauge{of.paused, oneIf(paused)})
 }
 
 // Lag sets how far the partition is behind, in records and in seconds. Without
 // an assignment it has no effect.
 func (m *Metrics) Lag(topic string, partition int32, records int64, seconds float64) {
-	m.partitions.setLag(partitionID{topic, partition}, records, seconds)
+	of := m.partitions
+	// The end may have been read a moment before the position.
+	of.show(partitionID{topic, partition}, gauge{of.lagRecords, new(float64(max(records, 0)))}, gauge{of.lagSeconds, new(max(seconds, 0))})
+}
+
+// Margin is how far retention is from the first unread record of a partition. A nil value is not known
+// or does not exist.
+type Margin struct {
+	Records *int64         // from the log's start to the position
+	Left    *time.Duration // minimum time until retention deletes the first unread record
+}
+
+// Margin sets how far retention is from the partition's first unread record. Without an assignment it
+// has no effect.
+func (m *Metrics) Margin(topic string, partition int32, margin Margin) {
+	var records *float64
+	if margin.Records != nil {
+		records = new(float64(*margin.Records))
+	}
+	of := m.partitions
+	of.show(partitionID{topic, partition}, gauge{of.marginRecords, records}, gauge{of.marginSeconds, seconds(margin.Left)})
+}
+
+// gauge is a value of a family.
+type gauge struct {
+	of    *prometheus.GaugeVec
+	value *float64 // nil: the family has no sample, because 0 would be wrong or raise an alert
+}
+
+func (g gauge) set(labels ...string) {
+	if g.value == nil {
+		g.of.DeleteLabelValues(labels...)
+		return
+	}
+	g.of.WithLabelValues(labels...).Set(*g.value)
+}
+
+// show sets gauges of a partition, if it is assigned.
+func (m *partitionMetrics) show(id partitionID, gauges ...gauge) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, known := m.byID[id]
+	if !known || !p.assigned {
+		return
+	}
+	for _, g := range gauges {
+		g.set(id.topic, p.label)
+	}
 }
 
 func (m *partitionMetrics) assign(id partitionID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := m.get(id)
-	p.assigned = true
-	p.retrying = m.retrying.WithLabelValues(id.topic, p.label)
-	p.retrying.Set(0)
-	p.breaker = m.breaker.WithLabelValues(id.topic, p.label)
-	p.breaker.Set(0)
-	p.paused = m.paused.WithLabelValues(id.topic, p.label)
-	p.paused.Set(0)
+	m.get(id).assigned = true
 }
 
 func (m *partitionMetrics) revoke(id partitionID) {
@@ -110,12 +150,10 @@ func (m *partitionMetrics) revoke(id partitionID) {
 	if !ok {
 		return
 	}
-	for _, vec := range []*prometheus.GaugeVec{m.retrying, m.breaker, m.paused, m.lagRecords, m.lagSeconds} {
+	for _, vec := range []*prometheus.GaugeVec{m.retrying, m.breaker, m.paused, m.lagRecords, m.lagSeconds, m.marginRecords, m.marginSeconds} {
 		vec.DeleteLabelValues(id.topic, p.label)
 	}
-	m.margins.forget(id.topic, p.label)
 	p.assigned = false
-	p.retrying, p.breaker, p.paused, p.lagRecords, p.lagSeconds = nil, nil, nil, nil, nil
 }
 
 func (m *partitionMetrics) consumed(id partitionID, counts *projection.OutcomeCounts) {
@@ -128,48 +166,18 @@ func (m *partitionMetrics) consumed(id partitionID, counts *projection.OutcomeCo
 	}
 }
 
-func (m *partitionMetrics) setRetrying(id partitionID, on bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p, ok := m.byID[id]
-	if !ok || !p.assigned {
-		return
-	}
-	p.retrying.Set(oneIf(on))
-}
-
-func (m *partitionMetrics) setStanding(id partitionID, breakerOpen, paused bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p, ok := m.byID[id]
-	if !ok || !p.assigned {
-		return
-	}
-	p.breaker.Set(oneIf(breakerOpen))
-	p.paused.Set(oneIf(paused))
-}
-
-func oneIf(on bool) float64 {
+func oneIf(on bool) *float64 {
 	if on {
-		return 1
+		return new(1.0)
 	}
-	return 0
+	return new(0.0)
 }
 
-func (m *partitionMetrics) setLag(id partitionID, records int64, seconds float64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p, ok := m.byID[id]
-	if !ok || !p.assigned {
-		return
+func seconds(d *time.Duration) *float64 {
+	if d == nil {
+		return nil
 	}
-	if p.lagRecords == nil {
-		p.lagRecords = m.lagRecords.WithLabelValues(id.topic, p.label)
-		p.lagSeconds = m.lagSeconds.WithLabelValues(id.topic, p.label)
-	}
-	// The end may have been read a moment before the position.
-	p.lagRecords.Set(float64(max(records, 0)))
-	p.lagSeconds.Set(max(seconds, 0))
+	return new(d.Seconds())
 }
 
 // get returns the partition, made on first use with all outcomes at 0. The
