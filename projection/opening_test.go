@@ -86,6 +86,17 @@ func TestAnAccountKeepsItsCurrency(t *testing.T) {
 	}
 }
 
+// TestAnImpreciseOpeningIsRefused: it changes no account, and only where it would set the balance.
+func TestAnImpreciseOpeningIsRefused(t *testing.T) {
+	inEuro, _ := projection.NewAccount(1).Apply(ptr(credited("a", 1, 5)), false)
+	for version, want := range map[int64]event.Class{1: "", 2: event.InvalidAmount} {
+		next, d := inEuro.Open(&projection.Opening{Version: version, Currency: euro, Imprecise: true})
+		if next != inEuro || d.Class != want {
+			t.Errorf("version %d: %+v, %+v", version, next, d)
+		}
+	}
+}
+
 func openingOf(a projection.Account) projection.Opening {
 	return projection.Opening{Version: a.Version, Balance: a.Balance, Currency: a.Currency, Closed: a.Closed, LastEventID: a.LastEventID}
 }

@@ -227,10 +227,10 @@ func (d *decimal) minor(c Currency) (int64, error) {
 		}
 		switch n := len(*last); {
 		case !d.padded:
-			return 0, errAmountPrecision
+			return 0, ErrPrecision
 		case n == 0: // all digits were zeros
 		case (*last)[n-1] != '0':
-			return 0, errAmountPrecision
+			return 0, ErrPrecision
 		default:
 			*last = (*last)[:n-1]
 		}

@@ -11,10 +11,12 @@ import (
 	"strings"
 )
 
+// ErrPrecision is the error for an amount or a balance with more fraction digits than its currency.
+var ErrPrecision = errors.New("has more fraction digits than its currency")
+
 // Why a text is no amount. The errors do not contain the text.
 var (
 	errAmountForm      = errors.New("is not a plain decimal: digits without leading zeros, optionally a point and digits")
-	errAmountPrecision = errors.New("has more fraction digits than its currency")
 	errAmountNotAbove0 = errors.New("is not greater than zero")
 	errAmountRange     = errors.New("does not fit 64-bit minor units")
 )
@@ -29,7 +31,7 @@ func ParseAmount(text string, c Currency) (int64, error) {
 		return 0, errAmountForm
 	}
 	if len(fraction) > c.Digits() {
-		return 0, errAmountPrecision
+		return 0, ErrPrecision
 	}
 	minor, fits := appendDigits(0, whole)
 	if fits {
@@ -62,7 +64,7 @@ func ParseBalance(text string, c Currency) (int64, error) {
 	fraction = strings.TrimRight(fraction, "0")
 	missing := c.Digits() - len(fraction)
 	if missing < 0 {
-		return 0, errAmountPrecision
+		return 0, ErrPrecision
 	}
 	minor := int64(0) // negated, because the smallest int64 has no positive counterpart
 	for _, digit := range whole + fraction + strings.Repeat("0", missing) {

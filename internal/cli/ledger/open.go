@@ -3,6 +3,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -214,12 +215,13 @@ func (l *lines) opening(e *ledger.Entry) (repair.Opening, error) {
 		}
 	}
 	var err error
-	if x.Balance, err = event.ParseBalance(e.Balance, x.Currency); err != nil {
-		return wrong(ledger.FieldBalance, err.Error())
-	}
+	x.Balance, err = event.ParseBalance(e.Balance, x.Currency)
+	x.Imprecise = errors.Is(err, event.ErrPrecision)
 	switch {
-	case e.Currency == "" && x.Balance != 0:
+	case e.Currency == "" && (x.Balance != 0 || x.Imprecise):
 		return wrong(ledger.FieldCurrency, "is empty, which only an account may have that no money has moved on")
+	case err != nil && !x.Imprecise:
+		return wrong(ledger.FieldBalance, err.Error())
 	case e.Status == "closed":
 		x.Closed = true
 	case e.Status != "" && e.Status != "open":

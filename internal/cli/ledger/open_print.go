@@ -29,12 +29,12 @@ type document struct {
 	*balances
 }
 
-// balances are shown to a person who may approve an opening: the account's balance before it (null if
-// there is none) and after it.
+// balances are shown to a person who may approve an opening: the account's balance before it and
+// after it, null if it has none.
 type balances struct {
 	Currency *string      `json:"currency"`
 	Before   *json.Number `json:"balance_before"`
-	After    json.Number  `json:"balance_after"`
+	After    *json.Number `json:"balance_after"`
 }
 
 // row is an account with its plan or, after the plan was executed, its result.
@@ -49,12 +49,13 @@ func (r row) balances() *balances {
 	if currency == (event.Currency{}) {
 		currency = r.Now.Currency
 	}
-	b := &balances{Currency: output.OrNull(currency.Code()), After: json.Number(event.FormatAmount(r.Balance, currency))}
+	b := &balances{Currency: output.OrNull(currency.Code())}
 	if r.Now.Known {
 		b.Before = new(json.Number(event.FormatAmount(r.Now.Before, r.Now.Currency)))
 	}
-	if r.plan() != willOpen && b.Before != nil {
-		b.After = *b.Before
+	b.After = b.Before
+	if r.plan() == willOpen {
+		b.After = new(json.Number(event.FormatAmount(r.Balance, currency)))
 	}
 	return b
 }

@@ -110,8 +110,7 @@ func TestOpenRefusesAWrongLedgerAsAWhole(t *testing.T) {
 	good := "good,1,1,EUR"
 	for want, lines := range map[string][]string{
 		"line 3: currency":                      {head, good, "acc,1,1,EURO"},
-		"line 3: balance: has more fraction":    {head, good, "acc,1,10.005,EUR"},
-		"line 2: balance: has more":             {head, "acc,1,0.5,JPY", good},
+		"line 3: currency: is empty, which":     {head, good, "acc,1,10.005,"},
 		"line 3: version: is less":              {head, good, "acc,0,0,EUR"},
 		"line 3, column 5: version":             {head, good, "acc,-1,0,EUR"},
 		"line 3: balance: does not fit":         {head, good, "acc,1,92233720368547758.08,EUR"},
@@ -129,8 +128,8 @@ func TestOpenRefusesAWrongLedgerAsAWhole(t *testing.T) {
 		}
 	}
 	clitest.Contains(t, s.Refused(exit.Usage, "open", "--ledger="+written(s, csv(head, "acc,1,1,USD")), "--currencies=EUR", "--reason=x", "--yes"), "line 2: currency", "CURRENCIES")
-	clitest.Contains(t, s.Refused(exit.Usage, "open", "--ledger-url="+s.URL, "--ledger-query=SELECT 'a' AS account_id, 1 AS version, 1.001 AS balance, 'EUR' AS currency", "--reason=x", "--yes"),
-		"--ledger-query", "row 1: balance")
+	clitest.Contains(t, s.Refused(exit.Usage, "open", "--ledger-url="+s.URL, "--ledger-query=SELECT 'a' AS account_id, 1 AS version, 1 AS balance, 'EURO' AS currency", "--reason=x", "--yes"),
+		"--ledger-query", "row 1: currency")
 	clitest.Equal(t, balances(s), "")
 
 	file := "--ledger=" + written(s, csv(head, good))
@@ -146,6 +145,24 @@ func TestOpenRefusesAWrongLedgerAsAWhole(t *testing.T) {
 		clitest.Contains(t, s.Refused(exit.Usage, append([]string{"open"}, args...)...), want)
 	}
 	clitest.Contains(t, s.Must("open", "--reason=x", "--yes", "--ledger="+written(s, csv(head))), "0 of 0 accounts were opened")
+}
+
+// TestOpenRefusesABalanceWithTooManyDecimals: only its account. The others are opened.
+func TestOpenRefusesABalanceWithTooManyDecimals(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("ahead", 1, `"1"`), clitest.EventOf("ahead", 2, `"2"`))
+	s.Consuming(nil)
+	args := []string{"open", "--ledger=" + written(s, csv(head, "ahead,1,1.005,EUR", "cent,1,10.005,EUR", "good,1,1.000,EUR", "yen,1,0.5,JPY")), "--reason=x"}
+	clitest.Equal(t, clitest.Pick(s.Lines(args...), "account_id", "plan", "result"), "ahead kept null, cent refused null, good will_open null, yen refused null")
+	done, said := s.Some(append(args, "--yes")...)
+	clitest.Equal(t, clitest.Pick(done, "account_id", "result"), "ahead kept, cent refused, good opened, yen refused")
+	clitest.Contains(t, said, "2 of 4 accounts were refused")
+	clitest.Equal(t, balances(s), "ahead EUR 3.00 2 open ahead-2 t f\ngood EUR 1.00 1 open - f f")
+	listed := s.Must(args...)
+	clitest.Contains(t, listed, "has more fraction digits than its currency")
+	if strings.Contains(listed, "10.005") {
+		t.Errorf("a balance was printed: %s", listed)
+	}
 }
 
 // TestOpenBesideAConsumer: when accounts are opened, a running consumer reads them again instead of
