@@ -2,7 +2,6 @@ package event
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 	"sync"
 )
@@ -11,7 +10,6 @@ import (
 // same rules; each gives it the JSON document of a message. It is safe for concurrent use.
 type decoder struct {
 	firstVersion  int64
-	belowFirst    string // the reason in a fault of a lower version
 	currencies    CurrencySet
 	types         typeNames
 	shape         *shape // of the document that is the event
@@ -37,9 +35,7 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 		return nil, err
 	}
 	f := &decoder{
-		firstVersion: opts.FirstVersion,
-		belowFirst: fmt.Sprintf("is below the first version, which is %d: if the first event of an account has a lower one, "+
-			"set --first-version (FIRST_VERSION) to it, and rebuild with it", opts.FirstVersion),
+		firstVersion:  opts.FirstVersion,
 		currencies:    opts.Currencies,
 		types:         opts.typeNames(),
 		declaredTime:  opts.Mapping.Time,
@@ -130,15 +126,17 @@ func (f *decoder) validate(r *reading, d *Decoded) {
 	correlationFault := f.readCorrelationID(r, &d.Event)
 	identityFault := f.readIdentity(r, &d.Event)
 	typeFault := f.readType(r, &d.Event)
-	if identityFault != nil {
-		if d.Event.Type == Ignorable {
-			d.Skip = true
-			return
-		}
-		d.Fault = identityFault
+	tooLow := f.tooLow(d.Event.Version)
+	if d.Fault = firstFault(identityFault, tooLow); d.Fault != nil && d.Event.Type == Ignorable {
+		d.Fault, d.Skip = nil, true
 		return
 	}
-	d.Identity = Identified
+	if identityFault != nil {
+		return
+	}
+	if d.Identity = Identified; tooLow != nil {
+		return
+	}
 	timeFault := f.readOccurredAt(r, &d.Event)
 	d.Fault = firstFault(r.envelopeFault, typeFault, timeFault, correlationFault)
 	if d.Fault != nil {

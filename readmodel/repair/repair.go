@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"projector/projection"
@@ -140,7 +141,11 @@ func (r *Repair) ReplayStatuses(ctx context.Context, subjects []readmodel.Subjec
 		}
 	}
 	slices.Sort(ids)
-	states, err := accountdb.LoadStates(ctx, r.db(), slices.Compact(ids))
+	states := map[string]projection.Account{}
+	err := r.storeOf(r.db()).Accounts(ctx, slices.Compact(ids), func(a *projection.StoredAccount) {
+		a.Account.LastEventID = strings.Clone(a.Account.LastEventID)
+		states[strings.Clone(a.ID)] = a.Account
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +154,11 @@ func (r *Repair) ReplayStatuses(ctx context.Context, subjects []readmodel.Subjec
 		s := &subjects[i]
 		state, known := states[s.AccountID]
 		if !known {
-			state = projection.NewAccount(r.cfg.FirstVersion)
+			state = projection.NewAccount(min(s.Version, r.cfg.FirstVersion))
+		}
+		if s.Version < r.cfg.FirstVersion && state.Version >= r.cfg.FirstVersion && s.Decoded.Fault != nil {
+			statuses[i] = projection.ReplayStatus{Passed: true, Decision: projection.Refused(s.Decoded.Fault)}
+			continue
 		}
 		statuses[i] = state.ReplayStatusOf(s.Version, s.Decoded)
 	}
