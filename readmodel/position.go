@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
@@ -47,15 +48,9 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		claimed     projection.Position
 		distributed bool
 	)
-	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		var stored projection.StoredPosition
-		b := &pgx.Batch{}
-		b.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, c.LogStart, c.TopicID, c.Owner, p.Projection, p.meaning())
-		b.Queue(sql.Query("position_lock"), p.Group, p.Topic, p.Number).Query(func(rows pgx.Rows) (err error) {
-			stored, err = ofProjection(rows, p)
-			return err
-		})
-		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+	err := TransactQueued(ctx, pool, func(tx *Tx) error {
+		stored, _, err := positionOf(ctx, tx, p, c.LogStart, c.TopicID, c.Owner)
+		if err != nil {
 			return err
 		}
 		claimed.Found = &projection.Stood{Next: stored.Next, Fence: stored.Fence}
@@ -78,13 +73,12 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		found := claimed.Found
 		claimed = stored.Position
 		claimed.Next, claimed.Found = next, found
-		b = &pgx.Batch{}
 		// What is remembered outlives the position, which may be deleted or set by hand.
-		b.Queue(sql.Query("source_remember"), p.Projection, p.Topic, c.TopicID)
-		b.Queue(sql.Query("position_claim"), p.Group, p.Topic, p.Number,
+		tx.Queue(sql.Query("source_remember"), p.Projection, p.Topic, c.TopicID)
+		tx.Queue(sql.Query("position_claim"), p.Group, p.Topic, p.Number,
 			claimed.Next, claimed.LeaderEpoch, c.Owner, knownTopicID(c.TopicID, stored.TopicID)).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&claimed.Fence, &distributed) })
-		return tx.SendBatch(ctx, b).Close()
+		return nil
 	})
 	if err == nil && distributed {
 		err = citus.Settle(ctx, pool)
@@ -104,20 +98,22 @@ func knownTopicID(now, stored string) string {
 	return now
 }
 
-// lockPosition reads a partition's position and locks it.
-func lockPosition(ctx context.Context, db Querier, p Partition) (projection.StoredPosition, error) {
-	rows, _ := db.Query(ctx, sql.Query("position_lock"), p.Group, p.Topic, p.Number)
-	return ofProjection(rows, p)
-}
-
-// ofProjection reads the row of position_lock. It returns a *GroupTakenError if the row belongs to
-// another projection.
-func ofProjection(rows pgx.Rows, p Partition) (projection.StoredPosition, error) {
-	stored, err := pgx.CollectExactlyOneRow(rows, scanPosition)
-	if err == nil && stored.Projection != p.Projection {
+// positionOf locks a position. It creates the row, at the start of the log, if there is none. It
+// returns a *GroupTakenError if the row belongs to another projection.
+func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID, owner string) (stored projection.StoredPosition, inserted bool, err error) {
+	tx.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, start, topicID, owner, p.Projection, p.meaning()).
+		Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected() > 0; return nil })
+	tx.Queue(sql.Query("position_lock"), p.Group, p.Topic, p.Number).Query(func(rows pgx.Rows) (err error) {
+		stored, err = pgx.CollectExactlyOneRow(rows, scanPosition)
+		return err
+	})
+	if err := tx.Send(ctx); err != nil {
+		return projection.StoredPosition{}, false, err
+	}
+	if stored.Projection != p.Projection {
 		err = &GroupTakenError{Group: p.Group, By: stored.Projection, Wanted: p.Projection}
 	}
-	return stored, err
+	return stored, inserted, err
 }
 
 // scanPosition scans the columns of position_load and position_lock.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
@@ -89,7 +88,7 @@ func ChangeStandings(
 		for i := range planned {
 			p := &planned[i]
 			of.Number = p.Partition
-			stored, _, err := positionOf(ctx, tx, of, p.Start, p.TopicID)
+			stored, _, err := positionOf(ctx, tx, of, p.Start, p.TopicID, "")
 			if err != nil {
 				return err
 			}
@@ -195,7 +194,7 @@ func SetPositions(
 
 // setPosition locks a position and sets it. It creates the row if there is none.
 func setPosition(ctx context.Context, tx *Tx, p Partition, set *PositionSet) (projection.Repositioned, error) {
-	stored, inserted, err := positionOf(ctx, tx, p, set.Log.Start, set.Log.TopicID)
+	stored, inserted, err := positionOf(ctx, tx, p, set.Log.Start, set.Log.TopicID, "")
 	if err != nil {
 		return projection.Repositioned{}, err
 	}
@@ -235,15 +234,4 @@ func knownPositions(ctx context.Context, pool *pgxpool.Pool, of Partition) (map[
 		known[stored[i].Partition] = &stored[i]
 	}
 	return known, nil
-}
-
-// positionOf locks a position. It creates the row if there is none.
-func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID string) (stored projection.StoredPosition, inserted bool, err error) {
-	tx.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, start, topicID, "", p.Projection, p.meaning()).
-		Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected() > 0; return nil })
-	if err := tx.Send(ctx); err != nil {
-		return projection.StoredPosition{}, false, err
-	}
-	stored, err = lockPosition(ctx, tx, p)
-	return stored, inserted, err
 }

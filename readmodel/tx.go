@@ -27,13 +27,6 @@ type Tx struct {
 	moved  int64 // positions that have moved
 }
 
-// Begin returns a transaction. Its BEGIN is queued.
-func Begin(conn *pgx.Conn) *Tx {
-	tx := &Tx{conn: conn, queued: &pgx.Batch{}}
-	tx.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
-	return tx
-}
-
 // Move queues changes of positions. All of them have the same consumer group and topic.
 func (tx *Tx) Move(moves ...Move) {
 	tx.moves += int64(len(moves))
@@ -87,9 +80,35 @@ func (tx *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return tx.conn.SendBatch(ctx, b)
 }
 
-// End commits if err is nil. Otherwise it rolls back and returns err. A connection that cannot
-// roll back is closed when it is released.
-func (tx *Tx) End(ctx context.Context, err error) error {
+// commit sends COMMIT. If a statement of the transaction has failed, PostgreSQL answers ROLLBACK
+// without an error. The failpoints are for transactions that move positions.
+func (tx *Tx) commit(ctx context.Context) error {
+	if tx.moves > 0 {
+		failpoint.Here(failpoint.BeforeCommit)
+	}
+	tag, err := tx.conn.Exec(ctx, "COMMIT")
+	if err == nil && tag.String() != "COMMIT" {
+		err = pgx.ErrTxCommitRollback
+	}
+	if err == nil && tx.moves > 0 {
+		failpoint.Here(failpoint.AfterCommit)
+	}
+	return err
+}
+
+// TransactQueued runs fn in a transaction and commits it. If fn returns an error, it rolls back.
+// BEGIN is queued, which saves a round trip: fn has to call Send before it reads anything.
+func TransactQueued(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release() // closes a connection that is still in a transaction
+	tx := &Tx{conn: conn.Conn(), queued: &pgx.Batch{}}
+	tx.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+	if err = fn(tx); err == nil {
+		err = tx.Send(ctx)
+	}
 	if err == nil {
 		return tx.commit(ctx)
 	}
@@ -97,36 +116,15 @@ func (tx *Tx) End(ctx context.Context, err error) error {
 	return err
 }
 
-// commit sends COMMIT. If a statement of the transaction has failed, PostgreSQL answers ROLLBACK
-// without an error.
-func (tx *Tx) commit(ctx context.Context) error {
-	failpoint.Here(failpoint.BeforeCommit)
-	tag, err := tx.conn.Exec(ctx, "COMMIT")
-	if err == nil && tag.String() != "COMMIT" {
-		err = pgx.ErrTxCommitRollback
-	}
-	if err == nil {
-		failpoint.Here(failpoint.AfterCommit)
-	}
-	return err
-}
-
-// Transact runs fn in a transaction. If fn returns an error, it rolls back.
+// Transact is TransactQueued for an fn that reads first.
 func Transact(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error {
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release() // closes a connection that is still in a transaction
-	tx := Begin(conn.Conn())
-	nameRequest(ctx, tx)
-	if err = tx.Send(ctx); err == nil {
-		err = fn(tx)
-	}
-	if err == nil {
-		err = tx.Send(ctx)
-	}
-	return tx.End(ctx, err)
+	return TransactQueued(ctx, pool, func(tx *Tx) error {
+		nameRequest(ctx, tx)
+		if err := tx.Send(ctx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
 }
 
 // CommitUnknownError means that the reply to a COMMIT was lost and that PostgreSQL could not be

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/projection/event"
@@ -18,17 +20,18 @@ import (
 // TestAccountsAreWrittenShardByShard writes accounts as if they were in three shards: first as new
 // accounts, then all of them again. It then reads them.
 func TestAccountsAreWrittenShardByShard(t *testing.T) {
-	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
+	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t), readmodel.WithConns(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	conn, err := pool.Acquire(t.Context())
+	err = pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+		conn.Conn().PgConn().CustomData()[citus.OnCitus] = citus.Shards{math.MinInt32, -1000, 1 << 29}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Release()
-	conn.Conn().PgConn().CustomData()[citus.OnCitus] = citus.Shards{math.MinInt32, -1000, 1 << 29}
 	euro, _ := event.CurrencyByCode("EUR")
 	rows := make([]accounts.Row, 2*firstSlice)
 	ids := make([]string, len(rows))
@@ -41,19 +44,19 @@ func TestAccountsAreWrittenShardByShard(t *testing.T) {
 			rows[i].Stored, rows[i].Exists = rows[i].Account.Version, version > 1
 			rows[i].Account.Version, rows[i].Account.Balance = version, version*int64(i)
 		}
-		tx := readmodel.Begin(conn.Conn())
-		if err := tx.End(t.Context(), WriteChanges(t.Context(), &Tx{Tx: tx, Tables: sql.AccountsOf(readmodel.BalanceName)}, &accounts.Changes{Rows: rows})); err != nil {
+		err := readmodel.TransactQueued(t.Context(), pool, func(tx *readmodel.Tx) error {
+			return WriteChanges(t.Context(), &Tx{Tx: tx, Tables: sql.AccountsOf(readmodel.BalanceName)}, &accounts.Changes{Rows: rows})
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	tx := readmodel.Begin(conn.Conn())
-	if err := tx.Send(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	read := map[string]projection.Account{}
-	err = tx.End(t.Context(), Store{DB: Of(tx, readmodel.BalanceName), FirstVersion: 1}.Accounts(t.Context(), ids, func(a *projection.StoredAccount) {
-		read[strings.Clone(a.ID)] = a.Account
-	}))
+	err = readmodel.Transact(t.Context(), pool, func(tx *readmodel.Tx) error {
+		return Store{DB: Of(tx, readmodel.BalanceName), FirstVersion: 1}.Accounts(t.Context(), ids, func(a *projection.StoredAccount) {
+			read[strings.Clone(a.ID)] = a.Account
+		})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

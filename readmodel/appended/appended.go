@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/pace"
@@ -206,40 +205,35 @@ func (e *Projection) Flush(ctx context.Context, next projection.NextOffset) (pro
 	flushed := e.taken
 	flushed.DeadLetters = e.letters.list
 	pace.Expect(ctx, len(e.entries))
-	conn, err := e.cfg.Pool.Acquire(ctx)
-	if err != nil {
-		return flushed, fmt.Errorf("write: %w", err)
-	}
-	defer conn.Release()
 	// If two events have the same key, the first one counts.
 	readmodel.SortStable(e.entries, func(a, b *Entry) int { return a.Key.Compare(b.Key) })
 	moved := e.position.Moved(next)
 	moved.Breaker = e.breaker.State(e.position.Breaker)
-	if err := e.writeTx(ctx, conn.Conn(), moved, &flushed.Outcomes); err != nil {
+	err := readmodel.TransactQueued(ctx, e.cfg.Pool, func(tx *readmodel.Tx) error { return e.write(ctx, tx, moved, &flushed.Outcomes) })
+	if err != nil {
 		return flushed, fmt.Errorf("write: %w", err)
 	}
 	e.written(moved)
 	return flushed, nil
 }
 
-// writeTx writes all that is pending.
-func (e *Projection) writeTx(ctx context.Context, conn *pgx.Conn, moved projection.Position, outcomes *projection.OutcomeCounts) error {
-	tx := readmodel.Begin(conn)
+// write writes all that is pending.
+func (e *Projection) write(ctx context.Context, tx *readmodel.Tx, moved projection.Position, outcomes *projection.OutcomeCounts) error {
 	tx.Move(readmodel.Move{Partition: e.cfg.Partition, From: e.position, To: moved})
-	var err error
 	if len(e.entries) > 0 {
-		err = e.cfg.Table.Write(ctx, tx, e.entries)
+		if err := e.cfg.Table.Write(ctx, tx, e.entries); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = tx.Send(ctx)
+	if err := tx.Send(ctx); err != nil {
+		return err
 	}
-	if err == nil && slices.ContainsFunc(e.entries, func(entry Entry) bool { return entry.Present != "" && entry.conflicts() }) {
-		e.careful, err = staysCareful, projection.ErrStale
+	if slices.ContainsFunc(e.entries, func(entry Entry) bool { return entry.Present != "" && entry.conflicts() }) {
+		e.careful = staysCareful
+		return projection.ErrStale
 	}
-	if err == nil {
-		e.correct(outcomes) // before the COMMIT, because its reply may be lost
-	}
-	return tx.End(ctx, err)
+	e.correct(outcomes) // before the COMMIT, because its reply may be lost
+	return nil
 }
 
 // correct changes the outcomes of entries that were already stored.

@@ -135,14 +135,7 @@ var errAlone = errors.New("not done by the group")
 // writeTx writes the changes of all members, or none after an error. As in every transaction,
 // positions are locked before accounts, and both in order, so that writers do not deadlock.
 func (g *Group) writeTx(ctx context.Context, members []*member) error {
-	conn, err := g.pool.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release() // closes a connection that is still in a transaction
 	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.move.Partition.Number, b.move.Partition.Number) })
-	tx := readmodel.Begin(conn.Conn())
-	tx.Queue(groupLocks)
 	var (
 		moves   []readmodel.Move
 		rows    []accounts.Row
@@ -155,10 +148,14 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 			rows = append(rows, chunk...)
 		}
 	}
-	tx.Move(moves...)
 	slices.SortFunc(rows, func(a, b accounts.Row) int { return strings.Compare(a.AccountID, b.AccountID) })
-	writer := &accountdb.Tx{Tx: tx, Tables: sql.AccountsOf(readmodel.BalanceName)}
-	if tx.End(ctx, accountdb.WriteChanges(ctx, writer, &accounts.Changes{Rows: rows, Assumed: assumed})) != nil {
+	err := readmodel.TransactQueued(ctx, g.pool, func(tx *readmodel.Tx) error {
+		tx.Queue(groupLocks)
+		tx.Move(moves...)
+		writer := &accountdb.Tx{Tx: tx, Tables: sql.AccountsOf(readmodel.BalanceName)}
+		return accountdb.WriteChanges(ctx, writer, &accounts.Changes{Rows: rows, Assumed: assumed})
+	})
+	if err != nil {
 		return errAlone
 	}
 	return nil
@@ -170,19 +167,16 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 // applied events. With copies, many new rows are written by COPY, which fails if one of them
 // exists.
 func write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, moved projection.Position, c *accounts.Changes, take accountdb.Take, copies bool) error {
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	defer conn.Release() // closes a connection that is still in a transaction
-	tx := readmodel.Begin(conn.Conn())
-	tx.Move(readmodel.Move{Partition: p, From: pos, To: moved})
 	tables := sql.AccountsOf(p.Projection)
-	err = accountdb.WriteChanges(ctx, &accountdb.Tx{Tx: tx, Tables: tables, Copies: copies && tables.Balances()}, c)
-	if err == nil {
-		err = take.Events(ctx, tx, c.Taken)
-	}
-	if err := tx.End(ctx, err); err != nil {
+	err := readmodel.TransactQueued(ctx, pool, func(tx *readmodel.Tx) error {
+		tx.Move(readmodel.Move{Partition: p, From: pos, To: moved})
+		err := accountdb.WriteChanges(ctx, &accountdb.Tx{Tx: tx, Tables: tables, Copies: copies && tables.Balances()}, c)
+		if err != nil {
+			return err
+		}
+		return take.Events(ctx, tx, c.Taken)
+	})
+	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil

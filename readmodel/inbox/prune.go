@@ -61,7 +61,7 @@ func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Dur
 // pruneSome deletes some markers. It returns 0 if there are none, another session prunes, or
 // records are read again.
 func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Time) (deleted int64, err error) {
-	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	err = readmodel.Transact(ctx, pool, func(tx *readmodel.Tx) error {
 		var mine bool
 		if err := tx.QueryRow(ctx, sql.Query("inbox_prune_lock"), i.handler).Scan(&mine); err != nil || !mine {
 			return err
