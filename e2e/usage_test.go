@@ -44,6 +44,7 @@ func TestWrongUsage(t *testing.T) {
 		"file that is not there":  {nil, []string{"--tls", "--tls-ca=/no/such/file"}, "--tls-ca"},
 		"certificate without TLS": {nil, []string{"--tls-cert=a", "--tls-key=b"}, "--tls"},
 		"address":                 {nil, []string{"--listen=8080"}, "--listen"},
+		"address, empty":          {nil, []string{"--listen="}, "--listen (LISTEN_ADDR): must not be empty"},
 		"readers without a token": {nil, []string{"--read-listen=:8082"}, "--read-listen (READ_LISTEN_ADDR): :8082 can be reached from other machines; give --read-token-file (READ_TOKEN_FILE)"},
 		"readers, env":            {[]string{"READ_LISTEN_ADDR=10.1.2.3:8082"}, nil, "--read-token-file"},
 		"readers' address":        {nil, []string{"--read-listen=8082"}, "--read-listen (READ_LISTEN_ADDR)"},

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -268,7 +269,7 @@ type ReasonFlags struct {
 func (f *ReasonFlags) asked() (reason *string, by *flags.ActorFlags) { return &f.Reason, &f.ActorFlags }
 
 func (f *ReasonFlags) checkReason() error {
-	if f.Reason == "" {
+	if strings.TrimSpace(f.Reason) == "" {
 		return exit.Usagef("--reason: must not be empty")
 	}
 	return nil

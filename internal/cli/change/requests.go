@@ -121,7 +121,7 @@ type decision struct {
 func (d *decision) make(
 	ctx context.Context, std *output.Streams, model *kong.Application, decide func(pool *pgxpool.Pool, r *Requested, reason string) error,
 ) error {
-	if d.reason == "" {
+	if strings.TrimSpace(d.reason) == "" {
 		return exit.Usagef("--reason: must not be empty")
 	}
 	pool, err := flags.OpenReadModel(ctx, d.db)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -41,7 +42,7 @@ func (*replayOptions) Action() readmodel.ActionKind { return readmodel.ActionRep
 
 func (c *replayOptions) Check() (err error) {
 	switch {
-	case c.FromFile.Given() && c.Reason == "":
+	case c.FromFile.Given() && strings.TrimSpace(c.Reason) == "":
 		return exit.Usagef("--reason: is required with --from-file: say why the events were corrected")
 	case c.NotInTopic && !c.FromFile.Given():
 		return exit.Usagef("--not-in-topic: is for --from-file")

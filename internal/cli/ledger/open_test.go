@@ -135,7 +135,7 @@ func TestOpenRefusesAWrongLedgerAsAWhole(t *testing.T) {
 	file := "--ledger=" + written(s, csv(head, good))
 	for want, args := range map[string][]string{
 		"--reason":                               {file},
-		"--reason: must not be empty":            {file, "--reason="},
+		"--reason: must not be empty":            {file, "--reason= "},
 		"--ledger or --ledger-url":               {"--reason=x"},
 		"give only one":                          {file, "--ledger-url=" + s.URL, "--reason=x"},
 		"use --projection=account_balance":       {file, "--reason=x", "--projection=account_statement"},
