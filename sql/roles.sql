@@ -1,13 +1,12 @@
--- Who may do what in the database. Plain SQL: run it with psql, once, as somebody who
--- may create roles, in the database and the schema (search_path) of the read model:
+-- The roles of the database and their grants. Run it with psql, as somebody who may create roles, in
+-- the database and the schema (search_path) of the read model:
 --
 --     psql -v ON_ERROR_STOP=1 -f sql/roles.sql bank
 --
--- before or after `projector migrate`, and as often as you like. The second half
--- is part of the program too: `migrate` repeats it, so that a table that a new version
--- adds is granted with it.
+-- before or after `projector migrate`, and as often as you like. `migrate` repeats the second half, so
+-- that the tables of a new version are granted, too.
 --
--- The roles cannot log in. Give them to users who can: docs/security.md.
+-- The roles cannot log in. Grant them to logins: docs/security.md.
 
 DO $roles$
 DECLARE
@@ -20,22 +19,21 @@ BEGIN
         EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), wanted);
     END LOOP;
     EXECUTE format('GRANT CREATE ON SCHEMA %I TO projector_migrator', current_schema());
-    -- A rebuild has its tables in a schema of its own, which a function of the owner makes.
+    -- A rebuild has its tables in its own schema, which a function of the owner makes.
     EXECUTE format('GRANT CREATE ON DATABASE %I TO projector_migrator', current_database());
-    -- Before PostgreSQL 15 everybody could create tables in "public".
+    -- Before PostgreSQL 15 every role could create tables in "public".
     EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', current_schema());
-    -- Every login that can connect can read the catalogs and hold advisory locks. A temporary
-    -- table can hide another table. Any other login that is to connect
-    -- needs: GRANT CONNECT ON DATABASE … TO …
+    -- Every login that can connect can read the catalogs and hold advisory locks. A temporary table
+    -- can hide another table. For any other login: GRANT CONNECT ON DATABASE … TO …
     EXECUTE format('REVOKE CONNECT, TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
     EXECUTE format('GRANT CONNECT ON DATABASE %I TO projector_migrator, projector_runtime, projector_operator, projector_approver, projector_reader', current_database());
-    -- The SQL of a custom projection runs as projector_projection, which may use the tables
-    -- that it is granted and none of the projector's. The operator is no member, or with four
-    -- eyes it could write what that role may.
+    -- The SQL of a custom projection runs as projector_projection, which may use the tables that are
+    -- granted to it and none of the projector's. The operator is no member: with four eyes it could
+    -- otherwise write to those tables.
     GRANT projector_projection TO projector_runtime, projector_approver;
-    -- It runs in this function, which belongs to that role: within it PostgreSQL refuses every
-    -- change of role. The role may not create anything in this schema, so it cannot replace the
-    -- function. It could alter it; then the function refuses, and this file repairs it.
+    -- It runs in this function, which belongs to that role. Within it PostgreSQL refuses every change
+    -- of role. The role may not create anything in this schema, so it cannot replace the function. It
+    -- could alter it; then the function refuses to run, and this file repairs it.
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
         EXECUTE format('GRANT projector_projection TO %I', current_user);
     END IF;
@@ -72,22 +70,22 @@ BEGIN
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
         EXECUTE format('REVOKE projector_projection FROM %I', current_user);
     END IF;
-    -- An earlier version of this file made the operator a member of the runtime's role, which
-    -- no policy could have taken back: what it needs is granted to it below.
+    -- An earlier version of this file made the operator a member of the runtime's role. Four eyes could
+    -- not revoke those rights, so they are granted to the operator below.
     IF EXISTS (SELECT FROM pg_auth_members WHERE roleid = to_regrole('projector_runtime') AND member = to_regrole('projector_operator')) THEN
         REVOKE projector_runtime FROM projector_operator;
     END IF;
 END
 $roles$;
 
--- Grants. From here on repeated by `projector migrate`.
+-- Grants. `projector migrate` repeats the rest of this file.
 DO $grants$
 DECLARE
     line      record;
     wanted    text;
     four_eyes boolean := false;
 BEGIN
-    -- One at a time, from many places. Anybody may hold this lock, so nobody waits for it long.
+    -- One session at a time. Any login may hold this lock, so the wait is limited.
     FOR i IN 1..100 LOOP
         EXIT WHEN pg_try_advisory_xact_lock(hashtext('projector grants'));
         PERFORM pg_sleep(0.1);
@@ -97,8 +95,8 @@ BEGIN
     END IF;
     FOR line IN
         WITH runtime (relation, privileges) AS (VALUES
-            -- projector_runtime: `run`. It cannot delete a balance, a statement or a position. What
-            -- it fetches from the producer's outbox it notes in the trail, which it cannot read.
+            -- projector_runtime: `run`. It cannot delete a balance, a statement or a position. It adds
+            -- the events that it fetches from the outbox to the trail, which it cannot read.
             ('account_balance', 'SELECT INSERT UPDATE'),
             ('projector_position', 'SELECT INSERT UPDATE'),
             ('projector_source', 'SELECT INSERT'),
@@ -118,8 +116,8 @@ BEGIN
             ('projection_file', 'SELECT INSERT UPDATE'),
             ('new_events', 'SELECT')
         ), repairs (relation, privileges) AS (
-            -- The commands that look and repair: what a running projector may, to replace and
-            -- remove rows as `rebuild` does, and to add to the trail, which can only grow.
+            -- The commands that read and repair: the rights of a running projector, and to replace and
+            -- remove rows as `rebuild` does, and to add to the trail.
             SELECT relation, privileges FROM runtime
             UNION ALL VALUES ('account_balance', 'DELETE'), ('projection_account', 'DELETE'), ('account_statement', 'UPDATE DELETE'), ('daily_turnover', 'DELETE'),
                              ('account_balance_current', 'SELECT'), ('account_statement_missing', 'SELECT'),
@@ -129,14 +127,14 @@ BEGIN
         )
         SELECT 'projector_runtime' AS grantee, relation, privileges FROM runtime
         UNION ALL
-        -- projector_operator: may look and, unless four eyes are wanted, repair.
+        -- projector_operator: may read and, without four eyes, repair.
         SELECT 'projector_operator', relation, privileges FROM repairs
         UNION ALL
-        -- projector_approver: repairs what another has asked for.
+        -- projector_approver: repairs what another login has requested.
         SELECT 'projector_approver', relation, privileges FROM repairs
         UNION ALL VALUES
-            -- projector_reader: users of the read model. Of balances only what says when
-            -- it is stale, and of the rest what `account statement` needs.
+            -- projector_reader: users of the read model. It reads balances only by the view that has
+            -- stale, and what `account statement` needs.
             ('projector_reader', 'account_balance_current', 'SELECT'),
             ('projector_reader', 'account_hold', 'SELECT'),
             ('projector_reader', 'account_statement', 'SELECT'),
@@ -160,9 +158,8 @@ BEGIN
             END IF;
         END LOOP;
     END LOOP;
-    -- A writer of the trail gives what was done and why. Triggers set the row's number, time,
-    -- login, approval and place in the chain. The trigger lets the
-    -- runtime's role add what it fetches, and nothing else.
+    -- A writer of the trail gives what was done and why. Triggers set the row's number, time, login,
+    -- approval and place in the chain. They let the runtime's role add only what it fetches.
     FOR line IN
         SELECT grantee, string_agg(quote_ident(attname), ', ' ORDER BY attnum) AS columns,
                bool_and(has_column_privilege(grantee, attrelid, attnum, 'INSERT')) AS granted
@@ -180,8 +177,8 @@ BEGIN
             EXECUTE format('GRANT INSERT (%s) ON dlq_action TO %I', line.columns, line.grantee);
         END IF;
     END LOOP;
-    -- A rebuild compares before somebody else has to agree, in tables that the owner makes for it.
-    -- Who reads the balances may wait for them, also where PUBLIC may call no function.
+    -- An operator compares by a rebuild before somebody approves it, in tables that the owner makes.
+    -- Readers of balances may wait for a version, also where PUBLIC may not call functions.
     FOR line IN
         SELECT * FROM (VALUES
             ('projector_runtime', 'projector_custom(text, text)'),
@@ -201,8 +198,8 @@ BEGIN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', line.function::regprocedure, line.grantee);
         END IF;
     END LOOP;
-    -- A requester gives what and why. Triggers set who it is and whether it was approved. An
-    -- approver decides, and changes nothing else of a request.
+    -- A requester gives what and why. Triggers set the login and whether it was approved. An approver
+    -- decides, and changes nothing else of a request.
     FOR line IN
         SELECT * FROM (VALUES
             ('projector_operator', 'INSERT', 'action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, reason'),

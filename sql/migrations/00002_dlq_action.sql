@@ -1,4 +1,4 @@
--- What people have done about dead letters: the audit trail of the repair commands.
+-- The audit trail of the repair commands: what people have done about dead letters.
 
 -- +goose Up
 CREATE TABLE dlq_action (

@@ -1,8 +1,8 @@
--- Two more projections, the inbox that makes an additive one safe, and which
--- projection a consumer group belongs to.
+-- Two more projections, the inbox that a projection of sums needs, and the projection of each
+-- consumer group.
 
 -- +goose Up
--- Every group there is so far projects balances.
+-- Every group that exists before this migration projects balances.
 ALTER TABLE projector_position ADD COLUMN projection text NOT NULL DEFAULT 'account_balance';
 
 COMMENT ON COLUMN projector_position.projection IS 'The projection the group runs: another one must not go on where it has stopped.';
@@ -16,8 +16,8 @@ CREATE TABLE account_statement (
     currency       char(3),
     occurred_at    timestamptz NOT NULL,
     correlation_id text,
-    -- With the amount and the time in the index, a balance as of a version or of a
-    -- time is read from the few pages on which the account's entries stand together.
+    -- The amount and the time are in the index. So a balance as of a version or a time is read from
+    -- the few pages that hold the account's entries.
     PRIMARY KEY (account_id, version) INCLUDE (amount, occurred_at)
 );
 
@@ -43,7 +43,7 @@ CREATE TABLE daily_turnover (
     events   bigint  NOT NULL,
     PRIMARY KEY (day, currency)
 )
--- Few rows that are updated all the time: room on the page keeps the updates HOT.
+-- These are few rows that are updated all the time. Free space on the page keeps the updates HOT.
 WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000);
 
 COMMENT ON TABLE daily_turnover IS 'Money moved a day and currency. Written by the projector only.';
@@ -57,8 +57,7 @@ CREATE TABLE inbox (
     PRIMARY KEY (message_id, handler)
 )
 WITH (autovacuum_vacuum_scale_factor = 0.1);
--- For pruning. All rows of a transaction have one time, so an entry of the index is
--- mostly a place in a list.
+-- This index is for pruning. All rows of a transaction have the same time, so the index is small.
 CREATE INDEX inbox_age ON inbox (handler, processed_at);
 
 COMMENT ON TABLE inbox IS 'Messages a handler has taken in, marked in the transaction of their effect. Pruned by age.';

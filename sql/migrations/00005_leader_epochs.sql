@@ -1,5 +1,5 @@
--- A position keeps the leader epoch of the record before it, and a partition whose log has
--- lost its end stays stopped.
+-- A position has the leader epoch of the record before it. A partition whose log has lost its end
+-- stays stopped.
 
 -- +goose Up
 ALTER TABLE projector_position

@@ -1,5 +1,5 @@
--- Which topics a projection's rows have come from, by Kafka's ids: positions may be deleted
--- or set back by hand, and the rows are still from where they were.
+-- The topics that a projection's rows came from, by Kafka's ids. Positions may be deleted or set
+-- back by hand, so they do not show this.
 
 -- +goose Up
 CREATE TABLE projector_source (
@@ -13,7 +13,7 @@ CREATE TABLE projector_source (
 COMMENT ON TABLE projector_source IS 'Topics that a projection''s rows have come from. A rebuild refuses to compare them with another.';
 COMMENT ON COLUMN projector_source.topic_id IS 'Kafka''s id of the topic: a recreated one has another. Brokers older than 2.8 have none, and then there is no row.';
 
--- 16 zeros in base64 stand for no id.
+-- 16 zero bytes, in base64, mean that there is no id.
 INSERT INTO projector_source (projection, topic, topic_id)
 SELECT DISTINCT projection, topic, topic_id
 FROM projector_position

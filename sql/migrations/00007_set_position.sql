@@ -1,5 +1,4 @@
--- People set positions: what they have to know of a partition that stands still, and the
--- trail of it.
+-- People set positions: the reason why a partition has stopped, and the audit trail of the change.
 
 -- +goose Up
 ALTER TABLE projector_position

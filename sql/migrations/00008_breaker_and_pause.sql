@@ -1,4 +1,4 @@
--- A storm of dead letters stops a partition, and people pause and resume it.
+-- A storm of dead letters stops a partition. People pause and resume it.
 
 -- +goose Up
 ALTER TABLE projector_position

@@ -1,5 +1,5 @@
--- Each row of the audit trail says who was connected and what was altered, and has a hash
--- over itself and the row before it: a row that is changed or taken out is found.
+-- Each row of the audit trail has the login and what was altered. It also has a hash over itself and
+-- the row before it, so that a changed or removed row is found.
 
 -- +goose Up
 ALTER TABLE dlq_action
@@ -35,7 +35,7 @@ CREATE FUNCTION dlq_action_hash(before text, a dlq_action) RETURNS text LANGUAGE
     SELECT encode(sha256(convert_to(coalesce(before, '') || E'\n' || dlq_action_text(a), 'UTF8')), 'hex')
 $$;
 
--- Rows from before there was a chain are its beginning.
+-- The rows that exist before this migration are the beginning of the chain.
 DO $$
 DECLARE
     row    dlq_action;
@@ -59,7 +59,7 @@ BEGIN
 END
 $$;
 
--- Runs at COMMIT, so writers stand in line for no longer than that takes.
+-- This runs at COMMIT, so writers wait for each other only for that long.
 CREATE FUNCTION dlq_action_link() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     last record;
@@ -81,7 +81,8 @@ BEGIN
 END
 $$;
 
--- Whoever inserts runs them as the owner of the table, so they look nowhere else for it.
+-- Every login that inserts runs these functions as the owner of the table. So they search for the
+-- table in this schema only.
 DO $$
 DECLARE
     name text;

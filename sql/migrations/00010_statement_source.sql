@@ -1,11 +1,11 @@
--- Where in Kafka each event of a statement stands, and what a statement is held against: the
--- balance and the versions that were passed over.
+-- The place in Kafka of each event of a statement, and what a statement is compared with: the balance
+-- and the versions that were skipped.
 
 -- +goose Up
--- Nobody may wait behind this for long: it gives up, and is done by the next `migrate`.
+-- Others must not wait for this for long. After a timeout the next `migrate` does it.
 SET LOCAL lock_timeout = '5s';
 
--- Nullable and without a default: no row is written anew, those there are stay null.
+-- The columns are nullable and have no default, so no row is rewritten. Existing rows stay null.
 ALTER TABLE account_statement
     ADD COLUMN source_partition int,
     ADD COLUMN source_offset    bigint;

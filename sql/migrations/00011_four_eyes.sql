@@ -1,6 +1,5 @@
--- Four eyes: while the policy is on, a change that somebody wants is recorded as a request,
--- which another login approves. Who asked and who decided is what PostgreSQL says; a request
--- never changes, and is decided once.
+-- Four eyes: while the policy is on, a change is recorded as a request that another login approves.
+-- PostgreSQL sets who requested and who decided. A request never changes, and is decided once.
 
 -- +goose Up
 CREATE TABLE repair_policy (
@@ -78,8 +77,8 @@ BEGIN
 END
 $$;
 
--- A change that was approved says so: the transaction names the request, and the request
--- names who approved it and why.
+-- The audit row of an approved change has who approved it and why. The transaction names the
+-- request.
 CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     request text := current_setting('projector.request', true);
@@ -101,7 +100,7 @@ BEGIN
 END
 $$;
 
--- Nothing that somebody has in a schema of his own is taken for one of ours.
+-- The functions do not use a table or function of the same name in another schema.
 DO $$
 DECLARE
     name text;
@@ -113,8 +112,8 @@ END
 $$;
 -- +goose StatementEnd
 
--- It runs as the owner, so nobody may hang it onto a table of his own. The table that has
--- it asks for no such right.
+-- The function runs as the owner, so no other role may use it in a trigger of its own table. The
+-- existing trigger does not need this right.
 REVOKE EXECUTE ON FUNCTION dlq_action_link() FROM PUBLIC;
 
 CREATE TRIGGER stamp

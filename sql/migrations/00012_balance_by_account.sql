@@ -1,8 +1,8 @@
--- account_balance_current by its account takes an index and not the whole table: behind a
--- FULL JOIN no condition on the account reached the tables.
+-- A query of account_balance_current for one account uses an index instead of the whole table. With
+-- the FULL JOIN of the earlier view, the condition on the account did not reach the tables.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- nobody may wait behind this for long: the next `migrate` does it then
+SET LOCAL lock_timeout = '5s'; -- others must not wait for this for long; after a timeout the next `migrate` does it
 CREATE OR REPLACE VIEW account_balance_current AS
 SELECT b.account_id,
        b.currency, b.balance, b.version, b.status, b.last_event_id, b.last_event_at, b.updated_at,

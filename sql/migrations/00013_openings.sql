@@ -1,7 +1,8 @@
--- What accounts start from whose first events the topic does not hold, and who said so.
+-- Openings: the balance and version from which an account starts if the topic lacks its first events,
+-- and who set them.
 
 -- +goose Up
--- Nobody may wait behind this for long: it gives up, and is done by the next `migrate`.
+-- Others must not wait for this for long. After a timeout the next `migrate` does it.
 SET LOCAL lock_timeout = '5s';
 
 CREATE TABLE account_opening (

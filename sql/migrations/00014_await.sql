@@ -1,4 +1,4 @@
--- Waiting for an account to reach a version, for those who are in the database anyway.
+-- A function that waits until an account has reached a version, for clients of the database.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -30,7 +30,7 @@ BEGIN
 END
 $$;
 
--- Nothing that somebody has in a schema of his own is taken for one of ours.
+-- The function does not use a table of the same name in another schema.
 DO $$
 BEGIN
     EXECUTE format('ALTER FUNCTION projector_await(text, bigint, interval) SET search_path = %I, pg_temp', current_schema());

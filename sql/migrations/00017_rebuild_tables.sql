@@ -1,15 +1,15 @@
--- The tables of a rebuild are made by the owner, for whoever rebuilds: no other role needs the
--- right to create anything, and nobody can put something of his own in their place. And a row
--- of the trail has the time at which it was written, whatever its writer says.
+-- A function of the owner makes the tables of a rebuild. So the login that rebuilds needs no right to
+-- create anything, and nobody can replace these tables with others. A row of the audit trail has the
+-- time at which it was written, not a time that its writer gives.
 
 -- +goose Up
 -- +goose StatementBegin
--- Makes empty tables in the schema projector_rebuild: a copy of each of the tables in copied,
--- and for each of those in noted one more for what differs, by its primary key. Whatever an
--- earlier rebuild has left there goes first; with no tables it only goes.
+-- Makes empty tables in the schema projector_rebuild: a copy of each table in copied, and for each
+-- table in noted one more for the differences, with its primary key. It first removes what an earlier
+-- rebuild has left. Without tables it only removes.
 --
--- It runs as the owner. The names are those of tables of the read model, of which it copies
--- the columns and no row; only its caller may use what it makes.
+-- It runs as the owner. It copies the columns of tables of the read model, and no rows. Only its
+-- caller may use the new tables.
 CREATE FUNCTION projector_rebuild_tables(copied text[], noted text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     lock   bigint := hashtextextended('projector rebuild ' || current_database(), 7215);
@@ -68,7 +68,7 @@ BEGIN
 END
 $$;
 
--- Tells PostgreSQL what is in these tables: nobody but their owner may.
+-- Runs ANALYZE on these tables, which only their owner may do.
 CREATE FUNCTION projector_rebuild_analyze() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     one text;
@@ -79,7 +79,7 @@ BEGIN
 END
 $$;
 
--- As in 00011, and the time as well.
+-- As in 00011, and it also sets the time.
 CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     request text := current_setting('projector.request', true);
@@ -102,8 +102,8 @@ BEGIN
 END
 $$;
 
--- Whoever calls them runs them as the owner, so they look nowhere else for what they name; the
--- trigger runs as whoever writes, and takes nothing of his for one of ours.
+-- Callers run these functions as the owner, so the functions search in this schema only. The trigger
+-- runs as the login that writes, and must not use objects of that login.
 DO $$
 DECLARE
     name text;

@@ -1,6 +1,5 @@
--- Where another event of the version of a parked one came last: it was dead-lettered and is
--- parked nowhere, so a rebuild could not tell that consumers have passed it. Added without
--- writing a row.
+-- The last place of another event with the version of a parked event. That event was dead-lettered
+-- and not parked, so a rebuild could not know that consumers have processed it. No row is rewritten.
 
 -- +goose Up
 SET LOCAL lock_timeout = '5s';

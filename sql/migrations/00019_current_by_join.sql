@@ -1,8 +1,8 @@
--- The accounts that only wait for their first version are found by an outer join: PostgreSQL
--- plans the same for it, and Citus plans it at all.
+-- An outer join finds the accounts that wait for their first version. PostgreSQL uses the same plan
+-- as before; Citus could not plan the earlier view.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- nobody may wait behind this for long: the next `migrate` does it then
+SET LOCAL lock_timeout = '5s'; -- others must not wait for this for long; after a timeout the next `migrate` does it
 CREATE OR REPLACE VIEW account_balance_current AS
 SELECT b.account_id,
        b.currency, b.balance, b.version, b.status, b.last_event_id, b.last_event_at, b.updated_at,

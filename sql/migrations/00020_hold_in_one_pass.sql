@@ -1,8 +1,8 @@
--- account_hold meets account_balance once and not three times, and Citus has each shard answer
--- for its own accounts: before, it fetched all balances to the coordinator.
+-- account_hold joins account_balance once instead of three times. With Citus, each shard answers for
+-- its own accounts; before, the coordinator fetched all balances.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- nobody may wait behind this for long: the next `migrate` does it then
+SET LOCAL lock_timeout = '5s'; -- others must not wait for this for long; after a timeout the next `migrate` does it
 CREATE OR REPLACE VIEW account_hold AS
 SELECT w.account_id,
        coalesce(w.version + 1, w.expected_version) AS expected_version,

@@ -1,16 +1,16 @@
--- A rebuild's tables are made by the owner of the read model, and an index expression, a CHECK, a
--- default or a generated column of a table is code of the table's owner. So of a table that
--- somebody else owns only the columns are copied, and nothing of it is ever evaluated here.
+-- The owner of the read model makes a rebuild's tables. An index expression, a CHECK, a default and a
+-- generated column are code of a table's owner. So only the columns of a table that somebody else
+-- owns are copied, and none of its code runs here.
 
 --
--- The columns rival_partition and rival_offset of parked_event are not written any more: a rebuild
--- compares at exactly the positions of the consumers. The next release drops them.
+-- The columns rival_partition and rival_offset of parked_event are no longer written, because a
+-- rebuild compares at exactly the positions of the consumers. The next release drops them.
 
 -- +goose Up
 -- +goose StatementBegin
--- The columns of a table, or of its primary key, as a definition. A domain can have a CHECK: its
--- base type is taken, also of the elements of an array. Of the defaults only literals are kept,
--- and the present time.
+-- Returns the columns of a table, or of its primary key, as a definition. A domain can have a CHECK, so
+-- its base type is used, also for the elements of an array. Of the defaults, only literals and the
+-- current time are used.
 CREATE FUNCTION projector_rebuild_columns(source regclass, keys_only boolean) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
     col     record;
@@ -62,9 +62,9 @@ BEGIN
 END
 $$;
 
--- Copies an empty table into the schema of a rebuild: with all that belongs to it where the owner
--- of the read model or a superuser owns it, else as plain columns with its primary key and its
--- unique indexes of plain columns, which ON CONFLICT may name.
+-- Copies an empty table into the schema of a rebuild. If the owner of the read model or a superuser
+-- owns it, the copy is complete. Otherwise it has the plain columns, the primary key, and the unique
+-- indexes of plain columns, which ON CONFLICT may name.
 CREATE FUNCTION projector_rebuild_copy(source regclass, named text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     keys record;
@@ -90,7 +90,7 @@ BEGIN
 END
 $$;
 
--- As in 00017, but for how a table is copied.
+-- As in 00017, with the new way to copy a table.
 CREATE OR REPLACE FUNCTION projector_rebuild_tables(copied text[], noted text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     lock   bigint := hashtextextended('projector rebuild ' || current_database(), 7215);
@@ -143,7 +143,7 @@ BEGIN
 END
 $$;
 
--- As in 00017, but of the columns alone: ANALYZE of a table would evaluate its index expressions.
+-- As in 00017, for the columns only. ANALYZE of a whole table would evaluate its index expressions.
 CREATE OR REPLACE FUNCTION projector_rebuild_analyze() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     one text;
@@ -236,7 +236,7 @@ BEGIN
 END
 $$;
 
--- Tells PostgreSQL what is in these tables: nobody but their owner may.
+-- Runs ANALYZE on these tables, which only their owner may do.
 CREATE OR REPLACE FUNCTION projector_rebuild_analyze() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     one text;

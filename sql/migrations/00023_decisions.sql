@@ -1,9 +1,8 @@
--- What people have decided about single events, as a running projector has to know it: an event
--- that was discarded has no effect when it is read again, and one that comes for a skipped version
--- is reported. A skip can be taken back.
+-- The decisions of people about single events, for a running projector. A discarded event has no
+-- effect when it is read again. An event for a skipped version is reported. A skip can be reversed.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- nobody may wait behind this for long: the next `migrate` does it then
+SET LOCAL lock_timeout = '5s'; -- others must not wait for this for long; after a timeout the next `migrate` does it
 ALTER TABLE dlq_action
     ADD COLUMN IF NOT EXISTS projection text,
     ADD COLUMN previous_event_id text;

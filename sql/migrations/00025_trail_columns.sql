@@ -1,10 +1,9 @@
--- The audit trail says where: the consumer group, the projection, and the request of a change
--- that was approved. Times are those of the write. Repairs wait for each other by a row that
--- only the owner may lock: any login may take an advisory lock. And the SQL of a custom projection
--- stays in its role.
+-- The audit trail has the consumer group, the projection, and the request of an approved change. Its
+-- times are those of the write. Repairs wait for each other by a row that only the owner may lock,
+-- because any login may hold an advisory lock. The SQL of a custom projection cannot leave its role.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- nobody may wait behind this for long: the next `migrate` does it then
+SET LOCAL lock_timeout = '5s'; -- others must not wait for this for long; after a timeout the next `migrate` does it
 ALTER TABLE dlq_action
     ADD COLUMN consumer_group text,
     ADD COLUMN IF NOT EXISTS projection text,
@@ -18,14 +17,14 @@ COMMENT ON COLUMN dlq_action.requested_by IS 'The session_user of PostgreSQL tha
 COMMENT ON COLUMN dlq_action.at IS 'When the row was written, by the clock of the server.';
 COMMENT ON COLUMN dlq_action.result IS 'applied, duplicate, waiting, poison, refused, published, discarded, skipped, replaced or removed; of position set, from where to where it was set; of pause and resume, what the partition did before and does now.';
 
--- One row. Whoever writes its place in the chain locks it until COMMIT.
+-- It has one row. A writer of the chain locks it until COMMIT.
 CREATE TABLE dlq_action_lock (one boolean PRIMARY KEY DEFAULT true CHECK (one));
 INSERT INTO dlq_action_lock DEFAULT VALUES;
 COMMENT ON TABLE dlq_action_lock IS 'One row, by which writers of dlq_action wait for each other. Nobody but the owner may lock it: grant nothing on it.';
 
 -- +goose StatementBegin
--- The later columns are part of the text where one of them is set, so the rows from before
--- there were these columns keep their hash.
+-- The text contains the later columns only if one of them is set. So older rows have the same hash as
+-- before.
 CREATE OR REPLACE FUNCTION dlq_action_text(a dlq_action) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT string_agg(coalesce(octet_length(convert_to(f, 'UTF8')) || ':' || f, '-'), ',' ORDER BY n)
     FROM unnest(ARRAY[
@@ -39,8 +38,8 @@ CREATE OR REPLACE FUNCTION dlq_action_text(a dlq_action) RETURNS text LANGUAGE s
     ) WITH ORDINALITY AS t (f, n)
 $$;
 
--- As in 00017, with the time of the write, the request and its login. The role of running
--- instances may add what it fetches, and nothing else.
+-- As in 00017, with the time of the write, the request and its login. The role of running instances
+-- may only add rows for events that it fetches.
 CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     request text := current_setting('projector.request', true);
@@ -80,7 +79,7 @@ BEGIN
 END
 $$;
 
--- Runs at COMMIT, so writers wait for each other no longer than that takes.
+-- This runs at COMMIT, so writers wait for each other only for that long.
 CREATE OR REPLACE FUNCTION dlq_action_link() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     last record;
@@ -127,16 +126,16 @@ BEGIN
 END
 $$;
 
--- Runs one statement of a projection's file, as a role that may use what it is granted and
--- nothing else, and sees to it that nothing of it happens later as the login. step is "run",
--- "last" (the same, for the file's last statement) or "plan" (an EXPLAIN, whose answer it returns).
+-- Runs one statement of a projection's file, as a role that may only use what is granted to it. No part
+-- of the statement may run later as the login. step is "run", "last" (the same, for the file's last
+-- statement) or "plan" (an EXPLAIN, whose result it returns).
 --
--- projector_contained of roles.sql belongs to that role and runs as its owner: PostgreSQL then
--- refuses every change of role, in whatever the statement calls. A login that may not execute it
--- has the role by SET ROLE, where it is a member, or runs the statement as itself.
+-- projector_contained of roles.sql belongs to that role and runs as its owner. PostgreSQL then refuses
+-- every change of role, also in functions that the statement calls. A login that may not execute it
+-- uses SET ROLE if it is a member of the role, or else runs the statement as itself.
 --
--- After the statement, names are looked up again only when the search path is as before, and in
--- pg_catalog: the statement may have put something in their place.
+-- After the statement, names are resolved in pg_catalog, or once the search path is the same as before,
+-- because the statement may have created objects of the same names.
 CREATE FUNCTION projector_custom(statement text, step text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     function  regprocedure := to_regprocedure('projector_contained(text, boolean, text)');
@@ -209,8 +208,8 @@ BEGIN
 END
 $$;
 
--- The functions find nothing outside the schema of the read model. Default privileges of the
--- owner must not let anybody lock the row.
+-- The functions search in the schema of the read model only. Default privileges of the owner must not
+-- let another role lock the row.
 DO $$
 DECLARE
     name text;

@@ -1,7 +1,7 @@
--- What the mapping says that the rows of a projection were made with: each position has it.
+-- Each position has the contents of the mapping that the rows were made with.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- nobody may wait behind this for long: the next `migrate` does it then
+SET LOCAL lock_timeout = '5s'; -- others must not wait for this for long; after a timeout the next `migrate` does it
 ALTER TABLE projector_position ADD COLUMN mapping text;
 COMMENT ON COLUMN projector_position.mapping IS 'What the mapping file says that records are read by, as JSON without comments and order; {} without a file, null in rows from before there was this column. run refuses a mapping that reads stored events differently.';
 
