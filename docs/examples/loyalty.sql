@@ -3,8 +3,8 @@
 -- types: PointsEarned, PointsSpent
 -- tables: loyalty
 --
--- The points of each account. Ordered, so that the points are those after version N and of no
--- other moment: with a gap before it, an event waits.
+-- The points of each account. The mode is ordered, so the points are those after a version: an event
+-- after a gap waits.
 INSERT INTO loyalty (account_id, points, version)
 SELECT account_id,
        sum(CASE event_type WHEN 'PointsSpent' THEN -1 ELSE 1 END * (data->>'points')::bigint),
