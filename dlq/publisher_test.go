@@ -154,11 +154,11 @@ func TestPublishedNamesEachDeadLetterOnceByItsPlace(t *testing.T) {
 	})
 	p := newPublisher(t, cluster)
 	var mu sync.Mutex
-	told := map[int64][]Published{} // by source offset
+	reported := map[int64][]Published{} // by source offset
 	p.cfg.Published = func(one Published) {
 		mu.Lock()
 		defer mu.Unlock()
-		told[one.Offset] = append(told[one.Offset], one)
+		reported[one.Offset] = append(reported[one.Offset], one)
 	}
 	at := time.Now()
 	d := NewDelivery(letters(40), at)
@@ -176,8 +176,8 @@ func TestPublishedNamesEachDeadLetterOnceByItsPlace(t *testing.T) {
 			FailedAt: at, Class: event.VersionGap, DLQPartition: entry.DLQPartition, DLQOffset: entry.DLQOffset,
 			Topic: sourceTopic, Offset: offset,
 		}
-		if got := told[offset]; len(got) != 1 || got[0] != want {
-			t.Errorf("source offset %d: told %+v, want %+v once", offset, got, want)
+		if got := reported[offset]; len(got) != 1 || got[0] != want {
+			t.Errorf("source offset %d: reported %+v, want %+v once", offset, got, want)
 		}
 	}
 }

@@ -61,8 +61,8 @@ func (p *program) gauge(name, topic string, partition int32, want float64) func(
 	}
 }
 
-// stands runs pause or resume and returns the states, in order.
-func (w *world) stands(command string, args ...string) (states []string) {
+// statesAfter runs pause or resume and returns the states, in order.
+func (w *world) statesAfter(command string, args ...string) (states []string) {
 	w.t.Helper()
 	status, stdout, stderr := w.command(command, append(args, "--output=json", "--actor=me")...)
 	if status != 0 {
@@ -130,8 +130,8 @@ func TestBreakerStopsAStorm(t *testing.T) {
 			if stopped.Position == nil || *stopped.Position != window {
 				t.Errorf("position %+v, want %d", stopped, window)
 			}
-			if told := p.linesWith("records dead-lettered"); len(told) != 1 || told[0].Level != "WARN" {
-				t.Errorf("of %d dead letters of one class the log tells: %+v", window, told)
+			if reported := p.linesWith("records dead-lettered"); len(reported) != 1 || reported[0].Level != "WARN" {
+				t.Errorf("of %d dead letters of one class the log has: %+v", window, reported)
 			}
 			p.terminate()
 
@@ -142,11 +142,11 @@ func TestBreakerStopsAStorm(t *testing.T) {
 			}
 			// The position goes back, so the records that were dead-lettered are read again.
 			w.set(0, "", "--partition=0", "--start", "--reason=wrong format", "--yes", "--projection="+projection)
-			if got := w.stands("resume", "--partition=0", "--reason=right format", "--projection="+projection); !slices.Equal(got, []string{"0 running"}) {
+			if got := w.statesAfter("resume", "--partition=0", "--reason=right format", "--projection="+projection); !slices.Equal(got, []string{"0 running"}) {
 				t.Errorf("without --yes: %q", got)
 			}
 			w.breakerOpens(p, 0, event.MalformedPayload)
-			w.stands("resume", "--partition=0", "--reason=right format", "--yes", "--projection="+projection)
+			w.statesAfter("resume", "--partition=0", "--reason=right format", "--yes", "--projection="+projection)
 			await(t, "all consumed", w.arrived)
 			await(t, "ready", p.answers("/readyz", 200, ""))
 			await(t, "gauge", p.gauge("projector_breaker_open", w.topic, 0, 0))
@@ -187,7 +187,7 @@ func TestBreakerLetsOthersGoOn(t *testing.T) {
 	}
 
 	// The operator accepts the dead letters up to offset 450. After it the breaker counts again.
-	w.stands("resume", "--partition=1", "--through=450", "--reason=accepted", "--yes")
+	w.statesAfter("resume", "--partition=1", "--through=450", "--reason=accepted", "--yes")
 	await(t, "what is accepted", w.durable(1, 500))
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	w.produce(poison(1, 100))
@@ -258,11 +258,11 @@ func TestBreakerAtAConstraint(t *testing.T) {
 			t.Errorf("/readyz does not say %q: %s", want, reason)
 		}
 	}
-	if told := p.linesWith("records dead-lettered"); len(told) == 0 || !strings.Contains(told[0].Reason, "column branch") {
-		t.Errorf("the log tells: %+v", told)
+	if reported := p.linesWith("records dead-lettered"); len(reported) == 0 || !strings.Contains(reported[0].Reason, "column branch") {
+		t.Errorf("the log has: %+v", reported)
 	}
 	w.exec("ALTER TABLE account_balance ALTER COLUMN branch SET DEFAULT 'head'")
-	w.stands("resume", "--all", "--reason=column has a default", "--yes")
+	w.statesAfter("resume", "--all", "--reason=column has a default", "--yes")
 	await(t, "all consumed", w.arrived)
 	if status, _, stderr := w.command("dlq", "replay", "--class=rejected_by_database", "--yes"); status != 0 {
 		t.Fatalf("dlq replay: exit status %d: %s", status, stderr)
@@ -305,10 +305,10 @@ func TestPause(t *testing.T) {
 	w := newWorld(t, 2)
 	w.produce(euros(0, "a", 5))
 	w.produce(euros(1, "b", 5))
-	if got := w.stands("pause", "--partition=1", "--new-group", "--reason=not yet"); !slices.Equal(got, []string{"1 paused"}) || w.numPositions() != 0 {
+	if got := w.statesAfter("pause", "--partition=1", "--new-group", "--reason=not yet"); !slices.Equal(got, []string{"1 paused"}) || w.numPositions() != 0 {
 		t.Errorf("without --yes: %q", got)
 	}
-	w.stands("pause", "--partition=1", "--new-group", "--reason=not yet", "--yes")
+	w.statesAfter("pause", "--partition=1", "--new-group", "--reason=not yet", "--yes")
 	p := w.start()
 	await(t, "the other is consumed", w.durable(0, 5))
 	await(t, "gauge", p.gauge("projector_paused", w.topic, 1, 1))
@@ -316,10 +316,10 @@ func TestPause(t *testing.T) {
 	if s := w.standings()[1]; s.text() != "0 of 0 to 5, lag 5, margin 0, paused" || s.Reason == nil || *s.Reason != "paused by me: not yet" {
 		t.Errorf("%+v", s)
 	}
-	w.stands("resume", "--all", "--reason=now", "--yes")
+	w.statesAfter("resume", "--all", "--reason=now", "--yes")
 	await(t, "goes on", w.durable(1, 5))
 
-	w.stands("pause", "--all", "--reason=maintenance", "--yes")
+	w.statesAfter("pause", "--all", "--reason=maintenance", "--yes")
 	within(t, 5*time.Second, "obeyed", p.gauge("projector_paused", w.topic, 0, 1))
 	within(t, 5*time.Second, "obeyed", p.gauge("projector_paused", w.topic, 1, 1))
 	w.produce(euros(0, "c", 5))
@@ -339,7 +339,7 @@ func TestPause(t *testing.T) {
 	if status, _, stderr := w.command("rebuild"); status != 0 {
 		t.Errorf("rebuild while paused: exit status %d: %s", status, stderr)
 	}
-	w.stands("resume", "--all", "--reason=done", "--yes")
+	w.statesAfter("resume", "--all", "--reason=done", "--yes")
 	await(t, "goes on", w.arrived)
 	await(t, "gauge", p.gauge("projector_paused", w.topic, 0, 0))
 	p.terminate()

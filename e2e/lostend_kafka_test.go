@@ -75,7 +75,7 @@ func TestRealLogLostItsEnd(t *testing.T) {
 			t.Fatalf("the log ends at %d, want it written on from 2 to 8", end)
 		}
 	}
-	running.standsAt(programs[running], 6, 0)
+	running.stoppedAt(programs[running], 6, 0)
 	programs[running].terminate()
 	for _, w := range worlds {
 		w.mendedByAPerson(w.start())

@@ -118,9 +118,9 @@ func (w *world) writtenOn(d *disk) {
 	})
 }
 
-// standsAt expects partition 0 to stop at an offset with the reason "log lost its end", and
+// stoppedAt expects partition 0 to stop at an offset with the reason "log lost its end", and
 // partition 1 to continue.
-func (w *world) standsAt(p *program, position int64, round int) {
+func (w *world) stoppedAt(p *program, position int64, round int) {
 	w.t.Helper()
 	await(w.t, "a loud line", p.logged(`"level":"ERROR"`, "partition stopped", "lost its end"))
 	await(w.t, "unready with the reason", p.answers("/readyz", 503, "log lost its end"))
@@ -145,7 +145,7 @@ func TestLogLostItsEnd(t *testing.T) {
 		"under a running instance": func(w *world, d *disk, p *program) {
 			d.putBack(w.topic)
 			d.start()
-			w.standsAt(p, 6, 0)
+			w.stoppedAt(p, 6, 0)
 			w.produce(euros(0, "b", 6))
 			p.terminate()
 		},
@@ -154,7 +154,7 @@ func TestLogLostItsEnd(t *testing.T) {
 			d.putBack(w.topic)
 			w.writtenOn(d)
 			d.start()
-			w.standsAt(p, 6, 0)
+			w.stoppedAt(p, 6, 0)
 			p.terminate()
 		},
 		// Only the leader epoch that is stored with the position shows the loss.
@@ -169,7 +169,7 @@ func TestLogLostItsEnd(t *testing.T) {
 			d.putBack(w.topic)
 			d.start()
 			p = w.start()
-			w.standsAt(p, 6, 0)
+			w.stoppedAt(p, 6, 0)
 			p.terminate()
 			w.produce(euros(0, "b", 6))
 		},
@@ -188,7 +188,7 @@ func TestLogLostItsEnd(t *testing.T) {
 // where the log ended. Then all records that were appended since must be consumed.
 func (w *world) mendedByAPerson(p *program) {
 	w.t.Helper()
-	w.standsAt(p, 6, 1)
+	w.stoppedAt(p, 6, 1)
 	w.set(1, "--skip-unread", "--partition=0", "--offset=8", "--reason=test", "--yes")
 	w.set(0, "", "--partition=0", "--offset=2", "--reason=test", "--yes")
 	await(w.t, "all consumed", w.arrived)

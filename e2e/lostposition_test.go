@@ -196,7 +196,7 @@ func TestGapsOfALossAreExpected(t *testing.T) {
 	if _, would, _ := w.command("resume", resume...); !strings.Contains(would, "partition 0: would be resumed, records below 300 do not count for the breaker") {
 		t.Errorf("without --yes: %s", would)
 	}
-	w.stands("resume", append(resume, "--yes")...)
+	w.statesAfter("resume", append(resume, "--yes")...)
 	w.set(0, "", "--partition=0", "--start", "--reason=retention", "--yes")
 	await(t, "every record consumed that is left", w.arrived)
 	await(t, "ready", p.answers("/readyz", 200, ""))

@@ -40,7 +40,7 @@ func TestTheBreakerOfAProjectionFile(t *testing.T) {
 		t.Fatalf("%+v", states)
 	}
 	w.exec("ALTER TABLE event_count DROP CONSTRAINT old")
-	w.stands("resume", file, "--all", "--reason=mended", "--yes")
+	w.statesAfter("resume", file, "--all", "--reason=mended", "--yes")
 	await(t, "every record consumed", w.arrived)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}

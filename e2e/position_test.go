@@ -249,7 +249,7 @@ func TestPositionSet(t *testing.T) {
 	p = w.start()
 	await(t, "all consumed", w.arrived)
 	if b, c := w.versionOf("b"), w.versionOf("c"); b != 0 || c != 2 {
-		t.Errorf("versions: %d of what was passed over, %d of what stands behind it", b, c)
+		t.Errorf("versions: %d of what was skipped, %d of what comes after it", b, c)
 	}
 	p.terminate()
 	w.atRest() // Kafka's offset too

@@ -81,9 +81,9 @@ func (r *readers) expect(query, want string) {
 
 // waiting requests in the background.
 func (r *readers) waiting(query string) <-chan string {
-	told := make(chan string, 1)
-	go func() { told <- r.get(query) }()
-	return told
+	answers := make(chan string, 1)
+	go func() { answers <- r.get(query) }()
+	return answers
 }
 
 // TestReaders reads accounts while they change: by events, after a gap, and by SQL of another

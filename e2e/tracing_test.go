@@ -107,7 +107,7 @@ func TestARecordIsTracedFromItsProducerToTheTransaction(t *testing.T) {
 	p.terminate()
 	for _, secret := range []string{"acc-1", "acc-2", amount, password(t, w.url)} {
 		if secret != "" && bytes.Contains(spans.Raw(), []byte(secret)) {
-			t.Errorf("the spans tell %q", secret)
+			t.Errorf("the spans have %q", secret)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestReceiverOfSpansAway(t *testing.T) {
 			p.terminate()
 			w.atRest()
 			if n := strings.Count(p.log(), "export spans"); n > 1 {
-				t.Errorf("told %d times", n)
+				t.Errorf("reported %d times", n)
 			}
 		})
 	}

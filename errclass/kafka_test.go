@@ -80,7 +80,7 @@ func TestPublishingFails(t *testing.T) {
 		err := publish(t, broker, "events", 100_000, kgo.ProducerBatchCompression(kgo.NoCompression()))
 		checkKafka(t, err, classified{errclass.RetryUnready, "MESSAGE_TOO_LARGE", "MESSAGE_TOO_LARGE"})
 		if !errclass.TooLarge(err) {
-			t.Error("not told as too large")
+			t.Error("not reported as too large")
 		}
 	})
 }

@@ -188,7 +188,7 @@ func (s *scene) stopped(partition int32, offset int64) {
 		}
 		return ""
 	})
-	s.await("one partition stands", func() string {
+	s.await("one partition makes no progress", func() string {
 		at := s.positions()[partition]
 		if at > offset {
 			s.t.Fatalf("partition %d went to %d, beyond %d, as if nothing were lost", partition, at, offset)

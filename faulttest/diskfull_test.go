@@ -44,7 +44,7 @@ func (s *scene) smallDisk() (fill, empty func()) {
 	dir := filepath.Join(s.t.TempDir(), "disk")
 	check(s.t, os.Mkdir(dir, 0o755))
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=96m,mode=755"); err != nil {
-		s.t.Logf("no disk of its own (%v): PostgreSQL is told to say that its is full", err)
+		s.t.Logf("no disk of its own (%v): PostgreSQL returns that it is full", err)
 		return s.saysFull, s.saysRoom
 	}
 	s.t.Cleanup(func() {

@@ -64,15 +64,15 @@ func (s *scene) logLosesItsEnd(kafka *devstack.Kafka, running bool) int {
 	}
 	s.appendBeyond(partition, at-end)
 	if running {
-		s.stands(partition, at)
+		s.staysAt(partition, at)
 		s.pause(tempted)
-		s.stands(partition, at)
+		s.staysAt(partition, at)
 		s.endAll()
 	}
 	s.launch("")
 	s.launch("")
 	s.await("unready with the reason", s.anyUnready(reason))
-	s.stands(partition, at)
+	s.staysAt(partition, at)
 	s.setPosition(partition, end)
 	s.healed()
 	s.await("all of the new log consumed", s.arrived)
@@ -127,9 +127,9 @@ func (s *scene) appendBeyond(partition int32, lost int64) {
 	check(s.t, s.producer.Send(s.t.Context(), records))
 }
 
-// stands expects a partition to stay at its position although its log has more records, and the
+// staysAt expects a partition to stay at its position although its log has more records, and the
 // others to continue.
-func (s *scene) stands(partition int32, at int64) {
+func (s *scene) staysAt(partition int32, at int64) {
 	s.t.Helper()
 	check(s.t, s.producer.Send(s.t.Context(), s.newcomers(int(s.setting.partitions)*10)))
 	s.stopped(partition, at)

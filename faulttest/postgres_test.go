@@ -68,7 +68,7 @@ func (s *scene) flows() func() string {
 		now, ends := s.positions(), s.ends()
 		for p, end := range ends {
 			if now[p] <= before[p] && now[p] != end {
-				return fmt.Sprintf("partition %d stands at %d of %d", p, now[p], end)
+				return fmt.Sprintf("partition %d is at %d of %d", p, now[p], end)
 			}
 		}
 		return ""
@@ -218,7 +218,7 @@ func standbyPromoted(s *scene) int {
 	at := sum(s.positions())
 	s.await("progress", s.passed(at+1))
 	check(s.t, standby.Lag(s.t.Context()))
-	s.await("the replication stands", s.count("SELECT count(*) FROM pg_stat_replication", 0))
+	s.await("the replication has stopped", s.count("SELECT count(*) FROM pg_stat_replication", 0))
 	at = sum(s.positions())
 	s.await("commits the standby has not heard of", s.passed(at+int64(s.setting.records/20)))
 	s.await("offsets committed to Kafka that the standby has not heard of", func() string {

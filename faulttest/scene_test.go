@@ -242,7 +242,7 @@ func (s *scene) moves(partitions ...int32) func() string {
 		now := s.positions()
 		for _, p := range partitions {
 			if now[p] <= before[p] {
-				return fmt.Sprintf("partition %d stands at %d", p, now[p])
+				return fmt.Sprintf("partition %d is at %d", p, now[p])
 			}
 		}
 		return ""

@@ -55,7 +55,7 @@ func (s *scene) beyond(offsets map[int32]int64) func() string {
 		now := s.positions()
 		for p, o := range offsets {
 			if now[p] <= o {
-				return fmt.Sprintf("partition %d stands at %d of at least %d", p, now[p], o)
+				return fmt.Sprintf("partition %d is at %d of at least %d", p, now[p], o)
 			}
 		}
 		return ""

@@ -37,7 +37,7 @@ func deliveries() *rapid.Generator[delivery] {
 	})
 }
 
-func tell(b *projection.Breaker, d delivery, offset int64, reprocessed bool) {
+func feed(b *projection.Breaker, d delivery, offset int64, reprocessed bool) {
 	r := projection.DecodedRecord{Record: projection.Record{Offset: offset}, Reprocessed: reprocessed}
 	r.Decoded.Tombstone = d.tombstone
 	switch {
@@ -87,7 +87,7 @@ func TestBreakerOpensWhereAListSays(t *testing.T) {
 		position := projection.Position{Breaker: projection.BreakerState{Through: through}}
 		b := projection.NewBreaker(rule, 3, &position)
 		for offset := 0; offset < len(stream); offset++ {
-			tell(b, stream[offset], int64(offset), false)
+			feed(b, stream[offset], int64(offset), false)
 			if open := b.Open(); open != (offset == want) {
 				t.Fatalf("open: %v at offset %d, want it at %d", open, offset, want)
 			}
@@ -118,8 +118,8 @@ func TestBreakerStateSurvivesAnotherWindow(t *testing.T) {
 		var from projection.Position
 		b, small := projection.NewBreaker(never(before), 0, &from), projection.NewBreaker(never(min(before, after)), 0, &from)
 		for offset, d := range stream {
-			tell(b, d, int64(offset), false)
-			tell(small, d, int64(offset), false)
+			feed(b, d, int64(offset), false)
+			feed(small, d, int64(offset), false)
 		}
 		state := b.State(projection.BreakerState{})
 		got := projection.NewBreaker(never(after), 0, &projection.Position{Breaker: state}).State(projection.BreakerState{})
@@ -145,18 +145,18 @@ func TestBreakerOfRecordsReadAgain(t *testing.T) {
 	rule := projection.BreakerRule{Window: 10, Share: 0.5}
 	b := projection.NewBreaker(rule, 0, &projection.Position{Next: 0})
 	for offset := range int64(4) {
-		tell(b, delivery{class: event.MalformedPayload}, offset, false)
+		feed(b, delivery{class: event.MalformedPayload}, offset, false)
 	}
 	counted := b.State(projection.BreakerState{})
 	for offset := range int64(100) {
-		tell(b, []delivery{{class: event.MalformedPayload}, {duplicate: true}, {}, {tombstone: true}}[offset%4], offset, true)
+		feed(b, []delivery{{class: event.MalformedPayload}, {duplicate: true}, {}, {tombstone: true}}[offset%4], offset, true)
 	}
 	if now := b.State(projection.BreakerState{}); now != counted {
 		t.Errorf("%+v became %+v: what is read again counts neither way", counted, now)
 	}
-	tell(b, delivery{}, 100, false)
+	feed(b, delivery{}, 100, false)
 	for offset := range int64(5) {
-		tell(b, delivery{class: event.MalformedPayload}, 101+offset, false)
+		feed(b, delivery{class: event.MalformedPayload}, 101+offset, false)
 	}
 	if !b.Open() {
 		t.Error("not open in a storm after what was read again")
@@ -166,7 +166,7 @@ func TestBreakerOfRecordsReadAgain(t *testing.T) {
 func TestBreakerSaysWhatToDo(t *testing.T) {
 	b := projection.NewBreaker(projection.BreakerRule{Window: 4, Share: 0.7}, 7, &projection.Position{})
 	for offset, d := range []delivery{{}, {class: event.InvalidAmount}, {class: event.MalformedPayload}, {class: event.MalformedPayload}} {
-		tell(b, d, int64(offset), false)
+		feed(b, d, int64(offset), false)
 	}
 	reason := b.State(projection.BreakerState{}).Reason
 	for _, want := range []string{"3 of the last 4", "--breaker-share is 0.7", "2 of them malformed_payload (why)", "--format", "projector resume --partition=7", `"breaker open"`} {
@@ -176,7 +176,7 @@ func TestBreakerSaysWhatToDo(t *testing.T) {
 	}
 	for _, class := range event.Classes() {
 		one := projection.NewBreaker(projection.BreakerRule{Window: 1, Share: 1}, 0, &projection.Position{})
-		tell(one, delivery{class: class}, 0, false)
+		feed(one, delivery{class: class}, 0, false)
 		if reason := one.State(projection.BreakerState{}).Reason; !strings.Contains(reason, string(class)) || len(reason) > 500 {
 			t.Errorf("%s: %d bytes: %s", class, len(reason), reason)
 		}
@@ -224,7 +224,7 @@ func TestBreakerIsOff(t *testing.T) {
 	for _, rule := range []projection.BreakerRule{{}, {Window: 10}, {Share: 1}} {
 		b := projection.NewBreaker(rule, 0, &projection.Position{})
 		for offset := range int64(50) {
-			tell(b, delivery{class: event.MalformedPayload}, offset, false)
+			feed(b, delivery{class: event.MalformedPayload}, offset, false)
 		}
 		if b.Open() {
 			t.Errorf("%+v: open", rule)
@@ -261,7 +261,7 @@ func TestBreakerOpensBehindTheRecord(t *testing.T) {
 				t.Fatal("open within a record")
 			}
 		}
-		tell(b, last, 0, false)
+		feed(b, last, 0, false)
 		if !b.Open() || b.State(projection.BreakerState{}).Reason == "" {
 			t.Errorf("not open behind a record that ends with %+v", last)
 		}

@@ -58,11 +58,11 @@ func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error)
 	case r.Expect != nil && plan.From == nil:
 		return plan, refuse("there is no position, and --expect says %d", *r.Expect)
 	case r.Expect != nil && *r.Expect != *plan.From:
-		return plan, refuse("the position is %d, and --expect says %d: it has moved, look at it again", *plan.From, *r.Expect)
+		return plan, refuse("the position is %d, and --expect says %d: it has moved; check it again", *plan.From, *r.Expect)
 	case r.To < log.Start || r.To > log.End:
 		return plan, refuse("%d is outside the log, which goes from %d to %d", r.To, log.Start, log.End)
 	case plan.UnreadSkipped > 0 && !r.SkipUnread:
-		return plan, refuse("%d offsets from %d on have not been read: --skip-unread passes over them", plan.UnreadSkipped, max(read, log.Start))
+		return plan, refuse("%d offsets from %d on have not been read: --skip-unread skips them", plan.UnreadSkipped, max(read, log.Start))
 	}
 	return plan, nil
 }

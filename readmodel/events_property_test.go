@@ -40,9 +40,9 @@ func (m *model) deliver(offset int, d delivered) {
 	if m.byVersion {
 		key = fmt.Sprint(d.account, "/", d.version)
 	}
-	stands, there := m.taken[key]
+	stored, there := m.taken[key]
 	switch {
-	case there && stands != id && offset >= m.processedUntil, !there && d.poison:
+	case there && stored != id && offset >= m.processedUntil, !there && d.poison:
 		m.counts[projection.DeadLettered]++
 	case there:
 		m.counts[projection.Duplicate]++

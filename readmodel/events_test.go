@@ -32,13 +32,13 @@ func (c *counted) DedupError(n int)             { c.errors += n }
 type feeder struct {
 	partition int32
 	session.Projection
-	t      *testing.T
-	format event.Format
-	next   int64
-	epoch  int32 // epoch of the partition's leader
-	counts map[string]int
-	faults []string // dead letters, as class and event id
-	told   *counted
+	t        *testing.T
+	format   event.Format
+	next     int64
+	epoch    int32 // epoch of the partition's leader
+	counts   map[string]int
+	faults   []string // dead letters, as class and event id
+	reported *counted
 }
 
 // newFeeder returns a feeder for a projection without its recent-event cache, so that PostgreSQL is
@@ -53,11 +53,11 @@ func newFeeder(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, p re
 // feederOf returns a feeder for an unchanged projection.
 func feederOf(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, p readmodel.Partition) *feeder {
 	t.Helper()
-	told := &counted{}
+	reported := &counted{}
 	open := kind.Open(readmodel.RunConfig{
-		Pool: pool, FirstVersion: 1, InboxRetention: time.Hour, CacheBytes: func() int { return 1 << 20 }, Observer: told,
+		Pool: pool, FirstVersion: 1, InboxRetention: time.Hour, CacheBytes: func() int { return 1 << 20 }, Observer: reported,
 	})
-	f := &feeder{t: t, told: told, partition: p.Number, format: jsonFormat(t), Projection: open(p), counts: map[string]int{}}
+	f := &feeder{t: t, reported: reported, partition: p.Number, format: jsonFormat(t), Projection: open(p), counts: map[string]int{}}
 	f.claim(projection.NoOffset)
 	return f
 }

@@ -159,14 +159,14 @@ func TestTheInboxIsLookedAfterBesideTheConsuming(t *testing.T) {
 	pool := openPool(t)
 	markers(t, pool, turnover.Name, 5, 2*time.Hour)
 	markers(t, pool, turnover.Name, 7, time.Minute)
-	told := &pruned{}
-	cfg := readmodel.RunConfig{Pool: pool, InboxRetention: time.Hour, Observer: told}
+	reported := &pruned{}
+	cfg := readmodel.RunConfig{Pool: pool, InboxRetention: time.Hour, Observer: reported}
 	for _, task := range turnover.Definition().Tasks(cfg) {
 		if err := task.Run(t.Context()); err != nil {
 			t.Errorf("%s: %v", task.Name, err)
 		}
 	}
-	if told.deleted != 5 || told.rows != 7 {
-		t.Errorf("deleted %d, counted %d; want 5 and 7", told.deleted, told.rows)
+	if reported.deleted != 5 || reported.rows != 7 {
+		t.Errorf("deleted %d, counted %d; want 5 and 7", reported.deleted, reported.rows)
 	}
 }

@@ -77,7 +77,7 @@ func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
 				}
 				same(t, "rows and outcomes", got, want)
 				if want, known := answers[name]; known {
-					same(t, "answers", fmt.Sprint(f.told.hits > 0, f.told.misses > 0, f.told.errors > 0), want)
+					same(t, "answers", fmt.Sprint(f.reported.hits > 0, f.reported.misses > 0, f.reported.errors > 0), want)
 				}
 			})
 		}

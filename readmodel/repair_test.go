@@ -114,7 +114,7 @@ func TestAParkedEventThatCannotBeAppliedIsLeftToTheConsumer(t *testing.T) {
 	expect(t, current(t, pool, "a"), "EUR 3.00 2 open a-2 true 3")
 	overdue, err := accountdb.LoadOverdue(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number}, 0)
 	if err != nil || len(overdue) != 1 {
-		t.Errorf("partitions %v, error %v: the consumer is not told", overdue, err)
+		t.Errorf("partitions %v, error %v: it is not reported to the consumer", overdue, err)
 	}
 	w.claim("me", w.next)
 	if _, err := w.heal(1000); err != nil {

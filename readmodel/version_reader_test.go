@@ -226,7 +226,7 @@ func TestAReadingEndsWithTheProcess(t *testing.T) {
 	}
 	expectDuplicates(t, again[0], events)
 	if err := <-why; !errors.Is(err, context.Canceled) {
-		t.Errorf("the reading ended by %v, want that the process is told to stop", err)
+		t.Errorf("the reading ended by %v, want that the process is asked to stop", err)
 	}
 	pool.Close() // waits for the connection of the reading
 	if log.Len() > 0 {

@@ -35,7 +35,7 @@ type commands struct {
 	DLQ      dlq.Cmd                `cmd:"" name:"dlq" help:"List, repair and discard dead letters."`
 	Account  account.Cmd            `cmd:"" help:"Show an account, or skip one of its versions."`
 	Gaps     gapsCmd                `cmd:"" help:"List the accounts that wait for a missing or corrected event, or fetch what is missing from the producer's outbox."`
-	Position position.Cmd           `cmd:"" help:"Show where every partition stands, set where one continues, or remove the positions of an unused group."`
+	Position position.Cmd           `cmd:"" help:"Show the position of every partition, set where one continues, or remove the positions of an unused group."`
 	Pause    position.PauseCmd      `cmd:"" help:"Pause partitions until they are resumed."`
 	Resume   position.ResumeCmd     `cmd:"" help:"Resume partitions that were paused, or stopped by a storm of dead letters."`
 	Lag      position.LagCmd        `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`

@@ -70,7 +70,7 @@ func TestDeployWithAMisspeltFlagWouldBeFound(t *testing.T) {
 		}
 	}
 	if known := variables(t); known["KAFKA_BROKER"] || !known["KAFKA_BROKERS"] {
-		t.Error("the variables of the program are not told apart")
+		t.Error("the variables of the program are not distinguished")
 	}
 }
 

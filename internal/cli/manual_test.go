@@ -30,7 +30,7 @@ func TestEachCommandHasExamples(t *testing.T) {
 			if parsed, err := parserOf(t).Parse(args); err != nil {
 				t.Errorf("%s: %v", e.line, err)
 			} else if !strings.HasPrefix(parsed.Command(), leaf.Path()) {
-				t.Errorf("%s stands on the page of %s", e.line, leaf.Path())
+				t.Errorf("%s is on the page of %s", e.line, leaf.Path())
 			}
 		}
 	}

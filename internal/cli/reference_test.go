@@ -210,8 +210,8 @@ func tablesOf(leaf *kong.Node) []flagTable {
 	return tables
 }
 
-// told matches the default value at the end of a flag's help.
-var told = regexp.MustCompile(` \(default [^()]*\)`)
+// ofDefault matches the default value at the end of a flag's help.
+var ofDefault = regexp.MustCompile(` \(default [^()]*\)`)
 
 func row(f *kong.Flag) string {
 	written := "--" + f.Name
@@ -231,7 +231,7 @@ func row(f *kong.Flag) string {
 	}
 	help := f.Help
 	if f.HasDefault {
-		help = told.ReplaceAllString(help, "")
+		help = ofDefault.ReplaceAllString(help, "")
 	}
 	if values := choicesOf(f.Value); len(values) > 1 && !strings.Contains(help, values[0]) {
 		help += " One of " + strings.Join(values, ", ") + "."

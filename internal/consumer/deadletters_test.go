@@ -20,7 +20,7 @@ func TestDeadLettersAreLoggedOnceAMinute(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Now()
 	l := newDeadLetterLog(slog.New(slog.NewJSONHandler(&out, nil)), func() time.Time { return now })
-	told := func() (lines []string) {
+	reported := func() (lines []string) {
 		for text := range strings.Lines(out.String()) {
 			var line struct {
 				Level, Class, Reason string
@@ -37,7 +37,7 @@ func TestDeadLettersAreLoggedOnceAMinute(t *testing.T) {
 	}
 	is := func(what string, want ...string) {
 		t.Helper()
-		if got := told(); !slices.Equal(got, want) {
+		if got := reported(); !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", what, got, want)
 		}
 	}

@@ -79,7 +79,7 @@ func TestUnreadableRecordsWait(t *testing.T) {
 	w.startStop()
 	<-ended
 	if d := w.describe(time.Now()); d.State != projection.StateFlowing || h.count(0, "ok partition t/0 schema") != 1 {
-		t.Errorf("at last: %s, %q", d.State, h.told)
+		t.Errorf("at last: %s, %q", d.State, h.reported)
 	}
 }
 

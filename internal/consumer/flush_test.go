@@ -104,25 +104,25 @@ func TestSlowDatabasesGetProgress(t *testing.T) {
 	}
 }
 
-// told is a Health and an Observer that record their calls, and a log.
-type told struct {
+// observed is a Health and an Observer that record their calls, and a log.
+type observed struct {
 	healthLog
 	retrying bool
 	consumed map[string]int
 	log      bytes.Buffer
 }
 
-func (*told) Standing(string, int32, bool, bool)    {}
-func (o *told) Retrying(_ string, _ int32, on bool) { o.retrying = on }
-func (o *told) Flushed(_ string, _ int32, f *projection.Flushed, _ time.Duration) {
+func (*observed) Standing(string, int32, bool, bool)    {}
+func (o *observed) Retrying(_ string, _ int32, on bool) { o.retrying = on }
+func (o *observed) Flushed(_ string, _ int32, f *projection.Flushed, _ time.Duration) {
 	for _, outcome := range projection.Outcomes() {
 		o.consumed[outcome.String()] += f.Outcomes[outcome]
 	}
 }
 
-func listened(t *testing.T, s *script, policy retry.Policy) (*worker, *told) {
+func listened(t *testing.T, s *script, policy retry.Policy) (*worker, *observed) {
 	t.Helper()
-	o := &told{consumed: map[string]int{}}
+	o := &observed{consumed: map[string]int{}}
 	w := newWorker(scriptedConsumer(t, s, func(cfg *Config) {
 		cfg.Observer, cfg.Health, cfg.Retry = o, o, policy
 		cfg.Log = slog.New(slog.NewJSONHandler(&o.log, nil))
@@ -136,7 +136,7 @@ func listened(t *testing.T, s *script, policy retry.Policy) (*worker, *told) {
 }
 
 // recovered returns the attempts and the duration of each log line about a recovery, by operation.
-func (o *told) recovered(t *testing.T) map[string]string {
+func (o *observed) recovered(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for text := range bytes.Lines(o.log.Bytes()) {
@@ -183,7 +183,7 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 			}
 			w.passed(notAnswered)
 			if !o.retrying || w.status.state != projection.StateRetrying || o.count(0, "ok partition t/0") > 0 {
-				t.Errorf("a claim ends the outage: retrying %t, %s, health %q", o.retrying, w.status.state, o.told)
+				t.Errorf("a claim ends the outage: retrying %t, %s, health %q", o.retrying, w.status.state, o.reported)
 			}
 		}
 		if !slices.IsSorted(waits) || waits[3] < 2*waits[0] {
@@ -195,7 +195,7 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		if o.retrying || w.status.state != projection.StateFlowing || o.count(0, "ok partition t/0") != 1 {
-			t.Errorf("behind it: retrying %t, %s, health %q", o.retrying, w.status.state, o.told)
+			t.Errorf("behind it: retrying %t, %s, health %q", o.retrying, w.status.state, o.reported)
 		}
 		if got, want := o.recovered(t)["write a batch"], fmt.Sprintf("5 attempts, %s;", outage); got != want {
 			t.Errorf("recovered: %s want %s", got, want)

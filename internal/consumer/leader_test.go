@@ -58,7 +58,7 @@ func TestAPartitionWithoutALeader(t *testing.T) {
 		t.Error("consumed a partition without a leader")
 	}
 	h.mu.Lock()
-	mended := len(h.told)
+	mended := len(h.reported)
 	h.mu.Unlock()
 	leaderless.Remove()
 	await("it has a leader again", func() bool { return h.count(mended, "ok partition t/1 leader") > 0 })

@@ -15,14 +15,14 @@ import (
 // healthLog records its calls, in order, in a channel.
 type healthLog struct {
 	quiet
-	mu   sync.Mutex
-	told []string
+	mu       sync.Mutex
+	reported []string
 }
 
 func (h *healthLog) note(what string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.told = append(h.told, what)
+	h.reported = append(h.reported, what)
 }
 
 func (h *healthLog) Fail(condition, _ string) { h.note("fail " + condition) }
@@ -39,8 +39,8 @@ func (h *healthLog) OK(condition string) { h.note("ok " + condition) }
 func (h *healthLog) count(from int, what string) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, told := range h.told[min(from, len(h.told)):] {
-		if told == what {
+	for _, reported := range h.reported[min(from, len(h.reported)):] {
+		if reported == what {
 			n++
 		}
 	}
@@ -80,7 +80,7 @@ func TestAMissingGrantStaysUnready(t *testing.T) {
 		if !failed && h.count(0, "fail fetch") > 0 {
 			failed = true
 			h.mu.Lock()
-			from = len(h.told)
+			from = len(h.reported)
 			h.mu.Unlock()
 		}
 	}

@@ -17,10 +17,10 @@ import (
 )
 
 // follower is a Trace that follows the records with a key and records its calls.
-type follower struct{ told []string }
+type follower struct{ reported []string }
 
 func (f *follower) say(format string, args ...any) {
-	f.told = append(f.told, fmt.Sprintf(format, args...))
+	f.reported = append(f.reported, fmt.Sprintf(format, args...))
 }
 
 func (*follower) Pick(picked, records []*kgo.Record) []*kgo.Record {
@@ -76,7 +76,7 @@ func TestRecordsAreFollowedThroughTheirFlush(t *testing.T) {
 	s := pending(0)
 	s.context = func(ctx context.Context) {
 		if ctx.Value(followed{}) == nil {
-			t.Error("reading or writing is not told whom it is for")
+			t.Error("reading or writing is not reported whom it is for")
 		}
 	}
 	w, f := traced(t, s)
@@ -88,8 +88,8 @@ func TestRecordsAreFollowedThroughTheirFlush(t *testing.T) {
 	if err := w.flush(); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"folding 1", "folding 4", "flushing to 5", "flushed to 5: 5"}; !slices.Equal(f.told, want) {
-		t.Errorf("%q, want %q", f.told, want)
+	if want := []string{"folding 1", "folding 4", "flushing to 5", "flushed to 5: 5"}; !slices.Equal(f.reported, want) {
+		t.Errorf("%q, want %q", f.reported, want)
 	}
 }
 
@@ -119,8 +119,8 @@ func TestAFollowedFlushWhoseAnswerWasLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := slices.DeleteFunc([]string{"folding 4", "flushing to 5", c.want, "dropped: " + errLost.Error()}, func(s string) bool { return s == "" })
-		if !slices.Equal(f.told, want) {
-			t.Errorf("%s: %q, want %q", name, f.told, want)
+		if !slices.Equal(f.reported, want) {
+			t.Errorf("%s: %q, want %q", name, f.reported, want)
 		}
 	}
 }
@@ -134,8 +134,8 @@ func TestALargeChunkIsFollowedThroughItsFlushes(t *testing.T) {
 	if err := w.foldChunk(t, raw); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"folding 4", "flushing to 2", "flushed to 2: 2", "flushing to 4", "flushed to 4: 2"}; !slices.Equal(f.told, want) {
-		t.Errorf("%q, want %q", f.told, want)
+	if want := []string{"folding 4", "flushing to 2", "flushed to 2: 2", "flushing to 4", "flushed to 4: 2"}; !slices.Equal(f.reported, want) {
+		t.Errorf("%q, want %q", f.reported, want)
 	}
 }
 
@@ -164,8 +164,8 @@ func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
 	if _, err := w.claimOnce(t.Context(), projection.Claim{}); err != nil { // the next one
 		t.Fatal(err)
 	}
-	if want := []string{"folding 0", "flushing to 1", "dropped: " + projection.ErrFenced.Error()}; !slices.Equal(f.told, want) {
-		t.Errorf("%q, want %q", f.told, want)
+	if want := []string{"folding 0", "flushing to 1", "dropped: " + projection.ErrFenced.Error()}; !slices.Equal(f.reported, want) {
+		t.Errorf("%q, want %q", f.reported, want)
 	}
 }
 

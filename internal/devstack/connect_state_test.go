@@ -47,7 +47,7 @@ func TestConnectorStateTellsRunningFromStartingAndFailed(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if test.final && !strings.Contains(err.Error(), "no slot") {
-				t.Errorf("the reason is not told: %v", err)
+				t.Errorf("the reason is not reported: %v", err)
 			}
 		})
 	}

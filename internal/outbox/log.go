@@ -34,7 +34,7 @@ func (l *fetchLog) fetched(applied, healed int, last Version) {
 func (l *fetchLog) refused(a *Answer) {
 	last, why := a.Last, a.Why
 	l.lines.Count("refused", a.Refused, func(n int) {
-		l.log.Warn("the outbox returned events that are not applied; look at --outbox-query (OUTBOX_QUERY)",
+		l.log.Warn("the outbox returned events that are not applied; check --outbox-query (OUTBOX_QUERY)",
 			slog.Int("events", n), slog.String("reason", why), lastEvent(last))
 	})
 }

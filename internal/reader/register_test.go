@@ -30,8 +30,8 @@ func mustAdd(t interface{ Fatal(...any) }, r *register, id string, version int64
 	return w
 }
 
-// told returns the answer to a waiter as one line of text.
-func told(w *waiter) string {
+// answerOf returns the answer to a waiter as one line of text.
+func answerOf(w *waiter) string {
 	select {
 	case a := <-w.answer:
 		return fmt.Sprintf("%s %d", [...]string{"reached", "behind", "absent", "unreachable", "stopping"}[a.outcome], a.account.Version)
@@ -69,15 +69,15 @@ func TestWhatAQueryAnswers(t *testing.T) {
 			r := newRegister(10)
 			w := mustAdd(t, r, "a", c.version, c.over)
 			answered(r, false, c.found...)
-			expect(t, "answer", told(w), c.want)
+			expect(t, "answer", answerOf(w), c.want)
 			if c.whenIsOver == "" {
 				return
 			}
 			expect(t, "due again", due(r), "[]")
 			r.expire(w)
-			expect(t, "before the query", told(w), "nothing")
+			expect(t, "before the query", answerOf(w), "nothing")
 			answered(r, false, c.found...)
-			expect(t, "when the time is over", told(w), c.whenIsOver)
+			expect(t, "when the time is over", answerOf(w), c.whenIsOver)
 		})
 	}
 }
@@ -99,11 +99,11 @@ func TestAnOlderQuery(t *testing.T) {
 	number, ids := r.query(true)
 	behind, there := mustAdd(t, r, "a", 5, true), mustAdd(t, r, "a", 4, true)
 	r.found(number, ids, []accountdb.Current{at("a", 4, 0)})
-	expect(t, "behind", told(behind), "nothing")
-	expect(t, "there", told(there), "reached 4")
+	expect(t, "behind", answerOf(behind), "nothing")
+	expect(t, "there", answerOf(there), "reached 4")
 	expect(t, "due", due(r), "[a]")
 	answered(r, false, at("a", 5, 0))
-	expect(t, "queried again", told(behind), "reached 5")
+	expect(t, "queried again", answerOf(behind), "reached 5")
 }
 
 // TestAFailedQuery: a waiter with time left waits for the next query for all accounts.
@@ -113,14 +113,14 @@ func TestAFailedQuery(t *testing.T) {
 	r.query(false)
 	late := mustAdd(t, r, "c", 1, true)
 	r.failed()
-	expect(t, "patient", told(patient), "nothing")
-	expect(t, "hurried", told(hurried), "unreachable 0")
-	expect(t, "came meanwhile", told(late), "unreachable 0")
+	expect(t, "patient", answerOf(patient), "nothing")
+	expect(t, "hurried", answerOf(hurried), "unreachable 0")
+	expect(t, "came meanwhile", answerOf(late), "unreachable 0")
 	_, ids := r.query(true)
 	expect(t, "queried again", fmt.Sprint(ids), "[a]")
 	r.expire(patient)
 	r.failed()
-	expect(t, "patient at last", told(patient), "unreachable 0")
+	expect(t, "patient at last", answerOf(patient), "unreachable 0")
 }
 
 func TestTooMany(t *testing.T) {
@@ -134,7 +134,7 @@ func TestTooMany(t *testing.T) {
 	r.remove(first) // the handler also calls remove after an answer
 	last := mustAdd(t, r, "b", 1, false)
 	r.close()
-	expect(t, "when it stops", told(last), "stopping 0")
+	expect(t, "when it stops", answerOf(last), "stopping 0")
 	if _, err := r.add("b", 1, false); !errors.Is(err, errClosed) || r.count() > 0 {
 		t.Errorf("after that: %v; %d wait", err, r.count())
 	}
@@ -275,7 +275,7 @@ func TestRegister(t *testing.T) {
 			}
 		}
 		answered(r, true, at("a", 9, 0))
-		if left := slices.DeleteFunc(waiting, func(w *waiter) bool { return !strings.HasPrefix(told(w), "nothing") }); len(left) > 0 || r.count() > 0 {
+		if left := slices.DeleteFunc(waiting, func(w *waiter) bool { return !strings.HasPrefix(answerOf(w), "nothing") }); len(left) > 0 || r.count() > 0 {
 			rt.Fatalf("%d have no answer", len(left))
 		}
 	})

@@ -111,7 +111,7 @@ func parse(r *http.Request) (request, *problem) {
 		return request{}, &problem{http.StatusMethodNotAllowed, "GET and HEAD only"}
 	}
 	if r.ContentLength != 0 {
-		return request{}, badRequest("a body is not taken")
+		return request{}, badRequest("send no body")
 	}
 	id, err := url.PathUnescape(escaped)
 	if err != nil || !utf8.ValidString(id) || len(id) > maxIDBytes || strings.ContainsRune(id, 0) {

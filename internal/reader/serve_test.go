@@ -174,7 +174,7 @@ func TestToken(t *testing.T) {
 			t.Errorf("%q: %d %v, want %d", sent, w.Code, w.Header(), want)
 		}
 		if w := ask(t, s, "/no/such/page", "Authorization", sent); want == 401 && w.Code != 401 {
-			t.Errorf("%q: what there is is told: %d", sent, w.Code)
+			t.Errorf("%q: what exists is revealed: %d", sent, w.Code)
 		}
 	}
 	if w := ask(t, newServer(t, bank(), "unreadable", false), "/v1/accounts/a", "Authorization", "Bearer "); w.Code != 503 {

@@ -31,7 +31,7 @@ func TestEveryFamilyIsDeclaredFromTheStart(t *testing.T) {
 	for _, f := range contract {
 		typ := "# TYPE " + f.name + " " + strings.ToLower(f.typ.String())
 		if n := countOf(lines, typ); n != 1 {
-			t.Errorf("%q stands there %d times", typ, n)
+			t.Errorf("%q occurs %d times", typ, n)
 		}
 		if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "# HELP "+f.name+" ") }) {
 			t.Errorf("%s has no HELP", f.name)

@@ -105,7 +105,7 @@ func TestMistakes(t *testing.T) {
 		{header + "SELECT (\n(1)\n", `4: a parenthesis is opened here and never closed`},
 		{header + "SELECT 1)\n", `4: a parenthesis is closed that was not opened`},
 		{header + "SELECT $1\n", `4: $1: the statements have no parameters`},
-		{header + "SELECT 1;\n\\set x 1\n", `5: a backslash stands outside of quotes`},
+		{header + "SELECT 1;\n\\set x 1\n", `5: a backslash is outside of quotes`},
 		{header + "SELECT 1;\nCREATE TABLE IF NOT EXISTS a (b int)", `5: CREATE: changes the schema`},
 		{header + "Fetch all from projector_new_events", `4: FETCH: is about cursors`},
 		{header + "SELECT (1;\nSELECT 2)", `4: a parenthesis is opened here|5: a parenthesis is closed`},

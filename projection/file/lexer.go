@@ -61,7 +61,7 @@ func (l *lexer) next() token {
 		t.kind = kindOf(c)
 		l.at++
 		if t.kind == broken {
-			t.text = `a backslash stands outside of quotes; commands of psql are no SQL`
+			t.text = `a backslash is outside of quotes; commands of psql are no SQL`
 		}
 	}
 	t.end = l.at

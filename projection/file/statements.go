@@ -88,7 +88,7 @@ const (
 	endsTransaction = "begins or ends a transaction; the statements run in the one that moves the position"
 	changesRole     = "changes who runs the statements; they run as they were started"
 	outlives        = "lasts longer than the transaction, and the connection is another's then"
-	needsClient     = "sends rows to or from a program beside the statement; read them from new_events"
+	needsClient     = "sends rows to or from the client; read them from new_events"
 	noTransaction   = "cannot run in a transaction"
 	takesCursor     = "is about cursors, and one holds the events of new_events"
 	changesSchema   = "changes the schema, and the statements run again and again; do it once, with psql or a migration"

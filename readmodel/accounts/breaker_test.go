@@ -118,7 +118,7 @@ func TestFoldStopsWhereTheBreakerOpens(t *testing.T) {
 			rt.Fatalf("%d folded, open %v; want %d: %s", folded, open, want, text(records))
 		}
 		if _, applied := db.rows["behind"]; applied != (opens < 0) {
-			rt.Fatalf("what stands behind it is applied: %v", applied)
+			rt.Fatalf("what comes after it is applied: %v", applied)
 		}
 		if n, err := d.fold.Apply(t.Context(), records[:1], math.MaxInt); opens >= 0 && (n != 0 || err != nil) {
 			rt.Fatalf("folds %d more, %v", n, err)

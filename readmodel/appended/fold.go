@@ -15,7 +15,7 @@ const (
 	staysCareful = 64
 )
 
-const conflictMessage = "another event stands at this version"
+const conflictMessage = "another event has this version"
 
 // Fold implements session.Projection.
 func (e *Projection) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {

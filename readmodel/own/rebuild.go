@@ -65,6 +65,6 @@ func writesLive(name, table string) error {
 	return &pgconn.PgError{
 		Severity: "ERROR", Code: "42501",
 		Message: "the SQL of projection " + name + " writes " + table +
-			", which a rebuild would change where it stands: name it in `-- tables:`, and in the SQL without its schema",
+			", which a rebuild would change in place: name it in `-- tables:`, and in the SQL without its schema",
 	}
 }

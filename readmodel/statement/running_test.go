@@ -88,7 +88,7 @@ func TestRunningBalanceIsExact(t *testing.T) {
 				t.Errorf("%q (%v), want %q", got, known, c.want)
 			}
 			if c.want != "" && (!r.Is(c.want+"0", c.currency) && !r.Is(c.want+".0", c.currency) || r.Is(c.want, "XAF") || r.Is("1"+c.want, c.currency)) {
-				t.Errorf("%s is not told from others", c.want)
+				t.Errorf("%s is not distinguished from others", c.want)
 			}
 		})
 	}

@@ -35,8 +35,8 @@ import (
 
 type cli struct {
 	Run    runCmd    `cmd:"" default:"withargs" help:"Run the workloads and print the ratios."`
-	Peers  peersCmd  `cmd:"" help:"Run another team's batch listener beside the projector."`
-	Report reportCmd `cmd:"" help:"Write the document anew from the results that are kept."`
+	Peers  peersCmd  `cmd:"" help:"Run another team's batch listener, for comparison."`
+	Report reportCmd `cmd:"" help:"Write the document from the stored results."`
 	Raw    rawCmd    `cmd:"" hidden:"" help:"The raw limit; started by run."`
 	Decode decodeCmd `cmd:"" hidden:"" help:"The decode limit; started by run."`
 }
@@ -59,7 +59,7 @@ func main() {
 func execute(ctx context.Context, args []string, std *streams) int {
 	exited := -1
 	parser, err := kong.New(&cli{},
-		kong.Name("bench"), kong.Description("Measures the projector beside the limits of what it stands on."),
+		kong.Name("bench"), kong.Description("Measures the projector, and the limits of PostgreSQL and the Kafka client."),
 		kong.UsageOnError(), kong.Writers(std.out, std.err), kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std))
 	if err != nil {

@@ -42,8 +42,8 @@ type answers struct {
 	Look          float64 // the 99th percentile of the interval between two checks, by events
 }
 
-// told is the answer to a waiting reader.
-type told struct {
+// reply is the answer to a waiting reader.
+type reply struct {
 	accountVersion
 	asked, at time.Time
 }
@@ -54,7 +54,7 @@ type crowd struct {
 	waiting sync.WaitGroup
 
 	mu   sync.Mutex
-	told []told
+	reply []reply
 	late int
 	err  error
 }
@@ -106,7 +106,7 @@ func (c *crowd) read(ctx context.Context, conn net.Conn, account int) {
 		case version < want:
 			c.late++
 		default:
-			c.told = append(c.told, told{accountVersion{account, want}, asked, at})
+			c.reply = append(c.reply, reply{accountVersion{account, want}, asked, at})
 			want = version + 1
 		}
 		c.mu.Unlock()
@@ -151,7 +151,7 @@ func (c *crowd) answered(sw *stopwatch) (*answers, error) {
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
 	var took, looks []time.Duration
-	for _, t := range c.told {
+	for _, t := range c.reply {
 		visible, known := sw.visible[t.accountVersion]
 		if !known || t.at.Before(sw.from) {
 			continue
@@ -184,7 +184,7 @@ func renderReaders(b *strings.Builder, r *results) {
 		return
 	}
 	b.WriteString("### Readers who wait\n\n" +
-		"| readers | round | answered | p50 ms | p99 ms | max ms | p99 of a look, ms | 202 or 404 | PostgreSQL CPU | CPU, share of a core | peak MiB | disturbed |\n" +
+		"| readers | round | answered | p50 ms | p99 ms | max ms | p99 of a query, ms | 202 or 404 | PostgreSQL CPU | CPU, share of a core | peak MiB | disturbed |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, run := range append(without, with...) {
 		disturbed, readers, times := "", "none", "– | – | – | – | – | –"
@@ -198,5 +198,5 @@ func renderReaders(b *strings.Builder, r *results) {
 		fmt.Fprintf(b, "| %s | %d | %s | %.1f %% | %.0f %% | %.0f | %s |\n", readers, run.Round, times,
 			100*run.CPU.Postgres/run.Seconds, 100*run.Latency.Core, run.PeakMiB, disturbed)
 	}
-	b.WriteString("\nFrom the last look at the positions before the row was visible to the answer: too high by up to a look. Targets: p99 under 50 ms, and PostgreSQL's CPU within 2 points of without.\n\n")
+	b.WriteString("\nFrom the last query of the positions before the row was visible until the answer, so too high by up to one query. Targets: p99 under 50 ms, and PostgreSQL's CPU within 2 points of without.\n\n")
 }

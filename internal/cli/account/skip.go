@@ -184,14 +184,14 @@ func (p *skipPlan) Print(_ context.Context, std *output.Streams, done bool) erro
 	switch {
 	case done:
 		d.EventID, d.HealedEvents, d.Result = output.OrNull(p.done.EventID), p.done.Healed, output.OrNull(readmodel.ResultSkipped)
-		return p.Flags.Print(std.Out, d, fmt.Sprintf("passed over version %d of account %s; waiting events applied: %d\n%s",
+		return p.Flags.Print(std.Out, d, fmt.Sprintf("skipped version %d of account %s; waiting events applied: %d\n%s",
 			d.Version, output.Printable(d.AccountID), d.HealedEvents, p.notParked(d.HealedEvents)))
 	case p.JSON():
 		return output.PrintJSON(std.Out, skipPlanDocument{
 			skipDocument: d, eventDocument: describeEvent(&plan.Event), Before: describeState(&plan.Before), After: describeState(&plan.After),
 		})
 	}
-	return p.print(std, fmt.Sprintf("waiting events that would be applied: %d\n%s", plan.Healed, p.notParked(plan.Healed)), fmt.Sprintf("would pass over version %d", p.Version), p.ID)
+	return p.print(std, fmt.Sprintf("waiting events that would be applied: %d\n%s", plan.Healed, p.notParked(plan.Healed)), fmt.Sprintf("would skip version %d", p.Version), p.ID)
 }
 
 // notParked explains why a skip applies no later events: they are not parked if the partition is

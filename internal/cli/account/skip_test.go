@@ -19,7 +19,7 @@ func TestSkipOfAnAccountThatDoesNotWait(t *testing.T) {
 
 		skip = append(skip, "--nothing-waits")
 		clitest.Contains(t, s.Must(skip...), "version 2: nothing is known of its event", "waiting events that would be applied: 0\nthen", "then: version 2")
-		clitest.Contains(t, s.Must(append(skip, "--yes")...), "passed over version 2")
+		clitest.Contains(t, s.Must(append(skip, "--yes")...), "skipped version 2")
 		s.Produce(clitest.EventOf("a", 3, `"4.00"`))
 		s.Consuming(nil)
 		clitest.Equal(t, state(), "5.00 at 3")

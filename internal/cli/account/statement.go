@@ -115,7 +115,7 @@ func (c *accountStatementCmd) explain(w io.Writer, sum *statement.Summary) {
 		say("version %d is in another currency than those before it, or its amount is no number: from there on the running balance is unknown", sum.Other)
 	}
 	if n := len(sum.Skipped); n > 0 && sum.Shown > 0 {
-		say("versions that were passed over on purpose and add nothing: %s; see `projector audit --action=skip --account=%s`", someVersions(sum.Skipped), output.Printable(c.ID))
+		say("versions that were skipped on purpose and add nothing: %s; see `projector audit --action=skip --account=%s`", someVersions(sum.Skipped), output.Printable(c.ID))
 	}
 	switch b := sum.Balance; {
 	case sum.Behind:

@@ -109,10 +109,10 @@ func TestAStatementThatIsNotWhole(t *testing.T) {
 	}
 	balances, said = statement("a")
 	clitest.Equal(t, balances, "1.00 5.00")
-	clitest.Equal(t, said, "versions that were passed over on purpose and add nothing: 2; see `projector audit --action=skip --account=a`\n")
+	clitest.Equal(t, said, "versions that were skipped on purpose and add nothing: 2; see `projector audit --action=skip --account=a`\n")
 	balances, said = statement("b")
 	clitest.Equal(t, balances, "1.00 1.00")
-	clitest.Contains(t, said, "passed over on purpose")
+	clitest.Contains(t, said, "skipped on purpose")
 
 	s.Exec("UPDATE account_statement SET amount = 2 WHERE account_id = 'a' AND version = 1")
 	_, said = statement("a")

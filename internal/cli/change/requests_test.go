@@ -59,7 +59,7 @@ func TestFourEyes(t *testing.T) {
 	listed := s.Lines("requests", "--state=open")
 	clitest.Equal(t, clitest.Pick(listed, "id", "action", "reason", "records", "state", "decided_by"), id+" skip lost, INC-1 1 open null")
 	clitest.Equal(t, clitest.Keys(t, s.Must("requests", "--output=json")), requestKeys)
-	clitest.Contains(t, s.Must("requests", "show", id), "account skip --version=2", "--actor=ann", "would pass over version 2",
+	clitest.Contains(t, s.Must("requests", "show", id), "account skip --version=2", "--actor=ann", "would skip version 2",
 		"nothing was changed, another login does it by projector approve "+id+"\n")
 
 	clitest.Contains(t, s.Refused(exit.Failed, "approve", id, "--reason=mine"), "request "+id+" was made by ", "another login has to approve it")
@@ -69,7 +69,7 @@ func TestFourEyes(t *testing.T) {
 		t.Errorf("a login approves its own request in the database: %v", err)
 	}
 	s.Refused(exit.Usage, "approve", id)
-	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "passed over version 2", "approved")
+	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "skipped version 2", "approved")
 	clitest.Contains(t, s.Must("account", "show", "acc-a", "--output=json"), `"version":4,`)
 	trail := s.Lines("audit", "--action=skip")
 	clitest.Equal(t, clitest.Pick(trail, "actor", "reason"), "ann lost, INC-1")
@@ -303,7 +303,7 @@ func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
 		clitest.Contains(t, other.Refused(exit.Failed, "approve", fmt.Sprint(copied), "--reason=x"), "made by hand", "nothing was changed")
 		s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", copied)
 	}
-	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "passed over version 2")
+	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "skipped version 2")
 }
 
 // TestAProjectionFileNobodyRanIsRefused: the file's SQL would run with the approver's rights. It is
@@ -335,7 +335,7 @@ func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("requests"), "id"), "")
 
 	id := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost", "--projection-file="+stored)
-	clitest.Contains(t, s.Must("requests", "show", id), "would pass over version 2")
+	clitest.Contains(t, s.Must("requests", "show", id), "would skip version 2")
 	var forged int
 	if err := s.Pool.QueryRow(t.Context(), `INSERT INTO repair_request (action, records, actor, reason, arguments, file_flags, file_names, file_contents, plan_sha256)
 		SELECT action, records, actor, reason, arguments, file_flags, file_names, ARRAY[$2::bytea], plan_sha256 FROM repair_request WHERE id = $1 RETURNING id`,
@@ -345,7 +345,7 @@ func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "requests", "show", fmt.Sprint(forged)), "no projection was run from this text")
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", fmt.Sprint(forged), "--reason=x"), "no projection was run from this text", "nothing was changed")
 	s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", forged)
-	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "passed over version 2")
+	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "skipped version 2")
 }
 
 // TestBalancesOfALedgerAreShown: people who may approve openings may see the balances.

@@ -26,7 +26,7 @@ func TestAnotherEventIsNotSkipped(t *testing.T) {
 	skip = requested(t, s, "account", "skip", "a", "--version=2", "--reason=void")
 	s.Produce(clitest.EventOf("a", 4, `"8.00"`))
 	s.Consuming(nil)
-	clitest.Contains(t, other.Must("approve", skip, "--reason=checked"), "passed over version 2")
+	clitest.Contains(t, other.Must("approve", skip, "--reason=checked"), "skipped version 2")
 	clitest.Equal(t, s.Text("SELECT balance || ' at ' || version FROM account_balance"), "13.00 at 4")
 }
 

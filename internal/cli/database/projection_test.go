@@ -123,7 +123,7 @@ func TestAnOrderedProjectionOfOnesOwn(t *testing.T) {
 	clitest.Contains(t, s.Must("inspect", "--limit=1", "--offset=6"), "TierChanged", "its type is ignored by --ignore-event-types, the mapping or the projection file")
 	clitest.Equal(t, clitest.Pick(s.Lines("position"), "position", "state"), "10 running")
 
-	clitest.Contains(t, s.Must("account", "skip", "b", "--version=2", "--reason=wrong"), "would pass over")
+	clitest.Contains(t, s.Must("account", "skip", "b", "--version=2", "--reason=wrong"), "would skip")
 	clitest.Contains(t, s.Must("account", "skip", "b", "--version=2", "--reason=wrong", "--yes"), "waiting events applied: 1\n")
 	row("a 5, b 3, c 7")
 	s.Produce(points("a", 2, "100"))

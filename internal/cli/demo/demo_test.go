@@ -131,7 +131,7 @@ func TestWhatToTypeNextHeals(t *testing.T) {
 	if err != nil {
 		t.Errorf("%v\n%s\n%s", err, script, said)
 	}
-	clitest.Contains(t, string(said), "10 event", "passed over version", "ALTER TABLE", "1 applied")
+	clitest.Contains(t, string(said), "10 event", "skipped version", "ALTER TABLE", "1 applied")
 	stop()
 	if status := <-ended; status != exit.OK {
 		t.Errorf("status %d", status)

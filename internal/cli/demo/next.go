@@ -82,7 +82,7 @@ func (d *demo) meanwhile(stale []staleAccount) []hint {
 func (d *demo) healing(program string, stale []staleAccount) []hint {
 	var hints []hint
 	if s := waitsFor(stale, event.VersionGap); s != nil {
-		hints = append(hints, hint{"heal an account: its event is lost, so pass over that", []string{
+		hints = append(hints, hint{"heal an account: its event is lost, so skip it", []string{
 			program + " account show " + s.ID,
 			program + " account skip " + s.ID + " --version=" + strconv.FormatInt(s.Waits, 10) + " --reason=lost --yes",
 		}})

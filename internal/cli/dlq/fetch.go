@@ -71,7 +71,7 @@ func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	err = p.of.Plan(ctx, shown.Update)
 	shown.Done()
 	if p.of.Refused > 0 {
-		_, _ = fmt.Fprintf(on.Std.Err, "the outbox returned %d events that are not applied, the last of them (account %s, version %d) because %s; look at --outbox-query\n",
+		_, _ = fmt.Fprintf(on.Std.Err, "the outbox returned %d events that are not applied, the last of them (account %s, version %d) because %s; check --outbox-query\n",
 			p.of.Refused, output.OrDash(output.Printable(p.of.Last.AccountID)), p.of.Last.Number, p.of.Why)
 	}
 	return p, err

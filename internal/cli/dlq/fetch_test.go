@@ -186,7 +186,7 @@ func TestGapsFetchSaysWhatIsWrong(t *testing.T) {
 		said := s.Refused(c.status, append([]string{"gaps", "fetch"}, c.args...)...)
 		clitest.Contains(t, said, c.said)
 		if strings.Contains(said, "hunter2") {
-			t.Errorf("%s: the password is told: %s", name, said)
+			t.Errorf("%s: the password is shown: %s", name, said)
 		}
 	}
 }

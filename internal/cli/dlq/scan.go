@@ -88,7 +88,7 @@ func refused(err error) error {
 // not be read, it reports them and returns an output.IncompleteError.
 func (s *scan) finish(ctx context.Context, std *output.Streams) error {
 	if s.Foreign > 0 {
-		_, _ = fmt.Fprintf(std.Err, "%d records of topic %s are no dead letters and were passed over\n", s.Foreign, s.Topic)
+		_, _ = fmt.Fprintf(std.Err, "%d records of topic %s are no dead letters and were left out\n", s.Foreign, s.Topic)
 	}
 	if s.Matched == 0 && len(s.unread.Lost) == 0 {
 		s.explainNothing(ctx, std)

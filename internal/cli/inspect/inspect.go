@@ -102,7 +102,7 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 func refusedBy(err error) error {
 	var asked *registry.Error
 	if errors.As(err, &asked) {
-		return exit.Refusef("%s; look at --schema-registry-url (SCHEMA_REGISTRY_URL), and at the user and the CA beside it", errclass.Safe(err))
+		return exit.Refusef("%s; check --schema-registry-url (SCHEMA_REGISTRY_URL), its user and its CA", errclass.Safe(err))
 	}
 	return err
 }
@@ -114,7 +114,7 @@ func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *topic.Read
 		return nil, err
 	}
 	if !exists {
-		return nil, exit.Refusef("--topic (KAFKA_TOPIC): topic %q does not exist on these brokers; look at the name and at --brokers "+
+		return nil, exit.Refusef("--topic (KAFKA_TOPIC): topic %q does not exist on these brokers; check the name and --brokers "+
 			"(KAFKA_BROKERS), or create it", c.Topic)
 	}
 	chosen, err := c.choose(extents.Partitions)
@@ -182,7 +182,7 @@ func (c *Cmd) emptiness(chosen []topic.Extent) string {
 	e := chosen[0]
 	switch {
 	case c.Offset != nil && *c.Offset > e.Start:
-		return fmt.Sprintf("partition %d of topic %s ends at offset %d: nothing stands there yet; give a lower --offset", e.Partition, c.Topic, e.End)
+		return fmt.Sprintf("partition %d of topic %s ends at offset %d: there is no record yet; give a lower --offset", e.Partition, c.Topic, e.End)
 	case e.Start > 0:
 		return fmt.Sprintf("partition %d of topic %s is empty: retention has removed all records before offset %d, and none has come since",
 			e.Partition, c.Topic, e.Start)

@@ -101,7 +101,7 @@ func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmo
 	if i < 0 {
 		return nil
 	}
-	return exit.Refusef("partition %d: no other group of %s has come as far as %q: whoever began again would count events twice that its inbox has forgotten",
+	return exit.Refusef("partition %d: no other group of %s has come as far as %q: to begin again would count events twice that its inbox has forgotten",
 		positions[i].Partition, positions[i].Projection, c.Group)
 }
 

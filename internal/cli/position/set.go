@@ -97,7 +97,7 @@ func skippedText(unread int64) string {
 	if unread == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", passing over %d offsets that have not been read", unread)
+	return fmt.Sprintf(", skipping %d offsets that have not been read", unread)
 }
 
 // setPlan sets positions.

@@ -44,11 +44,11 @@ func TestPageOfARunningProcess(t *testing.T) {
 				t.Errorf("partition 0: %+v", p)
 			}
 			want := clitest.Pick(s.Lines("dlq", "list"), "class", "dlq_partition", "dlq_offset", "topic", "partition", "offset")
-			var told []string
+			var reported []string
 			for _, l := range got.DeadLetters.Recent {
-				told = append([]string{fmt.Sprintf("%s %d %d %s %d %d", l.Class, l.DLQPartition, l.DLQOffset, l.Topic, l.Partition, l.Offset)}, told...)
+				reported = append([]string{fmt.Sprintf("%s %d %d %s %d %d", l.Class, l.DLQPartition, l.DLQOffset, l.Topic, l.Partition, l.Offset)}, reported...)
 			}
-			clitest.Equal(t, strings.Join(told, ", "), want)
+			clitest.Equal(t, strings.Join(reported, ", "), want)
 			if got.DeadLetters.Total != c.letters {
 				t.Errorf("%d dead letters", got.DeadLetters.Total)
 			}

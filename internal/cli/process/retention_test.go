@@ -108,8 +108,8 @@ func TestRetentionThatIsNotTold(t *testing.T) {
 	askUntil(s, address+"/status.json", &got, func() bool {
 		return len(got.Partitions) == 1 && got.Partitions[0].MarginRecords != nil && log.with("how long a topic keeps") != nil
 	})
-	if told := log.with("how long a topic keeps"); len(told) != 1 || !strings.Contains(told[0], "topic="+s.Topic+" ") {
-		t.Errorf("the log tells %q", told)
+	if reported := log.with("how long a topic keeps"); len(reported) != 1 || !strings.Contains(reported[0], "topic="+s.Topic+" ") {
+		t.Errorf("the log has %q", reported)
 	}
 	mayCreate.Store(true)
 	askUntil(s, address+"/status.json", &got, func() bool { return got.Ready })

@@ -182,11 +182,11 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 		return nil, err
 	}
 	if len(others) > 0 && !r.cmd.Partial {
-		text := fmt.Sprintf("rows of %s come from topic %s, too, and which is from where cannot be told", r.kind.Name(), others[0])
+		text := fmt.Sprintf("rows of %s come from topic %s, too, and it is not known which row is from which topic", r.kind.Name(), others[0])
 		if !sums(r.kind) {
 			text += ": --partial removes none"
 		}
-		all = append(all, text+" (projector_source). If that topic is history, see the runbook, \"beginning anew\"")
+		all = append(all, text+" (projector_source). If that topic is no longer used, see docs/repairs.md, \"Another database, from the beginning\"")
 	}
 	tables := []string{}
 	for _, t := range r.kind.Rebuilds() {

@@ -25,7 +25,7 @@ func (r *rebuilding) refuseMany(would int64) error {
 		of = "accounts"
 	}
 	return exit.Refusef("%d %s would change and --max-differences (PROJECTOR_MAX_DIFFERENCES) is %d: nothing was changed; "+
-		"look at what differs before you allow more", would, of, r.cmd.MaxDiff)
+		"read what differs before you allow more", would, of, r.cmd.MaxDiff)
 }
 
 // wouldChange returns how many rows would be replaced or removed.
@@ -84,7 +84,7 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 	}
 	if r.changed != nil && report.Kinds[rebuild.Corrected] > 0 {
 		return nil, exit.Refusef("rows of %s have corrected events in them (`dlq replay --from-file`), which the topic does not give: "+
-			"by another text they cannot be made anew; nothing was changed", r.kind.Name())
+			"by another text they cannot be rebuilt; nothing was changed", r.kind.Name())
 	}
 	done, err := r.shadow.Swap(ctx, rebuild.SwapOptions{
 		Topic: r.cmd.Topic, Actor: r.on.Actor, Reason: r.on.Reason, Remove: r.cmd.Remove, Most: &r.cmd.MaxDiff,

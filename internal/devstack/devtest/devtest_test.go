@@ -108,7 +108,7 @@ func TestTopicsAreOnesOwn(t *testing.T) {
 			t.Errorf("%s: got %d partitions, want 3", name, got)
 		}
 		if !strings.HasPrefix(name, "testtopicsareonesown-") {
-			t.Errorf("%s does not tell its test", name)
+			t.Errorf("%s does not name its test", name)
 		}
 	}
 }
