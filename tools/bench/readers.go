@@ -53,10 +53,10 @@ type crowd struct {
 	stop    context.CancelFunc
 	waiting sync.WaitGroup
 
-	mu   sync.Mutex
+	mu    sync.Mutex
 	reply []reply
-	late int
-	err  error
+	late  int
+	err   error
 }
 
 var servesReaders = regexp.MustCompile(`"read_http":"([^"]+)"`)
