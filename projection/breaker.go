@@ -139,7 +139,7 @@ func (b *Breaker) explain(last Decision) string {
 
 // remedy says what to check when most records are of a class. last is the newest of them.
 func (r BreakerRule) remedy(class event.Class, last Decision) string {
-	const byProducer = "The producers write amounts in this form: have them corrected, or declare the form in --mapping. Follow the runbook, \"very many dead letters\""
+	const byProducer = "The producers write amounts in this form: have them corrected, or declare the form in --mapping. Follow docs/repairs.md, \"Very many dead letters\""
 	replay := fmt.Sprintf(", type: projector dlq replay --class=%s --yes", class)
 	switch class {
 	case event.MalformedPayload:

@@ -199,8 +199,8 @@ func TestBreakerNamesWhoCanEndTheStorm(t *testing.T) {
 		decision   projection.Decision
 		says, hush []string
 	}{
-		{"float", true, dead, []string{"very many dead letters"}, []string{"--format", "registry"}},
-		{"amount", false, projection.Decision{Class: event.InvalidAmount}, []string{"very many dead letters"}, []string{"--format", "registry"}},
+		{"float", true, dead, []string{`docs/repairs.md, "Very many dead letters"`}, []string{"--format", "registry"}},
+		{"amount", false, projection.Decision{Class: event.InvalidAmount}, []string{`docs/repairs.md, "Very many dead letters"`}, []string{"--format", "registry"}},
 		{"json", false, projection.Decision{Class: event.MalformedPayload, Message: "not JSON"}, []string{"--format"}, []string{"registry"}},
 		{"avro", true, projection.Decision{Class: event.MalformedPayload, Message: "no schema"}, []string{"--format", "registry"}, nil},
 	} {

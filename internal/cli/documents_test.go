@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -193,6 +194,33 @@ func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
+// section matches the name of a heading in a message or a help text, and the page that it is on.
+var section = regexp.MustCompile(`(the runbook|docs/([a-z-]+)\.md), \\?"([A-Za-z][^"\\]*)\\?"`)
+
+// TestSectionsThatMessagesNameAreThere: messages and help texts name only headings that exist.
+func TestSectionsThatMessagesNameAreThere(t *testing.T) {
+	checked := 0
+	eachFile(t, func(path string) {
+		if ext := filepath.Ext(path); ext != ".go" && ext != ".txt" || strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, named := range section.FindAllStringSubmatch(string(text), -1) {
+			checked++
+			page := documents + "/" + cmp.Or(named[2], "runbook") + ".md"
+			if !slices.Contains(placesIn(t, page), placeOf(named[3])) {
+				t.Errorf("%s: %s has no heading %q", path, page, named[3])
+			}
+		}
+	})
+	if checked < 15 {
+		t.Errorf("only %d sections are named", checked)
+	}
+}
+
 // TestEachDecisionHasAStatus: the index has a row with a status for each decision.
 func TestEachDecisionHasAStatus(t *testing.T) {
 	index := proseOf(t, documents+"/decisions/README.md")
@@ -223,7 +251,12 @@ func placesIn(t *testing.T, path string) []string {
 	t.Helper()
 	var places []string
 	for _, h := range heading.FindAllStringSubmatch(proseOf(t, path), -1) {
-		places = append(places, strings.ReplaceAll(noWord.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+		places = append(places, placeOf(h[1]))
 	}
 	return places
+}
+
+// placeOf returns the anchor of a heading.
+func placeOf(heading string) string {
+	return strings.ReplaceAll(noWord.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
