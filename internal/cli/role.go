@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"strings"
 
 	"projector/internal/cli/exit"
+	"projector/readmodel"
 )
 
 // roleOf has the role of sql/roles.sql that a command needs. An entry matches all commands that
@@ -20,6 +22,9 @@ var roleOf = []struct{ command, role string }{
 
 // withRole adds the role that the command needs to PostgreSQL's error about a missing privilege.
 func withRole(command string, err error) error {
+	if changed := (*readmodel.FileChangedError)(nil); errors.As(err, &changed) {
+		return err // its SQLSTATE is that of a missing privilege, but no grant is missing
+	}
 	for _, of := range roleOf {
 		if command == of.command || strings.HasPrefix(command, of.command+" ") || of.command == "" {
 			return exit.NeedsRole(command, of.role, err)
