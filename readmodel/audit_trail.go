@@ -15,32 +15,32 @@ import (
 	"projector/sql"
 )
 
-// AuditRow is a row of dlq_action as it is shown. A nil field is unknown.
+// AuditRow is a row of dlq_action as it is shown, also in JSON. A nil field is unknown.
 type AuditRow struct {
-	ID             int64
-	At             time.Time
-	Action         string
-	Group          *string // consumer group
-	Projection     *string
-	Topic          *string // source topic, or the topic of the position
-	Partition      *int32
-	Offset         *int64
-	DLQPartition   *int32
-	DLQOffset      *int64
-	AccountID      *string
-	Version        *int64
-	Class          *string
-	RequestID      *int64  // request that was approved
-	RequestedBy    *string // login that made the request
-	Actor          string
-	DBUser         *string // login of the connection, whatever Actor says
-	Reason         *string
-	Result         string
-	Altered        bool // the replayed key, value or headers differ from the dead letter's
-	ValueSHA256    *string
-	OriginalSHA256 *string
-	ApprovedBy     *string
-	Hash           *string
+	ID             int64     `json:"id"`
+	At             time.Time `json:"at"` // UTC
+	Action         string    `json:"action"`
+	Group          *string   `json:"group"` // consumer group
+	Projection     *string   `json:"projection"`
+	Topic          *string   `json:"topic"` // source topic, or the topic of the position
+	Partition      *int32    `json:"partition"`
+	Offset         *int64    `json:"offset"`
+	DLQPartition   *int32    `json:"dlq_partition"`
+	DLQOffset      *int64    `json:"dlq_offset"`
+	AccountID      *string   `json:"account_id"`
+	Version        *int64    `json:"version"`
+	Class          *string   `json:"class"`
+	RequestID      *int64    `json:"request_id"`   // request that was approved
+	RequestedBy    *string   `json:"requested_by"` // login that made the request
+	Actor          string    `json:"actor"`
+	DBUser         *string   `json:"db_user"` // login of the connection, whatever Actor says
+	Reason         *string   `json:"reason"`
+	Result         string    `json:"result"`
+	Altered        bool      `json:"altered"` // the replayed key, value or headers differ from the dead letter's
+	ValueSHA256    *string   `json:"value_sha256"`
+	OriginalSHA256 *string   `json:"original_sha256"`
+	ApprovedBy     *string   `json:"approved_by"`
+	Hash           *string   `json:"hash"`
 }
 
 // AuditFilter selects rows of the audit trail. A zero field does not filter.
@@ -58,7 +58,10 @@ func AuditTrail(ctx context.Context, pool *pgxpool.Pool, f AuditFilter, fn func(
 		&row.DLQPartition, &row.DLQOffset, &row.AccountID, &row.Version, &row.Class, &row.RequestID, &row.RequestedBy,
 		&row.Actor, &row.DBUser, &row.Reason, &row.Result,
 		&row.Altered, &row.ValueSHA256, &row.OriginalSHA256, &row.ApprovedBy, &row.Hash,
-	}, func() error { return fn(&row) })
+	}, func() error {
+		row.At = row.At.UTC()
+		return fn(&row)
+	})
 	if err != nil {
 		return fmt.Errorf("read the audit trail: %w", err)
 	}

@@ -48,14 +48,14 @@ type Hold struct {
 	Age       time.Duration
 }
 
-// ParkedView is a parked event without its payload.
+// ParkedView is a parked event without its payload, also in JSON.
 type ParkedView struct {
-	Version   int64
-	Class     event.Class
-	EventID   string
-	Topic     string
-	Partition int32
-	Offset    int64
+	Version   int64       `json:"version"`
+	Class     event.Class `json:"class"`
+	EventID   string      `json:"event_id"`
+	Topic     string      `json:"topic"`
+	Partition int32       `json:"partition"`
+	Offset    int64       `json:"offset"`
 }
 
 // ShowAccount reads an account of a projection with its waiting events, or returns

@@ -32,25 +32,16 @@ type accountShowCmd struct {
 
 // accountDocument is an account in JSON.
 type accountDocument struct {
-	AccountID         string           `json:"account_id"`
-	Currency          *string          `json:"currency"`
-	Balance           *json.Number     `json:"balance"`
-	Version           *int64           `json:"version"`
-	Status            *string          `json:"status"`
-	Stale             bool             `json:"stale"`
-	WaitingForVersion *int64           `json:"waiting_for_version"`
-	LastEventID       *string          `json:"last_event_id"`
-	LastEventAt       *string          `json:"last_event_at"`
-	Parked            []parkedDocument `json:"parked"`
-}
-
-type parkedDocument struct {
-	Version   int64  `json:"version"`
-	Class     string `json:"class"`
-	EventID   string `json:"event_id"`
-	Topic     string `json:"topic"`
-	Partition int32  `json:"partition"`
-	Offset    int64  `json:"offset"`
+	AccountID         string                 `json:"account_id"`
+	Currency          *string                `json:"currency"`
+	Balance           *json.Number           `json:"balance"`
+	Version           *int64                 `json:"version"`
+	Status            *string                `json:"status"`
+	Stale             bool                   `json:"stale"`
+	WaitingForVersion *int64                 `json:"waiting_for_version"`
+	LastEventID       *string                `json:"last_event_id"`
+	LastEventAt       *string                `json:"last_event_at"`
+	Parked            []accountdb.ParkedView `json:"parked"`
 }
 
 // Run shows an account.
@@ -79,7 +70,7 @@ func (c *accountShowCmd) Run(ctx context.Context, std *output.Streams) error {
 }
 
 func describeAccount(view *accountdb.AccountView) accountDocument {
-	d := accountDocument{AccountID: view.ID, Parked: []parkedDocument{}}
+	d := accountDocument{AccountID: view.ID, Parked: append([]accountdb.ParkedView{}, view.Parked...)} // a list, not null
 	if b := view.Balance; b != nil {
 		d.Currency, d.Version, d.Status = output.OrNull(b.Currency), &b.Version, output.OrNull(b.Status)
 		if b.Balance != "" { // with the digits of the database
@@ -89,9 +80,6 @@ func describeAccount(view *accountdb.AccountView) accountDocument {
 	}
 	if view.Hold != nil {
 		d.Stale, d.WaitingForVersion = true, &view.Hold.Expected
-	}
-	for _, p := range view.Parked {
-		d.Parked = append(d.Parked, parkedDocument{p.Version, string(p.Class), p.EventID, p.Topic, p.Partition, p.Offset})
 	}
 	return d
 }

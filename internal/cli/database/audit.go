@@ -45,49 +45,11 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 		output.Right("VERSION", 7), output.Left("RESULT", 9).Optional(), output.Left("ACTOR", 12),
 		output.Left("PROJECTION", 15).Optional(), output.Left("GROUP", 12).Optional(), output.Left("PLACE", 10).Optional(), output.Left("DLQ", 5).Optional(),
 		output.Left("REQUEST", 7).Optional(), output.Left("APPROVED BY", 11).Optional(), output.Text("REASON"))
-	err = readmodel.AuditTrail(ctx, pool, filter, func(r *readmodel.AuditRow) error { return rows.Add(describe(r), cells(r)...) })
+	err = readmodel.AuditTrail(ctx, pool, filter, func(r *readmodel.AuditRow) error { return rows.Add(r, cells(r)...) })
 	if err != nil {
 		return err
 	}
 	return rows.End("nothing was done")
-}
-
-// document is a row of the audit trail in JSON.
-type document struct {
-	ID             int64   `json:"id"`
-	At             string  `json:"at"`
-	Action         string  `json:"action"`
-	Group          *string `json:"group"`
-	Projection     *string `json:"projection"`
-	Topic          *string `json:"topic"`
-	Partition      *int32  `json:"partition"`
-	Offset         *int64  `json:"offset"`
-	DLQPartition   *int32  `json:"dlq_partition"`
-	DLQOffset      *int64  `json:"dlq_offset"`
-	AccountID      *string `json:"account_id"`
-	Version        *int64  `json:"version"`
-	Class          *string `json:"class"`
-	RequestID      *int64  `json:"request_id"`
-	RequestedBy    *string `json:"requested_by"`
-	Actor          string  `json:"actor"`
-	DBUser         *string `json:"db_user"`
-	Reason         *string `json:"reason"`
-	Result         string  `json:"result"`
-	Altered        bool    `json:"altered"`
-	ValueSHA256    *string `json:"value_sha256"`
-	OriginalSHA256 *string `json:"original_sha256"`
-	ApprovedBy     *string `json:"approved_by"`
-	Hash           *string `json:"hash"`
-}
-
-func describe(r *readmodel.AuditRow) document {
-	return document{
-		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, Group: r.Group, Projection: r.Projection,
-		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, DLQPartition: r.DLQPartition, DLQOffset: r.DLQOffset,
-		AccountID: r.AccountID, Version: r.Version, Class: r.Class, RequestID: r.RequestID, RequestedBy: r.RequestedBy,
-		Actor: r.Actor, DBUser: r.DBUser, Reason: r.Reason, Result: r.Result, Altered: r.Altered,
-		ValueSHA256: r.ValueSHA256, OriginalSHA256: r.OriginalSHA256, ApprovedBy: r.ApprovedBy, Hash: r.Hash,
-	}
 }
 
 func cells(r *readmodel.AuditRow) []any {
