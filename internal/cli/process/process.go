@@ -199,8 +199,12 @@ func (p *Process) fits(ctx context.Context) error {
 }
 
 func (p *Process) fitsSchema(ctx context.Context) error {
-	err := readmodel.CheckSchema(ctx, p.pool)
-	if errors.As(err, new(*readmodel.SchemaError)) {
+	return final[*readmodel.SchemaError](readmodel.CheckSchema(ctx, p.pool))
+}
+
+// final marks an error of type E, which no retry solves. Other errors stay unchanged.
+func final[E error](err error) error {
+	if errors.As(err, new(E)) {
 		return retry.Stop(err)
 	}
 	return err
@@ -218,44 +222,25 @@ func (p *Process) fitsTopic(ctx context.Context) error {
 	if p.anotherTopic {
 		return nil
 	}
-	err := readmodel.CheckTopic(ctx, p.pool, p.kind.Name(), p.topic)
-	if errors.As(err, new(*readmodel.OtherTopicError)) {
-		return retry.Stop(err)
-	}
-	return err
+	return final[*readmodel.OtherTopicError](readmodel.CheckTopic(ctx, p.pool, p.kind.Name(), p.topic))
 }
 
 func (p *Process) fitsFetching(ctx context.Context) error {
 	if p.fetcher == nil {
 		return nil
 	}
-	err := accountdb.CheckFetching(ctx, p.pool)
-	if errors.As(err, new(accountdb.NoFetchingError)) {
-		return retry.Stop(err)
-	}
-	return err
+	return final[accountdb.NoFetchingError](accountdb.CheckFetching(ctx, p.pool))
 }
 
 // keepReading stores the mapping. It returns an error that no retry solves if the rows were made with
 // a mapping that reads events differently.
 func (p *Process) keepReading(ctx context.Context) error {
 	err := readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping)
-	var mapping *readmodel.MappingChangedError
-	if errors.As(err, &mapping) {
-		return retry.Stop(mapping)
-	}
 	if err != nil || p.own == nil {
-		return err
+		return final[*readmodel.MappingChangedError](err)
 	}
 	err = readmodel.KeepFile(ctx, p.pool, p.own, p.acceptChanged)
-	var (
-		text *readmodel.FileChangedError
-		mode *readmodel.ModeChangedError
-	)
-	if errors.As(err, &text) || errors.As(err, &mode) {
-		return retry.Stop(err)
-	}
-	return err
+	return final[*readmodel.ModeChangedError](final[*readmodel.FileChangedError](err))
 }
 
 // observer receives the reports of projections.
