@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/errclass"
 	"projector/internal/cli/exit"
@@ -79,19 +80,45 @@ func (f *KafkaFlags) Client(log *slog.Logger) ([]kgo.Opt, error) {
 	return opts, nil
 }
 
-// OpenKafka connects to the brokers with the options of Client, or fails when ctx ends.
+// OpenKafka connects to the brokers with the options of Client, or fails after OneShotWithin.
 func OpenKafka(ctx context.Context, options []kgo.Opt) (*kgo.Client, error) {
 	client, err := kgo.NewClient(options...)
-	if err == nil {
-		if err = client.Ping(ctx); err == nil {
-			return client, nil
-		}
-		seeds, _ := client.OptValue(kgo.SeedBrokers).([]string)
-		err = errclass.NoAnswer(ctx, seeds, OneShotWithin, err)
-		client.Close()
+	if err != nil {
+		return nil, unreached(err)
 	}
-	return nil, fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)
+	if err := Reach(ctx, client, OneShotWithin); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
 }
+
+// Reach fails if no broker answers in time. It asks all brokers at once, so a frozen broker causes no
+// delay.
+func Reach(ctx context.Context, client *kgo.Client, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	brokers := client.SeedBrokers()
+	answers := make(chan error, len(brokers))
+	for _, broker := range brokers {
+		go func() {
+			request := kmsg.NewPtrMetadataRequest()
+			request.Topics = []kmsg.MetadataRequestTopic{} // no topics
+			_, err := broker.Request(ctx, request)
+			answers <- err
+		}()
+	}
+	var err error
+	for range brokers {
+		if err = <-answers; err == nil {
+			return nil
+		}
+	}
+	seeds, _ := client.OptValue(kgo.SeedBrokers).([]string)
+	return unreached(errclass.NoAnswer(ctx, seeds, within, err))
+}
+
+func unreached(err error) error { return fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err) }
 
 // topicName matches the names that Kafka allows for topics.
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)

@@ -11,10 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/errgroup"
 
-	"projector/errclass"
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/internal/consumer"
@@ -29,7 +27,6 @@ type view struct {
 	client       *kgo.Client
 	reader       *topic.Reader
 	adm          *kadm.Client
-	brokers      []string
 	group, topic string
 }
 
@@ -67,7 +64,7 @@ func (f *viewFlags) open(ctx context.Context, std *output.Streams) (*view, error
 	}
 	return &view{
 		pool: pool, client: client, reader: topic.NewReader(client, f.Topic), adm: kadm.NewClient(client),
-		brokers: flags.Items(f.Brokers), group: f.GroupName(), topic: f.Topic,
+		group: f.GroupName(), topic: f.Topic,
 	}, nil
 }
 
@@ -121,7 +118,7 @@ func (v *view) read(ctx context.Context) (*status, error) {
 
 // fromKafka adds the partitions of the topic, if it exists, with the positions that are stored.
 func (v *view) fromKafka(ctx context.Context, s *status, stored []projection.StoredPosition) (exists bool, err error) {
-	if err := v.reach(ctx); err != nil {
+	if err := flags.Reach(ctx, v.client, kafkaWithin); err != nil {
 		return false, err
 	}
 	extents, exists, err := v.reader.Extents(ctx)
@@ -150,32 +147,6 @@ func (v *view) fromKafka(ctx context.Context, s *status, stored []projection.Sto
 	}
 	s.partitions = partitions
 	return true, nil
-}
-
-// reach fails if no broker answers. It asks all brokers at once, so a frozen broker causes no delay.
-func (v *view) reach(ctx context.Context) error {
-	within, cancel := context.WithTimeout(ctx, kafkaWithin)
-	defer cancel()
-	seeds := v.client.SeedBrokers()
-	answers := make(chan error, len(seeds))
-	for _, seed := range seeds {
-		go func() {
-			request := kmsg.NewPtrMetadataRequest()
-			request.Topics = []kmsg.MetadataRequestTopic{} // no topics
-			_, err := seed.Request(within, request)
-			answers <- err
-		}()
-	}
-	var err error
-	for range seeds {
-		if err = <-answers; err == nil {
-			return nil
-		}
-	}
-	if ctx.Err() == nil {
-		err = errclass.NoAnswer(within, v.brokers, kafkaWithin, err)
-	}
-	return fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)
 }
 
 // findAge sets the age of the oldest record that is not projected.
