@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"projector/projection"
 )
 
 const (
@@ -17,15 +19,10 @@ const (
 	rateSamples = 5
 )
 
-// Counts are the records of each outcome, over all partitions, since the start.
-type Counts struct {
-	Applied, Duplicate, Ignored, DeadLettered int64
-}
-
 // Sample has the values of the charts at one moment. Unknown values are nil.
 type Sample struct {
 	At         time.Time
-	Records    Counts
+	Records    projection.OutcomeCounts // over all partitions, since the start
 	LagRecords *int64
 	LagSeconds *float64
 }
@@ -52,7 +49,7 @@ type History struct {
 // moment is a sample without pointers. Unknown lag is NaN.
 type moment struct {
 	at         int64 // Unix ms
-	records    Counts
+	records    projection.OutcomeCounts
 	lagRecords float64
 	lagSeconds float64
 }
@@ -98,12 +95,14 @@ func ratesBetween(before, now moment) Rates {
 	if seconds <= 0 { // the clock was set back
 		return Rates{}
 	}
-	rate := func(before, now int64) float64 { return max(0, float64(now-before)/seconds) }
+	rate := func(o projection.Outcome) float64 {
+		return max(0, float64(now.records[o]-before.records[o])/seconds)
+	}
 	return Rates{
-		Applied:      rate(before.records.Applied, now.records.Applied),
-		Duplicate:    rate(before.records.Duplicate, now.records.Duplicate),
-		Ignored:      rate(before.records.Ignored, now.records.Ignored),
-		DeadLettered: rate(before.records.DeadLettered, now.records.DeadLettered),
+		Applied:      rate(projection.Applied),
+		Duplicate:    rate(projection.Duplicate),
+		Ignored:      rate(projection.Ignored),
+		DeadLettered: rate(projection.DeadLettered),
 	}
 }
 

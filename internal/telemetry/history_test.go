@@ -16,10 +16,10 @@ import (
 // steady returns a history of n samples, one each second. In each second 10 records are applied and
 // the lag is 7.
 func steady(n int) *History {
-	at, applied, lag, seconds := time.Unix(1_000, 0), int64(0), int64(7), 0.5
+	at, applied, lag, seconds := time.Unix(1_000, 0), 0, int64(7), 0.5
 	h := NewHistory(func() Sample {
 		at, applied = at.Add(time.Second), applied+10
-		return Sample{At: at, Records: Counts{Applied: applied}, LagRecords: &lag, LagSeconds: &seconds}
+		return Sample{At: at, Records: projection.OutcomeCounts{projection.Applied: applied}, LagRecords: &lag, LagSeconds: &seconds}
 	})
 	for range n {
 		h.sample()
@@ -57,10 +57,10 @@ func TestHistoryAnswersOnlyWhatIsNew(t *testing.T) {
 }
 
 func TestRatesAreMeansOfFiveSeconds(t *testing.T) {
-	at, counts, flushed := time.Unix(1_000, 0), Counts{}, []int64{0, 0, 50, 0, 0, 0, 0, 0, 0}
+	at, counts, flushed := time.Unix(1_000, 0), projection.OutcomeCounts{}, []int{0, 0, 50, 0, 0, 0, 0, 0, 0}
 	next := 0
 	h := NewHistory(func() Sample {
-		counts.Duplicate += flushed[next]
+		counts[projection.Duplicate] += flushed[next]
 		next++
 		at = at.Add(time.Second)
 		return Sample{At: at, Records: counts}
@@ -80,12 +80,12 @@ func TestRatesAreMeansOfFiveSeconds(t *testing.T) {
 // A clock that was set back, or a process that was stopped for a while, must not create a false
 // rate.
 func TestRatesWhenTheClockJumps(t *testing.T) {
-	at, counts := time.Unix(1_000, 0), Counts{}
+	at, counts := time.Unix(1_000, 0), projection.OutcomeCounts{}
 	steps := []time.Duration{time.Second, -time.Hour, 0, 2 * time.Hour, time.Second}
 	h := NewHistory(func() Sample {
 		at = at.Add(steps[0])
 		steps = steps[1:]
-		counts.Applied += 100
+		counts[projection.Applied] += 100
 		return Sample{At: at, Records: counts}
 	})
 	for range 5 {
@@ -135,7 +135,7 @@ func TestLastDeadLettersKeepsTheLast(t *testing.T) {
 
 func TestToldAnswersWhatMetricsWereTold(t *testing.T) {
 	m := NewMetrics(NewRegistry(), "daily_turnover")
-	if got := m.Snapshot(); got.ProgressAt != nil || got.InboxRows != nil || got.Records != (Counts{}) {
+	if got := m.Snapshot(); got.ProgressAt != nil || got.InboxRows != nil || got.Records != (projection.OutcomeCounts{}) {
 		t.Errorf("before anything: %+v", got)
 	}
 	for i, outcome := range projection.Outcomes() {
@@ -147,7 +147,8 @@ func TestToldAnswersWhatMetricsWereTold(t *testing.T) {
 	m.progress(at)
 	m.InboxRows(0)
 	got := m.Snapshot()
-	if got.Records != (Counts{11, 22, 33, 44}) || !got.ProgressAt.Equal(at) || *got.InboxRows != 0 {
+	want := projection.OutcomeCounts{projection.Applied: 11, projection.Duplicate: 22, projection.Ignored: 33, projection.DeadLettered: 44}
+	if got.Records != want || !got.ProgressAt.Equal(at) || *got.InboxRows != 0 {
 		t.Errorf("got %+v", got)
 	}
 }

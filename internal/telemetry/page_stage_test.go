@@ -112,7 +112,7 @@ func hostile() *scene {
 // pastOf returns a history of the given number of seconds: a catch-up, then a constant rate with
 // one outage.
 func pastOf(now time.Time, seconds int) *History {
-	var counts Counts
+	var counts projection.OutcomeCounts
 	lag, second := int64(2_000_000), 0
 	h := NewHistory(func() Sample {
 		rate := int64(900 + 120*math.Sin(float64(second)/9))
@@ -126,10 +126,10 @@ func pastOf(now time.Time, seconds int) *History {
 		default:
 			lag = rate / 20
 		}
-		counts.Applied += rate
-		counts.Duplicate += rate / 10
-		counts.Ignored += rate / 40
-		counts.DeadLettered += rate / 300
+		counts[projection.Applied] += int(rate)
+		counts[projection.Duplicate] += int(rate / 10)
+		counts[projection.Ignored] += int(rate / 40)
+		counts[projection.DeadLettered] += int(rate / 300)
 		behind := float64(lag) / 900
 		records := lag
 		s := Sample{At: now.Add(time.Duration(second-seconds) * time.Second), Records: counts, LagRecords: &records, LagSeconds: &behind}

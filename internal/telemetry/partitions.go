@@ -27,7 +27,7 @@ type partitionMetrics struct {
 	// mu also prevents a late value from creating a revoked gauge again.
 	mu   sync.Mutex
 	byID map[partitionID]*partition
-	all  Counts // of all partitions, for the status page
+	all  projection.OutcomeCounts // of all partitions, for the status page
 }
 
 type partitionID struct {
@@ -162,7 +162,7 @@ func (m *partitionMetrics) consumed(id partitionID, counts *projection.OutcomeCo
 	p := m.get(id)
 	for _, outcome := range projection.Outcomes() {
 		add(p.outcomes[outcome], counts[outcome])
-		m.all.add(outcome, counts[outcome])
+		m.all[outcome] += max(0, counts[outcome])
 	}
 }
 
@@ -199,14 +199,16 @@ func (m *partitionMetrics) get(id partitionID) *partition {
 
 // Snapshot is what the status page shows of Metrics.
 type Snapshot struct {
-	Records    Counts
-	ProgressAt *time.Time // nil before the first durable batch
-	InboxRows  *int64     // nil until they were counted
+	Records    projection.OutcomeCounts // over all partitions, since the start
+	ProgressAt *time.Time               // nil before the first durable batch
+	InboxRows  *int64                   // nil until they were counted
 }
 
 // Snapshot returns them without gathering the metrics.
 func (m *Metrics) Snapshot() Snapshot {
-	t := Snapshot{Records: m.partitions.counts()}
+	m.partitions.mu.Lock()
+	t := Snapshot{Records: m.partitions.all}
+	m.partitions.mu.Unlock()
 	if ms := m.progressAt.Load(); ms > 0 {
 		at := time.UnixMilli(ms)
 		t.ProgressAt = &at
@@ -216,26 +218,4 @@ func (m *Metrics) Snapshot() Snapshot {
 		t.InboxRows = &n
 	}
 	return t
-}
-
-func (m *partitionMetrics) counts() Counts {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.all
-}
-
-func (c *Counts) add(outcome projection.Outcome, n int) {
-	if n < 0 {
-		return
-	}
-	switch outcome {
-	case projection.Applied:
-		c.Applied += int64(n)
-	case projection.Duplicate:
-		c.Duplicate += int64(n)
-	case projection.Ignored:
-		c.Ignored += int64(n)
-	case projection.DeadLettered:
-		c.DeadLettered += int64(n)
-	}
 }
