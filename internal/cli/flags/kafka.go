@@ -118,7 +118,9 @@ func Reach(ctx context.Context, client *kgo.Client, within time.Duration) error 
 	return unreached(errclass.NoAnswer(ctx, seeds, within, err))
 }
 
-func unreached(err error) error { return fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err) }
+func unreached(err error) error {
+	return fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)
+}
 
 // topicName matches the names that Kafka allows for topics.
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
