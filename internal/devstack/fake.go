@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 // FakeOptions configures an in-process broker. The zero value is one broker with all data in
@@ -52,7 +54,9 @@ func (o FakeOptions) kfake() []kfake.Opt {
 		"group.min.session.timeout.ms": minSession,
 	}
 	maps.Copy(settings, o.Settings)
-	options := []kfake.Opt{kfake.NumBrokers(brokers), kfake.DefaultNumPartitions(1), kfake.BrokerConfigs(settings)}
+	versions := kversion.Stable()
+	versions.SetMaxKeyVersion(kmsg.CreateTopics.Int16(), 4) // from 5 on, kfake answers configs that kafka-topics.sh cannot read
+	options := []kfake.Opt{kfake.MaxVersions(versions), kfake.NumBrokers(brokers), kfake.DefaultNumPartitions(1), kfake.BrokerConfigs(settings)}
 	for _, topic := range slices.Sorted(maps.Keys(o.Topics)) {
 		options = append(options, kfake.SeedTopics(o.Topics[topic], topic))
 	}

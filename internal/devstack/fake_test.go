@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 func startFake(t *testing.T, options FakeOptions) *Fake {
@@ -37,6 +38,19 @@ func TestFakeMakesOnlyTheTopicsItIsTold(t *testing.T) {
 	client := newClient(t, fake.Addrs(), kgo.AllowAutoTopicCreation())
 	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "typo", Value: []byte("x")}).FirstErr(); err == nil {
 		t.Error("a topic was made by use")
+	}
+}
+
+// kafka-topics.sh cannot read the configs in kfake's answer, so the answer has none.
+func TestFakeAnswersANewTopicWithoutConfigs(t *testing.T) {
+	client := newClient(t, startFake(t, FakeOptions{}).Addrs())
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = "topic", 3, 1
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Topics = append(req.Topics, topic)
+	resp, err := req.RequestWith(t.Context(), client)
+	if err != nil || len(resp.Topics) != 1 || resp.Topics[0].ErrorCode != 0 || resp.Version >= 5 {
+		t.Errorf("%+v, %v", resp, err)
 	}
 }
 
