@@ -142,6 +142,21 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 			found[g.field] = nil
 		}
 	}
+	if _, is := found[event.FieldEventID]; !is {
+		if p := distinct(values); p != nil && !taken[p.path] {
+			taken[p.path], found[event.FieldEventID] = true, p
+		}
+	}
+	var account []*sample
+	if _, is := found[event.FieldAccountID]; !is {
+		account = accountObject(values)
+		for _, p := range account {
+			taken[p.path] = true
+		}
+		if len(account) == 1 {
+			found[event.FieldAccountID] = account[0]
+		}
+	}
 	for i := range guesses {
 		field := guesses[i].field
 		p, is := found[field]
@@ -149,9 +164,11 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 		case is && p != nil:
 			w.field(field, p)
 		case is: // in a header
+		case field == event.FieldAccountID && len(account) > 1:
+			w.joinedAccount(account)
 		case field == event.FieldAccountID && s.keys:
 			w.line("  accountId: {key: true}")
-			w.decide("accountId: is the record's key the account's id?")
+			w.decide("accountId: is the record's key the account's id? If it is put together from several fields: {join: [A, B], with: \"/\"}")
 		case field == event.FieldCurrency:
 			w.line("  currency: {constant: DECIDE}")
 			w.decide("currency: none was found; is it always the same one?")
@@ -191,6 +208,9 @@ func (w *suggesting) field(field event.Field, p *sample) {
 	switch isNumber := p.is('0'); {
 	case field == event.FieldAmount:
 		w.amount(path, alone, p)
+	case field == event.FieldEventID && !guesses[0].isNamed(p.path):
+		w.line("  eventId: %s", p.part())
+		w.decide("eventId: %s is different in each record. Is it the event's id?", p.path)
 	case field == event.FieldOccurredAt && isNumber:
 		unit := map[bool]string{true: "s", false: "ms"}[p.digits <= 11]
 		if p.digits > 14 {
@@ -198,6 +218,9 @@ func (w *suggesting) field(field event.Field, p *sample) {
 		}
 		w.line("  occurredAt: {%s, unit: %s}", path, unit)
 		w.decide("occurredAt: by its number of digits the unit may be %s", unit)
+		if plainName(p.path) == "tsms" {
+			w.decide("occurredAt: a connector read the row at %s. When did the event happen?", p.path)
+		}
 	case field == event.FieldOccurredAt && len(anyOf(p.texts)) == len("2026-01-01"):
 		w.line("  occurredAt: {%s, unit: date}", path)
 	case field == event.FieldVersion && !isNumber:

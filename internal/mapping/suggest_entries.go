@@ -3,6 +3,7 @@ package mapping
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -81,6 +82,16 @@ func (p *sample) part() string {
 		return "{" + inTable + ", type: integer}"
 	}
 	return alone
+}
+
+// joinedAccount proposes an account id of several parts.
+func (w *suggesting) joinedAccount(parts []*sample) {
+	var list []string
+	for _, p := range parts {
+		list = append(list, p.part())
+	}
+	w.line("  accountId: {join: [%s], with: \"/\"}", strings.Join(list, ", "))
+	w.decide("accountId: are all of these parts of the account's id? Only the last may contain the separator")
 }
 
 // Names of members that often belong to an id or a type, written as in guesses.

@@ -32,15 +32,25 @@ func isTime(p *sample) bool {
 	return !strings.ContainsFunc(text[:4], func(c rune) bool { return c < '0' || c > '9' })
 }
 
+var accountNames = []string{
+	"accountid", "account", "acct", "accountno", "accountnumber", "acctid", "acctno", "acctnumber", "iban", "walletid", "wallet",
+	"customer", "customerid", "aggregateid", "subject",
+}
+
+func isAccount(path string) bool { return slices.Contains(accountNames, plainName(path)) }
+
+// parentOf returns the path of the object that has the member.
+func parentOf(path string) string { return path[:max(0, strings.LastIndexByte(path, '.'))] }
+
 var guesses = []guess{
 	{
-		field: event.FieldEventID, fits: isNumberOrText,
+		field: event.FieldEventID, fits: func(p *sample) bool { return isNumberOrText(p) && !isAccount(parentOf(p.path)) },
 		names: []string{"eventid", "messageid", "msgid", "id", "uuid", "txid", "txnid", "transactionid", "entryid", "reference", "ntryref"},
 		ends:  []string{"eventid", "uuid", "txid", "txnid", "transactionid", "reference", "ref"},
 	},
 	{
 		field: event.FieldAccountID, fits: isNumberOrText,
-		names: []string{"accountid", "account", "acct", "accountno", "accountnumber", "iban", "walletid", "wallet", "customer", "aggregateid", "subject"},
+		names: accountNames,
 		ends:  []string{"accountid", "account", "acct", "accountno", "iban", "wallet", "walletid"},
 	},
 	{
@@ -55,7 +65,7 @@ var guesses = []guess{
 	},
 	{
 		field: event.FieldOccurredAt, fits: isTime,
-		names: []string{"occurredat", "timestamp", "time", "ts", "created", "createdat", "eventtime", "bookedat", "date"},
+		names: []string{"occurredat", "occurred", "timestamp", "time", "ts", "created", "createdat", "eventtime", "bookedat", "booked", "posted", "happened", "date"},
 		ends:  []string{"at", "timestamp", "time", "dttm", "date", "dt"},
 		weak:  []string{"tsms"}, // when a connector read it
 	},
@@ -133,6 +143,57 @@ func (g *guess) find(all map[string]*sample, taken map[string]bool) *sample {
 		}
 	}
 	return nil
+}
+
+// isNamed reports whether the field is found by this name.
+func (g *guess) isNamed(path string) bool {
+	return slices.Contains(g.names, plainName(path)) || slices.ContainsFunc(g.ends, func(name string) bool { return endsWith(path, name) })
+}
+
+// idWords end the names of ids.
+var idWords = []string{"id", "no", "nr", "number", "ref", "key", "code"}
+
+// distinct returns the first path that may be the event id although its name is not known: its values
+// are different. The record's own is preferred to that of an entry. It returns nil if there is none.
+func distinct(all map[string]*sample) *sample {
+	var found *sample
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		p, words := all[path], wordsOf(path)
+		isKnown := slices.ContainsFunc(guesses, func(g guess) bool { return g.isNamed(path) })
+		if isKnown || p.seen < 2 || len(p.texts) < p.seen || !guesses[0].fits(p) || !slices.Contains(idWords, words[len(words)-1]) {
+			continue
+		}
+		if found == nil || p.outer && !found.outer {
+			found = p
+		}
+	}
+	return found
+}
+
+// accountObject returns the members of an object with an account's name that may be parts of the
+// account id, in a likely order. There may be none.
+func accountObject(all map[string]*sample) []*sample {
+	var parts []*sample
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		p, name := all[path], plainName(path)
+		isPart := slices.Contains(accountParts, name) || slices.Contains(idWords, name) || isAccount(path)
+		if !isPart || !isAccount(parentOf(path)) || !isNumberOrText(p) || len(parts) > 0 && parentOf(parts[0].path) != parentOf(path) {
+			continue
+		}
+		parts = append(parts, p)
+	}
+	slices.SortStableFunc(parts, func(a, b *sample) int {
+		return strings.Compare(rankOf(a), rankOf(b))
+	})
+	return parts
+}
+
+// rankOf sorts the bank before the number that it has given.
+func rankOf(p *sample) string {
+	if slices.Contains(accountParts, plainName(p.path)) {
+		return "a"
+	}
+	return "b"
 }
 
 // withoutConnector leaves out what Debezium writes about itself and about the row's former values.

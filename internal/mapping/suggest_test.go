@@ -54,6 +54,56 @@ func TestSuggestNamesOfOtherProducers(t *testing.T) {
 	}
 }
 
+// What is found by more than a name has to be confirmed. A connector's own time is the last choice.
+func TestSuggestWithoutKnownNames(t *testing.T) {
+	for name, tt := range map[string]struct {
+		values []string
+		want   []string // lines of the proposal
+		not    string
+	}{
+		"the row's time": {
+			[]string{`{"before":null,"after":{"id":1,"occurred":1764003601000000},"source":{"connector":"postgresql"},"op":"c","ts_ms":1764003600201}`},
+			[]string{"occurredAt: {path: after.occurred, unit: us}", "c: DECIDE", "r: DECIDE", "# DECIDE op: r is a row that Debezium's snapshot has read"}, "u: ",
+		},
+		"only the connector's time": {[]string{`{"id":1,"ts_ms":1764003600201}`}, []string{"# DECIDE occurredAt: a connector read the row at ts_ms"}, ""},
+		"changed rows, by sign": {
+			[]string{`{"id":1,"op":"u","amount":-1}`}, []string{"u: DECIDE", "# DECIDE u: Debezium writes it"}, "u: {positive",
+		},
+		"the outer number": {
+			[]string{
+				`{"postingNo":"P1","text":"x","lines":[{"account":"A","lineNo":1,"amount":"1.00"},{"account":"B","lineNo":2,"amount":"1.00"}]}`,
+				`{"postingNo":"P2","text":"x","lines":[{"account":"A","lineNo":3,"amount":"1.00"},{"account":"B","lineNo":4,"amount":"1.00"}]}`,
+			},
+			[]string{"eventId: {outer: postingNo}", "# DECIDE eventId: postingNo is different in each record"}, "",
+		},
+		"a number": {
+			[]string{`{"docNr":1,"iban":"A"}`, `{"docNr":2,"iban":"B"}`}, []string{"eventId: {path: docNr, type: integer}", "accountId: iban"}, "",
+		},
+		"a number that is not unique": {[]string{`{"docNr":1}`, `{"docNr":1}`}, []string{"# eventId: PATH"}, ""},
+		"an account in two parts": {
+			[]string{`{"id":"x","acct":{"nr":4711,"bank":"017","currency":"EUR"}}`},
+			[]string{`accountId: {join: [acct.bank, {path: acct.nr, type: integer}], with: "/"}`, "# DECIDE accountId: are all of these parts"}, "key: true",
+		},
+		"an account object": {[]string{`{"account":{"id":"A"},"id":"x"}`}, []string{"eventId: id", "accountId: account.id"}, "key: true"},
+		"an account alone":  {[]string{`{"account":{"id":"A"}}`}, []string{"# eventId: PATH", "accountId: account.id"}, ""},
+		"the key":           {[]string{`{"id":"x"}`}, []string{"accountId: {key: true}", "# DECIDE accountId: is the record's key the account's id? If it is put together"}, ""},
+	} {
+		var s mapping.Samples
+		for _, value := range tt.values {
+			s.Add(event.Message{Key: []byte("k"), Value: []byte(value)})
+		}
+		text, _ := s.Suggest(false)
+		for _, want := range tt.want {
+			if !strings.Contains(text, "  "+want) {
+				t.Errorf("%s: no line begins with %q:\n%s", name, want, text)
+			}
+		}
+		if tt.not != "" && strings.Contains(text, tt.not) {
+			t.Errorf("%s: has %q:\n%s", name, tt.not, text)
+		}
+	}
+}
+
 func TestSuggest(t *testing.T) {
 	var s mapping.Samples
 	for _, value := range []string{

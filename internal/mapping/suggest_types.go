@@ -16,6 +16,10 @@ func (w *suggesting) types(kind, amount *sample) {
 	if delete(kind.texts, ""); len(kind.texts) == 0 { // an empty text is no name of a type
 		return
 	}
+	if isOp := plainName(kind.path) == "op"; isOp && kind.texts["c"] > 0 {
+		kind.texts["r"]++
+		w.decide("%s: r is a row that Debezium's snapshot has read. It usually means the same as c, a row that was inserted", kind.path)
+	}
 	negative := false
 	if amount != nil {
 		for text := range amount.texts {
@@ -41,6 +45,9 @@ func (w *suggesting) types(kind, amount *sample) {
 		switch {
 		case known[name]:
 			w.line("  %s: %s", name, name)
+		case plainName(kind.path) == "op" && slices.Contains([]string{"u", "d", "t"}, name):
+			w.line("  %s: DECIDE", name)
+			w.decide("%s: Debezium writes it for rows that were changed or removed (u, d, t). Rows of a ledger do not change: if it is no event, ignored", name)
 		case negative:
 			w.line("  %s: {positive: FundsCredited, negative: FundsDebited, zero: refused}", quoteYAML(name))
 		default:

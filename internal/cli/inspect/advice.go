@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -12,7 +13,9 @@ import (
 type advice struct {
 	others []other
 	faults int
-	framed int // records that begin like those with a schema in a registry
+	framed int  // records that begin like those with a schema in a registry
+	shapes int  // JSON objects
+	mapped bool // a mapping is used already
 }
 
 type other struct {
@@ -22,7 +25,7 @@ type other struct {
 }
 
 func newAdvice(ctx context.Context, flags *events.EventFlags, taken func() ([]string, error)) *advice {
-	a := &advice{}
+	a := &advice{mapped: flags.Mapping.Given()}
 	for _, name := range event.Formats() {
 		as := *flags
 		as.Format = name
@@ -45,6 +48,9 @@ func (a *advice) look(d *decoded) {
 	a.faults++
 	if value := d.record.Value; len(value) > 5 && value[0] == 0 {
 		a.framed++
+	}
+	if !a.mapped && bytes.HasPrefix(bytes.TrimSpace(d.record.Value), []byte{'{'}) {
+		a.shapes++
 	}
 	message := messageOf(d.record)
 	message.Entry = max(d.entry, 1)
@@ -70,6 +76,9 @@ func (a *advice) lines(read int) []string {
 	if a.framed > 0 {
 		lines = append(lines, fmt.Sprintf("%d begin with a zero byte, as values do whose schema is in a registry: "+
 			"--format=avro or protobuf, with --schema-registry-url", a.framed))
+	}
+	if a.shapes > 0 && len(lines) == 0 {
+		lines = append(lines, fmt.Sprintf("%d are JSON objects: if the names or shapes are another producer's, inspect --suggest proposes a mapping", a.shapes))
 	}
 	return lines
 }

@@ -140,6 +140,7 @@ func TestInspectExplainsAMapping(t *testing.T) {
 	}
 	s.Append(&kgo.Record{Key: []byte("K9"), Value: []byte(`{"meta":{"id":"m-2","type":"movement","seq":2,"ts":1767225600},"payload":{"cents":1}}`)})
 	clitest.Contains(t, s.Must("inspect", "--mapping="+path), "1970-01-21T10:53:45.6Z  (meta.ts)", "1 events happened more than 10 years before or after")
+	clitest.Contains(t, s.Must("inspect"), "are JSON objects", "inspect --suggest")
 	suggested := s.Must("inspect", "--suggest")
 	clitest.Contains(t, suggested, "eventId: meta.id", "DECIDE amount", "accountId: {key: true}", "movement:")
 	decided := strings.NewReplacer(": DECIDE", ": FundsCredited", "{constant: DECIDE}", "{constant: EUR}").Replace(suggested)
