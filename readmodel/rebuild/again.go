@@ -2,7 +2,6 @@ package rebuild
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -24,10 +23,13 @@ func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
 	if err := t.limited(ctx); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(c.prepare(ctx, t.tx), c.sinceRepaired(ctx, t.tx)); err != nil {
+	if err := c.prepare(ctx, t.tx); err != nil {
 		return nil, err
 	}
-	c.unsure = c.unsure || s.found.unsure
+	if err := c.sinceRepaired(ctx, t.tx); err != nil {
+		return nil, err
+	}
+	c.unsure, c.fetched = c.unsure || s.found.unsure, s.found.fetched // later fetched events are among the repairs
 	if err := c.runAgain(ctx, t); err != nil {
 		return nil, err
 	}

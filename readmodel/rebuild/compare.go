@@ -56,6 +56,9 @@ func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 	if err := c.prepare(ctx, live); err != nil {
 		return err
 	}
+	if err := c.loadFetched(ctx, live); err != nil {
+		return err
+	}
 	if s.accounts != nil {
 		if err := c.compareAccounts(ctx, live, rebuilt); err != nil {
 			return err

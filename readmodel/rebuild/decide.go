@@ -52,7 +52,7 @@ func newComparison(s *Shadow, opts CompareOptions) *comparison {
 
 // prepare reads the actions of people.
 func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err error) {
-	c.given, c.corrected, c.fetched = map[appended.Key]bool{}, map[string]bool{}, map[string]bool{}
+	c.given, c.corrected = map[appended.Key]bool{}, map[string]bool{}
 	if c.shadow.inbox != nil {
 		until, err := c.shadow.kind.Memory().PrunedUntil(ctx, live)
 		if c.forgets = !until.IsZero(); err != nil {
@@ -64,7 +64,13 @@ func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err e
 		c.corrected[e.accountID] = true
 		c.unsure = true
 	}
-	if a := c.shadow.accounts; a == nil || !a.balances { // only balances have fetched events
+	return nil
+}
+
+// loadFetched reads the accounts with events fetched from the outbox. Only balances have them.
+func (c *comparison) loadFetched(ctx context.Context, live readmodel.Querier) error {
+	c.fetched = map[string]bool{}
+	if a := c.shadow.accounts; a == nil || !a.balances {
 		return nil
 	}
 	fetched, err := readmodel.Texts(ctx, live, "rebuild_fetched")

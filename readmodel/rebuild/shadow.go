@@ -26,7 +26,7 @@ type Shadow struct {
 	accounts *accountState // nil if the projection does not order events by account
 	custom   bool          // a custom projection: what its rows contain is unknown
 
-	begun     string          // a snapshot: earlier actions of people are in the shadow tables
+	begun     int64           // last row of the audit trail at the start: these actions are in the shadow tables
 	positions []TopicPosition // positions at the comparison
 	compared  string          // snapshot of the comparison
 	found     *comparison
@@ -113,10 +113,10 @@ func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel
 	return copied, noted, others, err
 }
 
-// begin copies the openings of accounts. It remembers a snapshot: later actions of people are not
+// begin copies the openings of accounts. It remembers the last action of people: later ones are not
 // in the shadow tables.
 func (s *Shadow) begin(ctx context.Context) error {
-	if err := s.lock.QueryRow(ctx, sql.Query("rebuild_snapshot")).Scan(&s.begun); err != nil {
+	if err := s.lock.QueryRow(ctx, sql.Query("rebuild_begin")).Scan(&s.begun); err != nil {
 		return err
 	}
 	if s.accounts == nil || !s.accounts.balances {

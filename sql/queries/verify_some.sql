@@ -6,5 +6,6 @@ SELECT coalesce(b.account_id, h.account_id),
 FROM unnest($1::text[]) AS k (account_id)
 LEFT JOIN account_balance b ON b.account_id = k.account_id
 LEFT JOIN account_hold h ON h.account_id = k.account_id AND b.account_id IS NULL
+    AND h.account_id = ANY ($1::text[]) -- otherwise the view is computed for all accounts
 WHERE b.account_id IS NOT NULL OR h.account_id IS NOT NULL
 ORDER BY k.account_id COLLATE "C";

@@ -1,0 +1,35 @@
+package accountdb_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/sql"
+)
+
+// TestAccountsAreFoundByTheirKeys: the statements for some accounts read no other accounts. Each scan
+// of a table has a condition on its key.
+func TestAccountsAreFoundByTheirKeys(t *testing.T) {
+	pool := openPool(t)
+	tables := sql.AccountsOf("account_balance")
+	for name, text := range map[string]string{
+		"verify_some": sql.Query("verify_some"), "current_accounts": sql.Query("current_accounts"),
+		"load_accounts": tables.Query("load_accounts"), "load_holds": tables.Query("load_holds"), "load_versions": tables.Query("load_versions"),
+	} {
+		rows, _ := pool.Query(t.Context(), "EXPLAIN "+text, []string{"a", "b"})
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for i, line := range lines {
+			unlimited := strings.Contains(line, " Scan using ") && !strings.Contains(lines[min(i+1, len(lines)-1)], "Cond:")
+			if unlimited && !strings.Contains(line, "width=0)") || // EXISTS reads one row
+				strings.Contains(line, "Seq Scan") {
+				t.Errorf("%s reads a whole table:\n%s", name, strings.Join(lines, "\n"))
+				break
+			}
+		}
+	}
+}
