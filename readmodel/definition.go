@@ -78,7 +78,7 @@ type RunConfig struct {
 	ParkBytes      int64
 	Breaker        projection.BreakerRule
 	CacheBytes     func() int // how much memory a partition may use between flushes; it changes with the number of partitions
-	Busy           func() int // how many partitions have records that are not durable yet; nil: unknown
+	Busy           func() int // how many partitions have few records, to be durable soon; nil: unknown
 	IndexBytes     int        // limit of a version index, part of half of the CacheBytes of all partitions; 0: no index
 	InboxRetention time.Duration
 	// Changed is as in BalanceConfig, of account_balance.

@@ -36,7 +36,7 @@ type Consumer struct {
 	letters deadLetterLog
 
 	queued        atomic.Int64 // bytes in all queues
-	busy          atomic.Int64 // number of partitions with fetched records that are not durable yet
+	busy          atomic.Int64 // see Busy
 	queueShare    atomic.Int64 // bytes that each partition's queue may always hold
 	fetchFailedAt atomic.Int64 // when the client last reported an error, ns
 	partitions    atomic.Int64 // assigned
@@ -170,7 +170,8 @@ func (c *Consumer) worker(p int32) *worker {
 // Partitions is how many partitions are assigned.
 func (c *Consumer) Partitions() int { return int(c.partitions.Load()) }
 
-// Busy is the number of partitions with fetched records that are not durable yet.
+// Busy is the number of partitions with few fetched records that are expected to be durable soon.
+// A partition that is far behind, publishes dead letters or retries does not count.
 func (c *Consumer) Busy() int { return int(c.busy.Load()) }
 
 // assignment lists the partitions that have a worker.

@@ -33,6 +33,9 @@ func (w *worker) Publish(ctx context.Context, next int64, letters []projection.D
 		w.delivery = w.delivery.DecidedAgain(letters, time.Now())
 	}
 	w.deliveredTo = max(w.deliveredTo, next)
+	if w.delivery != nil {
+		w.queue.delayed() // the other partitions must not wait until the brokers have acknowledged
+	}
 	publish := func(ctx context.Context) error { return w.publish(ctx, verify) }
 	switch {
 	case w.delivery == nil || w.delivery.Pending() == 0:

@@ -19,7 +19,8 @@ type queue struct {
 	broken  *brokenOff // why no more records arrive; nil: more may arrive, or the worker has the reason already
 	ended   bool       // no more records arrive until it is restarted
 	end     int64      // last stable offset as of the newest fetch
-	busy    bool       // some fetched records are not durable yet
+	fetched int        // records since the last time that all of them were durable
+	busy    bool       // see occupy
 	arrived chan struct{}
 	shared  shared
 }
@@ -29,7 +30,7 @@ type queue struct {
 // the resume that follows it, and the partition would stop for ever.
 type shared struct {
 	held          *atomic.Int64        // bytes in all queues
-	busy          *atomic.Int64        // number of queues with fetched records that are not durable yet
+	busy          *atomic.Int64        // see Consumer.Busy
 	tooBig        func(bytes int) bool // whether a queue with this size is too large now
 	pause, resume func()
 }
@@ -50,7 +51,8 @@ func (q *queue) put(records []*kgo.Record, end int64) {
 		q.grow(recordBytes(r))
 	}
 	q.records = append(q.records, records...)
-	q.occupy(true)
+	q.fetched += len(records)
+	q.occupy(q.fetched <= fewRecords)
 	q.wake()
 	if !q.paused && q.shared.tooBig(q.bytes) {
 		q.paused = true
@@ -58,7 +60,10 @@ func (q *queue) put(records []*kgo.Record, end int64) {
 	}
 }
 
-// occupy notes whether some fetched records are not durable yet.
+// fewRecords is the largest number of records that are expected to be durable soon.
+const fewRecords = 32
+
+// occupy notes whether the partition has records and is expected to make them durable soon.
 func (q *queue) occupy(busy bool) {
 	switch {
 	case busy && !q.busy:
@@ -74,8 +79,16 @@ func (q *queue) durable(next int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if next >= q.end {
+		q.fetched = 0
 		q.occupy(false)
 	}
+}
+
+// delayed notes that the fetched records are not expected to be durable soon.
+func (q *queue) delayed() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.occupy(false)
 }
 
 func (q *queue) grow(n int) {
@@ -150,6 +163,7 @@ func (q *queue) restart(epoch int) {
 func (q *queue) drop() {
 	q.grow(-q.bytes)
 	q.records = nil
+	q.fetched = 0
 	q.occupy(false)
 }
 

@@ -143,7 +143,8 @@ func TestABreakComesBehindTheRecords(t *testing.T) {
 	}
 }
 
-// TestAQueueIsBusyUntilWhatWasFetchedIsDurable: other code uses the number of busy queues.
+// TestAQueueIsBusyUntilWhatWasFetchedIsDurable: other partitions wait for a busy one before they
+// write.
 func TestAQueueIsBusyUntilWhatWasFetchedIsDurable(t *testing.T) {
 	var busy atomic.Int64
 	q := newQueue(shared{new(atomic.Int64), &busy, func(int) bool { return false }, func() {}, func() {}})
@@ -158,9 +159,13 @@ func TestAQueueIsBusyUntilWhatWasFetchedIsDurable(t *testing.T) {
 		{"the first durable", func() { q.durable(5) }, 1},
 		{"all durable", func() { q.durable(10) }, 0},
 		{"durable twice", func() { q.durable(10) }, 0},
-		{"fetched later", func() { q.put(records(10, 1), 11) }, 1},
+		{"many fetched", func() { q.put(records(10, fewRecords), 10+fewRecords); q.put(records(10+fewRecords, 1), 11+fewRecords) }, 0},
+		{"many durable", func() { q.durable(11 + fewRecords) }, 0},
+		{"fetched later", func() { q.put(records(11+fewRecords, 1), 12+fewRecords) }, 1},
+		{"delayed", q.delayed, 0},
+		{"fetched meanwhile", func() { q.put(records(12+fewRecords, 1), 13+fewRecords) }, 1},
 		{"restarted", func() { q.restart(2) }, 0},
-		{"fetched in the next epoch", func() { q.put(records(3, 1), 11) }, 1},
+		{"fetched in the next epoch", func() { q.put(records(3, 1), 13+fewRecords) }, 1},
 		{"closed", func() { q.close() }, 0},
 		{"fetched too late", func() { q.put(records(4, 1), 11) }, 0},
 	} {

@@ -100,6 +100,7 @@ func (w *worker) condition(o obstacle) string {
 // obstructed reports an obstacle to status, metric and health. The instance is unready if the
 // obstacle still exists after grace.
 func (w *worker) obstructed(o obstacle, reason string, grace time.Duration) {
+	w.queue.delayed()
 	s := &w.status
 	s.mu.Lock()
 	defer s.mu.Unlock()

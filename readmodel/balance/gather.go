@@ -5,8 +5,13 @@ import (
 	"time"
 )
 
-// gatherFor is the longest time that the first partition waits for others.
-const gatherFor = time.Millisecond
+const (
+	// gatherFor is the longest time that the first partition waits for others. On a busy machine
+	// the others need some milliseconds.
+	gatherFor = 4 * time.Millisecond
+	// checkEvery is how soon it notices that another partition has nothing left to write.
+	checkEvery = time.Millisecond
+)
 
 // gathering brings together partitions that need the database at about the same time. The poller
 // gives fetched records to many partitions at once. Each of them reads the accounts it does not
@@ -19,8 +24,8 @@ const gatherFor = time.Millisecond
 // The first partition is the leader. It waits until no other partition can join, and then reads or
 // writes for all.
 type gathering struct {
-	// busy returns how many partitions have records that are not durable yet. If it is nil, the
-	// leader always waits for gatherFor.
+	// busy returns how many partitions are expected to join. If it is nil, the leader always waits
+	// for gatherFor.
 	busy func() int
 
 	mu     sync.Mutex
@@ -50,21 +55,33 @@ func join[T any](g *gathering, m *meeting[T], one T) (together []T) {
 	if !leads {
 		return nil
 	}
-	timer := time.NewTimer(gatherFor)
-	defer timer.Stop()
-	select {
-	case <-m.all:
-	case <-timer.C:
-	}
+	await(g, m)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-m.all: // the value arrived together with the timer
+	case <-m.all: // the value arrived together with the end of the wait
 	default:
 	}
 	together, m.waiting = m.waiting, nil
 	m.acting += len(together)
 	return together
+}
+
+// await waits until no other partition can join, or for gatherFor.
+func await[T any](g *gathering, m *meeting[T]) {
+	timer := time.NewTimer(checkEvery)
+	defer timer.Stop()
+	for waited := time.Duration(0); waited < gatherFor; waited += checkEvery {
+		select {
+		case <-m.all:
+			return
+		case <-timer.C:
+			timer.Reset(checkEvery)
+		}
+		g.mu.Lock()
+		g.check()
+		g.mu.Unlock()
+	}
 }
 
 // done is called when a leader has finished for n members.

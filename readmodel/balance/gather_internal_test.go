@@ -3,6 +3,7 @@ package balance
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +76,20 @@ func TestWhoIsActedForIsNotWaitedFor(t *testing.T) {
 		began := time.Now()
 		if all := join(&g, &g.writes, &member{}); len(all) != 1 || time.Since(began) != 0 {
 			t.Errorf("%d after %s", len(all), time.Since(began))
+		}
+	})
+}
+
+// TestOneHasNothingLeftToWrite: the leader notices it at the next check.
+func TestOneHasNothingLeftToWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var busy atomic.Int64
+		busy.Store(2)
+		g := newGathering(func() int { return int(busy.Load()) })
+		time.AfterFunc(checkEvery/2, func() { busy.Store(1) })
+		began := time.Now()
+		if all := join(&g, &g.writes, &member{}); len(all) != 1 || time.Since(began) != checkEvery {
+			t.Errorf("%d after %s, want one after %s", len(all), time.Since(began), checkEvery)
 		}
 	})
 }

@@ -55,8 +55,8 @@ type read struct {
 	done  chan error // nil if all stored accounts were found
 }
 
-// NewGroup returns a group for the partitions of a process. busy returns how many partitions have
-// records that are not durable yet. It may be nil.
+// NewGroup returns a group for the partitions of a process. busy returns how many partitions are
+// expected to join. It may be nil.
 func NewGroup(pool *pgxpool.Pool, busy func() int) *Group {
 	return &Group{pool: pool, gathering: newGathering(busy)}
 }
