@@ -67,7 +67,7 @@ const NumericNegative = 0x4000
 // Fields holds values in PostgreSQL's binary format. The length of a value comes before it.
 type Fields []byte
 
-// Text adds a text.
+// Text adds a text or a bytea.
 func (f *Fields) Text(s string) {
 	*f = append(binary.BigEndian.AppendUint32(*f, uint32(len(s))), s...) //nolint:gosec // G115: short
 }
@@ -177,7 +177,8 @@ func (columnPlan) Encode(value any, buf []byte) ([]byte, error) {
 // RegisterColumns lets a connection with this type map accept Columns as arguments.
 func RegisterColumns(types *pgtype.Map) {
 	for _, oid := range []uint32{
-		pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.Int4ArrayOID, pgtype.Int2ArrayOID, pgtype.BoolArrayOID, pgtype.TimestamptzArrayOID,
+		pgtype.TextArrayOID, pgtype.ByteaArrayOID, pgtype.Int8ArrayOID, pgtype.Int4ArrayOID, pgtype.Int2ArrayOID, pgtype.BoolArrayOID,
+		pgtype.TimestamptzArrayOID,
 	} {
 		if t, known := types.TypeForOID(oid); known {
 			types.RegisterType(&pgtype.Type{Name: t.Name, OID: oid, Codec: columnCodec{t.Codec}})

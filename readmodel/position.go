@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
@@ -217,21 +218,30 @@ type Move struct {
 func moveArgs(moves []Move) []any {
 	n := len(moves)
 	var (
-		partitions                  = make([]int32, n)
-		fences, stood, next, judged = make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
-		epochs, judgedEpochs        = make([]int32, n), make([]int32, n)
-		windows                     = make([][]byte, n)
-		reasons                     = make([]string, n)
+		partitions   = NewColumn(pgtype.Int4OID, n, 4)
+		fences       = NewColumn(pgtype.Int8OID, n, 8)
+		stood        = NewColumn(pgtype.Int8OID, n, 8)
+		next         = NewColumn(pgtype.Int8OID, n, 8)
+		epochs       = NewColumn(pgtype.Int4OID, n, 4)
+		judged       = NewColumn(pgtype.Int8OID, n, 8)
+		judgedEpochs = NewColumn(pgtype.Int4OID, n, 4)
+		windows      = NewColumn(pgtype.ByteaOID, n, 8)
+		reasons      = NewColumn(pgtype.TextOID, n, 0)
 	)
 	for i := range moves {
 		from, to := &moves[i].From, &moves[i].To
-		partitions[i], fences[i], stood[i] = moves[i].Partition.Number, from.Fence, from.Next
-		next[i], epochs[i] = to.Next, to.LeaderEpoch
-		judged[i], judgedEpochs[i] = to.ProcessedUntil, to.ProcessedEpoch
-		windows[i], reasons[i] = []byte(to.Breaker.Window), to.Breaker.Reason
+		partitions.Int4(moves[i].Partition.Number)
+		fences.Int8(from.Fence)
+		stood.Int8(from.Next)
+		next.Int8(to.Next)
+		epochs.Int4(to.LeaderEpoch)
+		judged.Int8(to.ProcessedUntil)
+		judgedEpochs.Int4(to.ProcessedEpoch)
+		windows.Text(to.Breaker.Window)
+		reasons.Text(to.Breaker.Reason)
 	}
 	of := moves[0].Partition
-	return []any{of.Group, of.Topic, partitions, fences, stood, next, epochs, judged, judgedEpochs, windows, reasons}
+	return append([]any{of.Group, of.Topic}, ColumnArgs(partitions, fences, stood, next, epochs, judged, judgedEpochs, windows, reasons)...)
 }
 
 // LoadSourceIDs reads all Kafka ids of a topic from which a projection has consumed. There are
