@@ -5,6 +5,7 @@ import (
 
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
+	"projector/internal/pace"
 )
 
 // RunCmd is the command run.
@@ -26,5 +27,6 @@ func (c *RunCmd) Run(ctx context.Context, io *output.Streams, built flags.BuildI
 	plan := flags.ShareMemory(c.Resident())
 	release := plan.Apply()
 	defer release()
+	go pace.SaveProcessors(ctx)
 	return p.Run(ctx)
 }

@@ -1,0 +1,81 @@
+package pace
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+const (
+	// usageEvery is how often the use of processors is measured. It is also the longest time for
+	// which a burst of work has only one processor.
+	usageEvery = 200 * time.Millisecond
+	// calmUsage and busyUsage are shares of one processor.
+	calmUsage = 0.3
+	busyUsage = 0.5
+	// calmFor is the number of calm measurements in a row after which one processor is enough: 5 s.
+	calmFor = 25
+)
+
+// Processors decides whether one processor is enough for the program. With several, each small
+// batch wakes threads that find nothing to do.
+type Processors struct {
+	calm int // calm measurements in a row
+	one  bool
+}
+
+// One notes which share of one processor the program has used since the last call. It reports
+// whether one processor is enough from now on.
+func (p *Processors) One(usage float64) bool {
+	switch {
+	case usage > busyUsage:
+		p.calm, p.one = 0, false
+	case usage > calmUsage:
+		p.calm = 0
+	default:
+		p.calm++
+		p.one = p.one || p.calm >= calmFor
+	}
+	return p.one
+}
+
+// SaveProcessors lets the program run on one processor while that is enough, until ctx ends. It does
+// nothing if the operator has set GOMAXPROCS.
+func SaveProcessors(ctx context.Context) {
+	if os.Getenv("GOMAXPROCS") != "" || runtime.GOMAXPROCS(0) == 1 {
+		return
+	}
+	defer runtime.SetDefaultGOMAXPROCS()
+	ticker := time.NewTicker(usageEvery)
+	defer ticker.Stop()
+	var p Processors
+	at, used := time.Now(), usedTime()
+	for one := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now, total := time.Now(), usedTime()
+		before := one
+		one = p.One(float64(total-used) / float64(now.Sub(at)))
+		at, used = now, total
+		switch {
+		case one && !before:
+			runtime.GOMAXPROCS(1)
+		case before && !one:
+			runtime.SetDefaultGOMAXPROCS()
+		}
+	}
+}
+
+// usedTime returns the CPU time that the program has used.
+func usedTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
