@@ -31,6 +31,9 @@ const (
 	LastTimestamp = math.MaxInt64 / 1_000_000
 )
 
+// NoPartition is the partition of a record that did not come from a topic.
+const NoPartition int32 = -1
+
 // RecordRef is the place of a record.
 type RecordRef struct {
 	Topic     string

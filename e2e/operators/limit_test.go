@@ -14,15 +14,19 @@ type known struct {
 	parked   []place // in the order of the versions
 }
 
-const balanceKnown = `SELECT o.account_id, coalesce(b.version, 0), o.highest_version,
-		ARRAY(SELECT partition FROM parked_event p WHERE p.account_id = o.account_id ORDER BY version),
-		ARRAY(SELECT "offset" FROM parked_event p WHERE p.account_id = o.account_id ORDER BY version)
-	FROM park_overflow o LEFT JOIN account_balance b USING (account_id)`
+// The accounts beyond the park limit, and the given ones, whose events may have been read again.
+const balanceKnown = `SELECT account_id, coalesce(b.version, 0), coalesce(o.highest_version, 0),
+		ARRAY(SELECT partition FROM parked_event p WHERE p.account_id = i.account_id ORDER BY version),
+		ARRAY(SELECT "offset" FROM parked_event p WHERE p.account_id = i.account_id ORDER BY version)
+	FROM (SELECT account_id FROM park_overflow UNION SELECT unnest($1::text[])) i (account_id)
+	LEFT JOIN park_overflow o USING (account_id) LEFT JOIN account_balance b USING (account_id)`
 
-const orderedKnown = `SELECT o.account_id, coalesce(b.version, 0), o.highest_version,
-		ARRAY(SELECT partition FROM projection_parked_event p WHERE p.projection = o.projection AND p.account_id = o.account_id ORDER BY version),
-		ARRAY(SELECT "offset" FROM projection_parked_event p WHERE p.projection = o.projection AND p.account_id = o.account_id ORDER BY version)
-	FROM projection_park_overflow o LEFT JOIN projection_account b USING (projection, account_id) WHERE o.projection = 'random_ordered'`
+const orderedKnown = `SELECT account_id, coalesce(b.version, 0), coalesce(o.highest_version, 0),
+		ARRAY(SELECT partition FROM projection_parked_event p WHERE p.projection = 'random_ordered' AND p.account_id = i.account_id ORDER BY version),
+		ARRAY(SELECT "offset" FROM projection_parked_event p WHERE p.projection = 'random_ordered' AND p.account_id = i.account_id ORDER BY version)
+	FROM (SELECT account_id FROM projection_park_overflow WHERE projection = 'random_ordered' UNION SELECT unnest($1::text[])) i (account_id)
+	LEFT JOIN (SELECT * FROM projection_park_overflow WHERE projection = 'random_ordered') o USING (account_id)
+	LEFT JOIN (SELECT * FROM projection_account WHERE projection = 'random_ordered') b USING (account_id)`
 
 // limited adopts the database's state for accounts that have more waiting events than the park
 // limit. The number of parked events is not fixed: a batch may count a repeated event twice and so
@@ -33,7 +37,13 @@ func (s *stage) limited(r *reader) error {
 	if r.name != "account_balance" {
 		query = orderedKnown
 	}
-	rows, err := s.db.Query(s.t.Context(), query)
+	var beyond []string
+	for id, a := range r.ordered().accounts {
+		if a.beyond > a.version {
+			beyond = append(beyond, id)
+		}
+	}
+	rows, err := s.db.Query(s.t.Context(), query, beyond)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func Fetch(ctx context.Context, from Outbox, formats event.Resolver, wanted []Ve
 // several events. It counts as refused if none of them could be stored, unless the same row was
 // stored before.
 func (a *Answer) add(format event.Format, m event.Message, asked map[Version]bool) (kept int) {
-	record := projection.Record{Message: m, Partition: -1, LeaderEpoch: projection.NoEpoch, Timestamp: projection.NoTimestamp}
+	record := projection.Record{Message: m, Partition: projection.NoPartition, LeaderEpoch: projection.NoEpoch, Timestamp: projection.NoTimestamp}
 	events := projection.AppendDecoded(nil, record, format)
 	var (
 		why   string

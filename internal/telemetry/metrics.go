@@ -72,7 +72,7 @@ func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 		retries:      unlabelled.counterVec("projector_retries_total", "Attempts that failed for a passing reason and were retried.", "dependency", "reason"),
 		spans:        unlabelled.counterVec("projector_trace_spans_total", "Spans of tracing: exported, failed to be, or dropped because there were too many.", "result"),
 		dlqRetention: f.gaugeVec("projector_dlq_retention_seconds", "How long the DLQ topic keeps a record; absent without a limit by time, and while there is no such topic."),
-		parkOverflow: f.counter("projector_park_overflow_total", "Gap events beyond --park-limit or --park-bytes: dead-lettered, not parked; replay them when the gap is filled."),
+		parkOverflow: f.counter("projector_park_overflow_total", "Gap events beyond --park-limit or --park-bytes: dead-lettered, not parked; read again when the gap is filled."),
 		skipped:      f.counter("projector_skipped_events_total", "Events that arrived for a version that was skipped on purpose; they have no effect."),
 
 		batchDuration: f.histogram("projector_batch_duration_seconds", "Time of a flush: dead letters, transaction, retries included.", durationBuckets),

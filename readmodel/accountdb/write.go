@@ -217,11 +217,13 @@ func queueParking(tx *Tx, c *accounts.Changes) {
 		tx.Queue(tx.Tables.Query("reclass_parked"), r.AccountID, r.Version, string(r.Class))
 	}
 	if len(c.Overflows) > 0 {
-		ids := make([]string, len(c.Overflows))
-		versions, expected := make([]int64, len(c.Overflows)), make([]int64, len(c.Overflows))
+		n := len(c.Overflows)
+		ids, topics, partitions := make([]string, n), make([]string, n), make([]int32, n)
+		versions, expected, offsets := make([]int64, n), make([]int64, n), make([]int64, n)
 		for i, o := range c.Overflows {
 			ids[i], versions[i], expected[i] = o.AccountID, o.Version, o.Expected
+			topics[i], partitions[i], offsets[i] = o.Place.Topic, o.Place.Partition, o.Place.Offset
 		}
-		tx.Queue(tx.Tables.Query("overflow"), ids, versions, expected)
+		tx.Queue(tx.Tables.Query("overflow"), ids, versions, expected, topics, partitions, offsets)
 	}
 }

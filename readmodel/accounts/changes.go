@@ -68,6 +68,7 @@ type Overflow struct {
 	AccountID string
 	Version   int64
 	Expected  int64
+	Place     projection.RecordRef // in the topic; its Partition is projection.NoPartition if unknown
 }
 
 // PrunedThrough is the version up to which an account's parked events can be deleted.

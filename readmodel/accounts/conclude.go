@@ -139,7 +139,7 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 		q.overflowed = true
 		f.touch(a)
 		f.changes.Overflows = append(f.changes.Overflows,
-			Overflow{AccountID: f.idOf(a), Version: version, Expected: a.version + 1})
+			Overflow{AccountID: f.idOf(a), Version: version, Expected: a.version + 1, Place: rec.Ref()})
 		if a.hasParked && class == event.VersionGap && fits { // it may replace an event that is parked already
 			f.replace(a, q, parked())
 		}

@@ -75,7 +75,9 @@ func (r *Repair) unskip(ctx context.Context, tx *accountdb.Tx, s Skip) error {
 	case of.Place.Topic != "":
 		changes.Parks = []*projection.Parked{parkedAgain(s, of)}
 	case of.Class != "": // the event is beyond the park limit
-		changes.Overflows = []accounts.Overflow{{AccountID: s.AccountID, Version: s.Version, Expected: s.Version}}
+		changes.Overflows = []accounts.Overflow{{
+			AccountID: s.AccountID, Version: s.Version, Expected: s.Version, Place: projection.RecordRef{Partition: projection.NoPartition},
+		}}
 	}
 	action := r.in(s.action(readmodel.ResultUnskipped))
 	action.Kind, action.Class = readmodel.ActionUnskip, of.Class

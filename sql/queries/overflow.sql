@@ -1,7 +1,12 @@
--- Stores events beyond the park limit as a range, unless they are parked.
-INSERT INTO {overflow} AS o ({projection_column}account_id, lowest_version, highest_version, events, expected_version)
-SELECT {projection_value}v.account_id, min(v.version), max(v.version), count(*), min(v.expected_version)
-FROM unnest($1::text[], $2::int8[], $3::int8[]) AS v (account_id, version, expected_version)
+-- Stores events beyond the park limit as a range, unless they are parked. A part that was read again
+-- (it has no first_offset) is replaced by what is beyond the limit now.
+INSERT INTO {overflow} AS o
+    ({projection_column}account_id, lowest_version, highest_version, events, expected_version, topic, partition, first_offset, first_version)
+SELECT {projection_value}v.account_id, min(v.version), max(v.version), count(*), min(v.expected_version),
+       min(v.topic), CASE WHEN min(v.topic) = max(v.topic) AND min(v.partition) = max(v.partition) THEN nullif(min(v.partition), -1) END,
+       min(v."offset"), min(v.version)
+FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::int4[], $6::int8[])
+    AS v (account_id, version, expected_version, topic, partition, "offset")
 WHERE (v.account_id, v.version) NOT IN (
     SELECT p.account_id, p.version
     FROM unnest($1::text[], $2::int8[]) AS k (account_id, version)
@@ -9,6 +14,10 @@ WHERE (v.account_id, v.version) NOT IN (
 GROUP BY v.account_id
 ORDER BY v.account_id
 ON CONFLICT ({projection_column}account_id) DO UPDATE
-SET lowest_version  = least(o.lowest_version, EXCLUDED.lowest_version),
+SET lowest_version  = CASE WHEN o.partition IS NOT NULL AND o.first_offset IS NULL THEN EXCLUDED.lowest_version
+                           ELSE least(o.lowest_version, EXCLUDED.lowest_version) END,
     highest_version = greatest(o.highest_version, EXCLUDED.highest_version),
-    events          = o.events + EXCLUDED.events;
+    events          = CASE WHEN o.partition IS NOT NULL AND o.first_offset IS NULL THEN 0 ELSE o.events END + EXCLUDED.events,
+    partition       = CASE WHEN o.topic = EXCLUDED.topic AND o.partition = EXCLUDED.partition THEN o.partition END,
+    first_offset    = least(o.first_offset, EXCLUDED.first_offset),
+    first_version   = least(o.first_version, EXCLUDED.first_version);

@@ -6,7 +6,7 @@ import (
 
 // ParkFlags limit the parked events of each account.
 type ParkFlags struct {
-	ParkLimit int64 `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account stored in the database for a gap (default 10000)."`
+	ParkLimit int64 `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account stored in the database for a gap (default 10000). Those beyond are read again when it is their turn."`
 	ParkBytes Size  `env:"PARK_BYTES" default:"64MiB" placeholder:"SIZE" group:"Projection" help:"Size of the events per account stored in the database for a gap: keys, values and headers (default 64MiB)."`
 }
 
@@ -16,7 +16,7 @@ func (f *ParkFlags) CheckPark() error {
 	case f.ParkLimit < 0:
 		return exit.Usagef("--park-limit (PARK_LIMIT): must not be negative")
 	case f.ParkBytes <= 0:
-		return exit.Usagef("--park-bytes (PARK_BYTES): must be more than 0; --park-limit=0 parks nothing but the event that makes the hole")
+		return exit.Usagef("--park-bytes (PARK_BYTES): must be more than 0; --park-limit=0 parks nothing but the event that makes the gap")
 	}
 	return nil
 }

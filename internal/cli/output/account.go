@@ -49,8 +49,8 @@ func printHold(field func(name, text string), h *accountdb.Hold) {
 	field("since", TimeText(h.Since.Truncate(time.Second)))
 	field("waiting events", strconv.FormatInt(h.Waiting, 10))
 	if h.Beyond > 0 {
-		field("", fmt.Sprintf("%d of them are beyond the park limit and in the DLQ only: "+
-			"replay them with `projector dlq replay --account ID` when the gap is filled", h.Beyond))
+		field("", fmt.Sprintf("%d of them are beyond the park limit: they are read again when their turn comes, "+
+			"or `projector dlq replay --account ID` applies them then", h.Beyond))
 	}
 }
 

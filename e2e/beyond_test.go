@@ -1,0 +1,112 @@
+package e2e_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+// TestEventsBeyondTheParkLimitAreReadAgain fills gaps that have more waiting events than may be
+// parked. Nobody replays them. Another account of the partition has a gap that stays.
+func TestEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	p := w.start("--park-limit=3", "--breaker-share=0")
+	w.append(credits("waits", 2, 9)...)
+	w.append(slices.Concat(credits("many", 3, 9), credits("many", 1, 1), credits("other", 1, 5))...)
+	await(t, "the gap", w.reads("many", "1 0.01 true 2"))
+	await(t, "the other account", w.reads("other", "5 0.05 false"))
+	w.append(credits("many", 2, 2)...)
+	within(t, time.Minute, "all events of the account", w.reads("many", "9 0.09 false"))
+	await(t, "every record consumed", w.arrived)
+	for account, want := range map[string]string{"other": "5 0.05 false", "waits": "true 1"} {
+		if problem := w.reads(account, want)(); problem != "" {
+			t.Error(problem)
+		}
+	}
+
+	// The first event that is read again cannot be applied, so it is the gap then.
+	usd := credit("many", 14)
+	usd.Value = []byte(`{"eventId":"usd","eventType":"FundsCredited","accountId":"many","version":14,"occurredAt":"2026-01-01T00:00:00Z",` +
+		`"data":{"amount":"0.01","currency":"USD"}}`)
+	w.append(credits("many", 11, 13)...)
+	w.append(usd)
+	w.append(credits("many", 15, 21)...)
+	await(t, "every record consumed", w.arrived)
+	w.append(credits("many", 10, 10)...)
+	within(t, time.Minute, "the event that cannot be applied", w.reads("many", "13 0.13 true 14"))
+	await(t, "every record consumed", w.arrived)
+	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}
+	skip := []string{"account", "skip", "many", "--version=14", "--reason=another currency", "--yes"}
+	within(t, time.Minute, "the skip", func() string {
+		if status, _, stderr := once(t, env, skip...); status != 0 {
+			return stderr
+		}
+		return ""
+	})
+	within(t, time.Minute, "all later events", w.reads("many", "21 0.20 false"))
+	var rows int
+	if err := w.db.QueryRow(t.Context(), "SELECT count(*) FROM park_overflow WHERE account_id = 'many'").Scan(&rows); err != nil || rows != 0 {
+		t.Errorf("%d rows, error %v: nothing of the account is beyond the limit", rows, err)
+	}
+	await(t, "ready", p.answers("/readyz", 200, ""))
+	p.terminate()
+}
+
+// TestEventsBeyondTheParkLimitThatRetentionDeleted expects the partition to go on. The account stays
+// stale until its dead letters are replayed.
+func TestEventsBeyondTheParkLimitThatRetentionDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	p := w.start("--park-limit=1", "--breaker-share=0")
+	w.append(slices.Concat(credits("many", 1, 1), credits("many", 3, 6), credits("other", 1, 1))...)
+	await(t, "the gap", w.reads("many", "1 0.01 true 2"))
+	await(t, "every record consumed", w.arrived)
+	offsets := kadm.Offsets{}
+	offsets.AddOffset(w.topic, 0, w.positions()[0], -1)
+	if _, err := w.admin.DeleteRecords(t.Context(), offsets); err != nil {
+		t.Fatal(err)
+	}
+	w.append(credits("many", 2, 2)...)
+	within(t, time.Minute, "the search for them", func() string {
+		var noted bool
+		if err := w.db.QueryRow(t.Context(), "SELECT first_offset IS NULL FROM park_overflow WHERE account_id = 'many'").Scan(&noted); err != nil || !noted {
+			return fmt.Sprintf("noted %t, error %v", noted, err)
+		}
+		return ""
+	})
+	w.append(credits("other", 2, 2)...)
+	await(t, "the other account", w.reads("other", "2 0.02 false"))
+	await(t, "the parked event", w.reads("many", "3 0.03 true 4"))
+	await(t, "ready", p.answers("/readyz", 200, ""))
+	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}
+	if status, _, stderr := once(t, env, "dlq", "replay", "--account=many", "--topic="+w.topic, "--group="+w.group, "--yes"); status != 0 {
+		t.Errorf("dlq replay: exit %d: %s", status, stderr)
+	}
+	await(t, "the replay", w.reads("many", "6 0.06 false"))
+	p.terminate()
+}
+
+// TestCustomEventsBeyondTheParkLimitAreReadAgain does the same for an ordered projection.
+func TestCustomEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.ownTables()
+	p := w.start("--projection-file=../docs/examples/loyalty.sql", "--park-limit=2", "--breaker-share=0")
+	for _, version := range []int{1, 3, 4, 5, 6, 7, 8} {
+		w.append(earned("a", version, fmt.Sprint(version)))
+	}
+	await(t, "every record consumed", w.arrived)
+	w.append(earned("a", 2, "2"))
+	within(t, time.Minute, "each event once", func() string {
+		var points, version int
+		if err := w.db.QueryRow(t.Context(), "SELECT points, version FROM loyalty").Scan(&points, &version); err != nil || points != 36 || version != 8 {
+			return fmt.Sprintf("%d points at version %d, error %v", points, version, err)
+		}
+		return ""
+	})
+	p.terminate()
+}
