@@ -108,32 +108,30 @@ func (p *Publisher) deliverAlone(ctx context.Context, client *kgo.Client, it *it
 	}
 }
 
-// logCut logs at most one dead letter a minute, and how many others were cut before it.
+// logCut logs at most one dead letter a minute, and how many others were cut since the last line.
 func (p *Publisher) logCut(ctx context.Context, it *item) {
 	if it.cut == Whole {
 		return
 	}
-	others, due := p.large.cut(time.Now())
-	if !due {
-		return
-	}
 	record := it.letter.Record
-	p.log.WarnContext(ctx, "dead letter was too large for its topic and was cut",
+	attrs := []any{ // without the record, whose memory would stay in use until the next line
 		"dlq_topic", p.cfg.Topic, "topic", record.Topic, "partition", record.Partition, "offset", record.Offset,
 		"class", it.letter.Class, "left_out", it.cut.String(),
-		"key_bytes", len(record.Key), "value_bytes", len(record.Value), "headers", len(record.Headers), "others", others)
+		"key_bytes", len(record.Key), "value_bytes", len(record.Value), "headers", len(record.Headers),
+	}
+	p.cuts.Count("cut", 1, func(n int) {
+		p.log.WarnContext(ctx, "dead letter was too large for its topic and was cut", append(attrs, "others", n-1)...)
+	})
 }
 
 // logCutEvery is how often a dead letter that was cut is logged.
 const logCutEvery = time.Minute
 
-// largeRecords holds the client and the log state that all groups of large dead letters
-// share. Its zero value is ready for use.
+// largeRecords holds the client that all groups of large dead letters share. Its zero value is ready
+// for use.
 type largeRecords struct {
 	mu     sync.Mutex
 	client *kgo.Client // not in use now; nil: there is none
-	logged time.Time   // zero: never
-	others int         // how many were cut since logged
 }
 
 // take returns the client, or nil if there is none. The caller then owns it.
@@ -154,17 +152,4 @@ func (l *largeRecords) put(client *kgo.Client) bool {
 	}
 	l.client = client
 	return true
-}
-
-// cut counts a dead letter that was cut. due reports whether to log it. others is how many
-// were cut since the last log line.
-func (l *largeRecords) cut(now time.Time) (others int, due bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.logged.IsZero() && now.Sub(l.logged) < logCutEvery {
-		l.others++
-		return 0, false
-	}
-	others, l.others, l.logged = l.others, 0, now
-	return others, true
 }

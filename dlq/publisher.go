@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"projector/internal/retry"
 	"projector/projection/event"
 )
 
@@ -63,6 +64,7 @@ type Publisher struct {
 	client  *kgo.Client
 	pending sync.WaitGroup // closing of clients, which callers do not wait for
 	large   largeRecords
+	cuts    *retry.Lines // of dead letters that were cut
 }
 
 // NewPublisher returns a Publisher that connects when it is first used. The
@@ -74,7 +76,7 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
 	}
-	p := &Publisher{cfg: cfg, log: cfg.Logger}
+	p := &Publisher{cfg: cfg, log: cfg.Logger, cuts: retry.NewLines(nil, logCutEvery, logCutEvery)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
@@ -111,6 +113,7 @@ func (p *Publisher) Close() {
 		client.Close()
 	}
 	p.pending.Wait()
+	p.cuts.End()
 }
 
 // Deliver makes one attempt to publish the dead letters of d that are not acknowledged yet.

@@ -17,9 +17,9 @@ import (
 // is text on a terminal, else json). Text has the colours that Colours allows.
 // An unknown name is an error that names the flag and what it takes.
 func NewLogger(w io.Writer, isTerminal bool, level, format string) (*slog.Logger, error) {
-	lvl, err := parseLevel(level)
-	if err != nil {
-		return nil, err
+	lvl, known := levels[strings.ToLower(level)]
+	if !known {
+		return nil, fmt.Errorf("--log-level: unknown level %q; it takes debug, info, warn or error", level)
 	}
 	if format == "" {
 		format = "json"
@@ -43,19 +43,9 @@ func Colours(isTerminal bool) bool {
 	return isTerminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-func parseLevel(name string) (slog.Level, error) {
-	switch strings.ToLower(name) {
-	case "debug":
-		return slog.LevelDebug, nil
-	case "", "info":
-		return slog.LevelInfo, nil
-	case "warn":
-		return slog.LevelWarn, nil
-	case "error":
-		return slog.LevelError, nil
-	default:
-		return 0, fmt.Errorf("--log-level: unknown level %q; it takes debug, info, warn or error", name)
-	}
+// levels has the levels by their names.
+var levels = map[string]slog.Level{
+	"debug": slog.LevelDebug, "": slog.LevelInfo, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
 }
 
 func textHandler(w io.Writer, isTerminal bool, level slog.Level) slog.Handler {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"projector/internal/cli/exit"
+	"projector/internal/telemetry"
 	"projector/internal/topic"
 )
 
@@ -34,17 +35,12 @@ func (u *Unread) Explain(w io.Writer) error {
 	if len(u.Lost) == 0 {
 		return nil
 	}
-	var reasons []string
-	by := map[string][]int32{}
+	var reasons []telemetry.PartitionReason
 	for _, e := range u.Lost {
-		reason := e.Reason()
-		if by[reason] == nil {
-			reasons = append(reasons, reason)
-		}
-		by[reason] = append(by[reason], e.Partition)
+		reasons = append(reasons, telemetry.PartitionReason{Partition: e.Partition, Reason: e.Reason()})
 	}
-	for _, reason := range reasons {
-		_, _ = fmt.Fprintf(w, "%s of topic %s: %s\n", partitionsText(by[reason]), u.Topic, reason)
+	for _, shared := range telemetry.ShareReasons(reasons) {
+		_, _ = fmt.Fprintf(w, "%s of topic %s: %s\n", partitionsText(shared.Partitions), u.Topic, shared.Reason)
 	}
 	return IncompleteError{exit.Refuse(fmt.Sprintf("the result is incomplete: %s of topic %s could not be read", u.names(), u.Topic))}
 }
