@@ -14,9 +14,6 @@ import (
 )
 
 const (
-	configMaxMessageBytes = "max.message.bytes"
-	configCleanupPolicy   = "cleanup.policy"
-
 	// addedHeaderBytes is added for the headers of a dead letter, so that the largest
 	// record of the source still fits.
 	addedHeaderBytes = 64 << 10
@@ -71,20 +68,14 @@ func createLike(ctx context.Context, adm *kadm.Client, dlqTopic string, source k
 // deletes records and refuses those without a key. The size limit is the source's if
 // it can be read, else the broker's default. A dead letter above the limit is cut, not lost.
 func configsLike(ctx context.Context, adm *kadm.Client, source string) map[string]*string {
-	configs := map[string]*string{configCleanupPolicy: new("delete")}
-	described, err := adm.DescribeTopicConfigs(ctx, source)
+	configs := map[string]*string{topic.CleanupPolicy: new("delete")}
+	settings, err := topic.Settings(ctx, adm, source)
 	if err != nil {
 		return configs
 	}
-	resource, err := described.On(source, nil)
-	if err != nil || resource.Err != nil {
-		return configs
-	}
-	for _, c := range resource.Configs {
-		if limit, err := strconv.ParseInt(c.MaybeValue(), 10, 32); c.Key == configMaxMessageBytes && err == nil {
-			limit = min(limit+addedHeaderBytes, math.MaxInt32)
-			configs[configMaxMessageBytes] = new(strconv.FormatInt(limit, 10))
-		}
+	if limit, err := strconv.ParseInt(settings[topic.MaxMessageBytes], 10, 32); err == nil {
+		limit = min(limit+addedHeaderBytes, math.MaxInt32)
+		configs[topic.MaxMessageBytes] = new(strconv.FormatInt(limit, 10))
 	}
 	return configs
 }

@@ -12,11 +12,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
+
+	"projector/internal/topic"
 )
 
 func TestEnsureTopicFollowsTheSource(t *testing.T) {
 	cluster := newCluster(t)
-	createTopic(t, cluster, sourceTopic, 7, map[string]*string{configMaxMessageBytes: new("5000000")})
+	createTopic(t, cluster, sourceTopic, 7, map[string]*string{topic.MaxMessageBytes: new("5000000")})
 	adm := kadm.NewClient(newClient(t, cluster))
 	for range 2 { // the second time the topic exists already
 		if err := EnsureTopic(soon(t), adm, deadTopic, sourceTopic); err != nil {
@@ -31,7 +33,7 @@ func TestEnsureTopicFollowsTheSource(t *testing.T) {
 	if n := len(details[deadTopic].Partitions); n != 7 {
 		t.Errorf("%d partitions, want 7", n)
 	}
-	limit, policy := topicConfig(t, adm, configMaxMessageBytes), topicConfig(t, adm, configCleanupPolicy)
+	limit, policy := topicConfig(t, adm, topic.MaxMessageBytes), topicConfig(t, adm, topic.CleanupPolicy)
 	if limit != "5065536" || policy != "delete" {
 		t.Errorf("limit %s, policy %s", limit, policy)
 	}

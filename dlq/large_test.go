@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"projector/internal/topic"
 	"projector/projection"
 	"projector/projection/event"
 )
@@ -33,7 +34,7 @@ func noise(seed uint64, n int) []byte {
 func newLimited(t *testing.T, partitions int32, limit int) *kfake.Cluster {
 	t.Helper()
 	cluster := newCluster(t)
-	createTopic(t, cluster, deadTopic, partitions, map[string]*string{configMaxMessageBytes: new(fmt.Sprint(limit))})
+	createTopic(t, cluster, deadTopic, partitions, map[string]*string{topic.MaxMessageBytes: new(fmt.Sprint(limit))})
 	return cluster
 }
 
@@ -179,7 +180,7 @@ func TestTopicWithoutRoomForHeaders(t *testing.T) {
 	cluster := newLimited(t, 1, 100)
 	p, d := newPublisher(t, cluster), NewDelivery(letters(1), time.Now())
 	err := p.Deliver(soon(t), d)
-	if err == nil || !strings.Contains(err.Error(), configMaxMessageBytes) || d.Pending() != 1 {
+	if err == nil || !strings.Contains(err.Error(), topic.MaxMessageBytes) || d.Pending() != 1 {
 		t.Fatalf("%v, %d pending", err, d.Pending())
 	}
 }

@@ -9,8 +9,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// Retention returns how long a topic stores records, or nil if there is no time limit.
-func Retention(ctx context.Context, adm *kadm.Client, topic string) (*time.Duration, error) {
+// The names of settings.
+const (
+	CleanupPolicy   = "cleanup.policy"
+	MaxMessageBytes = "max.message.bytes"
+	retentionMillis = "retention.ms"
+)
+
+// Settings returns the settings of a topic by their names.
+func Settings(ctx context.Context, adm *kadm.Client, topic string) (map[string]string, error) {
 	configs, err := adm.DescribeTopicConfigs(ctx, topic)
 	var config kadm.ResourceConfig
 	if err == nil {
@@ -26,13 +33,19 @@ func Retention(ctx context.Context, adm *kadm.Client, topic string) (*time.Durat
 	for _, c := range config.Configs {
 		values[c.Key] = c.MaybeValue()
 	}
-	return limitOf(values), nil
+	return values, nil
+}
+
+// Retention returns how long a topic stores records, or nil if there is no time limit.
+func Retention(ctx context.Context, adm *kadm.Client, topic string) (*time.Duration, error) {
+	settings, err := Settings(ctx, adm, topic)
+	return limitOf(settings), err
 }
 
 // limitOf returns the time limit in a topic's settings, or nil if there is none.
 func limitOf(values map[string]string) *time.Duration {
-	ms, err := strconv.ParseInt(values["retention.ms"], 10, 64)
-	if err != nil || ms < 0 || !strings.Contains(values["cleanup.policy"], "delete") {
+	ms, err := strconv.ParseInt(values[retentionMillis], 10, 64)
+	if err != nil || ms < 0 || !strings.Contains(values[CleanupPolicy], "delete") {
 		return nil
 	}
 	return new(time.Duration(min(ms, int64(longest/time.Millisecond))) * time.Millisecond)

@@ -11,6 +11,7 @@ import (
 	"projector/errclass"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
+	"projector/internal/topic"
 	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/citus"
@@ -81,7 +82,8 @@ func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err er
 			all = append(all, fmt.Sprintf("partition %d of topic %s begins at offset %d: earlier records were removed%s; %s", number, r.cmd.Topic, start, unopened, remedy))
 		}
 	}
-	if r.policy, err = r.source.cleanupPolicy(ctx); err != nil {
+	settings, err := topic.Settings(ctx, r.source.adm, r.cmd.Topic)
+	if r.policy = settings[topic.CleanupPolicy]; err != nil {
 		_, _ = fmt.Fprintf(r.std.Err, "whether topic %s is compacted cannot be seen, and must not be: %s\n", r.cmd.Topic, errclass.Safe(err))
 	}
 	if strings.Contains(r.policy, "compact") {

@@ -85,24 +85,3 @@ func (s *topicSource) askExtent(ctx context.Context) (topicExtent, error) {
 	}
 	return e, nil
 }
-
-// cleanupPolicy returns the topic's cleanup.policy.
-func (s *topicSource) cleanupPolicy(ctx context.Context) (string, error) {
-	configs, err := s.adm.DescribeTopicConfigs(ctx, s.topic)
-	if err != nil {
-		return "", err
-	}
-	config, err := configs.On(s.topic, nil)
-	if err == nil {
-		err = config.Err
-	}
-	if err != nil {
-		return "", err
-	}
-	for _, c := range config.Configs {
-		if c.Key == "cleanup.policy" {
-			return c.MaybeValue(), nil
-		}
-	}
-	return "", nil
-}
