@@ -99,7 +99,7 @@ func TestDefaultsOfTheDocumentsAreRight(t *testing.T) {
 func plain(value string) string {
 	value = strings.ReplaceAll(value, ",", "")
 	found := measure.FindStringSubmatch(value)
-	if found == nil || units[found[2]] == 0 {
+	if len(found) == 0 || units[found[2]] == 0 {
 		return value
 	}
 	n, err := strconv.ParseInt(found[1], 10, 64)

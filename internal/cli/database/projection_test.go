@@ -162,7 +162,11 @@ func TestAChangedFileIsRefused(t *testing.T) {
 	const remedy = "came from another text of its file"
 	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), remedy, "projector rebuild", "--accept-changed-file")
 	clitest.Contains(t, s.Refused(exit.Failed, "dlq", "replay"), remedy)
-	clitest.Contains(t, s.Refused(exit.Failed, "account", "skip", "a", "--version=2", "--reason=x"), remedy)
+	refused := s.Refused(exit.Failed, "account", "skip", "a", "--version=2", "--reason=x")
+	clitest.Contains(t, refused, remedy)
+	if strings.Contains(refused, "needs a login") {
+		t.Errorf("another login would not help: %s", refused)
+	}
 	_, out, said := s.Command("projection", "check", path)
 	clitest.Contains(t, said, remedy)
 	clitest.Contains(t, out, "loyalty_points")
