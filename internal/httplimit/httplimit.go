@@ -19,14 +19,19 @@ type Connections struct {
 	waiting *list.List                 // of net.Conn that wait for a request, the longest wait first
 }
 
-// New limits the connections to most, and to 1/part of the files that the process may open, because
+// New limits the connections to most, and to a share of the files that the process may open, because
 // connections to brokers and the database need files too.
-func New(most, part int) *Connections {
+func New(most int, share float64) *Connections {
 	var files syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil && files.Cur/uint64(part) < uint64(most) { //nolint:gosec // G115: both are small and positive
-		most = int(files.Cur) / part //nolint:gosec // G115: less than most
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {
+		most = within(most, share, files.Cur)
 	}
 	return &Connections{most: max(most, 1), open: map[net.Conn]*list.Element{}, waiting: list.New()}
+}
+
+// within returns most, or the share of the files if that is less.
+func within(most int, share float64, files uint64) int {
+	return int(min(float64(most), share*float64(files)))
 }
 
 // State is for http.Server.ConnState.

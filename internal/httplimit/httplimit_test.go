@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -40,6 +41,15 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	}
 	for _, conn := range silent {
 		_ = conn.Close()
+	}
+}
+
+// TestConnectionsLeaveFilesForOthers: the limit is a share of the files that the process may open.
+func TestConnectionsLeaveFilesForOthers(t *testing.T) {
+	for files, want := range map[uint64]int{1024: 640, 20_000: 12_000, math.MaxUint64: 12_000} {
+		if got := within(12_000, 0.625, files); got != want {
+			t.Errorf("%d connections of %d files, want %d", got, files, want)
+		}
 	}
 }
 

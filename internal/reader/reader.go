@@ -42,6 +42,8 @@ const (
 	// get an answer with an error.
 	maxWaiters     = 10_000
 	maxConnections = maxWaiters + 2_000
+	// shareOfFiles allows maxConnections where a process may open 20,000 files.
+	shareOfFiles   = 0.625
 	maxHeaderBytes = 8 << 10
 	// Memory is how many bytes maxWaiters clients need, about 32 KiB each. Measured: 324 MiB with
 	// 10,000.
@@ -86,7 +88,7 @@ func NewServer(cfg Config) *Server {
 		WriteTimeout:      answerWithin,
 		IdleTimeout:       idleWithin,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ConnState:         httplimit.New(maxConnections, 2).State,
+		ConnState:         httplimit.New(maxConnections, shareOfFiles).State,
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	return s

@@ -54,7 +54,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &problem{http.StatusTooManyRequests, fmt.Sprintf("%d readers wait already; try again later", maxWaiters)})
 	case errors.Is(err, errClosed):
 		refuse(w, stoppingProblem)
-	case err != nil: // uthorize returns why the request is refused, or nil if it is allowed.
+	case err != nil: // the client has gone
 	default:
 		s.answer(w, result)
 	}

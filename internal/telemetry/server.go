@@ -59,7 +59,7 @@ func NewServer(addr string, gatherer prometheus.Gatherer, h *Health, page Page, 
 			WriteTimeout:      30 * time.Second,
 			IdleTimeout:       2 * time.Minute, // above the usual scrape interval: connections are reused
 			MaxHeaderBytes:    16 << 10,
-			ConnState:         httplimit.New(maxConnections, 4).State,
+			ConnState:         httplimit.New(maxConnections, 0.25).State,
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		},
 	}
