@@ -27,7 +27,7 @@ type MigrateCmd struct {
 
 type upCmd struct {
 	Citus     bool   `help:"Have Citus distribute the tables of accounts, too, by their account."`
-	CitusMove bool   `help:"With --citus, also where there is much to move: nobody reads or writes these tables meanwhile."`
+	CitusMove bool   `help:"With --citus, also move large tables. Nothing can read or write them until it is done."`
 	FourEyes  string `placeholder:"POLICY" help:"As the owner: with on, every change by a command must be requested by one login and approved by another; off ends that."`
 	flags.ActorFlags
 	flags.DatabaseFlags
