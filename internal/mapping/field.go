@@ -65,7 +65,7 @@ type fieldTable struct {
 	place  event.FieldPath
 	placed bool
 
-	units, nanos, unit, scale, written *yaml.Node
+	units, nanos, unit, scale, written, constant *yaml.Node
 }
 
 // addTable reads the table of a field. Without a place, the field is where the format has it.
@@ -73,6 +73,11 @@ func (m *Mapping) addTable(field event.Field, table *yaml.Node) error {
 	t := &fieldTable{field: field, name: "fields: " + field.String()}
 	if err := eachMember(table, t.name, m.member(t)); err != nil {
 		return err
+	}
+	if field == event.FieldCurrency && t.constant != nil {
+		if err := m.checkCode(t); err != nil {
+			return err
+		}
 	}
 	if field == event.FieldAmount {
 		if err := m.addAmount(t); err != nil {
@@ -83,6 +88,21 @@ func (m *Mapping) addTable(field event.Field, table *yaml.Node) error {
 	}
 	if t.placed || t.place.Written != event.WrittenUsually || len(table.Content) == 0 {
 		m.Fields[field] = t.place
+	}
+	return nil
+}
+
+// checkCode checks a constant currency, which is written in the same letters as those of events.
+func (m *Mapping) checkCode(t *fieldTable) error {
+	code, written := t.constant.Value, strings.ToUpper(t.constant.Value)
+	if _, known := event.CurrencyByCode(written); !known {
+		return at(t.constant, "%s: constant: %q is no code of ISO 4217", t.name, code)
+	}
+	if m.LowerCurrency {
+		written = strings.ToLower(code)
+	}
+	if code != written {
+		return at(t.constant, "%s: constant: must be %s: case lower is for codes in small letters", t.name, written)
 	}
 	return nil
 }
@@ -119,9 +139,7 @@ func (t *fieldTable) addSource(key, value *yaml.Node) (known bool, err error) {
 		p.Outer, err = readPath(name, value, false)
 	case key.Value == "constant" && isText(value) && t.mayBeConstant():
 		p.Constant = value.Value
-		if _, known := event.CurrencyByCode(strings.ToUpper(value.Value)); t.field == event.FieldCurrency && !known {
-			return true, at(value, "%s: constant: %q is no code of ISO 4217", t.name, value.Value)
-		}
+		t.constant = value
 	case key.Value == "optional" && isTrue(value) && t.isPart && t.field == event.FieldEventType:
 		p.Optional = true
 	case key.Value == "join" && value.Kind == yaml.SequenceNode && t.mayBeJoined():

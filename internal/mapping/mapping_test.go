@@ -109,6 +109,11 @@ func TestParseNamesTheLine(t *testing.T) {
 			"several", "eventTypes:\n  A: B\n  C: D\nfields:\n  sequence: seq\n  version: {heder: seq}\nmore: 1\n",
 			[]string{"line 2, column 6: eventTypes: A", "\nline 3, column 6: eventTypes: C", "\nline 5, column 3: fields", "\nline 6, column 13: fields: version", "\nline 7, column 1: \"more\""},
 		},
+		{"type of another field", "fields:\n  version: {path: a, type: boolean}\n", []string{"line 2", "fields: version: type", `"boolean"`}},
+		{"tagged", "fields:\n  eventId: !!binary aGk=\n", []string{"line 2", "fields: eventId", `"aGk="`}},
+		{"constant in small letters", "fields:\n  currency: {constant: eur}\n", []string{"line 2", "currency: constant", "EUR"}},
+		{"constant of the other case", "fields:\n  currency: {constant: EUR, case: lower}\n", []string{"line 2", "currency: constant", "eur"}},
+		{"no such constant", "fields:\n  currency: {case: lower, constant: xxx}\n", []string{"line 2", "currency: constant", "ISO 4217"}},
 		{"two documents", "fields: {}\n---\nfields: {}\n", []string{"line 2", "second"}},
 	}
 	for _, tt := range tests {
@@ -138,6 +143,8 @@ func TestLocateNamesTheLineOfAConflict(t *testing.T) {
 		{"data in a header", "json", "fields:\n  data:\n    path: a\n  amount: {header: a, path: b..c}\n", "line 4, column 3: amount"},
 		{"header and key", "json", "fields:\n  accountId: {header: a, key: true}\n", "line 2, column 3: accountId"},
 		{"data without an amount of its own", "json", "fields:\n  amount: a\n  currency: a\n", "line 3, column 3: currency"},
+		{"units and nanos in one place", "json", "fields:\n  amount: {units: a, nanos: a}\n", "line 2, column 3: amount: two fields"},
+		{"nanos around the units", "json", "fields:\n  amount: {units: a.b, nanos: a}\n", "line 2, column 3: amount: "},
 		{"an attribute with a point", "cloudevents", "fields:\n  version: meta.seq\n", "line 2, column 3: version"},
 		{"an attribute that is known", "cloudevents", "fields:\n  version: specversion\n", "line 2, column 3: version"},
 		{"data that is an attribute", "cloudevents", "fields:\n  data: body\n", "line 2, column 3: data"},
@@ -166,6 +173,7 @@ func TestLocateNamesTheLineOfAConflict(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte(`{"fields":{"version":["a","b"]},"eventTypes":{"A":"ignored"}}`))
+	f.Add([]byte("fields: {amount: {units: a, nanos: a}}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := mapping.Parse(text)
 		if err != nil {

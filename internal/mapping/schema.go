@@ -74,7 +74,26 @@ var theSchema = readSchema()
 // mistakes that it does not find.
 func checkSchema(n *yaml.Node) error {
 	if bad := theSchema.mismatch(theSchema, n); bad != nil {
-		return at(bad, "is not what mapping.schema.json has here")
+		return at(bad, "%s: %q is not allowed here; docs/mapping.schema.json has what is", strings.Join(namesTo(n, bad), ": "), bad.Value)
+	}
+	return nil
+}
+
+// namesTo returns the names of the tables' members that lead to a node below n. It is nil if the node
+// is not there.
+func namesTo(n, wanted *yaml.Node) []string {
+	if n == wanted {
+		return []string{}
+	}
+	for i, inner := range n.Content {
+		names := namesTo(inner, wanted)
+		switch isMember := n.Kind == yaml.MappingNode; {
+		case names == nil:
+		case isMember && i%2 == 1:
+			return append([]string{n.Content[i-1].Value}, names...)
+		default:
+			return names
+		}
 	}
 	return nil
 }

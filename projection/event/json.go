@@ -280,6 +280,6 @@ func syntaxReason(value []byte, err error) string {
 	case offset >= 0 && offset < int64(len(value)) && value[offset] == '\\':
 		return fmt.Sprintf("a string has an invalid escape or a lone surrogate, at byte %d", offset)
 	default:
-		return fmt.Sprintf("the value is not valid JSON, at byte %d", offset)
+		return fmt.Sprintf("the value is not valid JSON, or more than 10,000 levels deep, at byte %d", offset)
 	}
 }

@@ -169,3 +169,27 @@ func TestANumberInsteadOfATextNamesTheRemedy(t *testing.T) {
 		}
 	}
 }
+
+// A version of another type names what the mapping or the format allows.
+func TestAVersionOfAnotherTypeNamesTheRemedy(t *testing.T) {
+	version := func(value string) event.Message { return event.Message{Value: []byte(change("version", value))} }
+	text := event.Mapping{Fields: map[event.Field]event.FieldPath{event.FieldVersion: {Path: []string{"version"}, Written: event.WrittenText}}}
+	for _, tt := range []struct {
+		format, want string
+		message      event.Message
+		mapping      event.Mapping
+	}{
+		{event.FormatJSON, "version: is a number instead of a text, as the mapping declares with type: text", version("7"), text},
+		{event.FormatJSON, "version: is not a string", version("true"), text},
+		{event.FormatJSON, "version: is not a JSON number", version(`"7"`), event.Mapping{}},
+		{event.FormatCloudEvents, "sequence: is neither an integer nor an integer as text", structured("sequence", "[1]"), event.Mapping{}},
+	} {
+		f, err := event.New(tt.format, event.Options{Mapping: tt.mapping})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := decodeMessage(f, tt.message); d.Fault == nil || d.Fault.Error() != tt.want {
+			t.Errorf("%v, want %s", d.Fault, tt.want)
+		}
+	}
+}

@@ -29,6 +29,9 @@ func (f *decoder) place(m Mapping) error {
 
 func (f *decoder) addPlace(field Field, p *place) error {
 	if err := f.shapeOf(field, p).add(p.slot, p.path); err != nil {
+		if field == memberNanos {
+			field = FieldAmount
+		}
 		return &MappingError{field, err.Error()}
 	}
 	return nil

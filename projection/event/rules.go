@@ -63,6 +63,10 @@ func (f *decoder) notString(m *value, field Field) string {
 	switch {
 	case f.typed && field == FieldOccurredAt:
 		return "is neither an RFC 3339 text nor a timestamp with a unit"
+	case field == FieldVersion && m.isNumber(): // numbers are refused only if the mapping declares text
+		return "is a number instead of a text, as the mapping declares with type: text"
+	case field == FieldVersion && f.number != numberOnly:
+		return "is neither an integer nor an integer as text"
 	case m.isNumber() && field == FieldOccurredAt:
 		return "is a number instead of an RFC 3339 text: a mapping can declare its unit"
 	case m.isNumber() && field < FieldData:
