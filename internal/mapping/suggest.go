@@ -128,62 +128,14 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 	}
 	values := withoutConnector(w.envelope(s))
 	w.line("fields:")
-	taken := map[string]bool{}
-	found := map[event.Field]*sample{}
+	w.find(s, values)
 	for i := range guesses {
-		g := &guesses[i]
-		if p := g.find(values, taken); p != nil {
-			taken[p.path] = true
-			found[g.field] = p
-			continue
-		}
-		if p := g.find(s.headers, map[string]bool{}); p != nil {
-			w.line("  %s: {header: %s}", g.field, quoteYAML(p.path))
-			found[g.field] = nil
-		}
+		w.propose(guesses[i].field, s.keys)
 	}
-	if _, is := found[event.FieldEventID]; !is {
-		if p := distinct(values); p != nil && !taken[p.path] {
-			taken[p.path], found[event.FieldEventID] = true, p
-		}
-	}
-	var account []*sample
-	if _, is := found[event.FieldAccountID]; !is {
-		account = accountObject(values)
-		for _, p := range account {
-			taken[p.path] = true
-		}
-		if len(account) == 1 {
-			found[event.FieldAccountID] = account[0]
-		}
-	}
-	for i := range guesses {
-		field := guesses[i].field
-		p, is := found[field]
-		switch {
-		case is && p != nil:
-			w.field(field, p)
-		case is: // in a header
-		case field == event.FieldAccountID && len(account) > 1:
-			w.joinedAccount(account)
-		case field == event.FieldAccountID && s.keys:
-			w.line("  accountId: {key: true}")
-			w.decide("accountId: is the record's key the account's id? If it is put together from several fields: {join: [A, B], with: \"/\"}")
-		case field == event.FieldCurrency:
-			w.line("  currency: {constant: DECIDE}")
-			w.decide("currency: none was found; is it always the same one?")
-		case field == event.FieldAmount:
-			w.line("  # amount: PATH")
-			w.decide("amount: none was found, and each credit and debit needs one")
-		case field != event.FieldCorrelationID:
-			w.line("  # %s: PATH", field)
-			w.decide("%s: none was found, and every event needs one", field)
-		}
-	}
-	w.joins(values, found)
-	w.unused(values, taken)
+	w.joins(values, w.found)
+	w.unused(values, w.taken)
 	w.line("  data: \"\"")
-	w.types(found[event.FieldEventType], found[event.FieldAmount])
+	w.types(w.found[event.FieldEventType], w.found[event.FieldAmount])
 	return w.text.String(), w.decisions
 }
 
@@ -191,6 +143,63 @@ type suggesting struct {
 	payload   bool
 	text      strings.Builder
 	decisions []string
+
+	found   map[event.Field]*sample // nil: in a header
+	taken   map[string]bool         // paths of found
+	account []*sample               // members of an account's object, if the account id was not found
+}
+
+// find finds the fields among the values, else among the headers.
+func (w *suggesting) find(s *Samples, values map[string]*sample) {
+	w.taken, w.found = map[string]bool{}, map[event.Field]*sample{}
+	take := func(field event.Field, p *sample) { w.taken[p.path], w.found[field] = true, p }
+	for i := range guesses {
+		g := &guesses[i]
+		if p := g.find(values, w.taken); p != nil {
+			take(g.field, p)
+		} else if p := g.find(s.headers, map[string]bool{}); p != nil {
+			w.line("  %s: {header: %s}", g.field, quoteYAML(p.path))
+			w.found[g.field] = nil
+		}
+	}
+	if _, is := w.found[event.FieldEventID]; !is {
+		if p := distinct(values); p != nil && !w.taken[p.path] {
+			take(event.FieldEventID, p)
+		}
+	}
+	if _, is := w.found[event.FieldAccountID]; !is {
+		w.account = accountObject(values)
+		for _, p := range w.account {
+			w.taken[p.path] = true
+		}
+		if len(w.account) == 1 {
+			take(event.FieldAccountID, w.account[0])
+		}
+	}
+}
+
+// propose writes the proposal for a field. keys reports whether records have keys.
+func (w *suggesting) propose(field event.Field, keys bool) {
+	p, is := w.found[field]
+	switch {
+	case is && p != nil:
+		w.field(field, p)
+	case is: // in a header
+	case field == event.FieldAccountID && len(w.account) > 1:
+		w.joinedAccount(w.account)
+	case field == event.FieldAccountID && keys:
+		w.line("  accountId: {key: true}")
+		w.decide("accountId: is the record's key the account's id? If it is put together from several fields: {join: [A, B], with: \"/\"}")
+	case field == event.FieldCurrency:
+		w.line("  currency: {constant: DECIDE}")
+		w.decide("currency: none was found; is it always the same one?")
+	case field == event.FieldAmount:
+		w.line("  # amount: PATH")
+		w.decide("amount: none was found, and each credit and debit needs one")
+	case field != event.FieldCorrelationID:
+		w.line("  # %s: PATH", field)
+		w.decide("%s: none was found, and every event needs one", field)
+	}
 }
 
 func (w *suggesting) line(format string, args ...any) {

@@ -63,7 +63,8 @@ func TestSuggestWithoutKnownNames(t *testing.T) {
 	}{
 		"the row's time": {
 			[]string{`{"before":null,"after":{"id":1,"occurred":1764003601000000},"source":{"connector":"postgresql"},"op":"c","ts_ms":1764003600201}`},
-			[]string{"occurredAt: {path: after.occurred, unit: us}", "c: DECIDE", "r: DECIDE", "# DECIDE op: r is a row that Debezium's snapshot has read"}, "u: ",
+			[]string{"occurredAt: {path: after.occurred, unit: us}", "c: DECIDE", "r: DECIDE", "# DECIDE op: r is a row that Debezium's snapshot has read"},
+			"u: ",
 		},
 		"only the connector's time": {[]string{`{"id":1,"ts_ms":1764003600201}`}, []string{"# DECIDE occurredAt: a connector read the row at ts_ms"}, ""},
 		"changed rows, by sign": {
@@ -74,7 +75,8 @@ func TestSuggestWithoutKnownNames(t *testing.T) {
 				`{"postingNo":"P1","text":"x","lines":[{"account":"A","lineNo":1,"amount":"1.00"},{"account":"B","lineNo":2,"amount":"1.00"}]}`,
 				`{"postingNo":"P2","text":"x","lines":[{"account":"A","lineNo":3,"amount":"1.00"},{"account":"B","lineNo":4,"amount":"1.00"}]}`,
 			},
-			[]string{"eventId: {outer: postingNo}", "# DECIDE eventId: postingNo is different in each record"}, "",
+			[]string{"eventId: {outer: postingNo}", "# DECIDE eventId: postingNo is different in each record"},
+			"",
 		},
 		"a number": {
 			[]string{`{"docNr":1,"iban":"A"}`, `{"docNr":2,"iban":"B"}`}, []string{"eventId: {path: docNr, type: integer}", "accountId: iban"}, "",
@@ -82,7 +84,8 @@ func TestSuggestWithoutKnownNames(t *testing.T) {
 		"a number that is not unique": {[]string{`{"docNr":1}`, `{"docNr":1}`}, []string{"# eventId: PATH"}, ""},
 		"an account in two parts": {
 			[]string{`{"id":"x","acct":{"nr":4711,"bank":"017","currency":"EUR"}}`},
-			[]string{`accountId: {join: [acct.bank, {path: acct.nr, type: integer}], with: "/"}`, "# DECIDE accountId: are all of these parts"}, "key: true",
+			[]string{`accountId: {join: [acct.bank, {path: acct.nr, type: integer}], with: "/"}`, "# DECIDE accountId: are all of these parts"},
+			"key: true",
 		},
 		"an account object": {[]string{`{"account":{"id":"A"},"id":"x"}`}, []string{"eventId: id", "accountId: account.id"}, "key: true"},
 		"an account alone":  {[]string{`{"account":{"id":"A"}}`}, []string{"# eventId: PATH", "accountId: account.id"}, ""},
