@@ -30,10 +30,13 @@ func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
 	)
 	w.mustFlush()
 	repairer := newRepair(t, pool, 0)
-	changed, stale := (*repair.SkipRefused)(nil), skipOf("a", 2)
+	changed, stale, refused := (*repair.SkipRefused)(nil), skipOf("a", 2), skipOf("a", 2)
 	stale.Planned = &repair.SkippedEvent{EventID: "a-2"} // which was not known any more
-	if _, err := repairer.Skip(t.Context(), stale); !errors.As(err, &changed) || !changed.Changed {
-		t.Errorf("another event than the planned one was skipped: %v", err)
+	refused.Planned, refused.Refused = new(repair.SkippedEvent), true
+	for _, skip := range []repair.Skip{stale, refused} {
+		if _, err := repairer.Skip(t.Context(), skip); !errors.As(err, &changed) || !changed.Changed {
+			t.Errorf("the plan was another one, or was refused: %v", err)
+		}
 	}
 	cases := []struct {
 		name    string
@@ -113,6 +116,38 @@ func TestAnAccountMayBeSkippedFromItsVeryFirstVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, current(t, pool, "a"), "EUR 4.00 3 open a-3 false -")
+}
+
+// A skip is taken back as its plan showed, or not at all.
+func TestAnUnskipWhosePlanHasChanged(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "USD"))
+	w.mustFlush()
+	repairer := newRepair(t, pool, 0)
+	if _, err := repairer.Skip(t.Context(), skipOf("a", 2)); err != nil {
+		t.Fatal(err)
+	}
+	skipped := current(t, pool, "a")
+	stale, refused := skipOf("a", 2), skipOf("a", 2)
+	stale.Planned, refused.Refused = &repair.SkippedEvent{EventID: "a-2"}, true
+	for _, skip := range []repair.Skip{stale, refused} {
+		if err := repairer.Unskip(t.Context(), skip); !errors.As(err, new(*repair.UnskipRefused)) {
+			t.Errorf("the plan was another one, or was refused: %v", err)
+		}
+		expect(t, current(t, pool, "a"), skipped)
+	}
+	plan, err := repairer.PlanUnskip(t.Context(), skipOf("a", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned := skipOf("a", 2)
+	planned.Planned = &plan.Event
+	if err := repairer.Unskip(t.Context(), planned); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 true 2")
 }
 
 func TestASkippedEventIsADuplicateWhenItComes(t *testing.T) {

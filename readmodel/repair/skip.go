@@ -24,9 +24,17 @@ type Skip struct {
 	Reason    string
 	// NothingWaits allows the skip if no event of the account waits.
 	NothingWaits bool
-	// Planned is what was known about the event when the skip was requested. It is nil if no approval
-	// was needed.
+	// Planned is the event of the plan. If another event is found, nothing is changed. It is nil if
+	// there was no plan.
 	Planned *SkippedEvent
+	// Refused means that the plan was refused. Then nothing is changed, and the audit trail records the
+	// refusal.
+	Refused bool
+}
+
+// changed reports whether the plan of the skip was for something else than an event.
+func (s *Skip) changed(of SkippedEvent) bool {
+	return s.Refused || s.Planned != nil && *s.Planned != of
 }
 
 // SkippedEvent is what is known about the event of a skipped version. It is zero if nothing is known.
@@ -186,7 +194,7 @@ func (r *Repair) skip(ctx context.Context, tx *accountdb.Tx, s Skip) (Skipped, e
 	if err != nil {
 		return Skipped{}, err
 	}
-	if s.Planned != nil && *s.Planned != of {
+	if s.changed(of) {
 		return Skipped{}, &SkipRefused{AccountID: s.AccountID, Version: s.Version, Expected: s.Version, Changed: true}
 	}
 	action := r.in(s.action(readmodel.ResultSkipped))

@@ -64,6 +64,9 @@ func (r *Repair) unskip(ctx context.Context, tx *accountdb.Tx, s Skip) error {
 	if err != nil {
 		return err
 	}
+	if s.changed(of) {
+		return &UnskipRefused{AccountID: s.AccountID, Reason: fmt.Sprintf("what is known of version %d has changed since the plan", s.Version)}
+	}
 	removed := int64(0)
 	tx.Queue(tx.Tables.Query("unskip_remove"), s.AccountID, s.Version).
 		Exec(func(tag pgconn.CommandTag) error { removed = tag.RowsAffected(); return nil })

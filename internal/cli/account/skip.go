@@ -171,10 +171,7 @@ func (p *skipPlan) Hash(_ context.Context, h *change.Hash) error {
 }
 
 func (p *skipPlan) Do(ctx context.Context) (err error) {
-	if p.refused == nil {
-		p.of.Planned = &p.planned.Event
-	}
-	p.done, err = p.skipper.Skip(ctx, p.of)
+	p.done, err = p.skipper.Skip(ctx, p.asPlanned())
 	return skipFailure(err)
 }
 
@@ -192,6 +189,13 @@ func (p *skipPlan) Print(_ context.Context, std *output.Streams, done bool) erro
 		})
 	}
 	return p.print(std, fmt.Sprintf("waiting events that would be applied: %d\n%s", plan.Healed, p.notParked(plan.Healed)), fmt.Sprintf("would skip version %d", p.Version), p.ID)
+}
+
+// asPlanned returns the skip, which changes nothing if the plan was refused or is out of date.
+func (p *plannedSkip) asPlanned() repair.Skip {
+	of := p.of
+	of.Planned, of.Refused = &p.planned.Event, p.refused != nil
+	return of
 }
 
 // notParked explains why a skip applies no later events: they are not parked if the partition is

@@ -62,7 +62,9 @@ func (p *unskipPlan) Hash(_ context.Context, h *change.Hash) error {
 	return h.Add(d)
 }
 
-func (p *unskipPlan) Do(ctx context.Context) error { return skipFailure(p.skipper.Unskip(ctx, p.of)) }
+func (p *unskipPlan) Do(ctx context.Context) error {
+	return skipFailure(p.skipper.Unskip(ctx, p.asPlanned()))
+}
 
 func (p *unskipPlan) Print(_ context.Context, std *output.Streams, done bool) (err error) {
 	d := p.document()
