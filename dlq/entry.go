@@ -215,8 +215,7 @@ func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok boo
 // StatusOf returns the status of an entry that was not discarded. d is its value, decoded
 // now. s is the state of its Subject in the read model.
 //
-// A conflict stays open until it is discarded: another event was applied at its version. So does an
-// event below the first version for which the account did not wait.
+// A conflict stays open until it is discarded: another event was applied at its version.
 // An event that PostgreSQL refused stays open until the account is past its version, because
 // only a replay shows whether it can be applied now.
 func (e *Entry) StatusOf(d *event.Decoded, s projection.ReplayStatus) Status {
@@ -224,7 +223,7 @@ func (e *Entry) StatusOf(d *event.Decoded, s projection.ReplayStatus) Status {
 	switch {
 	case !known || e.Class == event.VersionConflict:
 		return Open
-	case s.Passed && (e.Expected != nil || s.Decision.Outcome != projection.DeadLettered):
+	case s.Passed:
 		return Resolved
 	case s.Waiting:
 		return Waiting

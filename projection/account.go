@@ -20,8 +20,7 @@ type Account struct {
 	LastEventAt int64  // microseconds since the Unix epoch, or NoTime
 }
 
-// NewAccount is an account that has had no event. Versions start at firstVersion, or at the version
-// of a dead letter below it.
+// NewAccount is an account that has had no event. Versions start at firstVersion.
 func NewAccount(firstVersion int64) Account {
 	return Account{Version: firstVersion - 1, LastEventAt: NoTime}
 }
@@ -206,11 +205,9 @@ type StoredAccount struct {
 
 // ReplayStatus is the current status of an event that was dead-lettered.
 type ReplayStatus struct {
-	Passed  bool // the account is at its version or a later one
-	Waiting bool // it waits for an earlier event
-	// Decision is the decision if it were applied now. If Passed, it is set only for an event that was
-	// never applied, because its version is below the first one. If Waiting, it is not set.
-	Decision Decision
+	Passed   bool     // the account is at its version or a later one
+	Waiting  bool     // it waits for an earlier event
+	Decision Decision // the decision if it were applied now; not set if Passed or Waiting
 }
 
 // ReplayStatusOf is the status of an event for the account.

@@ -48,16 +48,8 @@ func (o *Oracle) decode(r *Record) decoded {
 		return d
 	}
 	d.kind, _ = fields["eventType"].(string)
-	d.identify(fields)
+	d.identify(fields, o.FirstVersion)
 	ignorable := o.Ignore[d.kind]
-	if below := d.identified && d.version < o.FirstVersion; below {
-		if d.skip = ignorable; d.skip {
-			d.identified = false
-		} else {
-			d.class = malformed
-		}
-		return d
-	}
 	if !d.identified {
 		if d.skip = ignorable; !d.skip {
 			d.class = malformed
@@ -68,13 +60,13 @@ func (o *Oracle) decode(r *Record) decoded {
 	return d
 }
 
-func (d *decoded) identify(fields map[string]any) {
+func (d *decoded) identify(fields map[string]any, first int64) {
 	id, okID := identifier(fields["eventId"])
 	account, okAccount := identifier(fields["accountId"])
 	number, _ := fields["version"].(json.Number)
 	version, err := strconv.ParseInt(number.String(), 10, 64)
 	d.id, d.account, d.version = id, account, version
-	d.identified = okID && okAccount && err == nil && version >= 0
+	d.identified = okID && okAccount && err == nil && version >= first
 }
 
 // readRest reads the fields other than id, account and version, and returns the error class.

@@ -87,14 +87,6 @@ func (o *Oracle) decide(r *Record) {
 
 func (o *Oracle) decideEvent(r *Record, d *decoded, count *Outcomes) {
 	a := o.account(d.account)
-	if d.version < o.FirstVersion && d.version <= a.version {
-		if a.version >= o.FirstVersion {
-			count.DeadLettered++
-			o.DeadLetters = append(o.DeadLetters, DeadLetter{Record: new(*r), Class: d.class})
-			return
-		}
-		a.version = d.version - 1 // the account has no event yet: it waits for this one
-	}
 	if d.version <= a.version {
 		if d.version == a.version && a.lastID != d.id {
 			count.DeadLettered++

@@ -65,9 +65,6 @@ func checkOutcome(t *testing.T, d *event.Decoded) (whole bool) {
 	if d.Tombstone || count(d.Skip, d.Fault != nil, whole) != 1 {
 		t.Fatalf("not exactly one outcome: %+v", d)
 	}
-	if whole && d.Event.Version < options.FirstVersion {
-		t.Fatalf("version %d", d.Event.Version)
-	}
 	if d.Fault != nil {
 		checkFault(t, d)
 	}

@@ -2,6 +2,7 @@ package event
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"sync"
 )
@@ -10,6 +11,7 @@ import (
 // same rules; each gives it the JSON document of a message. It is safe for concurrent use.
 type decoder struct {
 	firstVersion  int64
+	belowFirst    string // the reason in a fault of a lower version
 	currencies    CurrencySet
 	types         typeNames
 	shape         *shape // of the document that is the event
@@ -35,7 +37,9 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 		return nil, err
 	}
 	f := &decoder{
-		firstVersion:  opts.FirstVersion,
+		firstVersion: opts.FirstVersion,
+		belowFirst: fmt.Sprintf("is below the first version, which is %d: if the first event of an account has a lower one, "+
+			"set --first-version (FIRST_VERSION) to it, and rebuild with it", opts.FirstVersion),
 		currencies:    opts.Currencies,
 		types:         opts.typeNames(),
 		declaredTime:  opts.Mapping.Time,
@@ -126,17 +130,15 @@ func (f *decoder) validate(r *reading, d *Decoded) {
 	correlationFault := f.readCorrelationID(r, &d.Event)
 	identityFault := f.readIdentity(r, &d.Event)
 	typeFault := f.readType(r, &d.Event)
-	tooLow := f.tooLow(d.Event.Version)
-	if d.Fault = firstFault(identityFault, tooLow); d.Fault != nil && d.Event.Type == Ignorable {
-		d.Fault, d.Skip = nil, true
-		return
-	}
 	if identityFault != nil {
+		if d.Event.Type == Ignorable {
+			d.Skip = true
+			return
+		}
+		d.Fault = identityFault
 		return
 	}
-	if d.Identity = Identified; tooLow != nil {
-		return
-	}
+	d.Identity = Identified
 	timeFault := f.readOccurredAt(r, &d.Event)
 	d.Fault = firstFault(r.envelopeFault, typeFault, timeFault, correlationFault)
 	if d.Fault != nil {

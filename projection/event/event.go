@@ -51,7 +51,7 @@ const (
 	// Unidentified: event id, account id or version could not be read. Those that could, and the
 	// correlation id, are set for the dead letter.
 	Unidentified Identity = iota
-	// Identified: Event.ID, AccountID and Version are set. A Version below the first one has a fault.
+	// Identified: Event.ID, AccountID and Version are set and valid.
 	Identified
 )
 
@@ -62,11 +62,10 @@ type Decoded struct {
 	Identity Identity
 	// Tombstone: the message has a null value.
 	Tombstone bool
-	// Skip: an event of an ignorable type whose identity cannot be read, or whose version is below the
-	// first one. It has no effect.
+	// Skip: an event of an ignorable type whose identity cannot be read. It has no effect.
 	Skip bool
 	// Fault is why the message cannot be applied. If the event is Identified, its ID, AccountID and
-	// Version can be used nevertheless: a duplicate has no fault.
+	// Version are valid nevertheless: a duplicate has no fault.
 	Fault *Fault
 }
 

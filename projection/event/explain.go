@@ -95,9 +95,6 @@ func (f *decoder) explain(r *reading) []FieldReading {
 	account, fault := f.readID(r, FieldAccountID)
 	add(FieldAccountID, account, fault)
 	version, fault := f.readVersion(r)
-	if fault == nil {
-		fault = f.tooLow(version)
-	}
 	add(FieldVersion, strconv.FormatInt(version, 10), fault)
 	typeFault := f.readType(r, ev)
 	if typeFault == nil && ev.Type == Unknown {

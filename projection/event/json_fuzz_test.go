@@ -111,7 +111,7 @@ func checkIdentity(t *testing.T, value []byte, e event.Event) {
 		}
 	}
 	version, ok := new(big.Int).SetString(string(raw["version"]), 10)
-	if !ok || !version.IsInt64() || version.Int64() != e.Version || e.Version < 0 {
+	if !ok || !version.IsInt64() || version.Int64() != e.Version || e.Version < options.FirstVersion {
 		t.Fatalf("version %d from %s", e.Version, raw["version"])
 	}
 }

@@ -59,30 +59,6 @@ func TestJSONFirstVersion(t *testing.T) {
 	}
 }
 
-// The account of a version below the first one waits, so its identity is known. A negative version
-// cannot be one.
-func TestJSONBelowTheFirstVersion(t *testing.T) {
-	f := event.NewJSON(event.Options{FirstVersion: 5, Ignore: []string{"AccountRenamed"}})
-	for _, version := range []string{"4", "0", "-0"} {
-		d := decode(f, change("version", version, "data", "7"))
-		if d.Identity != event.Identified || d.Fault == nil || d.Fault.Class != event.MalformedPayload || d.Fault.Field != "version" ||
-			!strings.Contains(d.Fault.Reason, "first version, which is 5") || !strings.Contains(d.Fault.Reason, "--first-version (FIRST_VERSION)") {
-			t.Errorf("version %s: %+v, %v", version, d, d.Fault)
-		}
-		if d = decode(f, change("version", version, "eventType", `"AccountRenamed"`)); !d.Skip || d.Fault != nil || d.Identity != event.Unidentified {
-			t.Errorf("version %s of an ignored type: %+v, %v", version, d, d.Fault)
-		}
-		if d = decode(f, change("version", version, "eventId", "null")); d.Identity != event.Unidentified || d.Fault.Field != "eventId" {
-			t.Errorf("version %s without an id: %+v, %v", version, d, d.Fault)
-		}
-	}
-	for _, version := range []string{"-1", "-9223372036854775808"} {
-		if d := decode(f, change("version", version)); d.Identity != event.Unidentified || d.Fault.Reason != "is negative" {
-			t.Errorf("version %s: %+v, %v", version, d, d.Fault)
-		}
-	}
-}
-
 func TestJSONCurrencySet(t *testing.T) {
 	set, err := event.ParseCurrencies("USD,JPY")
 	if err != nil {

@@ -207,6 +207,8 @@ func TestJSONFaultsOfTheIdentity(t *testing.T) {
 		{"version fraction", change("version", "17.5"), "version"},
 		{"version whole fraction", change("version", "17.0"), "version"},
 		{"version exponent", change("version", "17e0"), "version"},
+		{"version zero", change("version", "0"), "version"},
+		{"version minus zero", change("version", "-0"), "version"},
 		{"version negative", change("version", "-1"), "version"},
 		{"version overflow", change("version", "9223372036854775808"), "version"},
 		{"version far overflow", change("version", "1"+strings.Repeat("0", 400)), "version"},

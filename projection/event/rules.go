@@ -2,7 +2,6 @@ package event
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 )
 
@@ -121,19 +120,10 @@ func (f *decoder) parseVersion(text []byte) (version int64, reason string) {
 	switch {
 	case !fits:
 		return 0, "does not fit a 64-bit integer"
-	case version < 0:
-		return 0, "is negative"
+	case version < f.firstVersion:
+		return 0, f.belowFirst
 	}
 	return version, ""
-}
-
-// tooLow returns the fault of a version below the first one, or nil.
-func (f *decoder) tooLow(version int64) *Fault {
-	if version >= f.firstVersion {
-		return nil
-	}
-	return malformed(f.places[FieldVersion].name, fmt.Sprintf("is below the first version, which is %d: if the first event of an account "+
-		"has a lower one, set --first-version (FIRST_VERSION) to it, and rebuild with it", f.firstVersion))
 }
 
 // validAmount returns the amount in a field's text, in minor units of c.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"unsafe"
 
 	"github.com/jackc/pgx/v5"
@@ -71,9 +72,6 @@ func (s Store) Accounts(ctx context.Context, ids []string, learn func(*projectio
 		return fmt.Errorf("load accounts: %w", err)
 	}
 	for _, h := range holds { // accounts without a balance row
-		if h.Parked > 0 && h.NextParked < s.FirstVersion {
-			h.Account = projection.NewAccount(h.NextParked)
-		}
 		learn(&h)
 	}
 	return nil
@@ -239,3 +237,18 @@ func minorUnits(wire []byte, digits int) (int64, error) {
 // healBytes limits the bytes of parked events that are read at a time. The first one is always read,
 // whatever its size.
 const healBytes = 1 << 20
+
+// LoadStates reads the states of the given accounts. Accounts without a balance row are left out.
+func LoadStates(ctx context.Context, db DB, ids []string) (map[string]projection.Account, error) {
+	rows, _ := db.Query(ctx, db.Tables.Query("load_accounts"), ids)
+	states := make(map[string]projection.Account, len(ids))
+	err := eachAccount(rows, func(a *projection.StoredAccount) {
+		s := a.Account
+		s.LastEventID = strings.Clone(s.LastEventID)
+		states[strings.Clone(a.ID)] = s
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load accounts: %w", err)
+	}
+	return states, nil
+}

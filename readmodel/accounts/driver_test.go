@@ -32,8 +32,6 @@ func (s *store) account(id string) projection.StoredAccount {
 	a := projection.StoredAccount{ID: id, Account: projection.NewAccount(s.first), Overflowed: s.over[id]}
 	if row, exists := s.rows[id]; exists {
 		a.Exists, a.Account = true, row
-	} else if all := s.above(id, math.MinInt64, 1); len(all) > 0 && all[0].Decoded.Event.Version < s.first {
-		a.Account = projection.NewAccount(all[0].Decoded.Event.Version)
 	}
 	for _, p := range s.above(id, a.Account.Version, 1<<30) {
 		if a.Parked == 0 {

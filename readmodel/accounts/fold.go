@@ -205,14 +205,6 @@ func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 		f.conclude(r, nil, projection.Decision{Outcome: projection.Duplicate})
 		return
 	}
-	if version := r.Decoded.Event.Version; version < f.opts.FirstVersion && version <= a.version && r.Decoded.Fault != nil {
-		if a.exists || a.version >= f.opts.FirstVersion {
-			f.conclude(r, nil, projection.Refused(r.Decoded.Fault))
-			f.noteBalance(Balance{})
-			return
-		}
-		f.awaitBelow(a, version)
-	}
 	before := f.cache.hot.state(a).Balance
 	next, decision := f.decide(a, r)
 	f.noteBalance(Balance{Before: before, After: next.Balance, Currency: next.Currency, Known: true})

@@ -55,7 +55,7 @@ func (f *Fold) findApplied(records []projection.DecodedRecord, versions *Version
 	l.index = l.index[:0]
 	for i := range records {
 		var id idHash
-		if d := &records[i].Decoded; d.Identity == event.Identified && !d.Tombstone && !d.Skip && d.Event.Version >= f.opts.FirstVersion {
+		if d := &records[i].Decoded; d.Identity == event.Identified && !d.Tombstone && !d.Skip {
 			id = versions.idOf(d.Event.AccountID)
 		}
 		l.index = append(l.index, id)
@@ -88,13 +88,6 @@ func (f *Fold) setNew(a *account) {
 	account := projection.NewAccount(f.opts.FirstVersion)
 	f.cache.hot.set(a, account)
 	a.stored = account.Version
-}
-
-// awaitBelow makes an account without events wait for a version below the first one, because an event
-// with it has arrived.
-func (f *Fold) awaitBelow(a *account, version int64) {
-	f.cache.hot.set(a, projection.NewAccount(version))
-	a.stored = a.version
 }
 
 // newcomers decides whether an account that appears with its first event is assumed to be new: if

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"projector/projection"
@@ -141,11 +140,7 @@ func (r *Repair) ReplayStatuses(ctx context.Context, subjects []readmodel.Subjec
 		}
 	}
 	slices.Sort(ids)
-	states := map[string]projection.Account{}
-	err := r.storeOf(r.db()).Accounts(ctx, slices.Compact(ids), func(a *projection.StoredAccount) {
-		a.Account.LastEventID = strings.Clone(a.Account.LastEventID)
-		states[strings.Clone(a.ID)] = a.Account
-	})
+	states, err := accountdb.LoadStates(ctx, r.db(), slices.Compact(ids))
 	if err != nil {
 		return nil, err
 	}
@@ -154,11 +149,7 @@ func (r *Repair) ReplayStatuses(ctx context.Context, subjects []readmodel.Subjec
 		s := &subjects[i]
 		state, known := states[s.AccountID]
 		if !known {
-			state = projection.NewAccount(min(s.Version, r.cfg.FirstVersion))
-		}
-		if s.Version < r.cfg.FirstVersion && state.Version >= r.cfg.FirstVersion && s.Decoded.Fault != nil {
-			statuses[i] = projection.ReplayStatus{Passed: true, Decision: projection.Refused(s.Decoded.Fault)}
-			continue
+			state = projection.NewAccount(r.cfg.FirstVersion)
 		}
 		statuses[i] = state.ReplayStatusOf(s.Version, s.Decoded)
 	}

@@ -60,7 +60,7 @@ func TestInspectSaysWhatEachRecordIs(t *testing.T) {
 		"0 1 acc-a 2 acc-a-2 CardIssued unknown_event_type",
 		"0 2 acc-a 3 acc-a-3 FundsCredited unsupported_currency",
 		"0 3 acc-a 4 acc-a-4 FundsCredited invalid_amount",
-		"0 4 acc-a 0 acc-a-0 FundsCredited malformed_payload",
+		"0 4 acc-a null acc-a-0 FundsCredited malformed_payload",
 		"0 5 null null null null malformed_payload",
 		"0 6 null null null null malformed_payload",
 		"0 7 null null null null null",

@@ -158,8 +158,7 @@ func TestVersions(t *testing.T) {
 		schema := envelope(tt.kind, micros, record(`"string"`))
 		d := decode(format(t, options, schema), encode(t, schema, map[string]any{"version": tt.version}))
 		good := d.Fault == nil && d.Event.Version == tt.want
-		known := d.Identity == event.Identified
-		malformed := known == (tt.version == int64(0)) && d.Fault != nil && d.Fault.Class == event.MalformedPayload && d.Fault.Field == "version"
+		malformed := d.Identity == event.Unidentified && d.Fault != nil && d.Fault.Class == event.MalformedPayload && d.Fault.Field == "version"
 		if tt.want != 0 && !good || tt.want == 0 && !malformed {
 			t.Errorf("%v as %s: %+v, fault %v", tt.version, tt.kind, d.Event, d.Fault)
 		}
