@@ -175,20 +175,20 @@ func (p *skipPlan) Do(ctx context.Context) (err error) {
 	return skipFailure(err)
 }
 
-func (p *skipPlan) Print(_ context.Context, std *output.Streams, done bool) error {
+func (p *skipPlan) Print(_ context.Context, done bool) error {
 	d := skipDocument{AccountID: p.ID, Version: p.Version, EventID: output.OrNull(p.planned.Event.EventID), HealedEvents: p.planned.Healed}
 	plan := &p.planned
 	switch {
 	case done:
 		d.EventID, d.HealedEvents, d.Result = output.OrNull(p.done.EventID), p.done.Healed, output.OrNull(readmodel.ResultSkipped)
-		return p.Flags.Print(std.Out, d, fmt.Sprintf("skipped version %d of account %s; waiting events applied: %d\n%s",
+		return p.Flags.Print(p.on.Std.Out, d, fmt.Sprintf("skipped version %d of account %s; waiting events applied: %d\n%s",
 			d.Version, output.Printable(d.AccountID), d.HealedEvents, p.notParked(d.HealedEvents)))
 	case p.JSON():
-		return output.PrintJSON(std.Out, skipPlanDocument{
+		return output.PrintJSON(p.on.Std.Out, skipPlanDocument{
 			skipDocument: d, eventDocument: describeEvent(&plan.Event), Before: describeState(&plan.Before), After: describeState(&plan.After),
 		})
 	}
-	return p.print(std, fmt.Sprintf("waiting events that would be applied: %d\n%s", plan.Healed, p.notParked(plan.Healed)), fmt.Sprintf("would skip version %d", p.Version), p.ID)
+	return p.print(fmt.Sprintf("waiting events that would be applied: %d\n%s", plan.Healed, p.notParked(plan.Healed)), fmt.Sprintf("would skip version %d", p.Version), p.ID)
 }
 
 // asPlanned returns the skip, which changes nothing if the plan was refused or is out of date.
@@ -209,8 +209,8 @@ func (p *plannedSkip) notParked(healed int) string {
 }
 
 // print prints a plan as text: the account now, its event, what else happens, and the account after it.
-func (p *plannedSkip) print(std *output.Streams, healing, would, account string) error {
-	_, err := fmt.Fprintf(std.Out, "now: %s\nversion %d: %s\n%sthen: %s\n%s of account %s; %s\n",
+func (p *plannedSkip) print(healing, would, account string) error {
+	_, err := fmt.Fprintf(p.on.Std.Out, "now: %s\nversion %d: %s\n%sthen: %s\n%s of account %s; %s\n",
 		stateText(&p.planned.Before), p.of.Version, eventText(&p.planned.Event), healing, stateText(&p.planned.After),
 		would, output.Printable(account), p.on.NothingChanged())
 	return err

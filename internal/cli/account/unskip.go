@@ -66,18 +66,18 @@ func (p *unskipPlan) Do(ctx context.Context) error {
 	return skipFailure(p.skipper.Unskip(ctx, p.asPlanned()))
 }
 
-func (p *unskipPlan) Print(_ context.Context, std *output.Streams, done bool) (err error) {
+func (p *unskipPlan) Print(_ context.Context, done bool) (err error) {
 	d := p.document()
 	if done {
 		d.Result = output.OrNull(readmodel.ResultUnskipped)
 	}
 	switch {
 	case p.JSON():
-		err = output.PrintJSON(std.Out, d)
+		err = output.PrintJSON(p.on.Std.Out, d)
 	case done:
-		_, err = fmt.Fprintf(std.Out, "took back the skip of version %d of account %s; an event of it that has come since is read again by position set\n", p.Version, output.Printable(p.ID))
+		_, err = fmt.Fprintf(p.on.Std.Out, "took back the skip of version %d of account %s; an event of it that has come since is read again by position set\n", p.Version, output.Printable(p.ID))
 	default:
-		err = p.print(std, "", fmt.Sprintf("would take back the skip of version %d", p.Version), p.ID)
+		err = p.print("", fmt.Sprintf("would take back the skip of version %d", p.Version), p.ID)
 	}
 	return err
 }

@@ -57,7 +57,7 @@ type Plan interface {
 	Do(ctx context.Context) error
 	// Print prints the plan or, if done is true, the result. It returns an error if not everything
 	// could be done. A plan without a record to change is not executed, and done is true for it.
-	Print(ctx context.Context, std *output.Streams, done bool) error
+	Print(ctx context.Context, done bool) error
 }
 
 // Partial is a Plan that is executed in several transactions. Its results so far are printed even
@@ -186,18 +186,18 @@ func run(ctx context.Context, std *output.Streams, typed *kong.Context, c Change
 	case err != nil:
 		return untouched(ctx, err)
 	case !yes:
-		return untouched(ctx, plan.Print(ctx, std, false))
+		return untouched(ctx, plan.Print(ctx, false))
 	case refusal(plan) != nil:
-		return cmp.Or(plan.Print(ctx, std, false), refusal(plan))
+		return cmp.Or(plan.Print(ctx, false), refusal(plan))
 	case on.Now:
-		return do(ctx, std, plan)
+		return do(ctx, plan)
 	}
 	h, err := hashOf(ctx, c.Action(), plan)
 	switch {
 	case err != nil:
 		return untouched(ctx, err)
 	case h.records == 0: // no request, because there is nothing to change
-		return plan.Print(ctx, std, true)
+		return plan.Print(ctx, true)
 	}
 	return request(ctx, on, typed, c, h)
 }
@@ -219,7 +219,7 @@ func untouched(ctx context.Context, err error) error {
 	return err
 }
 
-func do(ctx context.Context, std *output.Streams, plan Plan) error {
+func do(ctx context.Context, plan Plan) error {
 	err := plan.Do(ctx)
 	_, partial := plan.(Partial)
 	stopped := err != nil && ctx.Err() != nil && !errors.As(err, new(errclass.Describer))
@@ -231,7 +231,7 @@ func do(ctx context.Context, std *output.Streams, plan Plan) error {
 	case err != nil && !partial:
 		return err
 	}
-	if printed := plan.Print(ctx, std, true); err == nil {
+	if printed := plan.Print(ctx, true); err == nil {
 		err = printed
 	}
 	return err

@@ -99,7 +99,7 @@ func (r *Requested) Show(ctx context.Context, std *output.Streams, pool *pgxpool
 	if err != nil {
 		return err
 	}
-	return plan.Print(ctx, std, false)
+	return plan.Print(ctx, false)
 }
 
 // Approve executes the request if its plan is unchanged.
@@ -126,7 +126,7 @@ func (r *Requested) Approve(ctx context.Context, std *output.Streams, pool *pgxp
 	if err := readmodel.DecideRequest(ctx, pool, r.Request.ID, readmodel.RequestApproved, reason); err != nil {
 		return err
 	}
-	return do(readmodel.WithRequest(ctx, r.Request.ID), std, plan)
+	return do(readmodel.WithRequest(ctx, r.Request.ID), plan)
 }
 
 // plan makes the plan of the request again. The caller must close the returned On, even after an error.

@@ -102,26 +102,26 @@ type prunePlanDocument struct {
 	Markers    int64  `json:"markers"` // at most inbox.CountUpTo
 }
 
-func (p *prunePlan) Print(_ context.Context, std *output.Streams, done bool) error {
+func (p *prunePlan) Print(_ context.Context, done bool) error {
 	for _, of := range p.held {
 		for _, hold := range of.Held {
-			_, _ = fmt.Fprintf(std.Err, "%s keeps its markers until its records are read again: %s\n", output.Printable(of.Handler), hold)
+			_, _ = fmt.Fprintf(p.on.Std.Err, "%s keeps its markers until its records are read again: %s\n", output.Printable(of.Handler), hold)
 		}
 	}
 	if !done {
-		return p.printPlan(std)
+		return p.printPlan()
 	}
-	return p.Flags.Print(std.Out, pruneDocument{p.deleted}, fmt.Sprintf("deleted %d markers\n", p.deleted))
+	return p.Flags.Print(p.on.Std.Out, pruneDocument{p.deleted}, fmt.Sprintf("deleted %d markers\n", p.deleted))
 }
 
-func (p *prunePlan) printPlan(std *output.Streams) error {
+func (p *prunePlan) printPlan() error {
 	for _, of := range p.old {
 		atLeast := ""
 		if of.Markers == inbox.CountUpTo {
 			atLeast = "at least "
 		}
 		text := fmt.Sprintf("%s: %s%d markers are older than %s and would be deleted\n", output.Printable(of.Handler), atLeast, of.Markers, p.Retention)
-		if err := p.Flags.Print(std.Out, prunePlanDocument{of.Handler, p.Retention.String(), of.Markers}, text); err != nil {
+		if err := p.Flags.Print(p.on.Std.Out, prunePlanDocument{of.Handler, p.Retention.String(), of.Markers}, text); err != nil {
 			return err
 		}
 	}

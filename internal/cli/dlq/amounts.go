@@ -92,7 +92,8 @@ func printAmounts(how *output.Flags, std *output.Streams, amounts []amountRow) e
 }
 
 // printAmounts prints amounts and balances, and both values of each event that was altered.
-func (p *replayPlan) printAmounts(std *output.Streams) error {
+func (p *replayPlan) printAmounts() error {
+	std := p.on.Std
 	var rows []amountRow
 	for _, item := range p.replay.Items {
 		rows = append(rows, amountRow{item.Entry.AccountID, item.Entry.Received, replayedAmounts(item)})

@@ -156,11 +156,11 @@ func (p *discardPlan) action(d *replay.DeadLetter) readmodel.Action {
 	return a
 }
 
-func (p *discardPlan) Print(ctx context.Context, std *output.Streams, done bool) error {
-	if err := p.announce(std, done); err != nil {
+func (p *discardPlan) Print(ctx context.Context, done bool) error {
+	if err := p.announce(done); err != nil {
 		return err
 	}
-	rows, now := letterRows(std, &p.Flags), time.Now()
+	rows, now := letterRows(p.on.Std, &p.Flags), time.Now()
 	for i := range p.found {
 		if err := rows.Add(p.document(p.letters[i], p.found[i], done), letterCells(p.letters[i], now)...); err != nil {
 			return err
@@ -172,7 +172,7 @@ func (p *discardPlan) Print(ctx context.Context, std *output.Streams, done bool)
 	if err := rows.End(p.scan.nothing("nothing to discard")); err != nil || p.failed {
 		return err
 	}
-	return errors.Join(p.summarize(std, done), p.scan.finish(ctx, std))
+	return errors.Join(p.summarize(done), p.scan.finish(ctx, p.on.Std))
 }
 
 func (*discardPlan) document(letter *replay.DeadLetter, found repair.Discarded, done bool) discardDocument {
@@ -184,19 +184,19 @@ func (*discardPlan) document(letter *replay.DeadLetter, found repair.Discarded, 
 }
 
 // people returns the output for text that is no row.
-func (p *discardPlan) people(std *output.Streams) io.Writer {
+func (p *discardPlan) people() io.Writer {
 	if p.JSON() {
-		return std.Err
+		return p.on.Std.Err
 	}
-	return std.Out
+	return p.on.Std.Out
 }
 
 // announce says first that a plan without a filter discards everything.
-func (p *discardPlan) announce(std *output.Streams, done bool) error {
+func (p *discardPlan) announce(done bool) error {
 	if done || p.filters() || len(p.letters) == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(p.people(std), "no filter is given: this is every dead letter of topic %s that is neither resolved nor discarded, %d in all (filters: --account, --class, --until …)\n",
+	_, err := fmt.Fprintf(p.people(), "no filter is given: this is every dead letter of topic %s that is neither resolved nor discarded, %d in all (filters: --account, --class, --until …)\n",
 		p.tools.topic, len(p.letters))
 	return err
 }
@@ -206,7 +206,7 @@ const staysBehind = "An account that needs one of these events stays at the vers
 	"To apply them after all: projector dlq replay --status=discarded\n"
 
 // summarize prints how many dead letters are or would be discarded, and the effect on the read model.
-func (p *discardPlan) summarize(std *output.Streams, done bool) error {
+func (p *discardPlan) summarize(done bool) error {
 	removed, passed, accounts := 0, 0, map[string]bool{}
 	for i := range p.found {
 		switch {
@@ -241,6 +241,6 @@ func (p *discardPlan) summarize(std *output.Streams, done bool) error {
 	if passed > 0 {
 		text = fmt.Sprintf("not discarded, because the read model has passed their versions: %d\n", passed) + text
 	}
-	_, err := io.WriteString(p.people(std), text)
+	_, err := io.WriteString(p.people(), text)
 	return err
 }

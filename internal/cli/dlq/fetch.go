@@ -123,8 +123,8 @@ func (p *fetchPlan) Do(ctx context.Context) error {
 	return p.of.Apply(ctx, shown.Update)
 }
 
-func (p *fetchPlan) Print(_ context.Context, std *output.Streams, done bool) error {
-	if err := p.print(std, done); err != nil {
+func (p *fetchPlan) Print(_ context.Context, done bool) error {
+	if err := p.print(done); err != nil {
 		return err
 	}
 	if failed := p.of.Failed(); done && failed > 0 {
@@ -133,12 +133,12 @@ func (p *fetchPlan) Print(_ context.Context, std *output.Streams, done bool) err
 	return nil
 }
 
-func (p *fetchPlan) print(std *output.Streams, done bool) error {
+func (p *fetchPlan) print(done bool) error {
 	name := "PLAN"
 	if done {
 		name = "RESULT"
 	}
-	rows := p.Rows(std.Out, "ACCOUNT", output.Left(name, 10), output.Left("ACCOUNT", 14), output.Right("VERSION", 7), output.Text("WHY"))
+	rows := p.Rows(p.on.Std.Out, "ACCOUNT", output.Left(name, 10), output.Left("ACCOUNT", 14), output.Right("VERSION", 7), output.Text("WHY"))
 	counts := replay.Counts{}
 	for _, m := range p.of.Missing {
 		counts[m.Outcome(done)]++
@@ -150,7 +150,7 @@ func (p *fetchPlan) print(std *output.Streams, done bool) error {
 		return err
 	}
 	if p.on.Amounts {
-		if err := p.printAmounts(std); err != nil {
+		if err := p.printAmounts(); err != nil {
 			return err
 		}
 	}
@@ -158,19 +158,19 @@ func (p *fetchPlan) print(std *output.Streams, done bool) error {
 	if !done {
 		text += "; " + p.on.NothingChanged()
 	}
-	_, err := fmt.Fprintln(std.Out, text)
+	_, err := fmt.Fprintln(p.on.Std.Out, text)
 	return err
 }
 
 // printAmounts prints the amounts and balances of the events that the outbox has.
-func (p *fetchPlan) printAmounts(std *output.Streams) error {
+func (p *fetchPlan) printAmounts() error {
 	var rows []amountRow
 	for _, m := range p.of.Missing {
 		if m.Record != nil {
 			rows = append(rows, amountRow{m.AccountID, &m.Number, fetchedAmounts(m)})
 		}
 	}
-	return printAmounts(&p.Flags, std, rows)
+	return printAmounts(&p.Flags, p.on.Std, rows)
 }
 
 // fetchDocument is a version in JSON.

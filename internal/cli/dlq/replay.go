@@ -182,11 +182,11 @@ type replayDocument struct {
 	*amountsDocument
 }
 
-func (p *replayPlan) Print(ctx context.Context, std *output.Streams, done bool) error {
-	if err := p.print(std, done); err != nil {
+func (p *replayPlan) Print(ctx context.Context, done bool) error {
+	if err := p.print(done); err != nil {
 		return err
 	}
-	if err := p.scan.finish(ctx, std); err != nil {
+	if err := p.scan.finish(ctx, p.on.Std); err != nil {
 		return err
 	}
 	if failed := p.replay.Failed(); done && failed > 0 {
@@ -195,12 +195,12 @@ func (p *replayPlan) Print(ctx context.Context, std *output.Streams, done bool) 
 	return nil
 }
 
-func (p *replayPlan) print(std *output.Streams, done bool) error {
+func (p *replayPlan) print(done bool) error {
 	name := "PLAN"
 	if done {
 		name = "RESULT"
 	}
-	rows := p.Rows(std.Out, "ACCOUNT", output.Left(name, 10), output.Left("ACCOUNT", 14),
+	rows := p.Rows(p.on.Std.Out, "ACCOUNT", output.Left(name, 10), output.Left("ACCOUNT", 14),
 		output.Right("VERSION", 7), output.Left("CLASS", 20).Optional(), output.Left("DLQ", 9),
 		output.Text("WHY"))
 	for _, item := range p.replay.Items {
@@ -214,11 +214,11 @@ func (p *replayPlan) print(std *output.Streams, done bool) error {
 		return err
 	}
 	if p.on.Amounts {
-		if err := p.printAmounts(std); err != nil {
+		if err := p.printAmounts(); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(std.Out, p.summary(done))
+	_, err := fmt.Fprintln(p.on.Std.Out, p.summary(done))
 	return err
 }
 

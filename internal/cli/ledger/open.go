@@ -124,7 +124,7 @@ func (p *plan) Do(ctx context.Context) error {
 	})
 }
 
-func (p *plan) Print(ctx context.Context, _ *output.Streams, done bool) error {
+func (p *plan) Print(ctx context.Context, done bool) error {
 	if p.rows == nil { // no account was printed
 		if err := p.each("planned", done, func(piece []repair.Opening) error { return p.openings.Plan(ctx, piece) }); err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"projector/internal/cli/change"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
-	"projector/internal/cli/output"
 	"projector/internal/topic"
 	"projector/projection"
 	"projector/readmodel"
@@ -101,7 +100,7 @@ func (p *standingPlan) Do(ctx context.Context) error {
 	return refused(readmodel.ChangeStandings(ctx, p.on.Pool, p.flags.of(), p.planned, p.change, p.on.Actor, p.on.Reason))
 }
 
-func (p *standingPlan) Print(_ context.Context, _ *output.Streams, done bool) error {
+func (p *standingPlan) Print(_ context.Context, done bool) error {
 	return p.flags.print(p.on, done, len(p.planned), func(i int) (document any, text string) {
 		one := &p.planned[i]
 		return standingDocument{p.flags.Topic, one.Partition, one.Is}, p.text(one, done)

@@ -130,7 +130,7 @@ func (p *removePlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-func (p *removePlan) Print(_ context.Context, _ *output.Streams, done bool) error {
+func (p *removePlan) Print(_ context.Context, done bool) error {
 	return printChanges(p.on, &p.Flags, done, len(p.positions), func(i int) (document any, text string) {
 		d, verb := p.document(p.positions[i]), "would be removed"
 		if done {

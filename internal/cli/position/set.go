@@ -140,7 +140,7 @@ func (s *setPlan) document(i int) setDocument {
 	return setDocument{Topic: s.of.Topic, Partition: s.sets[i].Partition, From: plan.From, To: plan.To, UnreadSkipped: plan.UnreadSkipped}
 }
 
-func (s *setPlan) Print(_ context.Context, _ *output.Streams, done bool) error {
+func (s *setPlan) Print(_ context.Context, done bool) error {
 	return s.cmd.print(s.on, done, len(s.plans), func(i int) (document any, text string) {
 		d, verb := s.document(i), "would be set"
 		if done {

@@ -59,7 +59,7 @@ func (*checked) Hash(context.Context, *change.Hash) error { return errChecks }
 
 func (*checked) Do(context.Context) error { return errChecks }
 
-func (p *checked) Print(context.Context, *output.Streams, bool) error {
+func (p *checked) Print(context.Context, bool) error {
 	if err := p.printCheck(&p.document); err != nil {
 		return err
 	}

@@ -180,7 +180,7 @@ func (r *rebuilding) Do(ctx context.Context) (err error) {
 	return err
 }
 
-func (r *rebuilding) Print(_ context.Context, _ *output.Streams, done bool) error {
+func (r *rebuilding) Print(_ context.Context, done bool) error {
 	if done && r.swapped == nil {
 		r.swapped = new(rebuild.Swapped)
 	}
