@@ -190,10 +190,7 @@ func (l *layout) applyData(m Mapping) error {
 		}
 		var err error
 		if l.places[field], err = l.place(&p); err != nil {
-			if field == memberNanos {
-				field = FieldAmount
-			}
-			return &MappingError{field, err.Error()}
+			return mistakeOf(field, err)
 		}
 	}
 	return nil

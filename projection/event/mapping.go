@@ -115,6 +115,14 @@ type MappingError struct {
 	Reason string
 }
 
+// mistakeOf returns the mistake about a member. Those of the nanos are of the amount.
+func mistakeOf(member Field, err error) *MappingError {
+	if member == memberNanos {
+		member = FieldAmount
+	}
+	return &MappingError{member, err.Error()}
+}
+
 // Error implements error.
 func (e *MappingError) Error() string { return e.Field.String() + ": " + e.Reason }
 

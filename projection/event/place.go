@@ -29,10 +29,7 @@ func (f *decoder) place(m Mapping) error {
 
 func (f *decoder) addPlace(field Field, p *place) error {
 	if err := f.shapeOf(field, p).add(p.slot, p.path); err != nil {
-		if field == memberNanos {
-			field = FieldAmount
-		}
-		return &MappingError{field, err.Error()}
+		return mistakeOf(field, err)
 	}
 	return nil
 }
