@@ -124,12 +124,16 @@ func (d *Decisions) MarkDiscarded(records []projection.DecodedRecord) {
 	}
 }
 
-// Skipped returns the events whose versions were skipped.
+// Skipped returns copies of the events whose versions were skipped.
 func (d *Decisions) Skipped(events []projection.SkippedEvent) (skipped []projection.SkippedEvent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if len(d.skipped) == 0 {
+		return nil
+	}
 	for _, e := range events {
 		if _, was := d.skipped[accountVersion{e.AccountID, e.Version}]; was {
+			e.AccountID = strings.Clone(e.AccountID)
 			skipped = append(skipped, e)
 		}
 	}

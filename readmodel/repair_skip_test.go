@@ -172,6 +172,27 @@ func TestASkippedEventIsADuplicateWhenItComes(t *testing.T) {
 	expect(t, current(t, pool, "a"), "EUR 1.00 2 open a-2 false -")
 }
 
+// TestASkipAfterTheClaimIsReported: the decisions were read before the skip, and are read again
+// because the account is read.
+func TestASkipAfterTheClaimIsReported(t *testing.T) {
+	pool := openPool(t)
+	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.Decisions = readmodel.NewDecisions(pool, balance.Definition{}) })
+	w.claim("me", projection.NoOffset)
+	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("b", 1, "1", "EUR"), credit("b", 1, "1", "EUR"))
+	if f := w.mustFlush(); f.Outcomes[projection.Duplicate] != 1 || len(f.Skipped) != 0 {
+		t.Errorf("outcomes %v, skipped %v before the skip", f.Outcomes, f.Skipped)
+	}
+	if _, err := newRepair(t, pool, 0).Skip(t.Context(), skipOf("a", 2)); err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"when it arrives", "when it arrives again"} {
+		w.fold(credit("a", 2, "2", "EUR"))
+		if f := w.mustFlush(); len(f.Skipped) != 1 || f.Skipped[0].AccountID != "a" || f.Skipped[0].Version != 2 {
+			t.Errorf("%s: skipped %v, want version 2 of a", when, f.Skipped)
+		}
+	}
+}
+
 func TestAPassedOverVersionAndTheRealEventRace(t *testing.T) {
 	pool, format := openPool(t), jsonFormat(t)
 	skips := 0

@@ -79,22 +79,15 @@ func (f *Fold) noteDuplicate(r *projection.DecodedRecord, decision projection.De
 		return
 	}
 	ev := &r.Decoded.Event
-	f.duplicates = append(f.duplicates, projection.SkippedEvent{
-		AccountID: strings.Clone(ev.AccountID), Version: ev.Version, Record: r.Record.Ref(),
-	})
+	f.duplicates = append(f.duplicates, projection.SkippedEvent{AccountID: ev.AccountID, Version: ev.Version, Record: r.Record.Ref()})
 }
 
-// NewDuplicates returns and clears the events noted by noteDuplicate; see Options.Duplicates.
-func (f *Fold) NewDuplicates() []projection.SkippedEvent {
-	duplicates := f.duplicates
-	f.duplicates = nil
-	return duplicates
-}
+// Duplicates returns the events noted by noteDuplicate; see Options.Duplicates. They share the
+// memory of their records, so copy the texts of those that you store.
+func (f *Fold) Duplicates() []projection.SkippedEvent { return f.duplicates }
 
-// KeepDuplicates adds again what NewDuplicates has returned.
-func (f *Fold) KeepDuplicates(list []projection.SkippedEvent) {
-	f.duplicates = append(list, f.duplicates...)
-}
+// ForgetDuplicates removes all events from Duplicates.
+func (f *Fold) ForgetDuplicates() { f.duplicates = emptied(f.duplicates) }
 
 func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, decision projection.Decision) {
 	l := projection.DeadLetter{

@@ -34,7 +34,7 @@ type Options struct {
 	Balances bool
 	// Take fills Changes.Taken with the applied events.
 	Take bool
-	// Duplicates makes NewDuplicates return events whose versions were applied before.
+	// Duplicates makes Duplicates return events whose versions were applied before.
 	Duplicates bool
 }
 

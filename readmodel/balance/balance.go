@@ -50,6 +50,8 @@ type Balance struct {
 	changes   *accounts.Changes // gathered from fold; nil until they are needed
 	breaker   *projection.Breaker
 	skipped   []projection.SkippedEvent // read since the last flush
+	loaded    bool                      // accounts were read since the decisions were read last
+	indexed   uint64                    // the version index that was used last
 	failed    bool                      // the last write failed: the next one must not delay other partitions
 	claimed   uint64                    // time of the claim on the version reader's clock
 	few       bool                      // few records are folded: their accounts are read in the group
@@ -79,11 +81,16 @@ type balanceStore struct {
 
 // Versions implements accounts.Store.
 func (s balanceStore) Versions(ctx context.Context) *accounts.VersionIndex {
-	return s.balance.cfg.Versions.since(ctx, s.balance.claimed)
+	index, began := s.balance.cfg.Versions.since(ctx, s.balance.claimed)
+	if began != s.balance.indexed {
+		s.balance.loaded, s.balance.indexed = true, began
+	}
+	return index
 }
 
 // Accounts implements accounts.Store.
 func (s balanceStore) Accounts(ctx context.Context, ids []string, found func(*projection.StoredAccount)) error {
+	s.balance.loaded = true
 	if b := s.balance; b.few && b.cfg.Group != nil {
 		return b.cfg.Group.read(ctx, s.Store, ids, found)
 	}
@@ -148,18 +155,21 @@ func (b *Balance) Fold(ctx context.Context, records []projection.DecodedRecord, 
 	return n, b.noteSkipped(ctx)
 }
 
-// noteSkipped finds the new duplicates whose versions were skipped. A skip comes before the
-// decision that its event is a duplicate, so the skip can be read now.
+// noteSkipped finds the new duplicates whose versions were skipped. Such a skip is older than the
+// state of the account that was read, so the decisions are read only if accounts were read since.
 func (b *Balance) noteSkipped(ctx context.Context) error {
-	duplicates := b.fold.NewDuplicates()
+	duplicates := b.fold.Duplicates()
 	if len(duplicates) == 0 {
 		return nil
 	}
-	if err := b.cfg.Decisions.Read(ctx); err != nil {
-		b.fold.KeepDuplicates(duplicates)
-		return err
+	if b.loaded {
+		if err := b.cfg.Decisions.Read(ctx); err != nil {
+			return err
+		}
+		b.loaded = false
 	}
 	b.skipped = append(b.skipped, b.cfg.Decisions.Skipped(duplicates)...)
+	b.fold.ForgetDuplicates()
 	return nil
 }
 

@@ -122,15 +122,15 @@ func (r *VersionReader) held() bool {
 	return r.current != nil
 }
 
-// since returns an index whose reading started after the moment, or nil. Call it for each use: a
-// caller that stores the index keeps its memory in use.
-func (r *VersionReader) since(ctx context.Context, moment uint64) *accounts.VersionIndex {
+// since returns an index whose reading started after the moment, and when it started. Without one
+// it returns nil and 0. Call it for each use: a caller that stores the index keeps its memory in use.
+func (r *VersionReader) since(ctx context.Context, moment uint64) (*accounts.VersionIndex, uint64) {
 	if r == nil {
-		return nil
+		return nil, 0
 	}
 	reading := r.reading(moment)
 	if reading == nil {
-		return nil
+		return nil, 0
 	}
 	if !reading.ended() {
 		patience := time.NewTimer(awaitVersions)
@@ -138,12 +138,15 @@ func (r *VersionReader) since(ctx context.Context, moment uint64) *accounts.Vers
 		select {
 		case <-reading.done:
 		case <-patience.C:
-			return nil
+			return nil, 0
 		case <-ctx.Done():
-			return nil
+			return nil, 0
 		}
 	}
-	return reading.index
+	if reading.index == nil {
+		return nil, 0
+	}
+	return reading.index, reading.began
 }
 
 // reading returns a reading that started after the moment. It starts one if necessary.

@@ -16,7 +16,7 @@ func TestAnIndexNobodyAsksForIsDropped(t *testing.T) {
 		time.AfterFunc(keepVersions, func() { r.dropUnused(reading) })
 		for range 3 {
 			<-time.After(keepVersions - time.Second)
-			if r.since(t.Context(), 0) == nil {
+			if index, _ := r.since(t.Context(), 0); index == nil {
 				t.Fatal("an index that is in use was dropped")
 			}
 		}
@@ -32,7 +32,7 @@ func TestNoReadingBeginsDuringAClaim(t *testing.T) {
 	r.claiming()
 	first := r.claimed()
 	r.claiming()
-	if index := r.since(t.Context(), first); index != nil || r.held() {
+	if index, _ := r.since(t.Context(), first); index != nil || r.held() {
 		t.Error("a reading began that is of no use to the partition that is being claimed")
 	}
 	if then := r.claimed(); then <= first {
