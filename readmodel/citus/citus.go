@@ -52,10 +52,8 @@ type Querier interface {
 func Load(ctx context.Context, db Querier) (tables []Table, err error) {
 	var there bool
 	if err = db.QueryRow(ctx, sql.Query("citus_there")).Scan(&there); err == nil && there {
-		var rows pgx.Rows
-		if rows, err = db.Query(ctx, sql.Query("citus_tables"), distributed); err == nil {
-			tables, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Table])
-		}
+		rows, _ := db.Query(ctx, sql.Query("citus_tables"), distributed)
+		tables, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Table])
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for Citus: %w", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection/file"
+	"projector/readmodel"
 	"projector/sql"
 )
 
@@ -22,10 +23,7 @@ func grants(ctx context.Context, pool *pgxpool.Pool, p *file.Projection, role st
 		if _, err := tx.Exec(ctx, sql.Query("custom_become")); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, sql.Query("custom_grants"), tables, privileges, role)
-		if err == nil {
-			grants, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		}
+		grants, err = readmodel.Texts(ctx, tx, "custom_grants", tables, privileges, role)
 		return err
 	})
 	if err != nil {

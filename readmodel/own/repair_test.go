@@ -96,7 +96,7 @@ func TestAVersionIsPassedOver(t *testing.T) {
 	if _, err := accountdb.ShowAccount(t.Context(), pool, readmodel.BalanceName, "a"); err == nil {
 		t.Error("the account is one of the balances")
 	}
-	skipper := replayer(pool, p).(repair.Skipper)
+	skipper := replayer(pool, p).(*repair.Repair)
 	done, err := skipper.Skip(t.Context(), repair.Skip{AccountID: "a", Version: 1, Actor: "me", Reason: "lost"})
 	if err != nil || done.Healed != 2 {
 		t.Fatalf("skip: %+v %v", done, err)

@@ -89,7 +89,7 @@ func (s *Shadow) audited(ctx context.Context, query string, args ...any) ([]*dec
 // version. It returns whether the account has reached the version.
 func (s *Shadow) skipAgain(ctx context.Context, e *decided, seen bool) (passed bool, err error) {
 	cfg := readmodel.RepairConfig{Pool: s.Pool, Formats: s.build.cfg.Formats, FirstVersion: s.build.cfg.FirstVersion}
-	skipper, ok := s.kind.Replayer(cfg).(repair.Skipper)
+	skipper, ok := s.kind.Replayer(cfg).(*repair.Repair)
 	if !ok {
 		return false, &UnknownDefinitionError{s.kind}
 	}

@@ -215,7 +215,7 @@ func (p *pair) repair() {
 		}
 		p.both(func(c *consumer) {
 			var refused *repair.SkipRefused
-			skipper := p.replayer(c).(repair.Skipper)
+			skipper := p.replayer(c).(*repair.Repair)
 			_, err := skipper.Skip(p.t.Context(), repair.Skip{AccountID: account, Version: version, Actor: "me", Reason: "lost"})
 			if err != nil && !errors.As(err, &refused) {
 				p.rt.Fatal(err)
@@ -335,7 +335,7 @@ func (p *pair) ofLetter(c *consumer, what string, letter *projection.DeadLetter)
 	}
 	r.Action.Kind, r.Action.Projection, r.Action.Result = readmodel.ActionDiscard, p.d.Name(), readmodel.ResultDiscarded
 	list := []repair.Discard{{AccountID: letter.AccountID, Version: letter.Received, Class: letter.Class, Place: place, Action: r.Action}}
-	if _, err := p.replayer(c).(repair.Discarder).Discard(p.t.Context(), list); err != nil {
+	if _, err := p.replayer(c).(*repair.Repair).Discard(p.t.Context(), list); err != nil {
 		p.rt.Fatal(err)
 	}
 }

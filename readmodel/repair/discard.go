@@ -33,18 +33,7 @@ type Discarded struct {
 	Passed bool
 }
 
-// Discarder is implemented by the Replayer of a projection that parks events.
-type Discarder interface {
-	// PlanDiscard returns what Discard would do now.
-	PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, error)
-	// Discard removes the events from the parked events and records it in the same transactions.
-	// After an error, committed transactions stay.
-	Discard(ctx context.Context, list []Discard) ([]Discarded, error)
-}
-
-var _ Discarder = (*Repair)(nil)
-
-// PlanDiscard implements Discarder.
+// PlanDiscard returns what Discard would do now.
 func (r *Repair) PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, error) {
 	result := make([]Discarded, len(list))
 	err := readmodel.Patiently(ctx, func(attempt context.Context) error {
@@ -56,7 +45,8 @@ func (r *Repair) PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, 
 	return result, nil
 }
 
-// Discard implements Discarder.
+// Discard removes the events from the parked events and records it in the same transactions. After
+// an error, committed transactions stay.
 func (r *Repair) Discard(ctx context.Context, list []Discard) ([]Discarded, error) {
 	result := make([]Discarded, 0, len(list))
 	consumers := resting{pool: r.db(), ends: r.cfg.Ends}

@@ -95,23 +95,6 @@ func (e *SkipRefused) Error() string {
 	}
 }
 
-// Skipper is implemented by the Replayer of a projection in which versions can be skipped.
-type Skipper interface {
-	// PlanSkip returns what a Skip would do now, or a *SkipRefused.
-	PlanSkip(ctx context.Context, s Skip) (SkipPlan, error)
-	// Skip skips a version if the account waits for exactly this one. It then applies the events
-	// that waited for it.
-	Skip(ctx context.Context, s Skip) (Skipped, error)
-	// PlanUnskip returns what an Unskip would do now, or an *UnskipRefused.
-	PlanUnskip(ctx context.Context, s Skip) (SkipPlan, error)
-	// Unskip takes back the last skip of an account, if nothing was applied after it.
-	Unskip(ctx context.Context, s Skip) error
-	// SkipAgain repeats an earlier skip in a rebuild.
-	SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error)
-}
-
-var _ Skipper = (*Repair)(nil)
-
 // Skip skips a version if the account waits for exactly this one. It then applies the events that
 // waited for it. A *SkipRefused means that nothing was changed. The refusal is recorded in the audit
 // trail.

@@ -26,7 +26,7 @@ type UnskipRefused struct {
 // Error implements error.
 func (e *UnskipRefused) Error() string { return fmt.Sprintf("account %q: %s", e.AccountID, e.Reason) }
 
-// PlanUnskip implements Skipper.
+// PlanUnskip returns what an Unskip would do now, or an *UnskipRefused.
 func (r *Repair) PlanUnskip(ctx context.Context, s Skip) (plan SkipPlan, err error) {
 	err = readmodel.Patiently(ctx, func(attempt context.Context) error {
 		known, before, of, err := r.decideUnskip(attempt, r.db(), s)
@@ -38,7 +38,7 @@ func (r *Repair) PlanUnskip(ctx context.Context, s Skip) (plan SkipPlan, err err
 	return plan, err
 }
 
-// Unskip implements Skipper.
+// Unskip takes back the last skip of an account, if nothing was applied after it.
 func (r *Repair) Unskip(ctx context.Context, s Skip) error {
 	err := r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) error {
 		return r.unskip(attempt, tx, s)

@@ -47,10 +47,10 @@ func (f *skipFlags) check(version int64) (err error) {
 	return err
 }
 
-// skipper returns the Skipper of the projection. The file of a custom projection must be the file that
+// skipper returns the Repair of the projection. The file of a custom projection must be the file that
 // its rows came from.
-func (f *skipFlags) skipper(ctx context.Context, on *change.On) (repair.Skipper, error) {
-	skipper, skips := f.kind.Replayer(readmodel.RepairConfig{Pool: on.Pool, Formats: f.formats, FirstVersion: f.FirstVersion}).(repair.Skipper)
+func (f *skipFlags) skipper(ctx context.Context, on *change.On) (*repair.Repair, error) {
+	skipper, skips := f.kind.Replayer(readmodel.RepairConfig{Pool: on.Pool, Formats: f.formats, FirstVersion: f.FirstVersion}).(*repair.Repair)
 	if err := f.Kept(ctx, on.Pool); err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (*skip) Action() readmodel.ActionKind { return readmodel.ActionSkip }
 
 func (c *skip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	of := repair.Skip{AccountID: readmodel.Storable(c.ID), Version: c.Version, NothingWaits: c.NothingWaits}
-	planned, err := c.plan(ctx, on, of, repair.Skipper.PlanSkip)
+	planned, err := c.plan(ctx, on, of, (*repair.Repair).PlanSkip)
 	return &skipPlan{skip: c, plannedSkip: planned}, err
 }
 
@@ -132,14 +132,14 @@ type skipPlan struct {
 // plannedSkip is the plan of a skip, or of its reversal.
 type plannedSkip struct {
 	on      *change.On
-	skipper repair.Skipper
+	skipper *repair.Repair
 	of      repair.Skip
 	planned repair.SkipPlan
 	refused error // why the skip is refused
 }
 
 func (f *skipFlags) plan(
-	ctx context.Context, on *change.On, of repair.Skip, plan func(repair.Skipper, context.Context, repair.Skip) (repair.SkipPlan, error),
+	ctx context.Context, on *change.On, of repair.Skip, plan func(*repair.Repair, context.Context, repair.Skip) (repair.SkipPlan, error),
 ) (p plannedSkip, err error) {
 	if p.skipper, err = f.skipper(ctx, on); err != nil {
 		return p, err

@@ -36,7 +36,7 @@ func (*unskip) Action() readmodel.ActionKind { return readmodel.ActionUnskip }
 
 func (c *unskip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	of := repair.Skip{AccountID: readmodel.Storable(c.ID), Version: c.Version}
-	planned, err := c.plan(ctx, on, of, repair.Skipper.PlanUnskip)
+	planned, err := c.plan(ctx, on, of, (*repair.Repair).PlanUnskip)
 	return &unskipPlan{c, planned}, err
 }
 

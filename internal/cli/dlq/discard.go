@@ -105,7 +105,7 @@ func (p *discardPlan) each(
 }
 
 func (p *discardPlan) planSome(ctx context.Context, letters []*replay.DeadLetter) ([]repair.Discarded, error) {
-	if discarder, parks := p.tools.replayer(0).(repair.Discarder); parks {
+	if discarder, parks := p.tools.replayer(0).(*repair.Repair); parks {
 		return discarder.PlanDiscard(ctx, p.discards(letters))
 	}
 	found := make([]repair.Discarded, len(letters))
@@ -118,7 +118,7 @@ func (p *discardPlan) planSome(ctx context.Context, letters []*replay.DeadLetter
 // discardSome discards dead letters. If the projection parks no events, it only records the discards,
 // and it leaves out dead letters whose event was applied.
 func (p *discardPlan) discardSome(ctx context.Context, letters []*replay.DeadLetter) ([]repair.Discarded, error) {
-	if discarder, parks := p.tools.replayer(0).(repair.Discarder); parks {
+	if discarder, parks := p.tools.replayer(0).(*repair.Repair); parks {
 		return discarder.Discard(ctx, p.discards(letters))
 	}
 	found, err := p.planSome(ctx, letters)
