@@ -92,9 +92,9 @@ func TestEnsureTopicFallsBackToTheSourcesReplication(t *testing.T) {
 			return nil, nil, false
 		}
 		response := create.ResponseKind().(*kmsg.CreateTopicsResponse)
-		topic := kmsg.NewCreateTopicsResponseTopic()
-		topic.Topic, topic.ErrorCode = create.Topics[0].Topic, kerr.InvalidReplicationFactor.Code
-		response.Topics = append(response.Topics, topic)
+		created := kmsg.NewCreateTopicsResponseTopic()
+		created.Topic, created.ErrorCode = create.Topics[0].Topic, kerr.InvalidReplicationFactor.Code
+		response.Topics = append(response.Topics, created)
 		return response, nil, true
 	})
 	if err := EnsureTopic(soon(t), kadm.NewClient(newClient(t, cluster)), deadTopic, sourceTopic); err != nil {

@@ -43,8 +43,8 @@ func TestAServerThatIsNotPostgreSQLIsNamed(t *testing.T) {
 	defer func() { _ = listener.Close() }()
 	for _, mode := range []string{"prefer", "disable", "require"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		defer cancel()
 		_, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://u@%s/bank?sslmode=%s", listener.Addr(), mode))
+		cancel()
 		if text := errclass.Safe(err); !strings.Contains(text, "does not answer as PostgreSQL: check host and port") {
 			t.Errorf("%s: %s", mode, text)
 		}
