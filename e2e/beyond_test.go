@@ -38,6 +38,15 @@ func TestEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
 	await(t, "every record consumed", w.arrived)
 	w.append(credits("many", 10, 10)...)
 	within(t, time.Minute, "the event that cannot be applied", w.reads("many", "13 0.13 true 14"))
+	within(t, time.Minute, "the events that wait for it", func() string {
+		var got string
+		err := w.db.QueryRow(t.Context(), `SELECT concat_ws(' ', expected_version, received_version, class, waiting_events, overflowed_events)
+			FROM account_hold WHERE account_id = 'many'`).Scan(&got)
+		if want := "14 14 currency_mismatch 8 5"; err != nil || got != want {
+			return fmt.Sprintf("%q, want %q, error %v", got, want, err)
+		}
+		return ""
+	})
 	await(t, "every record consumed", w.arrived)
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}
 	skip := []string{"account", "skip", "many", "--version=14", "--reason=another currency", "--yes"}

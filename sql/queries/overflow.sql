@@ -1,5 +1,4 @@
--- Stores events beyond the park limit as a range, unless they are parked. A part that was read again
--- (it has no first_offset) is replaced by what is beyond the limit now.
+-- Stores events beyond the park limit as a range, unless they are parked.
 INSERT INTO {overflow} AS o
     ({projection_column}account_id, lowest_version, highest_version, events, expected_version, topic, partition, first_offset, first_version)
 SELECT {projection_value}v.account_id, min(v.version), max(v.version), count(*), min(v.expected_version),
@@ -14,10 +13,9 @@ WHERE (v.account_id, v.version) NOT IN (
 GROUP BY v.account_id
 ORDER BY v.account_id
 ON CONFLICT ({projection_column}account_id) DO UPDATE
-SET lowest_version  = CASE WHEN o.partition IS NOT NULL AND o.first_offset IS NULL THEN EXCLUDED.lowest_version
-                           ELSE least(o.lowest_version, EXCLUDED.lowest_version) END,
+SET lowest_version  = least(o.lowest_version, EXCLUDED.lowest_version),
     highest_version = greatest(o.highest_version, EXCLUDED.highest_version),
-    events          = CASE WHEN o.partition IS NOT NULL AND o.first_offset IS NULL THEN 0 ELSE o.events END + EXCLUDED.events,
+    events          = o.events + EXCLUDED.events,
     partition       = CASE WHEN o.topic = EXCLUDED.topic AND o.partition = EXCLUDED.partition THEN o.partition END,
     first_offset    = least(o.first_offset, EXCLUDED.first_offset),
     first_version   = least(o.first_version, EXCLUDED.first_version);
