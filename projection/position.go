@@ -146,16 +146,6 @@ type Claim struct {
 	// Fence is the fence of the stored position when Committed was read. The position moves back to
 	// Committed only if it still has this fence; 0: with any fence.
 	Fence int64
-	// Again means that events beyond the park limit are read again if it is their turn.
-	Again bool
-}
-
-// From returns the claim that continues at the given offset or before it; NoOffset: unchanged.
-func (c Claim) From(offset int64) Claim {
-	if offset != NoOffset && (c.Committed == NoOffset || offset < c.Committed) {
-		c.Committed = offset
-	}
-	return c
 }
 
 // Resume returns the offset where to continue: the lower of Kafka's committed offset and the stored

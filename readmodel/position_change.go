@@ -208,9 +208,6 @@ func setPosition(ctx context.Context, tx *Tx, p Partition, set *PositionSet) (pr
 	}
 	tx.Queue(sql.Query("position_set"), p.Group, p.Topic, p.Number, plan.To, knownTopicID(set.Log.TopicID, stored.TopicID),
 		plan.Processed.Offset, plan.Processed.LeaderEpoch)
-	if plan.UnreadSkipped > 0 || set.Want.NewTopic {
-		tx.Queue(sql.AccountsOf(p.Projection).Query("overflow_not_again"), p.Topic, p.Number)
-	}
 	return plan, tx.Send(ctx)
 }
 

@@ -10,7 +10,6 @@ import (
 	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/balance"
-	"projector/sql"
 )
 
 func TestResumeAtTheLesser(t *testing.T) {
@@ -236,44 +235,4 @@ func TestAStandingThatHasChangedIsNotChanged(t *testing.T) {
 	}
 	expect(t, lines(t, pool, stored), "0 2\n1 2")
 	expect(t, lines(t, pool, "SELECT count(*)::text FROM dlq_action"), "4")
-}
-
-// TestSkippedRecordsAreNotReadAgain: events beyond the park limit are read again only if nobody has
-// decided since that records of their partition are not read.
-func TestSkippedRecordsAreNotReadAgain(t *testing.T) {
-	for _, of := range []readmodel.Partition{
-		{Projection: readmodel.BalanceName, Group: "g", Topic: "events"}, {Projection: "points", Group: "g", Topic: "events"},
-	} {
-		t.Run(of.Projection, func(t *testing.T) {
-			pool := openPool(t)
-			table := sql.AccountsOf(of.Projection).Values["overflow"]
-			exec := func(statement string) {
-				t.Helper()
-				if _, err := pool.Exec(t.Context(), statement); err != nil {
-					t.Fatal(err)
-				}
-			}
-			exec(`INSERT INTO projector_position (consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, projection)
-				VALUES ('g', 'events', 0, 50, 50, 'id', 'me', 1, '` + of.Projection + `')`)
-			column, value := "", ""
-			if of.Projection != readmodel.BalanceName {
-				column, value = "projection, ", "'"+of.Projection+"', "
-			}
-			exec(`INSERT INTO ` + table + ` (` + column + `account_id, lowest_version, highest_version, events, expected_version, topic, partition, first_offset, first_version)
-				VALUES (` + value + `'here', 5, 9, 5, 2, 'events', 0, 10, 5), (` + value + `'elsewhere', 5, 9, 5, 2, 'events', 1, 10, 5)`)
-			set := func(to int64, skip bool) {
-				t.Helper()
-				log := projection.Log{TopicID: "id", End: 90, EpochEnd: projection.NoOffset, ProcessedEnd: projection.NoOffset}
-				sets := []readmodel.PositionSet{{Want: projection.Reposition{To: to, SkipUnread: skip}, Log: log}}
-				if _, err := readmodel.SetPositions(t.Context(), pool, of, sets, nil, "me", "why"); err != nil {
-					t.Fatal(err)
-				}
-			}
-			again := "SELECT account_id FROM " + table + " WHERE partition IS NOT NULL AND first_offset = 10 ORDER BY 1"
-			set(20, false)
-			same(t, "set back", lines(t, pool, again), "elsewhere\nhere")
-			set(60, true)
-			same(t, "skipped", lines(t, pool, again), "elsewhere")
-		})
-	}
 }

@@ -36,10 +36,9 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		pos   projection.Position
 		found *projection.Stood
 	)
-	again := w.again.Swap(false)
 	err = w.retry("postgres", "claim the position", func(ctx context.Context) (err error) {
 		pos, err = w.claimOnce(ctx, projection.Claim{
-			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: fence, Again: again,
+			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: fence,
 		})
 		found = cmp.Or(found, pos.Found) // the first result: a later one may show what this claim has written
 		return err
@@ -60,7 +59,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		return pos, err
 	}
 	if found != nil {
-		w.logRewind(kafka, *found, pos, again)
+		w.logRewind(kafka, *found, pos)
 	}
 	w.claimed(pos)
 	if pos.Next < topic.start {

@@ -195,13 +195,7 @@ func (w *worker) lag(now time.Time) (records int64, age time.Duration, known boo
 
 // logRewind logs why a position was moved back, by this claim or before it. Records that are
 // already applied are then read again.
-// With again, it can be for events beyond the park limit, which is not a problem.
-func (w *worker) logRewind(kafka int64, found projection.Stood, pos projection.Position, again bool) {
-	if again && pos.Next < found.Next {
-		w.log.Info("reading records again, because it is the turn of events beyond the park limit",
-			slog.Int64("from", found.Next), slog.Int64("to", pos.Next))
-		return
-	}
+func (w *worker) logRewind(kafka int64, found projection.Stood, pos projection.Position) {
 	from, reason := projection.NoOffset, ""
 	switch known := w.status.position.Load(); {
 	case w.status.fence.Load() > 0 && found.Next < known:

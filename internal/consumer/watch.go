@@ -226,6 +226,14 @@ func (c *Consumer) knownPositions() map[int32]projection.Position {
 	return known
 }
 
+// Reclaim makes the worker of a partition claim it again, so that it heals parked events that it does
+// not know of.
+func (c *Consumer) Reclaim(partition int32) {
+	if w := c.worker(partition); w != nil && w.status.fence.Load() > 0 && !w.status.waiting() {
+		w.reclaim()
+	}
+}
+
 // reclaim makes the worker claim its partition again.
 func (w *worker) reclaim() {
 	select {
@@ -234,19 +242,18 @@ func (w *worker) reclaim() {
 	}
 }
 
-// overdueEvery is how often to search for waiting events that could be applied and are not.
+// overdueEvery is how often to search for parked events that could be applied and are not.
 const overdueEvery = 10 * time.Second
 
 // overdueShare bounds the cost of this search when very many events are parked. Before the
 // next search, it waits overdueShare times as long as the last search took.
 const overdueShare = 50
 
-// watchOverdue makes workers claim partitions again that have waiting events which could be
-// applied. An event beyond the park limit is read again by that claim. Normally a worker applies a
-// parked event after the version before it. But it does not know which events the worker of another
-// partition has parked since it read the account. This happens only if an account's events are in
-// several partitions: after partitions were added, or when a producer does not use the account as the
-// key.
+// watchOverdue makes workers claim partitions again that have parked events which could be
+// applied. Normally a worker applies a parked event after the version before it. But it does
+// not know which events the worker of another partition has parked since it read the account.
+// This happens only if an account's events are in several partitions: after partitions were
+// added, or when a producer does not use the account as the key.
 func (c *Consumer) watchOverdue(ctx context.Context) {
 	var rest time.Time
 	every(ctx, overdueEvery, watchWithin, func(attempt context.Context) {
@@ -261,8 +268,7 @@ func (c *Consumer) watchOverdue(ctx context.Context) {
 		}
 		for _, p := range overdue {
 			if w := c.worker(p); w != nil && w.status.fence.Load() > 0 && !w.status.waiting() {
-				w.log.Info("events wait although their turn has come: claiming the partition again")
-				w.again.Store(true)
+				w.log.Info("parked events wait although their turn has come: claiming the partition again")
 				w.reclaim()
 			}
 		}

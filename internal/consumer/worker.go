@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"projector/dlq"
@@ -39,7 +38,6 @@ type worker struct {
 
 	committed chan int64    // receives Kafka's committed offset once
 	recheck   chan struct{} // receives when the stored position is not the one that this worker knows
-	again     atomic.Bool   // the next claim reads events beyond the park limit again
 	status    status
 
 	// Used by the worker's goroutine only.

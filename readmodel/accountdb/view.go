@@ -137,14 +137,14 @@ func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, 
 	}
 }
 
-// LoadOverdue returns those of the given partitions with a waiting event that could have been applied
-// for at least the given time. A new claim of the partition applies a parked event. With
-// projection.Claim.Again, it reads an event beyond the park limit again.
+// LoadOverdue returns those of the given partitions with a parked event that could have been applied
+// for at least the given time. It happens if an account's events are in several partitions: another
+// partition has applied the event before it. A new claim of the partition applies the parked event.
 func LoadOverdue(ctx context.Context, db readmodel.Querier, name, topic string, partitions []int32, quiet time.Duration) ([]int32, error) {
 	rows, _ := db.Query(ctx, sql.AccountsOf(name).Query("load_overdue"), topic, partitions, quiet.Seconds())
 	overdue, err := pgx.CollectRows(rows, pgx.RowTo[int32])
 	if err != nil {
-		return nil, fmt.Errorf("look for waiting events whose turn has come: %w", err)
+		return nil, fmt.Errorf("look for parked events whose turn has come: %w", err)
 	}
 	return overdue, nil
 }

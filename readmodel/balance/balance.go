@@ -99,19 +99,9 @@ func (s balanceStore) Accounts(ctx context.Context, ids []string, found func(*pr
 
 // Claim implements Projection. It finds accounts whose healing was interrupted.
 func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
-	again := due{from: projection.NoOffset}
-	if c.Again {
-		var err error
-		if again, err = b.loadDue(ctx, c.LogStart); err != nil {
-			return projection.Position{}, err
-		}
-	}
 	b.cfg.Versions.claiming()
-	pos, err := readmodel.ClaimPosition(ctx, b.cfg.Pool, b.partition, c.From(again.from))
+	pos, err := readmodel.ClaimPosition(ctx, b.cfg.Pool, b.partition, c)
 	b.claimed = b.cfg.Versions.claimed()
-	if err == nil {
-		err = b.readAgain(ctx, again, pos.Next, c.LogStart)
-	}
 	if err != nil {
 		return pos, err
 	}

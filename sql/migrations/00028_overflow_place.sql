@@ -1,12 +1,12 @@
--- Where the topic has the first event beyond the park limit, so that a consumer can read it again.
+-- Where the topic has the first event beyond the park limit, so that it can be read again.
 
 -- +goose Up
 SET LOCAL lock_timeout = '5s'; -- nobody may wait behind this for long: the next `migrate` does it then
 ALTER TABLE park_overflow ADD COLUMN topic text, ADD COLUMN partition int, ADD COLUMN first_offset bigint, ADD COLUMN first_version bigint;
 ALTER TABLE projection_park_overflow ADD COLUMN topic text, ADD COLUMN partition int, ADD COLUMN first_offset bigint, ADD COLUMN first_version bigint;
 COMMENT ON COLUMN park_overflow.partition IS 'The partition that has these events. Null: several partitions, or not known. Then only dlq replay applies them.';
-COMMENT ON COLUMN park_overflow.first_offset IS 'The lowest offset of these events. A consumer continues from here when the account has the version before first_version. Null: it has done so.';
-COMMENT ON COLUMN park_overflow.first_version IS 'The lowest version of these events that was not read again yet.';
+COMMENT ON COLUMN park_overflow.first_offset IS 'The lowest offset of these events. They are read again from here when the account has the version before first_version. Null: only dlq replay applies them.';
+COMMENT ON COLUMN park_overflow.first_version IS 'The lowest version of these events.';
 
 -- +goose Down
 ALTER TABLE projection_park_overflow DROP COLUMN first_version, DROP COLUMN first_offset, DROP COLUMN partition, DROP COLUMN topic;

@@ -1,16 +1,8 @@
--- The given partitions that have an event whose turn has come: a parked one, or one beyond the park
--- limit. The worker of another partition has applied the previous event and did not know of the
--- parked one. A worker that heals an account writes it repeatedly, so only accounts without a write
--- for some seconds count.
-SELECT p.partition
+-- The given partitions that have a parked event that could be applied. The worker of another
+-- partition has applied the previous event and did not know of the parked one. A worker that heals
+-- an account writes it repeatedly, so only accounts without a write for some seconds count.
+SELECT DISTINCT p.partition
 FROM {parked} p
 JOIN {account} b ON {of_b}b.account_id = p.account_id AND p.version = b.version + 1
 WHERE {of_p}p.topic = $1 AND p.partition = ANY ($2::int4[]) AND p.class = 'version_gap'
-  AND greatest(b.updated_at, p.parked_at) <= clock_timestamp() - make_interval(secs => $3::float8)
-UNION
-SELECT o.partition
-FROM {overflow} o
-JOIN {account} b ON {of_b}b.account_id = o.account_id
-WHERE {of_o}o.topic = $1 AND o.partition = ANY ($2::int4[]) AND o.first_offset IS NOT NULL
-  AND o.first_version <= b.version + 1 AND o.highest_version > b.version
-  AND b.updated_at <= clock_timestamp() - make_interval(secs => $3::float8);
+  AND greatest(b.updated_at, p.parked_at) <= clock_timestamp() - make_interval(secs => $3::float8);

@@ -57,6 +57,7 @@ type Process struct {
 	reading   *pgxpool.Pool  // the pool of the readers
 	retention *retention
 	fetcher   *outbox.Fetcher                         // nil: off
+	beyond    *beyond                                 // nil: the projection parks no events
 	tracing   *tracing.Tracing                        // nil: off
 	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted
 	margins   atomic.Pointer[margins]                 // as last measured
@@ -151,6 +152,9 @@ func (p *Process) Project(ctx context.Context) error {
 	go p.retention.watch(watching)
 	if p.fetcher != nil {
 		go p.fetcher.Run(watching)
+	}
+	if p.beyond != nil {
+		go p.beyond.run(watching)
 	}
 	if err := p.consumer.Run(ctx); err != nil {
 		return err

@@ -1,0 +1,87 @@
+package process
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel/accountdb"
+)
+
+func waitingEvent(version, offset int64, class event.Class, bytes int) *projection.Parked {
+	p := &projection.Parked{Class: class}
+	p.Decoded.Event.Version, p.Record.Offset, p.Record.Value = version, offset, make([]byte, bytes)
+	return p
+}
+
+// TestTheFirstEventsAreParked: the events with the lowest versions are parked, up to the limits, and
+// the rest is where to read again.
+func TestTheFirstEventsAreParked(t *testing.T) {
+	const events = beyondEvents + 500
+	w := &waiting{above: 4}
+	for _, i := range rand.Perm(events) {
+		w.add(waitingEvent(int64(5+i), int64(100+i), event.VersionGap, 10))
+	}
+	of := &accountdb.Beyond{FirstOffset: 100, FirstVersion: 5, Highest: 4 + events, Events: events}
+	rest := w.left(of, 100)
+	if n := len(w.first); n != beyondEvents || w.first[0].Decoded.Event.Version != 5 || w.first[n-1].Decoded.Event.Version != 4+beyondEvents {
+		t.Errorf("%d are parked", n)
+	}
+	if rest.Events != 500 || *rest.FirstVersion != 5+beyondEvents || *rest.FirstOffset != 100+beyondEvents || rest.LowestVersion != *rest.FirstVersion {
+		t.Errorf("rest %+v", rest)
+	}
+	large := &waiting{}
+	for v := range int64(5) {
+		large.add(waitingEvent(v+1, v, event.VersionGap, beyondBytes))
+	}
+	if len(large.first) != 1 || large.rest.Events != 4 {
+		t.Errorf("%d large events are parked, %d are left", len(large.first), large.rest.Events)
+	}
+}
+
+// TestOneEventOfAVersionIsParked: the first one, unless only the other one can be applied.
+func TestOneEventOfAVersionIsParked(t *testing.T) {
+	for _, c := range []struct {
+		first, second event.Class
+		parked        int64
+	}{
+		{event.VersionGap, event.VersionGap, 1}, {event.VersionGap, event.InvalidAmount, 1},
+		{event.InvalidAmount, event.VersionGap, 2}, {event.InvalidAmount, event.InvalidAmount, 1},
+	} {
+		w := &waiting{}
+		w.add(waitingEvent(7, 1, c.first, 1))
+		w.add(waitingEvent(7, 2, c.second, 1))
+		if len(w.first) != 1 || w.first[0].Record.Offset != c.parked {
+			t.Errorf("%s, %s: %d parked, the first of offset %d", c.first, c.second, len(w.first), w.first[0].Record.Offset)
+		}
+	}
+}
+
+// TestEventsThatTheLogLacksStayBeyond: the account is stale until they are replayed.
+func TestEventsThatTheLogLacksStayBeyond(t *testing.T) {
+	of := &accountdb.Beyond{FirstOffset: 10, FirstVersion: 5, Highest: 9, Events: 5}
+	for _, c := range []struct {
+		what  string
+		found []int64
+		start int64
+		want  string
+	}{
+		{"all", []int64{5, 6, 7, 8, 9}, 10, "0 events"},
+		{"the last one was compacted", []int64{5, 6}, 10, "1 events from 9"},
+		{"none", nil, 10, "1 events from 9"},
+		{"retention", []int64{8, 9}, 11, "5 events from 5"},
+	} {
+		w := &waiting{above: 4}
+		for _, v := range c.found {
+			w.add(waitingEvent(v, v+5, event.VersionGap, 1))
+		}
+		rest := w.left(of, c.start)
+		got := fmt.Sprintf("%d events from %d", rest.Events, rest.LowestVersion)
+		if !strings.HasPrefix(got, c.want) || rest.FirstOffset != nil || rest.FirstVersion != nil {
+			t.Errorf("%s: %s, %+v; want %s", c.what, got, rest, c.want)
+		}
+	}
+}
