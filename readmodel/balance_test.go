@@ -306,17 +306,7 @@ func TestVersionNeverDecreasesWhoeverWrites(t *testing.T) {
 
 // All other connections may be waiting for the lock of the transaction that fenced this writer.
 func TestAFencedWriterNeedsNoSecondConnection(t *testing.T) {
-	url := devtest.Database(t)
-	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.MaxConns = 1
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := openPoolAt(t, devtest.Database(t), readmodel.WithConns(1))
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
 	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = fence + 1"); err != nil {
