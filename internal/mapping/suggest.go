@@ -106,9 +106,19 @@ func note(all map[string]*sample, path string, v jsontext.Value) {
 		p.whole = p.whole && !strings.ContainsAny(text, ".eE")
 		p.digits = max(p.digits, len(strings.TrimPrefix(text, "-")))
 	}
-	if len(p.texts) < mostTexts {
+	if p.texts[text] > 0 || len(p.texts) < mostTexts {
 		p.texts[text]++
 	}
+}
+
+// repeats reports whether one of the noted texts was seen more than once.
+func (p *sample) repeats() bool {
+	for _, n := range p.texts {
+		if n > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // is reports whether all values of the path are of a kind, or null.

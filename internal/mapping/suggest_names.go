@@ -160,7 +160,8 @@ func distinct(all map[string]*sample) *sample {
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		p, words := all[path], wordsOf(path)
 		isKnown := slices.ContainsFunc(guesses, func(g guess) bool { return g.isNamed(path) })
-		if isKnown || p.seen < 2 || len(p.texts) < p.seen || !guesses[0].fits(p) || !slices.Contains(idWords, words[len(words)-1]) {
+		isID := len(words) > 0 && slices.Contains(idWords, words[len(words)-1])
+		if !isID || isKnown || p.seen < 2 || p.repeats() || !guesses[0].fits(p) {
 			continue
 		}
 		if found == nil || p.outer && !found.outer {

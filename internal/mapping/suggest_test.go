@@ -1,6 +1,7 @@
 package mapping_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -104,6 +105,37 @@ func TestSuggestWithoutKnownNames(t *testing.T) {
 		if tt.not != "" && strings.Contains(text, tt.not) {
 			t.Errorf("%s: has %q:\n%s", name, tt.not, text)
 		}
+	}
+}
+
+// The values of an id are compared although only the first of them are noted.
+func TestSuggestAnEventIDOfManyRecords(t *testing.T) {
+	for name, tt := range map[string]struct {
+		number func(i int) int
+		want   string
+	}{
+		"different":     {func(i int) int { return i }, "eventId: {path: docNr, type: integer}"},
+		"soon repeated": {func(i int) int { return max(1, i) }, "# eventId: PATH"},
+		"late repeated": {func(i int) int { return i % 29 }, "# eventId: PATH"},
+	} {
+		var s mapping.Samples
+		for i := range 30 {
+			s.Add(event.Message{Value: fmt.Appendf(nil, `{"docNr":%d}`, tt.number(i))})
+		}
+		if text, _ := s.Suggest(false); !strings.Contains(text, "  "+tt.want) {
+			t.Errorf("%s: no line begins with %q:\n%s", name, tt.want, text)
+		}
+	}
+}
+
+// A name without a letter has no words.
+func TestSuggestMembersWithoutAWord(t *testing.T) {
+	var s mapping.Samples
+	for _, value := range []string{`{"_":1,"-":"a"," ":"b","c":{"_":1}}`, `{"_":2,"-":"b"," ":"c","c":{"_":2}}`} {
+		s.Add(event.Message{Value: []byte(value)})
+	}
+	if text, _ := s.Suggest(false); !strings.Contains(text, "# eventId: PATH") {
+		t.Errorf("an event id was found:\n%s", text)
 	}
 }
 
