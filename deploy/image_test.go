@@ -139,7 +139,8 @@ func sum(t *testing.T, path string) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// expectNoDemo checks that the released program contains no broker and no download of a database.
+// expectNoDemo checks that the program in the image was built without the modules that only the
+// command demo needs: a Kafka broker, and what downloads and starts PostgreSQL.
 func expectNoDemo(t *testing.T, path string) {
 	t.Helper()
 	info, err := buildinfo.ReadFile(path)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"strings"
 	"time"
 
 	"projector/projection/event"
@@ -58,8 +59,8 @@ func (e *Entry) SameMessage(other *Entry) bool {
 	return MessageDigest(e.Key, e.Value, e.Headers) == MessageDigest(other.Key, other.Value, other.Headers)
 }
 
-// PlaceDiffers returns the name of the first field in which an export's line has another
-// class or source than the entry. It returns "" if they are equal.
+// PlaceDiffers compares the class and the source (topic, partition, offset and entry) of a line of
+// an export with those of e. It returns the name of the first field that differs, or "" if none does.
 func (e *Entry) PlaceDiffers(line *Entry) string {
 	switch {
 	case e.Class != line.Class:
@@ -206,7 +207,8 @@ func safeJSONError(err error) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &kind):
-		return fmt.Errorf("field %s: must not be a %s", kind.Field, kind.Value)
+		value, _, _ := strings.Cut(kind.Value, " ") // "number 1.5"
+		return fmt.Errorf("field %s: must not be a %s", kind.Field, value)
 	case errors.As(err, &syntax):
 		return fmt.Errorf("is not JSON, at byte %d", syntax.Offset)
 	default:

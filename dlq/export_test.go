@@ -134,6 +134,7 @@ func TestWhatIsWrongInAFileIsNamedAndNotRepeated(t *testing.T) {
 		"cut off":       {good[:40], "line 2"},
 		"another field": {strings.Replace(good, `"value"`, `"secret"`, 1), "another name"},
 		"kind":          {strings.Replace(good, `"offset":0`, `"offset":"secret"`, 1), "offset"},
+		"number":        {strings.Replace(good, `"offset":0`, `"offset":4711.5`, 1), "offset"},
 		"base64":        {strings.Replace(good, `"value":"secret"`, `"value":null,"value_base64":"?secret?"`, 1), "value_base64"},
 		"two values":    {strings.Replace(good, `"value":"secret"`, `"value":"secret","value_base64":"YQ=="`, 1), "value and value_base64"},
 		"no export":     {`{"topic":"secret"}`, "sha256"},
@@ -145,7 +146,7 @@ func TestWhatIsWrongInAFileIsNamedAndNotRepeated(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "line 2") {
 				t.Fatalf("error %v, want line 2 and %s", err, c.want)
 			}
-			if strings.Contains(err.Error(), "secret") {
+			if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "4711") {
 				t.Errorf("error %v repeats the text", err)
 			}
 		})

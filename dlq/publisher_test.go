@@ -128,7 +128,7 @@ func TestDeliverReturnsWhenItsContextEnds(t *testing.T) {
 	if err := p.Deliver(ctx, d); !errors.Is(err, revoked) || d.Pending() != 1 {
 		t.Fatalf("%v, %d pending", err, d.Pending())
 	}
-	// The record is still being sent. This attempt must therefore end only because of its context.
+	// The broker has not answered yet. So nothing but its context can end this attempt.
 	ended, stop := context.WithCancel(t.Context())
 	stop()
 	if err := p.Deliver(ended, d); !errors.Is(err, context.Canceled) {

@@ -77,8 +77,8 @@ func (w *world) polled(s *spoiling) (stop func() []string) {
 }
 
 // TestRowsAreRebuiltBesideALiveConsumer spoils rows by hand and rebuilds them while events arrive,
-// many of them twice. In the end every row must equal the oracle's, and a reader may only ever see
-// all rows wrong or all rows right.
+// many of them twice. In the end every row must equal the oracle's. Whenever a reader reads the
+// spoiled rows, either all of them are wrong or all of them are right.
 func TestRowsAreRebuiltBesideALiveConsumer(t *testing.T) {
 	t.Parallel()
 	for _, b := range books {

@@ -2,6 +2,9 @@
 // or a schema registry:
 // retry, isolate or dead-letter?
 //
+// To isolate is to divide a batch until the record is found that PostgreSQL refuses. That record is
+// dead-lettered.
+//
 // The answer comes from typed errors, SQLSTATE and Kafka error codes, never
 // from message text. Doubt always ends in a retry: an outage, a missing grant
 // or a full disk must not dead-letter a good record. Only SQLSTATE classes 22

@@ -114,7 +114,7 @@ var sqlstateClasses = map[string]Class{
 	"3D": RetryUnready, // invalid catalog name: no such database
 	"3F": RetryUnready, // invalid schema name
 	"40": Retry,        // transaction rollback: serialization failure, deadlock
-	"42": RetryUnready, // syntax error or access rule violation: a grant, a migration
+	"42": RetryUnready, // syntax error or access rule violation: a grant or a migration is missing
 	"53": Retry,        // insufficient resources: disk, memory, connections
 	"54": Bug,          // program limit exceeded
 	"55": Retry,        // object not in prerequisite state: lock not available

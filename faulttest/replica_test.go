@@ -149,8 +149,8 @@ func (s *scene) terminate() {
 
 var retries = regexp.MustCompile(`^projector_retries_total\{dependency="([a-z]+)",.*reason="([^"]*)"`)
 
-// retried returns how often the running replicas retried because of a dependency, for a reason that
-// contains text.
+// retried returns how many retries the metrics of the running replicas count for a dependency. It
+// counts only retries whose reason contains the given text.
 func (s *scene) retried(dependency, text string) (n int) {
 	s.t.Helper()
 	for _, r := range s.replicas {

@@ -28,8 +28,8 @@ func (s *scene) crawl(row time.Duration) {
 		CREATE TRIGGER crawl BEFORE INSERT OR UPDATE ON account_balance FOR EACH ROW EXECUTE FUNCTION crawl();`, row.Seconds()))
 }
 
-// databaseCrawls slows the database down to 100 rows per second and partition in the middle of a
-// fast run. Far more records are waiting than it can write within the deadline of one attempt.
+// databaseCrawls makes each row of account_balance take 10 ms to write, while events arrive fast. Far
+// more records then wait than PostgreSQL can write before the deadline of one attempt.
 func databaseCrawls(s *scene) int {
 	began := time.Now()
 	s.crawl(10 * time.Millisecond)

@@ -12,12 +12,14 @@ const NoTime = math.MinInt64
 // Account is the result of an account's events up to Version. It is a value: Apply, Heal and
 // Skip return the new account.
 type Account struct {
-	Version     int64 // first version - 1 while no event has been applied
-	Balance     int64 // minor units of Currency; credits - debits
-	Currency    event.Currency
-	Closed      bool
-	LastEventID string // empty: not known, after a skipped version
-	LastEventAt int64  // microseconds since the Unix epoch, or NoTime
+	Version  int64 // first version - 1 while no event has been applied
+	Balance  int64 // minor units of Currency; credits - debits
+	Currency event.Currency
+	Closed   bool
+	// LastEventID is the id of the event that has the last version. It is empty if it is not known: the
+	// event was skipped, or an opening did not name it.
+	LastEventID string
+	LastEventAt int64 // microseconds since the Unix epoch, or NoTime
 }
 
 // NewAccount is an account that has had no event. Versions start at firstVersion.

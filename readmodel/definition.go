@@ -86,9 +86,9 @@ type RunConfig struct {
 	Observer Observer
 	// Decisions holds what people have decided about single events. It may be nil.
 	Decisions *Decisions
-	// Ends is done when the process is asked to stop. Work that only saves later work ends then.
-	Ends context.Context
-	Log  *slog.Logger
+	// Stopping is cancelled when the process must stop. Work that only saves later work ends then.
+	Stopping context.Context
+	Log      *slog.Logger
 }
 
 // Observer receives figures that only projections know. Its methods must be safe for concurrent

@@ -36,15 +36,15 @@ func epochs(t *testing.T, pool *pgxpool.Pool) string {
 	return fmt.Sprint(s.Next, s.LeaderEpoch, s.ProcessedUntil, s.ProcessedEpoch)
 }
 
-// After a loss of data, new records appear below the position. Their later leader epoch shows that
-// they are new.
+// A log that has lost its end receives new records at offsets below the stored position. Their leader
+// epoch is later than the stored one, which shows that they are new and no redeliveries.
 func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
 	cases := map[string]struct {
 		epoch int32 // leader epoch of the records at the old offsets
 		want  string
 	}{
 		"redelivered":                {1, "0 6 0 0"},
-		"of before, redelivered":     {0, "0 6 0 0"},
+		"of an earlier epoch":        {0, "0 6 0 0"},
 		"epoch not known":            {projection.NoEpoch, "0 6 0 0"},
 		"appended by a later leader": {2, "0 5 0 1"},
 	}

@@ -42,7 +42,8 @@ func openShadowOf(t *testing.T, pool *pgxpool.Pool, parkLimit int64, values ...s
 	return s
 }
 
-// upToDate is the catch-up of a shadow that has read all records.
+// upToDate is the catch-up before the swap. The shadows of these tests have read all records, so
+// nothing is left to do.
 func upToDate(context.Context, []rebuild.TopicPosition) error { return nil }
 
 // Between the comparison and the swap, a repair or another writer may change an account. The found

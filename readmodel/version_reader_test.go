@@ -216,7 +216,7 @@ func TestAReadingEndsWithTheProcess(t *testing.T) {
 	defer stop()
 	var log bytes.Buffer
 	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{
-		Pool: pool, Bytes: 1 << 20, Ends: life, Log: slog.New(slog.NewJSONHandler(&log, nil)),
+		Pool: pool, Bytes: 1 << 20, Stopping: life, Log: slog.New(slog.NewJSONHandler(&log, nil)),
 	}))
 	why := make(chan error, 1)
 	asked.reading = func(ctx context.Context) {

@@ -33,7 +33,9 @@ func (o *ordered) unskip(id string) {
 		if a.waiting[v] == nil {
 			kept := *p
 			if kept.class == gap {
-				kept.class = "malformed_payload" // its payload is in the DLQ topic only
+				// unskip parks the event without its payload, which is only in the DLQ topic. This class
+				// keeps heal from applying it.
+				kept.class = "malformed_payload"
 			}
 			a.waiting[v] = &kept
 		}

@@ -29,9 +29,9 @@ const orderedKnown = `SELECT account_id, coalesce(b.version, 0), coalesce(o.high
 	LEFT JOIN (SELECT * FROM projection_account WHERE projection = 'random_ordered') b USING (account_id)`
 
 // limited adopts the database's state for accounts that have more waiting events than the park
-// limit. The number of parked events is not fixed: a batch may count a repeated event twice and so
-// park fewer (docs/decisions/0010). A version that was reached earlier, or by a decision, must
-// still be reached.
+// limit. Which of these events are parked is not fixed: a batch may count a repeated event twice and
+// then parks fewer (docs/decisions/0010). adopt checks that the account can have the database's
+// version.
 func (s *stage) limited(r *reader) error {
 	query := balanceKnown
 	if r.name != "account_balance" {

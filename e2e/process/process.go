@@ -142,8 +142,8 @@ func (p *Process) Log() string { return strings.Join(p.Lines(), "\n") }
 
 var forbidden = regexp.MustCompile(`DATA RACE|panic:|goroutine \d+ \[`)
 
-// checkLog fails the test if the log contains payload or secrets, and prints the log of a failed
-// test.
+// checkLog fails the test if the log contains a payload, a secret, a data race or a panic. If the test
+// has failed, it prints the end of the log.
 func (p *Process) checkLog() {
 	p.t.Helper()
 	log := p.Log()

@@ -55,7 +55,6 @@ type commands struct {
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
-// gapsCmd has the commands about gaps.
 type gapsCmd struct {
 	List  account.GapsListCmd `cmd:"" default:"withargs" help:"List the accounts that wait for a missing or corrected event."`
 	Fetch dlq.FetchCmd        `cmd:"" help:"Ask the producer's outbox for the events that accounts wait for, and apply them."`

@@ -137,7 +137,6 @@ type Trace interface {
 	Dropped(reason error)
 }
 
-// trace returns the Trace of a partition.
 func (c *Consumer) trace(partition int32) Trace {
 	if c.cfg.Trace == nil {
 		return untraced{}

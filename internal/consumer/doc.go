@@ -6,8 +6,8 @@
 //	   └── pause, resume, seek ◀─────────────────────────┘ ──offset──▶ committer
 //
 // The poller never waits for a worker: a full queue pauses its partition. A worker folds
-// chunks and then flushes them. It publishes the dead letters, waits for their
-// acknowledgement, writes one transaction that also moves the partition's position row, and
+// chunks: it decides about each record and computes the new rows in memory. Then it flushes
+// them: it publishes the dead letters, waits for their acknowledgement, writes one transaction that also moves the partition's position row, and
 // marks the offset for the committer. Near the end of the partition, it flushes after each
 // chunk. When it is far behind, it folds several chunks before a flush.
 //

@@ -66,7 +66,8 @@ const dependencyRegistry = "schema_registry"
 // schemaCondition is the suffix of the condition's name if records cannot be decoded.
 const schemaCondition = " schema"
 
-// dependencyOf returns the dependency that an error names, or asked if it names none.
+// dependencyOf returns the dependency that failed: the one that the error names or, if the error
+// names none, the one that the caller asked.
 func dependencyOf(err error, asked string) string {
 	var names interface{ Dependency() string }
 	if errors.As(err, &names) {

@@ -16,10 +16,10 @@ var (
 	armed = parse(os.Getenv("PROJECTOR_FAILPOINTS"))
 )
 
-// point is an armed point: its action, and how many more times it is reached until then.
+// point is an armed point.
 type point struct {
 	action string
-	left   int
+	left   int // the action happens when the point has been reached this many more times
 }
 
 // parse reads the points, see the package comment. It panics if spec is not valid, because a

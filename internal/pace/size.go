@@ -12,7 +12,8 @@ const shrink = 8
 // grow is how much larger the next write is after a quick one.
 const grow = 2
 
-// Size is how much the next write may contain, so that it takes about the target time:
+// Size is the number of events or rows that the next write may contain. It is adjusted after each
+// write, so that a write takes about the target time:
 //
 //	quick ─────────────► twice as much
 //	longer than target ► what fits into the time, at the pace that was measured
@@ -25,8 +26,8 @@ type Size struct {
 	target      time.Duration
 }
 
-// NewSize returns a Size that begins at first, never exceeds most, and aims at writes that
-// take no longer than target.
+// NewSize returns a Size. The first write may contain first events or rows, and no write more than
+// most. A write is to take the time target at most.
 func NewSize(first, most int, target time.Duration) Size {
 	return Size{limit: max(1, min(first, most)), most: max(1, most), target: target}
 }

@@ -143,7 +143,7 @@ func (h *Health) OK(name string) {
 	delete(h.warnings, name)
 }
 
-// Warnings returns the warnings, sorted by condition.
+// Warnings returns the problems that Warn has reported and OK has not ended, sorted by condition.
 func (h *Health) Warnings() []Reason {
 	h.mu.Lock()
 	defer h.mu.Unlock()

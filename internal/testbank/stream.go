@@ -64,8 +64,8 @@ type Options struct {
 	// Rivals includes conflicting events that wait for the same version. Which of them is applied
 	// depends on how often each is delivered, so tests with redelivering faults leave it off.
 	Rivals bool
-	// Ranges includes tombstones and repeated ranges of a partition, as from a producer that has
-	// lost its position.
+	// Ranges includes tombstones. It also repeats runs of records of a partition, as a producer does
+	// that has lost its position in its source.
 	Ranges bool
 	// Transactions puts some runs of records into transactions and adds aborted ones.
 	Transactions bool

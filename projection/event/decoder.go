@@ -92,7 +92,7 @@ func (f *decoder) readAround(r *reading, document []byte, field string) {
 		if !bytes.HasPrefix(text, []byte{'"'}) {
 			break
 		}
-		if _, err := r.scanText(text); err != nil { // is it one string, and nothing else?
+		if _, err := r.scanText(text); err != nil { // it must be one string with nothing after it
 			r.unreadable(syntaxFault(document, err), field)
 		}
 	default:

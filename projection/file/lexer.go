@@ -10,7 +10,7 @@ type kind uint8
 const (
 	end       kind = iota
 	word           // a keyword or a name without quotes
-	quoted         // a text, a name in quotes, a number
+	quoted         // a string ('…' or $$…$$), a name in double quotes, or a number
 	semicolon      // ;
 	opening        // (
 	closing        // )

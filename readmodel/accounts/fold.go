@@ -59,8 +59,8 @@ type Fold struct {
 	// before.
 	duplicates []projection.SkippedEvent
 
-	refused        map[eventRef]string // events that PostgreSQL has refused, and why, until their dead letters are durable
-	refusedDecided []eventRef          // those of refused that were decided about since the last flush
+	refused        map[eventRef]string // why PostgreSQL refused an event, until the event's dead letter is durable
+	refusedDecided []eventRef          // keys of refused whose events became dead letters since the last flush
 
 	lookup     lookup
 	unreadIDs  []string

@@ -18,7 +18,8 @@ type lookup struct {
 	warmed int64      // uses the result of table.warm, so that the compiler keeps the call
 }
 
-// applied is used as the account of an event that was applied according to the VersionIndex.
+// applied is a placeholder in lookup.found. It marks events that were applied according to the
+// VersionIndex, whose accounts are not looked up.
 var applied account
 
 // find looks up the accounts of records in memory. An unknown account is added as unread.

@@ -37,7 +37,7 @@ func (Definition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) sessio
 		Breaker:    cfg.Breaker, Group: NewGroup(cfg.Pool, cfg.Busy), Changed: cfg.Changed, Decisions: cfg.Decisions,
 	}
 	if cfg.IndexBytes > 0 {
-		balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Ends: cfg.Ends, Log: cfg.Log})
+		balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Stopping: cfg.Stopping, Log: cfg.Log})
 	}
 	return func(p readmodel.Partition) session.Projection { return New(balance, p) }
 }

@@ -70,17 +70,17 @@ func (f *versionsReading) ended() bool {
 type VersionReaderConfig struct {
 	Pool  *pgxpool.Pool
 	Bytes int // memory limit of the index
-	// Ends ends a reading when it is done, so that the process does not wait for one at its exit. It
-	// may be nil.
-	Ends   context.Context
-	Within time.Duration // time limit of a reading; 0: 5 s
-	Log    *slog.Logger  // may be nil
+	// Stopping is cancelled when the process must stop. A reading ends then, so that the process does
+	// not wait for it. It may be nil.
+	Stopping context.Context
+	Within   time.Duration // time limit of a reading; 0: 5 s
+	Log      *slog.Logger  // may be nil
 }
 
 // NewVersionReader returns a VersionReader. It reads nothing yet.
 func NewVersionReader(cfg VersionReaderConfig) *VersionReader {
-	if cfg.Ends == nil {
-		cfg.Ends = context.Background()
+	if cfg.Stopping == nil {
+		cfg.Stopping = context.Background()
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -168,10 +168,10 @@ func (r *VersionReader) reading(moment uint64) *versionsReading {
 
 // read reads an index and keeps it in memory as long as it is used.
 func (r *VersionReader) read(reading *versionsReading) {
-	ctx, cancel := context.WithTimeout(r.cfg.Ends, r.cfg.Within)
+	ctx, cancel := context.WithTimeout(r.cfg.Stopping, r.cfg.Within)
 	defer cancel()
 	index, err := readVersions(ctx, r.cfg.Pool, r.cfg.Bytes)
-	if err != nil && r.cfg.Ends.Err() == nil {
+	if err != nil && r.cfg.Stopping.Err() == nil {
 		// This is normal if memory is too small for the versions of all accounts.
 		r.cfg.Log.Info("the versions of all accounts could not be read at once: each account is looked up",
 			slog.String("reason", errclass.Safe(err)), slog.Duration("next_try_in", readVersionsAgain))

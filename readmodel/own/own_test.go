@@ -321,8 +321,8 @@ func TestEventsComeOnceAndInOrder(t *testing.T) {
 	}
 }
 
-// TestASlowStatementTakesSmallerBites: if PostgreSQL exceeds the statement's time limit, no event
-// is refused. The next statements are smaller.
+// TestASlowStatementTakesSmallerBites: if the projection's SQL takes longer than the statement timeout,
+// no event is refused. The next attempts run it on fewer events.
 func TestASlowStatementTakesSmallerBites(t *testing.T) {
 	t.Parallel()
 	const events, slow = 100, "SET LOCAL statement_timeout = '200ms'; SELECT pg_sleep(0.005) FROM new_events; INSERT INTO loyalty"

@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// given are the flags of this command that are not options of the run.
+// given holds the flags that are not in outbox.Options.
 type given struct{ verbose, stay bool }
 
 func parse(args []string, stderr io.Writer, o *outbox.Options) (g given, err error) {

@@ -11,7 +11,7 @@ import (
 	"projector/readmodel"
 )
 
-// Hash is the hash of a plan, which a second person approves.
+// Hash is the digest of everything in a plan that must not change between the request and its approval.
 type Hash struct {
 	sum     hash.Hash
 	encoder *json.Encoder

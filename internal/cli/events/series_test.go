@@ -114,7 +114,8 @@ func TestAnEntryIsDiscarded(t *testing.T) {
 	clitest.Equal(t, balances(s), "a -1.00 1, b 0 1, c 0.43 2")
 }
 
-// The other projections count each entry once, also if records are read again.
+// account_statement and daily_turnover count each entry of a record once, also if the records are read
+// again.
 func TestEntriesInOtherProjections(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)

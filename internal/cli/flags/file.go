@@ -62,7 +62,7 @@ func (f *File) Hold(content []byte) { f.content, f.held = content, true }
 // Stdin reports whether standard input was named.
 func (f File) Stdin() bool { return f.name == "-" && !f.held }
 
-// Open opens the file.
+// Open opens the file for reading. A content set by Hold is read instead of the named file.
 func (f File) Open() (io.ReadCloser, error) {
 	if f.held {
 		return io.NopCloser(bytes.NewReader(f.content)), nil

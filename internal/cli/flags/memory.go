@@ -39,7 +39,7 @@ func limitWithin(container int64) Size {
 	return max(leastMemory, Size(container/4*3))
 }
 
-// CheckLimit refuses a limit that is too small.
+// CheckLimit returns a usage error if --memory-limit is set and lower than leastMemory.
 func (f *LimitFlags) CheckLimit() error {
 	if f.MemoryLimit != nil && *f.MemoryLimit < leastMemory {
 		return exit.Usagef("--memory-limit (MEMORY_LIMIT): must be at least %s", leastMemory)

@@ -62,7 +62,7 @@ func (r *retention) watch(ctx context.Context) {
 	}
 }
 
-// unmeasured reports whether a partition was claimed since the last measurement.
+// unmeasured reports whether the last measurement has no value for a partition that is claimed now.
 func (r *retention) unmeasured() bool {
 	known := r.p.margins.Load()
 	if known == nil {

@@ -87,7 +87,7 @@ func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver,
 		IndexBytes:     plan.VersionIndex,
 		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
 		Decisions: readmodel.NewDecisions(p.pool, p.kind),
-		Ends:      ctx, Log: p.log,
+		Stopping:  ctx, Log: p.log,
 	}
 	if p.readers != nil {
 		cfg.Changed = p.readers.Changed

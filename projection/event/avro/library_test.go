@@ -268,8 +268,8 @@ func (d *drawing) field(depth int, field string) typed {
 	return d.any(depth, func() typed { return d.text("e-1", "acc", "c-1", "") })
 }
 
-// TestAnySchemaIsReadAsTheLibraryReadsIt draws schemas with values for the event's fields in all
-// types that Avro has.
+// TestAnySchemaIsReadAsTheLibraryReadsIt draws random schemas and records of them. The event's fields
+// have any of Avro's types.
 func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 	records, err := event.NewRecords(options)
 	if err != nil {
