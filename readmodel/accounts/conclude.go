@@ -148,7 +148,7 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 }
 
 // givesWay reports whether a parked event is replaced by another event of its version: the parked
-// one cannot be applied, and the other one only waits.
+// event cannot be applied, and the new one only waits.
 func givesWay(parked, by event.Class) bool {
 	return parked != event.VersionGap && by == event.VersionGap
 }

@@ -80,7 +80,7 @@ func (g *Group) write(m *member) bool {
 			m.done <- err
 		}
 	}
-	return <-m.done == nil // until then other goroutines read the changes
+	return <-m.done == nil // until the result arrives, other goroutines read the changes
 }
 
 // read reads accounts as store does, together with others.
@@ -98,7 +98,7 @@ func (g *Group) read(ctx context.Context, store accountdb.Store, ids []string, f
 			r.done <- err
 		}
 	}
-	if <-r.done == nil { // until then other goroutines call found
+	if <-r.done == nil { // until the result arrives, other goroutines call the function found
 		return nil
 	}
 	return store.Accounts(ctx, r.left, found)
