@@ -16,8 +16,8 @@ type Account struct {
 	Balance  int64 // minor units of Currency; credits - debits
 	Currency event.Currency
 	Closed   bool
-	// LastEventID is the id of the event that has the last version. It is empty if it is not known: the
-	// event was skipped, or an opening did not name it.
+	// LastEventID is the id of the event that has the last version. It is empty before the first event,
+	// and if the id is not known: the event was skipped, or an opening did not name it.
 	LastEventID string
 	LastEventAt int64 // microseconds since the Unix epoch, or NoTime
 }
