@@ -53,6 +53,11 @@ func (d *Decisions) Read(ctx context.Context) error {
 	if d == nil {
 		return nil
 	}
+	return d.ReadIn(ctx, d.pool)
+}
+
+// ReadIn is Read on a connection.
+func (d *Decisions) ReadIn(ctx context.Context, db Querier) error {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,7 +69,7 @@ func (d *Decisions) Read(ctx context.Context) error {
 	if d.custom != "" {
 		suffix = " in " + d.custom
 	}
-	rows, _ := d.pool.Query(ctx, sql.Query("decisions"), d.through, d.projection, suffix)
+	rows, _ := db.Query(ctx, sql.Query("decisions"), d.through, d.projection, suffix)
 	var (
 		chain        int64
 		kind, result string

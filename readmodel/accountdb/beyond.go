@@ -7,29 +7,33 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"projector/projection"
-	"projector/readmodel"
 	"projector/sql"
 )
 
-// Beyond is an account whose next event is beyond the park limit. The topic has this event at
-// FirstOffset of the partition, or later.
+// Beyond is an account whose next event is beyond the park limit, and what it has there.
 type Beyond struct {
-	AccountID    string
-	Version      int64 // of the account
-	Partition    int32
-	FirstOffset  int64
-	FirstVersion int64 // the lowest version beyond the limit
-	Highest      int64 // the highest version beyond the limit
-	Events       int64 // number of events beyond the limit
+	AccountID string
+	Version   int64 // of the account
+	BeyondRange
+}
+
+// BeyondRange describes the events of an account beyond the park limit. They are in one partition.
+type BeyondRange struct {
+	Partition               int32
+	Lowest, Highest         int64 // versions
+	Events                  int64
+	FirstOffset, LastOffset int64
+	FirstVersion            int64 // the lowest version of the events that are to be read again
 }
 
 // LoadBeyond reads some accounts of a projection whose next event is beyond the park limit. until has
-// the offsets up to which the records of each partition were processed. All events of these accounts
-// that are beyond the limit are before them.
+// the offsets up to which the records of each partition were processed.
 func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, partitions []int32) (due []Beyond, until map[int32]int64, err error) {
 	rows, _ := pool.Query(ctx, sql.AccountsOf(name).Query("overflow_due"), topic, partitions)
-	due, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Beyond])
+	due, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Beyond, err error) {
+		err = row.Scan(&b.AccountID, &b.Version, &b.Partition, &b.Lowest, &b.Highest, &b.Events, &b.FirstOffset, &b.LastOffset, &b.FirstVersion)
+		return b, err
+	})
 	if err == nil && len(due) > 0 {
 		until = map[int32]int64{}
 		var (
@@ -48,30 +52,11 @@ func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, par
 	return due, until, nil
 }
 
-// BeyondRest is what is still beyond the park limit.
-type BeyondRest struct {
-	Events        int64 // 0: nothing is
-	LowestVersion int64
-	// FirstOffset and FirstVersion are where to read again; nil: only a replay applies these events.
-	FirstOffset, FirstVersion *int64
-}
-
-// ParkBeyond parks events of an account that were beyond the park limit, and stores what still is. If
-// the account's row has changed since it was read, only the events are parked.
-func ParkBeyond(ctx context.Context, pool *pgxpool.Pool, name string, of *Beyond, parks []*projection.Parked, rest BeyondRest) error {
-	err := readmodel.TransactQueued(ctx, pool, func(t *readmodel.Tx) error {
-		tx := &Tx{Tx: t, Tables: sql.AccountsOf(name)}
-		queueParked(tx, parks)
-		row := []any{of.AccountID, of.FirstOffset, of.FirstVersion, of.Highest, of.Events}
-		if rest.Events == 0 {
-			tx.Queue(tx.Tables.Query("overflow_all_parked"), row...)
-		} else {
-			tx.Queue(tx.Tables.Query("overflow_parked"), append(row, rest.LowestVersion, rest.Events, rest.FirstOffset, rest.FirstVersion)...)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("park events that were beyond the park limit: %w", err)
-	}
-	return nil
+// LockBeyond returns what an account has beyond the park limit now, and locks it. It returns nil if
+// nothing is there that can be read again.
+func LockBeyond(ctx context.Context, db DB, id string) (*BeyondRange, error) {
+	var b BeyondRange
+	err := db.QueryRow(ctx, db.Tables.Query("overflow_now"), id).
+		Scan(&b.Partition, &b.Lowest, &b.Highest, &b.Events, &b.FirstOffset, &b.LastOffset, &b.FirstVersion)
+	return orNil(&b, err)
 }

@@ -217,10 +217,10 @@ func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []Discard, resul
 		slices.Sort(of)
 		switch after := before.without(slices.Compact(of)); {
 		case after == before:
-		case after.events <= 0 || after.lowest > after.highest:
+		case after.lowest > after.highest:
 			tx.Queue(tx.Tables.Query("overflow_forget"), after.accountID)
-		default:
-			tx.Queue(tx.Tables.Query("overflow_shrink"), after.accountID, after.lowest, after.highest, after.events)
+		default: // an event may have been counted twice, so the range counts and not the number
+			tx.Queue(tx.Tables.Query("overflow_shrink"), after.accountID, after.lowest, after.highest, max(1, after.events))
 		}
 	}
 	return nil

@@ -29,5 +29,5 @@ SELECT NULL WHERE EXISTS (
     FROM parked_event WHERE false)
 UNION ALL
 SELECT NULL WHERE EXISTS (
-    SELECT account_id, lowest_version, highest_version, events, expected_version, since, topic, partition, first_offset, first_version
+    SELECT account_id, lowest_version, highest_version, events, expected_version, since, topic, partition, first_offset, last_offset, first_version
     FROM park_overflow WHERE false);

@@ -28,7 +28,7 @@ SELECT NULL WHERE EXISTS (
 UNION ALL
 SELECT NULL WHERE EXISTS (
     SELECT projection, account_id, lowest_version, highest_version, events, expected_version, since, topic, partition, first_offset,
-           first_version
+           last_offset, first_version
     FROM projection_park_overflow WHERE false)
 UNION ALL
 SELECT NULL WHERE EXISTS (SELECT message_id, handler, processed_at FROM inbox WHERE false)

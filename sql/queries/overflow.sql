@@ -1,9 +1,9 @@
 -- Stores events beyond the park limit as a range, unless they are parked.
 INSERT INTO {overflow} AS o
-    ({projection_column}account_id, lowest_version, highest_version, events, expected_version, topic, partition, first_offset, first_version)
+    ({projection_column}account_id, lowest_version, highest_version, events, expected_version, topic, partition, first_offset, last_offset, first_version)
 SELECT {projection_value}v.account_id, min(v.version), max(v.version), count(*), min(v.expected_version),
        min(v.topic), CASE WHEN min(v.topic) = max(v.topic) AND min(v.partition) = max(v.partition) THEN nullif(min(v.partition), -1) END,
-       min(v."offset"), min(v.version)
+       min(v."offset"), max(v."offset"), min(v.version)
 FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::int4[], $6::int8[])
     AS v (account_id, version, expected_version, topic, partition, "offset")
 WHERE (v.account_id, v.version) NOT IN (
@@ -18,4 +18,5 @@ SET lowest_version  = least(o.lowest_version, EXCLUDED.lowest_version),
     events          = o.events + EXCLUDED.events,
     partition       = CASE WHEN o.topic = EXCLUDED.topic AND o.partition = EXCLUDED.partition THEN o.partition END,
     first_offset    = least(o.first_offset, EXCLUDED.first_offset),
+    last_offset     = greatest(o.last_offset, EXCLUDED.last_offset),
     first_version   = least(o.first_version, EXCLUDED.first_version);

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/internal/consumer"
 	"projector/internal/pace"
@@ -21,12 +21,15 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
+	"projector/readmodel/repair"
 )
 
 const (
 	// beyondEvery is how often to search for events beyond the park limit whose turn has come. When
 	// some were found, the next search is after beyondAgain.
 	beyondEvery, beyondAgain = 5 * time.Second, time.Second
+	// beyondRest is how long a partition is left alone if it cannot be read or has no next event.
+	beyondRest = time.Minute
 	// beyondWithin limits one search and one write.
 	beyondWithin = 30 * time.Second
 	// The limits of what is read again for an account at a time. One event is always read.
@@ -42,42 +45,52 @@ type beyond struct {
 	reader    *topic.Reader
 	formats   event.Resolver
 	decisions *readmodel.Decisions
+	store     beyondStore
 	working   func() []int32 // returns the partitions of this instance that are not stopped
 	reclaim   func(partition int32)
 	log       *slog.Logger
 	failing   *retry.Throttled
+	rests     map[int32]time.Time // partitions that cannot be read, and when to try again
+}
+
+// beyondStore is implemented by repair.Repair.
+type beyondStore interface {
+	ParkBeyond(ctx context.Context, a *repair.ReadAgain, decisions *readmodel.Decisions) error
 }
 
 // beyondLimit returns what parks events beyond the park limit, or nil if the projection parks none.
-func (p *Process) beyondLimit(formats event.Resolver) *beyond {
-	if !p.kind.Reports().Parked {
+func (p *Process) beyondLimit(firstVersion int64, formats event.Resolver) *beyond {
+	store, parks := p.kind.Replayer(readmodel.RepairConfig{Pool: p.pool, Formats: formats, FirstVersion: firstVersion}).(beyondStore)
+	if !parks {
 		return nil
 	}
 	return &beyond{
 		pool: p.pool, name: p.kind.Name(), topic: p.topic, reader: topic.NewReader(p.admin, p.topic), formats: formats,
-		decisions: readmodel.NewDecisions(p.pool, p.kind), working: p.working,
+		decisions: readmodel.NewDecisions(p.pool, p.kind), store: store, working: p.working,
 		reclaim: func(partition int32) { p.consumer.Reclaim(partition) }, log: p.log,
 		failing: retry.Throttle(p.log, nil, "read events beyond the park limit again", telemetry.KeyDependency, "kafka"),
+		rests:   map[int32]time.Time{},
 	}
 }
 
 // run searches until ctx ends.
 func (b *beyond) run(ctx context.Context) {
 	for pause := beyondEvery; pace.Sleep(ctx, pause) == nil; {
-		parked, err := b.round(ctx)
+		next, err := b.round(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		b.failing.Note(err, beyondEvery)
-		if pause = beyondEvery; parked && err == nil {
+		if pause = beyondEvery; next && err == nil {
 			pause = beyondAgain
 		}
 	}
 }
 
-// round reads and parks the events of some accounts. It reports whether there were any.
-func (b *beyond) round(ctx context.Context) (parked bool, err error) {
-	partitions := b.working()
+// round reads and parks the events of some accounts of one partition. It reports whether an account
+// can go on.
+func (b *beyond) round(ctx context.Context) (next bool, err error) {
+	partitions := slices.DeleteFunc(b.working(), func(p int32) bool { return time.Now().Before(b.rests[p]) })
 	if len(partitions) == 0 {
 		return false, nil
 	}
@@ -90,27 +103,65 @@ func (b *beyond) round(ctx context.Context) (parked bool, err error) {
 	if err != nil || len(due) == 0 {
 		return false, err
 	}
-	partition := due[0].Partition // one at a time: the rows are in the order of partitions
+	partition := due[0].Partition // the rows are in the order of partitions
 	due = slices.DeleteFunc(due, func(d accountdb.Beyond) bool { return d.Partition != partition })
-	found, err := b.read(ctx, due, until[partition])
+	next, err = b.readAgain(ctx, due, until[partition])
+	if err != nil || !next {
+		b.rests[partition] = time.Now().Add(beyondRest)
+	}
+	if next {
+		b.reclaim(partition)
+	}
+	return next, err
+}
+
+// readAgain reads the events of accounts of one partition up to the offset until, and parks them.
+func (b *beyond) readAgain(ctx context.Context, due []accountdb.Beyond, until int64) (next bool, err error) {
+	log, err := b.extent(ctx, due[0].Partition)
 	if err != nil {
 		return false, err
 	}
-	start, err := b.start(ctx, partition)
+	until = min(until, log.End)
+	found, err := b.read(ctx, due, until)
+	if err == nil {
+		log, err = b.extent(ctx, due[0].Partition) // retention may have deleted records meanwhile
+	}
 	if err != nil {
 		return false, err
 	}
 	for i := range due {
 		w := found[due[i].AccountID]
-		if err := b.park(ctx, &due[i], w, start); err != nil {
-			return parked, err
+		a := &repair.ReadAgain{Of: due[i], First: w.first, Rest: w.left(&due[i], log.Start), Until: until}
+		writing, cancel := context.WithTimeout(ctx, beyondWithin)
+		failed := b.store.ParkBeyond(writing, a, b.decisions)
+		cancel()
+		if failed != nil {
+			err = errors.Join(err, failed)
+			continue
 		}
-		parked = parked || len(w.first) > 0
+		next = next || w.hasNext()
+		b.log.Info("events beyond the park limit were read again, because it is their turn",
+			slog.String("account", due[i].AccountID), slog.Int("parked", a.Events), slog.Int64("beyond", a.Rest.Events))
 	}
-	if parked {
-		b.reclaim(partition)
+	return next, err
+}
+
+// extent returns the start and end of a partition's log.
+func (b *beyond) extent(ctx context.Context, partition int32) (topic.Extent, error) {
+	all, _, err := b.reader.Extents(ctx)
+	if err != nil {
+		return topic.Extent{}, err
 	}
-	return parked, nil
+	for _, e := range all.Partitions {
+		switch {
+		case e.Partition != partition:
+		case e.Err != nil:
+			return e, e.Err
+		default:
+			return e, nil
+		}
+	}
+	return topic.Extent{}, fmt.Errorf("topic %q has no partition %d", b.topic, partition)
 }
 
 // read returns the events of accounts of one partition, in its records before the offset until.
@@ -126,46 +177,27 @@ func (b *beyond) read(ctx context.Context, due []accountdb.Beyond, until int64) 
 		if err != nil {
 			return nil, err
 		}
-		format, err := b.formats.Resolve(ctx, consumer.FromKafka(record).Message)
+		r := consumer.FromKafka(record)
+		format, err := b.formats.Resolve(ctx, r.Message)
 		if err != nil {
 			return nil, err
 		}
-		events = projection.AppendDecoded(events[:0], consumer.FromKafka(record), format)
+		events = projection.AppendDecoded(events[:0], r, format)
 		b.decisions.MarkDiscarded(events)
+		var copies []projection.DecodedRecord
 		for i := range events {
-			if w := found[events[i].Decoded.Event.AccountID]; w != nil && w.wants(&events[i]) {
-				w.add(copied(record, format, i))
+			e := &events[i]
+			w := found[e.Decoded.Event.AccountID]
+			if w == nil || !w.wants(e) {
+				continue
 			}
+			if copies == nil {
+				copies = projection.AppendDecoded(nil, copied(r), format)
+			}
+			w.add(parkedOf(&copies[i]))
 		}
 	}
 	return found, nil
-}
-
-// start returns the first offset of a partition's log.
-func (b *beyond) start(ctx context.Context, partition int32) (int64, error) {
-	all, _, err := b.reader.Extents(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for _, e := range all.Partitions {
-		if e.Partition == partition && e.Err == nil {
-			return e.Start, nil
-		}
-	}
-	return 0, fmt.Errorf("the start of partition %d of topic %q is not known", partition, b.topic)
-}
-
-// park parks the first events of an account. The partition's log begins at start.
-func (b *beyond) park(ctx context.Context, of *accountdb.Beyond, w *waiting, start int64) error {
-	ctx, cancel := context.WithTimeout(ctx, beyondWithin)
-	defer cancel()
-	rest := w.left(of, start)
-	if err := accountdb.ParkBeyond(ctx, b.pool, b.name, of, w.first, rest); err != nil {
-		return err
-	}
-	b.log.Info("events beyond the park limit were read again, because it is their turn",
-		slog.String("account", of.AccountID), slog.Int("events", len(w.first)), slog.Int64("beyond", rest.Events))
-	return nil
 }
 
 // waiting has the events of an account that are above its version: the first ones by version, and
@@ -174,19 +206,30 @@ type waiting struct {
 	above   int64
 	first   []*projection.Parked // sorted by version
 	bytes   int
-	highest int64 // version
-	rest    accountdb.BeyondRest
+	highest int64 // version of any event of the account, also of a discarded one
+	rest    repair.BeyondRest
 }
 
-// wants reports whether an event waits for its turn, or is the next.
+// wants reports whether an event is to be parked. If there is no room for it, it is counted.
 func (w *waiting) wants(r *projection.DecodedRecord) bool {
-	return r.Decoded.Identity == event.Identified && !r.Discarded && r.Decoded.Event.Version > w.above
+	version := r.Decoded.Event.Version
+	if r.Decoded.Identity != event.Identified || version <= w.above {
+		return false
+	}
+	w.highest = max(w.highest, version)
+	if r.Discarded {
+		return false
+	}
+	if n := len(w.first); n > 0 && (n >= beyondEvents || w.bytes >= beyondBytes) && version > w.first[n-1].Decoded.Event.Version {
+		w.leave(r.Record.Offset, version)
+		return false
+	}
+	return true
 }
 
 // add adds an event. Of two events of one version the first is used, unless it cannot be applied.
 func (w *waiting) add(p *projection.Parked) {
 	p.Expected = w.above + 1
-	w.highest = max(w.highest, p.Decoded.Event.Version)
 	at, known := slices.BinarySearchFunc(w.first, p, func(a, b *projection.Parked) int {
 		return cmp.Compare(a.Decoded.Event.Version, b.Decoded.Event.Version)
 	})
@@ -202,13 +245,12 @@ func (w *waiting) add(p *projection.Parked) {
 		last := w.first[len(w.first)-1]
 		w.first = w.first[:len(w.first)-1]
 		w.bytes -= last.Record.Bytes()
-		w.leave(last)
+		w.leave(last.Record.Offset, last.Decoded.Event.Version)
 	}
 }
 
 // leave counts an event that is not parked yet.
-func (w *waiting) leave(p *projection.Parked) {
-	offset, version := p.Record.Offset, p.Decoded.Event.Version
+func (w *waiting) leave(offset, version int64) {
 	if w.rest.Events++; w.rest.Events == 1 {
 		w.rest.LowestVersion, w.rest.FirstOffset, w.rest.FirstVersion = version, &offset, &version
 		return
@@ -217,28 +259,35 @@ func (w *waiting) leave(p *projection.Parked) {
 	w.rest.LowestVersion = *w.rest.FirstVersion
 }
 
-// left returns what is still beyond the park limit. If the log does not have all events any more, the
-// others can only be replayed from the DLQ: then the account stays stale.
-func (w *waiting) left(of *accountdb.Beyond, start int64) accountdb.BeyondRest {
+// hasNext reports whether the next event of the account was found.
+func (w *waiting) hasNext() bool {
+	return len(w.first) > 0 && w.first[0].Decoded.Event.Version == w.above+1
+}
+
+// left returns what is still beyond the park limit. The log begins at start. If it does not have all
+// events any more, the others can only be replayed from the DLQ: then the account stays stale.
+func (w *waiting) left(of *accountdb.Beyond, start int64) repair.BeyondRest {
 	switch {
-	case start > of.FirstOffset:
-		return accountdb.BeyondRest{Events: max(1, of.Events), LowestVersion: of.FirstVersion}
-	case w.rest.Events == 0 && w.highest < of.Highest:
-		return accountdb.BeyondRest{Events: 1, LowestVersion: of.Highest}
+	case start > of.FirstOffset && !w.hasNext():
+		return repair.BeyondRest{Events: max(1, of.Events), LowestVersion: of.FirstVersion}
+	case w.rest.Events == 0 && (start > of.FirstOffset || w.highest < of.Highest):
+		return repair.BeyondRest{Events: 1, LowestVersion: of.Highest}
 	default:
 		return w.rest
 	}
 }
 
-// copied returns the event with this number of a record. It shares no memory with the record, which
-// is in the memory of a whole fetch.
-func copied(record *kgo.Record, format event.Format, number int) *projection.Parked {
-	r := consumer.FromKafka(record)
-	r.Key, r.Value = bytes.Clone(r.Key), bytes.Clone(r.Value)
+// copied returns a record that shares no memory with r, which is in the memory of a whole fetch.
+func copied(r projection.Record) projection.Record {
+	r.Key, r.Value, r.Headers = bytes.Clone(r.Key), bytes.Clone(r.Value), slices.Clone(r.Headers)
 	for i := range r.Headers {
 		r.Headers[i].Value = bytes.Clone(r.Headers[i].Value)
 	}
-	e := projection.AppendDecoded(nil, r, format)[number]
+	return r
+}
+
+// parkedOf returns an event as it is parked.
+func parkedOf(e *projection.DecodedRecord) *projection.Parked {
 	p := &projection.Parked{Record: e.Record, Decoded: e.Decoded, Class: event.VersionGap}
 	if e.Decoded.Fault != nil {
 		p.Class = e.Decoded.Fault.Class

@@ -13,8 +13,16 @@ import (
 
 func waitingEvent(version, offset int64, class event.Class, bytes int) *projection.Parked {
 	p := &projection.Parked{Class: class}
+	p.Decoded.Identity = event.Identified
 	p.Decoded.Event.Version, p.Record.Offset, p.Record.Value = version, offset, make([]byte, bytes)
 	return p
+}
+
+// receive passes an event as read does.
+func receive(w *waiting, p *projection.Parked) {
+	if w.wants(&projection.DecodedRecord{Record: p.Record, Decoded: p.Decoded}) {
+		w.add(p)
+	}
 }
 
 // TestTheFirstEventsAreParked: the events with the lowest versions are parked, up to the limits, and
@@ -23,9 +31,9 @@ func TestTheFirstEventsAreParked(t *testing.T) {
 	const events = beyondEvents + 500
 	w := &waiting{above: 4}
 	for _, i := range rand.Perm(events) {
-		w.add(waitingEvent(int64(5+i), int64(100+i), event.VersionGap, 10))
+		receive(w, waitingEvent(int64(5+i), int64(100+i), event.VersionGap, 10))
 	}
-	of := &accountdb.Beyond{FirstOffset: 100, FirstVersion: 5, Highest: 4 + events, Events: events}
+	of := &accountdb.Beyond{BeyondRange: accountdb.BeyondRange{FirstOffset: 100, FirstVersion: 5, Highest: 4 + events, Events: events}}
 	rest := w.left(of, 100)
 	if n := len(w.first); n != beyondEvents || w.first[0].Decoded.Event.Version != 5 || w.first[n-1].Decoded.Event.Version != 4+beyondEvents {
 		t.Errorf("%d are parked", n)
@@ -35,7 +43,7 @@ func TestTheFirstEventsAreParked(t *testing.T) {
 	}
 	large := &waiting{}
 	for v := range int64(5) {
-		large.add(waitingEvent(v+1, v, event.VersionGap, beyondBytes))
+		receive(large, waitingEvent(v+1, v, event.VersionGap, beyondBytes))
 	}
 	if len(large.first) != 1 || large.rest.Events != 4 {
 		t.Errorf("%d large events are parked, %d are left", len(large.first), large.rest.Events)
@@ -62,7 +70,7 @@ func TestOneEventOfAVersionIsParked(t *testing.T) {
 
 // TestEventsThatTheLogLacksStayBeyond: the account is stale until they are replayed.
 func TestEventsThatTheLogLacksStayBeyond(t *testing.T) {
-	of := &accountdb.Beyond{FirstOffset: 10, FirstVersion: 5, Highest: 9, Events: 5}
+	of := &accountdb.Beyond{BeyondRange: accountdb.BeyondRange{FirstOffset: 10, FirstVersion: 5, Highest: 9, Events: 5}}
 	for _, c := range []struct {
 		what  string
 		found []int64
@@ -73,10 +81,11 @@ func TestEventsThatTheLogLacksStayBeyond(t *testing.T) {
 		{"the last one was compacted", []int64{5, 6}, 10, "1 events from 9"},
 		{"none", nil, 10, "1 events from 9"},
 		{"retention", []int64{8, 9}, 11, "5 events from 5"},
+		{"retention, after the next one was found", []int64{5, 6}, 11, "1 events from 9"},
 	} {
 		w := &waiting{above: 4}
 		for _, v := range c.found {
-			w.add(waitingEvent(v, v+5, event.VersionGap, 1))
+			receive(w, waitingEvent(v, v+5, event.VersionGap, 1))
 		}
 		rest := w.left(of, c.start)
 		got := fmt.Sprintf("%d events from %d", rest.Events, rest.LowestVersion)

@@ -157,7 +157,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildIn
 	if p.consumer, err = p.consuming(ctx, c, client, formats, traced); err != nil {
 		return nil, err
 	}
-	p.beyond = p.beyondLimit(formats)
+	p.beyond = p.beyondLimit(c.FirstVersion, formats)
 	if err := p.fetching(c, formats); err != nil {
 		return nil, err
 	}
