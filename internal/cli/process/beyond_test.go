@@ -56,8 +56,10 @@ func TestOneEventOfAVersionIsParked(t *testing.T) {
 		first, second event.Class
 		parked        int64
 	}{
-		{event.VersionGap, event.VersionGap, 1}, {event.VersionGap, event.InvalidAmount, 1},
-		{event.InvalidAmount, event.VersionGap, 2}, {event.InvalidAmount, event.InvalidAmount, 1},
+		{event.VersionGap, event.VersionGap, 1},
+		{event.VersionGap, event.InvalidAmount, 1},
+		{event.InvalidAmount, event.VersionGap, 2},
+		{event.InvalidAmount, event.InvalidAmount, 1},
 	} {
 		w := &waiting{}
 		w.add(waitingEvent(7, 1, c.first, 1))
