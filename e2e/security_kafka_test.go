@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -203,6 +204,12 @@ func (s *secured) permissions() *program {
 		s.allow(user, permission)
 	}
 	s.exact(s.oracle(), exactlyOnce)
+	await(s.t, "the commit, without which everything would be read again", func() string {
+		if committed, positions := s.committed(), s.positions(); !maps.Equal(committed, positions) {
+			return fmt.Sprintf("committed %v, positions %v", committed, positions)
+		}
+		return ""
+	})
 	for _, permission := range needed {
 		s.revoke(user, permission)
 		within(s.t, 10*time.Second, "an idle instance without "+permission.String(),

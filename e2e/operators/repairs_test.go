@@ -62,7 +62,8 @@ func (s *stage) discard(r *reader) {
 	if l == nil {
 		return
 	}
-	if s.draw("dlq discard", r, append(l.flags(), reason, "--yes")...).done() {
+	p := s.draw("dlq discard", r, append(l.flags(), reason, "--yes")...)
+	if p.done() && !strings.Contains(p.stderr, "discarded 0 dead letters") { // it may have been applied in the meantime
 		r.oracle.discard(place{l.Partition, l.Offset})
 	}
 }

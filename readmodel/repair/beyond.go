@@ -15,7 +15,7 @@ import (
 type ReadAgain struct {
 	Of     accountdb.Beyond     // as it was before the reading
 	First  []*projection.Parked // to be parked, sorted by version
-	Rest   BeyondRest           // what is left
+	Rest   BeyondRest           // what is left; ParkBeyond adds what came since
 	Until  int64                // the offset up to which the partition was read
 	Events int                  // number of parked events; ParkBeyond sets it
 }
@@ -32,6 +32,7 @@ type BeyondRest struct {
 // the parked events. Events that a person has discarded are left out, also if that happened since they
 // were read: a discard locks the account, too.
 func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmodel.Decisions) error {
+	rest := a.Rest
 	err := r.transact(ctx, func(ctx context.Context, tx *accountdb.Tx) error {
 		if err := lockAccounts(ctx, tx, []string{a.Of.AccountID}); err != nil {
 			return err
@@ -50,11 +51,10 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 		})
 		a.Events = len(parks)
 		if now != nil {
-			a.Rest = a.Rest.since(a, now)
-			if a.Rest.Events == 0 {
+			if rest = a.Rest.since(a, now); rest.Events == 0 {
 				tx.Queue(tx.Tables.Query("overflow_forget"), a.Of.AccountID)
 			} else {
-				tx.Queue(tx.Tables.Query("overflow_parked"), a.Of.AccountID, a.Rest.LowestVersion, a.Rest.Events, a.Rest.FirstOffset, a.Rest.FirstVersion)
+				tx.Queue(tx.Tables.Query("overflow_parked"), a.Of.AccountID, rest.LowestVersion, rest.Events, rest.FirstOffset, rest.FirstVersion)
 			}
 		}
 		return r.write(ctx, tx, &accounts.Changes{Parks: parks}, nil)
@@ -62,6 +62,7 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 	if err != nil {
 		return fmt.Errorf("park events that were beyond the park limit: %w", err)
 	}
+	a.Rest = rest
 	return nil
 }
 

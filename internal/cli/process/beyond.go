@@ -29,7 +29,7 @@ const (
 	// some were found, the next search is after beyondAgain.
 	beyondEvery, beyondAgain = 5 * time.Second, time.Second
 	// beyondRest is how long a partition is left alone if it cannot be read or has no next event.
-	beyondRest = time.Minute
+	beyondRest = 10 * time.Second
 	// beyondWithin limits one search and one write.
 	beyondWithin = 30 * time.Second
 	// The limits of what is read again for an account at a time. One event is always read.
