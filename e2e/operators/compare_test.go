@@ -19,15 +19,21 @@ const exactWithin = 20 * time.Second
 // exact expects the reader's rows to equal its oracle's.
 func (s *stage) exact(r *reader, when string) {
 	s.t.Helper()
-	wait.Until(s.t, exactWithin, fmt.Sprintf("%s: %s holds what its oracle says", when, r.name), func() string {
-		if o := r.ordered(); o != nil && s.differences(r, r.want()) != "" {
-			if err := s.limited(r); err != nil {
-				return err.Error()
+	holds := func() {
+		wait.Until(s.t, exactWithin, fmt.Sprintf("%s: %s holds what its oracle says", when, r.name), func() string {
+			if o := r.ordered(); o != nil && s.differences(r, r.want()) != "" {
+				if err := s.limited(r); err != nil {
+					return err.Error()
+				}
 			}
-		}
-		return s.differences(r, r.want())
-	})
+			return s.differences(r, r.want())
+		})
+	}
+	holds()
 	if o := r.ordered(); o != nil {
+		if s.readAgain(r) {
+			holds()
+		}
 		for _, a := range o.accounts {
 			a.floor = a.version
 		}

@@ -1,7 +1,9 @@
 package operators_test
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -103,4 +105,30 @@ func (o *ordered) adopt(k *known, log [][]*event) {
 		a.waiting[e.version] = &parked{e, class}
 	}
 	a.beyond = k.overflow
+}
+
+// dueNow counts the accounts whose next event is beyond the park limit and will be read again.
+const dueNow = `SELECT count(*) FROM %s o JOIN %s b USING (account_id)
+	LEFT JOIN %s p ON p.account_id = o.account_id AND p.version = b.version + 1
+	JOIN projector_position x ON x.topic = o.topic AND x.partition = o.partition AND x.projection = '%s'
+	WHERE o.first_offset IS NOT NULL AND o.first_version <= b.version + 1 AND o.highest_version > b.version AND p.account_id IS NULL
+	AND x.paused_reason IS NULL AND x.breaker_reason IS NULL AND x.stopped_reason IS NULL`
+
+// readAgain gives the program time to read events beyond the park limit again, so that no account
+// heals by itself while an operator decides. It reports whether there were any.
+func (s *stage) readAgain(r *reader) (some bool) {
+	query := fmt.Sprintf(dueNow, "park_overflow", "account_balance", "parked_event", "account_balance")
+	if r.name != "account_balance" {
+		const of = "(SELECT * FROM %s WHERE projection = 'random_ordered')"
+		query = fmt.Sprintf(dueNow, fmt.Sprintf(of, "projection_park_overflow"), fmt.Sprintf(of, "projection_account"),
+			fmt.Sprintf(of, "projection_parked_event"), "random_ordered")
+	}
+	for deadline := time.Now().Add(exactWithin); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		var due int
+		if err := s.db.QueryRow(s.t.Context(), query).Scan(&due); err == nil && due == 0 {
+			return some
+		}
+		some = true
+	}
+	return some
 }
