@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"projector/e2e/wait"
 )
 
 // known is the database's state of an account of an ordered projection.
@@ -123,7 +125,7 @@ func (s *stage) readAgain(r *reader) (some bool) {
 		query = fmt.Sprintf(dueNow, fmt.Sprintf(of, "projection_park_overflow"), fmt.Sprintf(of, "projection_account"),
 			fmt.Sprintf(of, "projection_parked_event"), "random_ordered")
 	}
-	for deadline := time.Now().Add(exactWithin); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(exactWithin); time.Now().Before(deadline); wait.Pass(s.t.Context(), 100*time.Millisecond) {
 		var due int
 		if err := s.db.QueryRow(s.t.Context(), query).Scan(&due); err == nil && due == 0 {
 			return some
