@@ -227,11 +227,14 @@ func (c *Consumer) knownPositions() map[int32]projection.Position {
 }
 
 // Reclaim makes the worker of a partition claim it again, so that it heals parked events that it does
-// not know of.
-func (c *Consumer) Reclaim(partition int32) {
-	if w := c.worker(partition); w != nil && w.status.fence.Load() > 0 && !w.status.waiting() {
-		w.reclaim()
+// not know of. It returns false if the partition is not claimed, or is stopped.
+func (c *Consumer) Reclaim(partition int32) bool {
+	w := c.worker(partition)
+	if w == nil || w.status.fence.Load() <= 0 || w.status.waiting() {
+		return false
 	}
+	w.reclaim()
+	return true
 }
 
 // reclaim makes the worker claim its partition again.
@@ -267,9 +270,8 @@ func (c *Consumer) watchOverdue(ctx context.Context) {
 			return // watchDatabase reports it
 		}
 		for _, p := range overdue {
-			if w := c.worker(p); w != nil && w.status.fence.Load() > 0 && !w.status.waiting() {
-				w.log.Info("parked events wait although their turn has come: claiming the partition again")
-				w.reclaim()
+			if c.Reclaim(p) {
+				c.partitionLog(p).Info("parked events wait although their turn has come: claiming the partition again")
 			}
 		}
 	})

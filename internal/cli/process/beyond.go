@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -45,29 +44,24 @@ type beyond struct {
 	reader    *topic.Reader
 	formats   event.Resolver
 	decisions *readmodel.Decisions
-	store     beyondStore
+	store     *repair.Repair
 	working   func() []int32 // returns the partitions of this instance that are not stopped
-	reclaim   func(partition int32)
+	reclaim   func(partition int32) bool
 	log       *slog.Logger
 	failing   *retry.Throttled
 	rests     map[int32]time.Time // partitions that cannot be read, and when to try again
 }
 
-// beyondStore is implemented by repair.Repair.
-type beyondStore interface {
-	ParkBeyond(ctx context.Context, a *repair.ReadAgain, decisions *readmodel.Decisions) error
-}
-
 // beyondLimit returns what parks events beyond the park limit, or nil if the projection parks none.
 func (p *Process) beyondLimit(firstVersion int64, formats event.Resolver) *beyond {
-	store, parks := p.kind.Replayer(readmodel.RepairConfig{Pool: p.pool, Formats: formats, FirstVersion: firstVersion}).(beyondStore)
+	store, parks := p.kind.Replayer(readmodel.RepairConfig{Pool: p.pool, Formats: formats, FirstVersion: firstVersion}).(*repair.Repair)
 	if !parks {
 		return nil
 	}
 	return &beyond{
 		pool: p.pool, name: p.kind.Name(), topic: p.topic, reader: topic.NewReader(p.admin, p.topic), formats: formats,
 		decisions: readmodel.NewDecisions(p.pool, p.kind), store: store, working: p.working,
-		reclaim: func(partition int32) { p.consumer.Reclaim(partition) }, log: p.log,
+		reclaim: p.consumer.Reclaim, log: p.log,
 		failing: retry.Throttle(p.log, nil, "read events beyond the park limit again", telemetry.KeyDependency, "kafka"),
 		rests:   map[int32]time.Time{},
 	}
@@ -184,17 +178,11 @@ func (b *beyond) read(ctx context.Context, due []accountdb.Beyond, until int64) 
 		}
 		events = projection.AppendDecoded(events[:0], r, format)
 		b.decisions.MarkDiscarded(events)
-		var copies []projection.DecodedRecord
 		for i := range events {
 			e := &events[i]
-			w := found[e.Decoded.Event.AccountID]
-			if w == nil || !w.wants(e) {
-				continue
+			if w := found[e.Decoded.Event.AccountID]; w != nil && w.wants(e) {
+				w.add(parkedOf(e))
 			}
-			if copies == nil {
-				copies = projection.AppendDecoded(nil, copied(r), format)
-			}
-			w.add(parkedOf(&copies[i]))
 		}
 	}
 	return found, nil
@@ -277,20 +265,13 @@ func (w *waiting) left(of *accountdb.Beyond, start int64) repair.BeyondRest {
 	}
 }
 
-// copied returns a record that shares no memory with r, which is in the memory of a whole fetch.
-func copied(r projection.Record) projection.Record {
-	r.Key, r.Value, r.Headers = bytes.Clone(r.Key), bytes.Clone(r.Value), slices.Clone(r.Headers)
-	for i := range r.Headers {
-		r.Headers[i].Value = bytes.Clone(r.Headers[i].Value)
-	}
-	return r
-}
-
-// parkedOf returns an event as it is parked.
+// parkedOf returns an event as it is parked. It shares no memory with the record's fetch.
 func parkedOf(e *projection.DecodedRecord) *projection.Parked {
-	p := &projection.Parked{Record: e.Record, Decoded: e.Decoded, Class: event.VersionGap}
-	if e.Decoded.Fault != nil {
-		p.Class = e.Decoded.Fault.Class
+	rec, kept := projection.Keep(e.Record, &e.Decoded)
+	kept.Event.TypeName, kept.Event.Data = "", "" // they are in the record
+	p := &projection.Parked{Record: rec, Decoded: kept, Class: event.VersionGap}
+	if kept.Fault != nil {
+		p.Class = kept.Fault.Class
 	}
 	return p
 }
