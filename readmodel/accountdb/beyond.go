@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/projection"
 	"projector/sql"
 )
 
@@ -22,7 +23,7 @@ type BeyondRange struct {
 	Partition               int32
 	Lowest, Highest         int64 // versions
 	Events                  int64
-	FirstOffset, LastOffset int64
+	FirstOffset, LastOffset int64 // FirstOffset is projection.NoOffset if they cannot be read again
 	FirstVersion            int64 // the lowest version of the events that are to be read again
 }
 
@@ -52,11 +53,31 @@ func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, par
 	return due, until, nil
 }
 
-// LockBeyond returns what an account has beyond the park limit now, and locks it. It returns nil if
-// nothing is there that can be read again.
-func LockBeyond(ctx context.Context, db DB, id string) (*BeyondRange, error) {
-	var b BeyondRange
-	err := db.QueryRow(ctx, db.Tables.Query("overflow_now"), id).
-		Scan(&b.Partition, &b.Lowest, &b.Highest, &b.Events, &b.FirstOffset, &b.LastOffset, &b.FirstVersion)
-	return orNil(&b, err)
+// LockBeyond returns what accounts have beyond the park limit now, and locks it. Accounts without such
+// events are left out.
+func LockBeyond(ctx context.Context, db DB, ids []string) (map[string]BeyondRange, error) {
+	rows, _ := db.Query(ctx, db.Tables.Query("overflow_load"), ids)
+	var (
+		found = map[string]BeyondRange{}
+		id    string
+		b     BeyondRange
+	)
+	into := []any{&id, &b.Partition, &b.Lowest, &b.Highest, &b.Events, &b.FirstOffset, &b.LastOffset, &b.FirstVersion}
+	_, err := pgx.ForEachRow(rows, into, func() error {
+		found[id] = b
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what is beyond the park limit: %w", err)
+	}
+	return found, nil
+}
+
+// Store queues the statement that stores what an account has beyond the park limit.
+func (b *BeyondRange) Store(tx *Tx, id string) {
+	var offset, version *int64
+	if b.FirstOffset != projection.NoOffset {
+		offset, version = &b.FirstOffset, &b.FirstVersion
+	}
+	tx.Queue(tx.Tables.Query("overflow_store"), id, b.Lowest, b.Highest, b.Events, offset, version)
 }

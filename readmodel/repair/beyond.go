@@ -13,19 +13,11 @@ import (
 
 // ReadAgain has the events of an account that were beyond the park limit and were read again.
 type ReadAgain struct {
-	Of     accountdb.Beyond     // as it was before the reading
-	First  []*projection.Parked // to be parked, sorted by version
-	Rest   BeyondRest           // what is left; ParkBeyond adds what came since
-	Until  int64                // the offset up to which the partition was read
-	Events int                  // number of parked events; ParkBeyond sets it
-}
-
-// BeyondRest is what is still beyond the park limit.
-type BeyondRest struct {
-	Events        int64 // 0: nothing is
-	LowestVersion int64
-	// FirstOffset and FirstVersion are where to read again; nil: only a replay applies these events.
-	FirstOffset, FirstVersion *int64
+	Of     accountdb.Beyond      // as it was before the reading
+	First  []*projection.Parked  // to be parked, sorted by version
+	Rest   accountdb.BeyondRange // what is left; ParkBeyond adds what came since
+	Until  int64                 // the offset up to which the partition was read
+	Events int                   // number of parked events; ParkBeyond sets it
 }
 
 // ParkBeyond parks events that were beyond the park limit, and stores what still is. A consumer heals
@@ -37,7 +29,7 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 		if err := lockAccounts(ctx, tx, []string{a.Of.AccountID}); err != nil {
 			return err
 		}
-		now, err := accountdb.LockBeyond(ctx, tx.DB(), a.Of.AccountID)
+		ranges, err := accountdb.LockBeyond(ctx, tx.DB(), []string{a.Of.AccountID})
 		if err != nil {
 			return err
 		}
@@ -50,11 +42,11 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 			return event[0].Discarded
 		})
 		a.Events = len(parks)
-		if now != nil {
-			if rest = a.Rest.since(a, now); rest.Events == 0 {
+		if now, some := ranges[a.Of.AccountID]; some && now.FirstOffset != projection.NoOffset {
+			if rest = a.since(&now); rest.Events == 0 {
 				tx.Queue(tx.Tables.Query("overflow_forget"), a.Of.AccountID)
 			} else {
-				tx.Queue(tx.Tables.Query("overflow_parked"), a.Of.AccountID, rest.LowestVersion, rest.Events, rest.FirstOffset, rest.FirstVersion)
+				rest.Store(tx, a.Of.AccountID)
 			}
 		}
 		return r.write(ctx, tx, &accounts.Changes{Parks: parks}, nil)
@@ -68,16 +60,17 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 
 // since returns what is left if the account has had more events beyond the limit since. They are at
 // Until or later, and their versions are not known.
-func (b BeyondRest) since(a *ReadAgain, now *accountdb.BeyondRange) BeyondRest {
+func (a *ReadAgain) since(now *accountdb.BeyondRange) accountdb.BeyondRange {
+	rest := a.Rest
+	rest.Highest = now.Highest
 	if *now == a.Of.BeyondRange && a.Until > now.LastOffset {
-		return b
+		return rest
 	}
-	from, version := a.Until, a.Of.Version+1
-	if b.FirstOffset != nil {
-		from = min(from, *b.FirstOffset)
+	from := a.Until
+	if rest.Events > 0 && rest.FirstOffset != projection.NoOffset {
+		from = min(from, rest.FirstOffset)
 	}
-	return BeyondRest{
-		Events: max(1, b.Events+now.Events-a.Of.Events), LowestVersion: now.Lowest,
-		FirstOffset: &from, FirstVersion: &version,
-	}
+	rest.Events, rest.Lowest = max(1, rest.Events+now.Events-a.Of.Events), now.Lowest
+	rest.FirstOffset, rest.FirstVersion = from, a.Of.Version+1
+	return rest
 }

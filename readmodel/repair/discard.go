@@ -3,8 +3,8 @@ package repair
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -161,29 +161,23 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	return nil
 }
 
-// beyond describes the events of an account beyond the park limit.
-type beyond struct {
-	accountID       string
-	lowest, highest int64
-	events          int64
-}
-
 // without returns b without the discarded versions, which are sorted. Only the lowest and the
 // highest version of b are known.
-func (b beyond) without(versions []int64) beyond {
+func without(b accountdb.BeyondRange, versions []int64) accountdb.BeyondRange {
 	for _, v := range versions {
-		if v < b.lowest || v > b.highest {
+		if v < b.Lowest || v > b.Highest {
 			continue
 		}
-		if b.events--; v == b.lowest {
-			b.lowest++
+		if b.Events--; v == b.Lowest {
+			b.Lowest++
 		}
 	}
 	for _, v := range slices.Backward(versions) {
-		if v == b.highest {
-			b.highest--
+		if v == b.Highest {
+			b.Highest--
 		}
 	}
+	b.Events = max(1, b.Events) // an event may have been counted twice, so the range counts and not the number
 	return b
 }
 
@@ -199,28 +193,19 @@ func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []Discard, resul
 	if len(versions) == 0 {
 		return nil
 	}
-	ids := make([]string, 0, len(versions))
-	for id := range versions {
-		ids = append(ids, id)
-	}
-	rows, _ := tx.Query(ctx, tx.Tables.Query("overflow_load"), ids)
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b beyond, err error) {
-		err = row.Scan(&b.accountID, &b.lowest, &b.highest, &b.events)
-		return b, err
-	})
+	found, err := accountdb.LockBeyond(ctx, tx.DB(), slices.Sorted(maps.Keys(versions)))
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(all, func(a, b beyond) int { return strings.Compare(a.accountID, b.accountID) })
-	for _, before := range all {
-		of := versions[before.accountID]
-		slices.Sort(of)
-		switch after := before.without(slices.Compact(of)); {
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		slices.Sort(versions[id])
+		before := found[id]
+		switch after := without(before, slices.Compact(versions[id])); {
 		case after == before:
-		case after.lowest > after.highest:
-			tx.Queue(tx.Tables.Query("overflow_forget"), after.accountID)
-		default: // an event may have been counted twice, so the range counts and not the number
-			tx.Queue(tx.Tables.Query("overflow_shrink"), after.accountID, after.lowest, after.highest, max(1, after.events))
+		case after.Lowest > after.Highest:
+			tx.Queue(tx.Tables.Query("overflow_forget"), id)
+		default:
+			after.Store(tx, id)
 		}
 	}
 	return nil

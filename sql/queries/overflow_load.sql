@@ -1,5 +1,8 @@
--- The ranges of events beyond the park limit of the given accounts.
-SELECT account_id, lowest_version, highest_version, events
+-- The ranges of events beyond the park limit of the given accounts. Nobody changes them until the end
+-- of the transaction. An offset of -1 means that these events cannot be read again.
+SELECT account_id, coalesce(partition, -1), lowest_version, highest_version, events,
+       CASE WHEN partition IS NULL OR last_offset IS NULL THEN -1 ELSE coalesce(first_offset, -1) END,
+       coalesce(last_offset, -1), coalesce(first_version, -1)
 FROM {overflow}
 WHERE {of}account_id = ANY ($1::text[])
 ORDER BY account_id

@@ -195,7 +195,7 @@ type waiting struct {
 	first   []*projection.Parked // sorted by version
 	bytes   int
 	highest int64 // version of any event of the account, also of a discarded one
-	rest    repair.BeyondRest
+	rest    accountdb.BeyondRange
 }
 
 // wants reports whether an event is to be parked. If there is no room for it, it is counted.
@@ -239,12 +239,12 @@ func (w *waiting) add(p *projection.Parked) {
 
 // leave counts an event that is not parked yet.
 func (w *waiting) leave(offset, version int64) {
-	if w.rest.Events++; w.rest.Events == 1 {
-		w.rest.LowestVersion, w.rest.FirstOffset, w.rest.FirstVersion = version, &offset, &version
-		return
+	if w.rest.Events == 0 {
+		w.rest.FirstOffset, w.rest.FirstVersion = offset, version
 	}
-	*w.rest.FirstOffset, *w.rest.FirstVersion = min(*w.rest.FirstOffset, offset), min(*w.rest.FirstVersion, version)
-	w.rest.LowestVersion = *w.rest.FirstVersion
+	w.rest.Events++
+	w.rest.FirstOffset, w.rest.FirstVersion = min(w.rest.FirstOffset, offset), min(w.rest.FirstVersion, version)
+	w.rest.Lowest = w.rest.FirstVersion
 }
 
 // hasNext reports whether the next event of the account was found.
@@ -254,12 +254,12 @@ func (w *waiting) hasNext() bool {
 
 // left returns what is still beyond the park limit. The log begins at start. If it does not have all
 // events any more, the others can only be replayed from the DLQ: then the account stays stale.
-func (w *waiting) left(of *accountdb.Beyond, start int64) repair.BeyondRest {
+func (w *waiting) left(of *accountdb.Beyond, start int64) accountdb.BeyondRange {
 	switch {
 	case start > of.FirstOffset && !w.hasNext():
-		return repair.BeyondRest{Events: max(1, of.Events), LowestVersion: of.FirstVersion}
+		return accountdb.BeyondRange{Events: max(1, of.Events), Lowest: of.FirstVersion, FirstOffset: projection.NoOffset}
 	case w.rest.Events == 0 && (start > of.FirstOffset || w.highest < of.Highest):
-		return repair.BeyondRest{Events: 1, LowestVersion: of.Highest}
+		return accountdb.BeyondRange{Events: 1, Lowest: of.Highest, FirstOffset: projection.NoOffset}
 	default:
 		return w.rest
 	}
