@@ -108,6 +108,16 @@ func TestOnCitus(t *testing.T) {
 	}
 	must("account", "skip", "waits", "--version=2", "--reason=test", "--yes")
 	must("dlq", "replay", "--account=waits", "--reason=test", "--yes")
+	for _, account := range []string{"left-1", "left-2"} { // a discard of several accounts beyond the park limit
+		w.append(credits(account, 1, 1)...)
+		w.append(credits(account, 3, 100)...)
+		await(t, "the hole", w.reads(account, "1 0.01 true 2"))
+	}
+	await(t, "every record consumed", w.arrived)
+	must("dlq", "discard", "--class=version_gap", "--reason=test", "--yes")
+	for _, account := range []string{"left-1", "left-2"} {
+		await(t, "nothing waits", w.reads(account, "1 0.01 false"))
+	}
 	await(t, "the repair", w.reads("waits", "100 0.99 false"))
 	var reached int64
 	if err := w.db.QueryRow(t.Context(), "SELECT projector_await('waits', 100, '1s')").Scan(&reached); err != nil || reached != 100 {

@@ -3,6 +3,7 @@ package accountdb
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -55,20 +56,22 @@ func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, par
 
 // LockBeyond returns what accounts have beyond the park limit now, and locks it. Accounts without such
 // events are left out.
-func LockBeyond(ctx context.Context, db DB, ids []string) (map[string]BeyondRange, error) {
-	rows, _ := db.Query(ctx, db.Tables.Query("overflow_load"), ids)
+func LockBeyond(ctx context.Context, tx *Tx, ids []string) (map[string]BeyondRange, error) {
 	var (
 		found = map[string]BeyondRange{}
 		id    string
 		b     BeyondRange
 	)
 	into := []any{&id, &b.Partition, &b.Lowest, &b.Highest, &b.Events, &b.FirstOffset, &b.LastOffset, &b.FirstVersion}
-	_, err := pgx.ForEachRow(rows, into, func() error {
-		found[id] = b
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read what is beyond the park limit: %w", err)
+	for chunk := range slices.Chunk(ids, tx.Locked(max(len(ids), 1))) {
+		rows, _ := tx.Query(ctx, tx.Tables.Query("overflow_load"), chunk)
+		_, err := pgx.ForEachRow(rows, into, func() error {
+			found[id] = b
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read what is beyond the park limit: %w", err)
+		}
 	}
 	return found, nil
 }

@@ -29,7 +29,7 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 		if err := lockAccounts(ctx, tx, []string{a.Of.AccountID}); err != nil {
 			return err
 		}
-		ranges, err := accountdb.LockBeyond(ctx, tx.DB(), []string{a.Of.AccountID})
+		ranges, err := accountdb.LockBeyond(ctx, tx, []string{a.Of.AccountID})
 		if err != nil {
 			return err
 		}

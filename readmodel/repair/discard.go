@@ -193,7 +193,7 @@ func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []Discard, resul
 	if len(versions) == 0 {
 		return nil
 	}
-	found, err := accountdb.LockBeyond(ctx, tx.DB(), slices.Sorted(maps.Keys(versions)))
+	found, err := accountdb.LockBeyond(ctx, tx, slices.Sorted(maps.Keys(versions)))
 	if err != nil {
 		return err
 	}
