@@ -41,11 +41,11 @@ func TestEachAlertIsTestedBothWays(t *testing.T) {
 	}
 	fires, silent := map[string]int{}, map[string]int{}
 	for _, test := range file.Tests {
-		for _, look := range test.AlertRuleTest {
-			if len(look.Expected) > 0 {
-				fires[look.Alertname]++
+		for _, expected := range test.AlertRuleTest {
+			if len(expected.Expected) > 0 {
+				fires[expected.Alertname]++
 			} else {
-				silent[look.Alertname]++
+				silent[expected.Alertname]++
 			}
 		}
 	}
@@ -131,8 +131,8 @@ func testsOf(t *testing.T, alert string) string {
 		t.Fatal(err)
 	}
 	file["tests"] = slices.DeleteFunc(file["tests"].([]any), func(test any) bool {
-		return !slices.ContainsFunc(test.(map[string]any)["alert_rule_test"].([]any), func(look any) bool {
-			return look.(map[string]any)["alertname"] == alert
+		return !slices.ContainsFunc(test.(map[string]any)["alert_rule_test"].([]any), func(expected any) bool {
+			return expected.(map[string]any)["alertname"] == alert
 		})
 	})
 	text, err := yaml.Marshal(file)

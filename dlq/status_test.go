@@ -38,12 +38,12 @@ func TestStatusOf(t *testing.T) {
 		"gap, passed":                    {class: event.VersionGap, decoded: credit(5), account: known, want: Resolved},
 		"gap, long passed":               {class: event.VersionGap, decoded: credit(1), account: known, want: Resolved},
 		"gap, its turn":                  {class: event.VersionGap, decoded: credit(6), account: known, want: Ready},
-		"gap, behind a hole":             {class: event.VersionGap, decoded: credit(7), account: known, want: Waiting},
+		"gap, behind a gap":              {class: event.VersionGap, decoded: credit(7), account: known, want: Waiting},
 		"first of a new account":         {class: event.VersionGap, decoded: credit(1), account: unknown, want: Ready},
 		"second of a new account":        {class: event.VersionGap, decoded: credit(2), account: unknown, want: Waiting},
 		"poison, its turn":               {class: event.InvalidAmount, decoded: broken(6), account: known, want: Open},
 		"poison, passed":                 {class: event.InvalidAmount, decoded: broken(4), account: known, want: Resolved},
-		"poison, behind a hole":          {class: event.InvalidAmount, decoded: broken(9), account: known, want: Waiting},
+		"poison, behind a gap":           {class: event.InvalidAmount, decoded: broken(9), account: known, want: Waiting},
 		"poison, supported meanwhile":    {class: event.UnsupportedCurrency, decoded: credit(6), account: known, want: Ready},
 		"mismatch, still":                {class: event.CurrencyMismatch, decoded: dollars, account: known, want: Open},
 		"mismatch, passed":               {class: event.CurrencyMismatch, decoded: dollars, account: projection.Account{Version: 6}, want: Resolved},
@@ -53,7 +53,7 @@ func TestStatusOf(t *testing.T) {
 		"refused, passed":                {class: event.RejectedByDatabase, decoded: credit(5), account: known, want: Resolved},
 		"cut, its turn":                  {class: event.VersionGap, account: known, header: 6, cut: true, want: Open},
 		"cut, passed":                    {class: event.VersionGap, account: known, header: 5, cut: true, want: Resolved},
-		"cut, behind a hole":             {class: event.VersionGap, account: known, header: 8, cut: true, want: Waiting},
+		"cut, behind a gap":              {class: event.VersionGap, account: known, header: 8, cut: true, want: Waiting},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

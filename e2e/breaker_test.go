@@ -25,7 +25,7 @@ func poison(partition int32, n int) []testbank.Record {
 
 // breakerOpens waits until the breaker of a partition is open, and expects /readyz, the metric, the
 // status page and `position` to report it.
-func (w *world) breakerOpens(p *program, partition int32, class event.Class) standing {
+func (w *world) breakerOpens(p *program, partition int32, class event.Class) positionState {
 	w.t.Helper()
 	within(w.t, patience, "unready", p.answers("/readyz", 503, string(class)))
 	_, reason := p.get("/readyz")
@@ -38,7 +38,7 @@ func (w *world) breakerOpens(p *program, partition int32, class event.Class) sta
 	if _, page := p.get("/"); !strings.Contains(page, `class="breaker_open"`) {
 		w.t.Error("the status page does not say that the breaker is open")
 	}
-	s := w.standings()[partition]
+	s := w.positionStates()[partition]
 	if s.State != "breaker_open" || s.Reason == nil || !strings.Contains(*s.Reason, string(class)) {
 		w.t.Errorf("position: %+v", s)
 	}
@@ -195,13 +195,13 @@ func TestBreakerLetsOthersGoOn(t *testing.T) {
 	await(t, "the window begins behind it", w.durable(1, 550))
 	p.terminate()
 	want := "resume 1 100 from breaker_open to running, through 450 me accepted"
-	if log := w.standingAudits(); log != want {
+	if log := w.statusAudits(); log != want {
 		t.Errorf("recorded:\n got %s\nwant %s", log, want)
 	}
 }
 
-// standingAudits returns the pauses and resumes of the audit trail, in order.
-func (w *world) standingAudits() string {
+// statusAudits returns the pauses and resumes of the audit trail, in order.
+func (w *world) statusAudits() string {
 	w.t.Helper()
 	return w.line(`SELECT coalesce(string_agg(concat_ws(' ', action, partition, "offset", result, actor, reason), ', ' ORDER BY id), '')
 		FROM dlq_action WHERE action IN ('pause', 'resume') AND topic = $1`, w.topic)
@@ -313,7 +313,7 @@ func TestPause(t *testing.T) {
 	await(t, "the other is consumed", w.durable(0, 5))
 	await(t, "gauge", p.gauge("projector_paused", w.topic, 1, 1))
 	await(t, "ready", p.answers("/readyz", 200, ""))
-	if s := w.standings()[1]; s.text() != "0 of 0 to 5, lag 5, margin 0, paused" || s.Reason == nil || *s.Reason != "paused by me: not yet" {
+	if s := w.positionStates()[1]; s.text() != "0 of 0 to 5, lag 5, margin 0, paused" || s.Reason == nil || *s.Reason != "paused by me: not yet" {
 		t.Errorf("%+v", s)
 	}
 	w.statesAfter("resume", "--all", "--reason=now", "--yes")
@@ -347,7 +347,7 @@ func TestPause(t *testing.T) {
 	want := "pause 1 0 from running to paused me not yet, resume 0 5 from running to running me now, resume 1 0 from paused to running me now, " +
 		"pause 0 5 from running to paused me maintenance, pause 1 5 from running to paused me maintenance, " +
 		"resume 0 5 from paused to running me done, resume 1 5 from paused to running me done"
-	if log := w.standingAudits(); log != want {
+	if log := w.statusAudits(); log != want {
 		t.Errorf("recorded:\n got %s\nwant %s", log, want)
 	}
 }
@@ -386,7 +386,7 @@ func TestPauseAndResumeRefuse(t *testing.T) {
 	if status, _, stderr := w.command("resume", "--all", "--reason=test", "--through=-1", "--yes"); status != 2 || !strings.Contains(stderr, "--through") {
 		t.Errorf("exit status %d: %s", status, stderr)
 	}
-	if log := w.standingAudits(); log != "" || w.numPositions() != 0 {
+	if log := w.statusAudits(); log != "" || w.numPositions() != 0 {
 		t.Errorf("recorded: %s", log)
 	}
 }

@@ -32,7 +32,7 @@ func TestTopicRecreated(t *testing.T) {
 	again.terminate()
 
 	// The steps of the runbook: stop everything, then start at the first record of the new topic.
-	for _, s := range w.standings() {
+	for _, s := range w.positionStates() {
 		if s.State != "stopped" || s.Reason == nil || !strings.Contains(*s.Reason, "topic recreated") {
 			t.Errorf("%+v", s)
 		}
@@ -59,7 +59,7 @@ func TestRunningConsumersObeyInARecreatedTopic(t *testing.T) {
 	w.produce(euros(0, "b", 3))
 	w.produce(euros(1, "c", 4))
 	await(t, "it is known to be another topic", func() string {
-		for _, s := range w.standings() {
+		for _, s := range w.positionStates() {
 			if s.State != "stopped" {
 				return s.State
 			}

@@ -35,7 +35,7 @@ func TestTheBreakerOfAProjectionFile(t *testing.T) {
 	}
 	p := w.start(file, "--breaker-window=8")
 	await(t, "the breaker", p.answers("/readyz", 503, "rejected_by_database"))
-	states := w.standings(file)
+	states := w.positionStates(file)
 	if len(states) != 1 || states[0].State != "breaker_open" || sum(w.positions()) >= taken+refused {
 		t.Fatalf("%+v", states)
 	}

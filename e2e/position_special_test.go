@@ -69,7 +69,7 @@ func TestPositionSetWhereALogLostItsEnd(t *testing.T) {
 	p = w.start(turnover)
 	await(t, "unready with the reason", p.answers("/readyz", 503, "log lost its end"))
 
-	if s := w.standings()[0]; s.State != "stopped" || s.Reason == nil || !strings.Contains(*s.Reason, "lost its end") || *s.Position != 6 {
+	if s := w.positionStates()[0]; s.State != "stopped" || s.Reason == nil || !strings.Contains(*s.Reason, "lost its end") || *s.Position != 6 {
 		t.Errorf("%+v", s)
 	}
 	// Continuing at the present position would skip four new records.
@@ -98,7 +98,7 @@ func TestPositionOfABatchTooLarge(t *testing.T) {
 	p := w.start("--max-batch-bytes=1048576")
 	await(t, "unready with the reason", p.answers("/readyz", 503, "batch too large"))
 	await(t, "stopped", func() string {
-		if s := w.standings()[0]; s.State != "stopped" || s.Reason == nil || !strings.Contains(*s.Reason, "batch too large") || s.Owner == nil {
+		if s := w.positionStates()[0]; s.State != "stopped" || s.Reason == nil || !strings.Contains(*s.Reason, "batch too large") || s.Owner == nil {
 			return fmt.Sprintf("%+v", s)
 		}
 		return ""
@@ -106,7 +106,7 @@ func TestPositionOfABatchTooLarge(t *testing.T) {
 	w.set(0, "", "--partition=0", "--offset=3", "--skip-unread", "--reason=test", "--yes")
 	within(t, 15*time.Second, "all consumed", w.arrived)
 	await(t, "ready", p.answers("/readyz", 200, ""))
-	if s := w.standings()[0]; s.State != "running" || s.Reason != nil {
+	if s := w.positionStates()[0]; s.State != "running" || s.Reason != nil {
 		t.Errorf("%+v", s)
 	}
 	p.terminate()

@@ -11,8 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// standing is a line of `projector position`.
-type standing struct {
+// positionState is a line of `projector position`.
+type positionState struct {
 	Topic         string
 	Partition     int32
 	Position      *int64
@@ -27,7 +27,7 @@ type standing struct {
 }
 
 // text returns the line without the fields that differ from run to run.
-func (s standing) text() string {
+func (s positionState) text() string {
 	n := func(v *int64) string {
 		if v == nil {
 			return "-"
@@ -37,14 +37,14 @@ func (s standing) text() string {
 	return fmt.Sprintf("%s of %s to %s, lag %s, margin %s, %s", n(s.Position), n(s.LogStart), n(s.End), n(s.LagRecords), n(s.MarginRecords), s.State)
 }
 
-// standings runs `projector position`.
-func (w *world) standings(args ...string) []standing {
+// positionStates runs `projector position`.
+func (w *world) positionStates(args ...string) []positionState {
 	w.t.Helper()
 	status, stdout, stderr := w.command("position", append(args, "--output=json")...)
 	if status != 0 {
 		w.t.Fatalf("position: exit status %d: %s", status, stderr)
 	}
-	return jsonLines[standing](w.t, stdout)
+	return jsonLines[positionState](w.t, stdout)
 }
 
 // outcome is a line of `projector position set`.
@@ -92,9 +92,9 @@ func TestPositions(t *testing.T) {
 	if _, err := w.admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms", Value: &keep}}, w.topic); err != nil {
 		t.Fatal(err)
 	}
-	is := func(what string, want ...string) []standing {
+	is := func(what string, want ...string) []positionState {
 		t.Helper()
-		at := w.standings()
+		at := w.positionStates()
 		var got []string
 		for _, s := range at {
 			got = append(got, s.text())

@@ -18,21 +18,21 @@ var (
 // offset is not valid in the new topic.
 var ErrTopicRecreated = errors.New("the topic was recreated: the stored position belongs to the old one")
 
-// Standing says whether a partition continues. It is the same for every owner until a person changes
+// Status says whether a partition continues. It is the same for every owner until a person changes
 // it. Its names are part of the public interface.
-type Standing string
+type Status string
 
-// The values of Standing.
+// The values of Status.
 const (
-	StandingRunning Standing = "running"
-	StandingStopped Standing = "stopped"      // until its position is set
-	StandingBreaker Standing = "breaker_open" // until it is resumed
-	StandingPaused  Standing = "paused"       // until it is resumed
+	StatusRunning Status = "running"
+	StatusStopped Status = "stopped"      // until its position is set
+	StatusBreaker Status = "breaker_open" // until it is resumed
+	StatusPaused  Status = "paused"       // until it is resumed
 )
 
 // StoppedError says that a partition does not continue until a person changes that.
 type StoppedError struct {
-	Standing Standing
+	Status   Status
 	Reason   string
 	Position Position
 }

@@ -112,7 +112,7 @@ func stopsWhereTheBreakerOpens(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, ki
 	}
 	_, err := f.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
 	var stopped *projection.StoppedError
-	if errors.As(err, &stopped) != open || open && stopped.Standing != projection.StandingBreaker {
+	if errors.As(err, &stopped) != open || open && stopped.Status != projection.StatusBreaker {
 		rt.Fatalf("claimed again: %v", err)
 	}
 	if counts := fmt.Sprint(wanted[projection.Applied], wanted[projection.Duplicate], 0, wanted[projection.DeadLettered]); open && f.outcomes() != counts {

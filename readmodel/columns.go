@@ -14,7 +14,7 @@ import (
 // TakenColumns returns events as the arrays that custom_events.sql unnests, sorted by account and
 // version. Statements that write rows of accounts then lock them in the same order, so partitions
 // do not deadlock.
-func TakenColumns(events []projection.TakenEvent) []any {
+func TakenColumns(events []projection.CustomEvent) []any {
 	n := len(events)
 	var (
 		names        = NewColumn(pgtype.TextOID, n, 16)
@@ -44,7 +44,7 @@ func TakenColumns(events []projection.TakenEvent) []any {
 	return ColumnArgs(names, versions, ids, types, times, correlations, data, topics, partitions, offsets)
 }
 
-func compareTaken(a, b *projection.TakenEvent) int {
+func compareTaken(a, b *projection.CustomEvent) int {
 	return cmp.Or(strings.Compare(a.Event.AccountID, b.Event.AccountID), cmp.Compare(a.Event.Version, b.Event.Version))
 }
 

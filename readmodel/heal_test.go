@@ -24,17 +24,17 @@ func (c *tally) Resolve(ctx context.Context, m event.Message) (event.Format, err
 // TestManyHolesOfOneAccount: every second event is late. Each late event heals the one after it. It
 // must not read all events that wait for other versions.
 func TestManyHolesOfOneAccount(t *testing.T) {
-	const holes = 500
+	const gaps = 500
 	read := &tally{}
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) {
-		cfg.ParkLimit = holes
+		cfg.ParkLimit = gaps
 		read.Resolver = cfg.Formats
 		cfg.Formats = read
 	})
 	w.claim("me", projection.NoOffset)
 	var early, late []string
-	for v := 1; v <= 2*holes; v += 2 {
+	for v := 1; v <= 2*gaps; v += 2 {
 		late = append(late, credit("a", v, "1", "EUR"))
 		early = append(early, credit("a", v+1, "1", "EUR"))
 	}
@@ -42,8 +42,8 @@ func TestManyHolesOfOneAccount(t *testing.T) {
 	w.mustFlush()
 	w.fold(late...)
 	w.mustFlush()
-	expect(t, current(t, pool, "a"), fmt.Sprintf("EUR %d.00 %d open a-%d false -", 2*holes, 2*holes, 2*holes))
-	if read.n > 20*holes {
-		t.Errorf("read %d parked events to apply %d", read.n, holes)
+	expect(t, current(t, pool, "a"), fmt.Sprintf("EUR %d.00 %d open a-%d false -", 2*gaps, 2*gaps, 2*gaps))
+	if read.n > 20*gaps {
+		t.Errorf("read %d parked events to apply %d", read.n, gaps)
 	}
 }

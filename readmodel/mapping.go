@@ -56,7 +56,7 @@ func (p *Partition) refuses(stored *projection.StoredPosition) *projection.Stopp
 		return nil
 	}
 	changed := &MappingChangedError{Projection: p.Projection, Stored: was, Now: now}
-	return &projection.StoppedError{Standing: projection.StandingStopped, Reason: changed.Error(), Position: stored.Position}
+	return &projection.StoppedError{Status: projection.StatusStopped, Reason: changed.Error(), Position: stored.Position}
 }
 
 // CheckMapping returns a *MappingChangedError when rows of the projection were made with a

@@ -58,7 +58,7 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		if !projection.SameTopic(stored.TopicID, c.TopicID) {
 			return projection.ErrTopicRecreated
 		}
-		if stopped := stored.Stands(); stopped != nil {
+		if stopped := stored.Stopped(); stopped != nil {
 			return stopped
 		}
 		if refused := p.refuses(&stored); refused != nil {

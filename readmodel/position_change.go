@@ -31,58 +31,58 @@ type PartitionLog struct {
 	Through *int64
 }
 
-// StandingChanged is the status of a partition before and after a change.
-type StandingChanged struct {
-	Was, Is projection.Standing
+// StatusChanged is the status of a partition before and after a change.
+type StatusChanged struct {
+	Was, Is projection.Status
 	Why     string // why it did not continue before; empty if it did
 }
 
-// PlannedStanding is a planned change of a partition's status.
-type PlannedStanding struct {
+// PlannedStatus is a planned change of a partition's status.
+type PlannedStatus struct {
 	PartitionLog
-	StandingChanged
+	StatusChanged
 	Next int64 // the position when it was planned
 }
 
 // changed returns the status of the partition before and after the change.
-func (l *PartitionLog) changed(change projection.StandingChange, stored projection.StoredPosition) StandingChanged {
+func (l *PartitionLog) changed(change projection.StatusChange, stored projection.StoredPosition) StatusChanged {
 	change.Through = l.Through
 	after := change.Of(stored)
-	c := StandingChanged{Was: stored.Standing(), Is: after.Standing()}
-	if stopped := stored.Stands(); stopped != nil {
+	c := StatusChanged{Was: stored.Status(), Is: after.Status()}
+	if stopped := stored.Stopped(); stopped != nil {
 		c.Why = stopped.Reason
 	}
 	return c
 }
 
-// PlanStandings returns what ChangeStandings would do now, in the order of logs.
-func PlanStandings(
-	ctx context.Context, pool *pgxpool.Pool, of Partition, logs []PartitionLog, change projection.StandingChange,
-) ([]PlannedStanding, error) {
+// PlanStatuses returns what ChangeStatuses would do now, in the order of logs.
+func PlanStatuses(
+	ctx context.Context, pool *pgxpool.Pool, of Partition, logs []PartitionLog, change projection.StatusChange,
+) ([]PlannedStatus, error) {
 	known, err := knownPositions(ctx, pool, of)
 	if err != nil {
 		return nil, err
 	}
-	planned := make([]PlannedStanding, len(logs))
+	planned := make([]PlannedStatus, len(logs))
 	for i := range logs {
 		var stored projection.StoredPosition // empty if there is no position yet
 		if p := known[logs[i].Partition]; p != nil {
 			stored = *p
 		}
-		planned[i] = PlannedStanding{logs[i], logs[i].changed(change, stored), stored.Next}
+		planned[i] = PlannedStatus{logs[i], logs[i].changed(change, stored), stored.Next}
 	}
 	return planned, nil
 }
 
-// ChangeStandings pauses or resumes partitions of a group's topic, all of them or none. It raises
+// ChangeStatuses pauses or resumes partitions of a group's topic, all of them or none. It raises
 // their fences and records who did it and why. A partition without a position gets one at the
 // start of its log, as its first owner would create it. It returns a
 // *projection.RefusedPositionError if the status of a partition is not the planned one: a person
 // who resumes after one incident has not seen the next one.
-func ChangeStandings(
-	ctx context.Context, pool *pgxpool.Pool, of Partition, planned []PlannedStanding, change projection.StandingChange, actor, reason string,
+func ChangeStatuses(
+	ctx context.Context, pool *pgxpool.Pool, of Partition, planned []PlannedStatus, change projection.StatusChange, actor, reason string,
 ) error {
-	slices.SortFunc(planned, func(a, b PlannedStanding) int { return cmp.Compare(a.Partition, b.Partition) }) // all transactions lock positions in this order
+	slices.SortFunc(planned, func(a, b PlannedStatus) int { return cmp.Compare(a.Partition, b.Partition) }) // all transactions lock positions in this order
 	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		actions := make([]Action, len(planned))
 		for i := range planned {
@@ -92,7 +92,7 @@ func ChangeStandings(
 			if err != nil {
 				return err
 			}
-			if now := p.changed(change, stored); now != p.StandingChanged {
+			if now := p.changed(change, stored); now != p.StatusChanged {
 				return &projection.RefusedPositionError{Reason: fmt.Sprintf(
 					"partition %d has changed since the plan: it is %s now (%s); check it and run this again", p.Partition, now.Was, cmp.Or(now.Why, "nothing stops it"))}
 			}

@@ -204,33 +204,33 @@ func TestClaimChecksTheMapping(t *testing.T) {
 
 // A pause or resume does what its plan showed, or nothing: a partition that another incident has
 // stopped since is not resumed, and the other partitions are not either.
-func TestAStandingThatHasChangedIsNotChanged(t *testing.T) {
+func TestAStatusThatHasChangedIsNotChanged(t *testing.T) {
 	pool := openPool(t)
 	of := readmodel.Partition{Projection: readmodel.BalanceName, Group: "g", Topic: "events"}
 	logs := []readmodel.PartitionLog{{Partition: 0, TopicID: "id"}, {Partition: 1, TopicID: "id"}}
 	stored := "SELECT concat_ws(' ', partition, fence, paused_reason, breaker_reason) FROM projector_position ORDER BY 1"
-	apply := func(change projection.StandingChange, meanwhile string) error {
-		planned, err := readmodel.PlanStandings(t.Context(), pool, of, logs, change)
+	apply := func(change projection.StatusChange, meanwhile string) error {
+		planned, err := readmodel.PlanStatuses(t.Context(), pool, of, logs, change)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := pool.Exec(t.Context(), meanwhile); err != nil {
 			t.Fatal(err)
 		}
-		return readmodel.ChangeStandings(t.Context(), pool, of, planned, change, "me", "INC-1")
+		return readmodel.ChangeStatuses(t.Context(), pool, of, planned, change, "me", "INC-1")
 	}
-	if err := apply(projection.StandingChange{Pause: "by me"}, "SELECT"); err != nil {
+	if err := apply(projection.StatusChange{Pause: "by me"}, "SELECT"); err != nil {
 		t.Fatal(err)
 	}
 	for _, reason := range []string{"a storm", "another storm"} {
 		var refused *projection.RefusedPositionError
-		err := apply(projection.StandingChange{}, "UPDATE projector_position SET breaker_reason = '"+reason+"' WHERE partition = 1")
+		err := apply(projection.StatusChange{}, "UPDATE projector_position SET breaker_reason = '"+reason+"' WHERE partition = 1")
 		if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "partition 1 has changed since the plan: it is breaker_open now ("+reason+")") {
 			t.Errorf("%s: error %v", reason, err)
 		}
 		expect(t, lines(t, pool, stored), "0 1 by me\n1 1 by me "+reason)
 	}
-	if err := apply(projection.StandingChange{}, "SELECT"); err != nil {
+	if err := apply(projection.StatusChange{}, "SELECT"); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, lines(t, pool, stored), "0 2\n1 2")

@@ -176,12 +176,12 @@ func TestOneReadingAtATime(t *testing.T) {
 	pool, asked := openCounted(t)
 	events := firstEvents()
 	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20, Within: time.Hour}))
-	standing, release := context.WithCancel(t.Context())
+	status, release := context.WithCancel(t.Context())
 	defer release()
 	ctx, stop := context.WithCancel(t.Context())
 	asked.reading = func(context.Context) {
 		stop() // the worker that started the reading must not wait for it
-		<-standing.Done()
+		<-status.Done()
 	}
 	for records := again[0].records(events...); ctx.Err() == nil; {
 		n, err := again[0].Fold(ctx, records[:min(512, len(records))], 1<<20)

@@ -136,7 +136,7 @@ func TestTheHoleItselfIsParkedAtTheLimit(t *testing.T) {
 	w.mustFlush()
 	for hold, err := range accountdb.Gaps(t.Context(), pool, readmodel.BalanceName) {
 		if err != nil || hold.Expected != 2 || hold.Class != "malformed_payload" && hold.Class != "invalid_amount" {
-			t.Errorf("gap %+v, error %v; want the poison event as the hole", hold, err)
+			t.Errorf("gap %+v, error %v; want the poison event as the gap", hold, err)
 		}
 	}
 	done, err := newRepair(t, pool, 0).Skip(t.Context(), skipOf("a", 2))

@@ -47,7 +47,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	switch {
 	case errors.As(err, &stopped):
 		w.claimed(stopped.Position) // so that this worker notices when a person sets the position
-		return pos, w.suspend(stateOf(stopped.Standing), stopped.Reason)
+		return pos, w.suspend(stateOf(stopped.Status), stopped.Reason)
 	case errors.Is(err, projection.ErrTopicRecreated):
 		w.status.noPosition()
 		w.reportLag()
@@ -154,7 +154,7 @@ const noteWithin = 2 * time.Second
 func (w *worker) suspend(state projection.State, reason string) error {
 	w.c.pause(w.partition)
 	w.status.set(state, reason)
-	w.c.cfg.Observer.Standing(w.c.cfg.Topic, w.partition, state == projection.StateBreakerOpen, state == projection.StatePaused)
+	w.c.cfg.Observer.Status(w.c.cfg.Topic, w.partition, state == projection.StateBreakerOpen, state == projection.StatePaused)
 	if state == projection.StatePaused {
 		w.c.cfg.Health.OK(w.c.condition(w.partition))
 	} else {
@@ -174,7 +174,7 @@ func (w *worker) suspend(state projection.State, reason string) error {
 // markRunning marks the partition as not suspended.
 func (w *worker) markRunning() {
 	w.passed(notAnswered)
-	w.c.cfg.Observer.Standing(w.c.cfg.Topic, w.partition, false, false)
+	w.c.cfg.Observer.Status(w.c.cfg.Topic, w.partition, false, false)
 	if w.halted != "" {
 		w.halted = ""
 		w.log.Info("partition goes on")
@@ -182,13 +182,13 @@ func (w *worker) markRunning() {
 }
 
 // stateOf returns the state of a suspended partition.
-func stateOf(s projection.Standing) projection.State {
+func stateOf(s projection.Status) projection.State {
 	switch s {
-	case projection.StandingPaused:
+	case projection.StatusPaused:
 		return projection.StatePaused
-	case projection.StandingBreaker:
+	case projection.StatusBreaker:
 		return projection.StateBreakerOpen
-	case projection.StandingStopped, projection.StandingRunning:
+	case projection.StatusStopped, projection.StatusRunning:
 	}
 	return projection.StateStopped
 }

@@ -60,7 +60,7 @@ type Observer interface {
 	Flushed(topic string, partition int32, f *projection.Flushed, took time.Duration)
 	Retry(dependency, reason string)
 	Retrying(topic string, partition int32, on bool)
-	Standing(topic string, partition int32, breakerOpen, paused bool)
+	Status(topic string, partition int32, breakerOpen, paused bool)
 	Lag(topic string, partition int32, records int64, seconds float64)
 }
 

@@ -112,7 +112,7 @@ type observed struct {
 	log      bytes.Buffer
 }
 
-func (*observed) Standing(string, int32, bool, bool)    {}
+func (*observed) Status(string, int32, bool, bool)      {}
 func (o *observed) Retrying(_ string, _ int32, on bool) { o.retrying = on }
 func (o *observed) Flushed(_ string, _ int32, f *projection.Flushed, _ time.Duration) {
 	for _, outcome := range projection.Outcomes() {

@@ -117,20 +117,20 @@ func (w *worker) passed(o obstacle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.obstacles[o] = ""
-	standing, reason := "", ""
+	status, reason := "", ""
 	for other := range obstacles {
 		if s.obstacles[other] == "" {
 			continue
 		}
 		reason = s.obstacles[other]
 		if w.condition(other) == w.condition(o) {
-			standing = reason
+			status = reason
 		}
 	}
-	if standing == "" {
+	if status == "" {
 		w.c.cfg.Health.OK(w.condition(o))
 	} else {
-		w.c.cfg.Health.FailAfter(w.condition(o), standing, stuckAfter) // the time of the first failure does not change
+		w.c.cfg.Health.FailAfter(w.condition(o), status, stuckAfter) // the time of the first failure does not change
 	}
 	if reason != "" {
 		s.change(projection.StateRetrying, reason)

@@ -131,7 +131,7 @@ func (quiet) Revoked(string, int32)                                     {}
 func (quiet) Flushed(string, int32, *projection.Flushed, time.Duration) {}
 func (quiet) Retry(string, string)                                      {}
 func (quiet) Retrying(string, int32, bool)                              {}
-func (quiet) Standing(string, int32, bool, bool)                        {}
+func (quiet) Status(string, int32, bool, bool)                          {}
 func (quiet) Lag(string, int32, int64, float64)                         {}
 func (quiet) Fail(string, string)                                       {}
 func (quiet) FailAfter(string, string, time.Duration)                   {}

@@ -62,7 +62,7 @@ func newPartitionMetrics(f factory) *partitionMetrics {
 func (m *Metrics) Assigned(topic string, partition int32) {
 	m.partitions.assign(partitionID{topic, partition})
 	m.Retrying(topic, partition, false)
-	m.Standing(topic, partition, false, false)
+	m.Status(topic, partition, false, false)
 }
 
 // Revoked removes the partition's gauges and keeps its counters.
@@ -77,9 +77,9 @@ func (m *Metrics) Retrying(topic string, partition int32, on bool) {
 	of.show(partitionID{topic, partition}, gauge{of.retrying, oneIf(on)})
 }
 
-// Standing sets whether the partition is stopped because its breaker is open, or because a person has
+// Status sets whether the partition is stopped because its breaker is open, or because a person has
 // paused it. Without an assignment it has no effect.
-func (m *Metrics) Standing(topic string, partition int32, breakerOpen, paused bool) {
+func (m *Metrics) Status(topic string, partition int32, breakerOpen, paused bool) {
 	of := m.partitions
 	of.show(partitionID{topic, partition}, gauge{of.breaker, oneIf(breakerOpen)}, gauge{of.paused, oneIf(paused)})
 }

@@ -43,7 +43,7 @@ func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
 	for _, partition := range []int32{0, 1} {
 		m.Assigned(topic, partition)
 		m.Retrying(topic, partition, true)
-		m.Standing(topic, partition, true, true)
+		m.Status(topic, partition, true, true)
 		m.Lag(topic, partition, 12, 3.5)
 		m.Margin(topic, partition, Margin{new(int64(40)), new(time.Hour)})
 		consume(m, partition, projection.Ignored, 4)
@@ -53,7 +53,7 @@ func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
 	m.Lag(topic, 1, 99, 99)
 	m.Margin(topic, 1, Margin{new(int64(1)), new(time.Second)})
 	m.Retrying(topic, 1, true)
-	m.Standing(topic, 1, true, true)
+	m.Status(topic, 1, true, true)
 	consume(m, 1, projection.Ignored, 1)
 	m.Revoked(topic, 7) // this partition was never assigned
 

@@ -148,7 +148,7 @@ func (f *decoder) validate(r *reading, d *Decoded) {
 	case Unknown:
 		d.Fault = f.unknownType()
 	case Ignorable: // its data is not read
-	case Taken:
+	case Custom:
 		d.Fault = f.takeData(r, &d.Event)
 	default:
 		d.Fault = f.readData(r, &d.Event)

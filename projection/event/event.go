@@ -23,7 +23,7 @@ type Event struct {
 	OccurredAt    int64 // microseconds since the Unix epoch, UTC
 	Amount        int64 // minor units of Currency, > 0; 0 when the type carries none
 	Currency      Currency
-	Data          string // of a Taken type: a JSON object, {} when there is none
+	Data          string // of a Custom type: a JSON object, {} when there is none
 }
 
 // Signed returns what the event adds to the balance, in minor units of Currency.
@@ -129,9 +129,9 @@ type Options struct {
 	Currencies CurrencySet
 	// Ignore names event types that only advance an account's version.
 	Ignore []string
-	// Taken names the event types that a custom projection reads. Their data may be any JSON object,
+	// CustomTypes names the event types that a custom projection reads. Their data may be any JSON object,
 	// and all other types are ignored. Without names, the contract's types are read.
-	Taken []string
+	CustomTypes []string
 	// Mapping says how another producer's events are read.
 	Mapping Mapping
 	// Debezium is for the format debezium-outbox only.
@@ -139,8 +139,8 @@ type Options struct {
 }
 
 func (o *Options) typeNames() typeNames {
-	if len(o.Taken) > 0 {
-		return ownTypeNames(o.Taken, &o.Mapping, o.Ignore)
+	if len(o.CustomTypes) > 0 {
+		return ownTypeNames(o.CustomTypes, &o.Mapping, o.Ignore)
 	}
 	return newTypeNames(&o.Mapping, o.Ignore)
 }

@@ -117,7 +117,7 @@ func (f *decoder) explainData(r *reading, ev *Event, all []FieldReading) []Field
 	if ev.Type == Ignorable {
 		return all
 	}
-	if ev.Type == Taken {
+	if ev.Type == Custom {
 		add(FieldData, "", f.takeData(r, ev))
 		return all
 	}

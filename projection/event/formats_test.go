@@ -116,7 +116,7 @@ func (p *parts) asBinary() event.Message {
 func TestFormatsAgree(t *testing.T) {
 	for name, taken := range map[string][]string{"built in": nil, "own": {"FundsCredited", "AccountClosed"}} {
 		t.Run(name, func(t *testing.T) {
-			own := func(o *event.Options) { o.Taken = taken }
+			own := func(o *event.Options) { o.CustomTypes = taken }
 			opts := options
 			own(&opts)
 			asJSON, outbox, cloud := event.NewJSON(opts), debezium(t, own), cloudEvents(t, own)

@@ -10,7 +10,7 @@ import (
 // TestDataOfOwnProjections: for the types of a custom projection, the envelope is checked and data
 // is not. All other types are ignored.
 func TestDataOfOwnProjections(t *testing.T) {
-	f := event.NewJSON(event.Options{FirstVersion: 1, Taken: []string{"PointsEarned", "FundsCredited"}, Ignore: []string{"Quiet"}})
+	f := event.NewJSON(event.Options{FirstVersion: 1, CustomTypes: []string{"PointsEarned", "FundsCredited"}, Ignore: []string{"Quiet"}})
 	earned := func(data string) string { return change("eventType", `"PointsEarned"`, "data", data) }
 	for name, c := range map[string]struct {
 		value string
@@ -18,18 +18,18 @@ func TestDataOfOwnProjections(t *testing.T) {
 		data  string
 		fault string
 	}{
-		"any object":             {earned(` { "points" : 5.0, "a":[{"b":null}], "c":"\u0041" } `), event.Taken, `{ "points" : 5.0, "a":[{"b":null}], "c":"\u0041" }`, ""},
-		"no data":                {earned(""), event.Taken, "{}", ""},
-		"null":                   {earned("null"), event.Taken, "{}", ""},
-		"a number":               {earned("7"), event.Taken, "", "data: is not an object"},
-		"a list":                 {earned("[{}]"), event.Taken, "", "data: is not an object"},
-		"a text":                 {earned(`"{}"`), event.Taken, "", "data: is not an object"},
+		"any object":             {earned(` { "points" : 5.0, "a":[{"b":null}], "c":"\u0041" } `), event.Custom, `{ "points" : 5.0, "a":[{"b":null}], "c":"\u0041" }`, ""},
+		"no data":                {earned(""), event.Custom, "{}", ""},
+		"null":                   {earned("null"), event.Custom, "{}", ""},
+		"a number":               {earned("7"), event.Custom, "", "data: is not an object"},
+		"a list":                 {earned("[{}]"), event.Custom, "", "data: is not an object"},
+		"a text":                 {earned(`"{}"`), event.Custom, "", "data: is not an object"},
 		"a key twice":            {earned(`{"a":1,"a":2}`), event.Unknown, "", "a key occurs twice in one JSON object, at byte 153"},
-		"money is not looked at": {change("data", `{"amount":-1,"currency":7}`), event.Taken, `{"amount":-1,"currency":7}`, ""},
+		"money is not looked at": {change("data", `{"amount":-1,"currency":7}`), event.Custom, `{"amount":-1,"currency":7}`, ""},
 		"another type":           {change("eventType", `"FundsDebited"`, "data", "7"), event.Ignorable, "", ""},
 		"one to ignore":          {change("eventType", `"Quiet"`), event.Ignorable, "", ""},
 		"another case":           {change("eventType", `"pointsEarned"`), event.Ignorable, "", ""},
-		"no time":                {change("eventType", `"PointsEarned"`, "occurredAt", ""), event.Taken, "", "occurredAt: is missing"},
+		"no time":                {change("eventType", `"PointsEarned"`, "occurredAt", ""), event.Custom, "", "occurredAt: is missing"},
 		"no type":                {change("eventType", ""), event.Unknown, "", "eventType: is missing"},
 	} {
 		d := decode(f, c.value)
@@ -52,7 +52,7 @@ func TestDataOfOwnProjections(t *testing.T) {
 // TestMappedTypesOfOwnProjections: a type name that comes from a mapping counts too.
 func TestMappedTypesOfOwnProjections(t *testing.T) {
 	f, err := event.New(event.FormatJSON, event.Options{
-		Taken: []string{"FundsCredited", "MoneyHeld"}, Mapping: event.Mapping{
+		CustomTypes: []string{"FundsCredited", "MoneyHeld"}, Mapping: event.Mapping{
 			Types:  map[string]event.Type{"MoneyDeposited": event.TypeNamed("FundsCredited"), "MoneyWithdrawn": event.TypeNamed("FundsDebited"), "X": event.Ignorable},
 			Fields: map[event.Field]event.FieldPath{event.FieldData: {Path: []string{"body", "what"}}},
 		},
@@ -64,11 +64,11 @@ func TestMappedTypesOfOwnProjections(t *testing.T) {
 		kind event.Type
 		name string
 	}{
-		"MoneyDeposited": {event.Taken, "FundsCredited"}, "FundsCredited": {event.Taken, "FundsCredited"}, "MoneyHeld": {event.Taken, "MoneyHeld"},
+		"MoneyDeposited": {event.Custom, "FundsCredited"}, "FundsCredited": {event.Custom, "FundsCredited"}, "MoneyHeld": {event.Custom, "MoneyHeld"},
 		"MoneyWithdrawn": {event.Ignorable, "MoneyWithdrawn"}, "X": {event.Ignorable, "X"},
 	} {
 		d := decode(f, `{"eventId":"e","eventType":"`+arrives+`","accountId":"a","version":1,"occurredAt":"2026-01-01T00:00:00Z","body":{"what":{"x":1}}}`)
-		if d.Fault != nil || d.Event.Type != want.kind || d.Event.TypeName != want.name || want.kind == event.Taken && d.Event.Data != `{"x":1}` {
+		if d.Fault != nil || d.Event.Type != want.kind || d.Event.TypeName != want.name || want.kind == event.Custom && d.Event.Data != `{"x":1}` {
 			t.Errorf("%s: %+v", arrives, d)
 		}
 	}
@@ -80,7 +80,7 @@ func TestSignedTypesOfOwnProjections(t *testing.T) {
 	signed := event.SignedType{Positive: event.TypeNamed("FundsCredited"), Negative: event.TypeNamed("FundsDebited")}
 	for taken, want := range map[string]string{"FundsCredited": "invalid_amount", "PointsEarned": "", "movement": ""} {
 		f, err := event.New(event.FormatJSON, event.Options{
-			Taken: []string{taken}, Mapping: event.Mapping{Signed: map[string]event.SignedType{"movement": signed}, Amount: event.AmountShape{Form: event.AmountMinor}},
+			CustomTypes: []string{taken}, Mapping: event.Mapping{Signed: map[string]event.SignedType{"movement": signed}, Amount: event.AmountShape{Form: event.AmountMinor}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestSignedTypesOfOwnProjections(t *testing.T) {
 }
 
 func TestOwnProjectionsTakeJSONOnly(t *testing.T) {
-	if _, err := event.NewRecords(event.Options{Taken: []string{"A"}}); !errors.Is(err, event.ErrNoJSON) {
+	if _, err := event.NewRecords(event.Options{CustomTypes: []string{"A"}}); !errors.Is(err, event.ErrNoJSON) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -23,7 +23,7 @@ type Records struct {
 // NewRecords returns Records for values with the names of the default format, or of the options'
 // mapping.
 func NewRecords(opts Options) (*Records, error) {
-	if len(opts.Taken) > 0 {
+	if len(opts.CustomTypes) > 0 {
 		return nil, ErrNoJSON
 	}
 	f, err := newDecoder(opts, contractLayout())

@@ -8,12 +8,12 @@ import (
 // Type is what happened to an account.
 type Type uint8
 
-// The types without a name. Ignorable is all of the types in --ignore-event-types, and Taken all
+// The types without a name. Ignorable is all of the types in --ignore-event-types, and Custom all
 // of those that a custom projection reads.
 const (
 	Unknown Type = iota
 	Ignorable
-	Taken
+	Custom
 )
 
 // meaning has the properties of a type.
@@ -28,7 +28,7 @@ type meaning struct {
 var meanings = [...]meaning{
 	Unknown:   {},
 	Ignorable: {dataOptional: true},
-	Taken:     {dataOptional: true},
+	Custom:    {dataOptional: true},
 
 	{name: "AccountOpened", status: Opened},
 	{name: "FundsCredited", money: +1},
@@ -48,7 +48,7 @@ const (
 
 func (t Type) meaning() *meaning { return &meanings[t] }
 
-// Name returns the type's name in a message, by the contract. Unknown, Ignorable and Taken have none.
+// Name returns the type's name in a message, by the contract. Unknown, Ignorable and Custom have none.
 func (t Type) Name() string { return t.meaning().name }
 
 // MovesMoney reports whether events of the type have an amount.
@@ -137,7 +137,7 @@ func newTypeNames(m *Mapping, ignore []string) typeNames {
 func ownTypeNames(taken []string, m *Mapping, ignore []string) typeNames {
 	own := map[string]namedType{}
 	for _, name := range taken {
-		own[name] = namedType{name: name, kind: Taken}
+		own[name] = namedType{name: name, kind: Custom}
 	}
 	names := maps.Clone(own)
 	for theirs, kind := range m.Types {

@@ -27,7 +27,7 @@ func TestMeanings(t *testing.T) {
 			t.Errorf("%s: adds %d, status %d; want %+v", kind.Name(), ev.Signed(), kind.Status(), w)
 		}
 	}
-	for _, kind := range []event.Type{event.Unknown, event.Ignorable, event.Taken} {
+	for _, kind := range []event.Type{event.Unknown, event.Ignorable, event.Custom} {
 		if ev := (event.Event{Type: kind, Amount: 5}); ev.Signed() != 0 || kind.Status() != event.Unchanged {
 			t.Errorf("type %d changes the account", kind)
 		}

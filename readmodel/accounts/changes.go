@@ -12,14 +12,14 @@ import (
 
 // Changes holds what a fold has gathered since the last flush.
 type Changes struct {
-	Records    int // number of records decided about
-	Outcomes   projection.OutcomeCounts
-	Taken      []projection.TakenEvent // applied events in order; see Options.Take
-	Healed     int                     // parked events applied
-	HealFailed int                     // parked events that were next and could not be applied
-	Bytes      int                     // approximate memory held
-	Decisions  []projection.Decision   // decision about each record, in a replay
-	Balances   []Balance               // around each record, see Options.Balances
+	Records      int // number of records decided about
+	Outcomes     projection.OutcomeCounts
+	CustomEvents []projection.CustomEvent // applied events in order; see Options.Custom
+	Healed       int                      // parked events applied
+	HealFailed   int                      // parked events that were next and could not be applied
+	Bytes        int                      // approximate memory held
+	Decisions    []projection.Decision    // decision about each record, in a replay
+	Balances     []Balance                // around each record, see Options.Balances
 
 	DeadLetters []projection.DeadLetter // must be published before anything is written
 	DecidedOn   []StoredVersion         // the versions on which their decisions are based
@@ -111,7 +111,7 @@ func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
 // emptied returns empty changes that reuse the memory of c.
 func (c *Changes) emptied() Changes {
 	return Changes{
-		Taken: emptied(c.Taken), changed: emptied(c.changed), Parks: emptied(c.Parks),
+		CustomEvents: emptied(c.CustomEvents), changed: emptied(c.changed), Parks: emptied(c.Parks),
 		Replacing: emptied(c.Replacing), Pruned: emptied(c.Pruned), Unwritten: emptied(c.Unwritten), Assumed: emptied(c.Assumed),
 	}
 }

@@ -32,8 +32,8 @@ type Options struct {
 	Replay bool
 	// Balances fills Changes.Balances with the balances before and after each record, in a replay.
 	Balances bool
-	// Take fills Changes.Taken with the applied events.
-	Take bool
+	// Custom fills Changes.CustomEvents with the applied events.
+	Custom bool
 	// Duplicates makes Duplicates return events whose versions were applied before.
 	Duplicates bool
 }
@@ -246,10 +246,10 @@ func (f *Fold) advance(a *account, next projection.Account) {
 // noteApplied adds an applied event to the changes, if the projection needs it. The event's texts
 // share the record's memory.
 func (f *Fold) noteApplied(r *projection.Record, ev *event.Event, decision projection.Decision) {
-	if !f.opts.Take || decision.Outcome != projection.Applied {
+	if !f.opts.Custom || decision.Outcome != projection.Applied {
 		return
 	}
-	f.changes.Taken = append(f.changes.Taken, projection.TakenEvent{Event: *ev, Record: r.Ref()})
+	f.changes.CustomEvents = append(f.changes.CustomEvents, projection.CustomEvent{Event: *ev, Record: r.Ref()})
 	f.changes.Bytes += takenBytes + r.Bytes()
 }
 

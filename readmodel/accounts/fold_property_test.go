@@ -137,8 +137,8 @@ func TestAnyDeliveryEndsLikeOneCleanPass(t *testing.T) {
 func TestAGapIsNeverApplied(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		stream := validStream(rt)
-		hole := rapid.IntRange(0, len(stream)-1).Draw(rt, "hole")
-		missing := stream[hole].Event
+		gap := rapid.IntRange(0, len(stream)-1).Draw(rt, "gap")
+		missing := stream[gap].Event
 		var rest []event.Decoded
 		for _, d := range deliveries(rt, stream) {
 			if d.Event.ID != missing.ID {

@@ -57,7 +57,7 @@ func TestDecisions(t *testing.T) {
 		"late":                          {[]event.Decoded{credited("a", 1, 5), credited("a", 3, 1), credited("a", 2, 6)}, []event.Class{event.VersionGap}, 3, 12},
 		"conflict":                      {[]event.Decoded{credited("a", 1, 5), otherID(credited("a", 1, 9))}, []event.Class{event.VersionConflict}, 1, 5},
 		"older version, other id":       {[]event.Decoded{credited("a", 1, 5), credited("a", 2, 5), otherID(credited("a", 1, 9))}, nil, 2, 10},
-		"mismatch is the hole":          {[]event.Decoded{credited("a", 1, 5), inYen(2), credited("a", 3, 1)}, []event.Class{event.CurrencyMismatch, event.VersionGap}, 1, 5},
+		"mismatch is the gap":           {[]event.Decoded{credited("a", 1, 5), inYen(2), credited("a", 3, 1)}, []event.Class{event.CurrencyMismatch, event.VersionGap}, 1, 5},
 		"poison, then the right one":    {[]event.Decoded{credited("a", 1, 5), faulty(credited("a", 2, 6), event.InvalidAmount), credited("a", 3, 1), credited("a", 2, 6)}, []event.Class{event.InvalidAmount, event.VersionGap}, 3, 12},
 		"parked, fails at its turn":     {[]event.Decoded{credited("a", 1, 5), inYen(3), credited("a", 4, 1), credited("a", 2, 6)}, []event.Class{event.VersionGap, event.VersionGap, event.CurrencyMismatch}, 2, 11},
 		"parked, overflows at its turn": {[]event.Decoded{credited("a", 1, math.MaxInt64-6), credited("a", 3, 1), credited("a", 2, 6)}, []event.Class{event.VersionGap, event.BalanceOverflow}, 2, math.MaxInt64},

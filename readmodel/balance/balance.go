@@ -20,10 +20,10 @@ import (
 
 // Config is the configuration of a Balance.
 type Config struct {
-	// Projection is the name of a custom projection. It has its own tables without balances, and Take
+	// Projection is the name of a custom projection. It has its own tables without balances, and Custom
 	// gets each event. An empty name means account_balance.
 	Projection string
-	Take       accountdb.Take
+	Custom     accountdb.CustomWriter
 	// Changed is called with the accounts that a flush has written, after the commit. It may be nil.
 	// It must be fast and safe for concurrent use.
 	Changed func(accountIDs iter.Seq[string])
@@ -62,7 +62,7 @@ func New(cfg Config, p readmodel.Partition) *Balance {
 	p.Projection = cmp.Or(cfg.Projection, readmodel.BalanceName)
 	b := &Balance{cfg: cfg, partition: p}
 	b.fold = accounts.NewFold(accounts.Options{
-		FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes, CacheBytes: cfg.CacheBytes(), Take: cfg.Take != nil,
+		FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes, CacheBytes: cfg.CacheBytes(), Custom: cfg.Custom != nil,
 		Duplicates: cfg.Decisions != nil,
 	}, balanceStore{accountdb.Store{DB: b.db(), Formats: cfg.Formats, FirstVersion: cfg.FirstVersion}, b})
 	return b
@@ -218,7 +218,7 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 	grouped := !b.failed && ctx.Err() == nil &&
 		b.cfg.Group.write(&member{move: readmodel.Move{Partition: b.partition, From: b.position, To: moved}, changes: changes})
 	if !grouped {
-		err := write(ctx, b.cfg.Pool, b.partition, b.position, moved, changes, b.cfg.Take, !b.failed)
+		err := write(ctx, b.cfg.Pool, b.partition, b.position, moved, changes, b.cfg.Custom, !b.failed)
 		if b.failed = err != nil; b.failed {
 			return flushed, b.stale(err, changes)
 		}

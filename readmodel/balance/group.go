@@ -163,10 +163,10 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 
 // write writes the changes and moves the partition's position from pos, in one transaction with two
 // round trips. ErrFenced and ErrStale mean that nothing was written. After another error, the
-// transaction may have been committed; the next claim shows it. take, which may be nil, gets the
+// transaction may have been committed; the next claim shows it. custom, which may be nil, gets the
 // applied events. With copies, many new rows are written by COPY, which fails if one of them
 // exists.
-func write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, moved projection.Position, c *accounts.Changes, take accountdb.Take, copies bool) error {
+func write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, moved projection.Position, c *accounts.Changes, custom accountdb.CustomWriter, copies bool) error {
 	tables := sql.AccountsOf(p.Projection)
 	err := readmodel.TransactQueued(ctx, pool, func(tx *readmodel.Tx) error {
 		tx.Move(readmodel.Move{Partition: p, From: pos, To: moved})
@@ -174,7 +174,7 @@ func write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, 
 		if err != nil {
 			return err
 		}
-		return take.Events(ctx, tx, c.Taken)
+		return custom.Write(ctx, tx, c.CustomEvents)
 	})
 	if err != nil {
 		return fmt.Errorf("write: %w", err)

@@ -18,7 +18,7 @@ type OrderedDefinition struct {
 	// ReadyQuery and Check are as in appended.Definition.
 	ReadyQuery string
 	Check      func(context.Context, *pgxpool.Pool) error
-	Take       accountdb.Take
+	Writer     accountdb.CustomWriter
 	// RebuildTables and Rebuildable are as in appended.Definition.
 	RebuildTables []readmodel.RebuildTable
 	Rebuildable   func(context.Context, *pgxpool.Pool) error
@@ -43,7 +43,7 @@ func (d OrderedDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error 
 // Open implements Definition.
 func (d OrderedDefinition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) session.Projection {
 	balance := Config{
-		Projection: d.Label, Take: d.Take,
+		Projection: d.Label, Custom: d.Writer,
 		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes,
 		CacheBytes: cfg.CacheBytes,
 		Breaker:    cfg.Breaker, Decisions: cfg.Decisions,
@@ -61,7 +61,7 @@ func (OrderedDefinition) Reports() readmodel.Reports { return readmodel.Reports{
 
 // Replayer implements Definition.
 func (d OrderedDefinition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {
-	return repair.NewCustom(cfg, d.Label, d.Take)
+	return repair.NewCustom(cfg, d.Label, d.Writer)
 }
 
 // Memory implements Definition: an account's version shows what was applied.

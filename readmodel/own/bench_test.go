@@ -77,7 +77,7 @@ func benchmarkFlush(b *testing.B, mode string) {
 
 // benchRecords returns the next events, decoded.
 func benchRecords(first int) []projection.DecodedRecord {
-	format := event.NewJSON(event.Options{FirstVersion: 1, Taken: []string{"PointsEarned"}})
+	format := event.NewJSON(event.Options{FirstVersion: 1, CustomTypes: []string{"PointsEarned"}})
 	records := make([]projection.DecodedRecord, benchBatch)
 	for i := range records {
 		n := first + i
@@ -93,9 +93,9 @@ func benchRecords(first int) []projection.DecodedRecord {
 func rawFlush(b *testing.B, pool *pgxpool.Pool) func([]projection.DecodedRecord) {
 	b.Helper()
 	return func(records []projection.DecodedRecord) {
-		events := make([]projection.TakenEvent, len(records))
+		events := make([]projection.CustomEvent, len(records))
 		for i := range records {
-			events[i] = projection.TakenEvent{Event: records[i].Decoded.Event, Record: records[i].Record.Ref()}
+			events[i] = projection.CustomEvent{Event: records[i].Decoded.Event, Record: records[i].Record.Ref()}
 		}
 		err := pgx.BeginFunc(b.Context(), pool, func(tx pgx.Tx) error {
 			_, err := tx.Exec(b.Context(), rawSQL, readmodel.TakenColumns(events)...)

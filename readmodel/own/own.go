@@ -29,7 +29,7 @@ func Definition(p file.Projection) readmodel.Definition {
 	}
 	if p.Mode == file.Ordered {
 		return balance.OrderedDefinition{
-			Label: p.Name, ReadyQuery: sql.Query("custom_ready"), Check: check, Take: s.take, RebuildTables: tables, Rebuildable: rebuilds,
+			Label: p.Name, ReadyQuery: sql.Query("custom_ready"), Check: check, Writer: s.write, RebuildTables: tables, Rebuildable: rebuilds,
 		}
 	}
 	d := inbox.Define(p.Name, sql.Query("custom_ready"), s.add)
@@ -40,18 +40,18 @@ func Definition(p file.Projection) readmodel.Definition {
 
 // add implements inbox.Add.
 func (s *statements) add(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
-	events := make([]projection.TakenEvent, 0, len(entries))
+	events := make([]projection.CustomEvent, 0, len(entries))
 	for i := range entries {
 		e := &entries[i]
 		if e.Present != "" || e.Event.Type == event.Ignorable {
 			continue
 		}
-		events = append(events, projection.TakenEvent{
+		events = append(events, projection.CustomEvent{
 			Event: e.Event, Record: projection.RecordRef{Topic: e.Topic, Partition: e.Partition, Offset: e.Offset},
 		})
 	}
 	if len(events) == 0 {
 		return nil
 	}
-	return s.take(ctx, tx, events)
+	return s.write(ctx, tx, events)
 }

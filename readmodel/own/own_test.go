@@ -93,7 +93,7 @@ func feedAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, group string) *
 }
 
 func formatOf(p file.Projection) event.Format {
-	return event.NewJSON(event.Options{FirstVersion: 1, Taken: p.Types})
+	return event.NewJSON(event.Options{FirstVersion: 1, CustomTypes: p.Types})
 }
 
 // TestTheSizeOfWhatIsParkedIsBounded tests the limit of an account in an ordered projection.

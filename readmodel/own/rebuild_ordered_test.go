@@ -27,14 +27,14 @@ func TestARebuildPutsOrderedTablesRight(t *testing.T) {
 	f.consume(log)
 	execute(t, pool, "INSERT INTO projection_account (projection, account_id, version) VALUES ('another', 'a', 9)")
 	const (
-		look  = "SELECT account_id, points, versions FROM loyalty ORDER BY account_id"
+		query = "SELECT account_id, points, versions FROM loyalty ORDER BY account_id"
 		state = `SELECT a.account_id, a.version, coalesce(string_agg(e.version || ' ' || e.class, ', ' ORDER BY e.version), '') FROM projection_account a
 			LEFT JOIN projection_parked_event e USING (projection, account_id) WHERE a.projection <> 'another' GROUP BY 1, 2 ORDER BY 1`
 	)
 	wantRows, wantState := []string{"a 5 1", "b 1 1", "c 7 1 2"}, []string{"a 1 3 version_gap", "b 1 2 rejected_by_database, 3 version_gap", "c 2 "}
 	holds := func(what string) {
 		t.Helper()
-		same(t, what+": rows", rows(t, pool, look), wantRows)
+		same(t, what+": rows", rows(t, pool, query), wantRows)
 		same(t, what+": accounts", rows(t, pool, state), wantState)
 		same(t, what+": of others", rows(t, pool, "SELECT version FROM projection_account WHERE projection = 'another'"), []string{"9"})
 	}

@@ -90,7 +90,7 @@ func TestARebuildByAnotherTextWaitsForTheOldOne(t *testing.T) {
 	f := feed(t, pool, old)
 	f.consume(log)
 	opts := rebuild.SwapOptions{Topic: "events", Actor: "me", File: &doubled}
-	look := "SELECT account_id, events FROM loyalty ORDER BY account_id"
+	query := "SELECT account_id, events FROM loyalty ORDER BY account_id"
 
 	_, _, err := rebuiltAs(t, pool, doubled, &log, opts, func() {
 		log = append(log, points("c", 1, 1))
@@ -99,7 +99,7 @@ func TestARebuildByAnotherTextWaitsForTheOldOne(t *testing.T) {
 	if !errors.Is(err, rebuild.ErrOldTextRuns) {
 		t.Errorf("a consumer has gone on: %v", err)
 	}
-	same(t, "rows", rows(t, pool, look), []string{"a 1", "b 1", "c 1"})
+	same(t, "rows", rows(t, pool, query), []string{"a 1", "b 1", "c 1"})
 	if err := readmodel.CheckFile(t.Context(), pool, &old); err != nil {
 		t.Errorf("the old text: %v", err)
 	}
@@ -107,7 +107,7 @@ func TestARebuildByAnotherTextWaitsForTheOldOne(t *testing.T) {
 	if _, _, err := rebuiltAs(t, pool, doubled, &log, opts, func() {}); err != nil {
 		t.Error(err)
 	}
-	same(t, "rows", rows(t, pool, look), []string{"a 2", "b 2", "c 2"})
+	same(t, "rows", rows(t, pool, query), []string{"a 2", "b 2", "c 2"})
 	if err := readmodel.CheckFile(t.Context(), pool, &doubled); err != nil {
 		t.Errorf("the new text: %v", err)
 	}
@@ -124,7 +124,7 @@ func TestARebuildPutsOwnTablesRight(t *testing.T) {
 	f.consume(log)
 
 	want := []string{"a 6 2", "b 7 1", "c 3 1"}
-	look := "SELECT account_id, points, events FROM loyalty ORDER BY account_id"
+	query := "SELECT account_id, points, events FROM loyalty ORDER BY account_id"
 	if replaced, removed, err := rebuilt(t, pool, p, log); replaced+removed != 0 || err != nil {
 		t.Errorf("what is right: %d replaced, %d removed, %v", replaced, removed, err)
 	}
@@ -133,13 +133,13 @@ func TestARebuildPutsOwnTablesRight(t *testing.T) {
 	if replaced, removed, err := rebuilt(t, pool, p, log); replaced != 3 || removed != 1 || err != nil {
 		t.Errorf("%d replaced, %d removed, %v", replaced, removed, err)
 	}
-	same(t, "rows", rows(t, pool, look), want)
+	same(t, "rows", rows(t, pool, query), want)
 	same(t, "seen", rows(t, pool, "SELECT count(*) FROM seen"), []string{"4"})
 
 	f.claim() // the consumer continues
 	log = append(log, points("b", 2, 1))
 	f.consume(log)
-	same(t, "rows", rows(t, pool, look), []string{"a 6 2", "b 8 2", "c 3 1"})
+	same(t, "rows", rows(t, pool, query), []string{"a 6 2", "b 8 2", "c 3 1"})
 
 	// The SQL would write a table that the file does not name directly, instead of its shadow.
 	for name, wrong := range map[string]string{

@@ -18,10 +18,10 @@ import (
 // statements runs the statements of a projection's file.
 type statements struct{ file file.Projection }
 
-// take implements accountdb.Take: it runs the statements on the events. It uses a role that cannot
+// write implements accountdb.CustomWriter: it runs the statements on the events. It uses a role that cannot
 // write to the projector's tables, if there is one. Otherwise it checks afterwards that they were
 // not written.
-func (s *statements) take(ctx context.Context, tx *readmodel.Tx, events []projection.TakenEvent) error {
+func (s *statements) write(ctx context.Context, tx *readmodel.Tx, events []projection.CustomEvent) error {
 	var before, after guarded
 	before.queue(tx, s.file.Name)
 	tx.Queue(sql.Query("custom_events"), readmodel.TakenColumns(events)...)

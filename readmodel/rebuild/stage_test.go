@@ -71,7 +71,7 @@ func definitions(t testing.TB) []definition {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return own.Definition(p), event.Always(event.NewJSON(event.Options{FirstVersion: 1, Taken: p.Types}))
+		return own.Definition(p), event.Always(event.NewJSON(event.Options{FirstVersion: 1, CustomTypes: p.Types}))
 	}
 	once, onceFormats := ofFile(onceFile)
 	ordered, orderedFormats := ofFile(orderedFile)

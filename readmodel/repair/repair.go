@@ -31,9 +31,9 @@ const (
 //
 // A Repair is safe for concurrent use; a RepairRecord is not.
 type Repair struct {
-	cfg        readmodel.RepairConfig
-	projection string
-	take       accountdb.Take // nil for account_balance
+	cfg          readmodel.RepairConfig
+	projection   string
+	customWriter accountdb.CustomWriter // nil for account_balance
 }
 
 // New returns a Repair of account_balance.
@@ -41,9 +41,9 @@ func New(cfg readmodel.RepairConfig) *Repair {
 	return &Repair{cfg: cfg, projection: readmodel.BalanceName}
 }
 
-// NewCustom returns a Repair of an ordered custom projection. take applies its events.
-func NewCustom(cfg readmodel.RepairConfig, name string, take accountdb.Take) *Repair {
-	return &Repair{cfg: cfg, projection: name, take: take}
+// NewCustom returns a Repair of an ordered custom projection. custom applies its events.
+func NewCustom(cfg readmodel.RepairConfig, name string, custom accountdb.CustomWriter) *Repair {
+	return &Repair{cfg: cfg, projection: name, customWriter: custom}
 }
 
 // custom reports whether the projection is a custom one.
@@ -118,7 +118,7 @@ func (r *Repair) in(a readmodel.Action) readmodel.Action {
 func (r *Repair) db() accountdb.DB { return accountdb.Of(r.cfg.Pool, r.projection) }
 
 func (r *Repair) options() accounts.Options {
-	return accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true, Take: r.take != nil}
+	return accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true, Custom: r.customWriter != nil}
 }
 
 // pause returns how long a repair pauses after a transaction: at least as long as the transaction

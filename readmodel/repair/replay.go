@@ -126,7 +126,7 @@ func (r *Repair) transact(ctx context.Context, fn func(context.Context, *account
 func (r *Repair) write(ctx context.Context, tx *accountdb.Tx, c *accounts.Changes, actions []readmodel.Action) error {
 	err := accountdb.WriteChanges(ctx, tx, c)
 	if err == nil {
-		err = r.take.Events(ctx, tx.Tx, c.Taken)
+		err = r.customWriter.Write(ctx, tx.Tx, c.CustomEvents)
 	}
 	if err != nil {
 		return fmt.Errorf("write: %w", err)

@@ -139,7 +139,7 @@ func (r *Repair) planSkip(ctx context.Context, s Skip) (plan SkipPlan, err error
 	plan.Event = of
 	plan.Before = r.stateOf(known.Account, waiting(&known))
 	options := r.options()
-	options.Take = false
+	options.Custom = false
 	fold := accounts.NewFold(options, r.storeOf(r.db()))
 	if err := fold.Read(ctx, []string{s.AccountID}); err != nil {
 		return plan, err

@@ -96,14 +96,14 @@ func rawOwn(w *workload) [][]*pgx.Batch {
 		FROM unnest($1::text[], $2::int8[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::text[], $9::int4[], $10::int8[])
 		    AS e (account_id, version, event_id, event_type, occurred_at, correlation_id, data, topic, partition, "offset")
 	) `
-	format := event.NewJSON(event.Options{FirstVersion: 1, Taken: ownTypes})
+	format := event.NewJSON(event.Options{FirstVersion: 1, CustomTypes: ownTypes})
 	return rawEvents(w, int(w.partitions), readmodel.DefaultFlush, func(changes []change) *pgx.Batch {
-		taken := make([]projection.TakenEvent, len(changes))
+		taken := make([]projection.CustomEvent, len(changes))
 		var d event.Decoded
 		for i := range changes {
 			r := record(&changes[i])
 			format.Decode(event.Message{Key: r.Key, Value: r.Value}, &d)
-			taken[i] = projection.TakenEvent{Event: d.Event, Record: projection.RecordRef{Topic: w.topic(), Offset: int64(i)}}
+			taken[i] = projection.CustomEvent{Event: d.Event, Record: projection.RecordRef{Topic: w.topic(), Offset: int64(i)}}
 		}
 		b := &pgx.Batch{}
 		b.Queue(events+ownStatement, readmodel.TakenColumns(taken)...)

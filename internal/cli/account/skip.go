@@ -42,7 +42,7 @@ func (f *skipFlags) check(version int64) (err error) {
 		return exit.Usagef("--version: must not be less than 0")
 	}
 	if f.kind, err = f.Kind(); err == nil {
-		f.formats, err = f.Formats(f.Taken)
+		f.formats, err = f.Formats(f.Custom)
 	}
 	return err
 }

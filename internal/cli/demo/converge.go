@@ -68,7 +68,7 @@ func (d *demo) converge(ctx context.Context) error {
 		if started.IsZero() && slices.ContainsFunc(partitions, func(p consumer.PartitionStatus) bool { return p.Claimed }) {
 			started = time.Now()
 		}
-		idle, behind := standing(partitions, ends)
+		idle, behind := status(partitions, ends)
 		if consumed := d.records - behind; consumed > furthest {
 			furthest, moved = consumed, time.Now()
 		}
@@ -104,9 +104,9 @@ func (d *demo) endedByItself() error {
 	return errors.New("the projector has ended by itself")
 }
 
-// standing reports whether every partition is idle at its end, and how many records
+// status reports whether every partition is idle at its end, and how many records
 // are not durable yet.
-func standing(partitions []consumer.PartitionStatus, ends map[int32]int64) (idle bool, behind int) {
+func status(partitions []consumer.PartitionStatus, ends map[int32]int64) (idle bool, behind int) {
 	idle = len(partitions) == len(ends)
 	left := 0
 	for _, end := range ends {

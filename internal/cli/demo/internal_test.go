@@ -17,7 +17,7 @@ func TestAPartitionThatIsIdleHasConverged(t *testing.T) {
 		projection.StateFlowing: true, projection.StateIdle: true, projection.StateThrottled: true,
 		projection.StateStarting: false, projection.StateRetrying: false, projection.StateStopped: false,
 	} {
-		idle, behind := standing([]consumer.PartitionStatus{
+		idle, behind := status([]consumer.PartitionStatus{
 			{Partition: 0, State: state, Position: 10, Claimed: true},
 			{Partition: 1, State: projection.StateFlowing, Position: 20, Claimed: true},
 		}, ends)

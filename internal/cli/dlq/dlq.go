@@ -114,7 +114,7 @@ type tools struct {
 // prepare refuses wrong usage, and prepares how records are read.
 func (f *topicFlags) prepare() (err error) {
 	if f.kind, err = f.Kind(); err == nil {
-		f.formats, err = f.Formats(f.Taken)
+		f.formats, err = f.Formats(f.Custom)
 	}
 	return err
 }

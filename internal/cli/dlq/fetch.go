@@ -49,7 +49,7 @@ func (c *fetch) Check() (err error) {
 		return exit.Usagef("--outbox-url (OUTBOX_URL): say where the producer's outbox is, and with --outbox-query how to ask it")
 	}
 	if c.client, err = c.Outbox(); err == nil {
-		c.formats, err = c.Formats(c.Taken)
+		c.formats, err = c.Formats(c.Custom)
 	}
 	return err
 }

@@ -43,10 +43,10 @@ func (f *EventFlags) Formats(taken func() ([]string, error)) (event.Resolver, er
 	if err != nil {
 		return nil, err
 	}
-	if opts.Taken, err = taken(); err != nil {
+	if opts.CustomTypes, err = taken(); err != nil {
 		return nil, err
 	}
-	f.custom = len(opts.Taken) > 0
+	f.custom = len(opts.CustomTypes) > 0
 	formats, err := f.resolver(opts)
 	var conflict *event.MappingError
 	if errors.As(err, &conflict) {
@@ -57,7 +57,7 @@ func (f *EventFlags) Formats(taken func() ([]string, error)) (event.Resolver, er
 
 func (f *EventFlags) resolver(opts event.Options) (event.Resolver, error) {
 	if slices.Contains(registry.Formats(), f.Format) {
-		if len(opts.Taken) > 0 {
+		if len(opts.CustomTypes) > 0 {
 			return nil, exit.Usagef("--format (EVENT_FORMAT): %s goes without --projection-file (PROJECTION_FILE): %w", f.Format, event.ErrNoJSON)
 		}
 		cfg, err := f.registry(f.Format)

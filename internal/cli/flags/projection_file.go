@@ -30,8 +30,8 @@ func (f *FileFlags) Own() (*file.Projection, error) {
 	return f.own, err
 }
 
-// Taken returns the types of events that the custom projection reads; none without a file.
-func (f *FileFlags) Taken() ([]string, error) {
+// Custom returns the types of events that the custom projection reads; none without a file.
+func (f *FileFlags) Custom() ([]string, error) {
 	p, err := f.Own()
 	if p == nil {
 		return nil, err

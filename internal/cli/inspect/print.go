@@ -61,7 +61,7 @@ type printer struct {
 func (c *Cmd) printer(ctx context.Context, std *output.Streams) *printer {
 	rows := c.Rows(std.Out, "ACCOUNT", output.Left("PLACE", 10), output.Left("ACCOUNT", 14), output.Right("VERSION", 7),
 		output.Left("TYPE", 14).Optional(), output.Left("OUTCOME", 20))
-	return &printer{c: c, out: std.Out, rows: rows, counts: map[string]int{}, seen: map[string]bool{}, advice: newAdvice(ctx, &c.EventFlags, c.Taken)}
+	return &printer{c: c, out: std.Out, rows: rows, counts: map[string]int{}, seen: map[string]bool{}, advice: newAdvice(ctx, &c.EventFlags, c.Custom)}
 }
 
 const mostReasons = 10

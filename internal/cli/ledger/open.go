@@ -50,7 +50,7 @@ func (c *open) Check() (err error) {
 	if err := c.LedgerFlags.Check("SELECT account_id, version, balance, currency FROM account"); err != nil {
 		return err
 	}
-	if c.formats, err = c.Formats(c.Taken); err != nil {
+	if c.formats, err = c.Formats(c.Custom); err != nil {
 		return err
 	}
 	currencies, err := event.ParseCurrencies(c.Currencies)

@@ -34,7 +34,7 @@ const throughEnd = "END"
 func (*pause) Action() readmodel.ActionKind { return readmodel.ActionPause }
 
 func (c *pause) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
-	p := &standingPlan{flags: &c.changeFlags, on: on, verb: "paused"}
+	p := &statusPlan{flags: &c.changeFlags, on: on, verb: "paused"}
 	p.change.Pause = fmt.Sprintf("paused by %s: %s", on.Actor, on.Reason)
 	return p.read(ctx)
 }
@@ -51,24 +51,24 @@ func (c *resume) Check() error {
 }
 
 func (c *resume) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
-	p := &standingPlan{flags: &c.changeFlags, on: on, verb: "resumed", resumes: true, through: c.Through}
+	p := &statusPlan{flags: &c.changeFlags, on: on, verb: "resumed", resumes: true, through: c.Through}
 	return p.read(ctx)
 }
 
-// standingPlan pauses or resumes partitions.
-type standingPlan struct {
+// statusPlan pauses or resumes partitions.
+type statusPlan struct {
 	flags   *changeFlags
 	on      *change.On
-	change  projection.StandingChange
+	change  projection.StatusChange
 	verb    string
 	resumes bool
 	through string // as typed
 
 	ends    map[int32]int64
-	planned []readmodel.PlannedStanding
+	planned []readmodel.PlannedStatus
 }
 
-func (p *standingPlan) read(ctx context.Context) (change.Plan, error) {
+func (p *statusPlan) read(ctx context.Context) (change.Plan, error) {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	if err := p.flags.checkGroup(ctx, p.on.Pool); err != nil {
@@ -90,25 +90,25 @@ func (p *standingPlan) read(ctx context.Context) (change.Plan, error) {
 		}
 		logs = append(logs, log)
 	}
-	p.planned, err = readmodel.PlanStandings(ctx, p.on.Pool, p.flags.of(), logs, p.change)
+	p.planned, err = readmodel.PlanStatuses(ctx, p.on.Pool, p.flags.of(), logs, p.change)
 	return p, err
 }
 
-func (p *standingPlan) Do(ctx context.Context) error {
+func (p *statusPlan) Do(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
-	return refused(readmodel.ChangeStandings(ctx, p.on.Pool, p.flags.of(), p.planned, p.change, p.on.Actor, p.on.Reason))
+	return refused(readmodel.ChangeStatuses(ctx, p.on.Pool, p.flags.of(), p.planned, p.change, p.on.Actor, p.on.Reason))
 }
 
-func (p *standingPlan) Print(_ context.Context, done bool) error {
+func (p *statusPlan) Print(_ context.Context, done bool) error {
 	return p.flags.print(p.on, done, len(p.planned), func(i int) (document any, text string) {
 		one := &p.planned[i]
-		return standingDocument{p.flags.Topic, one.Partition, one.Is}, p.text(one, done)
+		return statusDocument{p.flags.Topic, one.Partition, one.Is}, p.text(one, done)
 	})
 }
 
 // text returns the text output for a partition.
-func (p *standingPlan) text(one *readmodel.PlannedStanding, done bool) string {
+func (p *statusPlan) text(one *readmodel.PlannedStatus, done bool) string {
 	verb := p.verb
 	if !done {
 		verb = "would be " + verb
@@ -118,7 +118,7 @@ func (p *standingPlan) text(one *readmodel.PlannedStanding, done bool) string {
 		text += p.throughText(one)
 	}
 	text += needs(one.Is)
-	if p.resumes && one.Was == projection.StandingRunning {
+	if p.resumes && one.Was == projection.StatusRunning {
 		text += "; it was running already"
 	}
 	if !done && one.Why != "" {
@@ -128,7 +128,7 @@ func (p *standingPlan) text(one *readmodel.PlannedStanding, done bool) string {
 }
 
 // throughText returns the effect of --through.
-func (p *standingPlan) throughText(one *readmodel.PlannedStanding) string {
+func (p *statusPlan) throughText(one *readmodel.PlannedStatus) string {
 	text := fmt.Sprintf(", records below %d do not count for the breaker", *one.Through)
 	end := p.ends[one.Partition]
 	switch {
@@ -140,30 +140,30 @@ func (p *standingPlan) throughText(one *readmodel.PlannedStanding) string {
 	return text
 }
 
-// standingDocument is the result, or the plan, for a partition in JSON.
-type standingDocument struct {
-	Topic     string              `json:"topic"`
-	Partition int32               `json:"partition"`
-	State     projection.Standing `json:"state"`
+// statusDocument is the result, or the plan, for a partition in JSON.
+type statusDocument struct {
+	Topic     string            `json:"topic"`
+	Partition int32             `json:"partition"`
+	State     projection.Status `json:"state"`
 }
 
-// plannedStanding is the part of a plan that must be unchanged when it is approved: what is done, and
+// plannedStatus is the part of a plan that must be unchanged when it is approved: what is done, and
 // why the partition does not continue now. The end of the log is not part of it, because it moves.
-type plannedStanding struct {
-	standingDocument
-	Was     projection.Standing `json:"was"`
-	Why     string              `json:"why"`
-	Through string              `json:"through"`
+type plannedStatus struct {
+	statusDocument
+	Was     projection.Status `json:"was"`
+	Why     string            `json:"why"`
+	Through string            `json:"through"`
 }
 
-func (p *standingPlan) Hash(_ context.Context, h *change.Hash) error {
+func (p *statusPlan) Hash(_ context.Context, h *change.Hash) error {
 	if err := p.flags.hash(h); err != nil {
 		return err
 	}
 	for i := range p.planned {
 		one := &p.planned[i]
-		document := standingDocument{p.flags.Topic, one.Partition, one.Is}
-		if err := h.Add(plannedStanding{document, one.Was, one.Why, p.through}); err != nil {
+		document := statusDocument{p.flags.Topic, one.Partition, one.Is}
+		if err := h.Add(plannedStatus{document, one.Was, one.Why, p.through}); err != nil {
 			return err
 		}
 	}
@@ -171,13 +171,13 @@ func (p *standingPlan) Hash(_ context.Context, h *change.Hash) error {
 }
 
 // needs returns what else a partition needs to continue.
-func needs(state projection.Standing) string {
+func needs(state projection.Status) string {
 	switch state {
-	case projection.StandingStopped:
+	case projection.StatusStopped:
 		return ", but stopped until its position is set: see projector position"
-	case projection.StandingBreaker:
+	case projection.StatusBreaker:
 		return ", and its breaker is open: see projector position"
-	case projection.StandingRunning, projection.StandingPaused:
+	case projection.StatusRunning, projection.StatusPaused:
 	}
 	return ""
 }

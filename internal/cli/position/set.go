@@ -74,7 +74,7 @@ func (c *set) Check() (err error) {
 		return exit.Usagef("--expect: needs --partition=N, every partition has a position of its own")
 	}
 	if c.since, err = flags.FixMoment("--time", &c.Time, time.Now()); err == nil {
-		c.formats, err = c.Formats(c.Taken)
+		c.formats, err = c.Formats(c.Custom)
 	}
 	return err
 }

@@ -25,8 +25,8 @@ type partition struct {
 	waits     bool                       // there is a record that is not projected
 	unread    *topic.PartitionError      // why Kafka could not be queried for the partition
 
-	state  projection.Standing // running even without an owner; stopped even if only its owner has stopped
-	reason string              // why it does not continue
+	state  projection.Status // running even without an owner; stopped even if only its owner has stopped
+	reason string            // why it does not continue
 
 	// details sets these fields.
 	owner  string         // empty: nobody, or not known
@@ -65,23 +65,23 @@ func (p *partition) next() int64 {
 
 // decide sets the state and its reason.
 func (p *partition) decide() {
-	p.state = projection.StandingRunning
+	p.state = projection.StatusRunning
 	if p.stored == nil {
 		return
 	}
-	p.state = projection.StandingStopped
-	switch stopped := p.stored.Stands(); {
+	p.state = projection.StatusStopped
+	switch stopped := p.stored.Stopped(); {
 	case p.recreated:
 		p.reason = "the stored position belongs to another topic of this name (deleted, or of another cluster). See the runbook, \"topic recreated\""
 	case stopped != nil:
-		p.state, p.reason = stopped.Standing, stopped.Reason
+		p.state, p.reason = stopped.Status, stopped.Reason
 	case p.end != nil && p.stored.Next < p.start:
 		p.reason = fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. See the runbook, \"position expired\"",
 			p.stored.Next, p.start-1)
 	case p.stored.HaltedReason != "":
 		p.reason = p.stored.HaltedReason
 	default:
-		p.state = projection.StandingRunning
+		p.state = projection.StatusRunning
 	}
 }
 

@@ -111,7 +111,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildIn
 	if err := c.readFlags.validate(kind.Name()); err != nil {
 		return nil, err
 	}
-	formats, err := c.Formats(c.Taken)
+	formats, err := c.Formats(c.Custom)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,9 @@ package projection
 
 import "projector/projection/event"
 
-// TakenEvent is an event for a custom projection. A custom projection gets each event once. The texts
+// CustomEvent is an event for a custom projection. A custom projection gets each event once. The texts
 // may share memory with the record.
-type TakenEvent struct {
+type CustomEvent struct {
 	Event  event.Event
 	Record RecordRef
 }
