@@ -10,6 +10,7 @@ import (
 
 	"projector/internal/cli"
 	"projector/internal/cli/flags"
+	"projector/internal/pace"
 )
 
 // What is stamped at build time, by `make build` and `make release`.
@@ -19,6 +20,9 @@ var (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "run" {
+		pace.CoarseTimers()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(cli.Main(ctx, os.Args[1:], os.Stdout, os.Stderr, flags.BuildInfo{Version: version, Commit: commit}))

@@ -1,0 +1,42 @@
+package pace
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	childVariable = "PROJECTOR_TEST_COARSE_TIMERS"
+	childTest     = "-test.run=^TestTheProgramExecutesItselfOnceForCoarseTimers$"
+)
+
+// TestTheProgramExecutesItselfOnceForCoarseTimers runs itself as a child process. The child goes on
+// with the same process id, arguments and environment, and all its threads have the slack.
+func TestTheProgramExecutesItselfOnceForCoarseTimers(t *testing.T) {
+	if os.Getenv(childVariable) != "" {
+		CoarseTimers()
+		slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("%d %v %v\n", os.Getpid(), time.Duration(slack), os.Args[1:])
+		return
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], childTest)
+	child.Env = append(os.Environ(), childVariable+"=1")
+	var out bytes.Buffer
+	child.Stdout, child.Stderr = &out, &out
+	if err := child.Run(); err != nil {
+		t.Fatalf("%v: %s", err, out.Bytes())
+	}
+	want := fmt.Appendf(nil, "%d 1ms [%s]\n", child.ProcessState.Pid(), childTest)
+	if !bytes.Contains(out.Bytes(), want) {
+		t.Errorf("the child printed %q, want %q in it", out.Bytes(), want)
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package pace
+
+// CoarseTimers does nothing: only Linux lets a program choose how late its timers may be.
+func CoarseTimers() {}
