@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// addedHeaderBytes is added for the headers of a dead letter, so that the largest
-	// record of the source still fits.
+	// addedHeaderBytes is added to the size limit of the source topic, because a dead letter has
+	// more headers than its original.
 	addedHeaderBytes = 64 << 10
 
 	brokerDefault = -1
 )
 
-// EnsureTopic creates the DLQ topic if it is missing. The new topic has as many
-// partitions as the source topic. It has the broker's default replication factor, or
-// the source's if the broker has none. It accepts the source's largest record. An
-// existing topic is not changed.
+// EnsureTopic creates the DLQ topic if it is missing. The new topic has as many partitions as the
+// source topic. It has the broker's default replication factor, or that of the source topic if the
+// broker has no default. It accepts the largest record of the source topic, if the size limit of
+// that topic can be read. An existing topic is not changed.
 //
-// An error for a missing grant names the topic, the grant and how to work without
-// it. The caller may retry every error.
+// If a permission is missing, the error names the topic, the permission and how to work without it.
+// The caller may retry every error.
 func EnsureTopic(ctx context.Context, adm *kadm.Client, dlqTopic, sourceTopic string) error {
 	_, exists, err := topic.Describe(ctx, adm, dlqTopic)
 	if err != nil || exists {
@@ -64,9 +64,9 @@ func createLike(ctx context.Context, adm *kadm.Client, dlqTopic string, source k
 	return err
 }
 
-// configsLike returns the settings of the new topic. It is not compacted: compaction
-// deletes records and refuses those without a key. The size limit is the source's if
-// it can be read, else the broker's default. A dead letter above the limit is cut, not lost.
+// configsLike returns the settings of the new topic. The topic is not compacted, because compaction
+// deletes records and refuses those without a key. The size limit is that of the source topic if it
+// can be read, otherwise the broker's default. A dead letter above the limit is cut, not lost.
 func configsLike(ctx context.Context, adm *kadm.Client, source string) map[string]*string {
 	configs := map[string]*string{topic.CleanupPolicy: new("delete")}
 	settings, err := topic.Settings(ctx, adm, source)

@@ -65,7 +65,7 @@ func TestEnsureTopicLeavesAnExistingTopicAlone(t *testing.T) {
 	}
 }
 
-// TestEnsureTopicRace starts several instances at the same time.
+// TestEnsureTopicRace shows that several instances can create the topic at the same time.
 func TestEnsureTopicRace(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(5, sourceTopic))
 	ctx := soon(t)
@@ -113,7 +113,8 @@ func TestEnsureTopicWithoutASource(t *testing.T) {
 	}
 }
 
-// TestEnsureTopicNamesTheMissingGrant runs as a user whose grants the test sets.
+// TestEnsureTopicNamesTheMissingGrant shows that the error names the permission that the user does
+// not have.
 func TestEnsureTopicNamesTheMissingGrant(t *testing.T) {
 	allow := func(topic string, op kmsg.ACLOperation) kfake.ACL {
 		return kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: topic, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: op, Allow: true}

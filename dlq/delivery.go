@@ -16,8 +16,8 @@ import (
 // acknowledged. It is used until its batch is durable. One goroutine at a time may use it.
 type Delivery struct {
 	items []*item
-	// aside are dead letters of an earlier decision that are not in this batch. A batch may be
-	// smaller when it is processed again.
+	// aside holds dead letters of an earlier decision of the batch that are not in the latest one.
+	// They are needed because a batch may be smaller when it is processed again.
 	aside map[letterID]*item
 }
 
@@ -30,10 +30,10 @@ func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery 
 	return d
 }
 
-// DecidedAgain returns the delivery of the same batch, or of a part of it, after the batch
-// was decided again. A dead letter of the same record and class keeps its status: if it was
-// acknowledged, it is not sent again; if it is being sent, Deliver waits for it. The old
-// delivery must not be used any more.
+// DecidedAgain returns the delivery for the same batch, or for a part of it, after the batch was
+// decided again. A dead letter of the same record and class keeps its status. If it was
+// acknowledged, it is not sent again. If it is being sent, Deliver waits for it. The old delivery
+// must not be used any more.
 func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
 	next := NewDelivery(letters, failedAt)
 	next.aside = d.aside
@@ -53,10 +53,10 @@ func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.T
 	return next
 }
 
-// Done is called when the batch is durable. It returns the dead letters that may be decided
-// again, nil if there are none: those of an earlier decision, and those of a record that the
-// position next has not passed because some of its entries are left. Only the caller knows
-// when to drop them. Offsets do not show it, because an event may have been parked.
+// Done is called when the batch is durable. It returns the dead letters that may be decided again,
+// or nil if there are none. These are the dead letters of an earlier decision, and those at or
+// after the position next, whose record still has unprocessed entries. Only the caller knows when
+// to drop them. The position does not show it, because a parked event may be decided again later.
 func (d *Delivery) Done(next projection.RecordRef) *Delivery {
 	for _, it := range d.items {
 		r := it.letter.Record.Ref()
@@ -77,7 +77,7 @@ func (d *Delivery) Len() int { return len(d.items) }
 func (d *Delivery) Pending() int {
 	n := 0
 	for _, it := range d.items {
-		_ = it.collect() // the attempt that finds it again returns the error
+		_ = it.collect() // the next attempt sends it again and returns the error
 		if !it.acked {
 			n++
 		}
@@ -85,7 +85,8 @@ func (d *Delivery) Pending() int {
 	return n
 }
 
-// letterID identifies a dead letter: an event may be dead-lettered once for each class.
+// letterID identifies a dead letter. The class is part of it, because an event may be dead-lettered
+// once for each class.
 type letterID struct {
 	topic     string
 	partition int32
@@ -115,10 +116,10 @@ type flight struct {
 	err  error
 }
 
-// launch produces the item through client without waiting. The client's own time-out
-// bounds how long the record is buffered. The caller's context is not used: if it were
-// cancelled, the client would fail all records of that partition, also those of other
-// batches. acked is called with the record as written, before the flight ends.
+// launch produces the item through client without waiting. The client's own time-out bounds how
+// long the record is buffered. The caller's context is not used. If it were cancelled, the client
+// would fail all records of that partition, also those of other batches. If the brokers acknowledge
+// the record, acked is called before the flight ends.
 func (it *item) launch(client *kgo.Client, record *kgo.Record, acked func(*kgo.Record)) {
 	f := &flight{done: make(chan struct{})}
 	it.flight = f
@@ -131,8 +132,8 @@ func (it *item) launch(client *kgo.Client, record *kgo.Record, acked func(*kgo.R
 	})
 }
 
-// wait blocks until the item's flight or ctx has ended. It returns why the item was not
-// acknowledged. It returns nil if the item was acknowledged or is too large.
+// wait blocks until the item's flight or ctx has ended. It returns nil if the item was acknowledged
+// or refused as too large. Otherwise it returns the error.
 func (it *item) wait(ctx context.Context) error {
 	if it.flight == nil {
 		return nil

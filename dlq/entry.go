@@ -25,18 +25,18 @@ type Entry struct {
 	Class   event.Class // the header's text; a later release may have written a class that is unknown here
 	Message string
 
-	// The place of the original in its source topic.
+	// These fields are the place of the original in its source topic.
 	Topic     string
 	Partition int32
 	Offset    int64
 	Timestamp int64 // milliseconds since the Unix epoch
-	// Event is which event of the record it is, as event.Message.Entry.
+	// Event is the number of the event within the record, as in event.Message.Entry.
 	Event int32
 
 	Group      string
 	Projection string
 
-	// Empty or nil if they could not be read when the event failed.
+	// These fields are empty or nil if they could not be read when the event failed.
 	AccountID     string
 	Expected      *int64 // the account's version + 1 when it failed
 	Received      *int64 // the event's version
@@ -46,13 +46,13 @@ type Entry struct {
 	FailedAt time.Time // UTC
 	Replays  int
 
-	// The original. Headers are without those under OwnPrefix.
+	// These fields are the original message. Headers does not contain headers under OwnPrefix.
 	Key     []byte
 	Value   []byte
 	Headers []event.Header
 
-	// Truncated: value, headers or key were left out. The digests are SHA-256 in
-	// lower-case hex and empty when that part is there.
+	// Truncated reports that the value, the headers or the key were left out. A digest is SHA-256
+	// in lower-case hex. It is empty if its part was not left out.
 	Truncated      bool
 	ValueSHA256    string
 	ValueBytes     int64
@@ -162,8 +162,8 @@ func (e Entry) Replay() (projection.Record, error) {
 }
 
 // Republish returns the original as a record to produce to topic. Key, value and headers are
-// unchanged. One header is added: the count of replays, so that a next dead letter continues
-// counting. It returns ErrTruncated if a part of the original is lost.
+// unchanged. One header is added: the count of replays, so that the next dead letter of this event
+// continues the count. It returns ErrTruncated if a part of the original is lost.
 func (e Entry) Republish(topic string) (*kgo.Record, error) {
 	original, err := e.Replay()
 	if err != nil {
@@ -177,30 +177,31 @@ func (e Entry) Republish(topic string) (*kgo.Record, error) {
 	}, nil
 }
 
-// Status says what has to happen to a dead letter now. Its values are public.
+// Status says what has to happen to a dead letter now. Its values are part of the public interface.
 type Status string
 
-// The statuses.
+// These are the statuses of a dead letter.
 const (
-	// Open: it needs a person. Its account or version cannot be read, its version is
-	// the next one and it cannot be applied, or another event was applied in its place.
+	// Open means that a person has to decide. Either the account or version of the event cannot be
+	// read, or another event was applied in its place, or it is the next event but cannot be
+	// applied.
 	Open Status = "open"
-	// Ready: its version is the next one, and it would be applied now.
+	// Ready means that the event has the next version of its account and would be applied now.
 	Ready Status = "ready"
-	// Waiting: an event before it is missing.
+	// Waiting means that an earlier event of the account is missing.
 	Waiting Status = "waiting"
-	// Resolved: the account's version is past the event's version.
+	// Resolved means that the account has passed the event's version.
 	Resolved Status = "resolved"
-	// Discarded: a person decided that nothing is done about it.
+	// Discarded means that a person decided to do nothing about the event.
 	Discarded Status = "discarded"
 )
 
 // Statuses lists all statuses, for validating filters.
 func Statuses() []Status { return []Status{Open, Ready, Waiting, Resolved, Discarded} }
 
-// Subject returns the account and version of the dead letter's event. They are read from d.
-// If that is not possible, they are those that were read when the event failed. ok is false
-// if they could not be read then either.
+// Subject returns the account and version of the dead letter's event. They are those of d if d is
+// identified. Otherwise they are those that were read when the event failed. ok is false if they
+// could not be read then either.
 func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok bool) {
 	switch {
 	case d.Identity == event.Identified:
@@ -212,12 +213,12 @@ func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok boo
 	}
 }
 
-// StatusOf returns the status of an entry that was not discarded. d is its value, decoded
-// now. s is the state of its Subject in the read model.
+// StatusOf returns the status of an entry that was not discarded. d is the entry's message, decoded
+// now. s is the state of the entry's Subject in the read model.
 //
-// A conflict stays open until it is discarded: another event was applied at its version.
-// An event that PostgreSQL refused stays open until the account is past its version, because
-// only a replay shows whether it can be applied now.
+// A version conflict stays open until it is discarded, because another event was applied at its
+// version. An event that PostgreSQL refused stays open until the account is past its version,
+// because only a replay shows whether it can be applied now.
 func (e *Entry) StatusOf(d *event.Decoded, s projection.ReplayStatus) Status {
 	_, _, known := e.Subject(d)
 	switch {

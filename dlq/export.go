@@ -14,9 +14,8 @@ import (
 	"projector/projection/event"
 )
 
-// exported is one line of an export: a dead letter in JSON, for a person or a
-// script to correct. Key, value and each header are text if they are UTF-8, else base64;
-// null is null.
+// exported is one line of an export: a dead letter in JSON, for a person or a script to correct.
+// Key, value and header values are text if they are UTF-8, otherwise base64. A null value is null.
 type exported struct {
 	DLQTopic     string      `json:"dlq_topic"`
 	DLQPartition int32       `json:"dlq_partition"`

@@ -20,10 +20,12 @@ import (
 type Exported struct {
 	Entry
 	DLQTopic string
-	Line     int // of the file, from 1
-	// Corrected: key, value or headers differ from those of the dead letter.
+	Line     int // line number in the file, from 1
+	// Corrected reports that the key, the value or the headers differ from those of the dead
+	// letter.
 	Corrected bool
-	// Original is the event of the dead letter, by the fields of the line.
+	// Original identifies the event of the dead letter before any correction, by the fields of the
+	// line.
 	Original Identity
 
 	expected *int64
@@ -36,11 +38,11 @@ type Identity struct {
 	Version   *int64
 }
 
-// Identity is the event the entry is about.
+// Identity returns the identity of the entry's event.
 func (e *Entry) Identity() Identity { return Identity{e.AccountID, e.EventID, e.Received} }
 
-// Contradicts returns the name of the first field in which the event differs from i. It
-// returns "" if all known fields are equal.
+// Contradicts returns the name of the first known field of i that is different in the event. It
+// returns "" if there is no such field.
 func (i Identity) Contradicts(ev *event.Event) string {
 	switch {
 	case i.AccountID != "" && i.AccountID != ev.AccountID:
@@ -78,8 +80,8 @@ func (e *Entry) PlaceDiffers(line *Entry) string {
 	}
 }
 
-// ExpectedOf is the version that was expected of the account when the event failed. It is nil
-// if that is not known, for example if a correction changed the account.
+// ExpectedOf returns the version that the account expected when the event failed. It returns nil if
+// that version is not known, for example because a correction changed the account.
 func (e *Exported) ExpectedOf(account string) *int64 {
 	if account != e.Original.AccountID {
 		return nil
@@ -145,13 +147,15 @@ func parseExported(text []byte) (Exported, error) {
 	}
 	e.Corrected = MessageDigest(e.Key, e.Value, e.Headers) != line.SHA256
 	if e.Corrected {
-		// The corrected message is complete, and its event is read from its own value.
+		// The corrected message is complete, and it may contain another event than these fields
+		// say.
 		e.Truncated, e.AccountID, e.EventID, e.Expected, e.Received = false, "", "", nil, nil
 	}
 	return e, nil
 }
 
-// readMessage reads key, headers and value.
+// readMessage reads the key, the headers and the value. If the line has the value as text and as
+// base64, the two must be equal.
 func (l *exported) readMessage(e *Entry) (err error) {
 	if e.Key, err = fromTextOrBase64("key", l.Key, l.KeyBase64); err != nil {
 		return err
@@ -201,7 +205,7 @@ func fromTextOrBase64(field string, text, encoded *string) ([]byte, error) {
 	return b, nil
 }
 
-// safeJSONError says where JSON is wrong, without its text.
+// safeJSONError returns an error that says where the JSON is invalid, without its text.
 func safeJSONError(err error) error {
 	var kind *json.UnmarshalTypeError
 	var syntax *json.SyntaxError

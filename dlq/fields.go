@@ -17,9 +17,9 @@ const (
 	minInt64 = math.MinInt64
 )
 
-// firstForm are the headers that every dead letter of the first release has. They are
-// required. Each header that was added later is optional: older dead letters in a topic do
-// not have it.
+// firstForm are the headers that every dead letter of the first release has. They are required.
+// Each header that was added later is optional, because older dead letters in a topic do not have
+// it.
 var firstForm = map[string]bool{
 	HeaderClass: true, HeaderMessage: true, HeaderTopic: true, HeaderPartition: true, HeaderOffset: true, HeaderTimestamp: true,
 	HeaderGroup: true, HeaderProjection: true, HeaderFailedAt: true, HeaderReplays: true,
@@ -27,8 +27,8 @@ var firstForm = map[string]bool{
 	HeaderValueSHA256: true, HeaderValueBytes: true, HeaderHeadersDropped: true, HeaderKeySHA256: true, HeaderKeyBytes: true,
 }
 
-// fields has the headers of one record that this project has written. err is the first error. Values
-// that are read after an error are zero.
+// fields contains the headers of one record that this project has written. err is the first error.
+// A header that cannot be read gives the zero value.
 type fields struct {
 	values map[string][]byte
 	err    error

@@ -1,17 +1,17 @@
-// Package dlq is the dead letter: its headers, publishing it, reading it back.
+// Package dlq builds, publishes and reads dead letters.
 //
-// A dead letter is the consumed record: its key, value and headers are copied byte for
-// byte. Headers under the prefix "__projector.errors." are added. They say why the record
-// failed and what its topic, partition and offset were. When a replayed record fails again,
-// these headers are replaced and its count of replays grows.
+// A dead letter is a copy of the consumed record. Its key, value and headers are copied byte for
+// byte. Headers under the prefix "__projector.errors." are added. They say why the record failed
+// and what its topic, partition and offset were. When a replayed record fails again, these headers
+// are replaced and its count of replays grows.
 //
 // # Publishing
 //
-// A Publisher makes one attempt per call. The worker of the partition retries without a limit,
-// with backoff. The Delivery stores which dead letters all in-sync replicas have
-// acknowledged, so a retry sends only the others. A record that the broker refuses as too
-// large is sent alone, then without its value, then without its headers, then without its
-// key. So no record can block its partition for ever.
+// A Publisher makes one attempt per call. The worker of the partition retries without a limit, with
+// backoff. The Delivery records which dead letters all in-sync replicas have acknowledged, so a
+// retry sends only the remaining ones. A record that the broker refuses as too large is sent alone,
+// then without its value, then without its headers, then without its key. So no record can block
+// its partition forever.
 package dlq
 
 import (
@@ -34,16 +34,15 @@ import (
 // prefix is never part of the original.
 const OwnPrefix = "__projector."
 
-// The headers added to a dead letter. All values are UTF-8 text, numbers are
-// decimal.
+// These headers are added to a dead letter. All values are UTF-8 text, and numbers are decimal.
 const (
 	HeaderClass           = OwnPrefix + "errors.class"
 	HeaderMessage         = OwnPrefix + "errors.message" // no amounts, no payload text
 	HeaderTopic           = OwnPrefix + "errors.topic"
 	HeaderPartition       = OwnPrefix + "errors.partition"
 	HeaderOffset          = OwnPrefix + "errors.offset"
-	HeaderEntry           = OwnPrefix + "errors.entry"     // index in an array of events, from 0; absent: the record is one event
-	HeaderTimestamp       = OwnPrefix + "errors.timestamp" // ms since the Unix epoch; projection.LastTimestamp: beyond what the client can represent
+	HeaderEntry           = OwnPrefix + "errors.entry"     // index in the record's array of events, from 0; absent if the record is one event
+	HeaderTimestamp       = OwnPrefix + "errors.timestamp" // ms since the Unix epoch; projection.LastTimestamp if the client cannot represent the time
 	HeaderGroup           = OwnPrefix + "errors.group"
 	HeaderProjection      = OwnPrefix + "errors.projection"
 	HeaderAccountID       = OwnPrefix + "errors.account_id"
@@ -55,8 +54,8 @@ const (
 	HeaderReplays         = OwnPrefix + "errors.replays"
 )
 
-// The headers of a dead letter that had to be cut because it was too large. A
-// digest is SHA-256 in lower-case hex.
+// These headers are added to a dead letter that was cut because it was too large. A digest is
+// SHA-256 in lower-case hex.
 const (
 	HeaderValueSHA256    = OwnPrefix + "errors.value_sha256"
 	HeaderValueBytes     = OwnPrefix + "errors.value_bytes"
@@ -68,16 +67,17 @@ const (
 // maxMessageBytes bounds HeaderMessage.
 const maxMessageBytes = 512
 
-// Stamp says who dead-lettered: the consumer group and the projection.
+// Stamp names the consumer group and the projection that wrote a dead letter.
 type Stamp struct {
 	Group      string
 	Projection string
 }
 
-// Headers returns the headers of the dead letter. First come the original's, in their order
-// and byte for byte, without those under OwnPrefix. A null value stays null and an empty one
-// stays empty. Then come ours. The headers of account, event and versions are there only if
-// the account is known. Header values are shared with the dead letter's record.
+// Headers returns the headers of the dead letter. First come the headers of the original, in their
+// order and byte for byte, without those under OwnPrefix. A null value stays null and an empty one
+// stays empty. Then come the headers that this project adds. The headers of account, event and
+// versions are added only if their value is known. Header values are shared with the dead letter's
+// record.
 func Headers(letter projection.DeadLetter, stamp Stamp, failedAt time.Time) []kgo.RecordHeader {
 	kept := originals(letter.Record.Headers)
 	return append(kept, ownHeaders(letter, stamp, failedAt)...)
@@ -175,11 +175,11 @@ func clip(message string) string {
 	return message[:end] + ellipsis
 }
 
-// Cut is how much of the original had to be left out of a dead letter because
-// the whole was too large for the topic. Each step leaves out one part more.
+// Cut says which parts of the original are left out because the whole dead letter is too large for
+// the topic. Each step leaves out one more part.
 type Cut uint8
 
-// The steps of cutting, in order.
+// These are the steps of cutting, in order.
 const (
 	Whole          Cut = iota
 	WithoutValue       // the value is replaced by its digest and length
@@ -188,12 +188,12 @@ const (
 )
 
 // maxIdentityBytes bounds the ids of a dead letter whose original headers were left out. The
-// contract limits account and event ids to 200 bytes. The producer chooses the correlation
-// id, and a very long one could keep the dead letter too large.
+// contract limits account and event ids to 200 bytes. The producer chooses the correlation id, so
+// it may be too long for any topic.
 const maxIdentityBytes = 1024
 
-// Record returns the dead letter to publish to topic. Key and value are the
-// original's: nil stays nil, empty stays empty. They are shared, not copied.
+// Record returns the dead letter to publish to topic. Key and value are shared with the original,
+// not copied. A nil value stays nil, and an empty value stays empty.
 func Record(letter projection.DeadLetter, stamp Stamp, topic string, failedAt time.Time) *kgo.Record {
 	return &kgo.Record{
 		Topic:   topic,
@@ -203,7 +203,7 @@ func Record(letter projection.DeadLetter, stamp Stamp, topic string, failedAt ti
 	}
 }
 
-// Truncated returns the dead letter without the parts that cut names. A part that the
+// Truncated returns the dead letter without the parts that the parameter cut names. A part that the
 // original does not have is not marked as left out.
 func Truncated(letter projection.DeadLetter, stamp Stamp, topic string, failedAt time.Time, cut Cut) *kgo.Record {
 	record := Record(letter, stamp, topic, failedAt)

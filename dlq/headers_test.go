@@ -176,7 +176,7 @@ func TestTruncated(t *testing.T) {
 
 func assertDigests(t *testing.T, entry Entry, key, value bool) {
 	t.Helper()
-	// printf '{"version":9}' | sha256sum; printf acc-1 | sha256sum
+	// These are the digests that sha256sum returns for {"version":9} and for acc-1.
 	const valueSum = "a2fdcdcf238107f7bd80b9b501f396302b1a86b8ebc8767a7c8f6e0fc4a37c8c"
 	const keySum = "cf9df9b99fc0a24be13747e9ba144c730c889af804bc1abbb1be8918e5cd30e2"
 	if value != (entry.ValueSHA256 == "") || !value && (entry.ValueSHA256 != valueSum || entry.ValueBytes != 13) {

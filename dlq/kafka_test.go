@@ -63,7 +63,8 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// letters returns version gaps of the accounts acc-0 … acc-(n-1), at source offsets 0 … n-1.
+// letters returns n dead letters for version gaps. Their accounts are acc-0 … acc-(n-1), and their
+// source offsets are 0 … n-1.
 func letters(n int) []projection.DeadLetter {
 	all := make([]projection.DeadLetter, n)
 	for i := range all {
@@ -79,7 +80,8 @@ func letters(n int) []projection.DeadLetter {
 	return all
 }
 
-// published reads the DLQ topic: how often each source offset is in it, and the last entry of each.
+// published reads the DLQ topic. It returns how often each source offset appears, and the last
+// entry of each source offset.
 func published(t *testing.T, cluster *kfake.Cluster) (map[int64]int, map[int64]Entry) {
 	t.Helper()
 	counts, last := map[int64]int{}, map[int64]Entry{}

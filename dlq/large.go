@@ -9,19 +9,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// maxLargeBytes is the limit of the client for large records, before compression. It is the
-// broker's default limit of a request (socket.request.max.bytes). A broker closes the
-// connection when a request is larger.
+// maxLargeBytes limits a request of the client for large records, before compression. It is the
+// broker's default limit of a request (socket.request.max.bytes). A broker closes the connection
+// when a request is larger.
 const maxLargeBytes = 100 << 20
 
-// deliverLarge publishes dead letters that were refused as too large. The broker refuses a
-// whole batch, and the client then fails all records that are buffered for that partition.
-// So most of these dead letters may be small enough. They are sent in ever smaller groups,
-// and only one that is refused alone is cut.
+// deliverLarge publishes dead letters that were refused as too large. The broker refuses a whole
+// batch, and the client then fails all records that are buffered for that partition. So most of
+// these dead letters may be small enough. They are sent in smaller and smaller groups, and a dead
+// letter is cut only if it is refused alone.
 //
-// It uses a separate client, and no other call uses this client at the same time. So its
-// requests have no dead letter of another batch, and the main client keeps the usual batch
-// size. After an error the client is closed, and requests that it is sending end.
+// It uses a separate client, and no other call uses this client at the same time. So its requests
+// contain no dead letters of another batch, and the main client keeps the usual batch size. After
+// an error the client is closed, which ends the requests that it is sending.
 func (p *Publisher) deliverLarge(ctx context.Context, items []*item) error {
 	if len(items) == 0 {
 		return nil
@@ -35,7 +35,8 @@ func (p *Publisher) deliverLarge(ctx context.Context, items []*item) error {
 	}
 	err := p.halve(ctx, client, items)
 	for _, it := range items {
-		// A record that is still being sent ends with the client. The next attempt sends it again.
+		// A record that is still being sent fails when the client is closed. The next attempt sends
+		// it again.
 		_ = it.collect()
 		it.flight = nil
 	}
@@ -49,7 +50,8 @@ func (p *Publisher) largeClient() (*kgo.Client, error) {
 	client, err := kgo.NewClient(append(p.options(),
 		kgo.BrokerMaxWriteBytes(maxLargeBytes),
 		kgo.ProducerBatchMaxBytes(maxLargeBytes),
-		// The original was perhaps small enough only when compressed, so compress well.
+		// The original may have been small enough only because it was compressed, so zstd is used
+		// if possible.
 		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.GzipCompression(), kgo.NoCompression()),
 		kgo.DisableClientMetrics(),
 	)...)
@@ -59,7 +61,7 @@ func (p *Publisher) largeClient() (*kgo.Client, error) {
 	return client, nil
 }
 
-// halve delivers a group that was refused as a whole: first one half, then the other.
+// halve splits a group that was refused, and delivers the two halves one after the other.
 func (p *Publisher) halve(ctx context.Context, client *kgo.Client, items []*item) error {
 	if len(items) == 1 {
 		return p.deliverAlone(ctx, client, items[0])
@@ -108,7 +110,8 @@ func (p *Publisher) deliverAlone(ctx context.Context, client *kgo.Client, it *it
 	}
 }
 
-// logCut logs at most one dead letter a minute, and how many others were cut since the last line.
+// logCut writes at most one log line a minute. The line names one dead letter and counts the others
+// that were cut since the last line.
 func (p *Publisher) logCut(ctx context.Context, it *item) {
 	if it.cut == Whole {
 		return
@@ -124,14 +127,14 @@ func (p *Publisher) logCut(ctx context.Context, it *item) {
 	})
 }
 
-// logCutEvery is how often a dead letter that was cut is logged.
+// logCutEvery is the shortest time between two log lines about dead letters that were cut.
 const logCutEvery = time.Minute
 
 // largeRecords holds the client that all groups of large dead letters share. Its zero value is ready
 // for use.
 type largeRecords struct {
 	mu     sync.Mutex
-	client *kgo.Client // not in use now; nil: there is none
+	client *kgo.Client // nil if there is no client or if a caller uses it
 }
 
 // take returns the client, or nil if there is none. The caller then owns it.

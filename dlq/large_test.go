@@ -114,7 +114,8 @@ func TestEveryRecordFitsInTheEnd(t *testing.T) {
 	}
 }
 
-// TestAsLargeAsTheTopicTakes: the client must not refuse a record that the broker accepts.
+// TestAsLargeAsTheTopicTakes shows that the client does not refuse a record that the broker
+// accepts.
 func TestAsLargeAsTheTopicTakes(t *testing.T) {
 	cluster := newLimited(t, 1, 8<<20)
 	letter := letters(1)[0]
@@ -131,7 +132,7 @@ func TestAsLargeAsTheTopicTakes(t *testing.T) {
 	}
 }
 
-// TestLargeRecordIsNotCutByOtherErrors: a record is shortened only because of its size.
+// TestLargeRecordIsNotCutByOtherErrors shows that a record is cut only because of its size.
 func TestLargeRecordIsNotCutByOtherErrors(t *testing.T) {
 	cluster := newLimited(t, 1, 8<<20)
 	fault := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: deadTopic, Err: kerr.TopicAuthorizationFailed, Count: -1})
@@ -150,8 +151,8 @@ func TestLargeRecordIsNotCutByOtherErrors(t *testing.T) {
 	}
 }
 
-// TestLargeRecordAndASilentBroker: the context also ends the wait for a large record, and a later
-// attempt succeeds.
+// TestLargeRecordAndASilentBroker shows that the context also ends the wait for a large record, and
+// that a later attempt succeeds.
 func TestLargeRecordAndASilentBroker(t *testing.T) {
 	cluster := newLimited(t, 1, 8<<20)
 	arrived := make(chan struct{})
@@ -185,8 +186,8 @@ func TestTopicWithoutRoomForHeaders(t *testing.T) {
 	}
 }
 
-// TestCutDeadLettersAreLoggedOnceAMinute: there is one log line each minute and one client for all
-// shortened dead letters.
+// TestCutDeadLettersAreLoggedOnceAMinute shows that all dead letters that are cut share one client
+// and one log line a minute.
 func TestCutDeadLettersAreLoggedOnceAMinute(t *testing.T) {
 	const limit = 20 << 10
 	var log bytes.Buffer

@@ -29,23 +29,23 @@ const (
 
 // PublisherConfig is what a Publisher needs.
 type PublisherConfig struct {
-	Topic string // of the dead letters
+	Topic string // topic of the dead letters
 	Stamp Stamp
 	// Client are the options to connect to the brokers: seeds, TLS, SASL, client id, logger.
-	// Several clients use them, so Hooks are separate.
+	// Several clients use these options, so Hooks is a separate field.
 	Client []kgo.Opt
 	// Hooks observe the client that publishes, e.g. for metrics.
 	Hooks []kgo.Hook
-	// Timeout bounds how long one attempt may take for a dead letter. The client checks it when
-	// the request in flight ends. 0: 10 s. At least 1 s.
+	// Timeout bounds how long one attempt may take for a dead letter. The client checks the limit
+	// when a request ends. The default is 10 seconds, and the minimum is 1 second.
 	Timeout time.Duration
 	// Published is called for each dead letter that the brokers have acknowledged. The client's
-	// goroutine calls it, so it must not wait. nil: it is not called.
+	// goroutine calls it, so it must not block. It may be nil.
 	Published func(Published)
 	Logger    *slog.Logger // nil: none
 }
 
-// Published has the place of an acknowledged dead letter and of its original.
+// Published contains the place of an acknowledged dead letter and the place of its original.
 type Published struct {
 	FailedAt     time.Time
 	Class        event.Class
@@ -64,7 +64,7 @@ type Publisher struct {
 	client  *kgo.Client
 	pending sync.WaitGroup // closing of clients, which callers do not wait for
 	large   largeRecords
-	cuts    *retry.Lines // of dead letters that were cut
+	cuts    *retry.Lines // log lines about dead letters that were cut
 }
 
 // NewPublisher returns a Publisher that connects when it is first used. The
@@ -88,9 +88,9 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 	return p, nil
 }
 
-// options are those of every client of the Publisher. Idempotence is off for two reasons: old
-// brokers require another grant for it, and the client could then not give up a record. A dead
-// letter may be published twice.
+// options returns the options of every client of the Publisher. Idempotence is off for two reasons.
+// Old brokers require another permission for it, and the client could then not give up a record.
+// Therefore a dead letter may be published twice.
 func (p *Publisher) options() []kgo.Opt {
 	return append(slices.Clone(p.cfg.Client),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
@@ -100,7 +100,8 @@ func (p *Publisher) options() []kgo.Opt {
 		kgo.RecordDeliveryTimeout(p.cfg.Timeout),
 		kgo.ProduceRequestTimeout(p.cfg.Timeout),
 		kgo.MaxBufferedRecords(maxBuffered),
-		// An account's dead letters stay together and in order; null keys are spread.
+		// An account's dead letters stay in one partition and in order. Records with a null key are
+		// spread.
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 	)
 }
@@ -146,10 +147,11 @@ func (p *Publisher) attempt(ctx context.Context, items []*item) error {
 	return err
 }
 
-// launch sends the idle items. deliverLarge sends items that are known to be too large.
+// launch sends the idle items, except those that are known to be too large. These are sent by
+// deliverLarge.
 func (p *Publisher) launch(items []*item) {
 	for _, it := range items {
-		_ = it.collect() // an earlier attempt has returned its error, or this one returns it
+		_ = it.collect() // the error is not needed, because the item is sent again
 		if it.idle() && !it.refused {
 			p.launchOne(p.client, it)
 		}

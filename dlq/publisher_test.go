@@ -102,8 +102,8 @@ func TestDeliverWithNothingToSend(t *testing.T) {
 	}
 }
 
-// TestDeliverReturnsWhenItsContextEnds: the broker accepts the records but answers late. The
-// attempt ends with its context, and the late acknowledgement still counts.
+// TestDeliverReturnsWhenItsContextEnds shows that an attempt ends with its context. The broker
+// answers later, and this acknowledgement still counts.
 func TestDeliverReturnsWhenItsContextEnds(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
 	arrived, answer := make(chan struct{}), make(chan struct{})
@@ -128,7 +128,7 @@ func TestDeliverReturnsWhenItsContextEnds(t *testing.T) {
 	if err := p.Deliver(ctx, d); !errors.Is(err, revoked) || d.Pending() != 1 {
 		t.Fatalf("%v, %d pending", err, d.Pending())
 	}
-	// The broker has not answered yet. So nothing but its context can end this attempt.
+	// The broker has not answered yet, so only the context can end this attempt.
 	ended, stop := context.WithCancel(t.Context())
 	stop()
 	if err := p.Deliver(ended, d); !errors.Is(err, context.Canceled) {
@@ -144,8 +144,8 @@ func TestDeliverReturnsWhenItsContextEnds(t *testing.T) {
 	assertPublishedOnce(t, cluster, 1)
 }
 
-// TestPublishedNamesEachDeadLetterOnceByItsPlace: each dead letter is reported once, with its
-// partition and offset, also after a second attempt.
+// TestPublishedNamesEachDeadLetterOnceByItsPlace shows that each dead letter is reported once, with
+// its partition and offset. This also holds if a second attempt is needed.
 func TestPublishedNamesEachDeadLetterOnceByItsPlace(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(3, deadTopic))
 	fault := cluster.Fault(kfake.Fault{
@@ -182,8 +182,8 @@ func TestPublishedNamesEachDeadLetterOnceByItsPlace(t *testing.T) {
 	}
 }
 
-// TestDeliverDoesNotDisturbOtherDeliveries ends one attempt while another one waits for the same
-// partition.
+// TestDeliverDoesNotDisturbOtherDeliveries shows that a cancelled attempt does not end another
+// attempt for the same partition.
 func TestDeliverDoesNotDisturbOtherDeliveries(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
 	arrived, answer := make(chan struct{}), make(chan struct{})
@@ -235,8 +235,8 @@ func TestDecidedAgainKeepsWhatIsAcknowledged(t *testing.T) {
 	}
 }
 
-// To find a refused row, the worker decides smaller and smaller parts of the batch. A dead letter
-// must not be published again because of that.
+// To find the row that PostgreSQL refuses, the worker decides smaller and smaller parts of the
+// batch. A dead letter must not be published again because of that.
 func TestASmallerBatchForgetsNothing(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
 	p, all := newPublisher(t, cluster), letters(4)
@@ -263,7 +263,7 @@ func TestASmallerBatchForgetsNothing(t *testing.T) {
 	assertPublishedOnce(t, cluster, 4)
 }
 
-// TestDeliverAfterTheTopicAppears: a missing topic is a normal error that is retried.
+// TestDeliverAfterTheTopicAppears shows that a missing topic is a normal error that is retried.
 func TestDeliverAfterTheTopicAppears(t *testing.T) {
 	cluster := newCluster(t)
 	p, d := newPublisher(t, cluster), NewDelivery(letters(5), time.Now())
@@ -275,9 +275,9 @@ func TestDeliverAfterTheTopicAppears(t *testing.T) {
 	assertPublishedOnce(t, cluster, 5)
 }
 
-// TestDeliverAfterTheTopicWasRecreated: the client must not continue with the id and the partitions
-// of the deleted topic. Records that the new topic accepted while the client had the old id may be
-// published twice.
+// TestDeliverAfterTheTopicWasRecreated shows that the client does not continue with the id and the
+// partitions of the deleted topic. Records that the new topic accepted while the client had the old
+// id may be published twice.
 func TestDeliverAfterTheTopicWasRecreated(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(8, deadTopic))
 	p := newPublisher(t, cluster)

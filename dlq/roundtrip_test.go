@@ -111,8 +111,8 @@ func TestHeadersNeverPileUp(t *testing.T) {
 	})
 }
 
-// again returns the record of an entry that is decided again: directly, or through the source
-// topic.
+// again returns the record with which an entry is decided again. The record comes directly from the
+// entry, or through the source topic.
 func again(t *rapid.T, entry Entry) projection.Record {
 	record, err := entry.Replay()
 	if err != nil {

@@ -1,42 +1,42 @@
-// Package errclass answers one question about an error of PostgreSQL, Kafka
-// or a schema registry:
-// retry, isolate or dead-letter?
+// Package errclass decides what to do after an error of PostgreSQL, Kafka or a schema registry:
+// retry, isolate or dead-letter.
 //
 // To isolate is to divide a batch until the record is found that PostgreSQL refuses. That record is
 // dead-lettered.
 //
-// The answer comes from typed errors, SQLSTATE and Kafka error codes, never
-// from message text. Doubt always ends in a retry: an outage, a missing grant
-// or a full disk must not dead-letter a good record. Only SQLSTATE classes 22
-// and 23, raised by a statement and by nothing else at the same time, isolate.
+// The answer comes from typed errors, SQLSTATE and Kafka error codes, never from message text. An
+// error that is not clear is always retried, because an outage, a missing grant or a full disk must
+// not dead-letter a good record. A record is isolated only for SQLSTATE classes 22 and 23 and for
+// an index row that is too large, if the statement raised no other error.
 //
-// Reason and Safe turn the same errors into a metric label and into text that
-// may be logged or shown: no row data, no payload, no password.
+// Reason returns a metric label for an error. Safe returns text about it that may be logged or
+// shown, because it contains no row data, no payload and no password.
 package errclass
 
-// Class is what to do about an error. The classes are ordered. If an error holds several
-// (a joined error, several hosts), the highest counts. The zero value is Unknown.
+// Class says what to do about an error. The classes are ordered. If an error wraps several errors
+// (a joined error, several hosts), the highest class counts. The zero value is Unknown.
 type Class uint8
 
 const (
-	// Unknown: retry. A developer has to classify this error.
+	// Unknown errors are retried. A developer has to classify this error.
 	Unknown Class = iota
-	// Isolate: PostgreSQL refused the data (SQLSTATE 22*, 23*). Divide the batch until the
-	// refused record is found, and dead-letter that record.
+	// Isolate means that PostgreSQL refused the data, mostly with SQLSTATE 22* or 23*. The caller
+	// divides the batch until the refused record is found, and dead-letters that record.
 	Isolate
-	// Retry: transient. Run the whole idempotent attempt again.
+	// Retry is the class of transient errors. The caller runs the whole idempotent attempt again.
 	Retry
-	// RetryReset: retry on fresh connections (Pool.Reset): the pool is connected
-	// to a server that has become read-only or has forgotten its statements.
+	// RetryReset means to retry on fresh connections (Pool.Reset). The pool is connected to a
+	// server that has become read-only or has lost its prepared statements.
 	RetryReset
-	// RetryUnready: retry and report not ready. A person has to fix it: a grant, a migration,
-	// credentials, a certificate, a topic.
+	// RetryUnready means to retry and to report the instance as not ready. A person has to fix a
+	// grant, a migration, credentials, a certificate or a topic.
 	RetryUnready
-	// Bug: retry. The request itself is wrong, so this program has a bug.
+	// Bug means that the request itself is wrong, so this program has a bug. The request is
+	// retried.
 	Bug
 )
 
-// names are public: they are labels in logs and metrics.
+// These names must not change, because they are labels in logs and metrics.
 var names = [...]string{
 	Unknown:      "unknown",
 	Isolate:      "isolate",
@@ -58,12 +58,11 @@ func (c Class) String() string {
 // make it unready only if they last.
 func (c Class) Unready() bool { return c == RetryUnready }
 
-// Reason returns a short label for metrics and logs, from a bounded set: a
-// SQLSTATE ("57P01"), a Kafka error name ("NOT_ENOUGH_REPLICAS"), an HTTP status
-// ("http_503"), or one of
-// "timeout", "connect", "resolve", "network", "closed", "eof", "tls", "file",
-// "config", "canceled", "unknown" and a few more that name a client's own
-// error. It names the node that decided the class. Empty for a nil error.
+// Reason returns a short label for metrics and logs, from a bounded set. The label is a SQLSTATE
+// ("57P01"), a Kafka error name ("NOT_ENOUGH_REPLICAS") or an HTTP status ("http_503"). Otherwise
+// it is one of "timeout", "connect", "resolve", "network", "closed", "eof", "tls", "file",
+// "config", "canceled", "unknown" and a few more for errors of the client libraries. It names the
+// wrapped error that decided the class. It is empty for a nil error.
 func Reason(err error) string {
 	if err == nil {
 		return ""
@@ -71,23 +70,23 @@ func Reason(err error) string {
 	return worst(err, postgresNode, kafkaNode, registryNode, networkNode).reason
 }
 
-// finding is what one node of an error tree says.
+// finding is the class and the reason of one node of an error tree.
 type finding struct {
 	class  Class
 	reason string
-	// vague: another finding of the same class is more precise.
+	// vague means that another finding of the same class is more precise.
 	vague bool
 }
 
-// classifier decides about one node of an error tree without its children. ok is false if it
-// does not know the node; then the children decide.
+// classifier decides about one node of an error tree, without the errors that it wraps. ok is false
+// if it does not know the node. The wrapped errors then decide.
 type classifier func(node error) (f finding, ok bool)
 
 // undecided is the finding for a tree in which no node is known.
 var undecided = finding{class: Unknown, reason: "unknown"}
 
-// worst walks the tree of err from the outside in. It returns the finding of the highest
-// class. Among equal classes it returns the first that is not vague.
+// worst searches the tree of err from the outside in. It returns the finding of the highest class.
+// Among equal classes it returns the first that is not vague.
 func worst(err error, classify ...classifier) finding {
 	if f, ok := search(err, classify); ok {
 		return f

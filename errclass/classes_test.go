@@ -72,8 +72,8 @@ func wrapDeep(err error) error {
 	return errors.Join(err)
 }
 
-// TestOnlyDataErrorsIsolate: only the SQLSTATE classes 22 and 23, and a row too large for an index,
-// may isolate an event. The DLQ depends on this rule.
+// TestOnlyDataErrorsIsolate shows that only the SQLSTATE classes 22 and 23, and a row too large for
+// an index, isolate an event.
 func TestOnlyDataErrorsIsolate(t *testing.T) {
 	const symbols = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	for _, a := range symbols {
@@ -101,7 +101,7 @@ func TestOddSQLStatesAreUnknown(t *testing.T) {
 	}
 }
 
-// kafkaDecisions are the codes whose class this program chose itself, instead of the class in the
+// kafkaDecisions lists codes whose class this program chose itself, instead of following the
 // protocol.
 var kafkaDecisions = map[string]errclass.Class{
 	"UNKNOWN_SERVER_ERROR":         errclass.Unknown,

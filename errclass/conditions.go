@@ -1,7 +1,7 @@
 package errclass
 
-// conditions are PostgreSQL's names of the codes in classes 22, 23 and P0 (appendix "Error
-// Codes"). They replace the messages of these codes, which may contain a value.
+// conditions contains PostgreSQL's names for the codes in classes 22, 23 and P0 (appendix "Error
+// Codes"). The names replace the messages of these codes, because a message may contain a value.
 var conditions = map[string]string{
 	"22000": "data_exception",
 	"22001": "string_data_right_truncation",

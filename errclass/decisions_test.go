@@ -6,7 +6,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// TestEveryKafkaCodeIsDecided fails when franz-go has a new error code. Add the code to kafkaCodes.
+// TestEveryKafkaCodeIsDecided fails when franz-go has a new error code. The new code must then be
+// added to kafkaCodes.
 func TestEveryKafkaCodeIsDecided(t *testing.T) {
 	known := 0
 	for code := int16(-1); code < 1000; code++ {

@@ -8,7 +8,8 @@ import (
 	"projector/errclass"
 )
 
-// The SQLSTATE decides how to handle an error. The text for the log contains no row and no payload.
+// The SQLSTATE decides how an error is handled. The text for the log contains no row and no
+// payload.
 func ExamplePostgres() {
 	for _, err := range []error{
 		&pgconn.PgError{Severity: "FATAL", Code: "57P01", Message: "terminating connection due to administrator command"},

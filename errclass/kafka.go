@@ -7,16 +7,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Kafka classifies an error of franz-go, wrapped in any depth. It never returns Isolate: a
-// refusal by a broker says nothing about the event. Call TooLarge first, which recognises a
-// record that is too large. Errors of contexts are classified as in Postgres. A nil error is
-// Unknown.
+// Kafka classifies an error of franz-go, however deeply it is wrapped. It never returns Isolate,
+// because a broker does not refuse a record for the content of its event. Call TooLarge before
+// Kafka to recognise a record that is too large. Errors of contexts are classified as in Postgres.
+// A nil error is Unknown.
 func Kafka(err error) Class {
 	return worst(err, kafkaNode, networkNode).class
 }
 
-// TooLarge reports whether the broker or the client refused a record for its
-// size. Such a record will never pass as it is.
+// TooLarge reports whether the broker or the client refused a record for its size. The same record
+// would be refused again.
 func TooLarge(err error) bool {
 	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)
 }
@@ -31,7 +31,8 @@ func kafkaNode(node error) (finding, bool) {
 	case *kgo.ErrDecompressTooLarge:
 		return finding{class: RetryUnready, reason: "decompress"}, true
 	case *kgo.ErrFirstReadEOF:
-		// The broker closed the connection on the first bytes: only one side uses TLS or SASL.
+		// The broker closed the connection at once, because only one of the two sides uses TLS or
+		// SASL.
 		return finding{class: RetryUnready, reason: "first_read_eof"}, true
 	}
 	return kafkaSentinel(node)
@@ -39,7 +40,7 @@ func kafkaNode(node error) (finding, bool) {
 
 func kafkaSentinel(node error) (finding, bool) {
 	switch node {
-	// The client joins these two with the last error of its attempts, if there is one.
+	// The client joins these two errors with the last error of its attempts, if there is one.
 	case kgo.ErrRecordTimeout:
 		return finding{class: Retry, reason: "timeout", vague: true}, true
 	case kgo.ErrRecordRetries:
@@ -53,9 +54,9 @@ func kafkaSentinel(node error) (finding, bool) {
 	case kgo.ErrMaxDecompress:
 		return finding{class: RetryUnready, reason: "decompress"}, true
 	}
-	// The client has unexported errors, such as an unknown controller. The client itself says
-	// whether it would retry them. Only leaves are checked, because a wrapper would hide the
-	// error inside.
+	// The client has unexported errors, such as an unknown controller. The client's own function
+	// decides whether they are retried. Only errors that wrap nothing are checked, because a
+	// wrapper would hide the error inside.
 	if len(children(node)) == 0 && kgo.IsRetryableBrokerErr(node) {
 		if f, ok := networkNode(node); ok {
 			return f, true
@@ -65,8 +66,8 @@ func kafkaSentinel(node error) (finding, bool) {
 	return finding{}, false
 }
 
-// kafkaCode classifies one Kafka error code. For a code that is not in the table, the
-// protocol's "retriable" decides.
+// kafkaCode classifies one Kafka error code. For a code that is not in the table, the field
+// Retriable of franz-go decides.
 func kafkaCode(e *kerr.Error) Class {
 	if c, ok := kafkaCodes[e.Code]; ok {
 		return c
@@ -77,7 +78,7 @@ func kafkaCode(e *kerr.Error) Class {
 	return Unknown
 }
 
-// kafkaReason is the protocol's name of the code.
+// kafkaReason returns the protocol's name of the code.
 func kafkaReason(e *kerr.Error) string {
 	if known := kerr.TypedErrorForCode(e.Code); known != nil {
 		return known.Message
@@ -89,7 +90,7 @@ func kafkaReason(e *kerr.Error) string {
 // should never receive. A test fails if a code has no entry.
 // Source: https://kafka.apache.org/protocol#protocol_error_codes
 var kafkaCodes = map[int16]Class{
-	// A new leader, coordinator, generation, session or quota window ends them.
+	// These errors end with a new leader, coordinator, generation, session or quota window.
 	kerr.CorruptMessage.Code:               Retry,
 	kerr.LeaderNotAvailable.Code:           Retry,
 	kerr.NotLeaderForPartition.Code:        Retry,
@@ -147,8 +148,8 @@ var kafkaCodes = map[int16]Class{
 	kerr.RebootstrapRequired.Code:          Retry,
 	kerr.ControllerIDNotRegistered.Code:    Retry,
 
-	// A person has to fix these: an ACL, credentials, a topic, a setting, a broker version.
-	// A lost position (OFFSET_OUT_OF_RANGE) and a recreated topic are among them.
+	// A person has to fix the cause: an ACL, credentials, a topic, a setting or a broker version.
+	// These codes include a lost position (OFFSET_OUT_OF_RANGE) and a recreated topic.
 	kerr.OffsetOutOfRange.Code:                   RetryUnready,
 	kerr.UnknownTopicOrPartition.Code:            RetryUnready,
 	kerr.MessageTooLarge.Code:                    RetryUnready,
@@ -206,7 +207,7 @@ var kafkaCodes = map[int16]Class{
 	kerr.InvalidTransactionTimeout.Code: Bug,
 	kerr.InvalidRegularExpression.Code:  Bug,
 
-	// No request of this program leads to these (raft, share groups, Kafka Streams,
+	// No request of this program leads to these errors (raft, share groups, Kafka Streams,
 	// transactions, telemetry), or the broker does not know the cause.
 	kerr.UnknownServerError.Code:                     Unknown,
 	kerr.TransactionCoordinatorFenced.Code:           Unknown,

@@ -15,8 +15,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// publish publishes one record to topic with a client of the given settings and returns the error.
-// It takes at most a few seconds.
+// publish publishes one record to topic with a client that has the given options, and returns the
+// error. It takes at most a few seconds.
 func publish(t *testing.T, addrs []string, topic string, size int, options ...kgo.Opt) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -85,8 +85,9 @@ func TestPublishingFails(t *testing.T) {
 	})
 }
 
-// TestLoginMissing: a broker that requires a login closes the connection of a client without one.
-// (kfake also closes it after a wrong password; a real broker answers with an error code.)
+// TestLoginMissing shows the class of the error if the client does not log in and the broker closes
+// the connection. kfake also closes the connection after a wrong password, while a real broker
+// answers with an error code.
 func TestLoginMissing(t *testing.T) {
 	guarded := devtest.Fake(t, devstack.FakeOptions{More: []kfake.Opt{kfake.EnableSASL()}})
 	client, err := kgo.NewClient(kgo.SeedBrokers(guarded.Addrs()...), kgo.RetryTimeout(time.Second))

@@ -16,8 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-// networkNode classifies errors of contexts, sockets, name resolution and TLS, which
-// PostgreSQL and Kafka have in common.
+// networkNode classifies the errors that PostgreSQL and Kafka have in common: those of contexts,
+// sockets, name resolution and TLS.
 func networkNode(node error) (finding, bool) {
 	switch node {
 	case context.Canceled:
@@ -36,13 +36,13 @@ func networkNode(node error) (finding, bool) {
 	case *net.DNSError:
 		return finding{class: Retry, reason: timeoutOr(e, "resolve")}, true
 	case *fs.PathError:
-		// A certificate or key file that is missing or may not be read.
+		// A certificate file or key file is missing, or this process may not read it.
 		return finding{class: RetryUnready, reason: "file"}, true
 	case *os.SyscallError:
 		return finding{class: Retry, reason: timeoutOr(e, "network")}, true
 	case syscall.Errno:
 		return finding{class: Retry, reason: timeoutOr(e, "network")}, true
-	case net.Error: // context.DeadlineExceeded among others
+	case net.Error: // for example context.DeadlineExceeded
 		if e.Timeout() {
 			return finding{class: Retry, reason: "timeout"}, true
 		}
@@ -50,8 +50,8 @@ func networkNode(node error) (finding, bool) {
 	return finding{}, false
 }
 
-// isAlert reports whether e is a TLS alert. crypto/tls wraps the peer's alert in an OpError
-// with Op "remote error", and its own with "local error".
+// isAlert reports whether e is a TLS alert. crypto/tls wraps an alert of the peer in an OpError
+// with Op "remote error", and an alert of this side in one with "local error".
 func isAlert(e *net.OpError) bool {
 	return e.Err != nil && (e.Op == "remote error" || e.Op == "local error")
 }
@@ -101,13 +101,13 @@ func timeoutOr(e interface{ Timeout() bool }, reason string) string {
 	return reason
 }
 
-// Registry classifies an error of a schema registry's client, wrapped in any depth. It never
-// returns Isolate: a refusal by a registry says nothing about the event. Errors of contexts
-// are classified as in Postgres. A nil error is Unknown.
+// Registry classifies an error of a schema registry's client, however deeply it is wrapped. It
+// never returns Isolate, because a registry does not refuse a request for the content of an event.
+// Errors of contexts are classified as in Postgres. A nil error is Unknown.
 func Registry(err error) Class { return worst(err, registryNode, networkNode).class }
 
-// registryNode classifies an answer of a registry. A 404 here does not mean a missing schema:
-// the URL is wrong.
+// registryNode classifies an answer of a registry. Status 404 does not mean a missing schema here,
+// but a wrong URL.
 func registryNode(node error) (finding, bool) {
 	e, ok := node.(*sr.ResponseError) //nolint:errorlint // only this node, not its chain
 	if !ok {

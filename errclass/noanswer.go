@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// NoAnswerError says that no server has answered in time.
+// NoAnswerError means that no server has answered in time.
 type NoAnswerError struct {
 	Servers []string
 	Within  time.Duration
@@ -17,11 +17,11 @@ type NoAnswerError struct {
 }
 
 // NoAnswer returns a NoAnswerError if err is a time-out, and any other error unchanged. The
-// time-out of a client names the step at which it waited, and that can mislead: with a
-// frozen broker, the step may be the lookup of its name.
+// client's own time-out only names the step at which the client waited. This step can mislead, for
+// example if it is the name lookup although the broker hangs.
 func NoAnswer(ctx context.Context, servers []string, within time.Duration, err error) error {
 	var network net.Error
-	// The deadline of a connection may pass just before that of the context.
+	// The deadline of a connection may pass just before the deadline of the context.
 	ended := errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 	if err == nil || !ended {
 		return err

@@ -8,13 +8,13 @@ import (
 	"github.com/jackc/puddle/v2"
 )
 
-// Postgres classifies an error of pgx, wrapped in any depth.
+// Postgres classifies an error of pgx, however deeply it is wrapped.
 //
-// context.DeadlineExceeded is Retry: it is the deadline of one attempt. The caller checks
-// first whether its own context has ended. context.Canceled is also Retry. A nil error is
+// context.DeadlineExceeded is Retry, because it is the deadline of one attempt. So the caller must
+// check first whether its own context has ended. context.Canceled is also Retry. A nil error is
 // Unknown.
 //
-// pgconn.SafeToRetry is not used: it is true if the reply to COMMIT was lost, although the
+// pgconn.SafeToRetry is not used, because it is true if the reply to COMMIT was lost although the
 // rows may be committed. Only the whole idempotent transaction may be repeated.
 func Postgres(err error) Class {
 	return worst(err, postgresNode, networkNode).class
@@ -37,18 +37,18 @@ func postgresNode(node error) (finding, bool) {
 	case pgconn.ErrConnClosed, puddle.ErrClosedPool:
 		return finding{class: Retry, reason: "closed"}, true
 	case pgx.ErrTxCommitRollback:
-		// COMMIT of a failed transaction: this program has ignored an earlier error.
+		// COMMIT of a failed transaction means that this program has ignored an earlier error.
 		return finding{class: Bug, reason: "commit_rollback"}, true
 	case pgconn.ErrReadOnlyConnection, pgconn.ErrStandbyConnection,
 		pgconn.ErrReadWriteConnection, pgconn.ErrPrimaryConnection:
-		// target_session_attrs is not met: a failover under way.
+		// The server does not match target_session_attrs, because a failover is in progress.
 		return finding{class: Retry, reason: "not_preferred"}, true
 	}
 	return finding{}, false
 }
 
-// statementClass classifies an error of the server. FATAL and PANIC end the session, so one
-// record is never their cause.
+// statementClass classifies an error of the server. FATAL and PANIC end the session, so a single
+// record is never the cause.
 func statementClass(e *pgconn.PgError) Class {
 	c := sqlstateClass(e.Code)
 	if c == Isolate && endsSession(e) {
@@ -65,8 +65,8 @@ func endsSession(e *pgconn.PgError) bool {
 	return severity == "FATAL" || severity == "PANIC"
 }
 
-// connectFinding classifies a failure to connect. A record is never its cause: 22023 is a
-// wrong connection option here. Any cause that is not known is an outage.
+// connectFinding classifies a failure to connect. A record is never the cause, so SQLSTATE 22023
+// means a wrong connection option here. An unknown cause is treated as an outage.
 func connectFinding(e *pgconn.ConnectError) finding {
 	f, ok := search(errors.Unwrap(e), []classifier{postgresNode, networkNode})
 	switch {
@@ -79,21 +79,22 @@ func connectFinding(e *pgconn.ConnectError) finding {
 	}
 }
 
-// sqlstates has the SQLSTATEs that are not treated like the rest of their class.
-// Source: PostgreSQL, Appendix A, "PostgreSQL Error Codes".
+// sqlstates contains the SQLSTATEs that are not treated like the rest of their class. The source is
+// PostgreSQL, Appendix A, "PostgreSQL Error Codes".
 var sqlstates = map[string]Class{
-	"25006": RetryReset,   // read_only_sql_transaction: a failover, the old primary is a standby now
+	"25006": RetryReset,   // read_only_sql_transaction: after a failover, the old primary is a standby
 	"25P03": Retry,        // idle_in_transaction_session_timeout: this process was frozen
 	"25P04": Retry,        // transaction_timeout
-	"54000": Isolate,      // program_limit_exceeded: an index row too large, of one event
-	"55000": RetryUnready, // object_not_in_prerequisite_state: the database takes no connections
+	"54000": Isolate,      // program_limit_exceeded: the index row of one event is too large
+	"55000": RetryUnready, // object_not_in_prerequisite_state: the database accepts no connections
 	"55P02": RetryUnready, // cant_change_runtime_param: wrong connection options
 	"55P04": Bug,          // unsafe_new_enum_value_usage
 }
 
-// sqlstateClasses classifies by the first two characters. A class that is missing here is
-// Unknown: it is retried and reported as an error. Missing on purpose are P0* (an exception
-// raised by a trigger), 38*, 39*, HV* (foreign code) and XX* (corruption).
+// sqlstateClasses gives the class for the first two characters of a SQLSTATE. Codes that are
+// missing here are Unknown, so they are retried and reported as an error. Some are missing on
+// purpose: P0* (an exception raised by a trigger), 38*, 39*, HV* (code outside PostgreSQL) and XX*
+// (corruption).
 var sqlstateClasses = map[string]Class{
 	"03": Bug,          // SQL statement not yet complete
 	"08": Retry,        // connection exception
@@ -106,7 +107,7 @@ var sqlstateClasses = map[string]Class{
 	"23": Isolate,      // integrity constraint violation
 	"24": Bug,          // invalid cursor state
 	"25": Bug,          // invalid transaction state; 25P02: a statement was sent after a failed one
-	"26": RetryReset,   // invalid SQL statement name: a pooler or failover lost our prepared statement
+	"26": RetryReset,   // invalid SQL statement name: a pooler or failover lost the prepared statement
 	"28": RetryUnready, // invalid authorization specification
 	"2D": Bug,          // invalid transaction termination
 	"34": Bug,          // invalid cursor name
@@ -124,7 +125,7 @@ var sqlstateClasses = map[string]Class{
 	"F0": RetryUnready, // configuration file error
 }
 
-// sqlstateClass decides about one SQLSTATE.
+// sqlstateClass returns the class of one SQLSTATE.
 func sqlstateClass(code string) Class {
 	if !wellFormed(code) {
 		return Unknown
@@ -135,8 +136,8 @@ func sqlstateClass(code string) Class {
 	return sqlstateClasses[code[:2]]
 }
 
-// sqlstateReason is the label for one SQLSTATE. An invalid code is not used as a label,
-// because labels are from a bounded set.
+// sqlstateReason returns the label for one SQLSTATE. An invalid code is not used as a label,
+// because the set of labels must be bounded.
 func sqlstateReason(code string) string {
 	if !wellFormed(code) {
 		return "sqlstate"

@@ -26,7 +26,7 @@ type classified struct {
 }
 
 // checkPostgres compares the result for err with want. It also checks that the text contains
-// neither the secret value of these tests nor a password.
+// neither a password nor the secret value of these tests.
 func checkPostgres(t *testing.T, err error, want classified) {
 	t.Helper()
 	if err == nil {
@@ -172,7 +172,8 @@ func TestPlanOfBeforeAMigration(t *testing.T) {
 	}
 }
 
-// at returns the URL with another user, password or database where these are not empty.
+// at returns the URL with the user, password and database replaced by the arguments that are not
+// empty.
 func at(t *testing.T, databaseURL, user, password, database, query string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
@@ -269,7 +270,7 @@ func TestOutages(t *testing.T) {
 	})
 }
 
-// terminated returns the error of a session that another session has ended.
+// terminated returns the error that a session gets after another session has terminated it.
 func terminated(t *testing.T, server *devstack.Postgres) error {
 	t.Helper()
 	victim, killer := connect(t, server.URL()), connect(t, server.URL())
@@ -280,7 +281,8 @@ func terminated(t *testing.T, server *devstack.Postgres) error {
 	return err
 }
 
-// TestHangingUp: when a server dies, the client sees an end of file or a connection reset.
+// TestHangingUp closes the connection like a server that dies. The client then gets an end of file
+// or a connection reset.
 func TestHangingUp(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -301,7 +303,8 @@ func TestHangingUp(t *testing.T) {
 	checkPostgres(t, err, classified{errclass.Retry, "eof", "EOF"})
 }
 
-// TestMistypedURL: if a password is not percent-encoded, its end becomes part of the host name.
+// TestMistypedURL shows that Safe hides a part of the password that became part of the host name.
+// This happens if a password is not percent-encoded.
 func TestMistypedURL(t *testing.T) {
 	_, err := pgx.Connect(t.Context(), "postgres://app:x@hunter2@127.0.0.1:1/bank?sslmode=disable")
 	if safe := errclass.Safe(err); strings.Contains(safe, "hunter2") || safe == "" {

@@ -9,24 +9,25 @@ import (
 	"unicode"
 )
 
-// maxSafe bounds the text of Safe, in bytes. Parts of the text are from servers.
+// maxSafe bounds the text of Safe, in bytes. The limit is needed because parts of the text come
+// from servers.
 const maxSafe = 600
 
-// Describer is implemented by errors whose text is safe to log. SafeText contains no row
-// data, no payload and no password.
+// Describer is implemented by errors that provide a text which is safe to log. SafeText contains no
+// row data, no payload and no password.
 type Describer interface {
 	error
 	SafeText() string
 }
 
-// Safe returns text about err for logs and for people: one line without row data, payload
-// or password. Empty for a nil error.
+// Safe returns one line of text about err for logs and for people. The text has no row data,
+// payload or password. It is empty for a nil error.
 //
-// Errors of PostgreSQL, Kafka, sockets and TLS are described by their fields; the text
-// that fmt.Errorf put around them is kept. In an unknown error, quoted text and every
-// word with a digit are masked, because pgx's encoding errors repeat the value; a foreign
-// type is named, not quoted. An error of a server must be wrapped with %w: text that %v
-// made of it cannot be distinguished from our own.
+// Errors of PostgreSQL, Kafka, sockets and TLS are described by their fields. The text that
+// fmt.Errorf wrote around them is kept. In the text of an unknown error, every quoted part and
+// every word with a digit is masked, because pgx's encoding errors repeat the value. For an error
+// of an unknown type, only the name of the type is returned. An error of a server must be wrapped
+// with %w, because text that was formatted with %v looks like text of this program.
 func Safe(err error) string {
 	if err == nil {
 		return ""
@@ -35,8 +36,8 @@ func Safe(err error) string {
 	return oneLine(text)
 }
 
-// describe returns the safe text of err. sure is true if all errors of its tree are of known
-// types.
+// describe returns the safe text of err. sure is true if the types of all errors in its tree are
+// known.
 func describe(err error) (text string, sure bool) {
 	if text, sure, ok := knownText(err); ok {
 		return text, sure
@@ -52,7 +53,7 @@ func describe(err error) (text string, sure bool) {
 	}
 }
 
-// The types of fmt.Errorf and errors.New are not exported, so samples provide them.
+// The types of fmt.Errorf and errors.New are not exported, so they are taken from sample errors.
 var (
 	wrapsOne  = reflect.TypeOf(fmt.Errorf("%w", io.EOF))
 	wrapsMany = reflect.TypeOf(fmt.Errorf("%w %w", io.EOF, io.EOF))
@@ -64,7 +65,7 @@ func isFormatted(err error) bool {
 	return t == wrapsOne || t == wrapsMany
 }
 
-// leafText is the text of an unknown error that wraps nothing.
+// leafText returns the text of an unknown error that wraps nothing.
 func leafText(err error) string {
 	if reflect.TypeOf(err) == plain {
 		return mask(err.Error())
@@ -112,8 +113,8 @@ func ownText(piece string, wrapped []error, sure bool) string {
 	return piece
 }
 
-// joinedText lists the safe texts of several errors, each once: the addresses
-// of one host often fail alike.
+// joinedText lists the safe texts of several errors. Equal texts are listed once, because the
+// addresses of one host often fail with the same error.
 func joinedText(errs []error) (string, bool) {
 	var texts []string
 	seen := map[string]bool{}

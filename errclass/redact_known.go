@@ -15,8 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-// knownText is the text of an error of a known type. sure is as in describe. ok is false for
-// an error of another type.
+// knownText returns the text of an error of a known type. sure has the same meaning as in describe.
+// ok is false for an error of another type.
 func knownText(err error) (text string, sure, ok bool) {
 	switch e := err.(type) { //nolint:errorlint // only this node, not its chain
 	case *pgconn.ConnectError:
@@ -59,7 +59,7 @@ func fieldsText(err error) (text string, ok bool) {
 	return notKafka(err)
 }
 
-// fixedText is the text of an error that a library defines as a constant.
+// fixedText returns the text of an error that a library defines as a constant.
 func fixedText(err error) (string, bool) {
 	if isTLS(err) {
 		return err.Error(), true
@@ -75,8 +75,8 @@ func fixedText(err error) (string, bool) {
 	return "", false
 }
 
-// socketText says where a socket operation failed and why. The address is
-// resolved, so it is never a piece of a connection string.
+// socketText says where a socket operation failed and why. The address is safe, because it is
+// resolved and so never contains a part of a connection string.
 func socketText(e *net.OpError) (string, bool) {
 	if isAlert(e) { // the texts of TLS alerts are fixed
 		return e.Error(), true
@@ -100,14 +100,15 @@ func groupText(e *kgo.ErrGroupSession) (string, bool) {
 	return what + ": " + text, sure
 }
 
-// messageClasses are the SQLSTATE classes whose messages contain no data, only names of
-// objects, roles and settings. Messages of 22 and 23 contain the value. A trigger may write
-// any text to messages of P0.
+// messageClasses lists the SQLSTATE classes whose messages contain no data, only names of objects,
+// roles and settings. The messages of classes 22 and 23 contain the refused value. A trigger may
+// write any text into the messages of class P0.
 const messageClasses = " 08 0A 0L 0P 25 26 28 3D 3F 40 42 53 54 55 57 58 F0 "
 
-// serverText is the text of an error of the server: severity, SQLSTATE, the objects it
-// names, and the message if it contains no data. Detail, Hint, Where and the query are left
-// out: Detail contains the whole row.
+// serverText returns the text of an error of the server. It contains the severity, the SQLSTATE,
+// the names of tables, columns and constraints, and the message if the message contains no data.
+// Detail, Hint, Where and the query are left out, because they may contain data. Detail contains
+// the whole row.
 func serverText(e *pgconn.PgError) string {
 	severity := e.SeverityUnlocalized
 	if severity == "" {
@@ -139,7 +140,7 @@ func serverText(e *pgconn.PgError) string {
 	return strings.TrimSpace(text)
 }
 
-// connectText describes a failure to connect: address, user and reason.
+// connectText describes a failure to connect, with the address, the user and the reason.
 func connectText(e *pgconn.ConnectError) (string, bool) {
 	why, sure := "no reason given", true
 	if below := errors.Unwrap(e); below != nil {
@@ -156,8 +157,8 @@ func connectText(e *pgconn.ConnectError) (string, bool) {
 		safeName(e.Config.Host), e.Config.Port, safeName(e.Config.User), safeName(e.Config.Database), why), sure
 }
 
-// safeName returns a host, user or database name, unless it may be a piece of a
-// mistyped connection string: in postgres://u:pa@ss@host the host is "ss@host".
+// safeName returns a host, user or database name, unless it may be a part of a mistyped connection
+// string. For example, in postgres://u:pa@ss@host the host is "ss@host".
 func safeName(name string) string {
 	if strings.ContainsAny(name, "@?&= \t\r\n") {
 		return "(withheld: not a plain name; is a password in the URL not percent-encoded?)"
@@ -165,9 +166,8 @@ func safeName(name string) string {
 	return name
 }
 
-// parseConfigText says what is wrong with a connection string without any part of it.
-// pgconn does not mask passwords reliably, and the wrapped error of net/url contains the
-// string.
+// parseConfigText says what is wrong with a connection string, without any part of the string.
+// pgconn does not mask passwords reliably, and the wrapped error of net/url contains the string.
 func parseConfigText(e *pgconn.ParseConfigError) string {
 	if other, ok := foreignScheme(e.ConnString); ok {
 		return fmt.Sprintf("%s:// is not PostgreSQL; give a URL such as postgres://user@host:5432/database", other)
@@ -183,9 +183,10 @@ func parseConfigText(e *pgconn.ParseConfigError) string {
 	return text
 }
 
-// parseConfigComplaint returns the message of pgconn without the connection string. The
-// message is in a private field. So the full text is compared with that of an error for the
-// same string and no message. The message's own values are cut after a colon and masked in quotes.
+// parseConfigComplaint returns the message of pgconn without the connection string. The message is
+// in a private field. So the message is found by comparing the full text with that of an error for
+// the same string without a message. Values in the message may come from the string, so text after
+// a colon is cut and quoted text is masked.
 func parseConfigComplaint(e *pgconn.ParseConfigError) string {
 	empty := pgconn.NewParseConfigError(e.ConnString, "", nil).Error()
 	words, ok := strings.CutPrefix(e.Error(), empty)
@@ -199,8 +200,8 @@ func parseConfigComplaint(e *pgconn.ParseConfigError) string {
 	return mask(words)
 }
 
-// registryText describes an answer by its codes. The server may write any text, so it is
-// left out.
+// registryText describes a response of the registry by its codes. The text of the response is left
+// out, because the server may write anything there.
 func registryText(e *sr.ResponseError) string {
 	text := fmt.Sprintf("%s %s was answered with status %d", e.Method, e.URL, e.StatusCode)
 	if e.ErrorCode != 0 {

@@ -20,7 +20,7 @@ import (
 	"projector/errclass"
 )
 
-// refusal returns PostgreSQL's error for a refused row, including the value.
+// refusal returns an error of PostgreSQL for a refused row. All its texts contain the row's data.
 func refusal(code string) *pgconn.PgError {
 	return &pgconn.PgError{
 		Severity: "ERROR", Code: code,
@@ -117,7 +117,8 @@ func TestSafeIsBounded(t *testing.T) {
 	}
 }
 
-// TestSafeHidesEncodedValues: pgx's error contains the value that it could not encode.
+// TestSafeHidesEncodedValues shows that Safe hides the value in pgx's error about a value that
+// cannot be encoded.
 func TestSafeHidesEncodedValues(t *testing.T) {
 	types := pgtype.NewMap()
 	for _, value := range []any{"1234.56", "Mrs. Miller", []string{"acc-42", "Miller"}, 9876543210, uint64(98765432101234)} {

@@ -7,10 +7,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Remedy says what to change if a constraint in PostgreSQL refuses a row. It is empty for any
-// other error. Every event that is written meets the projector's own constraints. So somebody
-// added the constraint later, and it will refuse other rows too. Safe names the objects. If
-// the error has its own remedy, that is returned.
+// Remedy returns what to change if a constraint in PostgreSQL refuses a row. It is empty for any
+// other error. Every event that is written satisfies the constraints that the projector itself
+// creates. So another person has added this constraint, and it will refuse more rows. Remedy does
+// not name the constraint, because Safe names it. If the error has a method Remedy, its result is
+// returned instead.
 func Remedy(err error) string {
 	var own interface{ Remedy() string }
 	if errors.As(err, &own) {

@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// brokerText is the text of a Kafka error code. It names the setting to change if the code
+// brokerText returns the text of a Kafka error code. It names the setting to change if the code
 // does not make that clear.
 func brokerText(e *kerr.Error) string {
 	text := e.Error()
@@ -24,8 +24,8 @@ func brokerText(e *kerr.Error) string {
 	return text
 }
 
-// notKafka recognizes the answer of a server that is not a Kafka broker. The client reads its
-// first bytes as the size of a response, and reports this number only in the error's text.
+// notKafka recognises the response of a server that is not a Kafka broker. The client reads the
+// first bytes of the response as its size, and this number is only in the error's text.
 func notKafka(err error) (text string, ok bool) {
 	said, ok := strings.CutPrefix(err.Error(), "invalid large response size ")
 	if !ok {
@@ -43,8 +43,9 @@ func notKafka(err error) (text string, ok bool) {
 	return "the answer is not that of a Kafka broker: " + port, true
 }
 
-// silentServer returns a hint if the server has accepted the connection and sent nothing. A Kafka broker
-// does this: it waits for the rest of what it reads as a long request.
+// silentServer returns a hint if the server accepted the connection but sent nothing. A Kafka
+// broker does so, because it reads the first message as the start of a long request and waits for
+// the rest.
 func silentServer(why string) string {
 	for _, step := range []string{"tls error: ", "failed to receive message: "} {
 		if strings.HasPrefix(why, step+context.DeadlineExceeded.Error()) {
@@ -57,7 +58,7 @@ func silentServer(why string) string {
 // scheme matches the scheme at the beginning of a URL.
 var scheme = regexp.MustCompile(`^((?:jdbc:)?[a-z][a-z0-9+.-]{0,20})://`)
 
-// foreignScheme returns the scheme of a URL that is not PostgreSQL's.
+// foreignScheme returns the scheme of a URL that is not for PostgreSQL.
 func foreignScheme(url string) (string, bool) {
 	found := scheme.FindStringSubmatch(strings.ToLower(strings.TrimSpace(url)))
 	if len(found) < 2 || found[1] == "postgres" || found[1] == "postgresql" {
@@ -66,9 +67,9 @@ func foreignScheme(url string) (string, bool) {
 	return found[1], true
 }
 
-// withoutTLSRefusals removes errors that say that the server has no TLS, if the server then
-// answered without TLS. sslmode=prefer, the default, tries both, and only the second error
-// says what is wrong.
+// withoutTLSRefusals removes the errors that only say that the server has no TLS, if the server
+// then answered without TLS. sslmode=prefer is the default and tries both, and only the error of
+// the second attempt shows the problem.
 func withoutTLSRefusals(attempts []error) []error {
 	var answer *pgconn.PgError
 	if !errors.As(errors.Join(attempts...), &answer) {

@@ -14,14 +14,14 @@ import (
 	"projector/errclass"
 )
 
-// ofTheirs is an error about a table that does not belong to the projector.
+// ofTheirs is an error about a table of the user, for which the projector has no remedy.
 type ofTheirs struct{ error }
 
 func (ofTheirs) Remedy() string  { return "" }
 func (e ofTheirs) Unwrap() error { return e.error }
 
-// A constraint on a projector's table was added by somebody and can be removed. A constraint on a
-// user's own table belongs to the user.
+// TestRemedy shows that Remedy has advice only for constraints on the projector's own tables. A
+// constraint on a user's own table is the user's decision.
 func TestRemedy(t *testing.T) {
 	check := fmt.Errorf("write: %w", &pgconn.PgError{Code: "23514"})
 	if text := errclass.Remedy(check); !strings.Contains(text, "change the constraint") {
@@ -34,7 +34,7 @@ func TestRemedy(t *testing.T) {
 	}
 }
 
-// A Kafka broker accepts PostgreSQL's first message and sends nothing.
+// The test server accepts PostgreSQL's first message and sends nothing, like a Kafka broker.
 func TestAServerThatIsNotPostgreSQLIsNamed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package registry finds the schemas of messages in a schema registry. Each value begins with the
-// id of its schema (Confluent's wire format: a zero byte, four bytes of id).
+// id of its schema (Confluent's wire format: a zero byte and a four-byte id).
 //
 //	value ──id──▶ known? ──yes──▶ the schema's format
 //	                │ no
@@ -10,8 +10,8 @@
 //	                ├ refused, but another id is answered: malformed, for some seconds
 //	                └ anything else: an error, and the caller retries
 //
-// The schema of an id never changes, so a schema is fetched once and stored while there is space.
-// During an outage of the registry, messages with stored schemas can still be read.
+// The schema of an id never changes, so a schema is fetched once and stays in memory while there is
+// space. During an outage of the registry, messages with stored schemas can still be read.
 package registry
 
 import (
@@ -28,17 +28,17 @@ import (
 	"projector/internal/credential"
 )
 
-// Config is how the schema registry is reached.
+// Config contains the addresses and credentials of the schema registry.
 type Config struct {
-	URLs []string // of servers with the same schemas, tried in this order
-	// Username for basic authentication; empty: none.
+	URLs []string // addresses of servers with the same schemas, tried in this order
+	// Username is for basic authentication. It is empty if there is none.
 	Username string
-	// Password returns the present password. It is called for each request.
+	// Password returns the current password. It is called for each request.
 	Password func() (string, error)
-	// TLS is for URLs that begin with https.
+	// TLS is used for URLs that begin with https.
 	TLS credential.TLS
-	// LooksOnly means that the caller writes no dead letters. A value without a header is then
-	// reported as malformed even if the registry has never answered.
+	// LooksOnly means that the caller only reads and writes no dead letters. A value without a
+	// header is then reported as malformed even if the registry has never answered.
 	LooksOnly bool
 }
 
@@ -104,15 +104,15 @@ type reference struct{ name, text string }
 
 var errUnknownID = errors.New("the schema registry has no schema of that id")
 
-// Errors for a schema that is over a limit.
+// These errors are for a schema that is over a limit.
 var (
 	errManyReferences  = fmt.Errorf("it refers to more than %d others", maxReferences)
 	errLargeReferences = fmt.Errorf("it is larger than %d MiB with all that it refers to", maxText>>20)
 	errTooLarge        = fmt.Errorf("the answer is larger than %d MiB", answerBytes>>20)
 )
 
-// fetch asks for a schema by its id. It returns errUnknownID only for the registry's own error
-// code: a 404 without that code may come from another server or a wrong URL.
+// fetch requests a schema by its id. It returns errUnknownID only if the answer has the registry's
+// own error code, because a 404 without that code may come from another server or a wrong URL.
 func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 	found, err := c.sr.SchemaByID(ctx, int(id))
 	if err != nil {
@@ -126,9 +126,9 @@ func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 	return s, err
 }
 
-// refusal returns why err may concern only the requested schema. It returns "" for errors that
-// concern all requests: an outage, a wrong password, too many requests. With a wrong URL it also
-// returns a reason, so the caller has to check that the registry answers for other ids.
+// refusal returns a reason if err may concern only the requested schema. It returns "" for errors
+// that concern all requests, such as an outage, a wrong password or too many requests. A wrong URL
+// also gives a reason, so the caller must check that the registry answers for other ids.
 func refusal(err error) string {
 	var answer *sr.ResponseError
 	switch {
@@ -145,7 +145,7 @@ func refusal(err error) string {
 		"may this account read it?", answer.StatusCode, answer.ErrorCode)
 }
 
-// answers reports whether the registry returns a schema for id or says that it has none.
+// answers reports whether the registry returns a schema for id or answers that there is none.
 func (c *client) answers(ctx context.Context, id uint32) bool {
 	_, err := c.sr.SchemaByID(ctx, int(id))
 	return err == nil || isUnknownID(err)
@@ -156,8 +156,8 @@ func isUnknownID(err error) bool {
 	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound && answer.ErrorCode == sr.ErrSchemaNotFound.Code
 }
 
-// ping checks whether the registry answers. Any status below 500 counts as an answer, because
-// some accounts may not send this request.
+// ping checks whether the registry answers. Any status below 500 counts as an answer, because the
+// account may not be permitted to send this request.
 func (c *client) ping(ctx context.Context) error {
 	_, err := c.sr.SupportedTypes(ctx)
 	var answer *sr.ResponseError
@@ -167,8 +167,8 @@ func (c *client) ping(ctx context.Context) error {
 	return err
 }
 
-// collect appends all references to s, each once. It includes references whose subject was
-// deleted.
+// collect appends all references to s.references, each once. It includes references whose subject
+// was deleted.
 func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s *schema, seen map[sr.SchemaReference]bool) error {
 	for _, r := range references {
 		if seen[r] {
@@ -192,7 +192,7 @@ func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s
 	return nil
 }
 
-// bounded is a transport that fails while reading an answer larger than answerBytes.
+// bounded is a transport that returns an error when it reads an answer larger than answerBytes.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -36,8 +36,8 @@ func refusing(code int, body string, paths ...string) func(string) http.HandlerF
 	}
 }
 
-// An id that no registry can have is not requested. Confluent's registry answers it with a plain
-// 404, like a server at a wrong URL.
+// TestIDsThatNoRegistryHas shows that an id that no registry can have is not requested. Confluent's
+// registry answers such an id with a plain 404, like a server at a wrong URL.
 func TestIDsThatNoRegistryHas(t *testing.T) {
 	s := newStub(t)
 	s.breakWith(status(http.StatusNotFound, `{"error_code":404,"message":"HTTP 404 Not Found"}`))
@@ -53,7 +53,7 @@ func TestIDsThatNoRegistryHas(t *testing.T) {
 	}
 }
 
-// If the registry refuses one id and answers others, the refusal is about this id.
+// If the registry refuses one id and answers for others, the refusal concerns only this id.
 func TestOneIDIsRefused(t *testing.T) {
 	missing := func(s *stub) {
 		s.hold(byID(8), "AVRO", strings.Replace(opened, "%s", `"common.Money"`, 1), reference("common.Money", "money", 2))
@@ -101,7 +101,7 @@ func TestOneIDIsRefused(t *testing.T) {
 	}
 }
 
-// If the registry refuses all ids, it is an outage, even if it answered some before.
+// If the registry refuses all ids, this is an outage, even if some were answered before.
 func TestAllIDsAreRefused(t *testing.T) {
 	for name, fault := range map[string]http.HandlerFunc{
 		"not permitted":  status(http.StatusForbidden, `{"error_code":40301}`),
@@ -127,7 +127,7 @@ func TestAllIDsAreRefused(t *testing.T) {
 	}
 }
 
-// If a refusal ends while another id is requested, it was not about the first id.
+// If the registry answers a repeated request for an id, the first refusal did not concern this id.
 func TestARefusalThatEnds(t *testing.T) {
 	s := newStub(t)
 	s.hold(byID(7), "AVRO", inline())
@@ -144,7 +144,8 @@ func TestARefusalThatEnds(t *testing.T) {
 	}
 }
 
-// Only an answer proves that a refusal is about one id. An outage of the registry proves nothing.
+// A refusal concerns one id only if the registry answers for another id. An outage during that
+// second request proves nothing.
 func TestARefusalWithoutProof(t *testing.T) {
 	s := newStub(t)
 	s.answerAs(func(path string) http.HandlerFunc {

@@ -56,7 +56,7 @@ func checkMalformed(t *testing.T, d event.Decoded, says string) {
 	}
 }
 
-// A schema is requested once and stays known while the registry is away.
+// A schema is requested once and can be used while the registry does not answer.
 func TestSchemasAreKept(t *testing.T) {
 	s := newStub(t)
 	s.hold(byID(7), "", inline())
@@ -96,7 +96,7 @@ func TestReferences(t *testing.T) {
 	checkOpened(t, resolve(t, s.resolver(t, event.FormatProtobuf), framed(9, []byte(body)...)))
 }
 
-// Only permanent errors of the message or its schema are faults.
+// Only permanent errors of the message or its schema are reported as malformed.
 func TestFaultsOfMessages(t *testing.T) {
 	s := newStub(t)
 	s.hold(byID(1), "JSON", `{}`)
@@ -120,8 +120,8 @@ func TestFaultsOfMessages(t *testing.T) {
 	checkOpened(t, resolve(t, r, openedEvent(t, 7)))
 }
 
-// An unknown id is requested twice, because a replica may lag. After that it is remembered as
-// unknown for a while, so that invalid ids delay nothing.
+// An unknown id is requested twice, because a replica may lag. After that it counts as unknown for
+// a while, so invalid ids do not delay other values.
 func TestUnknownIDs(t *testing.T) {
 	s := newStub(t)
 	r := s.resolver(t, event.FormatAvro)
@@ -188,7 +188,7 @@ func TestTroubleIsNoFaultOfTheMessage(t *testing.T) {
 	}
 }
 
-// A value without a frame is not dead-lettered until the registry has answered for the first time.
+// A value without a header is not dead-lettered until the registry has answered for the first time.
 func TestUnframedValuesWaitForTheFirstAnswer(t *testing.T) {
 	s := newStub(t)
 	r := s.resolver(t, event.FormatAvro)

@@ -23,20 +23,20 @@ import (
 )
 
 const (
-	// maxSchemas limits how many schemas are stored. A topic has one schema for each change of its
-	// events. Above the limit, some schemas are fetched again.
+	// maxSchemas limits how many schemas are stored. A topic has one schema for each version of its
+	// events. Above the limit, schemas are removed and fetched again when they are needed.
 	maxSchemas = 1000
 	// maxKept limits the texts of the stored schemas, in bytes. Compiled schemas need several times
 	// as much memory.
 	maxKept = 8 << 20
 	// fetchWithin is the deadline for fetching a schema and its references.
 	fetchWithin = 15 * time.Second
-	// unknownFor is how long an id counts as unknown without a new request: values that are no
-	// events may contain the same random id many times.
+	// unknownFor is how long an id counts as unknown without a new request. Values that are no
+	// events may contain the same wrong id many times.
 	unknownFor = 10 * time.Second
-	// confirmAfter is the pause before an unknown id is requested a second time: a replica of the
-	// registry may lag the replica at which the producer has registered the schema. There is at
-	// most one second request every confirmEvery, so that values with random ids do not delay
+	// confirmAfter is the pause before an unknown id is requested a second time. The server that
+	// answered may be a replica that does not have the producer's new schema yet. There is at most
+	// one second request in each interval confirmEvery, so that values with random ids do not delay
 	// other values.
 	confirmAfter = time.Second
 	confirmEvery = 10 * time.Second
@@ -56,7 +56,7 @@ type Resolver struct {
 
 	compiling sync.Mutex // one schema at a time, because compiling needs memory
 
-	answered atomic.Bool // the registry has answered since the start, or does not have to
+	answered atomic.Bool // true once the registry has answered, or if no answer is required
 
 	mu        sync.Mutex // held to change known
 	confirmed time.Time  // when an unknown id was last requested a second time
@@ -70,8 +70,8 @@ type known struct {
 	size   int       // of the schema's text, in bytes
 }
 
-// New returns the Resolver of a format, which is one of Formats. It does not connect yet. It
-// returns an *event.MappingError if the mapping in opts is wrong.
+// New returns the Resolver of a format. The format must be one of Formats. It does not connect yet.
+// It returns an *event.MappingError if the mapping in opts is wrong.
 func New(format string, opts event.Options, cfg Config) (*Resolver, error) {
 	c, ok := compilers[format]
 	if !ok {
@@ -108,7 +108,8 @@ func (r *Resolver) Resolve(ctx context.Context, m event.Message) (event.Format, 
 	if k, ok := (*r.known.Load())[id]; ok && (k.until.IsZero() || time.Now().Before(k.until)) {
 		return k.format, nil
 	}
-	// Several callers may share this fetch, so the end of one caller's ctx must not stop it.
+	// Several callers may share this fetch, so it must not stop when the context of one caller
+	// ends.
 	flight := r.flights.DoChan(strconv.FormatUint(uint64(id), 10), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchWithin)
 		defer cancel()
@@ -123,9 +124,9 @@ func (r *Resolver) Resolve(ctx context.Context, m event.Message) (event.Format, 
 	}
 }
 
-// awaitAnswer returns an error until the registry has answered once. Before that, a value without
-// a header must not become a dead letter, because the settings may be wrong. A tombstone needs
-// no registry.
+// awaitAnswer returns an error until the registry has answered once. Before that, a value without a
+// header must not become a dead letter, because the configured format may be wrong. A tombstone
+// needs no registry.
 func (r *Resolver) awaitAnswer(ctx context.Context, value []byte) error {
 	if value == nil || r.answered.Load() {
 		return nil
@@ -143,10 +144,10 @@ func (r *Resolver) awaitAnswer(ctx context.Context, value []byte) error {
 }
 
 // maxID is the largest id of a schema, because Confluent's registry uses a Java int. For a larger
-// id it answers 404 without its own error code, as a wrong URL does.
+// id the registry answers 404 without its own error code, as a server at a wrong URL does.
 const maxID = math.MaxInt32
 
-// fetch asks the registry for a schema and stores the answer.
+// fetch requests a schema from the registry and stores the result.
 func (r *Resolver) fetch(ctx context.Context, id uint32) (event.Format, error) {
 	if err := r.turns.await(ctx); err != nil {
 		return nil, &Error{fmt.Errorf("schema %d: %w", id, err)}
@@ -154,7 +155,8 @@ func (r *Resolver) fetch(ctx context.Context, id uint32) (event.Format, error) {
 	s, err := r.client.fetch(ctx, id)
 	proven := false
 	if refusal(err) != "" && r.answersForOthers(ctx, id) {
-		// Ask again, because an outage that has ended may have caused the first refusal.
+		// The schema is requested again, because the first refusal may come from an outage that has
+		// ended.
 		s, err = r.client.fetch(ctx, id)
 		proven = true
 	}
@@ -177,14 +179,15 @@ func (r *Resolver) fetch(ctx context.Context, id uint32) (event.Format, error) {
 	return format, nil
 }
 
-// compile makes the format of a schema.
+// compile returns the format of a schema.
 func (r *Resolver) compile(id uint32, s *schema) event.Format {
 	r.compiling.Lock()
 	defer r.compiling.Unlock()
 	return r.records.Format(r.compiler.reader(id, s, &r.wanted))
 }
 
-// keepUnreadable stores for unknownFor that values with this id cannot be read.
+// keepUnreadable stores the result that values with this id cannot be read. The result is valid for
+// unknownFor.
 func (r *Resolver) keepUnreadable(id uint32, reason string) event.Format {
 	r.turns.unreadable()
 	format := r.records.Format(unreadable(reason))
@@ -192,9 +195,9 @@ func (r *Resolver) keepUnreadable(id uint32, reason string) event.Format {
 	return format
 }
 
-// answersForOthers reports whether the registry answers for another id than id. It requests the
-// last id whose schema was read, and then the largest id, for which the registry probably
-// answers that it has no schema.
+// answersForOthers reports whether the registry answers for an id other than the given one. It
+// first requests the last id whose schema was read. Then it requests the largest possible id, which
+// the registry probably answers with its own error code for an unknown id.
 func (r *Resolver) answersForOthers(ctx context.Context, id uint32) bool {
 	r.mu.Lock()
 	readable := r.readable
@@ -220,8 +223,8 @@ func (r *Resolver) mayConfirm() bool {
 	return false
 }
 
-// keep stores the result for an id, and evicts others if there is no space. Readers use the
-// map without a lock, so it is replaced and never changed.
+// keep stores the result for an id. If there is no space, other results are removed. Readers use
+// the map without a lock, so a new map replaces it and it is never changed.
 func (r *Resolver) keep(id uint32, k known) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -236,7 +239,7 @@ func (r *Resolver) keep(id uint32, k known) {
 	r.known.Store(&next)
 }
 
-// sizeOf returns the bytes of all stored texts.
+// sizeOf returns the total size of the stored texts in bytes.
 func sizeOf(all map[uint32]known) int {
 	n := 0
 	for _, k := range all {
@@ -245,7 +248,8 @@ func sizeOf(all map[uint32]known) int {
 	return n
 }
 
-// evict removes all unreadable ids. If there are none, it removes any one schema.
+// evict removes all results for ids that cannot be read. If there are none, it removes an arbitrary
+// schema.
 func evict(all map[uint32]known) {
 	before := len(all)
 	maps.DeleteFunc(all, func(_ uint32, k known) bool { return !k.until.IsZero() })
@@ -258,7 +262,7 @@ func evict(all map[uint32]known) {
 	}
 }
 
-// compiler turns schemas of one kind into readers.
+// compiler makes readers from schemas of one type.
 type compiler struct {
 	kind    sr.SchemaType
 	compile func(*schema, *event.Branch) (event.Reader, error)
@@ -308,14 +312,15 @@ func (c *compiler) reader(id uint32, s *schema, wanted *event.Branch) event.Read
 // headerLen is the length of the header in bytes: a zero byte and the id.
 const headerLen = 5
 
-// body reads what follows the header.
+// body reads the part of a value that follows the header.
 type body struct{ event.Reader }
 
 func (b body) Read(value []byte, found *event.Values) string {
 	return b.Reader.Read(value[headerLen:], found)
 }
 
-// unframed is for values without a header. It returns why they cannot be read.
+// unframed is the reader for values without a header. It returns the reason why they cannot be
+// read.
 type unframed struct{}
 
 func (unframed) Read(value []byte, _ *event.Values) string {
@@ -326,7 +331,7 @@ func (unframed) Read(value []byte, _ *event.Values) string {
 	return reason
 }
 
-// unreadable is for values whose schema cannot be used. It returns the reason.
+// unreadable is the reader for values whose schema cannot be used. It returns the reason.
 type unreadable string
 
 func (u unreadable) Read([]byte, *event.Values) string { return string(u) }

@@ -19,7 +19,7 @@ type stub struct {
 	*httptest.Server
 	mu      sync.Mutex
 	schemas map[string]object   // responses by path
-	fault   http.HandlerFunc    // responds instead, if set
+	fault   http.HandlerFunc    // replaces the normal response, if set
 	asked   map[string]int      // requests by path
 	seen    func(*http.Request) // called for each request, if set
 }
@@ -99,7 +99,7 @@ func reference(name, subject string, version int) object {
 	return object{"name": name, "subject": subject, "version": version}
 }
 
-// hold adds a schema to the stub, under an id, or under a subject and a version.
+// hold adds a schema to the stub. The path is that of an id, or of a subject and a version.
 func (s *stub) hold(path, kind, text string, references ...object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// freeTurns is how many ids in a row may be unreadable before requests are spaced.
+	// freeTurns is how many ids in a row may be unreadable before requests are delayed.
 	freeTurns = 100
-	// betweenTurns is the time between two requests after that.
+	// betweenTurns is the time between two requests while requests are delayed.
 	betweenTurns = 10 * time.Millisecond
 )
 
-// turns spaces requests when many ids in a row are unreadable. In a topic without valid events
-// each value may contain another id, and other services need the registry too.
+// turns delays requests when many ids in a row are unreadable. In a topic without valid events each
+// value may contain another id, and the requests for them would slow the registry for other
+// services.
 type turns struct {
 	mu    sync.Mutex
 	inRow int       // unreadable ids since the last readable one
@@ -41,7 +42,7 @@ func (t *turns) unreadable() {
 	t.inRow++
 }
 
-// restart is called after a readable id: the next requests are not spaced.
+// restart is called after a readable id. The next requests are not delayed.
 func (t *turns) restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
