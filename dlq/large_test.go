@@ -38,8 +38,8 @@ func newLimited(t *testing.T, partitions int32, limit int) *kfake.Cluster {
 	return cluster
 }
 
-// TestNeighboursOfALargeRecordSurvive publishes one record that is too large, and several records
-// that are too large only together.
+// TestNeighboursOfALargeRecordSurvive shows that only a record that is too large alone is cut.
+// Records that are too large only together are published whole.
 func TestNeighboursOfALargeRecordSurvive(t *testing.T) {
 	const n, limit = 60, 20_000
 	for _, partitions := range []int32{1, 3} {

@@ -6,31 +6,33 @@ import (
 	"projector/projection/event"
 )
 
-// NoTime is an event time that is not known.
+// NoTime means that the time of an event is not known.
 const NoTime = math.MinInt64
 
-// Account is the result of an account's events up to Version. It is a value: Apply, Heal and
-// Skip return the new account.
+// Account is the state of an account after its events up to Version. Apply, Heal and Skip do not
+// change an Account, but return the new one.
 type Account struct {
-	Version  int64 // first version - 1 while no event has been applied
+	Version  int64 // first version - 1 until an event is applied
 	Balance  int64 // minor units of Currency; credits - debits
 	Currency event.Currency
 	Closed   bool
-	// LastEventID is the id of the event that has the last version. It is empty before the first event,
-	// and if the id is not known: the event was skipped, or an opening did not name it.
+	// LastEventID is the id of the event that has the last version. It is empty before the first
+	// event. It is also empty if the event was skipped without its id, or if an opening did not
+	// contain the id.
 	LastEventID string
 	LastEventAt int64 // microseconds since the Unix epoch, or NoTime
 }
 
-// NewAccount is an account that has had no event. Versions start at firstVersion.
+// NewAccount returns an account without events. The version of its first event must be
+// firstVersion.
 func NewAccount(firstVersion int64) Account {
 	return Account{Version: firstVersion - 1, LastEventAt: NoTime}
 }
 
-// Outcome is how one record was handled. Its names are part of the public interface.
+// Outcome says how one record was handled. Its names are part of the public interface.
 type Outcome uint8
 
-// The outcomes of the contract.
+// These are the outcomes of a record.
 const (
 	Applied Outcome = iota
 	Duplicate
@@ -45,7 +47,7 @@ func Outcomes() []Outcome { return []Outcome{Applied, Duplicate, Ignored, DeadLe
 // OutcomeCounts counts records by Outcome.
 type OutcomeCounts [outcomes]int
 
-// String is the outcome's label.
+// String returns the outcome's label in metrics.
 func (o Outcome) String() string {
 	return [outcomes]string{"applied", "duplicate", "ignored", "dead_lettered"}[o]
 }
@@ -55,11 +57,11 @@ type Decision struct {
 	Outcome Outcome
 	Class   event.Class
 	Message string
-	// ByProducer is copied from the event's Fault.
+	// ByProducer has the same value as in the event's Fault.
 	ByProducer bool
 }
 
-// Refused is the decision about an event that has a fault.
+// Refused returns the decision about an event that has a fault.
 func Refused(f *event.Fault) Decision {
 	return Decision{Outcome: DeadLettered, Class: f.Class, Message: f.Error(), ByProducer: f.ByProducer}
 }
@@ -68,9 +70,10 @@ func deadLettered(class event.Class, message string) Decision {
 	return Decision{Outcome: DeadLettered, Class: class, Message: message}
 }
 
-// Apply decides about a decoded message. It returns the account after the message, which only an
-// applied or ignored event changes. reprocessed says that the partition was already processed
-// beyond this record. Then another event of an applied version is a duplicate and no conflict.
+// Apply decides about a decoded message. It returns the account after the message. Only an applied
+// or ignored event changes the account. reprocessed means that the partition was already processed
+// beyond this record. In this case an event with an applied version is always a duplicate, even if
+// its id is different.
 func (a Account) Apply(d *event.Decoded, reprocessed bool) (Account, Decision) {
 	if d.Tombstone || d.Skip {
 		return a, Decision{Outcome: Ignored}
@@ -91,8 +94,8 @@ func (a Account) Apply(d *event.Decoded, reprocessed bool) (Account, Decision) {
 	return a.applyNext(ev)
 }
 
-// ApplyRefused is Apply for an event that PostgreSQL has refused to write. If the event would change
-// the account, it is dead-lettered with the given reason instead.
+// ApplyRefused is like Apply, but for an event that PostgreSQL has refused to write. If the event
+// would change the account, it is dead-lettered with the given reason.
 func (a Account) ApplyRefused(d *event.Decoded, reprocessed bool, reason string) (Account, Decision) {
 	next, decision := a.Apply(d, reprocessed)
 	if next.Version == a.Version {
@@ -101,7 +104,7 @@ func (a Account) ApplyRefused(d *event.Decoded, reprocessed bool, reason string)
 	return a, deadLettered(event.RejectedByDatabase, reason)
 }
 
-// decideApplied decides about an event whose version has been applied.
+// decideApplied decides about an event whose version was already applied.
 func (a Account) decideApplied(ev *event.Event, reprocessed bool) Decision {
 	conflict := ev.Version == a.Version && a.LastEventID != "" && ev.ID != a.LastEventID
 	if conflict && !reprocessed {
@@ -110,7 +113,7 @@ func (a Account) decideApplied(ev *event.Event, reprocessed bool) Decision {
 	return Decision{Outcome: Duplicate}
 }
 
-// applyNext applies the event of Version + 1.
+// applyNext applies the event with the next version.
 func (a Account) applyNext(ev *event.Event) (Account, Decision) {
 	next := a
 	next.Version, next.LastEventID, next.LastEventAt = ev.Version, ev.ID, ev.OccurredAt
@@ -138,29 +141,29 @@ func (a Account) applyNext(ev *event.Event) (Account, Decision) {
 	return next, Decision{Outcome: Applied}
 }
 
-// Parked is an event in the database that waits until a gap is filled. If it could not be applied when
-// it was the next event, the account waits for a correction of it.
+// Parked is an event that is stored in the database until a gap before it is filled. If the event
+// cannot be applied although it is the next one, the account waits until the event is corrected.
 type Parked struct {
 	Record  Record
-	Decoded event.Decoded // identified
-	Class   event.Class   // version_gap, or what keeps the event from being applied
+	Decoded event.Decoded // account, event id and version are valid
+	Class   event.Class   // version_gap, or the reason why the event cannot be applied
 	// Expected is the account's version + 1 when the event was parked.
 	Expected int64
 }
 
-// HealResult says what to do with a parked event.
+// HealResult says what happens with a parked event.
 type HealResult uint8
 
-// The results of Heal.
+// These are the results of Heal.
 const (
-	HealPassed  HealResult = iota // its version was applied by now: it is removed
+	HealPassed  HealResult = iota // the account has passed its version, so it is removed
 	HealApplied                   // it is applied
-	HealFailed                    // it is the next event and cannot be applied: the account waits for a correction
+	HealFailed                    // it is the next event but cannot be applied, so the account waits for a correction
 	HealWaits                     // it waits for an earlier version, or it has failed before
 )
 
-// Heal applies a parked event if it is the next one. refusal is the reason why PostgreSQL has refused
-// to write it, or empty. If the event fails, the decision has the reason.
+// Heal applies a parked event if it is the next one. refusal is the reason why PostgreSQL refused
+// to write the event, or empty. If the event cannot be applied, the decision says why.
 func (a Account) Heal(p *Parked, refusal string) (Account, Decision, HealResult) {
 	version := p.Decoded.Event.Version
 	switch {
@@ -179,8 +182,8 @@ func (a Account) Heal(p *Parked, refusal string) (Account, Decision, HealResult)
 	return next, decision, HealApplied
 }
 
-// Skip skips a version at a person's request. It stores the event's id if that is known. It returns
-// false unless the version is the next one.
+// Skip skips a version at a person's request. It stores the id of the skipped event if the id is
+// known. It returns false if the version is not the next one.
 func (a Account) Skip(version int64, eventID string) (Account, bool) {
 	if version != a.Version+1 {
 		return a, false
@@ -189,37 +192,38 @@ func (a Account) Skip(version int64, eventID string) (Account, bool) {
 	return a, true
 }
 
-// StoredAccount is what the database knows of an account.
+// StoredAccount is the state of an account in the database.
 type StoredAccount struct {
 	ID      string
-	Exists  bool // it has a balance row
+	Exists  bool // the account has a balance row
 	Account Account
-	// Parked is the number of parked events above Account.Version. If there are any, NextParked is
-	// their lowest version and NextClass the class of that event. ParkedBytes is the size of their
-	// keys, values and stored headers.
+	// Parked is the number of parked events above Account.Version. NextParked is the lowest version
+	// of these events and NextClass is the class of the event with that version. ParkedBytes is the
+	// size of the events' keys, values and stored headers.
 	Parked      int64
 	ParkedBytes int64
 	NextParked  int64
 	NextClass   event.Class
-	// Overflowed means that events beyond the park limit were dead-lettered but not parked.
+	// Overflowed means that the account had more events than the park limit allows. These were
+	// dead-lettered but not parked.
 	Overflowed bool
 }
 
 // ReplayStatus is the current status of an event that was dead-lettered.
 type ReplayStatus struct {
-	Passed   bool     // the account is at its version or a later one
-	Waiting  bool     // it waits for an earlier event
-	Decision Decision // the decision if it were applied now; not set if Passed or Waiting
+	Passed   bool     // the account is at the event's version or a later one
+	Waiting  bool     // the event waits for an earlier one
+	Decision Decision // decision if the event were applied now; not set if Passed or Waiting
 }
 
-// ReplayStatusOf is the status of an event for the account.
+// ReplayStatusOf returns the status of an event of this account.
 func (a Account) ReplayStatusOf(version int64, d *event.Decoded) ReplayStatus {
 	switch {
 	case version <= a.Version:
 		return ReplayStatus{Passed: true}
 	case version > a.Version+1:
 		return ReplayStatus{Waiting: true}
-	case d.Identity != event.Identified: // its ids come from the dead letter, because it cannot be decoded
+	case d.Identity != event.Identified: // its version comes from the dead letter, because the event cannot be decoded
 		return ReplayStatus{}
 	}
 	_, decision := a.Apply(d, true)

@@ -8,13 +8,14 @@ import (
 	"projector/projection/event"
 )
 
-// TestHeal heals parked events of an account with version 5 and a balance of 10 EUR.
+// TestHeal checks the result of parked events for an account with version 5 and a balance of 10
+// EUR.
 func TestHeal(t *testing.T) {
 	at5, _ := projection.NewAccount(5).Apply(ptr(credited("a", 5, 10)), false)
 	inYen := with(credited("a", 6, 1), func(e *event.Event) { e.Currency = yen })
 	cases := map[string]struct {
 		parked  event.Decoded
-		class   event.Class // class with which it was parked
+		class   event.Class // class with which the event was parked
 		refusal string
 		result  projection.HealResult
 		fails   event.Class

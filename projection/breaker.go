@@ -7,51 +7,55 @@ import (
 	"projector/projection/event"
 )
 
-// BreakerRule defines a storm of dead letters.
+// BreakerRule defines how many dead letters open the breaker.
 type BreakerRule struct {
-	Window int     // number of last records that count; at most MaxBreakerWindow
-	Share  float64 // share of root dead letters in a full window that opens the breaker; 0: never
-	// Registry says that the format reads its schemas from a registry.
+	Window int     // number of latest records that count; at most MaxBreakerWindow
+	Share  float64 // share of root dead letters in a full window that opens the breaker; 0 means never
+	// Registry means that the format reads its schemas from a registry.
 	Registry bool
 }
 
-// MaxBreakerWindow bounds the size of the window in a position's row.
+// MaxBreakerWindow is the largest number of records in a window. It limits the size of the
+// position's row.
 const MaxBreakerWindow = 100_000
 
-// roots is the number of root dead letters in a full window that makes a storm.
+// roots returns the number of root dead letters in a full window that opens the breaker.
 func (r BreakerRule) roots() int {
-	const rounding = 1e-9 // 0.07 of 100 is 7
+	const rounding = 1e-9 // needed so that 0.07 of 100 gives 7
 	return max(1, int(math.Ceil(r.Share*float64(r.Window)-rounding)))
 }
 
 // BreakerState is the part of a breaker that the position's row stores.
 type BreakerState struct {
-	Window  string // the last records, encoded; empty: none
+	Window  string // the latest records, encoded; empty if there are none
 	Through int64  // records below this offset do not count
-	Reason  string // why it is open; empty: it is not
+	Reason  string // why the breaker is open; empty if it is not open
 }
 
-// Breaker detects a storm of dead letters, which usually has one cause, such as a wrong deployment. It
-// counts the records of one partition since its claim. A root dead letter is any dead letter except a
-// version_gap of an account that already waits. Duplicates, tombstones and these other version_gaps do
-// not count. Some projections find a duplicate only when they write; then it has counted as applied.
+// Breaker stops a partition when too many of its latest records are dead letters. This usually has
+// one cause, such as a wrong deployment. The breaker counts the records of one partition since its
+// claim. A root dead letter is any dead letter except a version_gap of an account that was already
+// waiting for a missing event. These other version_gaps do not count, and neither do duplicates and
+// tombstones. Some projections detect a duplicate only when they write it. The duplicate was then
+// already counted as applied.
 //
-// Records that are read again, after a restart or because the position was set back, do not count.
-// They were counted the first time. Most of them are duplicates now, so the few dead letters between
-// them would look like a storm.
+// Records that are read again, after a restart or because the position was set back, do not count,
+// because they were counted the first time. Most of them are duplicates now, so the few dead
+// letters among them would open the breaker.
 //
-// A nil *Breaker is off.
+// A nil *Breaker counts nothing and never opens.
 type Breaker struct {
 	rule      BreakerRule
 	partition int32
 	through   int64
 	at        int64 // the offset of the last record
-	partly    bool  // entries of the last record are left
+	partly    bool  // more entries of the last record follow
 	window    window
 	reason    string
 }
 
-// NewBreaker returns the breaker of a partition that was claimed, nil when it is off.
+// NewBreaker returns the breaker of a partition that was claimed. It returns nil if the rule turns
+// the breaker off.
 func NewBreaker(rule BreakerRule, partition int32, pos *Position) *Breaker {
 	if rule.Share <= 0 || rule.Window <= 0 {
 		return nil
@@ -62,13 +66,14 @@ func NewBreaker(rule BreakerRule, partition int32, pos *Position) *Breaker {
 	}
 }
 
-// Open reports whether the breaker is open: no further record may be processed. If an entry of
-// a record opens it, the other entries are processed first, even if they become dead letters.
-// The position passes only whole records. Otherwise it would stay before this record after
-// each resume.
+// Open reports whether the breaker is open. No further record may then be processed. If an entry of
+// a record causes the breaker to open, the other entries of the record are processed first, even if
+// they become dead letters. This is needed because the position passes only whole records.
+// Otherwise the partition would stop at the same record again after each resume.
 func (b *Breaker) Open() bool { return b != nil && b.reason != "" && !b.partly }
 
-// State returns the state to store in the position's row. stored is the state in the row now.
+// State returns the state to store in the position's row. The parameter stored is the state in the
+// row now.
 func (b *Breaker) State(stored BreakerState) BreakerState {
 	if b == nil {
 		return BreakerState{Through: stored.Through}
@@ -95,7 +100,8 @@ func (b *Breaker) Passed(r *DecodedRecord, outcome Outcome) {
 	}
 }
 
-// DeadLettered counts a dead letter. waits: its account was already waiting for a missing event.
+// DeadLettered counts a dead letter. The parameter waits says that its account was already waiting
+// for a missing event.
 func (b *Breaker) DeadLettered(r *DecodedRecord, decision Decision, waits bool) {
 	if b == nil {
 		return
@@ -106,14 +112,15 @@ func (b *Breaker) DeadLettered(r *DecodedRecord, decision Decision, waits bool) 
 	}
 }
 
-// HealFailed counts a parked event that is the next one and cannot be applied.
+// HealFailed counts a parked event that is the next one but cannot be applied.
 func (b *Breaker) HealFailed(decision Decision) {
 	if b != nil {
 		b.root(decision)
 	}
 }
 
-// root counts a root dead letter. It opens the breaker if there are now too many.
+// root counts a root dead letter. It opens the breaker if there are now too many root dead letters
+// in the window.
 func (b *Breaker) root(decision Decision) {
 	if b.at < b.through {
 		return
@@ -124,7 +131,7 @@ func (b *Breaker) root(decision Decision) {
 	}
 }
 
-// explain says why the breaker is open and what to do.
+// explain returns the text that says why the breaker is open and what to do.
 func (b *Breaker) explain(last Decision) string {
 	w := &b.window
 	class, n := w.most()
@@ -137,7 +144,8 @@ func (b *Breaker) explain(last Decision) string {
 		w.roots, len(w.slots), float64(w.roots)/float64(len(w.slots)), b.rule.Share, n, class, example, b.rule.remedy(class, last), b.partition)
 }
 
-// remedy says what to check when most records are of a class. last is the newest of them.
+// remedy returns what to check when most of the root dead letters have the given class. The
+// parameter last is the decision about the newest root dead letter.
 func (r BreakerRule) remedy(class event.Class, last Decision) string {
 	const byProducer = "The producers write amounts in this form: have them corrected, or declare the form in --mapping. Follow docs/repairs.md, \"Very many dead letters\""
 	replay := fmt.Sprintf(", type: projector dlq replay --class=%s --yes", class)

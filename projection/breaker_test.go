@@ -11,9 +11,9 @@ import (
 	"projector/projection/event"
 )
 
-// delivery is a record as the breaker counts it.
+// delivery is a record with the properties that matter to the breaker.
 type delivery struct {
-	class     event.Class // of a dead letter
+	class     event.Class // class of a dead letter
 	waits     bool
 	duplicate bool
 	tombstone bool
@@ -52,7 +52,8 @@ func feed(b *projection.Breaker, d delivery, offset int64, reprocessed bool) {
 	}
 }
 
-// opensAt computes from the list of counted records where a breaker must open. -1 means nowhere.
+// opensAt computes the offset at which a breaker must open, from a list of all counted records. The
+// result is -1 if it must not open.
 func opensAt(stream []delivery, rule projection.BreakerRule, through int64) int {
 	var roots []bool
 	for offset, d := range stream {
@@ -76,8 +77,9 @@ func opensAt(stream []delivery, rule projection.BreakerRule, through int64) int 
 	return -1
 }
 
-// TestBreakerOpensWhereAListSays: the breaker opens at the same record, even if records that are
-// not durable are decided again several times or are read again after a restart.
+// TestBreakerOpensWhereAListSays shows that the breaker opens at the record that opensAt returns.
+// This also holds if records that are not durable are decided again or are read again after a
+// restart.
 func TestBreakerOpensWhereAListSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule := projection.BreakerRule{Window: rapid.IntRange(1, 12).Draw(t, "window"), Share: float64(rapid.IntRange(1, 20).Draw(t, "share")) / 20}
@@ -98,7 +100,7 @@ func TestBreakerOpensWhereAListSays(t *testing.T) {
 			case 0: // the records become durable
 				position.Next = int64(offset) + 1
 				position.Breaker = b.State(position.Breaker)
-			case 1: // the records are given up, perhaps because of a restart
+			case 1: // the records are read again, perhaps because of a restart
 				b, offset = projection.NewBreaker(rule, 3, &position), int(position.Next)-1
 			}
 		}
@@ -108,8 +110,8 @@ func TestBreakerOpensWhereAListSays(t *testing.T) {
 	})
 }
 
-// TestBreakerStateSurvivesAnotherWindow: after a change to a smaller window, the last records
-// count.
+// TestBreakerStateSurvivesAnotherWindow shows that the latest records still count after the size of
+// the window was changed.
 func TestBreakerStateSurvivesAnotherWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stream := rapid.SliceOfN(deliveries(), 0, 60).Draw(t, "stream")
@@ -129,7 +131,7 @@ func TestBreakerStateSurvivesAnotherWindow(t *testing.T) {
 	})
 }
 
-// TestBreakerIgnoresWhatItCannotRead: a damaged state must not stop the partition.
+// TestBreakerIgnoresWhatItCannotRead shows that an invalid stored state does not open the breaker.
 func TestBreakerIgnoresWhatItCannotRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := string(rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "text"))
@@ -140,7 +142,8 @@ func TestBreakerIgnoresWhatItCannotRead(t *testing.T) {
 	})
 }
 
-// TestBreakerOfRecordsReadAgain: records that were counted are not counted again.
+// TestBreakerOfRecordsReadAgain shows that records are not counted a second time when they are read
+// again.
 func TestBreakerOfRecordsReadAgain(t *testing.T) {
 	rule := projection.BreakerRule{Window: 10, Share: 0.5}
 	b := projection.NewBreaker(rule, 0, &projection.Position{Next: 0})
@@ -183,7 +186,8 @@ func TestBreakerSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// For a float amount, only the producer can help. The message must not name a setting.
+// Only the producer can correct an amount that was written as a float. So the message must not name
+// a setting.
 func TestBreakerNamesWhoCanEndTheStorm(t *testing.T) {
 	f, err := event.New(event.FormatJSON, event.Options{})
 	if err != nil {
@@ -235,7 +239,8 @@ func TestBreakerIsOff(t *testing.T) {
 	}
 }
 
-// BenchmarkBreaker counts records that are not dead letters, as nearly all records are.
+// BenchmarkBreaker measures the counting of records that are not dead letters, because nearly all
+// records are of this type.
 func BenchmarkBreaker(b *testing.B) {
 	for _, rule := range []projection.BreakerRule{{}, {Window: 1000, Share: 0.5}} {
 		b.Run(fmt.Sprint("share=", rule.Share), func(b *testing.B) {
@@ -249,8 +254,8 @@ func BenchmarkBreaker(b *testing.B) {
 	}
 }
 
-// TestBreakerOpensBehindTheRecord: if an entry opens the breaker, the other entries of its record
-// are still processed. No flush within the record stops the partition.
+// TestBreakerOpensBehindTheRecord shows that the breaker opens only after the last entry of a
+// record. So the other entries of the record are still processed.
 func TestBreakerOpensBehindTheRecord(t *testing.T) {
 	for _, last := range []delivery{{}, {duplicate: true}, {tombstone: true}, {class: event.InvalidAmount}} {
 		b := projection.NewBreaker(projection.BreakerRule{Window: 2, Share: 1}, 0, &projection.Position{})

@@ -2,8 +2,8 @@ package projection
 
 import "projector/projection/event"
 
-// CustomEvent is an event for a custom projection. A custom projection gets each event once. The texts
-// may share memory with the record.
+// CustomEvent is an event for a custom projection. A custom projection receives each event once.
+// The texts may share memory with the record.
 type CustomEvent struct {
 	Event  event.Event
 	Record RecordRef

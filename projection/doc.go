@@ -1,3 +1,3 @@
-// Package projection is the pure part: it decides what events do to an account. It uses no
-// Kafka, SQL, clock or goroutine, so tests can compare each rule with an oracle in memory.
+// Package projection decides what events do to an account. It uses no Kafka, SQL, clock or
+// goroutine, so tests can compare each rule with a simple model in memory.
 package projection

@@ -7,8 +7,8 @@ import (
 	"projector/projection/event"
 )
 
-// An account is a value: each decision about a record returns the account after it. A duplicate
-// changes nothing. An event that comes too early waits for the missing version.
+// Each decision about a record returns the account after it. A duplicate does not change the
+// account. An event whose version is too high is dead-lettered as a version gap.
 func ExampleAccount_Apply() {
 	format := event.NewJSON(event.Options{FirstVersion: 1})
 	account := projection.NewAccount(1)

@@ -4,25 +4,25 @@ package projection
 type Pending struct {
 	Events int  // records folded and parked events applied or dead-lettered
 	Bytes  int  // approximate memory held, without the accounts
-	Full   bool // the accounts use all their memory: a flush frees some
-	// Healing means that the next event of an account is parked in the database, so folding can
-	// continue without a new record.
+	Full   bool // the accounts in memory have reached their limit, and a flush frees some
+	// Healing means that an account's next event is parked in the database. Parked events can then
+	// be folded without a new record.
 	Healing bool
-	// Open means that the breaker has opened. Nothing more is folded after these events.
+	// Open means that the breaker has opened. No more records are folded after these events.
 	Open bool
 }
 
-// Flushed has the results of a flush.
+// Flushed contains the results of a flush.
 type Flushed struct {
 	Records     int // records consumed
 	Outcomes    OutcomeCounts
-	Healed      int          // parked events applied
+	Healed      int          // parked events that were applied
 	Overflows   int          // events beyond the park limit
-	DeadLetters []DeadLetter // they were published before the flush
+	DeadLetters []DeadLetter // the dead letters that were published before the flush
 	Skipped     []SkippedEvent
 }
 
-// SkippedEvent is an event whose version a person had skipped.
+// SkippedEvent is an event that arrived after a person had skipped its version.
 type SkippedEvent struct {
 	AccountID string
 	Version   int64

@@ -2,23 +2,23 @@ package projection
 
 import "projector/projection/event"
 
-// Opening is the state from which an account starts if its topic lacks the first events. It is
-// the account in a ledger, after the event of Version.
+// Opening is the state from which an account starts if its first events are missing in the topic.
+// It is the state of the account in a ledger after the event with this Version.
 type Opening struct {
 	Version     int64
 	Balance     int64          // minor units of Currency
-	Currency    event.Currency // none: no event had a currency yet
+	Currency    event.Currency // zero if no event had a currency yet
 	Closed      bool
-	LastEventID string // of the event of Version; empty: not known
-	// Imprecise is true if the ledger's balance has more fraction digits than Currency. Balance is
-	// then 0.
+	LastEventID string // id of the event with this Version; empty if not known
+	// Imprecise means that the ledger's balance has more fraction digits than Currency allows.
+	// Balance is then 0.
 	Imprecise bool
 }
 
-// Open sets an account that is before the opening's version to the opening. The opening's
-// balance includes all events up to that version. If the account is at or past the version,
-// the opening is a duplicate. If the currencies differ, the opening is
-// dead-lettered as currency_mismatch. An imprecise one is dead-lettered as invalid_amount.
+// Open sets an account to the state of the opening if the account's version is lower than the
+// opening's version. The opening's balance includes all events up to that version. If the account
+// is at or past the version, the opening is a duplicate. If the currencies differ, the opening is
+// dead-lettered as currency_mismatch. An imprecise opening is dead-lettered as invalid_amount.
 func (a Account) Open(o *Opening) (Account, Decision) {
 	switch {
 	case o.Version <= a.Version:

@@ -9,9 +9,10 @@ import (
 	"projector/projection/event"
 )
 
-// TestAnOpeningStandsForWhatIsBeforeIt: after an opening from the ledger, an account has the result
-// of its whole history, for all earlier and repeated events. An event at or below the opening's
-// version is a duplicate, also with another id, unless the ledger contains the id.
+// TestAnOpeningStandsForWhatIsBeforeIt shows that an account has the same state after an opening
+// from the ledger as after its whole history. Earlier and repeated events do not change this. An
+// event at or below the opening's version is a duplicate, even with another id, unless the opening
+// contains the id of that version's event.
 func TestAnOpeningStandsForWhatIsBeforeIt(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		first := rapid.Int64Range(0, 2).Draw(rt, "first version")
@@ -61,8 +62,8 @@ func TestAnOpeningStandsForWhatIsBeforeIt(t *testing.T) {
 	})
 }
 
-// TestAnAccountKeepsItsCurrency: an opening in another currency, or without a currency, changes
-// nothing.
+// TestAnAccountKeepsItsCurrency shows that an opening in another currency, or without a currency,
+// does not change an account that has a currency.
 func TestAnAccountKeepsItsCurrency(t *testing.T) {
 	fresh := projection.NewAccount(1)
 	inEuro, _ := fresh.Apply(ptr(credited("a", 1, 5)), false)
@@ -86,7 +87,8 @@ func TestAnAccountKeepsItsCurrency(t *testing.T) {
 	}
 }
 
-// TestAnImpreciseOpeningIsRefused: it changes no account, and only where it would set the balance.
+// TestAnImpreciseOpeningIsRefused shows that an imprecise opening never changes the account. It is
+// dead-lettered only if its version is higher than the account's version.
 func TestAnImpreciseOpeningIsRefused(t *testing.T) {
 	inEuro, _ := projection.NewAccount(1).Apply(ptr(credited("a", 1, 5)), false)
 	for version, want := range map[int64]event.Class{1: "", 2: event.InvalidAmount} {
@@ -101,7 +103,7 @@ func openingOf(a projection.Account) projection.Opening {
 	return projection.Opening{Version: a.Version, Balance: a.Balance, Currency: a.Currency, Closed: a.Closed, LastEventID: a.LastEventID}
 }
 
-// drawEvent draws an event with a version that can be applied and one of two ids.
+// drawEvent returns a random event that can be applied, with the given version and one of two ids.
 func drawEvent(rt *rapid.T, version int64) event.Decoded {
 	return with(credited("a", version, rapid.Int64Range(1, 100).Draw(rt, "amount")), func(ev *event.Event) {
 		if rapid.IntRange(0, 3).Draw(rt, "id") == 0 {

@@ -5,32 +5,33 @@ import (
 	"slices"
 )
 
-// Reasons why a flush was not written. The caller has to read the state again and decide again.
+// These are the reasons why a flush was not written. The caller must read the state and decide
+// again.
 var (
-	// ErrFenced says that the position row was changed since this writer wrote it: by another
-	// owner, a repair, or a restored database.
+	// ErrFenced means that the position row was changed since this process wrote it, by another
+	// owner, a repair or a restored database.
 	ErrFenced = errors.New("the position row has moved: another owner, a repair or a restored database")
-	// ErrStale says that an account's version has changed since a decision was made with it.
+	// ErrStale means that an account's version has changed after a decision was based on it.
 	ErrStale = errors.New("an account was advanced by another writer")
 )
 
-// ErrTopicRecreated says that a position belongs to a topic that was deleted and created again. Its
-// offset is not valid in the new topic.
+// ErrTopicRecreated means that the stored position belongs to a topic that was deleted and created
+// again. Its offset is not valid in the new topic.
 var ErrTopicRecreated = errors.New("the topic was recreated: the stored position belongs to the old one")
 
-// Status says whether a partition continues. It is the same for every owner until a person changes
-// it. Its names are part of the public interface.
+// Status says whether a partition is processed. It does not depend on the owner, and it stays the
+// same until a person changes it. Its names are part of the public interface.
 type Status string
 
-// The values of Status.
+// These are the values of Status.
 const (
 	StatusRunning Status = "running"
-	StatusStopped Status = "stopped"      // until its position is set
-	StatusBreaker Status = "breaker_open" // until it is resumed
-	StatusPaused  Status = "paused"       // until it is resumed
+	StatusStopped Status = "stopped"      // until a person sets the position
+	StatusBreaker Status = "breaker_open" // until a person resumes the partition
+	StatusPaused  Status = "paused"       // until a person resumes the partition
 )
 
-// StoppedError says that a partition does not continue until a person changes that.
+// StoppedError means that a partition is not processed until a person changes its status.
 type StoppedError struct {
 	Status   Status
 	Reason   string
@@ -40,29 +41,30 @@ type StoppedError struct {
 // Error implements error.
 func (e *StoppedError) Error() string { return e.Reason }
 
-// SafeText implements errclass.Describer: the text contains no data.
+// SafeText implements errclass.Describer. The text contains no data.
 func (e *StoppedError) SafeText() string { return e.Reason }
 
-// Position is the durable position of a partition as its owner knows it.
+// Position is the durable position of a partition, as its owner knows it.
 type Position struct {
 	Next int64 // the next offset to consume
 	// LeaderEpoch is Kafka's leader epoch of the record before Next, or of a later record if the
-	// position was moved back; NoEpoch: not known.
+	// position was moved back. It is NoEpoch if it is not known.
 	LeaderEpoch int32
-	// ProcessedUntil is the highest offset up to which records were ever processed.
+	// ProcessedUntil is the offset up to which all records have been processed at some time.
 	ProcessedUntil int64
-	ProcessedEpoch int32 // of the record before ProcessedUntil; NoEpoch: not known
-	Fence          int64 // raised by each new owner, and when a person sets the position
-	// SetByHand means that a person has set the position and Kafka's committed offset is still the old
-	// one.
+	ProcessedEpoch int32 // epoch of the record before ProcessedUntil; NoEpoch if not known
+	Fence          int64 // increased by each new owner, and when a person sets the position
+	// SetByHand means that a person has set the position, but Kafka's committed offset is still the
+	// old one.
 	SetByHand bool
 	// Breaker is the state of the breaker at this position.
 	Breaker BreakerState
-	// Found is the row before the claim; nil if the claim did not read it.
+	// Found is the position in the row before the claim. It is nil if the claim did not read the
+	// row.
 	Found *Stood
 }
 
-// NextOffset returns the offset where the partition continues.
+// NextOffset returns the offset at which the partition continues.
 func (p *Position) NextOffset() NextOffset { return NextOffset{p.Next, p.LeaderEpoch} }
 
 // Stood returns the offset and fence of the position.
@@ -84,72 +86,75 @@ func (p *Position) MarkReprocessed(records []DecodedRecord) {
 	}
 }
 
-// Moved returns the position after all records before next have become durable.
+// Moved returns the position after all records before the offset next have become durable.
 func (p *Position) Moved(next NextOffset) Position {
 	moved := *p
 	moved.Next, moved.LeaderEpoch = next.Offset, next.LeaderEpoch
-	// A later epoch below ProcessedUntil means that the end of the log was truncated. The records that
-	// were processed there are no longer in the log.
+	// A higher epoch at an offset below ProcessedUntil means that the end of the log was truncated.
+	// The records that were processed after this point are no longer in the log.
 	if next.Offset >= p.ProcessedUntil || p.ProcessedEpoch != NoEpoch && next.LeaderEpoch > p.ProcessedEpoch {
 		moved.ProcessedUntil, moved.ProcessedEpoch = next.Offset, next.LeaderEpoch
 	}
 	return moved
 }
 
-// StoredPosition is a position as the database holds it.
+// StoredPosition is a position as it is stored in the database.
 type StoredPosition struct {
 	Position
 	Partition     int32
 	TopicID       string
 	Owner         string
-	StoppedReason string // why it is stopped until a person sets it; empty: not stopped
-	StoppedEnd    int64  // if stopped, the offset up to which the log had the consumed records; NoOffset: not known
-	HaltedReason  string // why its owner does not continue (it retries by itself); empty: it continues
-	PausedReason  string // who has paused it and why; empty: not paused
+	StoppedReason string // why the partition is stopped until a person sets its position; empty if it is not stopped
+	StoppedEnd    int64  // if stopped, the offset up to which the log had the consumed records; NoOffset if not known
+	HaltedReason  string // why its owner does not continue but retries; empty if it continues
+	PausedReason  string // who paused the partition and why; empty if it is not paused
 	Projection    string // the projection of the consumer group
-	Mapping       string // the mapping that reads its records; empty: not known
+	Mapping       string // the mapping with which its records are read; empty if not known
 }
 
-// NextOffset is where a partition continues.
+// NextOffset is the offset at which a partition continues.
 type NextOffset struct {
 	Offset      int64
-	LeaderEpoch int32 // Kafka's leader epoch of the record before Offset; NoEpoch: not known
+	LeaderEpoch int32 // Kafka's leader epoch of the record before Offset; NoEpoch if not known
 }
 
-// Behind reports whether a record is before n in the same log. A record of a later leader epoch is
-// not: the log was truncated, and this record has replaced another one.
+// Behind reports whether a record is before the offset n in the same log. A record with a higher
+// leader epoch is not, because the log was truncated and this record has replaced another one.
 func (n NextOffset) Behind(offset int64, leaderEpoch int32) bool {
 	return offset < n.Offset && (n.LeaderEpoch == NoEpoch || leaderEpoch <= n.LeaderEpoch)
 }
 
-// NoEpoch is a leader epoch that is not known.
+// NoEpoch means that a leader epoch is not known.
 const NoEpoch int32 = -1
 
-// NoOffset is an offset that is not known.
+// NoOffset means that an offset is not known.
 const NoOffset int64 = -1
 
-// UnknownTopicIDs returns the values that stand for an unknown topic id. Brokers before Kafka 2.8 have
-// no ids and return the second value, 16 zero bytes in base64.
+// UnknownTopicIDs returns the values that mean that a topic id is not known. Brokers before Kafka
+// 2.8 have no topic ids and return the second value, which is 16 zero bytes in base64.
 func UnknownTopicIDs() []string { return []string{"", "AAAAAAAAAAAAAAAAAAAAAA=="} }
 
-// SameTopic reports whether two topic ids may belong to one topic. An unknown id matches any.
+// SameTopic reports whether two topic ids may belong to the same topic. An unknown id matches every
+// other id.
 func SameTopic(a, b string) bool {
 	return a == b || slices.Contains(UnknownTopicIDs(), a) || slices.Contains(UnknownTopicIDs(), b)
 }
 
-// Claim is what a worker knows about a partition that it wants to own.
+// Claim contains what a worker knows about a partition that it wants to own.
 type Claim struct {
-	Owner     string // unique to the process
+	Owner     string // unique for each process
 	TopicID   string
 	LogStart  int64
-	Committed int64 // Kafka's committed offset, or the position so far; NoOffset: none
-	// Fence is the fence of the stored position when Committed was read. The position moves back to
-	// Committed only if it still has this fence; 0: with any fence.
+	Committed int64 // Kafka's committed offset, or the position so far; NoOffset if there is none
+	// Fence is the fence of the stored position at the time when Committed was read. The position
+	// moves back to Committed only if it still has this fence. If Fence is 0, any fence is
+	// accepted.
 	Fence int64
 }
 
-// Resume returns the offset where to continue: the lower of Kafka's committed offset and the stored
-// position. If Kafka has none, it is the stored position, because records before it are durable.
+// Resume returns the offset at which to continue, which is the lower of Kafka's committed offset
+// and the stored position. If Kafka has no committed offset, it is the stored position, because all
+// records before the position are durable.
 func (c Claim) Resume(stored int64) int64 {
 	if c.Committed == NoOffset {
 		return stored

@@ -9,13 +9,14 @@ import (
 	"projector/projection/event"
 )
 
-// Record is one consumed Kafka record with its place. Its byte slices are never changed after the
-// fetch.
+// Record is one consumed Kafka record with its topic, partition and offset. Its byte slices are
+// never changed after the fetch.
 type Record struct {
 	event.Message
 	Topic     string
 	Partition int32
-	// LeaderEpoch is Kafka's leader epoch when the record was appended; NoEpoch: not known.
+	// LeaderEpoch is Kafka's leader epoch when the record was appended. It is NoEpoch if it is not
+	// known.
 	LeaderEpoch int32
 	Offset      int64
 	Timestamp   int64 // milliseconds since the Unix epoch; see NoTimestamp and LastTimestamp
@@ -24,14 +25,15 @@ type Record struct {
 }
 
 const (
-	// NoTimestamp is the time of a record that has none, as in Kafka.
+	// NoTimestamp is the timestamp of a record without one, as in Kafka.
 	NoTimestamp = -1
-	// LastTimestamp (in the year 2262) replaces any later time, which the Kafka client cannot
-	// represent. Usually a producer has written nanoseconds instead of milliseconds.
+	// LastTimestamp, which is in the year 2262, replaces any later time, because the Kafka client
+	// cannot represent it. Usually the producer of such a record has written nanoseconds instead of
+	// milliseconds.
 	LastTimestamp = math.MaxInt64 / 1_000_000
 )
 
-// NoPartition is the partition of a record that did not come from a topic.
+// NoPartition is used for a record that did not come from a topic.
 const NoPartition int32 = -1
 
 // RecordRef is the place of a record.
@@ -41,10 +43,10 @@ type RecordRef struct {
 	Offset    int64
 }
 
-// Ref is the place of the record.
+// Ref returns the place of the record.
 func (r *Record) Ref() RecordRef { return RecordRef{r.Topic, r.Partition, r.Offset} }
 
-// Bytes is the approximate memory for key, value and headers.
+// Bytes returns the approximate memory for key, value and headers.
 func (r *Record) Bytes() int {
 	const header = 40
 	n := len(r.Key) + len(r.Value)
@@ -54,27 +56,27 @@ func (r *Record) Bytes() int {
 	return n
 }
 
-// Next is the offset after the record.
+// Next returns the offset after the record.
 func (r *Record) Next() NextOffset { return NextOffset{r.Offset + 1, r.LeaderEpoch} }
 
-// DeadLetter is a record that is not applied now, with the reason.
+// DeadLetter is a record that is not applied now, together with the reason.
 type DeadLetter struct {
 	Record  Record
 	Class   event.Class
 	Message string // the reason, without amounts and payload text
 
-	// Identified means that account, event id and version could be read. Otherwise AccountID, EventID
-	// and Received are set only if they could be read.
+	// Identified means that account, event id and version could be read. If it is false, AccountID,
+	// EventID and Received are set only as far as they could be read.
 	Identified    bool
 	AccountID     string
 	EventID       string
 	CorrelationID string
 	Received      int64  // the event's version
-	Expected      *int64 // the account's version + 1; nil: not known, or the projection ignores versions
+	Expected      *int64 // the account's version + 1; nil if it is not known, or if the projection ignores versions
 }
 
-// NewDeadLetter makes the dead letter of a record. It copies the record, so that the memory of the
-// fetch can be freed.
+// NewDeadLetter returns the dead letter for a record. It copies the record, so that the memory of
+// the fetch can be freed.
 func NewDeadLetter(rec Record, d *event.Decoded, class event.Class, message string) DeadLetter {
 	rec, kept := Keep(rec, d)
 	ev := &kept.Event
@@ -84,7 +86,8 @@ func NewDeadLetter(rec Record, d *event.Decoded, class event.Class, message stri
 	}
 }
 
-// Keep copies a record, so that the memory of its fetch can be freed.
+// Keep copies a record and the texts of its decoded event, so that the memory of the fetch can be
+// freed.
 func Keep(rec Record, d *event.Decoded) (Record, event.Decoded) {
 	rec.Key, rec.Value, rec.Headers = bytes.Clone(rec.Key), bytes.Clone(rec.Value), slices.Clone(rec.Headers)
 	for i := range rec.Headers {
@@ -100,17 +103,17 @@ func Keep(rec Record, d *event.Decoded) (Record, event.Decoded) {
 type DecodedRecord struct {
 	Record  Record
 	Decoded event.Decoded
-	// Reprocessed means that this record, or another one in its place, was processed before. See
-	// Account.Apply.
+	// Reprocessed means that a record at this offset was processed before. See Account.Apply.
 	Reprocessed bool
-	// Discarded means that a person has discarded the record. It has no effect.
+	// Discarded means that a person has discarded the record. The record has no effect.
 	Discarded bool
-	// More means that further entries of the same record follow. A position passes the record only
-	// with its last entry.
+	// More means that more entries of the same record follow. The position passes the record only
+	// after its last entry.
 	More bool
 }
 
-// AppendDecoded decodes a record and appends its event, or one for each entry.
+// AppendDecoded decodes a record and appends one element to list, or one for each entry of the
+// record.
 func AppendDecoded(list []DecodedRecord, record Record, format event.Format) []DecodedRecord {
 	if series, is := format.(event.Series); is {
 		return appendSeries(list, record, series)
@@ -133,8 +136,8 @@ func appendSeries(list []DecodedRecord, record Record, series event.Series) []De
 	return list
 }
 
-// Through returns the position after records were processed. from is the position before them. The
-// position does not pass the last record if more entries of it follow.
+// Through returns the position after the records were processed. The parameter from is the position
+// before them. The position does not pass the last record if more of its entries follow.
 func Through(records []DecodedRecord, from NextOffset) NextOffset {
 	for i := len(records) - 1; i >= 0; i-- {
 		if !records[i].More {

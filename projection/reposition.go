@@ -2,45 +2,45 @@ package projection
 
 import "fmt"
 
-// Reposition is a person's request to set a partition's position.
+// Reposition is the request of a person to set a partition's position.
 type Reposition struct {
 	To         int64
-	Expect     *int64 // the required present position; nil: any
+	Expect     *int64 // the position that is expected now; nil means any
 	SkipUnread bool
 	NewTopic   bool
 }
 
-// Log is a partition's log as it is now.
+// Log describes a partition's log as it is now.
 type Log struct {
 	TopicID string
-	Start   int64 // the first offset
-	End     int64 // after the last committed record
-	// EpochEnd is the end of the records of the position's leader epoch. ProcessedEnd is the end of the
-	// records of ProcessedEpoch. NoOffset: not known.
+	Start   int64 // first offset
+	End     int64 // offset after the last committed record
+	// EpochEnd is the end of the records with the position's leader epoch. ProcessedEnd is the end
+	// of the records with ProcessedEpoch. They are NoOffset if they are not known.
 	EpochEnd, ProcessedEnd int64
 }
 
 // Repositioned is the result of setting a position.
 type Repositioned struct {
-	From          *int64 // nil: there was none
+	From          *int64 // nil if there was no position
 	To            int64
-	UnreadSkipped int64 // number of offsets that were never read and are skipped now
-	// Processed is the offset up to which records were ever processed. It is the stored mark, or the
-	// offset at which the log was truncated if that is lower.
+	UnreadSkipped int64 // number of offsets that were never read and are now skipped
+	// Processed is the offset up to which records were processed at some time. It is the stored
+	// offset, or the offset at which the log was truncated if that is lower.
 	Processed NextOffset
 }
 
-// RefusedPositionError says why a position is not set.
+// RefusedPositionError says why a position cannot be set.
 type RefusedPositionError struct{ Reason string }
 
 // Error implements error.
 func (e *RefusedPositionError) Error() string { return e.Reason }
 
-// SafeText implements errclass.Describer: the text contains no data.
+// SafeText implements errclass.Describer. The text contains no data.
 func (e *RefusedPositionError) SafeText() string { return e.Reason }
 
-// Plan returns the result of setting the position, or a *RefusedPositionError. stored is the present
-// position, or nil if there is none.
+// Plan returns the result of setting the position, or a *RefusedPositionError. stored is the
+// current position, or nil if there is none.
 func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error) {
 	plan := Repositioned{To: r.To, Processed: NextOffset{r.To, NoEpoch}}
 	read := log.Start
@@ -67,7 +67,7 @@ func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error)
 	return plan, nil
 }
 
-// processed returns the new mark of how far records were ever processed.
+// processed returns the new offset up to which records were processed at some time.
 func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	until := max(to, s.within(max(s.Next, s.ProcessedUntil), log.ProcessedEnd, log))
 	if until == s.ProcessedUntil {
@@ -76,7 +76,7 @@ func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	return NextOffset{until, NoEpoch}
 }
 
-// within returns the offset, or the offset at which the log was truncated if that is lower.
+// within returns the given offset, or the offset at which the log was truncated if that is lower.
 func (s *StoredPosition) within(offset, epochEnd int64, log Log) int64 {
 	for _, end := range []int64{epochEnd, s.StoppedEnd} {
 		if end != NoOffset {

@@ -82,8 +82,8 @@ func TestWhatSettingAPositionComesTo(t *testing.T) {
 	}
 }
 
-// TestTheMarkNeverGoesDown: the mark of the furthest processed record never moves back while the
-// log is the same, even if the position is set back (I13).
+// TestTheMarkNeverGoesDown shows that the offset up to which records were processed never moves
+// back while the log is the same, even if the position is set back (invariant I13).
 func TestTheMarkNeverGoesDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const end = 50

@@ -1,25 +1,25 @@
 package projection
 
-// State is what an assigned partition is doing. Its values are public: /status.json and the status
-// page show them.
+// State says what an assigned partition is doing. Its values are part of the public interface,
+// because /status.json and the status page show them.
 type State string
 
-// The states of a partition.
+// These are the states of a partition.
 const (
-	StateStarting    State = "starting"     // its position is not known yet
-	StateFlowing     State = "flowing"      // consuming
-	StateIdle        State = "idle"         // at the end, and no record has arrived for a while
-	StateThrottled   State = "throttled"    // more is fetched than can be written now; it continues by itself
-	StateRetrying    State = "retrying"     // backing off
-	StatePaused      State = "paused"       // by a person, until one resumes it
-	StateBreakerOpen State = "breaker_open" // a storm of dead letters; until a person resumes it
-	StateStopped     State = "stopped"      // needs a person
+	StateStarting    State = "starting"     // the position is not known yet
+	StateFlowing     State = "flowing"      // records are consumed
+	StateIdle        State = "idle"         // all records are consumed, and none has arrived for a while
+	StateThrottled   State = "throttled"    // records are fetched faster than they can be written; this ends without a person
+	StateRetrying    State = "retrying"     // it waits before the next attempt
+	StatePaused      State = "paused"       // a person has paused it, and a person must resume it
+	StateBreakerOpen State = "breaker_open" // there were too many dead letters, and a person must resume it
+	StateStopped     State = "stopped"      // a person must set its position
 )
 
 // Working reports whether the partition works without problems.
 func (s State) Working() bool { return s == StateFlowing || s == StateIdle || s == StateThrottled }
 
-// Waiting reports whether the partition waits for a person.
+// Waiting reports whether the partition waits for an action of a person.
 func (s State) Waiting() bool {
 	return s == StatePaused || s == StateBreakerOpen || s == StateStopped
 }

@@ -1,15 +1,15 @@
 package projection
 
-// StatusChange is a person's pause or resume of a partition.
+// StatusChange is the request of a person to pause or resume a partition.
 type StatusChange struct {
-	// Pause is who pauses the partition and why; empty: the partition is resumed.
+	// Pause says who pauses the partition and why. It is empty if the partition is resumed.
 	Pause string
-	// Through is the offset up to which the breaker does not count records after the resume; nil:
-	// unchanged.
+	// Through is the offset up to which the breaker does not count records after the resume. If it
+	// is nil, the offset stays the same.
 	Through *int64
 }
 
-// Of returns the position after the change.
+// Of returns the stored position with the change.
 func (c *StatusChange) Of(stored StoredPosition) StoredPosition {
 	if c.Pause != "" {
 		stored.PausedReason = c.Pause
@@ -23,7 +23,7 @@ func (c *StatusChange) Of(stored StoredPosition) StoredPosition {
 	return stored
 }
 
-// Status returns whether the partition continues or waits for a person.
+// Status returns whether the partition is processed or waits for a person.
 func (s *StoredPosition) Status() Status {
 	if stopped := s.Stopped(); stopped != nil {
 		return stopped.Status
@@ -31,8 +31,8 @@ func (s *StoredPosition) Status() Status {
 	return StatusRunning
 }
 
-// Stopped returns why the partition waits for a person; nil: it continues. If there are several
-// reasons, it returns the one that is hardest to remove.
+// Stopped returns why the partition waits for a person, or nil if it does not wait. If there are
+// several reasons, it returns the one that needs the most work to remove.
 func (s *StoredPosition) Stopped() *StoppedError {
 	switch {
 	case s.StoppedReason != "":

@@ -8,11 +8,11 @@ import (
 	"projector/projection/event"
 )
 
-// window is a ring of the last records of a partition that count for the breaker. Each slot has
-// the class of a root dead letter, or none.
+// window is a ring buffer of the latest records of a partition that count for the breaker. Each
+// slot contains the class of a root dead letter, or 0 for any other record.
 type window struct {
-	slots  []uint8 // 0: no root dead letter; else a class, see slotOf
-	next   int     // index of the slot that is written next; in a full window it has the oldest record
+	slots  []uint8 // 0, or the class of a root dead letter as slotOf returns it
+	next   int     // index of the slot that is written next; in a full window, this slot contains the oldest record
 	filled int
 	roots  int
 }
@@ -21,12 +21,12 @@ func newWindow(size int) window { return window{slots: make([]uint8, size)} }
 
 func (w *window) full() bool { return w.filled == len(w.slots) }
 
-// sound adds records that are not root dead letters.
+// sound adds n records that are not root dead letters.
 func (w *window) sound(n int) {
 	for ; n > 0 && w.roots > 0; n-- {
 		w.add(0)
 	}
-	w.filled = min(len(w.slots), w.filled+n) // without roots all slots are equal, so the start of the ring does not matter
+	w.filled = min(len(w.slots), w.filled+n) // without root dead letters all slots are equal, so next does not matter
 }
 
 // root adds a root dead letter.
@@ -46,7 +46,8 @@ func (w *window) add(slot uint8) {
 	w.filled = min(len(w.slots), w.filled+1)
 }
 
-// most returns the most frequent class of the root dead letters, and their number.
+// most returns the most frequent class of root dead letters and the number of dead letters with
+// this class.
 func (w *window) most() (event.Class, int) {
 	var counts [256]int
 	for _, slot := range w.slots {
@@ -62,9 +63,9 @@ func (w *window) most() (event.Class, int) {
 	return classOf(uint8(most)), counts[most]
 }
 
-// encode returns the window as bytes: the number of records, then for each root dead letter,
-// oldest first, the number of records between it and the one before, and its class. Without
-// dead letters it is 1 or 2 bytes.
+// encode returns the window as bytes. First comes the number of records. Then come two values for
+// each root dead letter, beginning with the oldest: the number of other records before it, and its
+// class. Without root dead letters the result is at most 3 bytes long.
 func (w *window) encode() string {
 	text := binary.AppendUvarint(nil, uint64(w.filled)) //nolint:gosec // G115: not negative
 	sound := uint64(0)
@@ -81,8 +82,8 @@ func (w *window) encode() string {
 	return string(text)
 }
 
-// decodeWindow reads a window, with as many of the latest records as fit. A window that
-// cannot be read is empty.
+// decodeWindow decodes a window and keeps as many of its latest records as fit into the given size.
+// If the text is not valid, the window is empty.
 func decodeWindow(text string, size int) window {
 	in := strings.NewReader(text)
 	filled, err := binary.ReadUvarint(in)

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Kind is how an account differs. The values are part of the public output.
+// Kind says how an account differs. The values are part of the public output.
 type Kind string
 
-// The kinds of differences.
+// These are the kinds of differences.
 const (
 	Different Kind = "different" // the versions are equal and the balances differ
 	Missing   Kind = "missing"   // the read model does not have the account
@@ -22,9 +22,9 @@ const (
 // Account is an account of the read model.
 type Account struct {
 	ID      string
-	Exists  bool // false: no event was applied yet, the account only waits for one
+	Exists  bool // false if no event was applied yet and the account only waits for one
 	Version int64
-	Balance string // decimal
+	Balance string // decimal number
 	// Since reports whether the account was written, or may have been, after the ledger was read.
 	Since bool
 }
@@ -33,23 +33,23 @@ type Account struct {
 type Difference struct {
 	AccountID     string
 	Kind          Kind
-	LedgerVersion *int64 // nil: the ledger does not know it
-	Version       *int64 // nil: no event was applied yet, or the account is missing
+	LedgerVersion *int64 // nil if the ledger does not have the account
+	Version       *int64 // nil if no event was applied yet, or if the account is missing
 	LedgerBalance string
 	Balance       string
 }
 
-// Report is what a comparison has found. Checked is the sum of the other counts.
+// Report is the result of a comparison. Checked is the sum of Matched, Behind, Ahead and Different.
 type Report struct {
 	Checked, Matched, Behind, Ahead, Different int64
 	Differences                                []Difference // at most the limit of NewComparison
 }
 
-// Comparison compares two streams of accounts, both sorted by the bytes of the account id. It
-// pulls the ledger's accounts; Compare receives those of the read model.
+// Comparison compares two streams of accounts, both sorted by the bytes of the account id. It pulls
+// the accounts of the ledger, while the caller passes those of the read model to Compare.
 type Comparison struct {
-	// ListBehind adds the accounts that are behind to Differences. They still do not count as
-	// different.
+	// ListBehind adds the accounts whose version is lower than the ledger's to Differences. They
+	// still do not count in Different.
 	ListBehind bool
 
 	next   func() (Entry, error, bool)
@@ -61,8 +61,8 @@ type Comparison struct {
 	report Report
 }
 
-// NewComparison compares with the ledger's entries, which next returns (see iter.Pull2). It
-// lists at most limit differences.
+// NewComparison returns a Comparison with the ledger's entries, which the function next returns
+// (see iter.Pull2). It lists at most limit differences.
 func NewComparison(next func() (Entry, error, bool), limit int) (*Comparison, error) {
 	c := &Comparison{next: next, limit: limit}
 	err := c.advance()
@@ -78,10 +78,10 @@ func (c *Comparison) advance() (err error) {
 // Ended reports whether the ledger has no more accounts.
 func (c *Comparison) Ended() bool { return c.ended }
 
-// Checked is how many accounts have been compared.
+// Checked returns how many accounts have been compared.
 func (c *Comparison) Checked() int64 { return c.report.Checked }
 
-// Compare compares the read model's next account.
+// Compare compares the next account of the read model.
 func (c *Comparison) Compare(a *Account) error {
 	if c.begun && a.ID <= c.last {
 		return fmt.Errorf("the read model is not in the order of its account ids: %q comes after %q", a.ID, c.last)
@@ -101,7 +101,7 @@ func (c *Comparison) Compare(a *Account) error {
 	return c.advance()
 }
 
-// End returns the report, after the read model's last account.
+// End is called after the read model's last account and returns the report.
 func (c *Comparison) End() (Report, error) {
 	for !c.ended {
 		c.missing()
@@ -112,7 +112,7 @@ func (c *Comparison) End() (Report, error) {
 	return c.report, nil
 }
 
-// compareBoth compares an account that is on both sides.
+// compareBoth compares an account that the ledger and the read model both have.
 func (c *Comparison) compareBoth(a *Account) {
 	r := &c.report
 	r.Checked++
@@ -131,7 +131,7 @@ func (c *Comparison) compareBoth(a *Account) {
 	}
 }
 
-// of returns the Difference of an account that is on both sides.
+// of returns the Difference for an account that the ledger and the read model both have.
 func (c *Comparison) of(a *Account, kind Kind) Difference {
 	d := Difference{AccountID: a.ID, Kind: kind, LedgerVersion: &c.entry.Version, LedgerBalance: c.entry.Balance}
 	if a.Exists {

@@ -21,7 +21,7 @@ import (
 	"unicode/utf8"
 )
 
-// The columns of a ledger.
+// These are the columns of a ledger.
 const (
 	FieldAccount   = "account_id"
 	FieldVersion   = "version"
@@ -36,11 +36,12 @@ const fields = 6
 
 var fieldNames = [fields]string{FieldAccount, FieldVersion, FieldBalance, FieldCurrency, FieldStatus, FieldLastEvent}
 
-// Layout says which columns of a ledger are read. They are the first columns of fieldNames: read
-// is how many are read, needed is how many of these must be present.
+// Layout says which columns of a ledger are read. They are the first columns of fieldNames. The
+// field read is how many are read, and needed is how many of these must be present.
 type Layout struct{ needed, read int }
 
-// Balances is for comparing balances. Openings is for the initial values of accounts.
+// Balances is the layout for comparing balances. Openings is the layout for the initial state of
+// accounts.
 var (
 	Balances = Layout{needed: 3, read: 3}
 	Openings = Layout{needed: 4, read: fields}
@@ -50,10 +51,11 @@ var (
 type Entry struct {
 	AccountID string
 	Version   int64
-	Balance   string // as Canonical writes it
+	Balance   string // in the form that Canonical returns
 	Place     int64  // number of the line or row, from 1
 
-	// Only set for Openings, unchanged. Empty: not known.
+	// These fields are set only for Openings, with the text from the ledger. They are empty if they
+	// are not known.
 	Currency, Status, LastEventID string
 }
 
@@ -69,7 +71,7 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
 // maxID is the maximum length of an account id, event id, currency or status, in bytes.
 const maxID = 200
 
-// Parse makes an entry of the texts of its columns, which are in the order of fieldNames. It
+// Parse makes an entry from the texts of its columns, which must be in the order of fieldNames. It
 // returns a *FieldError if a text is invalid.
 func Parse(texts [fields]string) (Entry, error) {
 	account, version, balance := texts[0], texts[1], texts[2]
@@ -96,7 +98,7 @@ func Parse(texts [fields]string) (Entry, error) {
 	return Entry{AccountID: account, Version: n, Balance: amount, Currency: texts[3], Status: texts[4], LastEventID: texts[5]}, nil
 }
 
-// maxDigits is the maximum length of a balance. No account needs more, but a broken file may
+// maxDigits is the maximum length of a balance. No account needs more digits, but a broken file may
 // contain more.
 const maxDigits = 100
 
@@ -131,8 +133,9 @@ func isDigits(text string) bool {
 	return text != ""
 }
 
-// ReadCSV streams the entries of a CSV file. The header names the columns, in any order; other
-// columns are ignored. An error names line and column and ends the iteration.
+// ReadCSV streams the entries of a CSV file. The header names the columns, which may be in any
+// order. Unknown columns are ignored. An error names the line and the column, and it ends the
+// iteration.
 func ReadCSV(file io.Reader, layout Layout) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		reader := csv.NewReader(withoutMark(file))
@@ -163,15 +166,17 @@ func withoutMark(file io.Reader) io.Reader {
 	buffered := bufio.NewReaderSize(file, 256<<10)
 	mark := []byte("\ufeff")
 	if start, err := buffered.Peek(len(mark)); err == nil && bytes.Equal(start, mark) {
-		_, _ = buffered.Discard(len(mark)) // cannot fail: Peek has returned it
+		_, _ = buffered.Discard(len(mark)) // cannot fail, because Peek has read these bytes
 	}
 	return buffered
 }
 
-// Columns has the index of each column of fieldNames, in that order; -1: not present.
+// Columns contains the index of each column of fieldNames, in that order. The index is -1 if the
+// column is not present.
 type Columns [fields]int
 
-// FindColumns finds the columns by name. It returns an error if one is missing or present twice.
+// FindColumns finds the columns by name. It returns an error if a needed column is missing or if a
+// column is present twice.
 func (l Layout) FindColumns(names []string) (Columns, error) {
 	h := Columns{-1, -1, -1, -1, -1, -1}
 	for i, name := range fieldNames[:l.read] {
@@ -189,11 +194,12 @@ func (l Layout) FindColumns(names []string) (Columns, error) {
 // header returns the names of the needed columns.
 func (l Layout) header() string { return strings.Join(fieldNames[:l.needed], ",") }
 
-// Texts are the texts of an entry's columns, in the order of fieldNames; nil: null or not present.
+// Texts are the texts of an entry's columns, in the order of fieldNames. A text is nil if it is
+// null or if the column is not present.
 type Texts [fields]*string
 
-// ParseNullable is Parse for columns that may be null: the optional columns, and the currency,
-// because an account may have none yet.
+// ParseNullable is Parse for columns that may be null. These are the optional columns, and the
+// currency, because an account may not have a currency yet.
 func ParseNullable(texts Texts) (Entry, error) {
 	var plain [fields]string
 	for i, text := range texts {

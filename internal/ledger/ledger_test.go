@@ -34,7 +34,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// Two texts have the same canonical form exactly when they are the same number.
+// Two texts have the same canonical form if and only if they are the same number.
 func TestCanonicalIsEqualityOfNumbers(t *testing.T) {
 	number := rapid.StringMatching(`-?0{0,2}[0-9]{1,4}(\.[0-9]{1,3})?`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -109,7 +109,7 @@ func TestTable(t *testing.T) {
 	if err := table.Sort(); err != nil || table.Len() != n {
 		t.Fatal(table.Len(), err)
 	}
-	for range 2 { // the second round checks that they can be read again
+	for range 2 { // the second round shows that the entries can be read again
 		seen, last := 0, ""
 		for e := range table.Entries() {
 			if e.AccountID <= last || e != entryOf(int(e.Version)) {
@@ -123,7 +123,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// An entry may be as long as Parse allows.
+// The table accepts entries with the longest texts that Parse allows.
 func TestTableOfLongEntries(t *testing.T) {
 	table, long := ledger.NewTable(64<<20), strings.Repeat("x", 200)
 	for i := range 5000 {
@@ -143,7 +143,7 @@ func TestTableOfLongEntries(t *testing.T) {
 	}
 }
 
-// A full table stores no more entries. An entry may take about 40 bytes.
+// A full table stores no more entries. The limit is checked with about 40 bytes for each entry.
 func TestTableIsFull(t *testing.T) {
 	const limit = 2 << 20
 	table := ledger.NewTable(limit)
@@ -161,7 +161,7 @@ func TestTableIsFull(t *testing.T) {
 	}
 }
 
-// Two entries of one account are found at any distance, in a table and in a stream.
+// Two entries of one account are detected in a table, also far apart, and in a stream.
 func TestDuplicates(t *testing.T) {
 	const n = 100_000
 	table := ledger.NewTable(64 << 20)
@@ -187,7 +187,7 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// A stream in another sort order is refused, not compared.
+// A stream in another sort order gives an error.
 func TestAscendingRefusesAWrongOrder(t *testing.T) {
 	var seen []string
 	var failed error
@@ -203,7 +203,7 @@ func TestAscendingRefusesAWrongOrder(t *testing.T) {
 	}
 }
 
-// The merge must give the same result as a comparison of two maps.
+// The result must be the same as that of a simple comparison of two maps.
 func TestComparisonAgainstMaps(t *testing.T) {
 	ids := rapid.SampledFrom([]string{"a", "B", "c", "é", "z1", "z10", "z2"})
 	rapid.Check(t, func(t *rapid.T) {

@@ -19,16 +19,16 @@ type Table struct {
 	limit  int
 	n      int64
 	pages  [][]byte // encoded entries; an entry is never split between pages
-	places []uint64 // page << 32 | offset; Sort makes them and sorts them by account id
+	places []uint64 // page << 32 | offset of each entry; Sort fills it in the order of account ids
 }
 
 // NewTable returns a table that holds at most limit bytes.
 func NewTable(limit int) *Table { return &Table{limit: limit} }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (t *Table) Len() int64 { return t.n }
 
-// Add stores an entry. It reports false, and stores nothing, when the table is full.
+// Add stores an entry. It stores nothing and returns false when the table is full.
 func (t *Table) Add(e *Entry) bool {
 	last := len(t.pages) - 1
 	if last < 0 || len(t.pages[last])+mostBytes(e) > pageBytes {
@@ -48,7 +48,8 @@ func mostBytes(e *Entry) int {
 	return len(e.AccountID) + len(e.Balance) + len(e.Currency) + len(e.Status) + len(e.LastEventID) + 7*binary.MaxVarintLen64
 }
 
-// encode appends an entry. Its account id comes first.
+// encode appends an entry to b. The account id comes first, so that Sort can compare it without
+// decoding the entry.
 func encode(b []byte, e *Entry) []byte {
 	b = appendText(b, e.AccountID)
 	b = binary.AppendUvarint(b, uint64(e.Version)) //nolint:gosec // not negative
@@ -63,7 +64,7 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// decode reads the entry at the start of b and returns what follows it.
+// decode reads the entry at the start of b and returns the bytes after it.
 func decode(b []byte) (e Entry, rest []byte) {
 	id, b := cutText(b)
 	e.AccountID = string(id)
@@ -85,13 +86,13 @@ func cutText(b []byte) (text, rest []byte) {
 	return b[:n], b[n:]
 }
 
-// at returns the bytes of a page from a place on.
+// at returns the bytes of a page, beginning at the given place.
 func (t *Table) at(place uint64) []byte { return t.pages[place>>32][uint32(place):] } //nolint:gosec // the lower half
 
 // DuplicateError is returned if the ledger has two entries for one account.
 type DuplicateError struct {
 	AccountID     string
-	First, Second int64 // places
+	First, Second int64 // places of the entries
 }
 
 // Error implements error.
@@ -99,8 +100,7 @@ func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("account %q is there twice, at %d and at %d", e.AccountID, e.First, e.Second)
 }
 
-// Sort sorts the entries by account id. It returns a *DuplicateError for two entries of one
-// account.
+// Sort sorts the entries by account id. It returns a *DuplicateError if an account has two entries.
 func (t *Table) Sort() error {
 	t.places = make([]uint64, 0, t.n)
 	for i, page := range t.pages {
@@ -137,7 +137,7 @@ func (t *Table) Entries() iter.Seq[Entry] {
 }
 
 // Ascending returns the entries of a ledger that is already sorted. It checks that they are sorted
-// by the bytes of the account id. Two entries of one account are a *DuplicateError.
+// by the bytes of the account id. If an account has two entries, the error is a *DuplicateError.
 func Ascending(entries iter.Seq2[Entry, error]) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		var last Entry

@@ -12,16 +12,16 @@ import (
 	"projector/projection/event"
 )
 
-// capability is one feature of a mapping. The field mapping is a template, because each format has
-// its document at another path: a tilde begins a path in the document, and DATA is the path of the
-// data.
+// capability is one feature of a mapping. The field mapping is a template, because the path of the
+// document differs between formats. A tilde is the beginning of a path in the document, and DATA is
+// the path of the data.
 type capability struct {
 	name, mapping, document string
-	want                    string            // the events of the record as decodedEach formats them, with their times
+	want                    string            // the events of the record, with their times, as timed returns them
 	otherwise               map[string]string // by format, if the result differs from JSON because of the schema's types
 }
 
-// capable returns a mapping for the document of usual, with some lines replaced.
+// capable returns a mapping for the document that usual returns, with the given lines replaced.
 func capable(lines ...string) string {
 	fields := map[string]string{
 		"eventId": "~id", "accountId": "~account", "version": "~seq", "eventType": "~kind", "occurredAt": "~at",
@@ -43,7 +43,7 @@ func capable(lines ...string) string {
 	return text
 }
 
-// usual returns a document with some members replaced: "NAME:JSON".
+// usual returns a document with some members replaced. A replacement has the form "NAME:JSON".
 func usual(members ...string) string {
 	all := map[string]string{
 		"id": `"e"`, "account": `"a"`, "seq": "7", "kind": `"C"`, "at": `"2026-01-01T00:00:00Z"`, "amount": `"10.25"`, "ccy": `"EUR"`,
@@ -144,7 +144,7 @@ func capabilities() []capability {
 	}
 }
 
-// TestCapabilities reads each shape that docs/mapping.md describes in each format.
+// TestCapabilities checks each feature that docs/mapping.md describes in each format.
 func TestCapabilities(t *testing.T) {
 	all := capabilities()
 	for _, format := range []string{event.FormatJSON, event.FormatDebezium, "structured", "binary", event.FormatAvro, event.FormatProtobuf} {
@@ -175,7 +175,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// saysAlike compares two results. It ignores how a format names its document.
+// saysAlike reports whether two results are equal. It ignores the path at which a format has the
+// document.
 func saysAlike(got, want, name string) bool {
 	if name != "" {
 		got = strings.ReplaceAll(got, name, "")
@@ -183,7 +184,8 @@ func saysAlike(got, want, name string) bool {
 	return got == strings.ReplaceAll(want, "~", "")
 }
 
-// timed returns the events of a message with their times, and whether a path met an array.
+// timed returns the texts of decodedEach with the events' times. It also marks an event whose path
+// leads to an array.
 func timed(f event.Format, m event.Message) []string {
 	var all []*event.Decoded
 	event.DecodeEach(f, m, func(int32) *event.Decoded {

@@ -2,7 +2,7 @@ package mapping
 
 import "go.yaml.in/yaml/v3"
 
-// addEnvelope reads a member of the table envelope.
+// addEnvelope reads one member of the table envelope.
 func (m *Mapping) addEnvelope(key, value *yaml.Node) (err error) {
 	name := "envelope: " + key.Value
 	switch key.Value {
@@ -10,7 +10,7 @@ func (m *Mapping) addEnvelope(key, value *yaml.Node) (err error) {
 		m.Envelope.Path, err = readPath(name, value, false)
 	case "entries":
 		if m.Envelope.Entries, err = readPath(name, value, true); err == nil && m.Envelope.Entries == nil {
-			m.Envelope.Entries = []string{} // path leads to the array
+			m.Envelope.Entries = []string{} // the path of the envelope leads to the array
 		}
 	case "escaped":
 		if value.Tag != "!!bool" || value.Value != "true" && value.Value != "false" {

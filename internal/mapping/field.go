@@ -37,7 +37,7 @@ func fieldList() string {
 	return strings.Join(names, ", ")
 }
 
-// readPath reads a path, which is a text or a list of names. name is that of its owner in errors.
+// readPath reads a path, which is a text or a list of names. Errors contain the parameter name.
 func readPath(name string, n *yaml.Node, mayBeEmpty bool) ([]string, error) {
 	switch {
 	case isText(n):
@@ -57,9 +57,9 @@ func readPath(name string, n *yaml.Node, mayBeEmpty bool) ([]string, error) {
 	return nil, at(n, "%s: must be a path such as meta.seq, a list of names, or a table such as {header: NAME}", name)
 }
 
-// fieldTable has the members of a field's table.
+// fieldTable contains the members of a field's table.
 type fieldTable struct {
-	field  event.Field // of a part: the joined field
+	field  event.Field // for a part, the field that is joined
 	isPart bool
 	name   string
 	place  event.FieldPath
@@ -68,7 +68,8 @@ type fieldTable struct {
 	units, nanos, unit, scale, written, constant *yaml.Node
 }
 
-// addTable reads the table of a field. Without a place, the field is where the format has it.
+// addTable reads the table of a field. If the table names no place, the field is at the place where
+// the format expects it.
 func (m *Mapping) addTable(field event.Field, table *yaml.Node) error {
 	t := &fieldTable{field: field, name: "fields: " + field.String()}
 	if err := eachMember(table, t.name, m.member(t)); err != nil {
@@ -92,7 +93,7 @@ func (m *Mapping) addTable(field event.Field, table *yaml.Node) error {
 	return nil
 }
 
-// checkCode checks a constant currency, which is written in the same letters as those of events.
+// checkCode checks a constant currency. Its case must be the same as that of the codes in events.
 func (m *Mapping) checkCode(t *fieldTable) error {
 	code, written := t.constant.Value, strings.ToUpper(t.constant.Value)
 	if _, known := event.CurrencyByCode(written); !known {
@@ -107,7 +108,7 @@ func (m *Mapping) checkCode(t *fieldTable) error {
 	return nil
 }
 
-// member reads a member of a field's table.
+// member returns the function that reads a member of a field's table.
 func (m *Mapping) member(t *fieldTable) func(key, value *yaml.Node) error {
 	return func(key, value *yaml.Node) error {
 		known, err := t.addSource(key, value)
@@ -122,7 +123,7 @@ func (m *Mapping) member(t *fieldTable) func(key, value *yaml.Node) error {
 	}
 }
 
-// addSource reads a member that names the place of the field. It returns false for other members.
+// addSource reads a member that names the place of the field. known is false for other members.
 func (t *fieldTable) addSource(key, value *yaml.Node) (known bool, err error) {
 	p := &t.place
 	name := t.name + ": " + key.Value
@@ -167,7 +168,7 @@ func (t *fieldTable) mayBeJoined() bool {
 	}
 }
 
-// addParts reads the parts of a joined field.
+// addParts reads the parts of a field whose value is joined from several values.
 func (t *fieldTable) addParts(list *yaml.Node) error {
 	t.place.Join = []event.FieldPath{}
 	for i, n := range list.Content {
@@ -190,7 +191,7 @@ func (t *fieldTable) addParts(list *yaml.Node) error {
 	return nil
 }
 
-// addShape reads a member that says how the field is written. It returns false for other members.
+// addShape reads a member that says how the field is written. known is false for other members.
 func (m *Mapping) addShape(t *fieldTable, key, value *yaml.Node) (known bool) {
 	if value.Kind == yaml.MappingNode {
 		return false
@@ -220,7 +221,7 @@ func (m *Mapping) addShape(t *fieldTable, key, value *yaml.Node) (known bool) {
 	return true
 }
 
-// setWritten sets the type of a text or a version.
+// setWritten sets the type in which a text or a version is written.
 func (t *fieldTable) setWritten() error {
 	if t.written == nil {
 		return nil
@@ -273,7 +274,7 @@ func (m *Mapping) addAmount(t *fieldTable) error {
 	return nil
 }
 
-// addUnits sets the places of whole units and billionths.
+// addUnits sets the paths of an amount that is written as whole units and billionths.
 func (m *Mapping) addUnits(t *fieldTable) error {
 	for _, other := range []*yaml.Node{t.unit, t.scale, t.written} {
 		if other != nil {
@@ -297,7 +298,7 @@ func (m *Mapping) addUnits(t *fieldTable) error {
 	return err
 }
 
-// help lists the members that the table can have.
+// help lists the members that the table may have.
 func (t *fieldTable) help() string {
 	const source = "path: PATH, header: NAME, key: true, outer: PATH"
 	switch {

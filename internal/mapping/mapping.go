@@ -1,6 +1,6 @@
-// Package mapping reads the mapping file, which says how a producer writes its events: a YAML or
-// JSON document with three tables. docs/mapping.md describes it, and mapping.schema.json does for
-// editors.
+// Package mapping reads the mapping file, which says how a producer writes its events. The file is
+// a YAML or JSON document with three tables. docs/mapping.md describes the file, and
+// mapping.schema.json lets editors check it.
 //
 //	envelope: {path: payload, entries: legs}  # where the event is in the document
 //	eventTypes:            # the producer's name: the contract's, ignored, or by the sign of the amount
@@ -14,7 +14,8 @@
 //	  occurredAt: {path: meta.ts, unit: ms}
 //	  amount: {path: cents, unit: minor}
 //
-// What the file does not name is as in the contract. Every error names line and column.
+// A field or type that the file does not name must be written as in the project's own event format.
+// Every error names the line and the column.
 package mapping
 
 import (
@@ -32,14 +33,15 @@ import (
 // Mapping is the content of a file.
 type Mapping struct {
 	event.Mapping
-	// Custom: it is for a custom projection, which ignores types that the mapping does not name.
+	// Custom means that the mapping is for a custom projection, which ignores event types that the
+	// mapping does not name.
 	Custom bool
-	// FirstVersion is the first version of accounts, if the mapping is for positions.
+	// FirstVersion is the version of each account's first event. It is nil if it is not known.
 	FirstVersion *int64
 	nodes        map[event.Field]*yaml.Node
 }
 
-// Parse reads a mapping. Its error has a line for each mistake: "line 3, column 5: …".
+// Parse reads a mapping. Its error has one line for each mistake, such as "line 3, column 5: …".
 func Parse(text []byte) (*Mapping, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
@@ -78,7 +80,7 @@ func Parse(text []byte) (*Mapping, error) {
 	return m, nil
 }
 
-// Locate adds line and column to each mistake in an error of event.New.
+// Locate adds the line and column to each mistake in an error of event.New.
 func (m *Mapping) Locate(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var located []error
@@ -99,12 +101,13 @@ func (m *Mapping) Locate(err error) error {
 	return err
 }
 
-// at returns an error with line and column of a node.
+// at returns an error that names the line and column of a node.
 func at(n *yaml.Node, format string, args ...any) error {
 	return fmt.Errorf("line %d, column %d: %w", n.Line, n.Column, fmt.Errorf(format, args...))
 }
 
-// syntaxError returns an error of the YAML parser, which names a line and no column.
+// syntaxError converts an error of the YAML parser, which names only a line, to an error like those
+// of at.
 func syntaxError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1
@@ -114,8 +117,8 @@ func syntaxError(err error) error {
 	return at(&yaml.Node{Line: line, Column: 1}, "%s", text)
 }
 
-// eachMember calls read for every member of a table, and joins the errors. name is that of the table
-// in errors.
+// eachMember calls read for every member of a table and joins the errors. Errors contain the
+// parameter name.
 func eachMember(table *yaml.Node, name string, read func(key, value *yaml.Node) error) error {
 	if table.Kind != yaml.MappingNode {
 		return at(table, "%s is not a table of names and values", name)

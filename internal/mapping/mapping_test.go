@@ -130,8 +130,8 @@ func TestParseNamesTheLine(t *testing.T) {
 	}
 }
 
-// An option that a format does not support is found only when the format is created. The error must
-// still name the line.
+// An option that a format does not support is detected only when the format is created. The error
+// must still name the line of the mapping file.
 func TestLocateNamesTheLineOfAConflict(t *testing.T) {
 	tests := []struct{ name, format, text, line string }{
 		{"two fields in one place", "json", "fields:\n  eventId: id\n  version: id\n", "line 3, column 3: version"},

@@ -14,8 +14,8 @@ import (
 	"projector/projection/event"
 )
 
-// meaning is a mapping in a normal form: the same for two files that differ in comments and order
-// only. Its JSON is stored with the positions, so its names must not change.
+// meaning is the normal form of a mapping. It is equal for two files that differ only in comments
+// and order. Its JSON is stored with the positions, so the JSON names must not change.
 type meaning struct {
 	Types    map[string]string `json:"types,omitempty"`
 	Fields   map[string]place  `json:"fields,omitempty"`
@@ -26,8 +26,9 @@ type meaning struct {
 	Path     []string          `json:"envelope,omitempty"`
 	Escaped  bool              `json:"escaped,omitzero"`
 	Entries  []string          `json:"entries,omitempty"`
-	IsSeries bool              `json:"is_series,omitzero"` // also if Entries is empty
-	// FirstVersion is nil if it is not known: positions of earlier programs do not have it.
+	IsSeries bool              `json:"is_series,omitzero"` // true also for an empty Entries
+	// FirstVersion is nil if it is not known, because earlier releases did not store it with the
+	// positions.
 	FirstVersion *int64 `json:"first_version,omitzero"`
 }
 
@@ -86,24 +87,25 @@ func nameOf(kind event.Type) string {
 	return kind.Name()
 }
 
-// Meaning returns the mapping in a normal form: the same text for two files that differ in comments
-// and order only. Without a mapping and a first version it is {}.
+// Meaning returns the normal form of the mapping as JSON. The text is equal for two files that
+// differ only in comments and order. It is {} if there are no mapping and no first version.
 func (m *Mapping) Meaning() string {
 	text, err := json.Marshal(meaningOf(m), json.Deterministic(true))
 	if err != nil {
-		panic("mapping: its meaning as JSON: " + err.Error()) // its fields cannot fail
+		panic("mapping: its meaning as JSON: " + err.Error()) // these types can always be encoded
 	}
 	return string(text)
 }
 
-// SHA256 returns the hash of the meaning, in hex.
+// SHA256 returns the hash of the text of Meaning, in hex.
 func (m *Mapping) SHA256() string {
 	sum := sha256.Sum256([]byte(m.Meaning()))
 	return hex.EncodeToString(sum[:])
 }
 
-// Differs returns the flags of the mapping with the stored meaning and those of this one, if the two
-// read events differently. Otherwise both are empty. Any first version is like one that is not known.
+// Differs compares this mapping with a stored one, of which it gets the text of Meaning. If they
+// read events differently, it returns the flags of the stored mapping and the flags of this one.
+// Otherwise both are empty. A first version that is not known is equal to every other.
 func (m *Mapping) Differs(stored string) (was, is string) {
 	var before meaning
 	err := json.Unmarshal([]byte(stored), &before)
@@ -119,10 +121,10 @@ func (m *Mapping) Differs(stored string) (was, is string) {
 	return strings.Join(flags, " and "), strings.Join(flagsNow, " ")
 }
 
-// readsLike reports whether the mapping reads all events in the same way as the one before, except
-// those of added types. A contract's type must not get its first other name, because its own name
-// would no longer count. A custom projection must have the same types, because it has ignored events
-// of added ones.
+// readsLike reports whether the mapping now reads all events as before, except events of added
+// types. The first other name for a type of the contract also counts as a change, because the
+// type's own name is then no longer recognised. A custom projection must have the same types,
+// because it has already ignored events of the added types.
 func (m *Mapping) readsLike(now, before meaning) bool {
 	if m.Custom && !maps.Equal(now.Types, before.Types) {
 		return false
@@ -144,7 +146,8 @@ func (m *Mapping) readsLike(now, before meaning) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// reads returns the type that a contract's name has, or "" if only other names of that type count.
+// reads returns the type that the mapping gives to a name of the contract. It returns "" if the
+// mapping has only other names for that type.
 func (m *meaning) reads(name string) string {
 	if means, is := m.Types[name]; is {
 		return means

@@ -1,7 +1,7 @@
 package mapping
 
 import (
-	_ "embed" // for the schema
+	_ "embed" // needed for go:embed
 	"slices"
 	"strconv"
 	"strings"
@@ -11,12 +11,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// schemaText is the JSON Schema of the file, for editors. docs/mapping.schema.json is a copy.
+// schemaText is the JSON Schema of the file, for editors. docs/mapping.schema.json is a copy of it.
 //
 //go:embed mapping.schema.json
 var schemaText []byte
 
-// schema is the part of JSON Schema that mapping.schema.json uses.
+// schema contains the keywords of JSON Schema that mapping.schema.json uses.
 type schema struct {
 	Ref         string             `json:"$ref"`
 	Defs        map[string]*schema `json:"$defs"`
@@ -35,7 +35,7 @@ type schema struct {
 	Description string             `json:"description"`
 	Schema      string             `json:"$schema"`
 
-	other *schema // of members that Properties does not name; nil: there must be none
+	other *schema // for members that Properties does not name; nil if no such members are allowed
 }
 
 func readSchema() *schema {
@@ -47,7 +47,7 @@ func readSchema() *schema {
 	return &s
 }
 
-// prepare sets other, which is false or a schema in the file.
+// prepare sets the field other from additionalProperties, which is false or a schema in the file.
 func (s *schema) prepare() {
 	if s == nil {
 		return
@@ -70,8 +70,8 @@ func (s *schema) prepare() {
 
 var theSchema = readSchema()
 
-// checkSchema checks the file by the schema that editors use. Parse has better messages: this is for
-// mistakes that it does not find.
+// checkSchema checks the file with the schema that editors use. Parse has better messages, so this
+// check comes last and reports only mistakes that Parse does not find.
 func checkSchema(n *yaml.Node) error {
 	if bad := theSchema.mismatch(theSchema, n); bad != nil {
 		return at(bad, "%s: %q is not allowed here; docs/mapping.schema.json has what is", strings.Join(namesTo(n, bad), ": "), bad.Value)
@@ -79,8 +79,8 @@ func checkSchema(n *yaml.Node) error {
 	return nil
 }
 
-// namesTo returns the names of the tables' members that lead to a node below n. It is nil if the node
-// is not there.
+// namesTo returns the names of the members that lead from n to a node below it. It returns nil if
+// the node is not below n.
 func namesTo(n, wanted *yaml.Node) []string {
 	if n == wanted {
 		return []string{}
@@ -127,12 +127,13 @@ func (s *schema) mismatch(root *schema, n *yaml.Node) *yaml.Node {
 		}
 	case yaml.MappingNode:
 		return s.mismatchTable(root, n)
-	case yaml.DocumentNode, yaml.AliasNode: // a member is never one
+	case yaml.DocumentNode, yaml.AliasNode: // the value of a member is never one of these
 	}
 	return nil
 }
 
-// mismatchAny returns the mismatch that is last in the file: that alternative fits best.
+// If no alternative fits, mismatchAny returns the mismatch of the last alternative that fits in
+// part, because its position is more precise than that of n.
 func (s *schema) mismatchAny(root *schema, n *yaml.Node) *yaml.Node {
 	furthest := n
 	for _, one := range s.AnyOf {
@@ -202,7 +203,7 @@ func isOfType(n *yaml.Node, name string) bool {
 		return n.Kind == yaml.ScalarNode && n.Tag == "!!int"
 	case "number":
 		return n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float")
-	case "string": // a time in YAML is a text in JSON
+	case "string": // a time in YAML is a string in JSON
 		return n.Kind == yaml.ScalarNode && (n.Tag == "!!str" || n.Tag == "!!timestamp")
 	}
 	return false

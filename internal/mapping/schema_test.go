@@ -18,7 +18,7 @@ func TestPublishedSchemaIsOurs(t *testing.T) {
 	}
 }
 
-// The names in the schema are the fields of the Go types.
+// The names in the schema must be the same as the names in the Go types.
 func TestSchemaNamesWhatTheTypesHave(t *testing.T) {
 	same := func(what string, got, want []string) {
 		t.Helper()
@@ -65,8 +65,8 @@ func TestSchemaNamesWhatTheTypesHave(t *testing.T) {
 	}
 }
 
-// The schema must accept the same as the program. Each member of each table is tried with values of
-// all types.
+// The schema must accept every file that the program accepts. The test tries each member of each
+// table with values of all types.
 func TestSchemaAllowsWhatIsRead(t *testing.T) {
 	values := []string{
 		"a.b", "[a, b.c]", "''", "true", "false", "7", "19", "-1", "1.5", "null", "minor", "major", "ms", "date", "text", "number", "integer", "boolean",
@@ -108,8 +108,8 @@ func TestSchemaAllowsWhatIsRead(t *testing.T) {
 	}
 }
 
-// isStructural reports whether a schema can detect the mistake in a file. A schema cannot detect a
-// missing member that another one requires, or an unknown currency.
+// isStructural reports whether a schema can detect the mistake in a file. A schema cannot detect an
+// unknown currency, or that a member is missing because another member requires it.
 func isStructural(text string) bool {
 	for _, needs := range []string{"units", "nanos", "positive", "negative", "zero", "type: integer", "currency: {constant", "{}"} {
 		if bytes.Contains([]byte(text), []byte(needs)) {

@@ -8,7 +8,7 @@ import (
 	"projector/projection/event"
 )
 
-// posting is a mapping for a posting with an entry for each account.
+// posting is a mapping for a record that contains one entry for each account.
 const posting = `
 envelope: {entries: lines}
 eventTypes: {D: FundsDebited, C: FundsCredited, N: ignored}
@@ -34,8 +34,8 @@ func postingOf(entries string) string {
 	return `{"id":"P1","at":1767225600000,"ref":"r","lines":` + entries + `,"note":"n"}`
 }
 
-// decodedEach returns all events of a message: the entry's number, event id, account, version and
-// content.
+// decodedEach returns one text for each event of a message, with the entry's number, event id,
+// account, version and content.
 func decodedEach(f event.Format, m event.Message) []string {
 	var all []*event.Decoded
 	var numbers []int32
@@ -116,7 +116,7 @@ func TestSeries(t *testing.T) {
 		if got := strings.Join(decodedEach(f, m), " | "); got != strings.Join(tt.want, " | ") {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, strings.Join(tt.want, " | "))
 		}
-		for _, want := range tt.want { // each entry by its number
+		for _, want := range tt.want { // each entry is decoded alone by its number
 			number, rest, _ := strings.Cut(want, " ")
 			entry, _ := strconv.ParseInt(number, 10, 32)
 			var d event.Decoded
@@ -188,7 +188,7 @@ func TestSeriesOfOtherFormats(t *testing.T) {
 	}
 }
 
-// A message with more entries than the limit is one dead letter.
+// A message with too many entries becomes a single dead letter.
 func TestASeriesHasALimit(t *testing.T) {
 	f := formatOf(t, "json", posting)
 	for n, want := range map[int]int{event.MostEntries: event.MostEntries, event.MostEntries + 1: 1, 100_000: 1} {
@@ -203,7 +203,7 @@ func TestASeriesHasALimit(t *testing.T) {
 	}
 }
 
-// For a record with several events, the caller must name the entry.
+// For a record with several events, Decode needs the number of the entry.
 func TestAnEntryIsNamed(t *testing.T) {
 	f := formatOf(t, "json", posting)
 	m := message(postingOf(lines(line("a", 1, "D", "1"))))

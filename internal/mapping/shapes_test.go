@@ -22,8 +22,8 @@ func formatOf(t testing.TB, format, text string) event.Format {
 	return f
 }
 
-// decoded formats a decoded value: "TYPE AMOUNT CURRENCY", or the class and the field of a fault,
-// or ignored.
+// decoded returns a text for the result of decoding: "TYPE AMOUNT CURRENCY", the class and the
+// field of a fault, or "ignored".
 func decoded(d *event.Decoded) string {
 	switch {
 	case d.Fault != nil:
@@ -34,7 +34,7 @@ func decoded(d *event.Decoded) string {
 	return strings.TrimSpace(d.Event.TypeName + " " + event.FormatAmount(d.Event.Amount, d.Event.Currency) + " " + d.Event.Currency.Code())
 }
 
-// eventOf returns an event of the contract with other data.
+// eventOf returns an event of the contract with the given type and data.
 func eventOf(kind, data string) string {
 	return `{"eventId":"e","eventType":"` + kind + `","accountId":"a","version":1,"occurredAt":"2026-01-01T00:00:00Z","data":` + data + `}`
 }
@@ -293,7 +293,8 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// The sign decides the type before other texts are read. Its digits must remain valid after that.
+// The sign of the amount is read before the other texts, because it decides the type. Reading the
+// other texts must not overwrite the digits of the amount.
 func TestSignedAmountsWithEscapes(t *testing.T) {
 	f := formatOf(t, event.FormatJSON, signed)
 	for range 2 { // in the second round the buffer for texts is large enough

@@ -10,31 +10,32 @@ import (
 	"projector/projection/event"
 )
 
-// Samples has what was seen in records, to propose a mapping for them.
+// Samples collects what was seen in records, so that a mapping can be proposed for them.
 type Samples struct {
 	records int
-	unread  int                // how many are no JSON object
+	unread  int                // number of records that are not a JSON object
 	values  map[string]*sample // by path in the value
 	headers map[string]*sample
 	arrays  map[string]*Samples // the entries of arrays of objects, by path
 	keys    bool                // some records have a key
 }
 
-// sample has what was seen at one path.
+// sample is what was seen at one path.
 type sample struct {
 	path   string
 	outer  bool // the path is in the document around an array of entries
 	seen   int
 	kinds  map[jsontext.Kind]int
 	texts  map[string]int // at most mostTexts different ones
-	whole  bool           // each number is an integer
-	digits int            // of the largest number
+	whole  bool           // every number is an integer
+	digits int            // length of the longest number
 }
 
-// mostTexts limits the different texts of a path. Event types are few.
+// mostTexts limits how many different texts are stored for a path. This is enough to recognise
+// event types, because there are few of them.
 const mostTexts = 12
 
-// Add notes a record.
+// Add adds a record to the samples.
 func (s *Samples) Add(m event.Message) {
 	s.begin()
 	if m.Value == nil {
@@ -52,7 +53,7 @@ func (s *Samples) Add(m event.Message) {
 		return
 	}
 	if _, is := object["payload"]; is && len(object) == 2 {
-		delete(object, "schema") // of Kafka Connect's JsonConverter
+		delete(object, "schema") // the schema that Kafka Connect's JsonConverter adds
 	}
 	s.flatten("", object, 0)
 }
@@ -63,7 +64,7 @@ func (s *Samples) begin() {
 	}
 }
 
-// mostDepth limits the nesting of objects that are read.
+// mostDepth limits how deeply nested objects are read.
 const mostDepth = 6
 
 func (s *Samples) flatten(prefix string, object map[string]jsontext.Value, depth int) {
@@ -111,7 +112,7 @@ func note(all map[string]*sample, path string, v jsontext.Value) {
 	}
 }
 
-// repeats reports whether one of the noted texts was seen more than once.
+// repeats reports whether one of the stored texts was seen more than once.
 func (p *sample) repeats() bool {
 	for _, n := range p.texts {
 		if n > 1 {
@@ -121,14 +122,16 @@ func (p *sample) repeats() bool {
 	return false
 }
 
-// is reports whether all values of the path are of a kind, or null.
+// is reports whether all values of the path are null or of the given JSON kind, and at least one is
+// of that kind.
 func (p *sample) is(kind jsontext.Kind) bool {
 	return p.kinds[kind] > 0 && p.kinds[kind]+p.kinds['n'] == p.seen
 }
 
-// Suggest proposes a mapping, in YAML, and lists what a person has to decide. `mapping check`
-// refuses it until what matters most is decided. Of the records' values it contains only those of
-// the event type that look like names; with payload, all of the event type.
+// Suggest proposes a mapping in YAML, and lists the decisions that a person has to make. `mapping
+// check` refuses the proposal until the most important decisions are made. The proposal contains no
+// values of the records except values of the event type that look like names. If payload is true,
+// it contains all values of the event type.
 func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 	w := &suggesting{payload: payload}
 	w.line("# Proposed from %d records. Nothing uses it: decide what is marked DECIDE, then run", s.records)
@@ -154,12 +157,12 @@ type suggesting struct {
 	text      strings.Builder
 	decisions []string
 
-	found   map[event.Field]*sample // nil: in a header
-	taken   map[string]bool         // paths of found
-	account []*sample               // members of an account's object, if the account id was not found
+	found   map[event.Field]*sample // nil if the field is in a header
+	taken   map[string]bool         // paths of the samples in found
+	account []*sample               // members of an account object, if no account id was found
 }
 
-// find finds the fields among the values, else among the headers.
+// find searches the fields among the values, and those that are not there among the headers.
 func (w *suggesting) find(s *Samples, values map[string]*sample) {
 	w.taken, w.found = map[string]bool{}, map[event.Field]*sample{}
 	take := func(field event.Field, p *sample) { w.taken[p.path], w.found[field] = true, p }
@@ -194,7 +197,7 @@ func (w *suggesting) propose(field event.Field, keys bool) {
 	switch {
 	case is && p != nil:
 		w.field(field, p)
-	case is: // in a header
+	case is: // find has already written a field that is in a header
 	case field == event.FieldAccountID && len(w.account) > 1:
 		w.joinedAccount(w.account)
 	case field == event.FieldAccountID && keys:

@@ -10,7 +10,7 @@ import (
 	"projector/projection/event"
 )
 
-// addEntries notes the objects of an array.
+// addEntries adds the objects of an array to the samples.
 func (s *Samples) addEntries(path string, entries []map[string]jsontext.Value, depth int) {
 	inner := s.arrays[path]
 	if inner == nil {
@@ -45,14 +45,14 @@ func (w *suggesting) envelope(s *Samples) map[string]*sample {
 	for path, p := range s.values {
 		outer := *p
 		outer.outer = true
-		if all[path] == nil || guesses[0].names[0] == plainName(path) || plainName(path) == "id" { // the record's own id
+		if all[path] == nil || guesses[0].names[0] == plainName(path) || plainName(path) == "id" { // prefer the record's own id
 			all[path] = &outer
 		}
 	}
 	return all
 }
 
-// isMovement reports whether there are an account and an amount.
+// isMovement reports whether both an account and an amount were found.
 func (s *Samples) isMovement() bool {
 	found := 0
 	for i := range guesses {
@@ -65,8 +65,8 @@ func (s *Samples) isMovement() bool {
 	return found == 2
 }
 
-// source returns the place of a sample as the member of a field's table, and as the whole value of
-// the field.
+// source returns the place of a sample in two forms: as a member of a field's table, and as the
+// whole value of the field.
 func (p *sample) source() (inTable, alone string) {
 	path := quoteYAML(p.path)
 	if p.outer {
@@ -94,13 +94,13 @@ func (w *suggesting) joinedAccount(parts []*sample) {
 	w.decide("accountId: are all of these parts of the account's id? Only the last may contain the separator")
 }
 
-// Names of members that often belong to an id or a type, written as in guesses.
+// These names of members often belong to an id or a type. They are written as in guesses.
 var (
 	accountParts = []string{"bank", "bankcode", "bic", "blz", "branch", "sortcode", "ledger", "entity", "tenant"}
 	typeParts    = []string{"direction", "dir", "side", "sign", "creditdebit", "debitcredit", "drcr", "dc", "subtype", "op"}
 )
 
-// joins lists members that may have to be joined with the account id or the type.
+// joins lists members that may have to be joined with the account id or the event type.
 func (w *suggesting) joins(values map[string]*sample, found map[event.Field]*sample) {
 	for _, join := range []struct {
 		field event.Field

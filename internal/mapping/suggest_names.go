@@ -9,11 +9,11 @@ import (
 	"projector/projection/event"
 )
 
-// guess has the names by which a field is found among samples, the best first. They are in small
-// letters, without _ and -.
+// guess contains the names by which a field is found among the samples. The best names come first.
+// All names are in lower case, without _ and -.
 type guess struct {
 	field event.Field
-	names []string // of a member
+	names []string // complete names of a member
 	ends  []string // last words of a member's name
 	weak  []string // names that count only if nothing else fits
 	fits  func(*sample) bool
@@ -23,7 +23,8 @@ func isNumberOrText(p *sample) bool { return p.is('0') || p.is('"') }
 
 func isTextual(p *sample) bool { return p.is('"') }
 
-// isTime reports whether the path may have times: counts from 1970, or texts that begin with a year.
+// isTime reports whether the values of a path may be times. These are numbers counted from 1970, or
+// texts that begin with a year.
 func isTime(p *sample) bool {
 	text := anyOf(p.texts)
 	if !isNumberOrText(p) || len(text) < len("20260101") {
@@ -67,7 +68,7 @@ var guesses = []guess{
 		field: event.FieldOccurredAt, fits: isTime,
 		names: []string{"occurredat", "occurred", "timestamp", "time", "ts", "created", "createdat", "eventtime", "bookedat", "booked", "posted", "happened", "date"},
 		ends:  []string{"at", "timestamp", "time", "dttm", "date", "dt"},
-		weak:  []string{"tsms"}, // when a connector read it
+		weak:  []string{"tsms"}, // the time at which a connector read the row
 	},
 	{
 		field: event.FieldCorrelationID, fits: isTextual,
@@ -85,10 +86,10 @@ var guesses = []guess{
 	},
 }
 
-// unitWords may follow a name: posted_at_ms, amount_cents.
+// unitWords are units that may follow a name, as in posted_at_ms or amount_cents.
 var unitWords = []string{"s", "ms", "us", "ns", "millis", "micros", "minor", "cents"}
 
-// wordsOf are the words of a path's last name, in small letters.
+// wordsOf returns the words of a path's last name, in lower case.
 func wordsOf(path string) []string {
 	name := path[strings.LastIndexByte(path, '.')+1:]
 	var words strings.Builder
@@ -107,7 +108,7 @@ func wordsOf(path string) []string {
 // plainName returns the last name of a path, written as in guesses.
 func plainName(path string) string { return strings.Join(wordsOf(path), "") }
 
-// endsWith reports whether the last words of a path's last name are this name.
+// endsWith reports whether the last words of a path's last name form the given name.
 func endsWith(path, name string) bool {
 	words := wordsOf(path)
 	if n := len(words); n > 1 && slices.Contains(unitWords, words[n-1]) {
@@ -145,7 +146,7 @@ func (g *guess) find(all map[string]*sample, taken map[string]bool) *sample {
 	return nil
 }
 
-// isNamed reports whether the field is found by this name.
+// isNamed reports whether the last name of the path is one by which the field is found.
 func (g *guess) isNamed(path string) bool {
 	return slices.Contains(g.names, plainName(path)) || slices.ContainsFunc(g.ends, func(name string) bool { return endsWith(path, name) })
 }
@@ -153,8 +154,9 @@ func (g *guess) isNamed(path string) bool {
 // idWords end the names of ids.
 var idWords = []string{"id", "no", "nr", "number", "ref", "key", "code"}
 
-// distinct returns the first path that may be the event id although its name is not known: its values
-// are different. The record's own is preferred to that of an entry. It returns nil if there is none.
+// distinct returns the first path that may be the event id although its name is not known, because
+// its values are all different. A path of the record itself is preferred to a path of an entry. It
+// returns nil if there is no such path.
 func distinct(all map[string]*sample) *sample {
 	var found *sample
 	for _, path := range slices.Sorted(maps.Keys(all)) {
@@ -171,8 +173,9 @@ func distinct(all map[string]*sample) *sample {
 	return found
 }
 
-// accountObject returns the members of an object with an account's name that may be parts of the
-// account id, in a likely order. There may be none.
+// accountObject returns the members of an account object that may be parts of the account id, in a
+// likely order. An account object is an object whose name is that of an account. The result may be
+// empty.
 func accountObject(all map[string]*sample) []*sample {
 	var parts []*sample
 	for _, path := range slices.Sorted(maps.Keys(all)) {
@@ -189,7 +192,8 @@ func accountObject(all map[string]*sample) []*sample {
 	return parts
 }
 
-// rankOf sorts the bank before the number that it has given.
+// rankOf sorts the bank before the account number, because the number is unique only within the
+// bank.
 func rankOf(p *sample) string {
 	if slices.Contains(accountParts, plainName(p.path)) {
 		return "a"
@@ -197,7 +201,7 @@ func rankOf(p *sample) string {
 	return "b"
 }
 
-// withoutConnector leaves out what Debezium writes about itself and about the row's former values.
+// withoutConnector removes the paths with Debezium's own data and with the row's former values.
 func withoutConnector(all map[string]*sample) map[string]*sample {
 	rest := maps.Clone(all)
 	for _, prefix := range []string{"", "payload."} {

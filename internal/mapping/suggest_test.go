@@ -9,8 +9,8 @@ import (
 	"projector/projection/event"
 )
 
-// Names of several words are found by their last words. Fields that a connector writes about itself
-// are not proposed. Unused fields are listed.
+// A name of several words is recognised by its last words. Fields that a connector writes about
+// itself are not proposed. Unused fields are listed.
 func TestSuggestNamesOfOtherProducers(t *testing.T) {
 	for value, want := range map[string]string{
 		`{"event_uuid":"a","wallet":"w","wallet_seq":1,"event_name":"card.captured","happened_at_ms":1764003661000,"amount_minor":5,"currency":"GBP","merchant_name":"m","trace_id":"t"}`: `eventId: event_uuid
@@ -55,7 +55,8 @@ func TestSuggestNamesOfOtherProducers(t *testing.T) {
 	}
 }
 
-// What is found by more than a name has to be confirmed. A connector's own time is the last choice.
+// A field that was not recognised by its name alone must be confirmed by a person. The time at
+// which a connector read the row is used only if there is no other time.
 func TestSuggestWithoutKnownNames(t *testing.T) {
 	for name, tt := range map[string]struct {
 		values []string
@@ -108,7 +109,7 @@ func TestSuggestWithoutKnownNames(t *testing.T) {
 	}
 }
 
-// The values of an id are compared although only the first of them are noted.
+// An event id must not repeat in any record, although only its first values are stored.
 func TestSuggestAnEventIDOfManyRecords(t *testing.T) {
 	for name, tt := range map[string]struct {
 		number func(i int) int
@@ -128,7 +129,7 @@ func TestSuggestAnEventIDOfManyRecords(t *testing.T) {
 	}
 }
 
-// A name without a letter has no words.
+// A member whose name has no letter or digit is not proposed.
 func TestSuggestMembersWithoutAWord(t *testing.T) {
 	var s mapping.Samples
 	for _, value := range []string{`{"_":1,"-":"a"," ":"b","c":{"_":1}}`, `{"_":2,"-":"b"," ":"c","c":{"_":2}}`} {
@@ -163,7 +164,7 @@ func TestSuggest(t *testing.T) {
 		t.Errorf("to decide: %q", decide)
 	}
 
-	// A value that may be a type name is printed only if the whole payload may be printed.
+	// A value that does not look like a type name is printed only if the payload may be printed.
 	var private mapping.Samples
 	for _, kind := range []string{"DEPOSIT", "John Smith", "DE89370400440532013000", "a@b.example", "4711"} {
 		private.Add(event.Message{Value: []byte(`{"type":"` + kind + `"}`)})
@@ -186,8 +187,8 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// A posting has the account and the amount in its entries. Parts of the account id and of the type
-// are outside the entries.
+// In this record, the account and the amount are in the entries of an array. Other members belong
+// to the account id and to the type, and the proposal joins them.
 func TestSuggestEntriesAndJoins(t *testing.T) {
 	var s mapping.Samples
 	const value = `{"id":"P1","bookedAt":"2026-01-01T00:00:00Z","lines":[{"id":5,"bank":"017","account":"A","seq":1,"type":"fee","side":"D","amount":"1.50","ccy":"EUR"}]}`
@@ -225,7 +226,7 @@ func TestAnUndecidedSuggestionIsRefused(t *testing.T) {
 	}
 }
 
-// For all records, the proposal becomes a readable file when its open decisions are filled in.
+// For any record, the proposal can be parsed once its open decisions are filled in.
 func FuzzSuggest(f *testing.F) {
 	f.Add([]byte(`{"id":1,"type":"a\nb: c","amount":"1","ts":"2026-01-01","currency":"EUR","version":"1","account":"x"}`))
 	f.Add([]byte(`{"a b":{"ID":"x"},"type":true}`))

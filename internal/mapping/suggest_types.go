@@ -8,12 +8,12 @@ import (
 	"projector/projection/event"
 )
 
-// types proposes what each type means.
+// types proposes the meaning of each event type.
 func (w *suggesting) types(kind, amount *sample) {
 	if kind == nil {
 		return
 	}
-	if delete(kind.texts, ""); len(kind.texts) == 0 { // an empty text is no name of a type
+	if delete(kind.texts, ""); len(kind.texts) == 0 { // an empty text is not the name of a type
 		return
 	}
 	if isOp := plainName(kind.path) == "op"; isOp && kind.texts["c"] > 0 {
@@ -60,8 +60,8 @@ func (w *suggesting) types(kind, amount *sample) {
 	}
 }
 
-// isTypeName reports whether a text looks like the name of a type: one word that begins with a letter
-// and has few digits. Data about a person or an account should not.
+// isTypeName reports whether a text looks like the name of a type. Such a text is one word that
+// begins with a letter and has few digits. Data about a person or an account is not meant to match.
 func isTypeName(text string) bool {
 	const mostBytes, mostDigits = 60, 2
 	digits := 0

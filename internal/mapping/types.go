@@ -10,7 +10,7 @@ import (
 
 const (
 	ignored = "ignored" // the event only advances the version
-	refused = "refused" // the event is a dead letter
+	refused = "refused" // the event is dead-lettered
 )
 
 func (m *Mapping) addType(key, value *yaml.Node) error {
@@ -28,7 +28,7 @@ func (m *Mapping) addType(key, value *yaml.Node) error {
 	return nil
 }
 
-// addSigned reads the meanings of a type by the sign of the amount.
+// addSigned reads the meanings of a type that depend on the sign of the amount.
 func (m *Mapping) addSigned(key, table *yaml.Node) error {
 	name := "eventTypes: " + key.Value
 	var signed event.SignedType

@@ -18,7 +18,8 @@ import (
 	"projector/projection/event/protobuf"
 )
 
-// written returns a document as a message of a format, and the format that reads it.
+// written returns a document as a message of the given format, together with the event.Format that
+// decodes it.
 func written(t *testing.T, format string, opts event.Options, document string) (event.Format, event.Message) {
 	t.Helper()
 	var m event.Message
@@ -41,8 +42,8 @@ func written(t *testing.T, format string, opts event.Options, document string) (
 	return f, m
 }
 
-// writtenWithSchema encodes a document with a schema derived from it: each object is a record or a
-// message, each integer has 64 bits, each other number is a double.
+// writtenWithSchema encodes a document with a schema derived from it. Each object becomes a record
+// or a message, each integer has 64 bits, and each other number is a double.
 func writtenWithSchema(t *testing.T, format string, opts event.Options, document string) (event.Format, event.Message) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(document))
@@ -124,7 +125,8 @@ func plainNumbers(v any) any {
 	return v
 }
 
-// protoSchema returns a message type with the names of an object, in order.
+// protoSchema returns a message type whose fields are the members of an object, in alphabetical
+// order.
 func protoSchema(name string, object map[string]any) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "message %s {\n", name)

@@ -19,7 +19,8 @@ import (
 	"projector/sql"
 )
 
-// askWithin is the deadline of one query, connecting included. The server has a shorter one.
+// askWithin is the deadline of one query, including the time to connect. The server's own time
+// limit for the query is shorter.
 const askWithin = 15 * time.Second
 
 // Version identifies an event by its account and version.
@@ -28,8 +29,8 @@ type Version struct {
 	Number    int64
 }
 
-// Client queries an outbox. It opens one connection when it needs one. It is not safe for
-// concurrent use.
+// Client queries an outbox. It opens a connection when it needs one, and has at most one. It is not
+// safe for concurrent use.
 type Client struct {
 	URL string
 	// Password is called before each connection, so the password may change. If it is nil, the
@@ -37,10 +38,10 @@ type Client struct {
 	Password func() (string, error)
 	Query    string
 
-	conn *pgx.Conn // nil: none
+	conn *pgx.Conn // nil if there is no connection
 }
 
-// Names of the columns of a result.
+// These are the names of the columns of a result.
 const (
 	columnKey     = "key"
 	columnValue   = "value"
@@ -61,7 +62,7 @@ var (
 	asksForVersions = regexp.MustCompile(`\$2(\D|$)`)
 )
 
-// CheckQuery refuses a query that does not use both parameters.
+// CheckQuery returns an error if a query does not use both parameters.
 func CheckQuery(query string) error {
 	if asksForAccounts.MatchString(query) && asksForVersions.MatchString(query) {
 		return nil
@@ -71,15 +72,16 @@ func CheckQuery(query string) error {
 		`JOIN unnest($1::text[], $2::bigint[]) AS w (account_id, version) ON o.aggregateid = w.account_id AND o.version = w.version"`}
 }
 
-// CheckURL refuses a URL that cannot be parsed. errclass.Safe prints the error without a password.
+// CheckURL returns an error if the URL cannot be parsed. The caller must print it with
+// errclass.Safe, because it may contain the password.
 func CheckURL(url string) error {
 	_, err := pgx.ParseConfig(url)
 	return err
 }
 
-// Ask queries versions and calls receive with each message of the result. The messages have no
-// order, and some may not have been requested. An error of receive ends Ask and is returned
-// unchanged.
+// Ask queries the outbox for versions and calls receive with each message of the result. The
+// messages are in any order, and some may not have been requested. An error of receive ends Ask and
+// is returned unchanged.
 func (c *Client) Ask(ctx context.Context, wanted []Version, receive func(event.Message) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -117,7 +119,7 @@ func (c *Client) connect(ctx context.Context) error {
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "projector"
 	}
-	// Without prepared statements the query also works through a connection pooler.
+	// A query without prepared statements also works through a connection pooler.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	c.conn, err = pgx.ConnectConfig(ctx, cfg)
 	return err
@@ -134,8 +136,8 @@ func (c *Client) Close() {
 	c.conn = nil
 }
 
-// read sends the query with the types of its parameters, so the query need not cast them.
-// All columns are read as text, whatever their types are.
+// read sends the query together with the types of its parameters, so the query needs no casts. All
+// columns are read as text, whatever their types are.
 func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.Message) error) error {
 	accounts, versions := make([]string, len(wanted)), make([]int64, len(wanted))
 	for i, w := range wanted {
@@ -155,7 +157,7 @@ func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.
 	into, err := columns(rows.FieldDescriptions(), &key, &value, &headers)
 	if err != nil {
 		rows.Close()
-		if rows.Err() != nil { // the query failed, so it has no columns
+		if rows.Err() != nil { // a failed query has no columns, so its own error is returned
 			err = rows.Err()
 		}
 		return failed(err)
@@ -174,8 +176,8 @@ func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.
 	return failed(err)
 }
 
-// columns returns the destination of each column of the result. Columns are found by name. If
-// the names key and value are not both used, two or three columns are taken by position.
+// columns returns the destinations of the columns of the result. Columns are found by name. If the
+// names key and value are not both used, the position decides in a result of two or three columns.
 func columns(fields []pgconn.FieldDescription, key, value, headers *[]byte) ([]any, error) {
 	at := map[string]int{}
 	for i := range fields {
@@ -201,13 +203,13 @@ func columns(fields []pgconn.FieldDescription, key, value, headers *[]byte) ([]a
 }
 
 // headersOf parses headers from a JSON object. A member that is a string becomes its text, null
-// becomes an empty value, and any other value becomes its JSON.
+// becomes an empty value, and any other member becomes its JSON.
 func headersOf(text []byte) ([]event.Header, error) {
 	if text == nil {
 		return nil, nil
 	}
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil { // err is not returned: it may contain a value
+	if err := json.Unmarshal(text, &members); err != nil { // err is not returned, because it may contain a value
 		return nil, &QueryError{"--outbox-query (OUTBOX_QUERY): the column headers must hold a JSON object, such as {\"eventType\": \"FundsCredited\"}"}
 	}
 	headers := make([]event.Header, 0, len(members))
@@ -225,7 +227,8 @@ func headersOf(text []byte) ([]event.Header, error) {
 	return headers, nil
 }
 
-// failed names the flag if the query itself is wrong. It does not if the server fails.
+// failed names the flag in the error if the query itself is wrong. It does not name the flag if the
+// server fails.
 func failed(err error) error {
 	var (
 		server *pgconn.PgError

@@ -10,8 +10,8 @@ import (
 // roundVersions is how many versions are queried before the gap register is read again.
 const roundVersions = 10 * AskAtOnce
 
-// due returns the versions to query now, the oldest gap first. Versions that were queried before
-// without success come last.
+// due returns the versions to query now. The oldest gap comes first. Versions that were queried
+// before without success come last.
 func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 	partitions := f.cfg.Partitions()
 	if len(partitions) == 0 {
@@ -45,7 +45,7 @@ func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 	return due.missing, nil
 }
 
-// part has the versions of one round, at most roundVersions or a few more.
+// part contains the versions of one round: roundVersions, or a few more if the last gap is longer.
 type part struct {
 	missing  []accountdb.Missing
 	versions int64
@@ -59,8 +59,8 @@ func (p *part) add(m accountdb.Missing) {
 	}
 }
 
-// questions splits the due versions into queries. If nothing is due, it returns one query for no
-// versions: after the start, this query shows whether the outbox works.
+// questions splits the due versions into queries. If nothing is due, it returns one query without
+// versions, because this query shows after the start whether the outbox works.
 func questions(due []accountdb.Missing) (all [][]accountdb.Missing) {
 	begin, n := 0, int64(0)
 	for i, m := range due {

@@ -18,28 +18,28 @@ type Outbox interface {
 const (
 	// AskAtOnce is the maximum number of versions in one query.
 	AskAtOnce = 500
-	// keepBytes limits the events of one result in memory, in bytes.
+	// keepBytes limits the memory for the events of one result, in bytes.
 	keepBytes = 32 << 20
-	// rowsEach limits the rows per requested version. A query that selects accounts and versions
-	// independently also returns rows that were not requested.
+	// rowsEach limits the rows for each requested version. It allows for a query that selects
+	// accounts and versions independently and so also returns rows that were not requested.
 	rowsEach = 100
 )
 
-// Answer has the events that an outbox has returned.
+// Answer contains the events that an outbox has returned.
 type Answer struct {
 	Records map[Version]*readmodel.RepairRecord
-	// Whole reports whether the whole result was read. If not, the missing versions have to be
-	// queried again.
+	// Whole reports whether the whole result was read. If not, the versions that are missing in
+	// Records have to be queried again.
 	Whole bool
-	// Refused is the number of rows without a usable requested event. Why and Last are about the
-	// last of these rows.
+	// Refused is the number of rows that contain no requested event that can be used. Why and Last
+	// describe the last of these rows.
 	Refused int
 	Why     string
-	Last    Version // the account id is empty if the row could not be read
+	Last    Version // the account id is empty if the event could not be read
 }
 
-// Fetch queries versions and decodes the result. If a version comes more than once, the first
-// event is used.
+// Fetch queries the outbox for versions and decodes the result. If the result contains a version
+// more than once, the first event is used.
 func Fetch(ctx context.Context, from Outbox, formats event.Resolver, wanted []Version) (Answer, error) {
 	a := Answer{Records: make(map[Version]*readmodel.RepairRecord, len(wanted)), Whole: true}
 	asked := make(map[Version]bool, len(wanted))
@@ -67,8 +67,8 @@ func Fetch(ctx context.Context, from Outbox, formats event.Resolver, wanted []Ve
 }
 
 // add stores the requested events of a row and returns their size in bytes. A row may contain
-// several events. It counts as refused if none of them could be stored, unless the same row was
-// stored before.
+// several events. The row counts as refused if none of its events could be stored, unless they were
+// stored from an equal row before.
 func (a *Answer) add(format event.Format, m event.Message, asked map[Version]bool) (kept int) {
 	record := projection.Record{Message: m, Partition: projection.NoPartition, LeaderEpoch: projection.NoEpoch, Timestamp: projection.NoTimestamp}
 	events := projection.AppendDecoded(nil, record, format)
@@ -101,10 +101,10 @@ func (a *Answer) add(format event.Format, m event.Message, asked map[Version]boo
 	return kept
 }
 
-// errEnough ends the reading of a result that is larger than keepBytes.
+// errEnough ends reading when a result is larger than keepBytes.
 var errEnough = errors.New("enough")
 
-// refusal returns why an event is not accepted, or "" if it is.
+// refusal returns the reason why an event is not accepted, or "" if it is accepted.
 func refusal(d *event.Decoded, asked, twice bool) string {
 	switch {
 	case d.Tombstone:
@@ -122,7 +122,7 @@ func refusal(d *event.Decoded, asked, twice bool) string {
 	}
 }
 
-// Stamp sets the entry of the audit trail for a fetched event.
+// Stamp sets the audit trail entry of a fetched event.
 func Stamp(r *readmodel.RepairRecord, actor, reason string) {
 	e := &r.Decoded.Event
 	r.Action = readmodel.Action{

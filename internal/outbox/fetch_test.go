@@ -37,7 +37,7 @@ func message(account string, version int64, more string) event.Message {
 		`"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"1.00","currency":"EUR"}}`, account, version, more)}
 }
 
-// table answers each request with the same messages.
+// table is an outbox that answers each query with the same messages.
 type table struct {
 	messages  []event.Message
 	fails     error
@@ -78,8 +78,8 @@ func TestFetchKeepsOnlyWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-// A row of the outbox may hold several events. If several of them were requested, the row is
-// returned once for each.
+// A row of the outbox may contain several events. If several of them were requested, the query
+// returns the row once for each of them.
 func TestFetchKeepsTheEntriesThatWereAskedFor(t *testing.T) {
 	format, err := event.New(event.FormatJSON, event.Options{FirstVersion: 1, Mapping: event.Mapping{Envelope: event.Envelope{Entries: []string{"lines"}}}})
 	if err != nil {
@@ -127,7 +127,7 @@ func TestFetchIsBounded(t *testing.T) {
 	}
 }
 
-// store has gaps and applies the next events, as a repair does.
+// store is a read model with gaps that applies fetched events in order, like a repair.
 type store struct {
 	gaps    []accountdb.Missing
 	fails   error
@@ -188,7 +188,7 @@ type counter struct{ fetched, healed int }
 func (c *counter) Fetched(n int) { c.fetched += n }
 func (c *counter) Healed(n int)  { c.healed += n }
 
-// running runs a Fetcher for some simulated time.
+// running runs a Fetcher for the given simulated time and returns what it counted.
 func running(t *testing.T, o *table, s *store, after, length time.Duration) *counter {
 	t.Helper()
 	counted := &counter{}
@@ -201,7 +201,7 @@ func running(t *testing.T, o *table, s *store, after, length time.Duration) *cou
 	return counted
 }
 
-// asked returns how often a version was requested.
+// asked returns how often a version was queried.
 func (o *table) asked(v outbox.Version) (n int) {
 	for _, question := range o.questions {
 		for _, w := range question {
@@ -226,8 +226,8 @@ func TestFetcherAppliesUpToWhatIsMissingOrPoison(t *testing.T) {
 		if counted.fetched != 3 || counted.healed != 1 {
 			t.Errorf("counted %+v", counted)
 		}
-		// The requests are at once and after 1, 2, 4, 8, 16 and 32 minutes, minus the duration of a
-		// round.
+		// The version is queried at once and then after 1, 2, 4, 8, 16 and 32 minutes, minus the
+		// duration of a round.
 		if n := o.asked(outbox.Version{AccountID: "c", Number: 1}); n < 5 || n > 6 {
 			t.Errorf("asked %d times for what is not there", n)
 		}
@@ -265,7 +265,7 @@ func TestFetcherWaitsForAnOutboxThatIsAway(t *testing.T) {
 			waits = append(waits, o.at[i].Sub(o.at[i-1]))
 		}
 		if len(waits) < 6 || waits[0] != time.Second || waits[len(waits)-1] < 4*time.Second {
-			t.Errorf("waits %v", waits) // also when nothing is missing, to check that the outbox can be queried
+			t.Errorf("waits %v", waits) // one query is also sent when nothing is missing, to check the outbox
 		}
 	})
 }

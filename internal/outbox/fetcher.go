@@ -18,25 +18,27 @@ import (
 const (
 	// askEvery is the shortest time between two queries.
 	askEvery = time.Second
-	// The gap register is read every Config.After/4, but within these limits.
+	// The gap register is read at intervals of Config.After/4, but not more or less often than
+	// these limits allow.
 	leastRound, longestRound = time.Second, 10 * time.Second
 )
 
 // Store is the read model that is repaired.
 type Store interface {
-	// Missing streams the versions that accounts wait for, see readmodel.MissingVersions.
+	// Missing streams the versions that accounts wait for (see readmodel.MissingVersions).
 	Missing(ctx context.Context, f accountdb.MissingFilter) iter.Seq2[accountdb.Missing, error]
 	Plan(ctx context.Context, records []*readmodel.RepairRecord) error
 	Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error
 }
 
-// Observer counts what is fetched. Its methods must be safe for concurrent use.
+// Observer counts the events that were fetched and the parked events that were applied after them.
+// Its methods must be safe for concurrent use.
 type Observer interface {
 	Fetched(n int)
 	Healed(n int)
 }
 
-// Config is what a Fetcher needs.
+// Config contains the settings of a Fetcher.
 type Config struct {
 	Outbox  Outbox
 	Store   Store
@@ -52,12 +54,13 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// Fetcher queries an outbox for the versions that accounts wait for, and applies them. It runs
-// concurrently with the consumer, which never waits for it. Failures are logged and retried.
+// Fetcher queries an outbox for the versions that accounts wait for, and applies the events that
+// are returned. It runs concurrently with the consumer, which never waits for it. Failures are
+// logged and retried.
 type Fetcher struct {
 	cfg      Config
 	schedule *Schedule
-	outage   *retry.Outage // of the outbox
+	outage   *retry.Outage // outage of the outbox
 	store    *retry.Throttled
 	log      fetchLog
 	asked    bool // whether any query has succeeded
@@ -73,7 +76,7 @@ func NewFetcher(cfg Config) *Fetcher {
 	}
 }
 
-// Run runs rounds until ctx ends.
+// Run queries and applies missing events until ctx ends.
 func (f *Fetcher) Run(ctx context.Context) {
 	defer f.cfg.Outbox.Close()
 	for ctx.Err() == nil {
@@ -88,7 +91,8 @@ func (f *Fetcher) every() time.Duration {
 	return min(max(f.cfg.After/4, leastRound), longestRound)
 }
 
-// round queries everything that is due. It returns the pause before the next round.
+// round sends the queries for all versions that are due. It returns the pause before the next
+// round.
 func (f *Fetcher) round(ctx context.Context) time.Duration {
 	begun := time.Now()
 	due, err := f.due(ctx)
@@ -99,7 +103,7 @@ func (f *Fetcher) round(ctx context.Context) time.Duration {
 	if err != nil {
 		return f.every()
 	}
-	// If reading the gap register takes long, it is read less often.
+	// If reading the gap register takes long, it is read less often to reduce the load.
 	rest := max(f.every(), 10*time.Since(begun))
 	if len(due) == 0 && f.asked {
 		f.cfg.Outbox.Close()
@@ -118,8 +122,8 @@ func (f *Fetcher) round(ctx context.Context) time.Duration {
 	return rest
 }
 
-// ask sends one query and applies the events of the result. It returns the pause before the next
-// try after a failure, else 0.
+// ask sends one query and applies the events of the result. After a failure it returns the pause
+// before the next attempt, otherwise 0.
 func (f *Fetcher) ask(ctx context.Context, question []accountdb.Missing) time.Duration {
 	answer, err := Fetch(ctx, f.cfg.Outbox, f.cfg.Formats, versions(question))
 	if ctx.Err() != nil {
@@ -142,8 +146,8 @@ func (f *Fetcher) ask(ctx context.Context, question []accountdb.Missing) time.Du
 	return 0
 }
 
-// receive applies the events of each account up to the first version that is missing in the
-// answer. Then it schedules the next query for what is still missing.
+// receive applies the events of each account up to the first version that is missing in the result.
+// Then it schedules the next query for the versions that are still missing.
 func (f *Fetcher) receive(ctx context.Context, question []accountdb.Missing, answer *Answer) error {
 	var records []*readmodel.RepairRecord
 	for _, m := range question {
@@ -164,7 +168,7 @@ func (f *Fetcher) receive(ctx context.Context, question []accountdb.Missing, ans
 		switch {
 		case next > m.Last:
 			f.schedule.Done(m.AccountID)
-		case r == nil && !answer.Whole: // it may be in the part that was not read
+		case r == nil && !answer.Whole: // the event may be in the part of the result that was not read
 		case r == nil || readmodel.EffectOf(r.Decision) != readmodel.EffectPoison:
 			f.schedule.Failed(m.AccountID, next, "", now)
 		case f.schedule.Failed(m.AccountID, next, readmodel.ValueDigest(r.Record.Value), now):
@@ -174,13 +178,13 @@ func (f *Fetcher) receive(ctx context.Context, question []accountdb.Missing, ans
 	return nil
 }
 
-// passed reports whether the account has the version of the record now.
+// passed reports whether the account has reached the version of the record.
 func passed(r *readmodel.RepairRecord) bool {
 	return r != nil && r.Decision.Outcome != projection.DeadLettered
 }
 
 // apply decides all records and applies those that can be applied. Events that cannot be applied
-// are recorded, unless the same event was recorded before.
+// are recorded in the audit trail, unless the same event was recorded before.
 func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) error {
 	if len(records) == 0 {
 		return nil
@@ -195,7 +199,7 @@ func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) 
 			return false
 		case readmodel.EffectPoison:
 			return f.schedule.Known(e.AccountID, e.Version, readmodel.ValueDigest(r.Record.Value))
-		default: // Kafka has delivered it, or an earlier version cannot be applied
+		default: // Kafka has delivered the event, or an earlier version cannot be applied
 			return true
 		}
 	})

@@ -11,12 +11,12 @@ import (
 // linePause is the shortest time between two log lines of the same text.
 const linePause = time.Minute
 
-// fetchLog logs the results of queries: at most one line of each text per minute, with the number
-// since the previous line. It is not safe for concurrent use.
+// fetchLog logs the results of queries. It writes each text at most once a minute, with the number
+// of events since the previous line. It is not safe for concurrent use.
 type fetchLog struct {
 	log    *slog.Logger
 	lines  *retry.Lines
-	healed int // since the last line about fetched events
+	healed int // parked events that were applied since the last line about fetched events
 }
 
 func newFetchLog(log *slog.Logger) fetchLog {

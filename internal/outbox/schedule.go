@@ -5,14 +5,13 @@ import "time"
 const (
 	// longestPause is the longest time between two queries for one version.
 	longestPause = time.Hour
-	// maxWaits is how many accounts the schedule stores. If there are more, some are dropped and
-	// are queried again earlier than necessary.
+	// maxWaits is the largest number of accounts in the schedule. If there are more, some are
+	// removed and then queried again earlier than necessary.
 	maxWaits = 50_000
 )
 
-// Schedule decides when an account is queried again: after a pause that doubles after each
-// failure, and at once if the account has reached a higher version. It is not safe for concurrent
-// use.
+// Schedule decides when an account is queried again. The pause doubles after each failure, but an
+// account that has reached a higher version is queried at once. It is not safe for concurrent use.
 type Schedule struct {
 	first time.Duration
 	waits map[string]*wait
@@ -23,15 +22,16 @@ type wait struct {
 	version int64
 	pause   time.Duration
 	next    time.Time
-	poison  string // digest of a returned event that cannot be applied; empty: none
+	poison  string // digest of a returned event that cannot be applied; empty if there is none
 }
 
-// NewSchedule returns a Schedule whose first pause is first, at least one second.
+// NewSchedule returns a Schedule. The parameter first is the first pause, which is at least one
+// second.
 func NewSchedule(first time.Duration) *Schedule {
 	return &Schedule{first: max(first, time.Second), waits: map[string]*wait{}}
 }
 
-// New reports whether this version of the account has not failed yet.
+// New reports whether no query for this version of the account has failed yet.
 func (s *Schedule) New(account string, version int64) bool {
 	w := s.waits[account]
 	return w == nil || w.version != version
@@ -42,9 +42,9 @@ func (s *Schedule) Due(account string, version int64, now time.Time) bool {
 	return s.New(account, version) || !now.Before(s.waits[account].next)
 }
 
-// Failed notes that the account still waits for a version after a query. poison is the digest of
-// a returned event that cannot be applied, or empty. It returns whether poison is not empty and
-// differs from the last one.
+// Failed notes that the account still waits for a version after a query. The parameter poison is
+// the digest of a returned event that cannot be applied, or empty. Failed reports whether poison is
+// not empty and differs from the previous one.
 func (s *Schedule) Failed(account string, version int64, poison string, now time.Time) (fresh bool) {
 	w := s.waits[account]
 	switch {
@@ -62,13 +62,14 @@ func (s *Schedule) Failed(account string, version int64, poison string, now time
 	return fresh
 }
 
-// Known reports whether the last query for the version returned the same poison.
+// Known reports whether the last query for the version returned the same event that cannot be
+// applied.
 func (s *Schedule) Known(account string, version int64, poison string) bool {
 	w := s.waits[account]
 	return w != nil && w.version == version && w.poison == poison
 }
 
-// Done removes an account: all versions that were queried were applied.
+// Done removes an account, because all versions that were queried have been applied.
 func (s *Schedule) Done(account string) { delete(s.waits, account) }
 
 // forgetOne removes one account if the schedule is full.

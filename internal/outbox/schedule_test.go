@@ -10,7 +10,7 @@ import (
 	"projector/internal/outbox"
 )
 
-// The pauses double up to an hour. An account that makes progress is due at once.
+// The pauses double up to one hour. An account that has reached a higher version is due at once.
 func TestPausesGrowWhileAskedInVain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := time.Duration(rapid.Int64Range(0, int64(10*time.Minute)).Draw(t, "first"))
@@ -55,7 +55,8 @@ func TestPoisonIsNewOnce(t *testing.T) {
 	}
 }
 
-// Only a limited number of accounts is remembered. A forgotten account is requested again.
+// The schedule holds only a limited number of accounts. An account that was removed is queried
+// again.
 func TestTheScheduleForgets(t *testing.T) {
 	s, now, due := outbox.NewSchedule(time.Minute), time.Unix(1_700_000_000, 0), 0
 	const accounts = 60_000

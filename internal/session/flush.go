@@ -14,25 +14,25 @@ import (
 // Outcome is how a flush ended.
 type Outcome int
 
-// The outcomes of Flush, and of a Claim that finds out how an earlier flush ended.
+// These are the outcomes of Flush, and of a Claim that finds out how an earlier flush ended.
 const (
 	Nothing   Outcome = iota // nothing was pending
-	Written                  // everything before Next is durable
-	Refused                  // PostgreSQL refuses one of the events: decide again, with fewer events
+	Written                  // everything before Report.Next is durable
+	Refused                  // PostgreSQL refuses an event: decide again with fewer events
 	Overtaken                // another writer was first: decide again at once
 	Failed                   // wait, then decide again
-	Stuck                    // PostgreSQL refuses an event and also its dead letter: only a person can help
-	Confirmed                // the claim found that an earlier flush is durable: only the answer to it was lost
+	Stuck                    // PostgreSQL also refuses an event that is to be dead-lettered: a person has to help
+	Confirmed                // the claim found that an earlier flush is durable: only its reply was lost
 	Dropped                  // the claim found that an earlier flush is not durable: its records are read again
 )
 
 // Report is how a flush ended.
 type Report struct {
 	Outcome Outcome
-	Err     error // why the flush failed or its answer was lost; nil: neither
+	Err     error // why the flush failed, or why its reply was lost
 	Events  int   // number of events in the flush
-	// Flushed is what has become durable. Everything before Next now is. Took is the time since
-	// the flush began. All three are valid only if the outcome is Written or Confirmed.
+	// Flushed says what has become durable. Next is the new durable position. Took is the time
+	// since the flush began. All three are valid only if the outcome is Written or Confirmed.
 	Flushed projection.Flushed
 	Next    projection.NextOffset
 	Took    time.Duration
@@ -47,14 +47,14 @@ type flush struct {
 	events  int
 	begun   time.Time
 
-	// These are set by the attempt to write it.
+	// These fields are set by the attempt to write the flush.
 	result projection.Flushed
 	took   time.Duration
-	done   int // how many of the events were written before it ended, as far as known
+	done   int // number of events that were certainly written before the attempt ended
 }
 
-// Flush makes everything pending durable. After an outcome other than Nothing and Written,
-// the pending changes are invalid, and the caller has to call Claim.
+// Flush makes everything pending durable. After an outcome other than Nothing and Written, the
+// pending changes are invalid, and the caller has to call Claim.
 func (s *Session) Flush(ctx context.Context) Report {
 	open := s.proj.Pending().Open
 	if s.Durable() {
@@ -73,8 +73,8 @@ func (s *Session) Flush(ctx context.Context) Report {
 	return r
 }
 
-// FlushLast makes one flush of everything pending, because the source is stopping. found
-// returns the stored position.
+// FlushLast makes one attempt to flush everything pending, because the source is stopping. The
+// function found returns the stored position.
 func (s *Session) FlushLast(ctx context.Context, found func(context.Context) (projection.Stood, error)) Report {
 	if s.Durable() {
 		return Report{}
@@ -84,7 +84,7 @@ func (s *Session) FlushLast(ctx context.Context, found func(context.Context) (pr
 	if err == nil {
 		f.result, err = s.proj.Flush(ctx, f.next)
 	}
-	if u := s.unknown; u != nil && errors.Is(err, projection.ErrFenced) { // an earlier write, whose answer was lost, may have moved the position
+	if u := s.unknown; u != nil && errors.Is(err, projection.ErrFenced) { // an earlier write with a lost reply may have moved the position
 		if row, lookErr := found(ctx); lookErr == nil && u.wasDone(row) {
 			f, err = &u.flush, nil
 		}
@@ -103,9 +103,9 @@ func (s *Session) publish(ctx context.Context, f *flush) error {
 	return s.driver.Publish(ctx, f.reached, s.proj.DeadLetters(), s.proj.Verify)
 }
 
-// write makes one attempt. A single event may take long, as long as PostgreSQL keeps
-// answering. Several events must be written within the time limit of one answer: otherwise
-// the attempt fails, and the next one has fewer events.
+// write makes one attempt to write the flush. A single event may take long, as long as PostgreSQL
+// sends answers in time. Several events must all be written within the time limit of a single
+// answer. Otherwise the attempt fails, and the next one has fewer events.
 func (s *Session) write(ctx context.Context, f *flush) error {
 	bound := time.Duration(0)
 	if f.events > 1 {
@@ -121,7 +121,7 @@ func (s *Session) write(ctx context.Context, f *flush) error {
 	return err
 }
 
-// failed decides how to continue after a flush that must not be repeated as it is.
+// failed decides how to continue after a flush that failed.
 func (s *Session) failed(f *flush, err error) Report {
 	s.size.Failed(f.events, f.done, f.took)
 	if f.reached == s.durable.Next {
@@ -139,8 +139,9 @@ func (s *Session) failed(f *flush, err error) Report {
 	return r
 }
 
-// isolate handles a refused flush. Each further flush has fewer events, until the event that
-// PostgreSQL refuses is alone. Then that event is dead-lettered.
+// isolate decides how to continue after PostgreSQL refused a row of the flush. The following
+// flushes have fewer and fewer events, until the refused event is alone in a flush. Then that event
+// is dead-lettered.
 func (s *Session) isolate(r Report) Report {
 	r.Outcome = Refused
 	if r.Events > 1 {
@@ -160,8 +161,9 @@ func (s *Session) isolate(r Report) Report {
 // written updates the session after a flush that succeeded.
 func (s *Session) written(f *flush) Report {
 	s.unknown = nil
-	// A record whose last entry is refused is read again from its first entry. If the flushes of
-	// the first entries grew, the last entry would never be alone in a flush.
+	// A flush that ends within a record must not make the next flushes larger. If the last entry of
+	// the record is refused, the record is read again from its first entry. With larger flushes of
+	// the first entries, the last entry would never be alone in a flush.
 	if f.reached == f.next.Offset {
 		s.size.Wrote(f.events, f.took)
 	}
@@ -171,33 +173,33 @@ func (s *Session) written(f *flush) Report {
 	return s.durableReport(Written, f)
 }
 
-// durableReport reports what has become durable, and clears the counts of failed flushes.
+// durableReport reports what has become durable, and resets the state of failed flushes.
 func (s *Session) durableReport(outcome Outcome, f *flush) Report {
 	s.overtaken, s.failedTo, s.healing = 0, 0, false
 	return Report{Outcome: outcome, Events: f.events, Flushed: f.result, Next: f.next, Took: time.Since(f.begun)}
 }
 
-// OutcomeKnown reports that it is known whether the last write took place.
+// OutcomeKnown reports whether it is known if the last write was committed.
 func (s *Session) OutcomeKnown() bool { return s.unknown == nil }
 
-// unknownWrite is a write that failed although it may be durable, because only the reply to
-// its COMMIT was lost. The stored position shows that: only the owner of a fence moves the
-// position while the row has that fence. If the row has this write's fence and its new
-// position, this write has moved it.
+// unknownWrite is a write that returned an error but may be durable, because perhaps only the reply
+// to its COMMIT was lost. The stored position shows which is the case, because only the owner of a
+// fence moves the position while the row has that fence. So if the row has this write's fence and
+// its new position, this write was committed.
 type unknownWrite struct {
 	flush
 	from   projection.Stood
 	reason error
 }
 
-// wasDone reports whether the row shows that the write took place. It returns false for a
-// write that moves no offset, because the row does not show that.
+// wasDone reports whether the row shows that the write was committed. It returns false for a write
+// that does not move the position, because the row cannot show such a write.
 func (u *unknownWrite) wasDone(row projection.Stood) bool {
 	return row.Fence == u.from.Fence && row.Next == u.next.Offset && u.next.Offset != u.from.Next
 }
 
-// resolve reports whether a write that failed took place. row is the position that a claim
-// has found. It reports each write once.
+// resolve reports whether a write that failed was committed. The parameter row is the position that
+// a claim has found. Each write is reported once.
 func (s *Session) resolve(row projection.Stood) Report {
 	u := s.unknown
 	if u == nil {

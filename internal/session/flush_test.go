@@ -15,7 +15,8 @@ import (
 	"projector/projection"
 )
 
-// TestFlushReportsHowItEnded: 3 events are pending unless a case sets another number.
+// TestFlushReportsHowItEnded checks the outcome and the calls of a flush, mostly with 3 pending
+// events.
 func TestFlushReportsHowItEnded(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -87,8 +88,8 @@ func TestTheReasonOfARefusalHasARemedy(t *testing.T) {
 	}
 }
 
-// TestARefusedEventIsSoonAlone: each flush is smaller than the one before, and there is no wait
-// between them.
+// TestARefusedEventIsSoonAlone shows that each flush after a refusal is smaller than the previous
+// one.
 func TestARefusedEventIsSoonAlone(t *testing.T) {
 	s := &script{}
 	l := limits
@@ -113,8 +114,8 @@ func TestARefusedEventIsSoonAlone(t *testing.T) {
 	}
 }
 
-// TestBeingOvertakenAgainAndAgainIsAFailure: if every write is stale, something prevents the write,
-// and it counts as a failure.
+// TestBeingOvertakenAgainAndAgainIsAFailure shows that the outcome changes from Overtaken to Failed
+// if every write is stale.
 func TestBeingOvertakenAgainAndAgainIsAFailure(t *testing.T) {
 	s := &script{}
 	one := begun(t, s, limits)
@@ -156,8 +157,8 @@ func TestAnOpenBreakerIsReported(t *testing.T) {
 	}
 }
 
-// TestASilentWriteIsGivenUp: a write of one event may take as long as the database reports
-// progress. A write of several events may not take longer than the limit for silence.
+// TestASilentWriteIsGivenUp shows that a write of one event may take long, as long as the database
+// sends answers. A write of several events is ended at the limit for one answer.
 func TestASilentWriteIsGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		events, answers int
@@ -195,7 +196,8 @@ func TestASilentWriteIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestALostAnswerToCommitIsReportedOnce: the position row shows whether the write took place.
+// TestALostAnswerToCommitIsReportedOnce shows that the position row decides whether the write was
+// committed.
 func TestALostAnswerToCommitIsReportedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		found *projection.Stood
@@ -237,7 +239,8 @@ func TestALostAnswerToCommitIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestFlushLast makes one attempt. An earlier write whose answer was lost may have moved the fence.
+// TestFlushLast shows that FlushLast makes one attempt. The write also counts as done if the stored
+// position shows that an earlier write was committed and only its reply was lost.
 func TestFlushLast(t *testing.T) {
 	moved := func(context.Context) (projection.Stood, error) { return projection.Stood{Next: 8, Fence: 7}, nil }
 	for name, c := range map[string]struct {

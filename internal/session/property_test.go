@@ -13,19 +13,19 @@ import (
 	"projector/projection"
 )
 
-// source simulates the loop that runs a session.
+// source simulates the consumer that runs a session.
 type source struct {
 	t       *rapid.T
 	session *session.Session
 	db      *database
 	records []projection.DecodedRecord
-	begin   []int // the first event of each offset
+	begin   []int // index of the first event of each offset
 	counted int   // number of records reported as durable
-	outage  bool  // a failure was reported and its end was not
-	unsaved int64 // the target position of the failed flushes
+	outage  bool  // a failure was reported, but not yet its end
+	unsaved int64 // the highest position of the failed flushes
 }
 
-// act handles a report. It returns false when all records must be read again.
+// act handles a report as a consumer does. It returns false when all records must be read again.
 func (s *source) act(r session.Report) bool {
 	switch r.Outcome {
 	case session.Nothing:
@@ -52,7 +52,7 @@ func (s *source) flush() bool {
 	return false
 }
 
-// consume claims and consumes until everything is durable or an error occurs.
+// consume claims the partition and consumes until everything is durable or an error occurs.
 func (s *source) consume() {
 	pos, r, err := s.session.Claim(context.Background(), projection.Claim{})
 	s.act(r)
@@ -90,8 +90,8 @@ func (s *source) consume() {
 	}
 }
 
-// entriesFrom returns n random records, some with several entries, and the first entry of each
-// record.
+// entriesFrom returns n random records, some of them with several entries, and the index of the
+// first entry of each record.
 func entriesFrom(t *rapid.T, n int) (records []projection.DecodedRecord, begin []int) {
 	several := rapid.Bool().Draw(t, "several entries")
 	for _, r := range recordsFrom(0, n) {
@@ -109,11 +109,11 @@ func entriesFrom(t *rapid.T, n int) (records []projection.DecodedRecord, begin [
 	return records, append(begin, len(records))
 }
 
-// TestEveryRecordIsDurableOnce checks these properties under random failures. Each record is
-// applied or dead-lettered once and counted once. Dead letters are published before the write. The
-// position never passes an unprocessed record. The flush after a failed one is smaller. An outage
-// ends. For a record with several entries, each entry is applied once, but a second read of the
-// record counts and dead-letters its entries again.
+// TestEveryRecordIsDurableOnce checks the following properties under random failures. Each record
+// is applied or dead-lettered once and counted once. Dead letters are published before the write.
+// The position never passes an unprocessed record. The flush after a failed one is smaller. An
+// outage ends. For a record with several entries, each entry is applied once, but a second read of
+// the record counts and dead-letters its entries again.
 func TestEveryRecordIsDurableOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		db := &database{applied: map[entry]int{}, deadLettered: map[entry]int{}, parked: rapid.IntRange(0, 60).Draw(t, "parked")}
@@ -160,8 +160,8 @@ func TestEveryRecordIsDurableOnce(t *testing.T) {
 	})
 }
 
-// TestFinal: an event that PostgreSQL refused, or that another writer has overtaken, is not
-// retried.
+// TestFinal shows that an attempt is final after a refusal by PostgreSQL or after another writer
+// was first.
 func TestFinal(t *testing.T) {
 	for err, want := range map[error]bool{
 		projection.ErrFenced: true, fmt.Errorf("write: %w", projection.ErrStale): true, refusal(): true, errAway: false, context.Canceled: false,

@@ -22,20 +22,20 @@ func refusal() error { return &pgconn.PgError{Severity: "ERROR", Code: "23514"} 
 type script struct {
 	calls    []string
 	position projection.Position
-	found    *projection.Stood // returned by the next claim; nil: the claim finds nothing
+	found    *projection.Stood // returned by the next claim; nil if the claim finds nothing
 	claim    error
 
 	pending projection.Pending
 	letters []projection.DeadLetter
-	most    int   // how many records one Fold accepts; 0: any number
-	folded  []int // how many records, or events to heal, each Fold was called with
+	most    int   // largest number of records that one Fold accepts; 0 if any number
+	folded  []int // number of records, or of events to heal, in each call of Fold
 
-	publish, verify, write []error                  // answers in order; then nil
+	publish, verify, write []error                  // errors to return, in order; then nil
 	writing                func(context.Context)    // called during a write, if set
 	next                   projection.NextOffset    // position of the last write
 	refusedBefore          bool                     // the event was already dead-lettered as refused
 	reasons                []string                 // reasons of the refused events
-	read                   func(func() error) error // nil: one attempt
+	read                   func(func() error) error // runs the function of Driver.Read; nil: it runs once
 }
 
 func answer(answers *[]error) error {
@@ -143,7 +143,7 @@ func begun(t *testing.T, s *script, l session.Limits) *session.Session {
 	return one
 }
 
-// again claims and begins again. It returns whether an outage has ended.
+// again claims the partition and calls Begin. It returns whether an outage has ended.
 func again(t *testing.T, one *session.Session) bool {
 	t.Helper()
 	pos, _, err := one.Claim(t.Context(), projection.Claim{})

@@ -1,15 +1,16 @@
-// Package session turns records into rows: it folds them into a projection and makes what
-// is pending durable, one flush at a time.
+// Package session turns records into rows. It folds records into a projection and makes the pending
+// changes durable, one flush at a time.
 //
 //	source ──records──▶ Fold ──▶ Flush: publish dead letters ▶ verify ▶ write ──▶ Report
 //	   ▲                             │
 //	   └────────── Claim ◀───────────┴ failed: fewer events, or one event refused
 //
-// A write that fails is never repeated unchanged. Everything pending is dropped. The source
-// claims the projection again and reads from the durable position. The next flush has fewer
-// events, down to one. An event that PostgreSQL refuses when it is alone is dead-lettered.
+// A write that fails is never repeated unchanged. Instead, everything pending is dropped. The
+// source claims the projection again and reads from the durable position. The next flush has fewer
+// events, down to a single one. An event that PostgreSQL refuses in a flush of its own is
+// dead-lettered.
 //
-// The source owns the loop: it calls Fold, Heal and Flush, and acts on the Report.
+// The source runs the loop. It calls Fold, Heal and Flush, and acts on the Report.
 package session
 
 import (
@@ -22,56 +23,58 @@ import (
 	"projector/projection"
 )
 
-// ErrAgain means that everything pending was dropped, so the source has to claim again and
+// ErrAgain means that everything pending was dropped. The source must claim the partition again and
 // read from the durable position.
 var ErrAgain = errors.New("decide again from the durable position")
 
 // Projection turns the records of a source into rows. One goroutine at a time may use it.
 type Projection interface {
-	// Claim makes this process the partition's owner and drops everything pending. It returns
-	// where to continue. Position.Found is the position before the claim, also if Claim fails;
-	// nil: there was none, or it could not be read.
+	// Claim makes this process the owner of the partition and drops everything pending. It returns
+	// the position at which to continue. Position.Found is the position before the claim, also if
+	// Claim fails. It is nil if there was no position or if it could not be read.
 	Claim(context.Context, projection.Claim) (projection.Position, error)
-	// Fold adds records in order until limit events are pending, and returns how many it
-	// added. After an error it is called again with the rest. Without records it only heals,
-	// see projection.Pending.
+	// Fold adds records in order until limit events are pending, and returns how many it added.
+	// After an error it is called again with the remaining records. Without records it only applies
+	// parked events (see projection.Pending).
 	Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error)
 	// Pending returns what the next flush would write.
 	Pending() projection.Pending
 	// DeadLetters returns the dead letters that must be published before the flush.
 	DeadLetters() []projection.DeadLetter
-	// Verify returns projection.ErrFenced or ErrStale if another writer has changed what the
-	// dead letters were decided on. Then they must not be published.
+	// Verify returns projection.ErrFenced or ErrStale if another writer has changed the state from
+	// which the dead letters were decided. The dead letters must then not be published.
 	Verify(context.Context) error
 	// Flush writes everything pending and the position next in one transaction. After
-	// projection.ErrFenced or ErrStale this call has written nothing. ErrFenced may also mean
-	// that an earlier write, whose reply was lost, has moved the position. After any other error
-	// the COMMIT may have taken place, with this result; the next claim shows whether it has.
+	// projection.ErrFenced or ErrStale, this call has written nothing. ErrFenced may also mean that
+	// an earlier write with a lost reply has moved the position. After any other error the
+	// transaction may have been committed, with the returned result. The next claim finds this out.
 	// Flush reports each answer of the database to package pace.
 	Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error)
-	// Refuse makes the event that was folded last a dead letter, with the class for a refusal
-	// by the database, when it is read again. It returns false if it already is one.
+	// Refuse marks the last folded event, so that it becomes a dead letter when it is read again.
+	// The dead letter's class is that of a refusal by the database. It returns false if the event
+	// is already such a dead letter.
 	Refuse(reason string) bool
 }
 
-// Driver is the part of a source that a session calls.
+// Driver contains the methods of a source that a session calls.
 type Driver interface {
-	// Read runs fn, and retries it after an error that may pass.
+	// Read runs fn and retries it after transient errors.
 	Read(ctx context.Context, operation string, fn func(context.Context) error) error
-	// Publish sends the dead letters of the records before next, and returns when the brokers
-	// have acknowledged them. It calls verify before each attempt.
+	// Publish sends the dead letters of the records before the offset next. It returns when the
+	// brokers have acknowledged them. It calls verify before each attempt.
 	Publish(ctx context.Context, next int64, letters []projection.DeadLetter, verify func(context.Context) error) error
 }
 
-// Limits bound a session's flushes.
+// Limits contains the limits of a session's flushes.
 type Limits struct {
 	Events int           // largest number of events in a flush
 	Within time.Duration // how long a flush should take
-	// Silence is how long a write may wait for one answer of the database; 0: without limit.
+	// Silence is how long a write may wait for one answer of the database. There is no limit if it
+	// is 0.
 	Silence time.Duration
-	// Freely is how many times in a row an overtaken flush is decided again without a wait. A
-	// repair or a change of owners needs one or two. More are a sign of a lasting problem, such
-	// as a trigger that changes the rows.
+	// Freely is how many times in a row a flush that another writer has overtaken is decided again
+	// without a wait. A repair or a change of the owner causes one or two. More indicate a lasting
+	// problem, such as a trigger that changes the rows.
 	Freely int
 }
 
@@ -82,27 +85,27 @@ type Session struct {
 	limits Limits
 
 	size      pace.Size     // largest number of events in the next flush
-	failedTo  int64         // highest end of the flushes that failed; 0: none has failed
-	healing   bool          // a flush has failed that had only parked events, and so moves no offset
+	failedTo  int64         // highest end of the failed flushes; 0 if none has failed
+	healing   bool          // a failed flush had only parked events, so it moves no position
 	overtaken int           // flushes that failed since the last success, without those with refused rows
-	unknown   *unknownWrite // the last write if its outcome is not known
+	unknown   *unknownWrite // the last write if it is not known whether it was committed
 
 	durable projection.Stood
-	next    projection.NextOffset // after the last record folded
-	reached int64                 // as next, but also after a record of which only some entries are folded
-	since   time.Time             // when the first pending record was folded; zero: none is pending
-	oldest  atomic.Int64          // the timestamp of that record in ms, 0: none
+	next    projection.NextOffset // after the last folded record
+	reached int64                 // like next, but also after a record of which only some entries are folded
+	since   time.Time             // when the first pending record was folded; zero if none
+	oldest  atomic.Int64          // timestamp of the first pending record in ms; 0 if none
 }
 
-// New prepares a session. The caller then calls Claim and Begin.
+// New returns a session. The caller must then call Claim and Begin.
 func New(proj Projection, driver Driver, limits Limits) *Session {
 	return &Session{proj: proj, driver: driver, limits: limits, size: pace.NewSize(limits.Events, limits.Events, limits.Within)}
 }
 
-// Claim claims the projection. It also finds out whether an earlier write that failed took
-// place: the claim locks the position's row, so the COMMIT of that write is no longer in
-// progress. The report's outcome is then Confirmed or Dropped, also if Claim fails. Otherwise
-// it is Nothing.
+// Claim claims the projection. It also finds out whether an earlier write that failed was
+// committed. The claim locks the row of the position, so the COMMIT of that write is no longer in
+// progress. The report's outcome is then Confirmed or Dropped, also if Claim fails. Otherwise it is
+// Nothing.
 func (s *Session) Claim(ctx context.Context, c projection.Claim) (projection.Position, Report, error) {
 	pos, err := s.proj.Claim(ctx, c)
 	if pos.Found == nil {
@@ -111,8 +114,9 @@ func (s *Session) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	return pos, s.resolve(*pos.Found), err
 }
 
-// Begin continues at a claimed position. It reports whether the flushes that failed before
-// are done: the position has passed their records, and nothing is left to heal.
+// Begin continues at a claimed position. It reports whether the earlier failures are over. They are
+// over if the position has passed the records of the failed flushes and no parked events are left
+// to apply.
 func (s *Session) Begin(pos projection.Position) (over bool) {
 	s.durable = pos.Stood()
 	s.next, s.since = pos.NextOffset(), time.Time{}
@@ -127,22 +131,23 @@ func (s *Session) Begin(pos projection.Position) (over bool) {
 // Next returns the offset after the last folded record.
 func (s *Session) Next() projection.NextOffset { return s.next }
 
-// Skip moves past offsets without an event, such as the control records of transactions.
+// Skip moves the position past offsets without an event, such as the control records of
+// transactions.
 func (s *Session) Skip(to projection.NextOffset) { s.next, s.reached = to, to.Offset }
 
-// Since returns when the first pending record was folded; zero: none is pending.
+// Since returns when the first pending record was folded. It is zero if none is pending.
 func (s *Session) Since() time.Time { return s.since }
 
-// Oldest returns the timestamp of the first pending record in ms; 0: none is pending. It is
+// Oldest returns the timestamp of the first pending record in ms. It is 0 if none is pending. It is
 // safe for concurrent use.
 func (s *Session) Oldest() int64 { return s.oldest.Load() }
 
-// Durable reports whether everything folded is durable, also the position.
+// Durable reports whether all folded records and the position after them are durable.
 func (s *Session) Durable() bool {
 	return s.proj.Pending().Events == 0 && s.next.Offset == s.durable.Next
 }
 
-// Full reports whether the next flush can have no more events.
+// Full reports whether no more events can be added to the next flush.
 func (s *Session) Full() bool {
 	p := s.proj.Pending()
 	return p.Events >= s.size.Limit() || p.Open
@@ -151,8 +156,8 @@ func (s *Session) Full() bool {
 // Pending returns what the next flush would write.
 func (s *Session) Pending() projection.Pending { return s.proj.Pending() }
 
-// Fold folds records in order until a flush is due, and returns how many it folded. A flush
-// is due if records are left or the session is Full.
+// Fold folds records in order until a flush is due, and returns the number of folded records. A
+// flush is due if some of the records are left or the session is Full.
 func (s *Session) Fold(ctx context.Context, records []projection.DecodedRecord) (n int, err error) {
 	if len(records) == 0 {
 		return 0, nil
@@ -177,12 +182,13 @@ func (s *Session) Fold(ctx context.Context, records []projection.DecodedRecord) 
 	return n, err
 }
 
-// mostShared bounds the bytes of the entries that are folded at once from records with several
-// entries. Each dead letter and each parked event of such a record holds the whole record.
+// mostShared limits the bytes of the records whose entries are folded at once. It is needed because
+// each dead letter and each parked event of such a record holds the whole record in memory.
 const mostShared = 8 << 20
 
-// within returns how many of the records to fold at once: up to and including the one with which the
-// sum of bytes reaches most. Only entries of an array count, each with the bytes of its whole record.
+// within returns how many of the records to fold at once. The last of them is the one with which
+// the sum of bytes reaches the parameter most. Only entries of an array are counted, each with the
+// bytes of its whole record.
 func within(records []projection.DecodedRecord, most int) int {
 	bytes := 0
 	for i := range records {
@@ -195,9 +201,9 @@ func within(records []projection.DecodedRecord, most int) int {
 	return len(records)
 }
 
-// Heal applies some of the parked events of accounts whose gap was filled. It reports whether
-// there is something to flush. It does nothing while records are pending, because these are
-// flushed first.
+// Heal folds some of the parked events of accounts whose gap was filled. It reports whether there
+// is something to flush. It does nothing while records are pending, because these are flushed
+// first.
 func (s *Session) Heal(ctx context.Context) (healed bool, err error) {
 	if p := s.proj.Pending(); p.Events > 0 || !p.Healing {
 		return false, nil

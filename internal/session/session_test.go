@@ -32,8 +32,7 @@ func TestFoldStopsWhereAFlushIsDue(t *testing.T) {
 	}
 }
 
-// TestReadingAsksForLessAfterAFailure: if the database cannot answer a read in time, the next read
-// is smaller.
+// TestReadingAsksForLessAfterAFailure shows that a read has fewer records after a read that failed.
 func TestReadingAsksForLessAfterAFailure(t *testing.T) {
 	s := &script{most: 3, read: repeatedly}
 	one := begun(t, s, limits)
@@ -60,7 +59,7 @@ func TestAReadThatFailsFoldsNothing(t *testing.T) {
 	}
 }
 
-// TestSkippedOffsetsAreMadeDurable: transaction markers move the position too.
+// TestSkippedOffsetsAreMadeDurable shows that transaction markers also move the position.
 func TestSkippedOffsetsAreMadeDurable(t *testing.T) {
 	s := &script{}
 	one := begun(t, s, limits)
@@ -96,7 +95,8 @@ func TestHealing(t *testing.T) {
 	}
 }
 
-// healing returns a session whose account must be healed and whose write of it fails.
+// healing returns a session with parked events to apply, after the first write of these events has
+// failed.
 func healing(t *testing.T) (*script, *session.Session) {
 	t.Helper()
 	s := &script{write: []error{errAway}}
@@ -111,8 +111,8 @@ func healing(t *testing.T) (*script, *session.Session) {
 	return s, one
 }
 
-// A repair was faster, or the COMMIT took place and only its reply was lost. Nothing is left to
-// write, and no record arrives.
+// Another writer has applied the parked events, or the COMMIT succeeded and only its reply was
+// lost. Nothing is left to write, and no record arrives that would show the end of the failure.
 func TestAFailedHealingEndsWhenAnotherWriterHasHealed(t *testing.T) {
 	s, one := healing(t)
 	s.pending = projection.Pending{Healing: true}
@@ -125,7 +125,7 @@ func TestAFailedHealingEndsWhenAnotherWriterHasHealed(t *testing.T) {
 	}
 }
 
-// Another writer has healed the account, but the write of a record has failed as well.
+// Another writer has applied the parked events, but the write of a record has failed as well.
 func TestAFailedWriteOfARecordIsAnOutageUntilItIsWritten(t *testing.T) {
 	s, one := healing(t)
 	s.pending = projection.Pending{}

@@ -31,9 +31,9 @@ const (
 	fine     fate = "fine"
 	failing  fate = "failing"       // nothing is written
 	lost     fate = "answer lost"   // the write is committed, but the answer is an error
-	stale    fate = "stale"         // another writer was first
-	fenced   fate = "fenced"        // another owner has claimed the partition since
-	unsent   fate = "not published" // the broker is away
+	stale    fate = "stale"         // another writer has changed the rows
+	fenced   fate = "fenced"        // another owner has claimed the partition
+	unsent   fate = "not published" // the broker does not answer
 	unproven fate = "verify stale"  // another writer was first, before the dead letters were published
 	noClaim  fate = "no claim"      // the claim fails and returns no row
 	badClaim fate = "bad claim"     // the claim fails but returns the row
@@ -48,12 +48,12 @@ type simulated struct {
 	fence     int64
 	pending   []entry
 	through   int64 // the position after the pending records
-	healing   int   // pending parked events
-	verified  bool  // verified since the last change
+	healing   int   // number of pending parked events
+	verified  bool  // Verify was called since the last change
 	published map[entry]bool
 
 	failedWith int  // number of events of the last flush if it failed; 0 if it was written
-	calm       bool // no more failures
+	calm       bool // no more failures are simulated
 }
 
 func (p *simulated) fate(of ...fate) fate {

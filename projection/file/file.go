@@ -1,4 +1,4 @@
-// Package file reads a custom projection: a SQL file with a header.
+// Package file parses the file of a custom projection, which contains SQL with a header.
 //
 //	-- projection: loyalty_points
 //	-- mode: ordered
@@ -8,7 +8,7 @@
 //	SELECT account_id, sum((data->>'points')::bigint) FROM new_events GROUP BY account_id
 //	ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points;
 //
-// It is pure: only PostgreSQL can check the statements themselves.
+// It uses no database, so it cannot check the statements themselves.
 package file
 
 import (
@@ -24,19 +24,19 @@ import (
 // Mode says in which order a projection receives events.
 type Mode string
 
-// The modes.
+// These are the modes.
 const (
-	Once    Mode = "once"    // in any order, each event id once
-	Ordered Mode = "ordered" // in the order of versions of each account, without a gap
+	Once    Mode = "once"    // in any order, but each event id once
+	Ordered Mode = "ordered" // in the order of the versions of each account, without gaps
 )
 
-// Projection is a file that was read.
+// Projection is a parsed file.
 type Projection struct {
 	Name       string
 	Mode       Mode
-	Types      []string // event types it uses; sorted; never empty
-	Tables     []string // for rebuild, in small letters; may be empty
-	TablesLine int      // line of the file with the tables; 0: there is none
+	Types      []string // event types that the projection uses; sorted; never empty
+	Tables     []string // tables that a rebuild copies, in lower case; may be empty
+	TablesLine int      // line of the header with the tables; 0 if there is none
 	SQL        string   // the statements as written
 	Line       int      // line of the file on which SQL begins
 	Statements []Statement
@@ -50,15 +50,15 @@ func (p *Projection) Takes(eventType string) bool {
 	return found
 }
 
-// Statement is one of the statements, without the semicolon and what surrounds it.
+// Statement is one SQL statement, without the semicolon and the white space and comments around it.
 type Statement struct {
 	SQL  string
-	Line int // of the file, on which SQL begins
+	Line int // line of the file on which SQL begins
 }
 
-// LineAt returns the line of the file for a position in the statement. A position is PostgreSQL's: it
-// counts characters from 1. For a position outside the statement (an error without a position has 0)
-// it returns the statement's first line.
+// LineAt returns the line of the file for an error position of PostgreSQL in the statement. Such a
+// position counts characters from 1, and it is 0 if the error has none. For a position outside the
+// statement, LineAt returns the statement's first line.
 func (s Statement) LineAt(position int) int {
 	line, at := s.Line, 1
 	for _, r := range s.SQL {
@@ -83,12 +83,12 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s: line %d: %s", e.File, e.Line, e.Reason) }
 
-// maxBytes limits the size of a file, because it is sent to PostgreSQL with each batch and stored in a
-// row.
+// maxBytes limits the size of a file. The limit is needed because the file is sent to PostgreSQL
+// with each batch and stored in a row.
 const maxBytes = 1 << 20
 
-// Parse parses a file. name is the file's name in errors. The error joins an *Error for each mistake,
-// in the order of the lines.
+// Parse parses a file. Errors contain the parameter name as the name of the file. The returned
+// error joins an *Error for each mistake, in the order of the lines.
 func Parse(name string, text []byte) (Projection, error) {
 	f := &parsing{name: name, Projection: Projection{Text: string(text)}}
 	sum := sha256.Sum256(text)

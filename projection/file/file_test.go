@@ -8,7 +8,7 @@ import (
 	"projector/projection/file"
 )
 
-// example is the projection file of the contract.
+// example is the projection file from the documentation of the contract.
 const example = `-- projection: loyalty_points
 -- mode: ordered
 -- types: PointsSpent, PointsEarned

@@ -17,7 +17,7 @@ var OwnTables = []string{
 	"projector_position", "projector_schema_version", "projector_source", "repair_policy", "repair_request",
 }
 
-// The keys of a header.
+// These are the keys of a header.
 const (
 	keyProjection = "projection"
 	keyMode       = "mode"
@@ -28,17 +28,18 @@ const (
 var keys = []string{keyProjection, keyMode, keyTypes, keyTables}
 
 var (
-	// A key is one word before a colon and a space. The header may have other comments.
+	// headerLine matches a key, which is one word before a colon, and its value. Other comments in
+	// the header do not match.
 	headerLine = regexp.MustCompile(`^--\s*([A-Za-z][\w-]*)\s*:(.*)$`)
 	// goodName matches valid names of projections.
 	goodName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
-	// goodTable is a table name that PostgreSQL accepts without quotes. It has no schema,
-	// because a rebuild has its copies in another one.
+	// goodTable matches a table name that PostgreSQL accepts without quotes. A name must not have a
+	// schema, because a rebuild has its copies of the tables in another schema.
 	goodTable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}$`)
 )
 
-// header reads the comments at the start of the file. The first line that is neither a comment nor
-// empty begins the statements.
+// header reads the comments at the start of the file. The statements begin at the first line that
+// is neither a comment nor empty.
 func (f *parsing) header() {
 	lines := map[string]int{}
 	number, rest := 1, f.Text
@@ -61,7 +62,8 @@ func (f *parsing) header() {
 	}
 }
 
-// key reads one line of the header. lines has the line of each key so far.
+// key reads one line of the header. The map lines contains the line number of each key that was
+// read before.
 func (f *parsing) key(lines map[string]int, line int, key, text string) {
 	value := strings.TrimSpace(text)
 	if !slices.Contains(keys, key) {
@@ -90,7 +92,7 @@ func (f *parsing) key(lines map[string]int, line int, key, text string) {
 	case keyTables:
 		f.TablesLine = line
 		for _, table := range f.list(line, key, value) {
-			name := strings.ToLower(table) // as PostgreSQL does
+			name := strings.ToLower(table) // PostgreSQL also folds names to lower case
 			f.Tables = append(f.Tables, name)
 			switch {
 			case !goodTable.MatchString(table):

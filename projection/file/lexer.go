@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// kind is the kind of a token.
+// kind is the type of a token.
 type kind uint8
 
 const (
@@ -14,21 +14,21 @@ const (
 	semicolon      // ;
 	opening        // (
 	closing        // )
-	other          // an operator, a comma, …
+	other          // any other character, such as an operator or a comma
 	parameter      // $1
-	broken         // this cannot be SQL; text says why
+	broken         // not valid in SQL; token.text says why
 )
 
 // token is a piece of SQL between white space and comments.
 type token struct {
 	kind       kind
 	text       string
-	start, end int // bytes
+	start, end int // byte offsets
 	line       int
 }
 
-// lexer splits SQL into tokens as PostgreSQL does with its default
-// standard_conforming_strings.
+// lexer splits SQL into tokens. It follows PostgreSQL with standard_conforming_strings on, which is
+// the default.
 type lexer struct {
 	text string
 	at   int
@@ -84,7 +84,8 @@ func kindOf(c byte) kind {
 	}
 }
 
-// skipBlank passes over white space and comments. A comment that never ends is a token.
+// skipBlank skips white space and comments. If a comment has no end, skipBlank returns a broken
+// token.
 func (l *lexer) skipBlank() (t token, unclosed bool) {
 	for l.at < len(l.text) {
 		rest := l.text[l.at:]
@@ -108,7 +109,8 @@ func (l *lexer) skipBlank() (t token, unclosed bool) {
 	return token{}, false
 }
 
-// commentLength returns the length of a comment, which may contain other comments; −1: it has no end.
+// commentLength returns the length of a comment, which may contain other comments. It returns -1 if
+// the comment has no end.
 func commentLength(text string) int {
 	depth := 0
 	for i := 0; i+1 < len(text); i++ {
@@ -127,7 +129,8 @@ func commentLength(text string) int {
 	return -1
 }
 
-// word reads a name or keyword. An E before a quote starts a text with escapes.
+// word reads a name or a keyword. If it is an E before a quote, word also reads the string with
+// escapes that begins there.
 func (l *lexer) word(t *token) {
 	length := span(l.text[l.at:], func(c byte) bool { return isLetter(c) || isDigit(c) || c == '$' })
 	t.kind, t.text = word, l.text[l.at:l.at+length]
@@ -137,8 +140,8 @@ func (l *lexer) word(t *token) {
 	}
 }
 
-// quote reads a text or name in quotes. A doubled quote does not end it. A text with escapes may
-// continue on the next line.
+// quote reads a string or a name in quotes. Two quotes in a row do not end it. A string with
+// escapes may continue on the next line.
 func (l *lexer) quote(t *token, escapes bool) {
 	t.kind, t.text = quoted, ""
 	mark := l.text[l.at]
@@ -161,7 +164,7 @@ func (l *lexer) quote(t *token, escapes bool) {
 	l.at = len(l.text)
 }
 
-// continued reads the rest of a text with escapes that continues on another line.
+// continued reads the rest of a string with escapes that continues on another line.
 func (l *lexer) continued(t *token) {
 	gap := span(l.text[l.at:], isSpace)
 	if strings.Contains(l.text[l.at:l.at+gap], "\n") && strings.HasPrefix(l.text[l.at+gap:], "'") {
@@ -170,7 +173,7 @@ func (l *lexer) continued(t *token) {
 	}
 }
 
-// dollar reads a text between dollar signs, with or without a tag, or a parameter.
+// dollar reads a parameter, or a string between dollar signs with or without a tag.
 func (l *lexer) dollar(t *token) {
 	rest := l.text[l.at:]
 	tag := 1 + span(rest[1:], func(c byte) bool { return isLetter(c) || isDigit(c) })
@@ -194,7 +197,7 @@ func (l *lexer) dollar(t *token) {
 	}
 }
 
-// span returns how many bytes at the start of text satisfy so.
+// span returns the number of bytes at the start of text for which the function so returns true.
 func span(text string, so func(byte) bool) int {
 	for i := range len(text) {
 		if !so(text[i]) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// statements splits SQL into statements.
+// statements splits the SQL of the file into statements.
 func (f *parsing) statements() {
 	s := &splitter{parsing: f, lexer: lexer{text: f.SQL, line: f.Line}}
 	for {
@@ -19,26 +19,26 @@ func (f *parsing) statements() {
 			return
 		case broken:
 			f.wrong(t.line, "%s", t.text)
-			return // the rest cannot be split
+			return // the rest cannot be split into statements
 		default:
 			s.take(t)
 		}
 	}
 }
 
-// splitter gathers the tokens of a statement.
+// splitter collects the tokens of a statement.
 type splitter struct {
 	*parsing
 	lexer lexer
 	begun bool
 	first token
 	last  token
-	words []string // the first words of the statement, in capitals
+	words []string // the first words of the statement, in upper case
 	open  []token  // parentheses that are not closed yet
 }
 
-// firstWords is the largest number of words that identify a kind of statement, as in SET LOCAL SESSION
-// AUTHORIZATION.
+// firstWords is how many words are needed to recognise a type of statement, such as SET LOCAL
+// SESSION AUTHORIZATION.
 const firstWords = 4
 
 func (s *splitter) take(t token) {
@@ -83,7 +83,7 @@ func (s *splitter) finish() {
 	s.begun, s.words, s.open = false, s.words[:0], s.open[:0]
 }
 
-// The reasons why statements with certain first words are refused.
+// These are the reasons why statements with certain first words are refused.
 const (
 	endsTransaction = "begins or ends a transaction; the statements run in the one that moves the position"
 	changesRole     = "changes who runs the statements; they run as they were started"
@@ -142,7 +142,8 @@ var refused = []struct {
 	{"IMPORT", changesSchema},
 }
 
-// refusal returns why a projection may not contain a statement with these first words, or "".
+// refusal returns the reason why a projection may not contain a statement with these first words,
+// or "".
 func refusal(words []string) string {
 	if len(words) == 0 {
 		return ""

@@ -31,7 +31,7 @@ func TestStatementsAreSplit(t *testing.T) {
 		{"MERGE INTO a USING new_events e ON true WHEN MATCHED THEN DELETE; WITH commit AS (SELECT 1) TABLE commit", []file.Statement{
 			{"MERGE INTO a USING new_events e ON true WHEN MATCHED THEN DELETE", 1}, {"WITH commit AS (SELECT 1) TABLE commit", 1},
 		}},
-		{"'COMMIT';\"COMMIT\"", []file.Statement{{"'COMMIT'", 1}, {`"COMMIT"`, 1}}}, // PostgreSQL refuses these
+		{"'COMMIT';\"COMMIT\"", []file.Statement{{"'COMMIT'", 1}, {`"COMMIT"`, 1}}}, // the splitter accepts these, and PostgreSQL refuses them
 	} {
 		p, err := file.Parse("f", []byte(header+c.sql))
 		if err != nil {
@@ -59,8 +59,8 @@ func equal(a, b []file.Statement) bool {
 	return true
 }
 
-// TestStatementsComeBack joins statements from parts that contain semicolons inside texts and
-// comments, and splits them again.
+// TestStatementsComeBack joins statements whose strings and comments contain semicolons, and shows
+// that Parse splits them again.
 func TestStatementsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[a-z;'"$\\\n -]{0,8}`)
@@ -96,8 +96,8 @@ func escaped(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s)
 }
 
-// FuzzParse: the statements of any file are in the file at their lines and in order. Each is one
-// statement if it is parsed alone.
+// FuzzParse shows that the statements of a file are in the file in this order, at or after their
+// lines. Each statement is a single statement if it is parsed alone.
 func FuzzParse(f *testing.F) {
 	for _, sql := range []string{
 		example, header + "SELECT E'\\'' ; SELECT $a$;$a$; /* ; */ SELECT 1", header + "CREATE FUNCTION f() AS $f$ BEGIN; END $f$; SELECT (1;2)", "-- mode: x\n\\",

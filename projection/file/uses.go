@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Use is a table that a statement names, and a privilege that the statement needs on it.
+// Use is a table in a statement, with one privilege that the statement needs on the table.
 type Use struct {
 	Table     string // as written in the file
 	Privilege string // SELECT, INSERT, UPDATE, DELETE or TRUNCATE
 }
 
-// Uses returns the tables of the statements and the privileges they need. It only looks at keywords,
-// so some of the names are no tables. Use it for advice only.
+// Uses returns the tables of the statements and the privileges that the statements need. It only
+// checks keywords, so some of the returned names may not be tables. Use it for advice only.
 func (p *Projection) Uses() []Use {
 	u := &uses{}
 	for _, s := range p.Statements {
@@ -25,7 +25,7 @@ type uses struct {
 	all    []Use
 	tokens []token
 	text   string
-	target string // the table that is written
+	target string // the table that the statement writes
 }
 
 func (u *uses) statement(s Statement) {
@@ -39,7 +39,7 @@ func (u *uses) statement(s Statement) {
 	}
 }
 
-// keyword returns the word at i in capitals, or "" if the token is no word.
+// keyword returns the word at index i in upper case, or "" if the token is not a word.
 func (u *uses) keyword(i int) string {
 	if i < 0 || i >= len(u.tokens) || u.tokens[i].kind != word {
 		return ""
@@ -82,7 +82,7 @@ func (u *uses) word(i int) {
 	}
 }
 
-// write notes the name at i as the table that is written.
+// write records the name at index i as the table that is written.
 func (u *uses) write(i int, privileges []string) {
 	name, _ := u.name(i)
 	if name == "" || len(privileges) == 0 {
@@ -94,7 +94,7 @@ func (u *uses) write(i int, privileges []string) {
 	}
 }
 
-// read notes the names from i on, separated by commas, as tables that are read.
+// read records the names from index i on, separated by commas, as tables that are read.
 func (u *uses) read(i int) {
 	for {
 		name, next := u.name(i)
@@ -102,7 +102,7 @@ func (u *uses) read(i int) {
 			return
 		}
 		if u.is(next, opening) {
-			return // a function
+			return // the name is that of a function
 		}
 		u.need(name, "SELECT")
 		if u.keyword(next) == "AS" {
@@ -118,7 +118,7 @@ func (u *uses) read(i int) {
 	}
 }
 
-// name returns the name at i and the index after it. The name is empty if there is none.
+// name returns the name at index i and the index after it. The name is empty if there is none.
 func (u *uses) name(i int) (name string, next int) {
 	for u.keyword(i) == "ONLY" || u.keyword(i) == "LATERAL" {
 		i++
