@@ -1,6 +1,7 @@
 //go:build !race
 
-// The race detector empties sync.Pool at random. Allocations are therefore counted only without it.
+// The race detector empties sync.Pool at random. Therefore allocations are counted only in tests
+// without it.
 
 package event_test
 
@@ -20,12 +21,12 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		"cloudevents, structured": {cloudEvents(t), structured()},
 		"cloudevents, binary":     {cloudEvents(t), binary()},
 		"a sign decides":          {mappedFormat(t, producerMapping()), event.Message{Value: []byte(producerEvent)}},
-		"a joined account id":     {mappedFormat(t, joinedMapping()), event.Message{Value: []byte(producerEvent)}}, // a block of 4 KiB is allocated for about 290 ids
+		"a joined account id":     {mappedFormat(t, joinedMapping()), event.Message{Value: []byte(producerEvent)}}, // a buffer of 4 KiB is allocated for about 290 ids
 	} {
 		var d event.Decoded
 		tt.format.Decode(tt.message, &d) // fills the pool
-		// Garbage collection may empty the pool. The average of many runs is therefore rounded
-		// down.
+		// The garbage collector may empty the pool. Therefore AllocsPerRun uses many runs, and its
+		// result is rounded down.
 		if allocs := testing.AllocsPerRun(1000, func() { tt.format.Decode(tt.message, &d) }); allocs >= 1 {
 			t.Errorf("%s: %v allocations an event, want none", name, allocs)
 		}

@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// Why an amount is not what the mapping declares. The errors do not contain the amount.
+// These errors say why an amount does not match its declaration in the mapping. They do not contain
+// the amount.
 var (
 	errAmountInteger  = errors.New("is not an integer: digits without leading zeros, a point or an exponent, as the mapping declares")
 	errNegativeZero   = errors.New("is a negative zero")
@@ -17,17 +18,18 @@ var (
 	errNanosSign      = errors.New("has another sign than the units")
 )
 
-// Why a value can be no amount as the mapping declares it.
+// These are the reasons why the type of a value does not match the declaration in the mapping.
 const (
 	reasonNotNumber  = "is not a number, as the mapping declares"
 	reasonNotTextual = "is not a text, as the mapping declares"
 	reasonFloat      = "is a float, which holds no exact amount"
 )
 
-// declaresAmount reports whether amounts are not the contract's decimal texts.
+// declaresAmount reports whether the mapping declares another form of amounts than the contract's
+// decimal texts.
 func (f *decoder) declaresAmount() bool { return f.amount.Form != AmountText }
 
-// amountShape checks that the amount is there and of the right type.
+// amountShape checks that the amount is present and has the right type.
 func (f *decoder) amountShape(r *reading) *Fault {
 	p, m := &f.places[FieldAmount], &r.found[FieldAmount]
 	if p.kind != inDocument {
@@ -48,7 +50,7 @@ func (f *decoder) amountShape(r *reading) *Fault {
 		reason = reasonFloat
 	case f.amount.Text && !m.isString():
 		reason = reasonNotTextual
-	case f.amount.Form == AmountNumber && m.kind == exact: // a schema's own decimal
+	case f.amount.Form == AmountNumber && m.kind == exact: // the schema has a decimal type of its own
 	case !f.amount.Text && !m.isNumber():
 		reason = reasonNotNumber
 	}
@@ -58,7 +60,7 @@ func (f *decoder) amountShape(r *reading) *Fault {
 	return nil
 }
 
-// amountTextShape refuses a number too, because it may have gone through a float.
+// amountTextShape also refuses a JSON number, because the producer may have computed it as a float.
 func amountTextShape(name string, m *value) *Fault {
 	switch {
 	case m.isNumber(), m.kind == inexact:
@@ -69,8 +71,8 @@ func amountTextShape(name string, m *value) *Fault {
 	return nil
 }
 
-// unitsShape checks that units or nanos are there, and that they can be integers. The units may
-// be a text, because Protobuf writes 64-bit integers so in JSON.
+// unitsShape checks that units or nanos are present and that they can be integers. The units may be
+// a text, because Protobuf's JSON encoding writes 64-bit integers as text.
 func (f *decoder) unitsShape(r *reading) *Fault {
 	units, nanos := &r.found[FieldAmount], &r.found[memberNanos]
 	name, nanosName := f.places[FieldAmount].name, f.places[memberNanos].name
@@ -93,7 +95,8 @@ func (f *decoder) unitsShape(r *reading) *Fault {
 	return nil
 }
 
-// readAmount returns the amount in minor units of c. amountShape has checked its type.
+// readAmount returns the amount in minor units of c. It is called after amountShape has checked the
+// type.
 func (f *decoder) readAmount(r *reading, c Currency) (int64, *Fault) {
 	if !f.declaresAmount() && r.signed == nil {
 		_, text, fault := f.text(r, FieldAmount)
@@ -121,8 +124,9 @@ func (f *decoder) invalidAmount(field Field, err error) *Fault {
 	return &Fault{Class: InvalidAmount, Field: f.places[field].name, Reason: err.Error(), ByProducer: true}
 }
 
-// readSign sets the type by the sign of the amount. If the sign has no type, readAmount refuses
-// the event later. A custom projection does not read amounts, so it gets the fault here.
+// readSign sets the event's type, which depends on the sign of the amount. If there is no type for
+// this sign, readAmount returns the fault later. For a custom projection, readAmount is not called,
+// so readSign returns the fault.
 func (f *decoder) readSign(r *reading, ev *Event, signed *SignedType) *Fault {
 	r.signed = signed
 	kind, fault := f.signedType(r, signed)
@@ -142,7 +146,8 @@ func (f *decoder) readSign(r *reading, ev *Event, signed *SignedType) *Fault {
 	return nil
 }
 
-// signedType returns the type that the sign of the amount selects, or Unknown and a fault.
+// signedType returns the type for the sign of the amount. If there is no such type, it returns
+// Unknown and a fault.
 func (f *decoder) signedType(r *reading, signed *SignedType) (Type, *Fault) {
 	if fault := firstFault(f.dataFault(r), f.amountShape(r)); fault != nil {
 		return Unknown, fault
@@ -158,14 +163,14 @@ func (f *decoder) signedType(r *reading, signed *SignedType) (Type, *Fault) {
 	return kind, nil
 }
 
-// amountLasts reports whether the digits of the amount are a part of the message. If not, the next
-// text that is read overwrites them.
+// amountLasts reports whether the digits of the amount are a part of the message. If they are not,
+// the next text that is unescaped overwrites them.
 func (f *decoder) amountLasts(r *reading) bool {
 	m := &r.found[FieldAmount]
 	return f.places[FieldAmount].kind == inDocument && (m.verbatim || bytes.IndexByte(m.raw, '\\') < 0)
 }
 
-// of returns the type of an amount with this sign.
+// of returns the type for the sign of the amount n.
 func (s *SignedType) of(n *decimal) Type {
 	switch {
 	case n.isZero():
@@ -176,13 +181,13 @@ func (s *SignedType) of(n *decimal) Type {
 	return s.Positive
 }
 
-// decimal is an exact number: the digits of whole and then of fraction, with a point before the
-// last scale digits.
+// decimal is an exact number. Its digits are those of whole and then of fraction, and the last
+// scale digits are after the decimal point.
 type decimal struct {
 	negative        bool
 	whole, fraction []byte
-	scale           int  // byCurrency: as many as the currency has
-	padded          bool // more zeros at the end than the currency has digits are allowed
+	scale           int  // byCurrency means the number of decimals of the currency
+	padded          bool // the number may end with more zeros than the currency has decimals
 }
 
 const byCurrency = -1
@@ -198,7 +203,8 @@ func isZeros(digits []byte) bool {
 	return true
 }
 
-// checkSign refuses a sign that has no type. Without types by sign, it refuses zero and less.
+// checkSign returns an error if there is no type for the sign of the amount. If the types do not
+// depend on the sign, zero and negative amounts are an error.
 func (d *decimal) checkSign(signed *SignedType) error {
 	switch {
 	case signed == nil && (d.negative || d.isZero()):
@@ -248,7 +254,7 @@ func (d *decimal) minor(c Currency) (int64, error) {
 	return n, nil
 }
 
-// readNumber sets r.number to the amount. amountShape has checked its type.
+// readNumber sets r.number to the amount. It is called after amountShape has checked the type.
 func (f *decoder) readNumber(r *reading) *Fault {
 	if f.amount.Form == AmountUnits {
 		return f.readUnits(r)
@@ -266,7 +272,7 @@ func (f *decoder) readNumber(r *reading) *Fault {
 	return nil
 }
 
-// parse reads an amount of any form but AmountUnits.
+// parse reads an amount of any form except AmountUnits.
 func (d *decimal) parse(text []byte, s *AmountShape) error {
 	d.whole, d.fraction, d.scale = text, nil, byCurrency
 	if d.negative = len(text) > 0 && text[0] == '-'; d.negative {
@@ -291,12 +297,12 @@ func (d *decimal) parse(text []byte, s *AmountShape) error {
 	return nil
 }
 
-// isPlainDigits reports whether a text is digits without leading zeros.
+// isPlainDigits reports whether a text consists of digits without leading zeros.
 func isPlainDigits(text []byte) bool {
 	return isDigits(string(text)) && (len(text) == 1 || text[0] != '0')
 }
 
-// readUnits sets r.number to units and nanos. One of them may be absent, which means 0.
+// readUnits sets r.number to the sum of units and nanos. If one of them is absent, its value is 0.
 func (f *decoder) readUnits(r *reading) *Fault {
 	var units, nanos decimal
 	if err := units.parseInteger(r, &r.found[FieldAmount]); err != nil {
@@ -319,7 +325,7 @@ func (f *decoder) readUnits(r *reading) *Fault {
 
 const nanoDigits = 9
 
-// parseInteger reads a number or a text. An absent value is 0.
+// parseInteger reads a value that is a number or a text. An absent value is 0.
 func (d *decimal) parseInteger(r *reading, m *value) error {
 	text := []byte("0")
 	if !m.absent() {

@@ -6,21 +6,21 @@ import (
 	"errors"
 )
 
-// FormatCloudEvents is the name of the format of CloudEvents 1.0 in Kafka records.
+// FormatCloudEvents is the name of the format for CloudEvents 1.0 in Kafka records.
 const FormatCloudEvents = "cloudevents"
 
 const (
 	specVersion       = "1.0"
 	nameData          = "data"
 	contentTypeHeader = "content-type"
-	attributePrefix   = "ce_" // of the headers of attributes
+	attributePrefix   = "ce_" // prefix of the headers that contain attributes
 )
 
 var errAttributePath = errors.New("a CloudEvents attribute has a name without points; all else is below data")
 
-// cloudEventsFormat reads CloudEvents by the Kafka protocol binding. In structured mode the value
-// is the whole event. In binary mode attributes are headers, and the value is the data. The content
-// type says which mode it is.
+// cloudEventsFormat reads CloudEvents as the Kafka protocol binding defines them. In structured
+// mode the value is the whole event. In binary mode the attributes are headers, and the value is
+// the data. The content type shows which mode a record has.
 type cloudEventsFormat struct{ structured, binary *decoder }
 
 func newCloudEvents(opts Options) (Format, error) {
@@ -38,8 +38,8 @@ func newCloudEvents(opts Options) (Format, error) {
 	return &cloudEventsFormat{structured, binary}, nil
 }
 
-// structuredPlace is the place of an attribute, or of a path that begins with data, in structured
-// mode.
+// structuredPlace returns the place of a path in structured mode. The path must be the name of an
+// attribute or begin with data.
 func structuredPlace(path []string) (place, error) {
 	if len(path) != 1 && !belowData(path) {
 		return place{}, errAttributePath
@@ -47,7 +47,7 @@ func structuredPlace(path []string) (place, error) {
 	return member(path...), nil
 }
 
-// binaryPlace is the same in binary mode.
+// binaryPlace returns the place of such a path in binary mode.
 func binaryPlace(path []string) (place, error) {
 	if belowData(path) {
 		p := member(path...)
@@ -63,7 +63,8 @@ func binaryPlace(path []string) (place, error) {
 
 func belowData(path []string) bool { return len(path) > 0 && path[0] == nameData }
 
-// newCloudEventsMode returns the decoder of a mode. at returns the place of a path.
+// newCloudEventsMode returns the decoder of one mode. The function at returns the place of a path
+// in this mode.
 func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decoder, error) {
 	l := &layout{data: []string{nameData}, at: at}
 	if opts.Mapping.Envelope.is() {
@@ -88,7 +89,7 @@ func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decode
 	if err != nil {
 		return nil, err
 	}
-	f.number = numberPadded // the extension wants texts that sort, so with leading zeros
+	f.number = numberPadded // CloudEvents requires sequence texts that sort correctly, so they may have leading zeros
 	return f, nil
 }
 
@@ -126,14 +127,14 @@ func (f *cloudEventsFormat) readStructured(r *reading, contentType []byte) bool 
 	return true
 }
 
-// readBinary reads attributes from the headers, and the value as data. It returns false for a
-// tombstone: a null value, unless it is an event whose type needs no data.
+// readBinary reads the attributes from the headers and the data from the value. It returns false
+// for a tombstone. A null value is a tombstone, unless the event's type needs no data.
 func (f *cloudEventsFormat) readBinary(r *reading, contentType []byte) bool {
 	f.binary.checkSpecVersion(r)
 	switch value := r.message.Value; {
 	case value == nil:
 		return f.needsNoData(r)
-	case len(value) == 0: // some clients write no data so
+	case len(value) == 0: // some clients write this if there is no data
 	case !isJSONType(contentType):
 		r.unreadable(malformed("", reasonNotJSONType), nameHeader+contentTypeHeader)
 	default:
@@ -142,7 +143,7 @@ func (f *cloudEventsFormat) readBinary(r *reading, contentType []byte) bool {
 	return true
 }
 
-// needsNoData reports whether the type of an event allows that it has no data.
+// needsNoData reports whether the event's type allows an event without data.
 func (f *cloudEventsFormat) needsNoData(r *reading) bool {
 	var ev Event
 	fault := f.binary.readType(r, &ev)
@@ -159,7 +160,8 @@ func (f *decoder) checkSpecVersion(r *reading) {
 
 const reasonNotJSONType = "does not say that data is JSON"
 
-// cloudEventsType is the begin of the content type of structured mode, in small or capital letters.
+// cloudEventsType is the beginning of the content type in structured mode. Upper and lower case are
+// equal.
 const cloudEventsType = "application/cloudevents"
 
 func isCloudEventsType(contentType []byte) bool {
@@ -167,7 +169,8 @@ func isCloudEventsType(contentType []byte) bool {
 		bytes.EqualFold(contentType[:len(cloudEventsType)], []byte(cloudEventsType))
 }
 
-// eventFormatReason returns why a structured event of that content type cannot be read, or "".
+// eventFormatReason returns the reason why a structured event with this content type cannot be
+// read, or "".
 func eventFormatReason(contentType []byte) string {
 	const batch = "-batch"
 	switch format := mediaType(contentType)[len(cloudEventsType):]; {
@@ -179,7 +182,8 @@ func eventFormatReason(contentType []byte) string {
 	return "names a CloudEvents format that is not known; use application/cloudevents+json, or binary mode"
 }
 
-// isJSONType reports whether data of a content type is JSON. Without a content type it is.
+// isJSONType reports whether the content type says that the data is JSON. Data without a content
+// type is JSON.
 func isJSONType(contentType []byte) bool {
 	if len(contentType) == 0 || string(contentType) == "application/json" {
 		return true
@@ -194,7 +198,7 @@ func isJSONType(contentType []byte) bool {
 	return bytes.EqualFold(subtype, []byte("json"))
 }
 
-// mediaType is a content type without its parameters.
+// mediaType returns a content type without its parameters.
 func mediaType(contentType []byte) []byte {
 	before, _, _ := bytes.Cut(contentType, []byte(";"))
 	return bytes.TrimSpace(before)

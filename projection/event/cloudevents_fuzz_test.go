@@ -9,8 +9,8 @@ import (
 	"projector/projection/event"
 )
 
-// FuzzCloudEvents compares the result of Decode for any record with an independent decoder that
-// uses encoding/json.
+// FuzzCloudEvents compares the result of Decode with that of an independent decoder that uses
+// encoding/json.
 func FuzzCloudEvents(f *testing.F) {
 	for _, m := range readRecords(f, event.FormatCloudEvents) {
 		h := headerMap(m)
@@ -29,7 +29,7 @@ func FuzzCloudEvents(f *testing.F) {
 			{Key: "ce_time", Value: at},
 		}}
 		if m.Value == nil {
-			m.Value = []byte{} // a tombstone has its own test
+			m.Value = []byte{} // tombstones have their own test
 		}
 		before := string(value)
 		d := decodeMessage(format, m)

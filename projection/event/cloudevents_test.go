@@ -12,15 +12,15 @@ import (
 
 const structuredType = "application/cloudevents+json"
 
-// attributes are the members of a valid CloudEvent, as JSON texts by name.
+// attributes contains the members of a valid CloudEvent, as JSON texts by name.
 var attributes = map[string]string{
 	"specversion": `"1.0"`, "id": `"e-1"`, "source": `"/bank"`, "type": `"FundsCredited"`, "subject": `"acc-1"`, "sequence": `"17"`,
 	"time": `"2026-01-01T00:00:00.123Z"`, "datacontenttype": `"application/json"`, "correlationid": `"c-1"`,
 	"data": `{"amount":"10.25","currency":"EUR"}`,
 }
 
-// structured returns a CloudEvent in structured mode with some members replaced. pairs are names
-// and JSON texts. An empty text removes the member.
+// structured returns a CloudEvent in structured mode with some members replaced. The arguments are
+// pairs of a name and a JSON text. An empty text removes the member.
 func structured(pairs ...string) event.Message {
 	members := maps.Clone(attributes)
 	for pair := range slices.Chunk(pairs, 2) {
@@ -38,7 +38,7 @@ func structured(pairs ...string) event.Message {
 	}
 }
 
-// binary returns the same in binary mode.
+// binary returns the same event in binary mode.
 func binary(pairs ...string) event.Message {
 	members := maps.Clone(attributes)
 	for pair := range slices.Chunk(pairs, 2) {
@@ -57,7 +57,7 @@ func binary(pairs ...string) event.Message {
 	return m
 }
 
-// typed sets the content type of a message.
+// typed returns a message with the given content type.
 func typed(m event.Message, contentType string) event.Message {
 	m.Headers = slices.DeleteFunc(slices.Clone(m.Headers), func(h event.Header) bool { return h.Key == "content-type" })
 	if contentType != "" {

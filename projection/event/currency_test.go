@@ -9,15 +9,15 @@ import (
 	"projector/projection/event"
 )
 
-// These are the reasons for differences between our table and the JDK's. All other rows must be the
-// same.
+// These reasons explain differences between the project's table and the table of the JDK. All other
+// rows must be the same.
 const (
 	historic     = "historic, list three: the JDK keeps withdrawn codes"
 	noMinorUnits = "no minor units: no amount can be exact"
 )
 
-// notInOurs are currencies that the JDK has and list one of ISO 4217 does not have, or has without
-// minor units.
+// notInOurs contains the currencies of the JDK that are not in list one of ISO 4217, or that have
+// no minor units there.
 var notInOurs = map[string]string{
 	"ADP": historic, "AFA": historic, "ATS": historic, "AYM": historic, "AZM": historic, "BEF": historic,
 	"BGL": historic, "BYB": historic, "BYR": historic, "CSD": historic, "CYP": historic, "DEM": historic,
@@ -41,13 +41,13 @@ var notInOurs = map[string]string{
 	"XPT": noMinorUnits, "XSU": noMinorUnits, "XTS": noMinorUnits, "XUA": noMinorUnits, "XXX": noMinorUnits,
 }
 
-// notInJDK are currencies of list one that JDK 17.0.15 does not have.
+// notInJDK contains the currencies of list one that JDK 17.0.15 does not have.
 var notInJDK = map[string]string{
 	"UYW": "fund code since 2018, never taken into JDK 17",
 	"XAD": "fund code of the Arab Monetary Fund since 2025-05-12 (amendment 179), younger than this JDK",
 }
 
-// tsvRow is a line of our table or of the JDK's dump.
+// tsvRow is a line of the project's table or of the JDK's table.
 type tsvRow struct {
 	numeric string
 	digits  int
@@ -77,7 +77,7 @@ func readTSV(t *testing.T, path string) map[string]tsvRow {
 	return rows
 }
 
-// DumpCurrencies.java in the same folder made the dump.
+// The JDK's table was written by DumpCurrencies.java in the same folder.
 func TestCurrenciesAgreeWithTheJDK(t *testing.T) {
 	jdk := readTSV(t, "../../testdata/iso4217/jdk-currencies.tsv")
 	ours := readTSV(t, "iso4217.tsv")

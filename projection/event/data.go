@@ -1,7 +1,8 @@
 package event
 
-// readData validates what the event's type needs of the data: first that it is there, then the
-// currency, then the amount, whose decimals depend on the currency.
+// readData reads and checks the data that the event's type needs. It checks that the data is
+// present, then the currency, then the amount, because the currency decides how many decimals the
+// amount may have.
 func (f *decoder) readData(r *reading, ev *Event) *Fault {
 	if fault := f.dataFault(r); fault != nil {
 		return fault
@@ -29,7 +30,7 @@ func (f *decoder) dataFault(r *reading) *Fault { return firstFault(r.documentFau
 
 const noData = "{}"
 
-// takeData sets the data for a custom projection: any JSON object.
+// takeData sets the data for a custom projection, which may be any JSON object.
 func (f *decoder) takeData(r *reading, ev *Event) *Fault {
 	if fault := f.dataFault(r); fault != nil {
 		return fault
@@ -45,9 +46,10 @@ func (f *decoder) takeData(r *reading, ev *Event) *Fault {
 	return nil
 }
 
-// dataShape checks that data, amount and currency have the right type, and are there where they
-// are needed. It returns the currency's code, or nil if there is none and none is needed. If the
-// event's type has no amount, an amount is ignored like any unknown field.
+// dataShape checks that the data, the amount and the currency have the right types, and that those
+// which are needed are present. It returns the currency's code. If the currency is absent and not
+// needed, the code is nil. If the event's type has no amount, an amount in the data is ignored like
+// any unknown field.
 func (f *decoder) dataShape(r *reading, needsAmount, needsCurrency bool) (code []byte, fault *Fault) {
 	data, name := &r.found[FieldData], f.places[FieldData].name
 	switch {
@@ -78,7 +80,7 @@ func (f *decoder) dataShape(r *reading, needsAmount, needsCurrency bool) (code [
 	return code, fault
 }
 
-// has reports whether the message has the header, or the key, of a place.
+// has reports whether the message has the header or the key that a place refers to.
 func (r *reading) has(p *place) bool {
 	value := r.message.Key
 	if p.kind == inHeader {
@@ -87,13 +89,13 @@ func (r *reading) has(p *place) bool {
 	return value != nil
 }
 
-// supportedCurrency returns the currency that the text of a field names.
+// supportedCurrency returns the currency for a code.
 func (f *decoder) supportedCurrency(code []byte) (Currency, *Fault) {
 	var upper [3]byte
 	if f.lowerCurrency && len(code) == len(upper) {
 		for i, c := range code {
 			if c < 'a' || c > 'z' {
-				c = 'a' - 1 // no code has it
+				c = 'a' - 1 // gives a character that no code contains
 			}
 			upper[i] = c - 'a' + 'A'
 		}

@@ -7,25 +7,27 @@ import (
 	"strings"
 )
 
-// FormatDebezium is the name of the format of Debezium's outbox event router.
+// FormatDebezium is the name of the format for Debezium's outbox event router.
 const FormatDebezium = "debezium-outbox"
 
-// DebeziumOptions name the headers that the connector adds. An empty name is the default.
+// DebeziumOptions contains the names of the headers that the connector adds. If a name is empty,
+// the default is used.
 type DebeziumOptions struct {
 	TypeHeader    string   // default eventType
 	VersionHeader string   // default version
 	TimeHeader    string   // default occurredAt
-	TimeUnit      TimeUnit // of a time that is a number
+	TimeUnit      TimeUnit // for a time that is a number
 }
 
 // idHeader is the header that the event router always writes, with the outbox row's id.
 const idHeader = "id"
 
-// namePayload is the name of the value in faults. It is the outbox table's column.
+// namePayload is the name of the record's value in faults. It is also the name of the column in the
+// outbox table.
 const namePayload = "payload"
 
-// debeziumFormat reads what Debezium's outbox event router writes. The value is the outbox row's
-// payload, the key its aggregate id, and headers are the rest.
+// debeziumFormat reads the records that Debezium's outbox event router writes. The value is the
+// payload of the outbox row, the key is the aggregate id, and the other fields are headers.
 type debeziumFormat struct{ *decoder }
 
 func newDebezium(opts Options) (Format, error) {
@@ -74,14 +76,15 @@ func connectHeader(name, missing string) place {
 	return place{kind: inHeader, header: name, quoted: true, name: nameHeader + name, missing: missing}
 }
 
-// missingHeader names the connector's setting that adds a header from the usual column.
+// missingHeader returns the text about a missing header. It says how the connector adds the header
+// from the usual column.
 func missingHeader(column, header, flag string) string {
 	return fmt.Sprintf("is missing; add %s:header:%s to transforms.outbox.table.fields.additional.placement of the connector,"+
 		" or name another header with %s", column, header, flag)
 }
 
-// Decode implements Format. An event whose payload cannot be read is still identified, because
-// its identity is in key and headers.
+// Decode implements Format. An event whose payload cannot be read is still identified, because its
+// ids and its version are in the key and the headers.
 func (f *debeziumFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}
 	if m.Value == nil {
@@ -103,7 +106,7 @@ func (f *debeziumFormat) readPayload(r *reading) {
 	f.readDataDocument(r, document, namePayload)
 }
 
-// connectPrefix is the begin of every value that Kafka Connect's JsonConverter writes with
+// connectPrefix is the beginning of every value that Kafka Connect's JsonConverter writes with
 // schemas.enable=true: {"schema":…,"payload":…}.
 var connectPrefix = []byte(`{"schema":`)
 
@@ -113,7 +116,8 @@ var connectShape = &shape{self: memberNone, members: []shapeMember{
 
 func isConnectEnvelope(value []byte) bool { return bytes.HasPrefix(value, connectPrefix) }
 
-// envelopeText returns the text, or the digits of a number, in the envelope of a header or a key.
+// envelopeText returns the payload of a header or a key in Kafka Connect's envelope. The payload
+// must be a text or a number.
 func (r *reading) envelopeText(value []byte) (raw, text []byte, reason string) {
 	var found members
 	if err := r.scan(value, connectShape, &found); err != nil {
@@ -121,7 +125,7 @@ func (r *reading) envelopeText(value []byte) (raw, text []byte, reason string) {
 	}
 	switch m := &found[memberPayload]; {
 	case m.absent():
-		return value, value, "" // it is no envelope
+		return value, value, "" // the value is not an envelope
 	case m.isNull():
 		return nil, nil, reasonNull
 	case m.isString():
@@ -132,8 +136,8 @@ func (r *reading) envelopeText(value []byte) (raw, text []byte, reason string) {
 	return nil, nil, "is an envelope with a schema whose payload is neither text nor a number"
 }
 
-// connectDocument returns the JSON document of an outbox row's payload: the value itself, or the
-// text in it if the value is a JSON string or an envelope with a schema.
+// connectDocument returns the JSON document in an outbox row's payload. This is the value itself,
+// or the text inside it if the value is a JSON string or an envelope with a schema.
 func (r *reading) connectDocument(value []byte) ([]byte, *Fault) {
 	if isConnectEnvelope(value) {
 		var found members
@@ -151,5 +155,5 @@ func (r *reading) connectDocument(value []byte) ([]byte, *Fault) {
 	if err != nil {
 		return nil, syntaxFault(value, err)
 	}
-	return bytes.Clone(text), nil // the event refers to parts of it
+	return bytes.Clone(text), nil // a copy, because the event refers to parts of it
 }

@@ -10,7 +10,7 @@ import (
 	"projector/projection/event"
 )
 
-// FuzzDebezium compares the result of Decode for any record with an independent decoder that uses
+// FuzzDebezium compares the result of Decode with that of an independent decoder that uses
 // encoding/json.
 func FuzzDebezium(f *testing.F) {
 	for _, payload := range []string{`{"amount":"10.25","currency":"EUR"}`, `null`, `{}`, ``, `17`} {
@@ -25,7 +25,7 @@ func FuzzDebezium(f *testing.F) {
 			{Key: "id", Value: id}, {Key: "eventType", Value: kind}, {Key: "version", Value: version}, {Key: "occurredAt", Value: at},
 		}}
 		if m.Value == nil {
-			m.Value = []byte{} // a tombstone has its own test
+			m.Value = []byte{} // tombstones have their own test
 		}
 		parts := [][]byte{key, id, kind, version, at, value}
 		before := bytes.Join(parts, nil)
@@ -58,7 +58,8 @@ func FuzzDebezium(f *testing.F) {
 	})
 }
 
-// checkOutcome checks that there is exactly one outcome and reports whether it is an event.
+// checkOutcome checks that a message has exactly one outcome, and reports whether it is an event
+// without a fault.
 func checkOutcome(t *testing.T, d *event.Decoded) (whole bool) {
 	t.Helper()
 	whole = d.Identity == event.Identified && d.Fault == nil
@@ -71,7 +72,8 @@ func checkOutcome(t *testing.T, d *event.Decoded) (whole bool) {
 	return whole
 }
 
-// inEnvelope returns the content of an envelope with a schema, or the value itself.
+// inEnvelope returns the payload of an envelope with a schema, or the value itself if it is not an
+// envelope.
 func inEnvelope(value []byte) []byte {
 	var envelope struct{ Schema, Payload json.RawMessage }
 	if bytes.HasPrefix(value, []byte(`{"schema":`)) && json.Unmarshal(value, &envelope) == nil && envelope.Payload != nil {

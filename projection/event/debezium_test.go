@@ -10,13 +10,15 @@ import (
 	"projector/projection/event"
 )
 
-// outbox is a message of the outbox event router in parts. A nil part is absent.
+// outbox contains the parts of a message that the outbox event router writes. A part that is nil is
+// absent.
 type outbox struct {
 	key, value []byte
 	headers    []event.Header
 }
 
-// routed returns a record of Debezium 3.2 with StringConverter, changed by the edits.
+// routed returns a record as Debezium 3.2 writes it with StringConverter, after it was changed by
+// the edits.
 func routed(edits ...func(*outbox)) event.Message {
 	o := outbox{key: []byte("acc-1"), value: []byte(`{"amount": "10.25", "currency": "EUR"}`), headers: []event.Header{
 		{Key: "__debezium.context.connectorLogicalName", Value: []byte("bank")},
@@ -92,7 +94,7 @@ func decodeMessage(f event.Format, m event.Message) event.Decoded {
 	return d
 }
 
-// unquoted returns the content of a JSON text, or the digits of a number.
+// unquoted returns the content of a JSON string, or any other JSON text unchanged.
 func unquoted(text string) string {
 	var s string
 	if json.Unmarshal([]byte(text), &s) != nil {
@@ -109,7 +111,8 @@ func jsonText(text string) string {
 	return string(quoted)
 }
 
-// connect returns a text as JsonConverter writes it with schemas.enable=true.
+// connect returns a JSON text as the payload of an envelope, as JsonConverter writes it with
+// schemas.enable=true.
 func connect(payload string) string {
 	return `{"schema":{"type":"string","optional":false},"payload":` + payload + `}`
 }
@@ -268,7 +271,7 @@ func TestDebeziumTimeUnits(t *testing.T) {
 	}
 	tests := []struct {
 		unit, text string
-		want       int64 // 0: refused
+		want       int64 // 0 means that it is refused
 	}{
 		{"ms", "1795261827475", at("2026-11-21T11:50:27.475Z")},
 		{"us", "1795261827475594", at("2026-11-21T11:50:27.475594Z")},
@@ -307,7 +310,8 @@ func TestDebeziumTimeUnits(t *testing.T) {
 	}
 }
 
-// The message of a dead letter is shown to people who may not see the payload.
+// A fault's text must not contain values, because people who may not see the payload can read it in
+// a dead letter.
 func TestDebeziumFaultsNeverEchoValues(t *testing.T) {
 	const secret = "4711"
 	f := debezium(t)

@@ -7,31 +7,32 @@ import (
 	"sync"
 )
 
-// decoder finds and validates the fields of an event. All formats share it, so that all have the
-// same rules; each gives it the JSON document of a message. It is safe for concurrent use.
+// decoder finds and validates the fields of an event. All formats use it, so the same rules apply
+// to all of them. Each format passes the JSON document of a message to it. It is safe for
+// concurrent use.
 type decoder struct {
 	firstVersion  int64
-	belowFirst    string // the reason in a fault of a lower version
+	belowFirst    string // the reason of the fault if a version is lower than firstVersion
 	currencies    CurrencySet
 	types         typeNames
-	shape         *shape // of the document that is the event
-	outer         *shape // of the document around it, if that is another document
+	shape         *shape // members of the document that is the event
+	outer         *shape // members of the document around the event, if the event is a document of its own
 	envelope      Envelope
-	series        *shape // of an escaped document, with the array of entries; nil: the document is the array
-	seriesName    string // of the array, in faults
+	series        *shape // members that lead to the array of entries in an escaped document; nil if the document is the array
+	seriesName    string // name of the array in faults
 	places        [memberCount]place
-	typed         bool       // the document follows a schema
+	typed         bool       // the values follow a schema
 	number        numberRule // how a version may be written
 	numericTime   bool       // a time may be a number
-	timeUnit      TimeUnit   // of a time that is a number
-	declaredTime  TimeUnit   // declared by the mapping; RFC3339: none
+	timeUnit      TimeUnit   // unit of a time that is a number
+	declaredTime  TimeUnit   // unit that the mapping declares; RFC3339 if none
 	amount        AmountShape
 	lowerCurrency bool
-	scanners      sync.Pool // of *jsonScanner
+	scanners      sync.Pool // contains *jsonScanner
 }
 
-// newDecoder returns a decoder of events whose fields are where l has them, or where the options'
-// mapping has them.
+// newDecoder returns a decoder that finds the fields at the places in l, or at the places in the
+// options' mapping.
 func newDecoder(opts Options, l *layout) (*decoder, error) {
 	if err := l.apply(opts.Mapping); err != nil {
 		return nil, err
@@ -72,7 +73,8 @@ func (f *decoder) end(r *reading) {
 	f.scanners.Put(r.jsonScanner)
 }
 
-// readDocument finds the document's members. field is the document's name in faults.
+// readDocument finds the members of the document. The parameter field is the document's name in
+// faults.
 func (f *decoder) readDocument(r *reading, document []byte, field string) {
 	if f.envelope.isApart() {
 		f.readAround(r, document, field)
@@ -83,7 +85,7 @@ func (f *decoder) readDocument(r *reading, document []byte, field string) {
 	}
 }
 
-// readAround finds the members of a document, and of the document of the event in it.
+// readAround finds the members of a document and of the event's own document inside it.
 func (f *decoder) readAround(r *reading, document []byte, field string) {
 	switch {
 	case len(f.places[FieldEnvelope].path) == 0: // the whole document is the envelope
@@ -92,7 +94,7 @@ func (f *decoder) readAround(r *reading, document []byte, field string) {
 		if !bytes.HasPrefix(text, []byte{'"'}) {
 			break
 		}
-		if _, err := r.scanText(text); err != nil { // it must be one string with nothing after it
+		if _, err := r.scanText(text); err != nil { // checks that it is one string with nothing after it
 			r.unreadable(syntaxFault(document, err), field)
 		}
 	default:
@@ -103,8 +105,8 @@ func (f *decoder) readAround(r *reading, document []byte, field string) {
 	f.readApart(r)
 }
 
-// readDataDocument finds the members of a document that is the data only. Some producers write
-// null for no data, which is a fault only if the event's type needs data.
+// readDataDocument finds the members of a document that contains only the data. Some producers
+// write null if there is no data. This is a fault only if the event's type needs data.
 func (f *decoder) readDataDocument(r *reading, document []byte, field string) {
 	if isNullDocument(document) {
 		r.found[FieldData] = value{raw: jsonNull}
@@ -117,15 +119,16 @@ func isNullDocument(document []byte) bool {
 	return string(bytes.Trim(document, whiteSpace)) == "null"
 }
 
-// unreadable sets the fault of the document and drops what was found in it.
+// unreadable sets the fault of the document and removes all members that were found in it.
 func (r *reading) unreadable(fault *Fault, field string) {
 	r.found = members{}
 	fault.Field = field
 	r.documentFault = fault
 }
 
-// validate checks the fields in the order of the contract. Identity is first, because a duplicate
-// is a duplicate whatever else is wrong with it. The data is last.
+// validate checks the fields in the order that the contract defines. The ids and the version come
+// first, because a duplicate must be recognised even if the event has other faults. The data comes
+// last.
 func (f *decoder) validate(r *reading, d *Decoded) {
 	correlationFault := f.readCorrelationID(r, &d.Event)
 	identityFault := f.readIdentity(r, &d.Event)
@@ -147,7 +150,7 @@ func (f *decoder) validate(r *reading, d *Decoded) {
 	switch d.Event.Type {
 	case Unknown:
 		d.Fault = f.unknownType()
-	case Ignorable: // its data is not read
+	case Ignorable: // the data is not read
 	case Custom:
 		d.Fault = f.takeData(r, &d.Event)
 	default:
@@ -155,7 +158,7 @@ func (f *decoder) validate(r *reading, d *Decoded) {
 	}
 }
 
-// firstFault returns the first that is not nil.
+// firstFault returns the first fault that is not nil.
 func firstFault(faults ...*Fault) *Fault {
 	for _, fault := range faults {
 		if fault != nil {
@@ -165,8 +168,8 @@ func firstFault(faults ...*Fault) *Fault {
 	return nil
 }
 
-// readIdentity sets event id, account id and version as far as they can be read. It returns the
-// first fault.
+// readIdentity sets the event id, the account id and the version as far as they can be read. It
+// returns the first fault.
 func (f *decoder) readIdentity(r *reading, ev *Event) *Fault {
 	var idFault, accountFault, versionFault *Fault
 	ev.ID, idFault = f.readID(r, FieldEventID)
@@ -192,7 +195,8 @@ func (f *decoder) readID(r *reading, field Field) (string, *Fault) {
 	return keep(raw, text), nil
 }
 
-// readType sets the type. An unknown type is no fault here: identity and time are checked first.
+// readType sets the event's type. It returns no fault for an unknown type, because the identity and
+// the time are checked before.
 func (f *decoder) readType(r *reading, ev *Event) *Fault {
 	raw, text, fault := f.text(r, FieldEventType)
 	if fault != nil {
@@ -208,7 +212,8 @@ func (f *decoder) readType(r *reading, ev *Event) *Fault {
 	return nil
 }
 
-// readVersion reads a version. A JSON number must be written as an integer: 1.0 and 1e0 are not.
+// readVersion reads a version. A JSON number must be written as an integer, so 1.0 and 1e0 are
+// refused.
 func (f *decoder) readVersion(r *reading) (int64, *Fault) {
 	p, m := &f.places[FieldVersion], &r.found[FieldVersion]
 	var version int64
@@ -234,7 +239,7 @@ func (f *decoder) readVersion(r *reading) (int64, *Fault) {
 // readOccurredAt sets the time of the event.
 func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
 	if m := &r.found[FieldOccurredAt]; m.kind == instant {
-		micros, _ := strconv.ParseInt(string(m.raw), 10, 64) // Values.Instant has written it
+		micros, _ := strconv.ParseInt(string(m.raw), 10, 64) // never fails, because Values.Instant has written the digits
 		return f.keepTime(ev, micros, timeReason(micros))
 	}
 	if f.declaredTime != RFC3339 {
@@ -256,8 +261,9 @@ func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
 	return f.keepTime(ev, micros, reason)
 }
 
-// readDeclaredTime sets the time of the event if the mapping declares a unit. A count in a document
-// has to be a number. As text it could be a date without separators.
+// readDeclaredTime sets the time of the event from the unit that the mapping declares. In a
+// document, a time that counts from 1970 must be a JSON number. A text could also be a date without
+// separators.
 func (f *decoder) readDeclaredTime(r *reading, ev *Event) *Fault {
 	p, m := &f.places[FieldOccurredAt], &r.found[FieldOccurredAt]
 	text := m.raw

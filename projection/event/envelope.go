@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// isApart reports whether the event is another document, which is read after the one around it:
-// escaped JSON, or an entry of an array.
+// isApart reports whether the event is a document of its own inside another document. This is the
+// case for escaped JSON and for an entry of an array. The inner document is read after the outer
+// one.
 func (e *Envelope) isApart() bool { return e.Escaped || e.Entries != nil }
 
 // is reports whether there is an envelope.
 func (e *Envelope) is() bool { return len(e.Path) > 0 || e.isApart() }
 
-// applyEnvelope moves the places of the event's fields into the envelope.
+// applyEnvelope changes the places of the event's fields so that they are inside the envelope.
 func (l *layout) applyEnvelope() error {
 	e := &l.envelope
 	if !e.is() {
@@ -48,7 +49,7 @@ func (l *layout) applyEnvelope() error {
 	return nil
 }
 
-// outerPath leads to the escaped JSON or to the array.
+// outerPath returns the path that leads to the escaped JSON or to the array.
 func (e *Envelope) outerPath() []string {
 	if e.Escaped {
 		return e.Path
@@ -56,7 +57,7 @@ func (e *Envelope) outerPath() []string {
 	return slices.Concat(e.Path, e.Entries)
 }
 
-// inner is the place of a path in the event's document.
+// inner returns the place of a path in the event's document.
 func (l *layout) inner(path []string) (place, error) {
 	e := &l.envelope
 	if !e.isApart() {
@@ -92,13 +93,13 @@ func (l *layout) around(p *FieldPath) (place, error) {
 
 const reasonNotEscaped = "is not a text that holds JSON, as the mapping declares"
 
-// readApart reads the event's document, after the one around it.
+// readApart reads the event's document after the document around it was read.
 func (f *decoder) readApart(r *reading) {
 	if r.documentFault != nil {
 		r.outerFault = r.documentFault
 		return
 	}
-	if f.typed && f.envelope.Entries != nil && !f.envelope.Escaped { // the Reader has found the entries
+	if f.typed && f.envelope.Entries != nil && !f.envelope.Escaped { // the Reader of the schema has found the entries
 		r.documentFault = f.checkEntries(r)
 		return
 	}
@@ -113,7 +114,8 @@ func (f *decoder) readApart(r *reading) {
 	}
 }
 
-// readInner finds the members of the event's document, and adds them to those around it.
+// readInner finds the members of the event's document, and adds them to those of the document
+// around it.
 func (f *decoder) readInner(r *reading, document []byte) {
 	var found members
 	if err := r.scan(document, f.shape, &found); err != nil {
@@ -132,7 +134,7 @@ func (r *reading) add(found *members) {
 	}
 }
 
-// unwrap returns the document in an envelope.
+// unwrap returns the document that is inside an envelope.
 func (f *decoder) unwrap(r *reading, held *value) ([]byte, *Fault) {
 	name := f.places[FieldEnvelope].name
 	switch {
@@ -146,8 +148,8 @@ func (f *decoder) unwrap(r *reading, held *value) ([]byte, *Fault) {
 		return nil, malformed(name, reasonNotEscaped)
 	}
 	text := r.text(held)
-	if held.kind != asJSON { // text is a part of the message
+	if held.kind != asJSON { // the text is a part of the message
 		return text, nil
 	}
-	return bytes.Clone(text), nil // the event refers to parts of it
+	return bytes.Clone(text), nil // a copy, because the event refers to parts of it
 }

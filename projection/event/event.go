@@ -1,8 +1,7 @@
-// Package event holds account events and the wire formats they arrive in.
+// Package event defines account events and decodes them from the wire formats of Kafka messages.
 //
-// A Format turns the bytes of one Kafka message into an Event or into a Fault
-// that names the class, the field and the reason. Decoding is pure: no clock,
-// no I/O, no shared state.
+// A Format turns the bytes of one Kafka message into an Event or into a Fault that names the class,
+// the field and the reason. Decoding uses no clock, no I/O and no shared state.
 package event
 
 import (
@@ -16,26 +15,27 @@ import (
 type Event struct {
 	ID            string
 	AccountID     string
-	CorrelationID string // empty when neither payload nor header carries one
-	TypeName      string // the contract's name; of an Ignorable or Unknown type, the producer's
+	CorrelationID string // empty if neither the payload nor a header has one
+	TypeName      string // the contract's name; for an Ignorable or Unknown type, the producer's name
 	Type          Type
 	Version       int64
 	OccurredAt    int64 // microseconds since the Unix epoch, UTC
-	Amount        int64 // minor units of Currency, > 0; 0 when the type carries none
+	Amount        int64 // minor units of Currency, > 0; 0 if the type has no amount
 	Currency      Currency
-	Data          string // of a Custom type: a JSON object, {} when there is none
+	Data          string // for a Custom type: a JSON object, {} if there is none
 }
 
-// Signed returns what the event adds to the balance, in minor units of Currency.
+// Signed returns the amount that the event adds to the balance, in minor units of Currency.
 func (e *Event) Signed() int64 { return int64(e.Type.meaning().money) * e.Amount }
 
-// Header is one Kafka record header. Value is nil when the header's value is null.
+// Header is one Kafka record header. Value is nil if the header's value is null.
 type Header struct {
 	Key   string
 	Value []byte
 }
 
-// Message has the parts of a Kafka record that its producer wrote. Value is nil for a tombstone.
+// Message contains the parts of a Kafka record that its producer wrote. Value is nil for a
+// tombstone.
 type Message struct {
 	Key     []byte
 	Value   []byte
@@ -48,40 +48,41 @@ type Message struct {
 type Identity uint8
 
 const (
-	// Unidentified: event id, account id or version could not be read. Those that could, and the
-	// correlation id, are set for the dead letter.
+	// Unidentified means that the event id, the account id or the version could not be read. The
+	// ones that could be read, and the correlation id, are set for the dead letter.
 	Unidentified Identity = iota
-	// Identified: Event.ID, AccountID and Version are set and valid.
+	// Identified means that Event.ID, AccountID and Version are set and valid.
 	Identified
 )
 
-// Decoded is the result of a Format for one message: Tombstone, Skip, a Fault, or else a whole
-// Event.
+// Decoded is the result of decoding one message. It is a tombstone, an event to skip, a fault, or a
+// complete Event.
 type Decoded struct {
 	Event    Event
 	Identity Identity
-	// Tombstone: the message has a null value.
+	// Tombstone means that the message has a null value.
 	Tombstone bool
-	// Skip: an event of an ignorable type whose identity cannot be read. It has no effect.
+	// Skip means that the event has an ignorable type and that its identity cannot be read. The
+	// event has no effect.
 	Skip bool
-	// Fault is why the message cannot be applied. If the event is Identified, its ID, AccountID and
-	// Version are valid nevertheless: a duplicate has no fault.
+	// Fault says why the message cannot be applied. If the event is Identified, its ID, AccountID
+	// and Version are valid even with a fault. A duplicate is recognised by them and has no effect.
 	Fault *Fault
 }
 
 // Format decodes the messages of one wire format. It is safe for concurrent use.
 type Format interface {
-	// Decode reads one message into d, overwriting all of it. Strings in d may refer to the
-	// message's bytes, which must never change afterwards. Clone a string that is to outlive the
-	// message.
+	// Decode reads one message into d and overwrites all of d. Strings in d may refer to the
+	// message's bytes, which must not change afterwards. The caller must clone a string that is
+	// used longer than the message.
 	Decode(m Message, d *Decoded)
 }
 
-// Class names why a record was dead-lettered. The names are public: in a DLQ header, a metric's
-// label and a filter of the dlq commands.
+// Class is the reason why a record was dead-lettered. The names are part of the public interface,
+// as a DLQ header, a metric's label and a filter of the dlq commands.
 type Class string
 
-// The classes, in the order of the contract.
+// These are the classes, in the order of the contract.
 const (
 	MalformedPayload    Class = "malformed_payload"
 	UnknownEventType    Class = "unknown_event_type"
@@ -94,7 +95,7 @@ const (
 	RejectedByDatabase  Class = "rejected_by_database"
 )
 
-// Classes lists every class.
+// Classes returns all classes in order.
 func Classes() []Class {
 	return []Class{
 		MalformedPayload, UnknownEventType, InvalidAmount, UnsupportedCurrency, CurrencyMismatch,
@@ -102,14 +103,14 @@ func Classes() []Class {
 	}
 }
 
-// Fault is why a message cannot be applied. Its text names the field and the rule. It never has the
-// value, which may be an amount or private.
+// Fault says why a message cannot be applied. Its text names the field and the rule. It never
+// contains the value, which may be an amount or private.
 type Fault struct {
 	Class  Class
-	Field  string // JSON path or header, e.g. "data.amount"; empty when the whole value is meant
+	Field  string // JSON path or header, e.g. "data.amount"; empty if the fault is about the whole value
 	Reason string
-	// ByProducer: the producer wrote a value that breaks a rule. No other --format, topic or schema
-	// would help.
+	// ByProducer means that the producer wrote a value that breaks a rule. Another --format, topic
+	// or schema would not help.
 	ByProducer bool
 }
 
@@ -121,20 +122,20 @@ func (f *Fault) Error() string {
 	return f.Field + ": " + f.Reason
 }
 
-// Options are what an operator can set about events.
+// Options contains the operator's settings for events.
 type Options struct {
 	// FirstVersion is the smallest version that an event may have.
 	FirstVersion int64
-	// Currencies are the accepted ones; the zero value accepts all.
+	// Currencies is the set of accepted currencies. The zero value accepts all.
 	Currencies CurrencySet
 	// Ignore names event types that only advance an account's version.
 	Ignore []string
-	// CustomTypes names the event types that a custom projection reads. Their data may be any JSON object,
-	// and all other types are ignored. Without names, the contract's types are read.
+	// CustomTypes names the event types that a custom projection reads. Their data may be any JSON
+	// object, and all other types are ignored. Without names, the types of the contract are read.
 	CustomTypes []string
-	// Mapping says how another producer's events are read.
+	// Mapping says how the events of another producer are read.
 	Mapping Mapping
-	// Debezium is for the format debezium-outbox only.
+	// Debezium is used only by the format debezium-outbox.
 	Debezium DebeziumOptions
 }
 
@@ -148,14 +149,14 @@ func (o *Options) typeNames() typeNames {
 // FormatJSON is the name of the default format.
 const FormatJSON = "json"
 
-// formats are the wire formats by their names in --format.
+// formats contains the wire formats by their names in --format.
 var formats = map[string]func(Options) (Format, error){
 	FormatJSON:        newJSON,
 	FormatDebezium:    newDebezium,
 	FormatCloudEvents: newCloudEvents,
 }
 
-// Formats lists the names New knows, in alphabetical order.
+// Formats returns the names that New accepts, in alphabetical order.
 func Formats() []string {
 	names := make([]string, 0, len(formats))
 	for name := range formats {
@@ -165,7 +166,8 @@ func Formats() []string {
 	return names
 }
 
-// New returns the wire format of that name. The error for an unknown name lists the known ones.
+// New returns the wire format with the given name. If the name is unknown, the error lists the
+// known names.
 func New(name string, opts Options) (Format, error) {
 	newFormat, ok := formats[name]
 	if !ok {
@@ -181,8 +183,8 @@ func New(name string, opts Options) (Format, error) {
 // Resolver finds the format that reads a message. If messages name their schema, it may have to
 // fetch the schema.
 type Resolver interface {
-	// Resolve returns the format of a message. An error means that the message cannot be read yet:
-	// the caller has to try again, without a limit.
+	// Resolve returns the format of a message. An error means that the message cannot be read yet,
+	// so the caller must retry without a limit.
 	Resolve(ctx context.Context, m Message) (Format, error)
 }
 

@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// FieldReading is what a format has read from one field of a message.
+// FieldReading is the result of reading one field of a message.
 type FieldReading struct {
 	Field string // the contract's name
 	From  string // a path, a header or the key
-	Value string // empty when there is none, or with a Fault
+	Value string // empty if there is no value or if Fault is set
 	Fault *Fault
 }
 
 // opener is a format whose messages can be read field by field.
 type opener interface {
-	// open finds the members of a message, and returns the decoder that reads fields from them. It is
-	// nil for a tombstone. end releases the reading.
+	// open finds the members of a message, and returns the decoder that reads fields from them. The
+	// decoder is nil for a tombstone. The function end releases the reading.
 	open(m Message) (f *decoder, r *reading, end func())
 }
 
-// Explain reads a message field by field, and returns all faults. For a tombstone it returns nil.
+// Explain reads a message field by field, and returns a result for each field with its fault. For a
+// tombstone it returns nil.
 func Explain(format Format, m Message) []FieldReading {
 	o, is := format.(opener)
 	if !is {
@@ -109,7 +110,8 @@ func (f *decoder) explain(r *reading) []FieldReading {
 	return f.explainData(r, ev, all)
 }
 
-// explainData appends what the type needs of the data. An unknown type may need all.
+// explainData appends the fields of the data that the event's type needs. An unknown type may need
+// all of them.
 func (f *decoder) explainData(r *reading, ev *Event, all []FieldReading) []FieldReading {
 	add := func(field Field, value string, fault *Fault) {
 		all = append(all, FieldReading{field.String(), f.places[field].name, value, fault})
@@ -160,11 +162,12 @@ func (f *decoder) unknownType() *Fault {
 	return &Fault{Class: UnknownEventType, Field: f.places[FieldEventType].name, Reason: "is neither a known event type nor one to ignore"}
 }
 
-// FieldPlace is where a field is, and how it is written there, in words for people.
+// FieldPlace says in words where a field is and how it is written there.
 type FieldPlace struct{ Field, From, Written string }
 
-// Places lists where a format finds the fields, in the order of Fields. Amount and currency have
-// full paths, so that data itself is not listed. The error joins a *MappingError for each mistake.
+// Places lists the places at which a format finds the fields, in the order of Fields. Data is not
+// listed, because amount and currency have full paths. The error joins a *MappingError for each
+// mistake.
 func Places(format string, opts Options) ([]FieldPlace, error) {
 	var f *decoder
 	if format == FormatAvro || format == FormatProtobuf {
@@ -215,7 +218,7 @@ func (f *decoder) from(field Field) string {
 	return p.name
 }
 
-// howWritten says how a field is written, in the words of a mapping file.
+// howWritten returns how a field is written, in the words of a mapping file.
 func (f *decoder) howWritten(field Field) string {
 	p := &f.places[field]
 	switch {
@@ -235,7 +238,7 @@ func (f *decoder) howWritten(field Field) string {
 	return WrittenText.String()
 }
 
-// String says how amounts are written, in the words of a mapping file.
+// String returns how amounts are written, in the words of a mapping file.
 func (s AmountShape) String() string {
 	text := ""
 	if s.Text {

@@ -8,12 +8,13 @@ import (
 	"projector/projection/event"
 )
 
-// parts is one event before its format is chosen: JSON texts of the members, "" for absent.
+// parts contains the members of an event as JSON texts, before a format is chosen. An absent member
+// is "".
 type parts struct{ id, kind, account, version, at, correlation, data string }
 
 func drawParts(t *rapid.T) parts {
 	one := func(label string, texts ...string) string { return rapid.SampledFrom(texts).Draw(t, label) }
-	// Most values are correct, so that the checks of later members are reached too.
+	// Most values are correct, so that the checks of later members are also reached.
 	mostly := func(label, right string, wrong ...string) string {
 		if rapid.IntRange(0, 7).Draw(t, label+" wrong") > 0 {
 			return right
@@ -36,7 +37,7 @@ func drawParts(t *rapid.T) parts {
 	}
 }
 
-// broken reports whether the data is invalid JSON. In the default format, nothing of such an event
+// broken reports whether the data is invalid JSON. In the default format, no field of such an event
 // can be read.
 func (p *parts) broken() bool {
 	return p.data == `{"amount":"1","amount":"1","currency":"EUR"}` || p.data == `{"amount":"1","currency":"EUR","x":"\ud800"}`
@@ -93,7 +94,8 @@ func (p *parts) attributes() []string {
 	}
 }
 
-// asStructured returns a CloudEvent in structured mode. Invalid data is encoded in Base64.
+// asStructured returns the event as a CloudEvent in structured mode. Data with invalid JSON is
+// encoded in Base64.
 func (p *parts) asStructured(t *rapid.T) event.Message {
 	attributes := p.attributes()
 	if p.data != "null" && (p.broken() || rapid.Bool().Draw(t, "base64")) {
@@ -144,9 +146,9 @@ func sameOutcome(t *rapid.T, p parts, format string, want, got event.Decoded) {
 	}
 }
 
-// sameBroken compares the outcomes of invalid data. In the default format, nothing of the event can
-// be read. In other formats the rest can be read, so another fault may come first. The data of an
-// ignorable type is not checked.
+// sameBroken compares the outcomes of an event whose data is invalid JSON. In the default format,
+// no field of the event can be read. In other formats the other fields can be read, so one of them
+// may have the first fault. The data of an ignorable type is not checked.
 func sameBroken(t *rapid.T, format string, want, got event.Decoded) {
 	switch {
 	case want.Fault == nil || want.Fault.Class != event.MalformedPayload:

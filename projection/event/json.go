@@ -11,10 +11,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonFormat is the default wire format: one JSON object with all fields.
+// jsonFormat is the default wire format, in which a value is one JSON object with all fields.
 type jsonFormat struct{ *decoder }
 
-// NewJSON returns the default wire format with the contract's names. It ignores the options'
+// NewJSON returns the default wire format with the contract's field names. It ignores the options'
 // mapping.
 func NewJSON(opts Options) Format {
 	opts.Mapping = Mapping{}
@@ -50,7 +50,7 @@ func contractLayout() *layout {
 	}
 }
 
-// Decode implements Format. If the JSON is invalid anywhere, no field is used.
+// Decode implements Format. If the JSON is invalid at any place, no field is used.
 func (f *jsonFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}
 	if m.Value == nil {
@@ -63,20 +63,20 @@ func (f *jsonFormat) Decode(m Message, d *Decoded) {
 	f.end(r)
 }
 
-// jsonScanner finds the members of a document in one pass. Its decoder checks the whole document,
-// also members that are ignored. It is used for one message after another.
+// jsonScanner finds the members of a document in one pass. Its decoder checks the syntax of the
+// whole document, also of members that are ignored. A scanner is reused for many messages.
 type jsonScanner struct {
 	value   []byte // the document
 	source  bytes.Buffer
 	decoder jsontext.Decoder
 	scratch []byte // the text that was unescaped last
-	joined  []byte // joined texts of this and earlier messages: see beginJoined
+	joined  []byte // joined texts of this message and of earlier ones (see beginJoined)
 	entries entries
 }
 
 const whiteSpace = " \t\r\n"
 
-// maxScratch limits the memory that a scanner keeps from message to message.
+// maxScratch limits the memory that a scanner keeps between two messages.
 const maxScratch = 4 << 10
 
 var (
@@ -84,8 +84,8 @@ var (
 	errTrailing  = errors.New("something other than white space follows the object")
 )
 
-// scan sets found to the members of a document that sh has. They are parts of value. It returns an
-// error if value is not one valid JSON object.
+// scan sets found to the members of a document that are in the shape sh. The members are slices of
+// value. scan returns an error if value is not exactly one valid JSON object.
 func (s *jsonScanner) scan(value []byte, sh *shape, found *members) error {
 	if scanPlain(value, sh, found) {
 		return nil
@@ -93,7 +93,7 @@ func (s *jsonScanner) scan(value []byte, sh *shape, found *members) error {
 	return s.scanAny(value, sh, found)
 }
 
-// scanAny is scan for any document.
+// scanAny is scan for documents that scanPlain cannot read.
 func (s *jsonScanner) scanAny(value []byte, sh *shape, found *members) error {
 	s.begin(value)
 	if s.decoder.PeekKind() != jsontext.KindBeginObject {
@@ -108,8 +108,8 @@ func (s *jsonScanner) scanAny(value []byte, sh *shape, found *members) error {
 	return s.end()
 }
 
-// scanText returns the text of a document that is one JSON string. It is valid until the next call
-// of s.
+// scanText returns the text of a document that is one JSON string. The text is valid until the next
+// call of a method of s.
 func (s *jsonScanner) scanText(value []byte) ([]byte, error) {
 	s.begin(value)
 	raw, err := s.decoder.ReadValue()
@@ -125,11 +125,11 @@ func (s *jsonScanner) scanText(value []byte) ([]byte, error) {
 
 func (s *jsonScanner) begin(value []byte) {
 	s.value = value
-	s.source = *bytes.NewBuffer(value) // the decoder reads a bytes.Buffer in place
+	s.source = *bytes.NewBuffer(value) // the decoder reads a bytes.Buffer without copying it
 	s.decoder.Reset(&s.source)
 }
 
-// end checks that only white space follows the value that was read.
+// end returns an error if anything other than white space follows the value that was read.
 func (s *jsonScanner) end() error {
 	if len(bytes.TrimLeft(s.value[s.decoder.InputOffset():], whiteSpace)) > 0 {
 		return errTrailing
@@ -137,8 +137,9 @@ func (s *jsonScanner) end() error {
 	return nil
 }
 
-// atName reports whether a member's name is next. It does not check commas: the decoder does when it
-// reads on. PeekKind of the decoder would take three times as long.
+// atName reports whether the name of a member is next. It skips commas without checking them,
+// because the decoder checks them when it reads on. The decoder's own PeekKind would take three
+// times as long.
 func (s *jsonScanner) atName() bool {
 	for _, c := range s.value[s.decoder.InputOffset():] {
 		switch c {
@@ -150,9 +151,9 @@ func (s *jsonScanner) atName() bool {
 	return false
 }
 
-// release limits the memory of a scanner between messages. The scanner still refers to the last
-// message, until the next one or until a garbage collection empties its pool. Dropping the reference
-// here would cost more.
+// release limits the memory that a scanner keeps between messages. The scanner still refers to the
+// last message until it reads another one or until the garbage collector empties the pool. Removing
+// this reference here would cost more time.
 func (s *jsonScanner) release() {
 	if cap(s.scratch) > maxScratch {
 		s.scratch = nil
@@ -184,7 +185,7 @@ func (s *jsonScanner) scanObject(sh *shape, found *members) error {
 		}
 		switch {
 		case m == nil:
-			_, err = s.decoder.ReadValue() // this checks that it is valid
+			_, err = s.decoder.ReadValue() // checks that the value is valid JSON
 		case m.inner != nil && s.decoder.PeekKind() == jsontext.KindBeginObject:
 			err = s.scanObject(m.inner, found)
 		case m.inner != nil && s.decoder.PeekKind() == jsontext.KindBeginArray:
@@ -197,7 +198,7 @@ func (s *jsonScanner) scanObject(sh *shape, found *members) error {
 			return err
 		}
 	}
-	if _, err := s.decoder.ReadToken(); err != nil { // "}", or an error
+	if _, err := s.decoder.ReadToken(); err != nil { // reads "}" or returns an error
 		return err
 	}
 	if sh.self != memberNone {
@@ -206,22 +207,23 @@ func (s *jsonScanner) scanObject(sh *shape, found *members) error {
 	return nil
 }
 
-// scanMember reads the value of a member, and keeps it if the member is a field.
+// scanMember reads the value of a member, and stores it if the member is a field.
 func (s *jsonScanner) scanMember(field Field, found *members) error {
 	raw, err := s.decoder.ReadValue()
 	if err != nil {
 		return err
 	}
 	if field != memberNone {
-		// A part of s.value, because the decoder's slice is valid for one step only.
+		// The stored value is a slice of s.value, because the decoder's slice is valid only until
+		// the next read.
 		end := s.decoder.InputOffset()
 		found[field] = value{raw: s.value[end-int64(len(raw)) : end]}
 	}
 	return nil
 }
 
-// text returns the text of a value that is a string, and the JSON of any other value. It is valid
-// until the next call of s.
+// text returns the text of a value that is a string, and the JSON of any other value. The result is
+// valid until the next call of a method of s.
 func (s *jsonScanner) text(v *value) []byte {
 	switch {
 	case v.begins() != '"':
@@ -232,19 +234,20 @@ func (s *jsonScanner) text(v *value) []byte {
 	return s.unquote(v.raw)
 }
 
-// unquote returns a JSON string without quotes and escapes. It is valid until the next call of s.
+// unquote returns a JSON string without quotes and escapes. The result is valid until the next call
+// of a method of s.
 func (s *jsonScanner) unquote(raw []byte) []byte {
 	inner := raw[1 : len(raw)-1]
 	if bytes.IndexByte(inner, '\\') < 0 {
 		return inner
 	}
-	// There is no error, because the scan has checked the string.
+	// There can be no error, because the scan has checked the string.
 	s.scratch, _ = jsontext.AppendUnquote(s.scratch[:0], raw)
 	return s.scratch
 }
 
-// keep returns a text as a string. It copies nothing if the text is a part of raw: three copies an
-// event were a fifth of decoding, and nearly all the garbage.
+// keep returns a text as a string. It does not copy the text if it is a part of raw, because three
+// copies for each event took a fifth of the time to decode and made nearly all the garbage.
 func keep(raw, text []byte) string {
 	if len(text) > 0 && len(raw) > 0 && (&text[0] == &raw[0] || &text[0] == &raw[1]) {
 		return unsafe.String(&text[0], len(text)) //nolint:gosec // a message never changes, see Format
@@ -252,8 +255,8 @@ func keep(raw, text []byte) string {
 	return string(text)
 }
 
-// syntaxFault says why a value is not one valid JSON object. It names the byte offset, and never
-// quotes the value.
+// syntaxFault says why a value is not exactly one valid JSON object. It contains the byte offset,
+// but never a part of the value.
 func syntaxFault(value []byte, err error) *Fault {
 	return &Fault{Class: MalformedPayload, Reason: syntaxReason(value, err)}
 }

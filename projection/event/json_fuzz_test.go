@@ -13,7 +13,7 @@ import (
 	"projector/projection/event"
 )
 
-// FuzzJSON compares the result of Decode for any bytes with an independent decoder that uses
+// FuzzJSON compares the result of Decode with that of an independent decoder that uses
 // encoding/json.
 func FuzzJSON(f *testing.F) {
 	for _, value := range readExamples(f) {
@@ -22,7 +22,7 @@ func FuzzJSON(f *testing.F) {
 	format := event.NewJSON(options)
 	f.Fuzz(func(t *testing.T, value []byte) {
 		if value == nil {
-			value = []byte{} // a tombstone has its own test
+			value = []byte{} // tombstones have their own test
 		}
 		original := bytes.Clone(value)
 		var d event.Decoded
@@ -62,7 +62,8 @@ func checkFault(t *testing.T, d *event.Decoded) {
 	}
 }
 
-// checkDocument checks that a value without a syntax fault is a valid document.
+// checkDocument checks that a value which was decoded without a syntax fault is a valid JSON
+// object.
 func checkDocument(t *testing.T, value []byte) {
 	t.Helper()
 	if !utf8.Valid(value) || !json.Valid(value) || bytes.TrimLeft(value, " \t\r\n")[0] != '{' {
@@ -71,7 +72,7 @@ func checkDocument(t *testing.T, value []byte) {
 	checkUniqueKeys(t, json.NewDecoder(bytes.NewReader(value)))
 }
 
-// checkUniqueKeys reads one value token by token and checks that no key comes twice.
+// checkUniqueKeys reads one JSON value and checks that no object has a key twice.
 func checkUniqueKeys(t *testing.T, dec *json.Decoder) {
 	t.Helper()
 	token, err := dec.Token()

@@ -106,7 +106,8 @@ func TestJSONCorrelationID(t *testing.T) {
 	}
 }
 
-// The message of a dead letter is shown to people who may not see the payload.
+// A fault's text must not contain values, because people who may not see the payload can read it in
+// a dead letter.
 func TestJSONFaultsNeverEchoValues(t *testing.T) {
 	const secret = "4711"
 	f := event.NewJSON(options)

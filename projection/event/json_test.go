@@ -14,14 +14,14 @@ import (
 // memberOrder is the order in which change writes members.
 var memberOrder = []string{"eventId", "eventType", "accountId", "version", "occurredAt", "correlationId", "data"}
 
-// credit is a valid event, as JSON texts by member.
+// credit contains the members of a valid event, as JSON texts by name.
 var credit = map[string]string{
 	"eventId": `"e-1"`, "eventType": `"FundsCredited"`, "accountId": `"acc-1"`, "version": `17`,
 	"occurredAt": `"2026-01-01T00:00:00.123Z"`, "correlationId": `"c-1"`, "data": `{"amount":"10.25","currency":"EUR"}`,
 }
 
-// change returns credit with some members replaced. pairs are names and JSON texts. An empty text
-// removes the member.
+// change returns the event credit with some members replaced. The arguments are pairs of a name and
+// a JSON text. An empty text removes the member.
 func change(pairs ...string) string {
 	members := maps.Clone(credit)
 	for pair := range slices.Chunk(pairs, 2) {
@@ -108,8 +108,8 @@ func TestJSONWholeEvents(t *testing.T) {
 	}
 }
 
-// If the ids are readable, the event is identified. A duplicate can then be recognized in spite of
-// other faults.
+// An event is identified if its ids and its version can be read. A duplicate is then recognised
+// even if the event has other faults.
 func TestJSONFaultsOfIdentifiedEvents(t *testing.T) {
 	const malformed, unknown, badAmount, badCurrency = event.MalformedPayload, event.UnknownEventType, event.InvalidAmount, event.UnsupportedCurrency
 	tests := []struct {
@@ -224,7 +224,8 @@ func TestJSONFaultsOfTheIdentity(t *testing.T) {
 	}
 }
 
-// The readable fields of an unidentified event help the person who reads the dead letter.
+// The fields that can be read are set also if the event is not identified, because they help the
+// person who reads the dead letter.
 func TestJSONKeepsEvidenceOfTheUnidentified(t *testing.T) {
 	d := decode(event.NewJSON(options), change("version", `"17"`))
 	if d.Event.ID != "e-1" || d.Event.AccountID != "acc-1" || d.Event.CorrelationID != "c-1" || d.Event.Version != 0 {
@@ -232,7 +233,7 @@ func TestJSONKeepsEvidenceOfTheUnidentified(t *testing.T) {
 	}
 }
 
-// If the JSON is invalid at any place, no field is trusted.
+// If the JSON is invalid at any place, no field is used.
 func TestJSONSyntaxFaults(t *testing.T) {
 	tests := []struct{ name, value, reason string }{
 		{"empty", "", "empty"},

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Field is a field of an event, or a member that a format needs to find one.
+// Field is a field of an event, or another member that a format needs in order to find a field.
 type Field uint8
 
-// The fields of an event. Data is the JSON object that holds Amount and Currency.
+// These are the fields of an event. Data is the JSON object that holds Amount and Currency.
 const (
 	FieldEventID Field = iota
 	FieldEventType
@@ -21,30 +21,30 @@ const (
 	FieldAmount
 	FieldCurrency
 
-	// Members that only some formats have.
-	memberSchema          // of a Kafka Connect envelope
-	memberPayload         // of a Kafka Connect envelope
-	memberSpecVersion     // of a CloudEvent
-	memberDataContentType // of a CloudEvent
-	memberDataBase64      // of a CloudEvent
+	// These members exist only in some formats.
+	memberSchema          // in a Kafka Connect envelope
+	memberPayload         // in a Kafka Connect envelope
+	memberSpecVersion     // in a CloudEvent
+	memberDataContentType // in a CloudEvent
+	memberDataBase64      // in a CloudEvent
 
-	FieldEnvelope // the member that has the event in it, by a mapping
-	memberNanos   // of an amount
-	memberPart    // the first part of joined texts; more follow
+	FieldEnvelope // the member that contains the event, as the mapping declares
+	memberNanos   // the nanos of an amount
+	memberPart    // the first part of a joined text; the other parts follow
 
 	memberCount = memberPart + mostParts
-	memberNone  = memberCount // no member
+	memberNone  = memberCount // not a member
 )
 
-// mostParts is how many parts all joined fields can have together. Each takes memory in every
-// reading.
+// mostParts is the largest number of parts that all joined fields may have together. It is small
+// because each part needs memory in every reading.
 const mostParts = 8
 
 var fieldNames = [...]string{
 	"eventId", "eventType", "accountId", "version", "occurredAt", "correlationId", "data", "amount", "currency",
 }
 
-// Fields lists the fields of an event.
+// Fields returns the fields of an event.
 func Fields() []Field {
 	fields := make([]Field, len(fieldNames))
 	for i := range fields {
@@ -79,22 +79,22 @@ const (
 type place struct {
 	kind    placeKind
 	written Written
-	slot    Field    // of the member's value in members
+	slot    Field    // index of the member's value in members
 	quoted  bool     // a header or key may be JSON of Kafka Connect's JsonConverter
 	outer   bool     // the member is in the document around the envelope
-	path    []string // of a member, the outermost name first
+	path    []string // path of the member, the outermost name first
 	header  string
-	name    string // in faults
-	missing string // the reason in a fault if there is no value; empty: reasonMissing
-	inner   *shape // of the JSON object in a header or key, with the value as memberPart
-	text    []byte // of a constant
+	name    string // name in faults
+	missing string // the reason of a fault if there is no value; empty for reasonMissing
+	inner   *shape // shape of the JSON object in a header or key, with the value as memberPart
+	text    []byte // text of a constant
 	parts   []place
 	between byte // the separator of the parts
 
 	optional bool // a part without a value counts as the empty text
 }
 
-// Names of places in faults.
+// These are parts of the names of places in faults.
 const (
 	nameKey    = "key"
 	nameHeader = "header "
@@ -104,7 +104,7 @@ func member(path ...string) place {
 	return place{kind: inDocument, path: path, name: strings.Join(path, ".")}
 }
 
-// reasonMissing is the reason in a fault if the place has no value.
+// reasonMissing returns the reason of a fault if the place has no value.
 func (p *place) reasonMissing() string {
 	if p.missing != "" {
 		return p.missing
@@ -117,22 +117,22 @@ func (p *place) isAbsent(fault *Fault) bool {
 	return slices.Contains([]string{p.reasonMissing(), reasonMissing, reasonInArray, reasonNull}, fault.Reason)
 }
 
-// layout has the places of an event's fields in a format.
+// layout contains the places at which a format has the fields of an event.
 type layout struct {
 	places [memberCount]place
 	data   []string // the path of FieldData
 	// at returns the place of a path in the document.
 	at func(path []string) (place, error)
-	// quoted: headers and key may be JSON of Kafka Connect.
+	// quoted means that headers and the key may be JSON of Kafka Connect.
 	quoted bool
-	// whole: the format has all fields of an event in one document. If the mapping declares an
-	// envelope, they are read from the event in it.
+	// whole means that the format has all fields of an event in one document. If the mapping
+	// declares an envelope, the fields are read from the event inside it.
 	whole    bool
 	envelope Envelope
 }
 
-// apply moves the places that a mapping names. Its error joins a *MappingError for each field that
-// cannot be there.
+// apply sets the places that a mapping declares. Its error joins a *MappingError for each field
+// that cannot be at the declared place.
 func (l *layout) apply(m Mapping) error {
 	l.envelope = m.Envelope
 	mistakes := []error{l.applyEnvelope()}
@@ -161,7 +161,7 @@ func (l *layout) apply(m Mapping) error {
 	return l.applyData(m)
 }
 
-// applyData sets the places that begin in the data.
+// applyData sets the places of the data and of the fields in it.
 func (l *layout) applyData(m Mapping) error {
 	data := l.data
 	if p, moved := m.Fields[FieldData]; moved {
@@ -196,12 +196,13 @@ func (l *layout) applyData(m Mapping) error {
 	return nil
 }
 
-// isElsewhere reports whether the path, if any, does not begin in the event's document.
+// isElsewhere reports whether the field is outside the event's document, so that its path, if any,
+// begins in another place.
 func (p *FieldPath) isElsewhere() bool {
 	return p.Header != "" || p.Key || p.Outer != nil || p.Constant != "" || p.Join != nil
 }
 
-// place returns the place that a mapping gives to a field.
+// place returns the place that a mapping declares for a field.
 func (l *layout) place(p *FieldPath) (place, error) {
 	made := place{written: p.Written, quoted: l.quoted}
 	switch {
@@ -223,7 +224,7 @@ func (l *layout) place(p *FieldPath) (place, error) {
 	return in, err
 }
 
-// holding returns the place of a path in the JSON object of a header or the key.
+// holding returns the place of a path in the JSON object that a header or the key contains.
 func (p place) holding(path []string) (place, error) {
 	if len(path) == 0 {
 		return p, nil
@@ -237,7 +238,7 @@ func (p place) holding(path []string) (place, error) {
 	return p, p.inner.add(memberPart, path)
 }
 
-// join returns the place of a joined text.
+// join returns the place of a text that is joined from several parts.
 func (l *layout) join(p *FieldPath) (place, error) {
 	made := place{kind: joined, between: p.Separator}
 	var names []string

@@ -7,7 +7,7 @@ import (
 	"projector/projection/event"
 )
 
-// FuzzMappedAmount: an accepted amount has the value of its digits, for every input.
+// FuzzMappedAmount shows that an accepted amount always has the value of its digits.
 func FuzzMappedAmount(f *testing.F) {
 	for _, seed := range []string{
 		"1050", "-250", "0", "-0", "-0.0", "10.5", "10.50", "1e3", "1E+3", "9223372036854775807", "9223372036854775808", "-9223372036854775808",

@@ -43,7 +43,7 @@ func TestMappedAvro(t *testing.T) {
 	for _, tt := range []struct {
 		amount string
 		form   event.AmountShape
-		want   string // the amount, or the fault
+		want   string // the amount or the fault
 	}{
 		{"cents", event.AmountShape{Form: event.AmountMinor}, "10.50"},
 		{"cents", event.AmountShape{Form: event.AmountScaled, Scale: 2}, "10.50"},
@@ -102,7 +102,7 @@ func TestMappedProtobuf(t *testing.T) {
 		{number(nil, 3, 10_000_000), "0.01"},
 		{number(nil, 3, 1), "invalid_amount: price.units: has more fraction digits than its currency"},
 		{number(number(nil, 2, 10), 3, 1_000_000_000), "invalid_amount: price.nanos: is not from -999999999 to 999999999"},
-		{nil, "invalid_amount: price.units: is not greater than zero"}, // proto3 does not encode zeros
+		{nil, "invalid_amount: price.units: is not greater than zero"}, // proto3 does not encode a zero
 	} {
 		r, tree := records(t, event.Options{Mapping: func() event.Mapping {
 			m := movementMapping("", units)

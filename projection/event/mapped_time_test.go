@@ -7,7 +7,7 @@ import (
 	"projector/projection/event"
 )
 
-// timed returns a format for events with a time in the given unit at meta.ts.
+// timed returns a format that reads times in the given unit from the given place.
 func timed(t testing.TB, unit event.TimeUnit, place event.FieldPath) event.Format {
 	t.Helper()
 	opts := event.Options{FirstVersion: 0, Mapping: event.Mapping{Time: unit, Fields: map[event.Field]event.FieldPath{event.FieldOccurredAt: place}}}
@@ -18,7 +18,7 @@ func timed(t testing.TB, unit event.TimeUnit, place event.FieldPath) event.Forma
 	return f
 }
 
-// withTime returns an event with a JSON text as its time.
+// withTime returns an event with the given JSON text as its time.
 func withTime(text string) string {
 	return `{"meta":{"ts":` + text + `},"eventId":"e","eventType":"FundsCredited","accountId":"a","version":0,"data":{"amount":"1","currency":"EUR"}}`
 }
@@ -28,7 +28,7 @@ func TestMappedTimes(t *testing.T) {
 	for _, tt := range []struct {
 		unit event.TimeUnit
 		text string
-		want string // RFC 3339, or wrong
+		want string // RFC 3339, or the constant wrong
 	}{
 		{event.Seconds, "1767225600", "2026-01-01T00:00:00Z"},
 		{event.Seconds, "-1", "1969-12-31T23:59:59Z"},
@@ -77,7 +77,7 @@ func TestMappedTimes(t *testing.T) {
 	}
 }
 
-// A header contains digits only.
+// A time in a header must consist of digits.
 func TestMappedTimeInAHeader(t *testing.T) {
 	f := timed(t, event.Milliseconds, event.FieldPath{Header: "ts"})
 	for text, good := range map[string]bool{"1767225600123": true, "1767225600123.5": false, "2026-01-01T00:00:00Z": false, "": false, "-0": false} {

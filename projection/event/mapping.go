@@ -7,23 +7,24 @@ import (
 	"strings"
 )
 
-// FieldPath says where a field is and how it is written there. It has one source: Path, Outer,
-// Constant, Join, or a Header or the Key, in whose JSON a Path may lead to the field. With Written
-// alone the field is where the format has it. An empty FieldPath of FieldData is the document itself.
+// FieldPath says where a field is and how it is written there. It has one source, which is Path,
+// Outer, Constant, Join, Header or Key. If a Header or the Key contains JSON, Path may lead to the
+// field in this JSON. If only Written is set, the field is at the place where the format has it.
+// For FieldData, an empty FieldPath means the whole document.
 type FieldPath struct {
-	// Path leads to a member of the document, the outermost name first. The paths of FieldAmount and
-	// FieldCurrency begin in the object FieldData.
+	// Path leads to a member of the document, the outermost name first. The paths of FieldAmount
+	// and FieldCurrency begin in the object of FieldData.
 	Path     []string
-	Header   string   // of the record
-	Key      bool     // the record's key
+	Header   string   // name of a header of the record
+	Key      bool     // the record's key is the source
 	Outer    []string // a path in the document around the envelope
 	Constant string
-	// Join has the parts of a joined text. Separator is between them, and only the last part may
-	// contain it.
+	// Join contains the parts of a joined text. Separator is written between the parts, and only
+	// the last part may contain it.
 	Join      []FieldPath
 	Separator byte
-	// Optional: this part of FieldEventType counts as the empty text if it is missing or null, because
-	// events of other types may have other fields.
+	// Optional means that this part of FieldEventType counts as the empty text if it is missing or
+	// null. It is needed because events of different types may have different fields.
 	Optional bool
 	Written  Written
 }
@@ -31,22 +32,23 @@ type FieldPath struct {
 // Written is the JSON type in which an id, an event type or a version is written.
 type Written uint8
 
-// The types. WrittenUsually is an integer for a version, and text for all else.
+// These are the types. WrittenUsually means an integer for a version and a text for any other
+// field.
 const (
 	WrittenUsually Written = iota
 	WrittenText
 	WrittenInteger
 	WrittenBoolean
-	writtenNumber // an amount, whose digits are checked later
+	writtenNumber // for an amount, whose digits are checked later
 )
 
-// writtenNames are public: mapping files have them.
+// writtenNames must not change, because mapping files contain them.
 var writtenNames = [...]string{WrittenText: "text", WrittenInteger: "integer", WrittenBoolean: "boolean", writtenNumber: "number"}
 
 // String returns the name in a mapping file.
 func (w Written) String() string { return writtenNames[w] }
 
-// WrittenNamed returns the type of that name.
+// WrittenNamed returns the type with the given name.
 func WrittenNamed(name string) (w Written, known bool) {
 	for w := WrittenText; w <= WrittenBoolean; w++ {
 		if w.String() == name {
@@ -59,7 +61,7 @@ func WrittenNamed(name string) (w Written, known bool) {
 // AmountForm says how an amount is written.
 type AmountForm uint8
 
-// The forms.
+// These are the forms of an amount.
 const (
 	AmountText   AmountForm = iota // a decimal as text, "10.25"
 	AmountNumber                   // a JSON number, 10.25, read from its digits
@@ -68,54 +70,60 @@ const (
 	AmountUnits                    // an integer of whole units, and another of billionths at Nanos
 )
 
-// AmountShape is how amounts are written. The zero value is the contract's.
+// AmountShape says how amounts are written. The zero value is the form in the contract.
 type AmountShape struct {
 	Form  AmountForm
-	Scale int // of AmountScaled, 0 to MostScale
-	// Text: the integer of AmountMinor or AmountScaled is written as text.
+	Scale int // for AmountScaled, 0 to MostScale
+	// Text means that the integer of AmountMinor or AmountScaled is written as text.
 	Text bool
-	// Nanos is the path of the nanos, relative to the same object as FieldAmount's path.
+	// Nanos is the path of the nanos. It begins in the same object as the path of FieldAmount.
 	Nanos []string
 }
 
 // MostScale is the largest Scale.
 const MostScale = 18
 
-// SignedType has the meaning of a type for each sign of its amount. Unknown means refused.
+// SignedType contains the meaning of a type for each sign of the amount. Unknown means that an
+// event with this sign is refused.
 type SignedType struct{ Positive, Negative, Zero Type }
 
-// Envelope is where the event is in the document.
+// Envelope says where the event is in the document.
 type Envelope struct {
-	Path    []string // empty: the document is the event
-	Escaped bool     // it is a text that holds JSON
-	// Entries is the path from there to an array whose entries are events. nil: there is one event.
+	Path    []string // empty if the document is the event
+	Escaped bool     // the member at Path is a text that contains JSON
+	// Entries is the path from there to an array in which each entry is an event. It is nil if
+	// there is only one event.
 	Entries []string
 }
 
-// Mapping says how another producer's events are read. The zero value is the contract.
+// Mapping says how the events of another producer are read. The zero value means that they are
+// written as in the contract.
 type Mapping struct {
-	// Types has the meaning of each event type, by its name. Ignorable only advances the version. A
-	// type's own name counts only if the mapping has no other name for the type.
+	// Types contains the meaning of each event type, by the type's name in messages. Events of type
+	// Ignorable only advance the version. If the mapping has another name for a type, the type's
+	// own name is no longer accepted.
 	Types map[string]Type
-	// Signed has the types whose meaning depends on the sign of the amount. No name is also in Types.
+	// Signed contains the types whose meaning depends on the sign of the amount. A name in Signed
+	// must not be in Types.
 	Signed map[string]SignedType
-	// Fields has the places of fields. Other fields are where the format has them.
+	// Fields contains the places of the fields that the mapping declares. All other fields are
+	// where the format has them.
 	Fields map[Field]FieldPath
-	// Time is how FieldOccurredAt is written.
+	// Time says how FieldOccurredAt is written.
 	Time     TimeUnit
 	Amount   AmountShape
 	Envelope Envelope
-	// LowerCurrency: currency codes are written in small letters.
+	// LowerCurrency means that currency codes are written in lower case.
 	LowerCurrency bool
 }
 
-// MappingError is a mistake in a mapping. Field is FieldEnvelope for the envelope.
+// MappingError is a mistake in a mapping. Field is FieldEnvelope for a mistake in the envelope.
 type MappingError struct {
 	Field  Field
 	Reason string
 }
 
-// mistakeOf returns the mistake about a member. Those of the nanos are of the amount.
+// mistakeOf returns the error about a member. An error about the nanos is reported for the amount.
 func mistakeOf(member Field, err error) *MappingError {
 	if member == memberNanos {
 		member = FieldAmount
@@ -128,7 +136,7 @@ func (e *MappingError) Error() string { return e.Field.String() + ": " + e.Reaso
 
 var errDocumentOnly = errors.New("can be in the document only")
 
-// sources returns how many sources there are besides Path.
+// sources returns how many sources are set, without Path.
 func (p *FieldPath) sources() int {
 	n := 0
 	for _, is := range []bool{p.Header != "", p.Key, p.Outer != nil, p.Constant != "", p.Join != nil} {
@@ -139,10 +147,10 @@ func (p *FieldPath) sources() int {
 	return n
 }
 
-// validate checks that there is one source, and that the field can have it.
+// validate checks that there is exactly one source and that the field may have it.
 func (p *FieldPath) validate(field Field) error {
 	sources := p.sources()
-	within := p.Header != "" || p.Key // Path is in its JSON
+	within := p.Header != "" || p.Key // Path leads into the JSON of the header or key
 	switch {
 	case field == FieldData && sources > 0:
 		return errDocumentOnly
@@ -163,7 +171,8 @@ func (p *FieldPath) validate(field Field) error {
 	return validPath(slices.Concat(p.Path, p.Outer))
 }
 
-// staysInPlace reports whether the field has another type only, and is where the format has it.
+// staysInPlace reports whether the mapping declares only another type for the field, which then is
+// where the format has it.
 func (p *FieldPath) staysInPlace() bool {
 	return p.Written != WrittenUsually && !p.isElsewhere() && len(p.Path) == 0
 }
@@ -175,7 +184,7 @@ func validPath(path []string) error {
 	return nil
 }
 
-// validateWritten checks that the field can have the type.
+// validateWritten checks that the field may be written in the declared type.
 func (p *FieldPath) validateWritten(field Field) error {
 	ok := p.Written == WrittenUsually
 	switch field {

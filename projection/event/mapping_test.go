@@ -12,7 +12,7 @@ func mapped(places map[event.Field]event.FieldPath, types map[string]event.Type)
 	return func(o *event.Options) { o.Mapping = event.Mapping{Fields: places, Types: types} }
 }
 
-// theirTypes are the type names of another team.
+// theirTypes contains the type names of another producer.
 var theirTypes = map[string]event.Type{
 	"MoneyDeposited": event.TypeNamed("FundsCredited"), "InterestPaid": event.TypeNamed("FundsCredited"), "MoneyWithdrawn": event.TypeNamed("FundsDebited"), "CardIssued": event.Ignorable,
 }
@@ -117,7 +117,7 @@ func TestMappedTypes(t *testing.T) {
 		"MoneyDeposited": {event.TypeNamed("FundsCredited"), "FundsCredited"},
 		"InterestPaid":   {event.TypeNamed("FundsCredited"), "FundsCredited"},
 		"MoneyWithdrawn": {event.TypeNamed("FundsDebited"), "FundsDebited"},
-		"AccountOpened":  {event.TypeNamed("AccountOpened"), "AccountOpened"}, // not renamed
+		"AccountOpened":  {event.TypeNamed("AccountOpened"), "AccountOpened"}, // not renamed by the mapping
 		"CardIssued":     {event.Ignorable, "CardIssued"},
 		"AccountRenamed": {event.Ignorable, "AccountRenamed"}, // ignored because of the flag
 		"FundsCredited":  {event.Unknown, "FundsCredited"},    // renamed, so this name is unknown
@@ -129,7 +129,7 @@ func TestMappedTypes(t *testing.T) {
 	}
 }
 
-// A fault names the field as the producer does.
+// A fault contains the field's name in the producer's messages.
 func TestMappedFaultsNameTheirFields(t *testing.T) {
 	opts := options
 	mapped(map[event.Field]event.FieldPath{
@@ -157,7 +157,8 @@ func TestMappedFaultsNameTheirFields(t *testing.T) {
 	}
 }
 
-// If a text field has a number, the fault names the declaration that a mapping needs.
+// If a field contains a number instead of a text, the fault names the declaration that a mapping
+// needs.
 func TestANumberInsteadOfATextNamesTheRemedy(t *testing.T) {
 	for value, want := range map[string]string{
 		`{"eventId":7}`: "eventId: is a number instead of a string: a mapping can declare type: integer",
@@ -170,7 +171,7 @@ func TestANumberInsteadOfATextNamesTheRemedy(t *testing.T) {
 	}
 }
 
-// A version of another type names what the mapping or the format allows.
+// If a version has the wrong type, the fault says which type the mapping or the format allows.
 func TestAVersionOfAnotherTypeNamesTheRemedy(t *testing.T) {
 	version := func(value string) event.Message { return event.Message{Value: []byte(change("version", value))} }
 	text := event.Mapping{Fields: map[event.Field]event.FieldPath{event.FieldVersion: {Path: []string{"version"}, Written: event.WrittenText}}}

@@ -1,7 +1,7 @@
 package event
 
 import (
-	_ "embed" // for the ISO 4217 table
+	_ "embed" // needed for go:embed
 	"errors"
 	"fmt"
 	"maps"
@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// ErrPrecision is the error for an amount or a balance with more fraction digits than its currency.
+// ErrPrecision is returned for an amount or a balance with more fraction digits than its currency
+// allows.
 var ErrPrecision = errors.New("has more fraction digits than its currency")
 
-// Why a text is no amount. The errors do not contain the text.
+// These errors say why a text is not an amount. They do not contain the text.
 var (
 	errAmountForm      = errors.New("is not a plain decimal: digits without leading zeros, optionally a point and digits")
 	errAmountNotAbove0 = errors.New("is not greater than zero")
 	errAmountRange     = errors.New("does not fit 64-bit minor units")
 )
 
-// ParseAmount reads a decimal amount such as "10.25" and returns it in minor units
-// of c, 1025. The amount is > 0, has no sign, exponent or leading zeros, and no
-// more fraction digits than c has. The error does not contain
-// the text.
+// ParseAmount reads a decimal amount and returns it in minor units of c. For example, "10.25" is
+// 1025 in EUR. The amount must be > 0. It must not have a sign, an exponent, leading zeros, or more
+// fraction digits than c has. The error does not contain the text.
 func ParseAmount(text string, c Currency) (int64, error) {
 	whole, fraction, hasPoint := strings.Cut(text, ".")
 	if !isDigits(whole) || (len(whole) > 1 && whole[0] == '0') || (hasPoint && !isDigits(fraction)) {
@@ -53,8 +53,9 @@ func ParseAmount(text string, c Currency) (int64, error) {
 
 var errBalanceForm = errors.New("is not a plain decimal such as -12.50")
 
-// ParseBalance reads a decimal balance such as "-10.5" and returns it in minor units of c,
-// -1050. It may begin and end with zeros. The error does not contain the text.
+// ParseBalance reads a decimal balance and returns it in minor units of c. For example, "-10.5" is
+// -1050 in EUR. The text may have extra zeros at the beginning and at the end. The error does not
+// contain the text.
 func ParseBalance(text string, c Currency) (int64, error) {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, hasPoint := strings.Cut(digits, ".")
@@ -66,7 +67,7 @@ func ParseBalance(text string, c Currency) (int64, error) {
 	if missing < 0 {
 		return 0, ErrPrecision
 	}
-	minor := int64(0) // negated, because the smallest int64 has no positive counterpart
+	minor := int64(0) // negative, because the smallest int64 has no positive counterpart
 	for _, digit := range whole + fraction + strings.Repeat("0", missing) {
 		d := int64(digit - '0')
 		if minor < (math.MinInt64+d)/10 {
@@ -93,7 +94,7 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// appendDigits returns n with the decimal digits appended, and whether the result fits.
+// appendDigits returns n with the decimal digits appended, and reports whether the result fits.
 func appendDigits(n int64, digits string) (_ int64, fits bool) {
 	for i := range len(digits) {
 		digit := int64(digits[i] - '0')
@@ -105,18 +106,18 @@ func appendDigits(n int64, digits string) (_ int64, fits bool) {
 	return n, true
 }
 
-// FormatAmount writes minor units of c as a decimal with exactly c.Digits()
-// fraction digits: 1050 is "10.50" in EUR and "1050" in JPY, -5 is "-0.05" in EUR.
+// FormatAmount returns minor units of c as a decimal with exactly c.Digits() fraction digits. For
+// example, 1050 is "10.50" in EUR and "1050" in JPY, and -5 is "-0.05" in EUR.
 func FormatAmount(minor int64, c Currency) string {
 	return string(AppendAmount(make([]byte, 0, 32), minor, c))
 }
 
-// AppendAmount appends what FormatAmount returns to dst.
+// AppendAmount appends the text that FormatAmount returns to dst.
 func AppendAmount(dst []byte, minor int64, c Currency) []byte {
 	magnitude := uint64(minor) //nolint:gosec // G115: the sign is dealt with below
 	if minor < 0 {
 		dst = append(dst, '-')
-		magnitude = -magnitude // two's complement: right for the smallest int64 too
+		magnitude = -magnitude // two's complement, so it is also right for the smallest int64
 	}
 	var buf [20]byte
 	digits := strconv.AppendUint(buf[:0], magnitude, 10)
@@ -136,7 +137,7 @@ func AppendAmount(dst []byte, minor int64, c Currency) []byte {
 	return append(dst, digits[point:]...)
 }
 
-// Add returns a + b and whether the sum fits; a sum that does not is 0.
+// Add returns a + b and reports whether the sum fits. If it does not fit, the sum is 0.
 func Add(a, b int64) (sum int64, ok bool) {
 	sum = a + b
 	if (b > 0 && sum < a) || (b < 0 && sum > a) {
@@ -145,14 +146,14 @@ func Add(a, b int64) (sum int64, ok bool) {
 	return sum, true
 }
 
-// Currency is an ISO 4217 currency: its alphabetic code and how many decimals its
-// minor unit has. It is a small comparable value; the zero value means none.
+// Currency is an ISO 4217 currency. It contains the alphabetic code and the number of decimals of
+// the minor unit. It can be compared with ==. The zero value means no currency.
 type Currency struct {
 	code   [3]byte
 	digits uint8
 }
 
-// Code returns the alphabetic code, "EUR", or "" for the zero value.
+// Code returns the alphabetic code, such as "EUR", or "" for the zero value.
 func (c Currency) Code() string {
 	if c.IsZero() {
 		return ""
@@ -160,18 +161,18 @@ func (c Currency) Code() string {
 	return string(c.code[:])
 }
 
-// Digits returns the number of decimals of an amount in this currency: 2 for EUR,
-// 0 for JPY and for the zero value.
+// Digits returns the number of decimals of an amount in this currency. For example, it returns 2
+// for EUR, and 0 for JPY and for the zero value.
 func (c Currency) Digits() int { return int(c.digits) }
 
-// IsZero reports whether c is no currency.
+// IsZero reports whether c is the zero value, which means no currency.
 func (c Currency) IsZero() bool { return c == Currency{} }
 
 // String returns the code.
 func (c Currency) String() string { return c.Code() }
 
-// CurrencyByCode finds an active ISO 4217 currency with minor units by its
-// alphabetic code, which is case-sensitive.
+// CurrencyByCode returns the active ISO 4217 currency with the given alphabetic code. The code is
+// case-sensitive, and only currencies with minor units are known.
 func CurrencyByCode(code string) (Currency, bool) {
 	c, ok := iso4217[code]
 	return c, ok
@@ -180,13 +181,13 @@ func CurrencyByCode(code string) (Currency, bool) {
 //go:embed iso4217.tsv
 var iso4217TSV string
 
-// iso4217 maps an alphabetic code to its currency. It is never written after
-// start. The table is our own because golang.org/x/text/currency has other
-// decimals than ISO 4217 for many currencies and misses some.
+// iso4217 maps an alphabetic code to its currency. It does not change after the start of the
+// program. The project has its own table, because golang.org/x/text/currency misses some currencies
+// and has other decimals than ISO 4217 for many.
 var iso4217 = mustReadISO4217(iso4217TSV)
 
-// mustReadISO4217 reads lines of code, numeric code, minor units and name. It
-// panics on a malformed line: the table is part of the program.
+// mustReadISO4217 reads lines of code, numeric code, minor units and name. It panics if a line is
+// malformed, because the table is part of the program.
 func mustReadISO4217(tsv string) map[string]Currency {
 	table := make(map[string]Currency)
 	for line := range strings.Lines(tsv) {
@@ -207,14 +208,14 @@ func mustReadISO4217(tsv string) map[string]Currency {
 	return table
 }
 
-// CurrencySet is the set of currencies a projection accepts. The zero value
-// accepts every active ISO 4217 currency with minor units.
+// CurrencySet is the set of currencies that a projection accepts. The zero value accepts every
+// active ISO 4217 currency with minor units.
 type CurrencySet struct {
-	only map[string]Currency // nil: all
+	only map[string]Currency // nil means all
 }
 
-// ParseCurrencies reads "all" or a comma-separated list of alphabetic codes, for
-// example "EUR,USD". Its error names the code that is not known.
+// ParseCurrencies reads "all" or a comma-separated list of alphabetic codes, for example "EUR,USD".
+// The error contains the code that is not known.
 func ParseCurrencies(list string) (CurrencySet, error) {
 	if strings.TrimSpace(list) == "all" {
 		return CurrencySet{}, nil
@@ -232,7 +233,7 @@ func ParseCurrencies(list string) (CurrencySet, error) {
 	return CurrencySet{only: only}, nil
 }
 
-// Lookup returns the currency of an alphabetic code, if the set has it.
+// Lookup returns the currency for an alphabetic code, if the set contains the currency.
 func (s CurrencySet) Lookup(code string) (Currency, bool) {
 	if s.only == nil {
 		return CurrencyByCode(code)
@@ -241,7 +242,7 @@ func (s CurrencySet) Lookup(code string) (Currency, bool) {
 	return c, ok
 }
 
-// String returns what ParseCurrencies reads: "all", or the codes in order.
+// String returns a text that ParseCurrencies accepts: "all", or the codes in alphabetical order.
 func (s CurrencySet) String() string {
 	if s.only == nil {
 		return "all"
@@ -250,14 +251,16 @@ func (s CurrencySet) String() string {
 }
 
 const (
-	// maxUnscaled limits the bytes of an exact number: 2^255 has 77 digits. Without a limit, the time
-	// for a long number would grow with the square of its length.
+	// maxUnscaled limits the bytes of an exact number. 32 bytes are enough for about 77 digits.
+	// Without this limit, the time to decode a long number would grow with the square of its
+	// length.
 	maxUnscaled = 32
 	maxScale    = 76
 )
 
-// appendDecimal appends a big-endian two's complement integer with a point before its last scale
-// digits, without zeros at the end of the fraction. It returns false if the number exceeds a limit.
+// appendDecimal appends a number as decimal text. The number is a big-endian two's complement
+// integer whose last scale digits are the fraction. Zeros at the end of the fraction are left out.
+// It returns false if the number exceeds a limit.
 func appendDecimal(dst, unscaled []byte, scale int) (_ []byte, fits bool) {
 	if len(unscaled) > maxUnscaled || scale > maxScale {
 		return dst, false
@@ -287,8 +290,8 @@ func appendDecimal(dst, unscaled []byte, scale int) (_ []byte, fits bool) {
 	return dst, true
 }
 
-// negate changes the sign of a two's complement integer in place. The smallest integer becomes its
-// magnitude.
+// negate changes the sign of a two's complement integer in place. For the smallest integer, the
+// result is its magnitude as an unsigned number.
 func negate(n []byte) {
 	carry := true
 	for i := len(n) - 1; i >= 0; i-- {
@@ -300,7 +303,7 @@ func negate(n []byte) {
 	}
 }
 
-// divideBy10 divides a big-endian number in place and returns the remainder.
+// divideBy10 divides a big-endian number by 10 in place and returns the remainder.
 func divideBy10(n []byte) (remainder byte) {
 	rest := uint16(0)
 	for i, b := range n {

@@ -22,7 +22,7 @@ func currency(t interface{ Fatalf(string, ...any) }, code string) event.Currency
 func TestParseAmount(t *testing.T) {
 	tests := []struct {
 		text, code string
-		want       int64 // 0: an error
+		want       int64 // 0 means an error
 	}{
 		{"10.25", "EUR", 1025},
 		{"10.2", "EUR", 1020},
@@ -115,11 +115,11 @@ func TestFormatAmount(t *testing.T) {
 	}
 }
 
-// anyCurrency draws one currency for each number of digits.
+// anyCurrency draws one of four currencies with different numbers of digits.
 var anyCurrency = rapid.SampledFrom([]string{"JPY", "EUR", "KWD", "CLF"})
 
-// minorUnits returns a decimal text times 10^digits, computed with math/big. It returns nil if the
-// result is not an integer.
+// minorUnits returns the value of a decimal text multiplied by 10^digits, computed with math/big.
+// It returns nil if the result is not an integer.
 func minorUnits(text string, digits int) *big.Int {
 	rat, ok := new(big.Rat).SetString(text)
 	if !ok {

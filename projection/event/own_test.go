@@ -7,8 +7,8 @@ import (
 	"projector/projection/event"
 )
 
-// TestDataOfOwnProjections: for the types of a custom projection, the envelope is checked and data
-// is not. All other types are ignored.
+// TestDataOfOwnProjections shows that an event for a custom projection may have any JSON object as
+// data. The other fields are checked. Events of all other types are ignored.
 func TestDataOfOwnProjections(t *testing.T) {
 	f := event.NewJSON(event.Options{FirstVersion: 1, CustomTypes: []string{"PointsEarned", "FundsCredited"}, Ignore: []string{"Quiet"}})
 	earned := func(data string) string { return change("eventType", `"PointsEarned"`, "data", data) }
@@ -49,7 +49,8 @@ func TestDataOfOwnProjections(t *testing.T) {
 	}
 }
 
-// TestMappedTypesOfOwnProjections: a type name that comes from a mapping counts too.
+// TestMappedTypesOfOwnProjections shows that a custom projection also receives events whose type
+// name comes from a mapping.
 func TestMappedTypesOfOwnProjections(t *testing.T) {
 	f, err := event.New(event.FormatJSON, event.Options{
 		CustomTypes: []string{"FundsCredited", "MoneyHeld"}, Mapping: event.Mapping{
@@ -74,8 +75,8 @@ func TestMappedTypesOfOwnProjections(t *testing.T) {
 	}
 }
 
-// The sign of an amount decides the type only if the projection uses one of the two meanings. A
-// type that the projection ignores is never a dead letter because of its amount.
+// The sign of an amount decides the type only if the projection reads one of the two types. An
+// event that the projection ignores is never dead-lettered because of its amount.
 func TestSignedTypesOfOwnProjections(t *testing.T) {
 	signed := event.SignedType{Positive: event.TypeNamed("FundsCredited"), Negative: event.TypeNamed("FundsDebited")}
 	for taken, want := range map[string]string{"FundsCredited": "invalid_amount", "PointsEarned": "", "movement": ""} {

@@ -6,21 +6,23 @@ import (
 	"math/bits"
 )
 
-// plainDocument reads documents as nearly all messages have them: ASCII without escapes, in which
-// members that are no fields are few, and no objects or arrays. jsonScanner reads all others and is
-// three times slower. Tests compare the two.
+// plainDocument reads documents of the form that nearly all messages have. They are ASCII without
+// escapes and have only a few members that are not fields. These members are not objects or arrays.
+// jsonScanner reads all other documents and is three times slower. Tests compare the results of the
+// two.
 type plainDocument struct {
 	value []byte
 	at    int
-	// names has the positions of names that the shape does not have, in the objects that are open, the
-	// outermost first.
+	// names contains the positions of the names that are not in the shape. It has those of all open
+	// objects, beginning with the outermost.
 	names [mostUnknown]struct{ start, end int32 }
 	named int
 }
 
 const (
-	// Names are compared one by one. mostPlain limits the members of a shape's object, and mostUnknown
-	// the members of a document that the shape does not have.
+	// These limits are small because names are compared one by one. mostPlain limits the members of
+	// an object in the shape. mostUnknown limits the members of a document that are not in the
+	// shape.
 	mostPlain   = 64
 	mostUnknown = 16
 )
@@ -39,7 +41,7 @@ func scanPlain(value []byte, sh *shape, found *members) bool {
 	return false
 }
 
-// next returns the next byte, 0 at the end.
+// next returns the next byte, or 0 at the end.
 func (p *plainDocument) next() byte {
 	if p.at < len(p.value) {
 		return p.value[p.at]
@@ -57,7 +59,7 @@ func (p *plainDocument) take(c byte) bool {
 }
 
 func (p *plainDocument) space() {
-	if p.next() <= ' ' { // seldom
+	if p.next() <= ' ' { // rare
 		p.skipSpace()
 	}
 }
@@ -118,16 +120,16 @@ func (p *plainDocument) member(names *plainNames, found *members) bool {
 	return true
 }
 
-// plainNames are the names that an object has had so far.
+// plainNames records which names an object has had so far.
 type plainNames struct {
 	shape *shape
-	hint  int    // the index of the member that is expected next
-	known uint64 // a bit for each member of the shape
-	first int    // the index in plainDocument.names of the object's first name
+	hint  int    // index of the member that is expected next
+	known uint64 // one bit for each member of the shape that was seen
+	first int    // index in plainDocument.names of the object's first name
 }
 
-// name reads a name, and returns the member of the shape, or nil if the shape has none of that name.
-// It returns false if the name is not plain or may be there twice.
+// name reads a name and returns the member of the shape with this name, or nil if there is none. It
+// returns false if the name is not plain or if the object may have the name twice.
 func (p *plainDocument) name(names *plainNames) (m *shapeMember, ok bool) {
 	members := names.shape.members
 	if i := names.hint; i < len(members) && members[i].begins(p.value[p.at:]) {
@@ -158,7 +160,8 @@ func (p *plainDocument) name(names *plainNames) (m *shapeMember, ok bool) {
 	return nil, true
 }
 
-// add notes a member of the shape. It returns false if the object has had it already.
+// add records that the object has a member of the shape. It returns false if the object already had
+// the member.
 func (s *plainNames) add(i int) bool {
 	bit := uint64(1) << i
 	first := s.known&bit == 0
@@ -167,7 +170,7 @@ func (s *plainNames) add(i int) bool {
 	return first
 }
 
-// scalar reads a value that is no object or array.
+// scalar reads a value that is not an object or an array.
 func (p *plainDocument) scalar() bool {
 	switch c := p.next(); {
 	case c == '"':
@@ -204,7 +207,7 @@ func (p *plainDocument) number() bool {
 	return true
 }
 
-// fraction reads what follows the integer of a number.
+// fraction reads the part of a number after the integer.
 func (p *plainDocument) fraction() bool {
 	if p.take('.') && !p.digits() {
 		return false
@@ -218,7 +221,7 @@ func (p *plainDocument) fraction() bool {
 	return true
 }
 
-// digits reads one digit or more.
+// digits reads one or more digits.
 func (p *plainDocument) digits() bool {
 	start, at := p.at, p.at
 	for at < len(p.value) && p.value[at]-'0' <= 9 {
@@ -238,8 +241,8 @@ func (p *plainDocument) text() bool {
 }
 
 // plainLength returns the number of bytes before the first control character, quote, backslash or
-// byte that is not ASCII. It checks eight bytes at a time. A carry may mark bytes above the first
-// match, so only the lowest mark counts.
+// byte that is not ASCII. It checks eight bytes at a time. A carry may also mark bytes after the
+// first match, so only the lowest mark counts.
 func plainLength(b []byte) int {
 	const (
 		ones  = 0x0101010101010101

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzPlain compares scanPlain with jsontext.
+// FuzzPlain compares the results of scanPlain and of scanAny, which uses jsontext.
 func FuzzPlain(f *testing.F) {
 	f.Add([]byte(`{"data":{"amount":"1","currency":"EUR"},"a":-0.5e+7,"b":true,"c":null,"version":1,"eventId":""}`))
 	f.Add([]byte(`{"data":{"data":{}}, "x":1, "x":2}`))
@@ -19,14 +19,15 @@ func FuzzPlain(f *testing.F) {
 	f.Fuzz(comparePlain)
 }
 
-// otherPlainNames has names that are shorter and longer than those of the contract, and some that
-// JSON must escape.
+// otherPlainNames is a mapping with names that are shorter or longer than those of the contract,
+// and with some names that JSON must escape.
 var otherPlainNames = Mapping{Fields: map[Field]FieldPath{
 	FieldEventID: {Path: []string{"more", "a"}}, FieldVersion: {Path: []string{"more", "abcdef"}}, FieldAccountID: {Path: []string{"version"}},
 	FieldCorrelationID: {Path: []string{"é"}}, FieldOccurredAt: {Path: []string{"\x00"}}, FieldEventType: {Path: []string{"\n"}},
 }}
 
-// comparePlain compares the two for the contract's field names and for other names.
+// comparePlain compares scanPlain and scanAny, with the field names of the contract and with other
+// names.
 func comparePlain(t *testing.T, value []byte) {
 	t.Helper()
 	comparePlainBy(t, Mapping{}, value)
@@ -64,8 +65,8 @@ func comparePlainBy(t *testing.T, m Mapping, value []byte) {
 	}
 }
 
-// TestPlainDocumentsAreReadAsAny compares the two decoders for documents made of the parts of
-// events, in any order and number.
+// TestPlainDocumentsAreReadAsAny compares scanPlain and scanAny for documents that are put together
+// from random parts of events.
 func TestPlainDocumentsAreReadAsAny(t *testing.T) {
 	pieces := []string{
 		"{", "}", "[", "]", ":", ",", " ", "\n", `"`, `\`, `\u0041`, "é", "\x00", "\x7f", "\x80", "0", "-", "1", "17", ".", "5", "e", "E", "+",
@@ -81,7 +82,7 @@ func TestPlainDocumentsAreReadAsAny(t *testing.T) {
 	})
 }
 
-// TestEventsArePlain: the usual events of producers are decoded by the fast scanner.
+// TestEventsArePlain shows that scanPlain can read the usual events of producers.
 func TestEventsArePlain(t *testing.T) {
 	d, err := newDecoder(Options{FirstVersion: 1}, contractLayout())
 	if err != nil {

@@ -6,20 +6,21 @@ import "unicode/utf8"
 type valueKind uint8
 
 const (
-	asJSON  valueKind = iota // as JSON text
-	plain                    // as the text it is, without quotes
-	exact                    // as the digits of a schema's decimal
-	inexact                  // as a float
-	instant                  // as microseconds since the Unix epoch, UTC
-	inArray                  // there is none: its path leads through an array
+	asJSON  valueKind = iota // JSON text
+	plain                    // the text itself, without quotes
+	exact                    // digits of a decimal type of the schema
+	inexact                  // a float
+	instant                  // microseconds since the Unix epoch, UTC
+	inArray                  // no value, because the path leads through an array
 )
 
-// value is what a place of a document has, before validation. It is empty if the document does not
-// have the place. A schema's value without a valueKind of its own is written as JSON.
+// value is the content of one place in a document, before validation. It is empty if the document
+// has no such place. A value of a schema for which there is no other valueKind is converted to
+// JSON.
 type value struct {
 	raw  []byte
 	kind valueKind
-	// verbatim: it has no escapes if it is a JSON string.
+	// verbatim means that a JSON string has no escapes.
 	verbatim bool
 }
 
@@ -42,13 +43,13 @@ func (v *value) isNumber() bool {
 
 type members [memberCount]value
 
-// text returns the text of a field that must have one. raw is the part of the message that it was
-// read from, or nil. Both are valid until the next call of r.
+// text returns the text of a field that must have one. raw is the part of the message that contains
+// the text, or nil. Both are valid until the next call of a method of r.
 func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault) {
 	return f.textAt(r, &f.places[field], field)
 }
 
-// textAt returns the text at a place, as text does.
+// textAt is like text, but for a given place.
 func (f *decoder) textAt(r *reading, p *place, field Field) (raw, text []byte, fault *Fault) {
 	if p.kind != inDocument {
 		return f.textElsewhere(r, p, field)
@@ -57,7 +58,7 @@ func (f *decoder) textAt(r *reading, p *place, field Field) (raw, text []byte, f
 	switch {
 	case p.written > WrittenText || !m.isString():
 		return f.writtenText(r, p, m, field)
-	case m.verbatim: // nearly always
+	case m.verbatim: // nearly always the case
 		return m.raw, m.raw[1 : len(m.raw)-1], nil
 	}
 	return m.raw, r.text(m), nil
@@ -94,7 +95,7 @@ func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []
 	return raw, text, nil
 }
 
-// noValue returns the fault of a member that is missing or null. Otherwise it returns nil.
+// noValue returns a fault if a member is missing or null. Otherwise it returns nil.
 func (f *decoder) noValue(r *reading, p *place, m *value) *Fault {
 	switch {
 	case f.unread(r, p) != nil:
@@ -114,7 +115,7 @@ func (p *place) missingValue(m *value) *Fault {
 	return malformed(p.name, p.reasonMissing())
 }
 
-// unread returns why the document that has a place cannot be read, or nil.
+// unread returns the fault because of which the document of a place cannot be read, or nil.
 func (f *decoder) unread(r *reading, p *place) *Fault {
 	if p.outer && f.outer != nil {
 		return r.outerFault
@@ -122,9 +123,9 @@ func (f *decoder) unread(r *reading, p *place) *Fault {
 	return r.documentFault
 }
 
-// plainText returns the text of a header or a key, or the reason why there is none. If quoted, it
-// also reads what Kafka Connect's JsonConverter writes: a JSON string, null, or an envelope with a
-// schema.
+// plainText returns the text of a header or a key, or the reason why the text cannot be read. If
+// quoted is true, it also accepts the forms that Kafka Connect's JsonConverter writes. These are a
+// JSON string, null, and an envelope with a schema.
 func (r *reading) plainText(value []byte, quoted bool) (raw, text []byte, reason string) {
 	if quoted && len(value) > 0 {
 		switch {
@@ -146,12 +147,14 @@ func (r *reading) plainText(value []byte, quoted bool) (raw, text []byte, reason
 	return value, value, ""
 }
 
-// correlationHeaders are the headers that may have a correlation id. The first counts.
+// correlationHeaders are the headers that may contain a correlation id. The first one that is
+// usable is taken.
 var correlationHeaders = [...]string{"correlationId", "correlation_id"}
 
-// headerCorrelationID returns the correlation id at the place of the field if that is a header or
-// the key, else that in correlationHeaders, or "". A value that is empty, has a NUL or is no UTF-8 is
-// skipped: a header is no part of the event and never makes it malformed.
+// headerCorrelationID returns the correlation id from the place of the field if this is a header or
+// the key. Otherwise it returns the one in correlationHeaders, or "". A value that is empty,
+// contains a NUL or is not UTF-8 is skipped. It is not a fault, because the header is not a part of
+// the event.
 func (f *decoder) headerCorrelationID(r *reading, p *place) string {
 	if p.kind == inHeader || p.kind == inKey {
 		raw, text, fault := f.textAt(r, p, FieldCorrelationID)
@@ -179,8 +182,8 @@ func (r *reading) correlationHeader(name string, quoted bool) string {
 	return keep(raw, text)
 }
 
-// firstHeader returns the value of the first header of that name, which may be null, and whether
-// there is one.
+// firstHeader returns the value of the first header with the given name, and whether there is one.
+// The value may be null.
 func firstHeader(headers []Header, name string) (value []byte, found bool) {
 	for i := range headers {
 		if headers[i].Key == name {

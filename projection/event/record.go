@@ -8,20 +8,21 @@ import (
 	"unsafe"
 )
 
-// The names of the formats whose values follow a schema.
+// These are the names of the formats whose values follow a schema.
 const (
 	FormatAvro     = "avro"
 	FormatProtobuf = "protobuf"
 )
 
-// Records validates events whose values follow a schema. A Reader for each schema finds the fields.
+// Records decodes events whose values follow a schema. For each schema, a Reader finds the fields
+// in a value.
 type Records struct {
 	decoder  *decoder
-	readings sync.Pool // of *recordReading
+	readings sync.Pool // contains *recordReading
 }
 
-// NewRecords returns Records for values with the names of the default format, or of the options'
-// mapping.
+// NewRecords returns Records for values with the field names of the default format, or with those
+// of the options' mapping.
 func NewRecords(opts Options) (*Records, error) {
 	if len(opts.CustomTypes) > 0 {
 		return nil, ErrNoJSON
@@ -34,28 +35,28 @@ func NewRecords(opts Options) (*Records, error) {
 	return &Records{decoder: f, readings: sync.Pool{New: func() any { return new(recordReading) }}}, nil
 }
 
-// ErrNoJSON is returned for a custom projection, whose data must be JSON.
+// ErrNoJSON is returned for a custom projection, because its data must be JSON.
 var ErrNoJSON = errors.New("values that follow a schema have no data in JSON, which a custom projection reads")
 
-// Branch says what to read at one place of a value.
+// Branch says what a Reader reads at one place of a value.
 type Branch struct {
-	// Field is the field at this place, if Is.
+	// Field is the field at this place. It is valid only if Is is true.
 	Field Field
 	Is    bool
-	// Members are the fields and records to read in it.
+	// Members are the fields and records to read inside this place.
 	Members []Member
-	// Entries says what to read in each entry of the array at this place. It is nil if no array is
-	// read.
+	// Entries says what a Reader reads in each entry of the array at this place. It is nil if no
+	// array is read.
 	Entries *Branch
 }
 
-// Member is a name in a record, and what to read there.
+// Member is the name of a member of a record, with what to read there.
 type Member struct {
 	Name string
 	Branch
 }
 
-// Tree returns what to read in a value.
+// Tree returns what a Reader has to read in a value.
 func (r *Records) Tree() Branch {
 	f := r.decoder
 	shape := f.shape
@@ -91,12 +92,12 @@ func branchOf(field Field, s *shape) Branch {
 
 // Reader reads the values of one schema. It is safe for concurrent use.
 type Reader interface {
-	// Read sets the fields that value has. The reason says why value cannot be read, without any of
-	// its content. It is "" if value was read to its end.
+	// Read sets the fields that it finds in value. The reason says why value cannot be read,
+	// without its content. The reason is "" if value was read to its end.
 	Read(value []byte, found *Values) (reason string)
 }
 
-// Format returns the format of messages whose values r reads.
+// Format returns a format that decodes messages with the given Reader.
 func (r *Records) Format(reader Reader) Format {
 	f := &recordFormat{r, reader}
 	if r.decoder.envelope.Entries != nil {
@@ -110,8 +111,8 @@ type recordFormat struct {
 	reader Reader
 }
 
-// recordReading is a message while it is decoded. It is in a pool, because an interface receives it
-// and so it cannot be on the stack.
+// recordReading is the state of decoding one message. It comes from a pool. It cannot be on the
+// stack, because it is passed to an interface.
 type recordReading struct {
 	reading
 	values Values
@@ -147,17 +148,18 @@ func (f *recordFormat) read(m Message) *recordReading {
 	return r
 }
 
-// Values has what a Reader finds in one value. The value does not have fields that are not set.
+// Values contains what a Reader finds in one value. A field that is not set is missing in the
+// value.
 type Values struct {
 	found   *members
-	digits  []byte // of numbers in found
+	digits  []byte // digits of the numbers in found
 	invalid bool   // a text is not UTF-8
 
-	message *members // of the value around the entries
+	message *members // members of the value around the entries
 	entries *entries
 }
 
-// JSON for values of a schema.
+// These are the JSON texts for values of a schema.
 var (
 	jsonNull     = []byte("null")
 	jsonTrue     = []byte("true")
@@ -176,15 +178,16 @@ func (v *Values) Clear(f Field) {
 	}
 }
 
-// List notes that the field is the array of entries.
+// List records that the field is the array of entries.
 func (v *Values) List(f Field) {
 	v.Other(f)
 	v.entries.listed = true
 }
 
-// BeginEntry begins the next entry of the array. What is set until EndEntry belongs to the entry.
+// BeginEntry begins the next entry of the array. All fields that are set before EndEntry belong to
+// this entry.
 func (v *Values) BeginEntry() {
-	if n := len(v.entries.typed); n == MostEntries { // no entry will be read, so the last one may be overwritten
+	if n := len(v.entries.typed); n == MostEntries { // all entries will be refused, so the last one may be overwritten
 		v.entries.excess = true
 		v.entries.typed = v.entries.typed[:n-1]
 	}
@@ -195,10 +198,10 @@ func (v *Values) BeginEntry() {
 // EndEntry ends an entry.
 func (v *Values) EndEntry() { v.found = v.message }
 
-// Null notes that the field has no value.
+// Null records that the field is null.
 func (v *Values) Null(f Field) { v.found[f] = value{raw: jsonNull} }
 
-// Text sets a text. It must not change while the message is used.
+// Text sets a field to a text. The text must not change while the message is used.
 func (v *Values) Text(f Field, text string) {
 	if text == "" {
 		v.found[f] = value{raw: jsonEmpty}
@@ -209,24 +212,24 @@ func (v *Values) Text(f Field, text string) {
 	v.found[f] = value{kind: plain, raw: unsafe.Slice(unsafe.StringData(text), len(text))}
 }
 
-// Integer sets an integer.
+// Integer sets a field to an integer.
 func (v *Values) Integer(f Field, n int64) {
 	start := len(v.digits)
 	v.digits = strconv.AppendInt(v.digits, n, 10)
 	v.found[f] = value{raw: v.written(start)}
 }
 
-// Unsigned sets an integer that is not negative.
+// Unsigned sets a field to an integer that is not negative.
 func (v *Values) Unsigned(f Field, n uint64) {
 	start := len(v.digits)
 	v.digits = strconv.AppendUint(v.digits, n, 10)
 	v.found[f] = value{raw: v.written(start)}
 }
 
-// Fraction notes that the field is a float.
+// Fraction records that the field is a float.
 func (v *Values) Fraction(f Field) { v.found[f] = value{raw: jsonFraction, kind: inexact} }
 
-// Boolean sets true or false.
+// Boolean sets a field to true or false.
 func (v *Values) Boolean(f Field, is bool) {
 	v.found[f] = value{raw: jsonFalse}
 	if is {
@@ -234,19 +237,20 @@ func (v *Values) Boolean(f Field, is bool) {
 	}
 }
 
-// Instant sets a time in microseconds since the Unix epoch.
+// Instant sets a field to a time in microseconds since the Unix epoch.
 func (v *Values) Instant(f Field, micros int64) {
 	v.Integer(f, micros)
 	v.found[f].kind = instant
 }
 
-// Object notes that the field is a record or a map.
+// Object records that the field is a record or a map.
 func (v *Values) Object(f Field) { v.found[f] = value{raw: jsonObject} }
 
-// Other notes that the field has a value of another type.
+// Other records that the field has a value of a type that no field may have.
 func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 
-// Array notes that an array is at this place. No path leads into it.
+// Array records that there is an array at this place. Fields whose path leads into the array are
+// marked as such.
 func (v *Values) Array(b *Branch) {
 	if b.Is {
 		v.Other(b.Field)
@@ -265,9 +269,9 @@ func (v *Values) inArray(b *Branch) {
 	}
 }
 
-// Decimal sets an exact number: a big-endian two's complement integer with a point before the last
-// scale digits. Zeros at the end are dropped, because the schema sets the same scale for all values.
-// Only an amount can be a decimal.
+// Decimal sets a field to an exact number. The number is a big-endian two's complement integer
+// whose last scale digits are the fraction. Zeros at the end of the fraction are left out, because
+// a schema has one scale for all values. Only an amount can be a decimal.
 func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
 	if f != FieldAmount || len(unscaled) == 0 || scale < 0 {
 		v.Other(f)
@@ -282,8 +286,8 @@ func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
 	v.found[f] = value{kind: exact, raw: v.written(start)}
 }
 
-// written returns the digits from start on.
+// written returns the digits that were appended after start.
 func (v *Values) written(start int) []byte { return v.digits[start:len(v.digits):len(v.digits)] }
 
-// tooLarge replaces numbers that exceed every amount.
+// tooLarge replaces a number that is too long, because it exceeds every valid amount.
 var tooLarge = []byte("100000000000000000000")

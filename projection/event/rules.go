@@ -8,7 +8,7 @@ import (
 // maxIDLen limits the bytes of an event id and an account id.
 const maxIDLen = 200
 
-// Reasons that several rules share. They never contain a value.
+// These reasons are used by several rules. They never contain a value.
 const (
 	reasonMissing    = "is missing"
 	reasonNull       = "is null"
@@ -23,7 +23,7 @@ func malformed(field, reason string) *Fault {
 	return &Fault{Class: MalformedPayload, Field: field, Reason: reason}
 }
 
-// idReason returns why a text cannot be an event id or account id, or "".
+// idReason returns the reason why a text cannot be an event id or account id, or "".
 func idReason(id []byte) string {
 	switch {
 	case len(id) == 0:
@@ -39,16 +39,16 @@ func idReason(id []byte) string {
 // hasNUL reports whether a text has a NUL, which PostgreSQL cannot store.
 func hasNUL(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 }
 
-// numberRule says how a format may write a version.
+// numberRule says how a version may be written in a format.
 type numberRule uint8
 
 const (
-	numberOnly   numberRule = iota // a number in a document, plain digits elsewhere
-	numberOrText                   // in a document also text
-	numberPadded                   // the same, also with leading zeros
+	numberOnly   numberRule = iota // a JSON number in a document, plain digits elsewhere
+	numberOrText                   // also a text in a document
+	numberPadded                   // also a text in a document, and leading zeros
 )
 
-// notNumber is the reason in a fault of a version that has to be a number.
+// notNumber returns the reason of a fault for a version that must be a number.
 func (f *decoder) notNumber() string {
 	if f.typed {
 		return reasonNotInteger
@@ -56,8 +56,8 @@ func (f *decoder) notNumber() string {
 	return "is not a JSON number"
 }
 
-// notString is the reason in a fault of a field that is not text. It names what a mapping can
-// declare.
+// notString returns the reason of a fault for a field that is not a text. The reason says what a
+// mapping can declare.
 func (f *decoder) notString(m *value, field Field) string {
 	switch {
 	case f.typed && field == FieldOccurredAt:
@@ -74,7 +74,8 @@ func (f *decoder) notString(m *value, field Field) string {
 	return reasonNotString
 }
 
-// isInteger reports whether a text is a JSON integer, with leading zeros only if numberPadded.
+// isInteger reports whether a text is a JSON integer. Leading zeros are allowed only if rule is
+// numberPadded.
 func isInteger(text []byte, rule numberRule) bool {
 	digits := text
 	if len(text) > 0 && text[0] == '-' {
@@ -91,7 +92,7 @@ func isInteger(text []byte, rule numberRule) bool {
 	return len(digits) > 0
 }
 
-// parseInteger reads a text that isInteger accepts.
+// parseInteger converts a text for which isInteger returns true.
 func parseInteger(text []byte) (n int64, fits bool) {
 	const most = 18 // so many digits always fit
 	if len(text) > most {
@@ -111,7 +112,7 @@ func parseInteger(text []byte) (n int64, fits bool) {
 	return n, true
 }
 
-// parseVersion reads a version. The reason says which rule it breaks, or is "".
+// parseVersion reads a version. The reason says which rule the text breaks, or is "".
 func (f *decoder) parseVersion(text []byte) (version int64, reason string) {
 	if !isInteger(text, f.number) {
 		return 0, reasonNotInteger
@@ -126,7 +127,7 @@ func (f *decoder) parseVersion(text []byte) (version int64, reason string) {
 	return version, ""
 }
 
-// validAmount returns the amount in a field's text, in minor units of c.
+// validAmount returns the amount in the text of a field, in minor units of c.
 func validAmount(field string, text []byte, c Currency) (int64, *Fault) {
 	minor, err := ParseAmount(string(text), c)
 	if err != nil {

@@ -26,7 +26,7 @@ func records(t testing.TB, opts event.Options) (*event.Records, event.Branch) {
 	return r, tree
 }
 
-// plainValue returns the value of a JSON text. Integers and other numbers have different types.
+// plainValue returns the value of a JSON text. Integers and other numbers get different Go types.
 func plainValue(text string) any {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -53,7 +53,7 @@ func typedNumbers(v any) any {
 	return v
 }
 
-// members returns the members of the event without those that are absent.
+// members returns the values of the members that are not absent.
 func (p *parts) members() map[string]any {
 	all := map[string]any{}
 	for name, text := range map[string]string{
@@ -75,8 +75,8 @@ const avroEnvelope = `{"type":"record","name":"Event","fields":[
 	{"name":"accountId","type":["null","string"]},{"name":"occurredAt","type":["null","string"]},
 	{"name":"correlationId","type":["null","string"]}]}`
 
-// avroSchemas have data as a map, in which a name may be missing, and as a record, in which it may
-// not.
+// avroSchemas contains two schemas. In the first, data is a map, in which a name may be missing. In
+// the second, data is a record, in which no name may be missing.
 var avroSchemas = []string{
 	fmt.Sprintf(avroEnvelope, `{"type":"map","values":["null","string","long",{"type":"array","items":{"type":"map","values":"null"}}]}`),
 	strings.Replace(fmt.Sprintf(avroEnvelope, `{"type":"record","name":"Data","fields":[
@@ -86,7 +86,7 @@ var avroSchemas = []string{
 
 func (p *parts) asAvro(t *rapid.T, schema *avrolib.Schema) event.Message {
 	all := p.members()
-	for _, name := range memberOrder { // an absent member is null
+	for _, name := range memberOrder { // an absent member becomes null
 		if _, there := all[name]; !there {
 			all[name] = nil
 		}
@@ -124,7 +124,7 @@ func TestAvroAgrees(t *testing.T) {
 	}
 }
 
-// protoType returns the type that a field needs for a value, and the encoded value.
+// protoType returns the Protobuf type for the field of a value, and the encoded field.
 func protoType(number protowire.Number, v any) (kind string, field []byte) {
 	switch v := v.(type) {
 	case string:
@@ -141,8 +141,9 @@ func protoType(number protowire.Number, v any) (kind string, field []byte) {
 	return "optional string", nil
 }
 
-// asProto returns a file and a message of it. The event is the second message declared in the first
-// one. Its members have the types that their values need.
+// asProto returns a Protobuf file and an encoded message of one of its types. The type of the event
+// is the second message that is declared inside the first message. Its members have the types that
+// their values need.
 func (p *parts) asProto() (file string, m event.Message) {
 	all := p.members()
 	var body, data []byte

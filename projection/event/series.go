@@ -7,16 +7,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Series is a Format of messages with an array of entries, each of which is an event.
+// Series is a Format for messages with an array in which each entry is an event.
 type Series interface {
 	Format
-	// DecodeEach decodes the events of a message in order. For each it calls add with the number that
-	// Message.Entry has, and decodes into what add returns. It calls add(0) once if the message is a
-	// tombstone or its entries cannot be found.
+	// DecodeEach decodes the events of a message in order. For each event it calls add with the
+	// value of Message.Entry, and decodes into the result of add. It calls add(0) once if the
+	// message is a tombstone or its entries cannot be found.
 	DecodeEach(m Message, add func(entry int32) *Decoded)
 }
 
-// DecodeEach decodes all events of a message. If f is no Series, that is one.
+// DecodeEach decodes all events of a message. If f is not a Series, the message has one event.
 func DecodeEach(f Format, m Message, add func(entry int32) *Decoded) {
 	if series, is := f.(Series); is {
 		series.DecodeEach(m, add)
@@ -29,7 +29,7 @@ func DecodeEach(f Format, m Message, add func(entry int32) *Decoded) {
 // entry contains the whole message.
 const MostEntries = 1000
 
-// Why the entries of a message cannot be read.
+// These are the reasons why the entries of a message cannot be read.
 const (
 	reasonNotArray   = "is not an array, as the mapping declares"
 	reasonNoEntries  = "has no entries"
@@ -48,7 +48,7 @@ type seriesFormat struct{ opener }
 
 var _ Series = (*seriesFormat)(nil)
 
-// Decode implements Format. It decodes the entry that m.Entry names.
+// Decode implements Format. It decodes the entry with the number m.Entry.
 func (s *seriesFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}
 	f, r, end := s.open(m)
@@ -60,7 +60,7 @@ func (s *seriesFormat) Decode(m Message, d *Decoded) {
 	end()
 }
 
-// open implements opener for the entry that m.Entry names.
+// open implements opener for the entry with the number m.Entry.
 func (s *seriesFormat) open(m Message) (*decoder, *reading, func()) {
 	f, r, end := s.opener.open(m)
 	if f == nil || !f.isSplit(r) {
@@ -100,7 +100,8 @@ func (s *seriesFormat) DecodeEach(m Message, add func(entry int32) *Decoded) {
 	}
 }
 
-// isSplit reports whether the entries of a message were found. If not, it sets r.documentFault.
+// isSplit reports whether the entries of a message could be found. If they could not, it sets
+// r.documentFault.
 func (f *decoder) isSplit(r *reading) bool {
 	if r.documentFault == nil && r.entries.n() == 0 { // no document with entries was found
 		r.documentFault = malformed(f.seriesName, reasonMissing)
@@ -108,7 +109,7 @@ func (f *decoder) isSplit(r *reading) bool {
 	return r.documentFault == nil
 }
 
-// readEntry adds the members of an entry to a reading of the document around it.
+// readEntry adds the members of an entry to those of the document around it.
 func (f *decoder) readEntry(r *reading, entry int32) {
 	r.message.Entry = entry
 	if len(r.entries.typed) > 0 {
@@ -123,7 +124,8 @@ func (f *decoder) readEntry(r *reading, entry int32) {
 	f.readInner(r, raw)
 }
 
-// entryID returns the event id of an entry: the record's, a slash and the index from 0.
+// entryID returns the event id of an entry, which is the record's id, a slash and the index of the
+// entry from 0.
 func entryID(record []byte, entry int32) []byte {
 	id := append(make([]byte, 0, len(record)+len("/999")), record...)
 	return strconv.AppendInt(append(id, '/'), int64(entry-1), 10)
@@ -160,7 +162,7 @@ func (f *decoder) split(r *reading, document []byte) *Fault {
 	return nil
 }
 
-// checkEntries returns why the entries that a Reader has found cannot be read.
+// checkEntries returns a fault if the entries that a Reader has found cannot be read.
 func (f *decoder) checkEntries(r *reading) *Fault {
 	switch m := &r.found[FieldEnvelope]; {
 	case m.absent():
@@ -177,18 +179,18 @@ func (f *decoder) checkEntries(r *reading) *Fault {
 	return nil
 }
 
-// entries are the events in a message.
+// entries contains the entries of a message, each of which is an event.
 type entries struct {
 	raw   [][]byte  // as JSON
-	typed []members // found by a Reader
+	typed []members // from a Reader
 
 	listed bool // a Reader has found the array
-	excess bool // it has found more than MostEntries
+	excess bool // the Reader has found more than MostEntries
 }
 
 func (e *entries) n() int { return max(len(e.raw), len(e.typed)) }
 
-// emptied returns no entries, with the memory of e.
+// emptied returns entries without content that reuse the memory of e.
 func (e *entries) emptied() entries {
 	const mostTyped = 32
 	clear(e.raw)
@@ -199,7 +201,7 @@ func (e *entries) emptied() entries {
 	return entries{raw: e.raw[:0], typed: e.typed[:0]}
 }
 
-// scanArray sets s.entries to the entries of an array, as parts of value.
+// scanArray sets s.entries to the entries of an array. The entries are slices of value.
 func (s *jsonScanner) scanArray(value []byte) error {
 	s.begin(value)
 	if s.decoder.PeekKind() != jsontext.KindBeginArray {

@@ -9,8 +9,8 @@ import (
 	"projector/projection/event"
 )
 
-// FuzzSeries: for any array of entries, each entry has exactly one outcome, which is the same if
-// the entry is decoded alone. A value that is not JSON is one dead letter.
+// FuzzSeries shows that each entry of an array has exactly one outcome. The outcome is the same if
+// the entry is decoded alone. A value that is not JSON gives exactly one fault.
 func FuzzSeries(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":7,"at":1767225600000,"lines":[{"account":"a","seq":1,"side":"C","cents":5},{"account":"b","seq":1,"side":"D","cents":5}]}`,

@@ -13,7 +13,7 @@ import (
 	"projector/projection/event/protobuf"
 )
 
-// postingMapping returns a mapping for a posting whose entries are at a path.
+// postingMapping returns a mapping for records whose entries are in the array at the given path.
 func postingMapping(entries ...string) event.Mapping {
 	return event.Mapping{
 		Types: map[string]event.Type{"C": event.TypeNamed("FundsCredited"), "D": event.TypeNamed("FundsDebited")},
@@ -26,8 +26,8 @@ func postingMapping(entries ...string) event.Mapping {
 	}
 }
 
-// each returns the events of a value: "ENTRY ID ACCOUNT@VERSION AMOUNT", or the entry and the
-// fault.
+// each returns one text for each event of a value: "ENTRY ID ACCOUNT@VERSION AMOUNT", or the
+// entry's number and the fault.
 func each(f event.Format, value string) string {
 	var all []string
 	var d *event.Decoded
@@ -154,7 +154,8 @@ func TestProtobufSeries(t *testing.T) {
 	}
 }
 
-// The event is at a path, or it is JSON in a text. Both also work if the value has a schema.
+// The event may be at a path, or it may be JSON in a text. Both forms also work if the value has a
+// schema.
 func TestEnvelopesWithASchema(t *testing.T) {
 	const inner = `{"type":"record","name":"Inner","fields":[{"name":"account","type":"string"},{"name":"seq","type":"int"},{"name":"side","type":"string"},{"name":"cents","type":"long"}]}`
 	one := map[string]any{"account": "a", "seq": int32(1), "side": "D", "cents": int64(5)}

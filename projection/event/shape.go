@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// shape has the members of a JSON object that a format reads: fields, and objects with fields in
-// them. Comparing names one by one is faster than a map, because they are few, and mostly in order.
+// shape contains the members of a JSON object that a format reads. These are fields, and objects
+// that contain fields. The names are compared one by one. This is faster than a map, because there
+// are few names and they are mostly in order.
 type shape struct {
-	self    Field // the field that the object itself is, or memberNone
+	self    Field // the field of the object itself, or memberNone
 	members []shapeMember
 }
 
 type shapeMember struct {
 	name   string
-	quoted string // the name as JSON; empty if JSON has to escape it
-	field  Field  // memberNone if the member is no field itself
-	inner  *shape // of the object that the member may be, or nil
-	// The first eight bytes of quoted, and a mask of those that it has. Comparing them first takes a
-	// twentieth off decoding.
+	quoted string // the name as a JSON string; empty if JSON has to escape the name
+	field  Field  // memberNone if the member itself is not a field
+	inner  *shape // members of the object, if the member may be one; otherwise nil
+	// word contains the first eight bytes of quoted. mask covers those of them that quoted has.
+	// Comparing word first makes decoding about 5% faster.
 	word, mask uint64
 }
 
@@ -52,8 +53,8 @@ func (m *shapeMember) begins(rest []byte) bool {
 
 func newShape() *shape { return &shape{self: memberNone} }
 
-// add adds a field at path. An empty path is the document itself. The error names the path that
-// conflicts with another field.
+// add adds a field at a path. An empty path means the document itself. The error names the path
+// that conflicts with another field.
 func (s *shape) add(field Field, path []string) error {
 	at := s
 	for i, name := range path {
@@ -122,8 +123,8 @@ func (s *shape) meetsArray(found *members) {
 	}
 }
 
-// next returns the member at hint if raw is its name. As most messages have the same order, this
-// finds most members without unquoting names.
+// next returns the member at hint if raw is its name. Most messages have the same order of members,
+// so next finds most members without unquoting their names.
 func (s *shape) next(raw []byte, hint int) *shapeMember {
 	if hint < len(s.members) && s.members[hint].quoted == string(raw) {
 		return &s.members[hint]
@@ -131,7 +132,7 @@ func (s *shape) next(raw []byte, hint int) *shapeMember {
 	return nil
 }
 
-// find returns the member of that name, or nil, and the hint for the next one.
+// find returns the member with the given name, or nil, and the hint for the next member.
 func (s *shape) find(name []byte, hint int) (found *shapeMember, next int) {
 	for i := range s.members {
 		if s.members[i].name == string(name) {

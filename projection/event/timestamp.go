@@ -10,12 +10,12 @@ import (
 
 const microsPerSecond = 1_000_000
 
-// parseTimestamp reads an RFC 3339 time with offset as microseconds since the Unix epoch, UTC.
-// Digits finer than a microsecond are cut. That is towards the past, also before 1970, because a
-// fraction counts forward from its second.
+// parseTimestamp reads an RFC 3339 time with an offset. It returns microseconds since the Unix
+// epoch, UTC. Digits after the microsecond are cut off. This rounds down, also before 1970, because
+// a fraction counts forward from its second.
 //
-// It is stricter than time.Parse, which accepts a comma before the fraction and single-digit
-// hours. Where RFC 3339 leaves a choice:
+// It is stricter than time.Parse, which accepts a comma before the fraction and single-digit hours.
+// RFC 3339 leaves these choices:
 //   - "t" and "z" are accepted (section 5.6), a space instead of "T" is not;
 //   - "-00:00" is UTC (section 4.3);
 //   - a leap second, 23:59:60 UTC at the end of a month, becomes the last microsecond of its UTC
@@ -36,14 +36,14 @@ func parseTimestamp(s []byte) (micros int64, ok bool) {
 	return clock.micros(fraction, offset)
 }
 
-// wallClock is a date and a time of day, before its offset is known.
+// wallClock is a date and a time of day without an offset.
 type wallClock struct {
 	year, month, day     int
 	hour, minute, second int
 }
 
-// parseClock reads "2026-01-01T00:00:00" and returns the rest. It does not check that the month has
-// the day: micros does.
+// parseClock reads "2026-01-01T00:00:00" and returns the text after it. It does not check whether
+// the month has the day, because the method micros does.
 func parseClock(s []byte) (c wallClock, rest []byte, ok bool) {
 	const layoutLen = len("2026-01-01T00:00:00")
 	if len(s) < layoutLen || s[4] != '-' || s[7] != '-' || (s[10] != 'T' && s[10] != 't') || s[13] != ':' || s[16] != ':' {
@@ -61,15 +61,15 @@ func parseClock(s []byte) (c wallClock, rest []byte, ok bool) {
 	return c, s[layoutLen:], ok
 }
 
-// twoDigits reads the first two bytes of s as a number of at most limit.
+// twoDigits reads the first two bytes of s as a number that is at most limit.
 func twoDigits(s []byte, limit int) (n int, ok bool) {
 	tens, ones := s[0]-'0', s[1]-'0'
 	n = int(tens)*10 + int(ones)
 	return n, tens <= 9 && ones <= 9 && n <= limit
 }
 
-// parseFraction reads an optional point with one or more digits as microseconds. It cuts finer
-// digits and returns the rest.
+// parseFraction reads an optional point with one or more digits as microseconds. It cuts off digits
+// after the microsecond and returns the text after the fraction.
 func parseFraction(s []byte) (micros int64, rest []byte, ok bool) {
 	if len(s) == 0 || s[0] != '.' {
 		return 0, s, true
@@ -84,7 +84,8 @@ func parseFraction(s []byte) (micros int64, rest []byte, ok bool) {
 	return micros, s[n:], n > 1
 }
 
-// parseOffset reads the rest of the text: "Z" or "+01:00", in seconds east of UTC.
+// parseOffset reads the rest of the text, which is "Z" or an offset such as "+01:00". It returns
+// seconds east of UTC.
 func parseOffset(s []byte) (seconds int64, ok bool) {
 	if len(s) == 1 && (s[0] == 'Z' || s[0] == 'z') {
 		return 0, true
@@ -125,29 +126,29 @@ func startsMonth(seconds int64) bool {
 	return t.Day() == 1 && t.Hour() == 0 && t.Minute() == 0 && t.Second() == 0
 }
 
-// TimeUnit is how a time is written. The zero value accepts RFC 3339 only, because a unit is never
-// guessed.
+// TimeUnit says how a time is written. The zero value accepts only RFC 3339, because a unit is
+// never guessed.
 type TimeUnit uint8
 
-// The units of a number that counts from the Unix epoch.
+// These are the forms of a time. All units except RFC3339 and Date count from the Unix epoch.
 const (
 	RFC3339 TimeUnit = iota
 	Milliseconds
 	Microseconds
 	Nanoseconds
 	Seconds
-	Date // a text such as 2026-01-01, which is its midnight, UTC
+	Date // a text such as 2026-01-01, which means midnight UTC
 )
 
-// timeUnits are the names of the units in flags and mapping files.
+// timeUnits contains the names of the units in flags and mapping files.
 var timeUnits = [...]string{
 	RFC3339: "rfc3339", Milliseconds: "ms", Microseconds: "us", Nanoseconds: "ns", Seconds: "s", Date: "date",
 }
 
-// Counts reports whether a time of this unit is an integer.
+// Counts reports whether a time in this unit is an integer.
 func (u TimeUnit) Counts() bool { return u != RFC3339 && u != Date }
 
-// Example is the beginning of 2026, UTC, in this unit.
+// Example returns the beginning of 2026, UTC, in this unit.
 func (u TimeUnit) Example() string {
 	begins := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	switch u {
@@ -167,13 +168,13 @@ func (u TimeUnit) Example() string {
 	return ""
 }
 
-// TimeUnitNamed returns the unit of that name.
+// TimeUnitNamed returns the unit with the given name.
 func TimeUnitNamed(name string) (unit TimeUnit, known bool) {
 	i := slices.Index(timeUnits[:], name)
 	return TimeUnit(max(i, 0)), i >= 0 //nolint:gosec // G115: an index of a short list
 }
 
-// ParseTimeUnit reads "rfc3339", "ms", "us" or "ns", the units of Debezium.
+// ParseTimeUnit reads "rfc3339", "ms", "us" or "ns", which are the units that Debezium may write.
 func ParseTimeUnit(name string) (TimeUnit, error) {
 	if unit, known := TimeUnitNamed(name); known && unit <= Nanoseconds {
 		return unit, nil
@@ -181,7 +182,7 @@ func ParseTimeUnit(name string) (TimeUnit, error) {
 	return RFC3339, fmt.Errorf("time unit %q is unknown (use rfc3339, ms, us or ns)", name)
 }
 
-// String returns what ParseTimeUnit reads.
+// String returns the name of the unit in flags and mapping files.
 func (u TimeUnit) String() string { return timeUnits[u] }
 
 const (
@@ -191,14 +192,15 @@ const (
 	reasonTimeRange = "is outside the years 0 to 9999"
 )
 
-// The first and last time of RFC 3339, in microseconds. They are the limits of all units.
+// These are the first and the last time of RFC 3339, in microseconds. They are the limits for all
+// units.
 var (
 	firstMicros = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 	lastMicros  = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - 1
 )
 
-// parse reads a count of the unit as microseconds since the Unix epoch. Finer digits are cut,
-// towards the past. The reason says why the text is no time, or is "".
+// parse reads a number in this unit as microseconds since the Unix epoch. Fractions of a
+// microsecond are rounded down. The reason says why the text is not a valid time, or is "".
 func (u TimeUnit) parse(text []byte) (micros int64, reason string) {
 	switch {
 	case !isInteger(text, numberOrText):
@@ -209,7 +211,7 @@ func (u TimeUnit) parse(text []byte) (micros int64, reason string) {
 	return u.count(text)
 }
 
-// parseDeclared reads a time whose unit a mapping declares, and nothing else.
+// parseDeclared reads a time in the unit that a mapping declares, and accepts no other form.
 func (u TimeUnit) parseDeclared(text []byte) (micros int64, reason string) {
 	if u == Date {
 		micros, ok := parseDate(text)
@@ -224,7 +226,7 @@ func (u TimeUnit) parseDeclared(text []byte) (micros int64, reason string) {
 	return u.count(text)
 }
 
-// parseDate reads a date as its midnight, UTC.
+// parseDate reads a date as midnight UTC.
 func parseDate(text []byte) (micros int64, ok bool) {
 	const midnight = "T00:00:00Z"
 	if len(text) != len("2026-01-01") {
@@ -266,7 +268,7 @@ func (u TimeUnit) count(text []byte) (micros int64, reason string) {
 	return n, ""
 }
 
-// timeReason returns why a time in microseconds is not within RFC 3339, or "".
+// timeReason returns the reason why a time in microseconds is outside the range of RFC 3339, or "".
 func timeReason(micros int64) string {
 	if micros < firstMicros || micros > lastMicros {
 		return reasonTimeRange

@@ -10,7 +10,7 @@ import (
 func TestParseTimestamp(t *testing.T) {
 	tests := []struct {
 		text string
-		want string // RFC 3339 in UTC, with microseconds; "": refused
+		want string // RFC 3339 in UTC, with microseconds; "" means refused
 	}{
 		{"2026-01-01T00:00:00.123Z", "2026-01-01T00:00:00.123000Z"},
 		{"2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000000Z"},
@@ -27,7 +27,7 @@ func TestParseTimestamp(t *testing.T) {
 		{"1900-01-01T00:00:00.0000009Z", "1900-01-01T00:00:00.000000Z"},
 		{"2026-01-01T00:00:00.12345678901234567890123456789Z", "2026-01-01T00:00:00.123456Z"},
 
-		// These are the limits of the calendar.
+		// These are the limits of months and leap years.
 		{"2024-02-29T12:00:00Z", "2024-02-29T12:00:00.000000Z"},
 		{"2026-02-29T12:00:00Z", ""},
 		{"1900-02-29T12:00:00Z", ""},
@@ -44,7 +44,8 @@ func TestParseTimestamp(t *testing.T) {
 		{"0000-01-01T00:00:00Z", "0000-01-01T00:00:00.000000Z"},
 		{"9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z"},
 
-		// A leap second becomes the end of its day. At other times :60 is refused.
+		// A leap second becomes the last microsecond of its day. At any other time, second 60 is
+		// refused.
 		{"2016-12-31T23:59:60Z", "2016-12-31T23:59:59.999999Z"},
 		{"2016-12-31T23:59:60.5Z", "2016-12-31T23:59:59.999999Z"},
 		{"2017-01-01T00:59:60+01:00", "2016-12-31T23:59:59.999999Z"},
@@ -92,7 +93,7 @@ func TestParseTimestamp(t *testing.T) {
 	}
 }
 
-// An offset may move a time out of the years with four digits.
+// The offset may move a time out of the years that have four digits.
 func TestParseTimestampBeyondFourDigitYears(t *testing.T) {
 	for text, want := range map[string]time.Time{
 		"9999-12-31T23:59:59-23:59": time.Date(10000, 1, 1, 23, 58, 59, 0, time.UTC),
@@ -104,7 +105,7 @@ func TestParseTimestampBeyondFourDigitYears(t *testing.T) {
 	}
 }
 
-// For texts that both parsers accept, the result must be that of time.Parse.
+// parseTimestamp must accept the same of these texts as time.Parse, with the same result.
 func TestParseTimestampAgainstTimeParse(t *testing.T) {
 	texts := rapid.StringMatching(
 		`[0-9]{4}-(0[0-9]|1[0-3])-([0-2][0-9]|3[0-2])T([01][0-9]|2[0-4])(:[0-5][0-9]){2}(\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])`)
@@ -115,7 +116,8 @@ func TestParseTimestampAgainstTimeParse(t *testing.T) {
 		if ok != (err == nil) {
 			t.Fatalf("%s: accepted %v, by time.Parse: %v", text, ok, err)
 		}
-		// Truncate counts from year 1, so it rounds down, while UnixMicro would round towards 1970.
+		// The expected time is rounded down with Truncate, because UnixMicro alone might round a
+		// time before 1970 in the other direction.
 		if ok && want.Truncate(time.Microsecond).UnixMicro() != micros {
 			t.Fatalf("%s is %d, by time.Parse %v", text, micros, want)
 		}

@@ -5,26 +5,26 @@ import (
 	"maps"
 )
 
-// Type is what happened to an account.
+// Type is the type of an event, as the projector handles it.
 type Type uint8
 
-// The types without a name. Ignorable is all of the types in --ignore-event-types, and Custom all
-// of those that a custom projection reads.
+// These types have no name in the contract. Ignorable is used for all types in
+// --ignore-event-types, and Custom for all types that a custom projection reads.
 const (
 	Unknown Type = iota
 	Ignorable
 	Custom
 )
 
-// meaning has the properties of a type.
+// meaning contains the properties of a type.
 type meaning struct {
-	name         string // in a message, by the contract; empty: no message has this type
-	money        int8   // the amount is multiplied by this and added to the balance; 0: there is no amount
-	dataOptional bool   // the event may have no data, and so no currency
-	status       Status // of the account afterwards
+	name         string // name in a message, by the contract; empty if no message has this type
+	money        int8   // factor by which the amount changes the balance; 0 if the type has no amount
+	dataOptional bool   // the event may have no data, and therefore no currency
+	status       Status // status of the account after the event
 }
 
-// meanings is the only list of types. A new type is a new line.
+// meanings is the only list of the types. A new type needs only a new line here.
 var meanings = [...]meaning{
 	Unknown:   {},
 	Ignorable: {dataOptional: true},
@@ -39,7 +39,7 @@ var meanings = [...]meaning{
 // Status is an account's status after an event.
 type Status uint8
 
-// The statuses.
+// These are the statuses.
 const (
 	Unchanged Status = iota
 	Opened
@@ -48,7 +48,8 @@ const (
 
 func (t Type) meaning() *meaning { return &meanings[t] }
 
-// Name returns the type's name in a message, by the contract. Unknown, Ignorable and Custom have none.
+// Name returns the name of the type in a message, by the contract. Unknown, Ignorable and Custom
+// have none.
 func (t Type) Name() string { return t.meaning().name }
 
 // MovesMoney reports whether events of the type have an amount.
@@ -68,7 +69,7 @@ func NamedTypes() []Type {
 	return named
 }
 
-// TypeNamed returns the type with that name in the contract, or Unknown.
+// TypeNamed returns the type that has the given name in the contract, or Unknown.
 func TypeNamed(name string) Type {
 	for _, t := range NamedTypes() {
 		if t.Name() == name {
@@ -81,18 +82,19 @@ func TypeNamed(name string) Type {
 // typeNames maps names in messages to types.
 type typeNames struct {
 	known map[string]namedType
-	own   map[string]namedType // types of a custom projection, by the contract's names
-	rest  Type                 // of all other names
+	own   map[string]namedType // the types of a custom projection, by their names in the contract
+	rest  Type                 // the type for all other names
 }
 
 type namedType struct {
-	name string // shared by all events of the type
+	name string // the same string for all events of the type
 	kind Type
-	// signed has the types for the signs of the amount. kind is not used then.
+	// signed contains the types for the signs of the amount. If it is set, kind is not used.
 	signed *SignedType
 }
 
-// nameOf returns the name of a type that depended on a sign. theirs is the producer's name.
+// nameOf returns the name of a type that was chosen by the sign of the amount. The parameter theirs
+// is the producer's name of the type.
 func (t typeNames) nameOf(kind Type, theirs string) namedType {
 	if kind == Ignorable {
 		return namedType{name: theirs, kind: kind}
@@ -106,8 +108,9 @@ func (t typeNames) nameOf(kind Type, theirs string) namedType {
 	return namedType{name: kind.Name(), kind: kind}
 }
 
-// newTypeNames returns the contract's names, or the mapping's instead. Ignored names are added last,
-// because an operator may also ignore a known type.
+// newTypeNames returns the names of the contract. If the mapping has other names for a type, these
+// replace the type's own name. The names in ignore are added last, because an operator may also
+// ignore a known type.
 func newTypeNames(m *Mapping, ignore []string) typeNames {
 	names := map[string]namedType{}
 	renamed := map[Type]bool{}
@@ -132,8 +135,8 @@ func newTypeNames(m *Mapping, ignore []string) typeNames {
 	return typeNames{known: names}
 }
 
-// ownTypeNames returns the names that a custom projection reads, and other names that a mapping has
-// for them. All other types only advance a version.
+// ownTypeNames returns the names of the types that a custom projection reads, together with other
+// names that the mapping has for these types. Events of all other types only advance the version.
 func ownTypeNames(taken []string, m *Mapping, ignore []string) typeNames {
 	own := map[string]namedType{}
 	for _, name := range taken {
@@ -148,7 +151,8 @@ func ownTypeNames(taken []string, m *Mapping, ignore []string) typeNames {
 	for theirs, signed := range m.Signed {
 		delete(names, theirs)
 		for _, kind := range []Type{signed.Positive, signed.Negative, signed.Zero} {
-			// If the projection reads none of the three, the type is ignored whatever the amount is.
+			// If the projection reads none of the three types, events with this name are always
+			// ignored.
 			if _, is := own[kind.Name()]; is && kind.Name() != "" {
 				names[theirs] = namedType{name: theirs, signed: &signed}
 			}
@@ -160,7 +164,7 @@ func ownTypeNames(taken []string, m *Mapping, ignore []string) typeNames {
 	return typeNames{known: names, own: own, rest: Ignorable}
 }
 
-// resolve returns the type of a name. An unknown name has an empty name in the result.
+// resolve returns the type for a name. If the name is unknown, the name in the result is empty.
 func (t typeNames) resolve(name []byte) namedType {
 	if named, known := t.known[string(name)]; known {
 		return named

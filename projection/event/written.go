@@ -2,14 +2,14 @@ package event
 
 import "bytes"
 
-// Why a value is not written as the mapping declares.
+// These are the reasons why a value is not written as the mapping declares.
 const (
 	reasonNotDeclaredInteger = "is not an integer, as the mapping declares"
 	reasonNotDeclaredBoolean = "is not true or false, as the mapping declares"
 	reasonSeparator          = "contains the separator that the mapping joins it with"
 )
 
-// textReason returns why a text is not of this type, or "".
+// textReason returns the reason why a text is not of the type w, or "".
 func (w Written) textReason(text []byte) string {
 	switch w {
 	case WrittenInteger:
@@ -25,7 +25,8 @@ func (w Written) textReason(text []byte) string {
 	return ""
 }
 
-// writtenText returns the text of a value that is no JSON string, or is not declared to be one.
+// writtenText returns the text of a value that is not a JSON string, or that the mapping declares
+// as another type.
 func (f *decoder) writtenText(r *reading, p *place, m *value, field Field) (raw, text []byte, fault *Fault) {
 	if fault := f.noValue(r, p, m); fault != nil {
 		return nil, nil, fault
@@ -39,7 +40,7 @@ func (f *decoder) writtenText(r *reading, p *place, m *value, field Field) (raw,
 	return text, text, nil
 }
 
-// declaredText returns the JSON of a number or a boolean, if the mapping declares it.
+// declaredText returns the JSON text of a number or a boolean, if the mapping declares this type.
 func (f *decoder) declaredText(p *place, m *value, field Field) ([]byte, *Fault) {
 	switch {
 	case p.written == WrittenInteger && m.isNumber():
@@ -60,7 +61,7 @@ func (f *decoder) declaredText(p *place, m *value, field Field) ([]byte, *Fault)
 	return m.raw, nil
 }
 
-// innerText reads a value in the JSON of a header or the key.
+// innerText reads a value from the JSON in a header or the key.
 func (f *decoder) innerText(r *reading, p *place, document []byte, field Field) (raw, text []byte, fault *Fault) {
 	var found members
 	if err := r.scan(document, p.inner, &found); err != nil {
@@ -81,7 +82,7 @@ func (f *decoder) innerText(r *reading, p *place, document []byte, field Field) 
 	return text, text, fault
 }
 
-// joinedText joins the texts of the parts.
+// joinedText returns the texts of the parts, joined with the separator.
 func (f *decoder) joinedText(r *reading, p *place, field Field) (raw, text []byte, fault *Fault) {
 	start := r.beginJoined()
 	whole := r.joined
@@ -107,8 +108,9 @@ func (f *decoder) joinedText(r *reading, p *place, field Field) (raw, text []byt
 	return whole, whole, nil
 }
 
-// beginJoined returns where the next joined text begins in joined. Texts in joined are never
-// overwritten, so events can refer to them. A copy of each took a tenth of decoding.
+// beginJoined returns the offset in s.joined at which the next joined text begins. Texts in
+// s.joined are never overwritten, so events can refer to them. Copying each text took a tenth of
+// the decoding time.
 func (s *jsonScanner) beginJoined() int {
 	const enough = maxIDLen + 1
 	if cap(s.joined)-len(s.joined) < enough {
@@ -117,5 +119,5 @@ func (s *jsonScanner) beginJoined() int {
 	return len(s.joined)
 }
 
-// joinedBytes is the size of a buffer of joined texts.
+// joinedBytes is the size of a buffer for joined texts.
 const joinedBytes = 4 << 10
