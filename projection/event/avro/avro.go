@@ -1,5 +1,5 @@
-// Package avro reads events from Avro's binary encoding, by the schema that they were written
-// with. It does no I/O: the caller has fetched the schema.
+// Package avro reads events in Avro's binary encoding, with the schema with which they were
+// written. It does no I/O, because the caller has fetched the schema.
 //
 //	event    Avro
 //	text     string, enum
@@ -8,8 +8,8 @@
 //	amount   decimal on bytes or fixed, or digits in a string
 //	data     a record, or a map of strings
 //
-// Each may be in a union with null, which is like null in JSON. A float is never an amount or a
-// version.
+// Each of these types may be in a union with null, which has the same meaning as null in JSON. A
+// float is never an amount or a version.
 package avro
 
 import (
@@ -29,8 +29,9 @@ type Schema struct{ root *place }
 // 150 MiB.
 const maxText = 512 << 10
 
-// Compile parses a schema and its references, and finds the wanted fields. A reference must come
-// after those that it refers to. An error is about the schema: a repetition would fail too.
+// Compile parses a schema and its references, and finds the fields that the parameter wanted names.
+// A reference must come after the references to which it refers itself. An error is about the
+// schema, so compiling the same schema again would fail too.
 func Compile(schema string, references []string, wanted *event.Branch) (*Schema, error) {
 	size := len(schema)
 	for _, reference := range references {
@@ -59,8 +60,8 @@ func Compile(schema string, references []string, wanted *event.Branch) (*Schema,
 	return &Schema{places{}.of(root, wanted)}, nil
 }
 
-// parse parses a schema without the default values of its fields. Reading does not need them, and
-// checking them takes exponential time if records refer to each other.
+// parse parses a schema without the default values of its fields. The default values are not needed
+// to read values, and checking them takes exponential time if records refer to each other.
 func parse(cache *avro.SchemaCache, schema string) (*avro.Schema, error) {
 	var tree any
 	if err := json.Unmarshal([]byte(schema), &tree); err != nil {
@@ -88,7 +89,7 @@ func removeDefaults(tree any) {
 	}
 }
 
-// Read implements event.Reader. Texts are parts of value.
+// Read implements event.Reader. Texts in found are slices of value.
 func (s *Schema) Read(value []byte, found *event.Values) (reason string) {
 	r := reading{rest: value, found: found, steps: freeSteps + stepsPerByte*len(value)}
 	if r.read(s.root); r.reason == "" && len(r.rest) > 0 {

@@ -15,8 +15,7 @@ import (
 
 var options = event.Options{FirstVersion: 1}
 
-// envelope returns a schema with the given types for version, occurredAt, data.amount and data. The
-// type of data contains %s.
+// envelope returns the schema of an event with the given types for version, occurredAt and data.
 func envelope(version, at, data string) string {
 	return fmt.Sprintf(`{"type":"record","name":"Event","namespace":"bank","fields":[
 		{"name":"eventId","type":{"type":"string","logicalType":"uuid"}},
@@ -58,7 +57,7 @@ func decode(f event.Format, value []byte) event.Decoded {
 	return d
 }
 
-// raw makes the decoder return decimals and times as their encoded bytes.
+// raw makes the library's encoder accept decimals and times in their encoded form.
 var raw = []lib.SchemaOpt{
 	lib.CustomType{LogicalType: "decimal"},
 	lib.CustomType{LogicalType: "timestamp-millis"},
@@ -97,7 +96,7 @@ func TestAmounts(t *testing.T) {
 		kind     string
 		amount   any
 		currency string
-		want     int64 // 0: a fault of this class
+		want     int64 // 0 means a fault of this class
 		class    event.Class
 	}{
 		"text":                      {`"string"`, "10.25", "EUR", 1025, ""},
@@ -142,7 +141,7 @@ func TestVersions(t *testing.T) {
 	for _, tt := range []struct {
 		kind    string
 		version any
-		want    int64 // 0: malformed
+		want    int64 // 0 means malformed
 	}{
 		{long, int64(math.MaxInt64), math.MaxInt64},
 		{`"int"`, int32(5), 5},
@@ -171,7 +170,7 @@ func TestTimes(t *testing.T) {
 	for _, tt := range []struct {
 		kind string
 		at   any
-		want int64 // 0: malformed
+		want int64 // 0 means malformed
 	}{
 		{logical("timestamp-micros"), want.UnixMicro(), want.UnixMicro()},
 		{logical("timestamp-millis"), want.UnixMilli(), want.UnixMilli() * 1000},
@@ -197,7 +196,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// A damaged value causes a fault for itself only. The fields read from it are not trusted.
+// A damaged value gives a fault and does not affect other values. The fields that were read from it
+// before the damage are not used.
 func TestBrokenValues(t *testing.T) {
 	schema := envelope(long, micros, record(`"string"`))
 	f, value := format(t, options, schema), encode(t, schema, nil)
@@ -275,8 +275,8 @@ func TestSchemasThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// As in JSON, an id that is written as a number is not a text. Its digits must not remain for the
-// next message.
+// As in JSON, an id must be a text and not a number. The digits of the number must not be used for
+// the next message.
 func TestADecimalIsNoID(t *testing.T) {
 	const number = `{"type":"bytes","logicalType":"decimal","precision":20,"scale":0}`
 	for _, field := range []string{"accountId", "eventId"} {

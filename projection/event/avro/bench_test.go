@@ -6,13 +6,14 @@ import (
 	"projector/projection/event"
 )
 
-// benchSchema is the contract's event in the schema of a typical Avro producer.
+// benchSchema is the schema with which a typical Avro producer would write the event of the
+// contract.
 var benchSchema = `{"type":"record","name":"Event","fields":[{"name":"eventId","type":"string"},{"name":"eventType","type":"string"},
 	{"name":"accountId","type":"string"},{"name":"version","type":"long"},{"name":"occurredAt","type":` + micros + `},
 	{"name":"correlationId","type":["null","string"]},{"name":"data","type":["null",` +
 	record(`{"type":"bytes","logicalType":"decimal","precision":18,"scale":2}`) + `]}]}`
 
-// BenchmarkDecode decodes the same event as BenchmarkDecode of the default format. It should take
+// BenchmarkDecode decodes the same event as the BenchmarkDecode of the JSON format. It should take
 // at most twice as long.
 func BenchmarkDecode(b *testing.B) {
 	value := encode(b, benchSchema, map[string]any{

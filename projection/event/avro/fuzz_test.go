@@ -11,8 +11,8 @@ import (
 	"projector/projection/event"
 )
 
-// FuzzAvro compares the decoding of any value with that of the library, which reads all fields.
-// Decimals and times are not compared with the library.
+// FuzzAvro compares the decoding of any value with the Avro library's decoding of all fields.
+// Decimals and times are not compared.
 func FuzzAvro(f *testing.F) {
 	f.Add(encode(f, benchSchema, map[string]any{"correlationId": "c-1", "data": map[string]any{"amount": []byte{4, 1}, "currency": "EUR"}}))
 	f.Add(encode(f, benchSchema, map[string]any{"correlationId": nil, "eventType": "AccountClosed", "data": nil}))

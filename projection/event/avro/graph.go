@@ -34,7 +34,7 @@ var primitives = map[string]kind{
 	"double": kindDouble, "bytes": kindBytes, "string": kindString,
 }
 
-// logical is a logical type.
+// logical is a logical type of Avro.
 type logical uint8
 
 const (
@@ -43,22 +43,22 @@ const (
 	logicalMillis
 	logicalMicros
 	logicalNanos
-	logicalOther // not usable in an event
+	logicalOther // a logical type that no field of an event may have
 )
 
-// node is a type of a schema. A named type is one node, however often the schema refers to it. A
-// node for each reference could be exponentially many.
+// node is a type of a schema. There is only one node for a named type, even if the schema refers to
+// it many times. With one node for each reference, the number of nodes could be exponential.
 type node struct {
 	kind    kind
 	logical logical
 	scale   int      // of a decimal
 	size    int      // of a fixed
 	symbols []string // of an enum
-	names   []string // of the fields of a record
+	names   []string // names of the fields of a record
 	inner   []*node  // fields, branches, items or values
 }
 
-// graph makes the nodes of a parsed schema.
+// graph creates the nodes of a parsed schema.
 type graph struct {
 	definitions map[string]*avro.SchemaNode // by full name
 	nodes       map[string]*node            // by full name
@@ -70,7 +70,7 @@ func newGraph(root *avro.SchemaNode) (*node, error) {
 	return g.node(root, "")
 }
 
-// define registers the named types in a part of the schema.
+// define registers the named types in a part of the schema, so that other parts can refer to them.
 func (g *graph) define(n *avro.SchemaNode) {
 	switch n.Type {
 	case "record", "error", "enum", "fixed":
@@ -84,7 +84,7 @@ func (g *graph) define(n *avro.SchemaNode) {
 	}
 }
 
-// children returns the types directly in a type.
+// children returns the types that a type contains directly.
 func children(n *avro.SchemaNode) []*avro.SchemaNode {
 	var all []*avro.SchemaNode
 	switch n.Type {
@@ -104,7 +104,7 @@ func children(n *avro.SchemaNode) []*avro.SchemaNode {
 	return all
 }
 
-// node returns the node of a type in a namespace.
+// node returns the node of a type that is used in the given namespace.
 func (g *graph) node(n *avro.SchemaNode, namespace string) (*node, error) {
 	if k, is := primitives[n.Type]; is {
 		return &node{kind: k, logical: logicalOf(n.LogicalType, k), scale: n.Scale}, nil
@@ -132,7 +132,7 @@ func (g *graph) holding(k kind, n *avro.SchemaNode, namespace string) (*node, er
 	return made, g.fill(made, n, namespace)
 }
 
-// fill makes the nodes of the types directly in a type.
+// fill creates the nodes of the types that a type contains directly.
 func (g *graph) fill(made *node, n *avro.SchemaNode, namespace string) error {
 	for _, child := range children(n) {
 		inner, err := g.node(child, namespace)
@@ -144,14 +144,14 @@ func (g *graph) fill(made *node, n *avro.SchemaNode, namespace string) error {
 	return nil
 }
 
-// named returns the only node of a named type.
+// named returns the node of a named type. It always returns the same node for a name.
 func (g *graph) named(name string) (*node, error) {
 	if made, is := g.nodes[name]; is {
 		return made, nil
 	}
 	n := g.definitions[name]
 	made := new(node)
-	g.nodes[name] = made // the type may contain itself
+	g.nodes[name] = made // stored now, because the type may contain itself
 	switch n.Type {
 	case "enum":
 		made.kind, made.symbols = kindEnum, n.Symbols
@@ -168,7 +168,7 @@ func (g *graph) named(name string) (*node, error) {
 	return made, g.fill(made, n, namespaceOf(n))
 }
 
-// resolve returns the full name of the type that a name refers to.
+// resolve returns the full name of the type to which a name refers.
 func (g *graph) resolve(name, namespace string) (string, error) {
 	candidates := []string{strings.TrimPrefix(name, ".")}
 	if namespace != "" && !strings.Contains(name, ".") {
@@ -192,7 +192,7 @@ func fullName(n *avro.SchemaNode) string {
 	return n.Name
 }
 
-// namespaceOf returns the namespace of the types that are defined in a named type.
+// namespaceOf returns the namespace for the types that are defined inside a named type.
 func namespaceOf(n *avro.SchemaNode) string {
 	if i := strings.LastIndexByte(n.Name, '.'); i >= 0 {
 		return n.Name[:i]
@@ -200,8 +200,8 @@ func namespaceOf(n *avro.SchemaNode) string {
 	return n.Namespace
 }
 
-// logicalOf returns the logical type of that name. If it does not fit the type, the specification
-// says to ignore it.
+// logicalOf returns the logical type with the given name. A logical type that does not fit the
+// underlying type is ignored, as the specification requires.
 func logicalOf(name string, k kind) logical {
 	switch name {
 	case "decimal":
@@ -225,7 +225,8 @@ func logicalOf(name string, k kind) logical {
 }
 
 // lift moves a logical type from a field into the field's type, because some producers write it
-// there. In a union it moves to the first type that is not null.
+// there. If the field's type is a union, the logical type moves to the first branch that is not
+// null.
 func lift(f *avro.SchemaField) {
 	name, is := f.Props["logicalType"].(string)
 	if !is {
@@ -245,16 +246,17 @@ func lift(f *avro.SchemaField) {
 	}
 }
 
-// place is a node, and what is wanted from its values.
+// place is a node together with what has to be read from its values.
 type place struct {
 	*node
 	branch *event.Branch
-	// inner has a place for each of the node's fields or branches, for a map one for each member of
-	// branch, and for an array one for its entries. Nil means that nothing is wanted.
+	// inner contains the places inside this one. A record has one for each field, a union one for
+	// each branch, a map one for each member of branch, and an array one for its entries. If a
+	// place is nil, nothing is read from it.
 	inner []*place
 }
 
-// places has each place once.
+// places contains each place only once, because a schema may refer to itself.
 type places map[struct {
 	node   *node
 	branch *event.Branch

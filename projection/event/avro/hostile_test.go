@@ -14,8 +14,8 @@ import (
 	"projector/projection/event/avro"
 )
 
-// doubling returns a schema in which each record refers twice to the one before. It has n lines and
-// 2 to the power of n leaves.
+// doubling returns a schema in which each record refers twice to the previous record. The schema
+// has n levels and 2 to the power of n leaves.
 func doubling(n int, leaf string) string {
 	s := `{"type":"record","name":"R0","fields":[` + leaf + `]}`
 	for i := 1; i <= n; i++ {
@@ -24,7 +24,7 @@ func doubling(n int, leaf string) string {
 	return inEvent(s)
 }
 
-// inEvent returns the schema of an event with one additional field of this type.
+// inEvent returns the schema of an event with one additional field of the given type.
 func inEvent(kind string) string {
 	return `{"type":"record","name":"Event","fields":[{"name":"eventId","type":"string"},{"name":"x","type":` + kind + `}]}`
 }
@@ -37,7 +37,7 @@ func repeated(n int, between, format string) string {
 	return strings.Join(parts, between)
 }
 
-// allocated returns how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -47,11 +47,13 @@ func allocated(f func()) uint64 {
 }
 
 const (
-	// allocatedPerByte limits the allocations for the compilation of a schema, for each byte of it.
+	// allocatedPerByte limits how many bytes the compilation of a schema may allocate for each byte
+	// of the schema.
 	allocatedPerByte = 512
-	// allocatedAnyway is the additional limit for small schemas and for other goroutines.
+	// allocatedAnyway is added to this limit for small schemas and for allocations of other
+	// goroutines.
 	allocatedAnyway = 2 << 20
-	// allocatedByValue limits the allocations for reading a value of any size.
+	// allocatedByValue limits how many bytes reading a value of any size may allocate.
 	allocatedByValue = 256 << 10
 )
 
@@ -63,7 +65,7 @@ func deep(n int) string {
 	return inEvent(deepType(n))
 }
 
-// hostileSchemas are schemas that an attacker could register to crash the program.
+// hostileSchemas contains schemas that an attacker could register in order to crash the program.
 var hostileSchemas = map[string]struct{ schema, says string }{
 	"2^26 records":            {doubling(26, ``), ""},
 	"2^26 numbers":            {doubling(26, `{"name":"n","type":"int"}`), ""},
@@ -83,7 +85,8 @@ var hostileSchemas = map[string]struct{ schema, says string }{
 	"more than 512 KiB":       {namedRecords(20_000, `{"name":"a#","type":"int"}`), "larger than 524288 bytes"},
 }
 
-// TestHostileSchemas limits the cost of a schema by its size, and the cost of a value of it.
+// TestHostileSchemas shows that the memory to compile a schema is limited by the size of the
+// schema. It also shows a limit for reading a value of the schema.
 func TestHostileSchemas(t *testing.T) {
 	records, err := event.NewRecords(options)
 	if err != nil {
@@ -116,8 +119,8 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// TestHostileValues reads values that are small when encoded and large in memory, and values that
-// take long.
+// TestHostileValues reads values that would need much more memory when they are decoded, and values
+// that would take long to read.
 func TestHostileValues(t *testing.T) {
 	const (
 		empty = `{"type":"record","name":"None","fields":[]}`
@@ -161,8 +164,8 @@ func deepType(n int) string {
 	return strings.Repeat(`{"type":"array","items":`, n) + `"int"` + strings.Repeat(`}`, n)
 }
 
-// FuzzAvroSchema limits the cost of any schema and of any value of it. If the program hangs, it is
-// ended and the input is reported.
+// FuzzAvroSchema checks that the memory to compile any schema and to read any of its values is
+// limited. If a run takes longer than a minute, the test panics and reports the input.
 func FuzzAvroSchema(f *testing.F) {
 	f.Add([]byte(benchSchema), []byte{0})
 	for _, hostile := range hostileSchemas {

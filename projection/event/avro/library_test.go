@@ -14,7 +14,7 @@ import (
 	"projector/projection/event"
 )
 
-// byLibrary reads values with the library's decoder: all fields, into maps.
+// byLibrary reads values with the decoder of the Avro library, which decodes all fields into maps.
 type byLibrary struct {
 	schema *lib.Schema
 	wanted *event.Branch
@@ -94,7 +94,7 @@ func (b byLibrary) read(v any, branch *event.Branch, found *event.Values) {
 	}
 }
 
-// typed is a type with a value of it.
+// typed is a random type together with an encoded value of the type.
 type typed struct {
 	schema string
 	value  []byte
@@ -104,11 +104,11 @@ func varint(n int64) []byte { return binary.AppendVarint(nil, n) }
 
 func avroText(s string) []byte { return append(varint(int64(len(s))), s...) }
 
-// drawing draws schemas, each with a value.
+// drawing draws random schemas, each with a value.
 type drawing struct {
 	*rapid.T
 	names int
-	known []typed // references to the named types drawn so far
+	known []typed // references to the named types that were drawn before
 }
 
 func (d *drawing) name() string {
@@ -116,13 +116,13 @@ func (d *drawing) name() string {
 	return fmt.Sprintf("T%d", d.names)
 }
 
-// named adds a named type to those that other types may refer to.
+// named adds a named type to the types to which other types may refer.
 func (d *drawing) named(name, format string, value []byte, args ...any) typed {
 	d.known = append(d.known, typed{`"` + name + `"`, value}, typed{`"bank.` + name + `"`, value})
 	return typed{fmt.Sprintf(format, args...), value}
 }
 
-// text draws a type whose value may be a text.
+// text draws a type for a text, such as a string or an enum.
 func (d *drawing) text(of ...string) typed {
 	s := rapid.SampledFrom(of).Draw(d.T, "text")
 	if rapid.Bool().Draw(d.T, "as an enum") && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && s != "" {
@@ -174,7 +174,7 @@ func (d *drawing) other() typed {
 	}).Draw(d.T, "other")
 }
 
-// any draws a type of any kind. likely draws the types of its fields.
+// any draws a random type. The function likely draws the type of a field in most cases.
 func (d *drawing) any(depth int, likely func() typed) typed {
 	var drawn typed
 	switch rapid.IntRange(0, 24).Draw(d.T, "kind") {
@@ -202,7 +202,7 @@ func (d *drawing) any(depth int, likely func() typed) typed {
 	return d.within(drawn)
 }
 
-// within draws a union with the type as one of its branches, or returns the type itself.
+// within returns the type itself or draws a union in which the type is one branch.
 func (d *drawing) within(t typed) typed {
 	if strings.HasPrefix(t.schema, "[") || t.schema == `"null"` {
 		return t
@@ -220,7 +220,7 @@ func (d *drawing) within(t typed) typed {
 	return t
 }
 
-// record draws a record with fields of the given names and other fields between them.
+// record draws a record with fields of the given names, and with other fields between them.
 func (d *drawing) record(depth int, names ...string) typed {
 	name := d.name()
 	var fields []string
@@ -268,8 +268,8 @@ func (d *drawing) field(depth int, field string) typed {
 	return d.any(depth, func() typed { return d.text("e-1", "acc", "c-1", "") })
 }
 
-// TestAnySchemaIsReadAsTheLibraryReadsIt draws random schemas and records of them. The event's fields
-// have any of Avro's types.
+// TestAnySchemaIsReadAsTheLibraryReadsIt shows that random records of random schemas are decoded to
+// the same event as with the Avro library. The fields of the event may have any Avro type.
 func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 	records, err := event.NewRecords(options)
 	if err != nil {
@@ -285,7 +285,7 @@ func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 		}
 		parsed, err := lib.Parse(drawn.schema, conversions...)
 		if err != nil {
-			t.Skip(err) // rapid draws another schema: this one has two branches of one type or an unknown default
+			t.Skip(err) // not a valid schema for the library, for example because of two equal branches in a union
 		}
 		want := decode(records.Format(byLibrary{parsed, &tree}), drawn.value)
 		got := decode(format(t, options, drawn.schema), drawn.value)
@@ -294,7 +294,7 @@ func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 			whole++
 		case want.Fault.Field != "":
 			faults++
-		case got.Fault != nil: // the library cannot give the reason of a fault
+		case got.Fault != nil: // the library does not give the reason of a fault
 			got.Fault.Reason, want.Fault.Reason = "", ""
 		}
 		if !reflect.DeepEqual(got, want) {

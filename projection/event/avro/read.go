@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// Some types take no bytes: null, a record without fields, a record of such records. So the time
-	// to read a value is not limited by its size alone.
+	// Some types need no bytes in a value: null, a record without fields, and a record of such
+	// records. So the number of steps is limited, because the size of a value does not limit the
+	// time to read it.
 	freeSteps    = 100_000
 	stepsPerByte = 16
 	// maxDepth limits the nesting of records, arrays, maps and unions.
@@ -22,12 +23,12 @@ const (
 	reasonSteps  = "reading the value takes more steps than its size allows"
 )
 
-// reading is a value while it is read. After the first fault nothing more is read, and found does
-// not count.
+// reading is the state of reading one value. After the first error, reading stops and found is not
+// used.
 type reading struct {
 	rest   []byte
 	found  *event.Values
-	steps  int // that are left
+	steps  int // number of steps that are left
 	depth  int
 	reason string
 }
@@ -40,7 +41,7 @@ func (r *reading) fail(reason string) {
 	r.rest = nil
 }
 
-// step counts a value. It returns false after a fault.
+// step counts one step for each value. It returns false after an error.
 func (r *reading) step() bool {
 	if r.steps--; r.steps < 0 {
 		r.fail(reasonSteps)
@@ -48,7 +49,8 @@ func (r *reading) step() bool {
 	return r.reason == ""
 }
 
-// enter counts a value that contains others. Each enter needs a leave.
+// enter counts a value that contains other values, and checks the depth. The caller must call leave
+// after each call of enter.
 func (r *reading) enter() bool {
 	if r.depth++; r.depth > maxDepth {
 		r.fail(reasonBroken)
@@ -173,7 +175,7 @@ func (r *reading) readRecord(p *place) {
 	r.leave()
 }
 
-// readMap reads a map like a record: its keys are the fields.
+// readMap reads a map like a record whose field names are the keys.
 func (r *reading) readMap(p *place) {
 	if p.branch.Is {
 		r.found.Object(p.branch.Field)
@@ -188,7 +190,7 @@ func (r *reading) readMap(p *place) {
 	r.leave()
 }
 
-// readEntry reads an entry of a map. Of two entries with one key, the last counts.
+// readEntry reads an entry of a map. If a map has a key twice, the last entry counts.
 func (r *reading) readEntry(p *place) {
 	key := r.text()
 	for i := range p.branch.Members {
@@ -201,7 +203,7 @@ func (r *reading) readEntry(p *place) {
 	r.skip(p.node.inner[0])
 }
 
-// clearFields removes what was found at a place.
+// clearFields removes all fields that were found at a place.
 func clearFields(b *event.Branch, found *event.Values) {
 	if b.Is {
 		found.Clear(b.Field)
@@ -211,7 +213,7 @@ func clearFields(b *event.Branch, found *event.Values) {
 	}
 }
 
-// readField reads a value that contains no others.
+// readField reads a value that does not contain other values.
 func (r *reading) readField(p *place) {
 	f := p.branch.Field
 	if !r.step() {
@@ -271,13 +273,14 @@ func (r *reading) setBytes(p *place, raw []byte) {
 	r.found.Other(p.branch.Field)
 }
 
-// fromMillis returns microseconds. If they do not fit, it returns another time that is out of range.
+// fromMillis converts milliseconds to microseconds. If the result does not fit, it returns a time
+// that is also outside the valid range.
 func fromMillis(n int64) int64 {
 	const most = math.MaxInt64 / 1000
 	return min(max(n, -most), most) * 1000
 }
 
-// fromNanos returns microseconds. It cuts finer digits, towards the past.
+// fromNanos converts nanoseconds to microseconds. It rounds down.
 func fromNanos(n int64) int64 {
 	micros := n / 1000
 	if n%1000 < 0 {

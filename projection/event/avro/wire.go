@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// next returns the next n bytes, or none if there are fewer.
+// next returns the next n bytes. If there are fewer, it sets the reason and returns nil.
 func (r *reading) next(n int) []byte {
 	if n < 0 || n > len(r.rest) {
 		r.fail(reasonShort)
@@ -31,7 +31,7 @@ func (r *reading) long() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// integer reads a number of 32 bits, in five bytes at most.
+// integer reads a 32-bit number, which must not be longer than five bytes.
 func (r *reading) integer() int64 {
 	before := len(r.rest)
 	n := r.long()
@@ -42,7 +42,8 @@ func (r *reading) integer() int64 {
 	return n
 }
 
-// index reads the index of a branch or a symbol. of is how many there are.
+// index reads the index of a branch or a symbol. The parameter of is the number of branches or
+// symbols.
 func (r *reading) index(of int) (int, bool) {
 	n := r.integer()
 	if n < 0 || n >= int64(of) {
@@ -51,7 +52,7 @@ func (r *reading) index(of int) (int, bool) {
 	return int(n), r.reason == ""
 }
 
-// text reads a length and so many bytes. The text is a part of the value.
+// text reads a length and then a text of this length. The text shares memory with the value.
 func (r *reading) text() string {
 	n := r.long()
 	switch {
@@ -66,8 +67,8 @@ func (r *reading) text() string {
 	return ""
 }
 
-// block returns how many values the next block of an array or a map has. It is 0 at the end. If
-// skip, blocks that have their size in bytes are skipped.
+// block returns the number of values in the next block of an array or a map. The number is 0 at the
+// end. If skip is true, block skips all blocks that contain their size in bytes.
 func (r *reading) block(skip bool) (count int64) {
 	for {
 		if count = r.long(); count >= 0 {

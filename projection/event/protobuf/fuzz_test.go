@@ -10,8 +10,8 @@ import (
 	"projector/projection/event"
 )
 
-// FuzzProtobuf compares the decoding of any value with a decoder of the wire format that has no
-// schema. The last text of a field number counts.
+// FuzzProtobuf compares the decoding of any value with a simple decoder that uses no schema. If a
+// field number appears more than once, the last value counts.
 func FuzzProtobuf(f *testing.F) {
 	f.Add(append(path(), credit()...))
 	f.Add(append(path(1), plain(17, "10.25", "EUR")...))

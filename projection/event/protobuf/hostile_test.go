@@ -17,16 +17,17 @@ import (
 )
 
 const (
-	// allocatedPerByte limits the allocations for the compilation of a schema, for each byte of it.
+	// allocatedPerByte limits how many bytes the compilation of a schema may allocate for each byte
+	// of the schema.
 	allocatedPerByte = 512
-	// allocatedAnyway is the additional limit for small schemas and for other goroutines. The
-	// compiler always reads Protobuf's own files.
+	// allocatedAnyway is added to this limit for small schemas and for allocations of other
+	// goroutines. It also covers Protobuf's own files, which the compiler always reads.
 	allocatedAnyway = 4 << 20
-	// allocatedByValue limits the allocations for reading a value of any size.
+	// allocatedByValue limits how many bytes reading a value of any size may allocate.
 	allocatedByValue = 256 << 10
 )
 
-// allocated returns how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -49,7 +50,7 @@ func nested(n int, opening string) string {
 
 const proto3 = `syntax = "proto3"; `
 
-// hostileSchemas are schemas that an attacker could register to crash the program.
+// hostileSchemas contains schemas that an attacker could register in order to crash the program.
 var hostileSchemas = map[string]struct{ schema, says string }{
 	"10,000 fields":             {proto3 + `message A {` + repeated(10_000, "int32 a#=#;") + `}`, ""},
 	"10,000 messages":           {proto3 + repeated(10_000, "message A#{}"), ""},
@@ -101,7 +102,8 @@ func tree(t testing.TB) (*event.Records, *event.Branch) {
 	return records, &wanted
 }
 
-// TestHostileSchemas limits the cost of a schema by its size.
+// TestHostileSchemas shows that the memory to compile a schema is limited by the size of the
+// schema.
 func TestHostileSchemas(t *testing.T) {
 	_, wanted := tree(t)
 	for name, hostile := range hostileSchemas {
@@ -123,14 +125,14 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// hostileFile has a list, a map and recursive messages.
+// hostileFile is a schema with lists, a map and recursive messages.
 const hostileFile = `syntax = "proto2";
 	message Event { optional string eventId = 1; repeated bool flags = 2 [packed = true]; repeated Event events = 3; map<int32, Event> map = 4;
 		optional Event one = 5; optional group Data = 6 { optional string amount = 1; optional Data data = 2; repeated int64 numbers = 3; }
 		repeated group Rest = 7 { optional Event event = 1; } repeated string accountId = 8; repeated double version = 9 [packed = true]; }`
 
-// TestHostileValues reads values whose decoded form needs many times their size in memory. The
-// format must not allocate this memory.
+// TestHostileValues reads values that would need many times their size in memory when all their
+// fields were decoded. The format must not allocate this memory.
 func TestHostileValues(t *testing.T) {
 	records, wanted := tree(t)
 	s, err := protobuf.Compile(hostileFile, nil, wanted)
@@ -174,8 +176,8 @@ func TestHostileValues(t *testing.T) {
 	}
 }
 
-// FuzzProtobufSchema limits the cost of any schema and of any value of it. If the program hangs, it
-// is ended and the input is reported.
+// FuzzProtobufSchema checks that the memory to compile any schema and to read any of its values is
+// limited. If a run takes longer than a minute, the test panics and reports the input.
 func FuzzProtobufSchema(f *testing.F) {
 	f.Add([]byte(file), append(path(), credit()...))
 	f.Add([]byte(hostileFile), append(path(), 2<<3|2, 2, 0, 1))

@@ -19,7 +19,7 @@ import (
 	"projector/projection/event/protobuf"
 )
 
-// byLibrary reads all values of a message with Protobuf's own decoder.
+// byLibrary reads the values of a message type with Protobuf's own decoder.
 type byLibrary struct {
 	message protoreflect.MessageDescriptor
 	wanted  *event.Branch
@@ -120,7 +120,7 @@ func (b byLibrary) scalar(d protoreflect.FieldDescriptor, v protoreflect.Value, 
 	}
 }
 
-// drawing draws a schema, and values of it.
+// drawing draws a random schema and values of it.
 type drawing struct {
 	*rapid.T
 	proto2   bool
@@ -128,7 +128,7 @@ type drawing struct {
 	n        int
 }
 
-// kinds are groups of field types, by the kind of their values.
+// kinds contains the field types, grouped by how their values are encoded.
 var kinds = map[string][]string{
 	"varint": {"int32", "int64", "sint32", "sint64", "uint32", "uint64", "bool", "Kind"},
 	"fixed":  {"fixed32", "fixed64", "sfixed32", "sfixed64", "float", "double"},
@@ -139,21 +139,22 @@ var kinds = map[string][]string{
 	},
 }
 
-// usual are the field types of a typical event.
+// usual contains the field types of a typical event.
 var usual = map[string]string{
 	"eventId": "string", "eventType": "Kind", "accountId": "string", "version": "int64", "occurredAt": "google.protobuf.Timestamp",
 	"correlationId": "string", "amount": "confluent.type.Decimal", "currency": "string",
 }
 
-// drawn is a field of a drawn message.
+// drawn is a random field of a message.
 type drawn struct {
 	number protowire.Number
 	name   string
 	kind   string
-	fields []drawn // fields of the message, if the field is one
+	fields []drawn // fields of the message, if the field is a message
 }
 
-// message draws a message with fields of the given names and returns its name.
+// message draws a message type with fields of the given names. It returns the name and the fields
+// of the type.
 func (d *drawing) message(depth int, names ...string) (string, []drawn) {
 	d.n++
 	name := fmt.Sprintf("M%d", d.n)
@@ -202,7 +203,8 @@ func (d *drawing) kind(depth int, field string) (string, []drawn) {
 	return rapid.SampledFrom(kinds[of]).Draw(d.T, of), nil
 }
 
-// value draws the fields of a message, in any order and number.
+// value draws an encoded message in which each field may appear in any order and any number of
+// times.
 func (d *drawing) value(fields []drawn, atLeastOnce bool) []byte {
 	var order []drawn
 	if atLeastOnce {
@@ -262,7 +264,7 @@ func (d *drawing) field(b []byte, f drawn) []byte {
 	return protowire.AppendString(tag(protowire.BytesType), text)
 }
 
-// schema draws a file. It returns the file and the fields of its first message.
+// schema draws a .proto file. It returns the file and the fields of the file's first message.
 func (d *drawing) schema() (string, []drawn) {
 	syntax := "proto3"
 	if d.proto2 = rapid.Bool().Draw(d.T, "proto2"); d.proto2 {
@@ -278,8 +280,9 @@ func (d *drawing) schema() (string, []drawn) {
 enum Kind { NONE = 0; AccountOpened = 1; FundsCredited = 2; AccountClosed = 17; }`, syntax, strings.Join(messages, "\n")), fields
 }
 
-// TestAnySchemaIsReadAsTheLibraryReadsIt draws schemas with values. Fields come several times, in
-// oneofs, with another type, or not at all.
+// TestAnySchemaIsReadAsTheLibraryReadsIt shows that random messages are decoded to the same event
+// as with Protobuf's own library. A field may appear several times, in a oneof, with another type,
+// or not at all.
 func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 	records, err := event.NewRecords(event.Options{FirstVersion: 1})
 	if err != nil {
@@ -314,7 +317,7 @@ func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 				whole++
 			case want.Fault.Field != "":
 				faults++
-			case got.Fault != nil: // the library cannot give the reason of a fault
+			case got.Fault != nil: // the library does not give the reason of a fault
 				got.Fault.Reason, want.Fault.Reason = "", ""
 			}
 			if !reflect.DeepEqual(got, want) {
@@ -325,8 +328,8 @@ func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 	t.Logf("%d events, %d with a fault in a field", whole, faults)
 }
 
-// TestFieldsThatComeSeveralTimes has fixed examples of two rules: several messages of one field are
-// merged, and the last field of a oneof counts.
+// TestFieldsThatComeSeveralTimes checks two rules with fixed examples. Several messages of one
+// field are merged, and the last field of a oneof counts.
 func TestFieldsThatComeSeveralTimes(t *testing.T) {
 	records, err := event.NewRecords(event.Options{FirstVersion: 1})
 	if err != nil {

@@ -10,19 +10,20 @@ const (
 	// maxText limits the bytes of a schema and its imports. Compiling a schema of that size allocates
 	// 150 MiB.
 	maxText = 512 << 10
-	// maxNesting limits the nesting of braces and brackets. The compiler permits 32 messages, but
-	// checks that only after it has parsed all.
+	// maxNesting limits the nesting of braces and brackets. The compiler permits messages that are
+	// nested 32 deep, but it checks this only after parsing.
 	maxNesting = 100
-	// maxImports limits the imports of all files, because they take quadratic time.
+	// maxImports limits the total number of imports in all files, because the time to compile grows
+	// with the square of this number.
 	maxImports = 1000
 )
 
 var errImports = fmt.Errorf("it has more than %d imports", maxImports)
 
-// limits counts what compiling a schema costs.
+// limits counts the imports while a schema is compiled.
 type limits struct{ imports int }
 
-// newLimits refuses a schema that is too large.
+// newLimits returns an error if a schema is too large.
 func newLimits(schema string, imports map[string]string) (*limits, error) {
 	size := len(schema)
 	for _, text := range imports {
@@ -34,7 +35,7 @@ func newLimits(schema string, imports map[string]string) (*limits, error) {
 	return &limits{}, nil
 }
 
-// checkImports counts the imports of one file.
+// checkImports adds n imports and returns an error if there are too many.
 func (l *limits) checkImports(n int) error {
 	if l.imports += n; l.imports > maxImports {
 		return errImports
@@ -42,7 +43,8 @@ func (l *limits) checkImports(n int) error {
 	return nil
 }
 
-// checkText refuses a text that would take too long to parse. The text may be anything.
+// checkText returns an error if a text would take too long to parse. The text may not be valid
+// Protobuf.
 func (l *limits) checkText(text string) error {
 	if err := l.checkImports(strings.Count(text, "import")); err != nil {
 		return err
@@ -71,7 +73,8 @@ func (l *limits) checkText(text string) error {
 	return nil
 }
 
-// quotedLength returns the length of a quoted text. If no quote ends it, that is the rest of the line.
+// quotedLength returns the length of a quoted text. If there is no closing quote, the length ends
+// with the line.
 func quotedLength(text string) int {
 	for at := 1; at < len(text); at++ {
 		switch text[at] {
@@ -84,7 +87,8 @@ func quotedLength(text string) int {
 	return len(text)
 }
 
-// lengthUpTo returns the length of text up to and including end.
+// lengthUpTo returns the length of text up to the first occurrence of the parameter end, which is
+// included.
 func lengthUpTo(text, end string) int {
 	if i := strings.Index(text, end); i >= 0 {
 		return i + len(end)

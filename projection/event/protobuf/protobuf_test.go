@@ -78,7 +78,7 @@ func decode(f event.Format, value []byte) event.Decoded {
 	return d
 }
 
-// path encodes the indexes of a message in the file.
+// path encodes the indexes that identify a message type in its file.
 func path(indexes ...int64) []byte {
 	b := binary.AppendVarint(nil, int64(len(indexes)))
 	for _, i := range indexes {
@@ -101,7 +101,7 @@ func message(b []byte, n protowire.Number, inner []byte) []byte {
 
 var at = time.Date(2026, 1, 1, 0, 0, 0, 123_456_789, time.UTC)
 
-// credit encodes an Event and appends more fields.
+// credit returns an encoded Event with more fields appended.
 func credit(more ...[]byte) []byte {
 	b := text(nil, 1, "e-1")
 	b = number(b, 2, 2)
@@ -164,7 +164,7 @@ func TestFaults(t *testing.T) {
 		"negative index":                {append(path(-1), credit()...), event.MalformedPayload, ""},
 		"negative count":                {append(binary.AppendVarint(nil, -1), credit()...), event.MalformedPayload, ""},
 		"endless path":                  {binary.AppendVarint(nil, math.MaxInt64), event.MalformedPayload, ""},
-		"path into a message":           {path(0, 0), event.MalformedPayload, "eventId"}, // Event.Data
+		"path into a message":           {path(0, 0), event.MalformedPayload, "eventId"}, // selects Event.Data
 		"path too deep":                 {append(path(0, 0, 0), credit()...), event.MalformedPayload, ""},
 		"cut":                           {append(path(), credit()[:40]...), event.MalformedPayload, ""},
 		"text that is not UTF-8":        {append(path(1), plain(17, "10.25", "\xff")...), event.MalformedPayload, ""},
@@ -192,7 +192,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A message that has the name of a well-known type, but other fields, is read by its own fields.
+// A message type with the name of a well-known type but with other fields is read like any other
+// message type.
 func TestFalseFriends(t *testing.T) {
 	records, err := event.NewRecords(event.Options{})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"projector/projection/event"
 )
 
-// Read implements event.Reader. The value begins with the indexes that name its message in the
-// file. Texts are parts of value.
+// Read implements event.Reader. The value begins with the indexes that identify its message type in
+// the file. Texts in found are slices of value.
 func (s *Schema) Read(value []byte, found *event.Values) (reason string) {
 	m, body, reason := s.message(value)
 	if reason != "" {
@@ -33,13 +33,14 @@ const (
 	reasonEnd     = "the value ends before its schema does"
 	reasonBroken  = "the value does not follow its schema"
 	reasonMessage = "the value names a message that its schema does not have"
-	// maxDepth limits the nesting of messages, as Protobuf's library does.
+	// maxDepth limits the nesting of messages. It is the limit of Protobuf's own library.
 	maxDepth = protowire.DefaultRecursionLimit
 )
 
-// message returns the message that a value names, and the rest of the value. The value begins with
-// the number of indexes, then the index among the messages of the file, then among those in that
-// message, and so on. No indexes mean the first message.
+// message returns the message type that a value names, and the rest of the value. The value begins
+// with the number of indexes. The first index selects a message of the file, the next one selects a
+// message that is declared inside it, and so on. If there are no indexes, the type is the first
+// message of the file.
 func (s *Schema) message(value []byte) (m *message, body []byte, reason string) {
 	steps, n := binary.Varint(value)
 	if n <= 0 {
@@ -67,22 +68,23 @@ func (s *Schema) message(value []byte) (m *message, body []byte, reason string) 
 	return m, value, ""
 }
 
-// slot is the last value of a wanted field.
+// slot contains the last value of a wanted field.
 type slot struct {
 	is     bool
 	number uint64
 	bytes  []byte
-	list   [][]byte // of entries
+	list   [][]byte // the encoded entries, if the field is a list of entries
 }
 
-// target has the slots for the wanted fields of a message. If a field has several messages, they
-// are one message together. Without a place nothing is wanted.
+// target contains the slots for the wanted fields of a message. If the message of a field appears
+// several times, all its parts are read into the same slots, because Protobuf merges them. If place
+// is nil, no field is stored.
 type target struct {
 	*place
 	slots []slot
 }
 
-// slots returns empty slots for a place.
+// slots returns empty slots for all wanted fields of a place.
 func (s *Schema) slots(p *place) *[]slot {
 	slots, is := s.pool.Get().(*[]slot)
 	if !is {
@@ -98,11 +100,12 @@ func (s *Schema) slots(p *place) *[]slot {
 
 const (
 	broken  = -1 // the value cannot be read
-	unknown = -2 // the field has another type in the value, so it is skipped
+	unknown = -2 // the value's wire type is not that of the field, so the value is skipped
 )
 
-// readMessage reads a message, or a group of that number up to its end. It returns the number of
-// bytes, or broken. It keeps the fields that to wants, and checks all others.
+// readMessage reads a message. If group is not 0, it reads the group with this number up to its
+// end. It returns the number of bytes, or broken. It stores the fields that are wanted in the
+// target and checks all others.
 func readMessage(t *messageType, b []byte, group protowire.Number, depth int, to target) int {
 	if depth--; depth < 0 {
 		return broken
@@ -138,7 +141,7 @@ func readMessage(t *messageType, b []byte, group protowire.Number, depth int, to
 	return size
 }
 
-// readField reads a value of a field. It returns the number of bytes, broken or unknown.
+// readField reads one value of a field. It returns the number of bytes, broken or unknown.
 func readField(f *field, kind protowire.Type, b []byte, depth int, to target) int {
 	switch {
 	case f.message != nil:
@@ -163,7 +166,7 @@ func readField(f *field, kind protowire.Type, b []byte, depth int, to target) in
 		if v.bytes, n = protowire.ConsumeBytes(b); n >= 0 && f.utf8 && f.kind == protoreflect.StringKind && !utf8.Valid(v.bytes) {
 			return broken
 		}
-	case protowire.StartGroupType, protowire.EndGroupType: // no scalar is written so
+	case protowire.StartGroupType, protowire.EndGroupType: // no scalar has these wire types
 	}
 	if n < 0 {
 		return broken
@@ -190,7 +193,7 @@ func wireType(k protoreflect.Kind) protowire.Type {
 	}
 }
 
-// readPacked checks a packed list.
+// readPacked checks a packed list, whose values are not stored.
 func readPacked(f *field, b []byte) int {
 	values, size := protowire.ConsumeBytes(b)
 	if size < 0 {
@@ -206,7 +209,7 @@ func readPacked(f *field, b []byte) int {
 	return size
 }
 
-// readInner reads a message within a message.
+// readInner reads a field whose value is a message or a group.
 func readInner(f *field, kind protowire.Type, b []byte, depth int, to target) int {
 	if kind != wireType(f.kind) {
 		return unknown
@@ -229,15 +232,15 @@ func readInner(f *field, kind protowire.Type, b []byte, depth int, to target) in
 	return n
 }
 
-// keepEntry adds a message, which was checked, to a list whose entries are wanted.
+// keepEntry stores the bytes of a message in a list, if the entries of the list are wanted.
 func (t target) keepEntry(f *field, body []byte) {
 	if s := t.of(f); s != nil {
 		s.list = append(s.list, body)
 	}
 }
 
-// of returns the slot of a field, or nil if it is not wanted. Of the fields of a oneof, the last
-// counts.
+// of returns the slot of a field, or nil if the field is not wanted. It clears the other fields of
+// the same oneof, because the last field of a oneof counts.
 func (t target) of(f *field) *slot {
 	if t.place == nil {
 		return nil
@@ -255,7 +258,7 @@ func (t target) of(f *field) *slot {
 	return nil
 }
 
-// within returns the target of a field that is a message.
+// within returns the target for the fields inside a message field.
 func (t target) within(f *field) target {
 	s := t.of(f)
 	if s == nil {
@@ -266,7 +269,7 @@ func (t target) within(f *field) target {
 	return target{t.wanted[i].inner, t.slotsOf(i)[1:]}
 }
 
-// slotsOf returns the slot of a wanted field, and those of the fields in it.
+// slotsOf returns the slot of a wanted field and the slots of the fields inside it.
 func (t target) slotsOf(i int) []slot {
 	w := &t.wanted[i]
 	n := 1

@@ -20,7 +20,7 @@ func (p *place) report(slots []slot, found *event.Values) {
 		case w.presence && !v.is:
 		case w.array:
 			found.Array(w.branch)
-		case w.list: // a map
+		case w.list: // the field is a map
 			if w.branch.Is {
 				found.Other(w.branch.Field)
 			}
@@ -32,7 +32,8 @@ func (p *place) report(slots []slot, found *event.Values) {
 	}
 }
 
-// reportEntries sets the entries of a list. Protobuf does not write an empty list.
+// reportEntries sets the entries of a list of messages. An empty list is the same as an absent one
+// in Protobuf, so it is also reported.
 func (w *wantedField) reportEntries(v *slot, found *event.Values) {
 	found.List(w.branch.Field)
 	group := protowire.Number(0)
@@ -60,7 +61,7 @@ func (p *place) reportMessage(slots []slot, found *event.Values) {
 	p.report(slots, found)
 }
 
-// reportKnown sets the value of a known message.
+// reportKnown sets the value of a message type for which known is set.
 func (p *place) reportKnown(slots []slot, found *event.Values) {
 	f, first, second := p.branch.Field, &slots[0], &slots[p.wanted[len(p.wanted)-1].slot]
 	switch p.known {
@@ -80,12 +81,12 @@ func setTimestamp(f event.Field, seconds, nanos int64, found *event.Values) {
 		found.Other(f)
 		return
 	}
-	// If the microseconds do not fit, another time is set that is out of range.
+	// If the result does not fit, a time is set that is also outside the valid range.
 	const most = math.MaxInt64/1_000_000 - 1
 	found.Instant(f, min(max(seconds, -most), most)*1_000_000+nanos/1000)
 }
 
-// report sets a scalar.
+// report sets the value of a scalar field.
 func (w *wantedField) report(v *slot, found *event.Values) {
 	f := w.branch.Field
 	switch {
@@ -124,7 +125,7 @@ func (v *slot) text() string {
 	return unsafe.String(unsafe.SliceData(v.bytes), len(v.bytes)) //nolint:gosec // G103: nobody writes to it
 }
 
-// integer returns a signed number.
+// integer returns the value of a signed number field.
 func (f *field) integer(v *slot) int64 {
 	n := v.number
 	switch {
@@ -143,7 +144,7 @@ func (f *field) integer(v *slot) int64 {
 	}
 }
 
-// unsigned returns an unsigned number.
+// unsigned returns the value of an unsigned number field.
 func (f *field) unsigned(v *slot) uint64 {
 	switch {
 	case !v.is:

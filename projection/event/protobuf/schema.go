@@ -1,6 +1,6 @@
-// Package protobuf reads events from Protobuf messages in the schema registry's wire format, by the
-// .proto file that they were written with. It does no I/O: the caller has fetched the file and its
-// imports.
+// Package protobuf reads events from Protobuf messages in the schema registry's wire format, with
+// the .proto file with which they were written. It does no I/O, because the caller has fetched the
+// file and its imports.
 //
 //	event    Protobuf
 //	text     string, enum (the value's name), StringValue
@@ -9,13 +9,14 @@
 //	amount   digits in a string, or confluent.type.Decimal
 //	data     a message
 //
-// A name may be a field's JSON name: accountId finds account_id. In a field without presence, an
-// empty text and an enum's first value count as absent, and a missing number counts as 0.
+// A field is also found by its JSON name, so accountId finds account_id. In a field without
+// presence, an empty text and the first value of an enum count as absent. A missing number counts
+// as 0.
 package protobuf
 
 import (
 	"context"
-	_ "embed" // for the files of builtin
+	_ "embed" // needed for go:embed
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -37,7 +38,8 @@ var decimalProto string
 //go:embed builtin/meta.proto
 var metaProto string
 
-// builtin has files that a schema may import without a reference, besides those of Protobuf.
+// builtin contains files that a schema may import without a reference in the registry. Protobuf's
+// own files may be imported too.
 var builtin = map[string]string{
 	"confluent/type/decimal.proto": decimalProto,
 	"confluent/meta.proto":         metaProto,
@@ -47,20 +49,21 @@ var builtin = map[string]string{
 // concurrent use.
 type Schema struct {
 	messages []*message
-	pool     sync.Pool // of *[]slot
+	pool     sync.Pool // contains *[]slot
 }
 
-// message is a message of the file.
+// message is a message type of the file.
 type message struct {
 	place *place
-	inner []*message // declared in it
+	inner []*message // message types that are declared inside it
 }
 
-// fileName is the name of the schema. No import can have it.
+// fileName is the name of the schema for the compiler. It is not a valid path of an import.
 const fileName = "<schema>"
 
-// Compile compiles a .proto file and its imports, which are by path, and finds the wanted fields. An
-// error is about the schema: a repetition would fail too.
+// Compile compiles a .proto file and finds the fields that the parameter wanted names. The map
+// imports contains the imported files by path. An error is about the schema, so compiling the same
+// schema again would fail too.
 func Compile(schema string, imports map[string]string, wanted *event.Branch) (*Schema, error) {
 	within, err := newLimits(schema, imports)
 	if err != nil {
@@ -82,7 +85,7 @@ func Compile(schema string, imports map[string]string, wanted *event.Branch) (*S
 	compiler := protocompile.Compiler{
 		Resolver: protocompile.WithStandardImports(protocompile.ResolverFunc(find)), MaxParallelism: 1,
 	}
-	// Compiling does no I/O that could be cancelled.
+	// The context is not needed, because the compiler does no I/O.
 	files, err := compiler.Compile(context.Background(), fileName)
 	if err != nil {
 		return nil, err
@@ -91,8 +94,9 @@ func Compile(schema string, imports map[string]string, wanted *event.Branch) (*S
 	return &Schema{messages: declared.messages(files[0].Messages())}, nil
 }
 
-// declaring numbers the messages of a file. The message that the compiler makes for a map field has
-// a number in a compiled file, and none in a text.
+// declaring collects the message types of a file, whose indexes are used in values. The compiler
+// creates a message type for each map field. It has an index if the schema is a compiled file, but
+// not if the schema is .proto text.
 type declaring struct {
 	mapEntries bool
 	wanted     *event.Branch
@@ -110,17 +114,18 @@ func (c declaring) messages(declared protoreflect.MessageDescriptors) []*message
 	return all
 }
 
-// source returns a file of a registry to the compiler. The file is .proto text, or a compiled file
-// in Base64: Confluent's clients for Python, .NET and Go register that, and not every registry
-// converts it. A .proto text is never Base64, because it has spaces.
+// source gives a file of the registry to the compiler. The file is .proto text or a compiled file
+// in Base64. Confluent's clients for Python, .NET and Go register compiled files, and not every
+// registry converts them to text. A .proto text is never valid Base64, because it contains spaces.
 func (l *limits) source(path, text string) (protocompile.SearchResult, error) {
 	compiled := decoded(text)
 	if len(compiled) == 0 {
 		if err := l.checkText(text); err != nil {
 			return protocompile.SearchResult{}, err
 		}
-		// Until 2024 Confluent's registry wrote map_entry into texts, which is not valid
-		// there. Without it the field is a repeated message, which has the same bytes.
+		// Until 2024, Confluent's registry wrote the option map_entry into .proto texts, where it
+		// is not valid. Without this option, the field is a repeated message with the same
+		// encoding.
 		text = strings.ReplaceAll(text, "option map_entry = true;", "")
 		return protocompile.SearchResult{Source: strings.NewReader(text)}, nil
 	}
@@ -131,7 +136,7 @@ func (l *limits) source(path, text string) (protocompile.SearchResult, error) {
 	if err := l.checkImports(len(file.GetDependency())); err != nil {
 		return protocompile.SearchResult{}, err
 	}
-	file.Name = &path // imports name it so
+	file.Name = &path // the path by which other files import it
 	// The compiler does not check a compiled file.
 	if _, err := (protodesc.FileOptions{AllowUnresolvable: true}).New(&file, nil); err != nil {
 		return protocompile.SearchResult{}, err
@@ -140,7 +145,7 @@ func (l *limits) source(path, text string) (protocompile.SearchResult, error) {
 	return protocompile.SearchResult{Proto: &file}, nil
 }
 
-// decoded returns the bytes of a Base64 text, or nil.
+// decoded returns the bytes of a Base64 text, or nil if the text is not Base64.
 func decoded(text string) []byte {
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -149,7 +154,7 @@ func decoded(text string) []byte {
 	return raw
 }
 
-// nameFields adds JSON names, which a compiled file may lack.
+// nameFields adds the JSON names that are missing in a compiled file.
 func nameFields(messages []*descriptorpb.DescriptorProto) {
 	for _, m := range messages {
 		for _, f := range m.GetField() {
@@ -161,7 +166,7 @@ func nameFields(messages []*descriptorpb.DescriptorProto) {
 	}
 }
 
-// jsonName returns accountId for account_id.
+// jsonName returns the JSON name of a field, such as accountId for account_id.
 func jsonName(name string) string {
 	words := strings.Split(name, "_")
 	for i, word := range words[1:] {

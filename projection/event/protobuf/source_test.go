@@ -30,8 +30,8 @@ message Event {
 	moneyPath = "common/money.proto"
 )
 
-// compiled returns a file in the form in which clients without its source text register it: without
-// JSON names, except those that the file sets.
+// compiled returns a file in the compiled form that some clients register. It has no JSON names
+// except those that the file sets.
 func compiled(t testing.TB, path string, texts map[string]string) string {
 	t.Helper()
 	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(
@@ -60,7 +60,7 @@ func encoded(t testing.TB, file *descriptorpb.FileDescriptorProto) string {
 	return base64.StdEncoding.EncodeToString(raw)
 }
 
-// A file gives the same result as source text and in compiled form, with all its imports.
+// A file gives the same result as .proto text and in compiled form, together with its imports.
 func TestCompiledFiles(t *testing.T) {
 	records, err := event.NewRecords(event.Options{FirstVersion: 1})
 	if err != nil {
@@ -90,8 +90,8 @@ func TestCompiledFiles(t *testing.T) {
 	}
 }
 
-// Values name their message by its index in the file. A map field adds a message that only some
-// files contain.
+// Values identify their message type by its index in the file. A map field adds a message type that
+// has an index only in compiled files.
 func TestMapsAmongTheMessages(t *testing.T) {
 	records, err := event.NewRecords(event.Options{FirstVersion: 1})
 	if err != nil {
@@ -164,7 +164,7 @@ func TestCompiledFilesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// FuzzCompiledFile: a compiled file from any source must not crash the compiler.
+// FuzzCompiledFile shows that no compiled file can crash the compiler.
 func FuzzCompiledFile(f *testing.F) {
 	texts := map[string]string{"bank/events.proto": importing, moneyPath: money}
 	for _, path := range []string{"bank/events.proto", moneyPath} {

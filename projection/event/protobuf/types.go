@@ -9,23 +9,24 @@ import (
 	"projector/projection/event"
 )
 
-// messageType has what is needed to read messages of a type.
+// messageType contains the fields of a message type, by number.
 type messageType struct{ fields map[protowire.Number]*field }
 
 // field is a field of a message.
 type field struct {
 	number   protowire.Number
 	kind     protoreflect.Kind
-	list     bool         // or a map, whose entries are messages
-	utf8     bool         // text must be UTF-8
-	presence bool         // an absent field differs from one with the zero value
-	oneof    int          // the index of its oneof; -1: none
-	message  *messageType // of a message, a group or a map
+	list     bool         // also true for a map, whose entries are messages
+	utf8     bool         // a text must be valid UTF-8
+	presence bool         // an absent field is not the same as a field with the zero value
+	oneof    int          // index of its oneof; -1 if there is none
+	message  *messageType // type of a message, a group or a map entry
 	symbols  map[int32]string
-	fallback uint64 // the number of an absent field
+	fallback uint64 // the number that is used if the field is absent
 }
 
-// types has each type of a schema once. It refers to nothing of the compiler.
+// types contains each message type of a schema once. It does not refer to data of the compiler, so
+// that memory can be freed.
 type types map[protoreflect.FullName]*messageType
 
 func (all types) of(d protoreflect.MessageDescriptor) *messageType {
@@ -33,7 +34,7 @@ func (all types) of(d protoreflect.MessageDescriptor) *messageType {
 		return t
 	}
 	t := &messageType{fields: map[protowire.Number]*field{}}
-	all[d.FullName()] = t // a message may contain itself
+	all[d.FullName()] = t // stored now, because a message may contain itself
 	for i := range d.Fields().Len() {
 		fd := d.Fields().Get(i)
 		t.fields[fd.Number()] = all.field(fd)
@@ -79,7 +80,7 @@ func isSigned(k protoreflect.Kind) bool {
 	}
 }
 
-// enforcesUTF8 reports whether Protobuf's own library requires UTF-8 in the field.
+// enforcesUTF8 reports whether Protobuf's own library requires valid UTF-8 in the field.
 func enforcesUTF8(d protoreflect.FieldDescriptor) bool {
 	if d.Syntax() == protoreflect.Editions {
 		if f, is := d.(interface{ EnforceUTF8() bool }); is {
@@ -89,30 +90,30 @@ func enforcesUTF8(d protoreflect.FieldDescriptor) bool {
 	return d.Syntax() == protoreflect.Proto3
 }
 
-// place is a message, and what is wanted from it.
+// place is a message type together with what has to be read from its messages.
 type place struct {
 	*messageType
 	branch *event.Branch
 	known  known
 	wanted []wantedField
-	// byNumber and byOneof have indexes of wanted. Lists are not in byNumber, unless their entries are
-	// wanted.
+	// byNumber and byOneof contain indexes of the slice wanted. A list is in byNumber only if its
+	// entries are wanted.
 	byNumber map[protowire.Number]int
 	byOneof  map[int][]int
-	slots    int // how many it has, with those of nested places
+	slots    int // number of its slots, including those of nested places
 }
 
-// wantedField is a field that is wanted, or that has wanted fields in it.
+// wantedField is a field that is wanted itself, or that contains wanted fields.
 type wantedField struct {
 	*field
 	branch *event.Branch
-	inner  *place // of a message
-	items  *place // of each message in a list whose entries are wanted
+	inner  *place // for a message
+	items  *place // for each message in a list whose entries are wanted
 	array  bool   // a list whose entries are not wanted
-	slot   int    // the index of its slot among those of its place; the slots of inner follow
+	slot   int    // index of its slot among the slots of its place; the slots of inner follow
 }
 
-// known is a message type that is read as one value, such as a timestamp.
+// known says whether a message type is read as a single value, such as a timestamp.
 type known uint8
 
 const (
@@ -123,7 +124,8 @@ const (
 	knownNumber
 )
 
-// knownMessages has the known messages by name. A message must also have the fields.
+// knownMessages contains the message types that are read as a single value, by name. A message type
+// with such a name must also have these fields.
 var knownMessages = map[protoreflect.FullName]struct {
 	known  known
 	fields []knownField
@@ -171,8 +173,8 @@ func newPlace(all types, d protoreflect.MessageDescriptor, wanted *event.Branch)
 	return p
 }
 
-// addKnown makes the place that of a known message. It returns false if the message has another name
-// or other fields.
+// addKnown prepares the place for a message type that is read as a single value. It returns false
+// if the message type has another name or other fields.
 func (p *place) addKnown(d protoreflect.MessageDescriptor) bool {
 	message, is := knownMessages[d.FullName()]
 	if !is {
@@ -205,7 +207,7 @@ func (p *place) add(w wantedField) {
 	}
 }
 
-// symbols returns the names of an enum's values. Of two names for one number, the first counts.
+// symbols returns the names of an enum's values. If a number has two names, the first one is used.
 func symbols(d protoreflect.EnumDescriptor) map[int32]string {
 	all := map[int32]string{}
 	for i := range d.Values().Len() {
