@@ -21,7 +21,7 @@ type Delivery struct {
 	aside map[letterID]*item
 }
 
-// NewDelivery holds dead letters for publishing. failedAt is written to each.
+// NewDelivery returns a Delivery of the given dead letters. failedAt is written to each of them.
 func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
 	d := &Delivery{items: make([]*item, len(letters)), aside: map[letterID]*item{}}
 	for i, letter := range letters {
@@ -193,7 +193,7 @@ func waitAll(ctx context.Context, items []*item) error {
 	return first
 }
 
-// refused returns the items that are still to be delivered and were too large.
+// refused returns the items that were refused as too large and are not delivered yet.
 func refused(items []*item) []*item {
 	var large []*item
 	for _, it := range items {

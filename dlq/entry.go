@@ -61,9 +61,9 @@ type Entry struct {
 	KeyBytes       int64
 }
 
-// Parse reads a record of a DLQ topic. The error names the header that is missing or
-// invalid and never contains its text. A record that another program wrote to the topic
-// gives such an error.
+// Parse reads a record of a DLQ topic. The error names the header that is missing or invalid, but
+// never contains the header's text. A record that another program wrote to the topic gives such an
+// error.
 func Parse(record *kgo.Record) (Entry, error) {
 	entry := Entry{
 		DLQPartition: record.Partition,
@@ -139,14 +139,14 @@ func (e *Entry) readCut(own *fields) {
 	}
 }
 
-// Original is the message of the original record.
+// Original returns the message of the original record.
 func (e *Entry) Original() event.Message {
 	return event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers, Entry: e.Event}
 }
 
 // Replay returns the original with its source topic, partition and offset, so that it can be
-// decided again. Its count of replays is one higher. It returns ErrTruncated if a part of the
-// original is lost.
+// decided again. The record's count of replays is one higher than before. It returns ErrTruncated
+// if a part of the original is lost.
 func (e Entry) Replay() (projection.Record, error) {
 	if e.Truncated {
 		return projection.Record{}, ErrTruncated

@@ -92,7 +92,7 @@ func TextOrBase64(b []byte) (text, encoded *string) {
 	}
 }
 
-// MessageDigest is the SHA-256 of a message, in lower-case hex. Each part is preceded by its
+// MessageDigest returns the SHA-256 of a message, in lower-case hex. Each part is preceded by its
 // length, which is -1 for null.
 func MessageDigest(key, value []byte, headers []event.Header) string {
 	sum := sha256.New()

@@ -17,9 +17,9 @@ const (
 	minInt64 = math.MinInt64
 )
 
-// firstForm are the headers that every dead letter of the first release has. They are required.
-// Each header that was added later is optional, because older dead letters in a topic do not have
-// it.
+// firstForm contains the headers that every dead letter of the first release has. They are
+// required. Each header that was added later is optional, because older dead letters in a topic do
+// not have it.
 var firstForm = map[string]bool{
 	HeaderClass: true, HeaderMessage: true, HeaderTopic: true, HeaderPartition: true, HeaderOffset: true, HeaderTimestamp: true,
 	HeaderGroup: true, HeaderProjection: true, HeaderFailedAt: true, HeaderReplays: true,
@@ -51,7 +51,7 @@ func (f *fields) has(key string) bool {
 	return ok
 }
 
-// absent reports that an optional header is missing.
+// absent reports whether a header is missing that may be missing.
 func (f *fields) absent(key string) bool { return !f.has(key) && !firstForm[key] }
 
 func (f *fields) fail(key, why string) {

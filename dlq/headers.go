@@ -41,8 +41,8 @@ const (
 	HeaderTopic           = OwnPrefix + "errors.topic"
 	HeaderPartition       = OwnPrefix + "errors.partition"
 	HeaderOffset          = OwnPrefix + "errors.offset"
-	HeaderEntry           = OwnPrefix + "errors.entry"     // index in the record's array of events, from 0; absent if the record is one event
-	HeaderTimestamp       = OwnPrefix + "errors.timestamp" // ms since the Unix epoch; projection.LastTimestamp if the client cannot represent the time
+	HeaderEntry           = OwnPrefix + "errors.entry"     // index in the array of events, from 0; absent if there is no array
+	HeaderTimestamp       = OwnPrefix + "errors.timestamp" // ms since the Unix epoch, at most projection.LastTimestamp
 	HeaderGroup           = OwnPrefix + "errors.group"
 	HeaderProjection      = OwnPrefix + "errors.projection"
 	HeaderAccountID       = OwnPrefix + "errors.account_id"
@@ -128,7 +128,7 @@ func ownHeaders(letter projection.DeadLetter, stamp Stamp, failedAt time.Time) [
 	)
 }
 
-// replays is the larger of the caller's count and the count in the record's header. A caller
+// replays returns the larger of the caller's count and the count in the record's header. A caller
 // that did not read the header must not reset the count.
 func replays(record projection.Record) int {
 	return min(max(record.Replays, ReplaysOf(record.Headers), 0), math.MaxInt32)

@@ -207,7 +207,8 @@ func TestParseNamesTheGarbledHeader(t *testing.T) {
 			record := Record(gapLetter(), Stamp{"g", "p"}, "t.dlq", time.Unix(0, 0))
 			set(record, key, value)
 			_, err := Parse(record)
-			// This makes a header with a length but without its digest.
+			// If only the length of a part is present, the error names its digest, so the common
+			// prefix of the two names is compared.
 			named := strings.TrimSuffix(key, "bytes")
 			if err == nil || !strings.Contains(err.Error(), named) {
 				t.Errorf("%v does not name %s", err, key)

@@ -31,12 +31,12 @@ const (
 type PublisherConfig struct {
 	Topic string // topic of the dead letters
 	Stamp Stamp
-	// Client are the options to connect to the brokers: seeds, TLS, SASL, client id, logger.
+	// Client contains the options to connect to the brokers: seeds, TLS, SASL, client id, logger.
 	// Several clients use these options, so Hooks is a separate field.
 	Client []kgo.Opt
 	// Hooks observe the client that publishes, e.g. for metrics.
 	Hooks []kgo.Hook
-	// Timeout bounds how long one attempt may take for a dead letter. The client checks the limit
+	// Timeout limits how long one attempt may take for a dead letter. The client checks the limit
 	// when a request ends. The default is 10 seconds, and the minimum is 1 second.
 	Timeout time.Duration
 	// Published is called for each dead letter that the brokers have acknowledged. The client's

@@ -6,8 +6,9 @@
 //
 // The answer comes from typed errors, SQLSTATE and Kafka error codes, never from message text. An
 // error that is not clear is always retried, because an outage, a missing grant or a full disk must
-// not dead-letter a good record. A record is isolated only for SQLSTATE classes 22 and 23 and for
-// an index row that is too large, if the statement raised no other error.
+// not dead-letter a good record. Only SQLSTATE classes 22 and 23 and an index row that is too large
+// isolate a record, and only if the error comes from a statement and wraps no error of a higher
+// class.
 //
 // Reason returns a metric label for an error. Safe returns text about it that may be logged or
 // shown, because it contains no row data, no payload and no password.

@@ -8,9 +8,9 @@ import (
 )
 
 // Kafka classifies an error of franz-go, however deeply it is wrapped. It never returns Isolate,
-// because a broker does not refuse a record for the content of its event. Call TooLarge before
-// Kafka to recognise a record that is too large. Errors of contexts are classified as in Postgres.
-// A nil error is Unknown.
+// because a refusal by a broker does not mean that the event is bad. Call TooLarge before Kafka to
+// recognise a record that is too large. Errors of contexts are classified as in Postgres. A nil
+// error is Unknown.
 func Kafka(err error) Class {
 	return worst(err, kafkaNode, networkNode).class
 }

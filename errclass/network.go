@@ -81,8 +81,8 @@ func tlsNode(node error) (finding, bool) {
 	return finding{class: RetryUnready, reason: "tls"}, isTLS(node)
 }
 
-// isTLS reports whether node says that no trusted connection can be made. Waiting does not
-// help: a certificate or a setting has to change.
+// isTLS reports whether node says that no trusted connection can be made. Waiting does not help,
+// because a certificate or a setting has to change.
 func isTLS(node error) bool {
 	switch node.(type) { //nolint:errorlint // only this node, not its chain
 	case *tls.CertificateVerificationError, tls.RecordHeaderError, *tls.RecordHeaderError, tls.AlertError,
@@ -102,7 +102,7 @@ func timeoutOr(e interface{ Timeout() bool }, reason string) string {
 }
 
 // Registry classifies an error of a schema registry's client, however deeply it is wrapped. It
-// never returns Isolate, because a registry does not refuse a request for the content of an event.
+// never returns Isolate, because a refusal by a registry does not mean that the event is bad.
 // Errors of contexts are classified as in Postgres. A nil error is Unknown.
 func Registry(err error) Class { return worst(err, registryNode, networkNode).class }
 

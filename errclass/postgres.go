@@ -82,7 +82,7 @@ func connectFinding(e *pgconn.ConnectError) finding {
 // sqlstates contains the SQLSTATEs that are not treated like the rest of their class. The source is
 // PostgreSQL, Appendix A, "PostgreSQL Error Codes".
 var sqlstates = map[string]Class{
-	"25006": RetryReset,   // read_only_sql_transaction: after a failover, the old primary is a standby
+	"25006": RetryReset,   // read_only_sql_transaction: after a failover, a standby
 	"25P03": Retry,        // idle_in_transaction_session_timeout: this process was frozen
 	"25P04": Retry,        // transaction_timeout
 	"54000": Isolate,      // program_limit_exceeded: the index row of one event is too large
@@ -92,9 +92,9 @@ var sqlstates = map[string]Class{
 }
 
 // sqlstateClasses gives the class for the first two characters of a SQLSTATE. Codes that are
-// missing here are Unknown, so they are retried and reported as an error. Some are missing on
-// purpose: P0* (an exception raised by a trigger), 38*, 39*, HV* (code outside PostgreSQL) and XX*
-// (corruption).
+// missing here are Unknown, so they are retried and reported as an error. P0* (an exception raised
+// by a trigger), 38*, 39* and HV* (code outside PostgreSQL), and XX* (corruption) are missing on
+// purpose.
 var sqlstateClasses = map[string]Class{
 	"03": Bug,          // SQL statement not yet complete
 	"08": Retry,        // connection exception
@@ -107,7 +107,7 @@ var sqlstateClasses = map[string]Class{
 	"23": Isolate,      // integrity constraint violation
 	"24": Bug,          // invalid cursor state
 	"25": Bug,          // invalid transaction state; 25P02: a statement was sent after a failed one
-	"26": RetryReset,   // invalid SQL statement name: a pooler or failover lost the prepared statement
+	"26": RetryReset,   // invalid SQL statement name: the prepared statement is lost
 	"28": RetryUnready, // invalid authorization specification
 	"2D": Bug,          // invalid transaction termination
 	"34": Bug,          // invalid cursor name

@@ -16,9 +16,9 @@ type Account struct {
 	Balance  int64 // minor units of Currency; credits - debits
 	Currency event.Currency
 	Closed   bool
-	// LastEventID is the id of the event that has the last version. It is empty before the first
-	// event. It is also empty if the event was skipped without its id, or if an opening did not
-	// contain the id.
+	// LastEventID is the id of the event whose version is the account's Version. It is empty before
+	// the first event. It is also empty if the event was skipped without its id, or if an opening
+	// did not contain the id.
 	LastEventID string
 	LastEventAt int64 // microseconds since the Unix epoch, or NoTime
 }
@@ -158,7 +158,7 @@ type HealResult uint8
 const (
 	HealPassed  HealResult = iota // the account has passed its version, so it is removed
 	HealApplied                   // it is applied
-	HealFailed                    // it is the next event but cannot be applied, so the account waits for a correction
+	HealFailed                    // it is next but cannot be applied: the account waits for a correction
 	HealWaits                     // it waits for an earlier version, or it has failed before
 )
 
@@ -223,7 +223,7 @@ func (a Account) ReplayStatusOf(version int64, d *event.Decoded) ReplayStatus {
 		return ReplayStatus{Passed: true}
 	case version > a.Version+1:
 		return ReplayStatus{Waiting: true}
-	case d.Identity != event.Identified: // its version comes from the dead letter, because the event cannot be decoded
+	case d.Identity != event.Identified: // its version comes from the dead letter
 		return ReplayStatus{}
 	}
 	_, decision := a.Apply(d, true)

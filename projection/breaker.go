@@ -10,7 +10,7 @@ import (
 // BreakerRule defines how many dead letters open the breaker.
 type BreakerRule struct {
 	Window int     // number of latest records that count; at most MaxBreakerWindow
-	Share  float64 // share of root dead letters in a full window that opens the breaker; 0 means never
+	Share  float64 // share of root dead letters that opens the breaker; 0 means never
 	// Registry means that the format reads its schemas from a registry.
 	Registry bool
 }

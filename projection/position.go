@@ -50,7 +50,7 @@ type Position struct {
 	// LeaderEpoch is Kafka's leader epoch of the record before Next, or of a later record if the
 	// position was moved back. It is NoEpoch if it is not known.
 	LeaderEpoch int32
-	// ProcessedUntil is the offset up to which all records have been processed at some time.
+	// ProcessedUntil is the highest offset up to which records were processed at any time.
 	ProcessedUntil int64
 	ProcessedEpoch int32 // epoch of the record before ProcessedUntil; NoEpoch if not known
 	Fence          int64 // increased by each new owner, and when a person sets the position
@@ -104,8 +104,8 @@ type StoredPosition struct {
 	Partition     int32
 	TopicID       string
 	Owner         string
-	StoppedReason string // why the partition is stopped until a person sets its position; empty if it is not stopped
-	StoppedEnd    int64  // if stopped, the offset up to which the log had the consumed records; NoOffset if not known
+	StoppedReason string // why it is stopped until a person sets it; empty if it is not stopped
+	StoppedEnd    int64  // if stopped, the end of the consumed records in the log; NoOffset if not known
 	HaltedReason  string // why its owner does not continue but retries; empty if it continues
 	PausedReason  string // who paused the partition and why; empty if it is not paused
 	Projection    string // the projection of the consumer group
@@ -119,7 +119,8 @@ type NextOffset struct {
 }
 
 // Behind reports whether a record is before the offset n in the same log. A record with a higher
-// leader epoch is not, because the log was truncated and this record has replaced another one.
+// leader epoch is not before n, because the log was truncated and this record has replaced another
+// one.
 func (n NextOffset) Behind(offset int64, leaderEpoch int32) bool {
 	return offset < n.Offset && (n.LeaderEpoch == NoEpoch || leaderEpoch <= n.LeaderEpoch)
 }

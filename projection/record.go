@@ -72,7 +72,7 @@ type DeadLetter struct {
 	EventID       string
 	CorrelationID string
 	Received      int64  // the event's version
-	Expected      *int64 // the account's version + 1; nil if it is not known, or if the projection ignores versions
+	Expected      *int64 // the account's version + 1; nil if not known or if versions are ignored
 }
 
 // NewDeadLetter returns the dead letter for a record. It copies the record, so that the memory of

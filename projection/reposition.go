@@ -25,8 +25,8 @@ type Repositioned struct {
 	From          *int64 // nil if there was no position
 	To            int64
 	UnreadSkipped int64 // number of offsets that were never read and are now skipped
-	// Processed is the offset up to which records were processed at some time. It is the stored
-	// offset, or the offset at which the log was truncated if that is lower.
+	// Processed is the highest offset up to which records were processed at any time. It is the
+	// stored offset, or the offset at which the log was truncated if that is lower.
 	Processed NextOffset
 }
 
@@ -67,7 +67,7 @@ func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error)
 	return plan, nil
 }
 
-// processed returns the new offset up to which records were processed at some time.
+// processed returns the new highest offset up to which records were processed at any time.
 func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	until := max(to, s.within(max(s.Next, s.ProcessedUntil), log.ProcessedEnd, log))
 	if until == s.ProcessedUntil {

@@ -8,11 +8,11 @@ type State string
 const (
 	StateStarting    State = "starting"     // the position is not known yet
 	StateFlowing     State = "flowing"      // records are consumed
-	StateIdle        State = "idle"         // all records are consumed, and none has arrived for a while
-	StateThrottled   State = "throttled"    // records are fetched faster than they can be written; this ends without a person
+	StateIdle        State = "idle"         // all is consumed, and no record has arrived for a while
+	StateThrottled   State = "throttled"    // more is fetched than can be written now; ends without a person
 	StateRetrying    State = "retrying"     // it waits before the next attempt
 	StatePaused      State = "paused"       // a person has paused it, and a person must resume it
-	StateBreakerOpen State = "breaker_open" // there were too many dead letters, and a person must resume it
+	StateBreakerOpen State = "breaker_open" // too many dead letters; a person must resume it
 	StateStopped     State = "stopped"      // a person must set its position
 )
 

@@ -12,7 +12,7 @@ import (
 // slot contains the class of a root dead letter, or 0 for any other record.
 type window struct {
 	slots  []uint8 // 0, or the class of a root dead letter as slotOf returns it
-	next   int     // index of the slot that is written next; in a full window, this slot contains the oldest record
+	next   int     // slot that is written next; the oldest record if the window is full
 	filled int
 	roots  int
 }
@@ -26,7 +26,7 @@ func (w *window) sound(n int) {
 	for ; n > 0 && w.roots > 0; n-- {
 		w.add(0)
 	}
-	w.filled = min(len(w.slots), w.filled+n) // without root dead letters all slots are equal, so next does not matter
+	w.filled = min(len(w.slots), w.filled+n) // without root dead letters all slots are equal
 }
 
 // root adds a root dead letter.
@@ -64,8 +64,8 @@ func (w *window) most() (event.Class, int) {
 }
 
 // encode returns the window as bytes. First comes the number of records. Then come two values for
-// each root dead letter, beginning with the oldest: the number of other records before it, and its
-// class. Without root dead letters the result is at most 3 bytes long.
+// each root dead letter, beginning with the oldest: the number of other records since the previous
+// one, and its class. Without root dead letters the result is at most 3 bytes long.
 func (w *window) encode() string {
 	text := binary.AppendUvarint(nil, uint64(w.filled)) //nolint:gosec // G115: not negative
 	sound := uint64(0)

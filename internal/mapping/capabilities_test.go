@@ -17,7 +17,7 @@ import (
 // the path of the data.
 type capability struct {
 	name, mapping, document string
-	want                    string            // the events of the record, with their times, as timed returns them
+	want                    string            // the events of the record, as timed returns them
 	otherwise               map[string]string // by format, if the result differs from JSON because of the schema's types
 }
 

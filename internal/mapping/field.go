@@ -37,7 +37,8 @@ func fieldList() string {
 	return strings.Join(names, ", ")
 }
 
-// readPath reads a path, which is a text or a list of names. Errors contain the parameter name.
+// readPath reads a path, which is a text or a list of names. The parameter name is the name of the
+// field in errors.
 func readPath(name string, n *yaml.Node, mayBeEmpty bool) ([]string, error) {
 	switch {
 	case isText(n):

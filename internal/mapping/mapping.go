@@ -14,8 +14,8 @@
 //	  occurredAt: {path: meta.ts, unit: ms}
 //	  amount: {path: cents, unit: minor}
 //
-// A field or type that the file does not name must be written as in the project's own event format.
-// Every error names the line and the column.
+// A field or type that the file does not name is read as without a mapping. Every error names the
+// line and the column.
 package mapping
 
 import (
@@ -117,8 +117,8 @@ func syntaxError(err error) error {
 	return at(&yaml.Node{Line: line, Column: 1}, "%s", text)
 }
 
-// eachMember calls read for every member of a table and joins the errors. Errors contain the
-// parameter name.
+// eachMember calls read for every member of a table and joins the errors. The parameter name is the
+// name of the table in errors.
 func eachMember(table *yaml.Node, name string, read func(key, value *yaml.Node) error) error {
 	if table.Kind != yaml.MappingNode {
 		return at(table, "%s is not a table of names and values", name)

@@ -92,7 +92,7 @@ func nameOf(kind event.Type) string {
 func (m *Mapping) Meaning() string {
 	text, err := json.Marshal(meaningOf(m), json.Deterministic(true))
 	if err != nil {
-		panic("mapping: its meaning as JSON: " + err.Error()) // these types can always be encoded
+		panic("mapping: its meaning as JSON: " + err.Error()) // cannot fail for these types
 	}
 	return string(text)
 }
@@ -103,9 +103,10 @@ func (m *Mapping) SHA256() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Differs compares this mapping with a stored one, of which it gets the text of Meaning. If they
-// read events differently, it returns the flags of the stored mapping and the flags of this one.
-// Otherwise both are empty. A first version that is not known is equal to every other.
+// Differs compares this mapping with another one. The parameter stored is the text that Meaning
+// returned for the other mapping. If the two read events differently, Differs returns the flags of
+// the other mapping and the flags of this one. Otherwise both are empty. A first version that is
+// not known is equal to every other.
 func (m *Mapping) Differs(stored string) (was, is string) {
 	var before meaning
 	err := json.Unmarshal([]byte(stored), &before)

@@ -162,7 +162,7 @@ type suggesting struct {
 	account []*sample               // members of an account object, if no account id was found
 }
 
-// find searches the fields among the values, and those that are not there among the headers.
+// find searches each field among the values first, and then among the headers.
 func (w *suggesting) find(s *Samples, values map[string]*sample) {
 	w.taken, w.found = map[string]bool{}, map[event.Field]*sample{}
 	take := func(field event.Field, p *sample) { w.taken[p.path], w.found[field] = true, p }

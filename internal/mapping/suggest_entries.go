@@ -45,7 +45,7 @@ func (w *suggesting) envelope(s *Samples) map[string]*sample {
 	for path, p := range s.values {
 		outer := *p
 		outer.outer = true
-		if all[path] == nil || guesses[0].names[0] == plainName(path) || plainName(path) == "id" { // prefer the record's own id
+		if all[path] == nil || guesses[0].names[0] == plainName(path) || plainName(path) == "id" { // the record's own id
 			all[path] = &outer
 		}
 	}

@@ -192,8 +192,7 @@ func accountObject(all map[string]*sample) []*sample {
 	return parts
 }
 
-// rankOf sorts the bank before the account number, because the number is unique only within the
-// bank.
+// rankOf sorts the bank before the account number.
 func rankOf(p *sample) string {
 	if slices.Contains(accountParts, plainName(p.path)) {
 		return "a"

@@ -109,7 +109,7 @@ func TestSuggestWithoutKnownNames(t *testing.T) {
 	}
 }
 
-// An event id must not repeat in any record, although only its first values are stored.
+// A field is not proposed as the event id if one of its values repeats, even after many records.
 func TestSuggestAnEventIDOfManyRecords(t *testing.T) {
 	for name, tt := range map[string]struct {
 		number func(i int) int

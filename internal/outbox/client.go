@@ -209,7 +209,7 @@ func headersOf(text []byte) ([]event.Header, error) {
 		return nil, nil
 	}
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil { // err is not returned, because it may contain a value
+	if err := json.Unmarshal(text, &members); err != nil { // err may contain a value
 		return nil, &QueryError{"--outbox-query (OUTBOX_QUERY): the column headers must hold a JSON object, such as {\"eventType\": \"FundsCredited\"}"}
 	}
 	headers := make([]event.Header, 0, len(members))

@@ -226,8 +226,7 @@ func TestFetcherAppliesUpToWhatIsMissingOrPoison(t *testing.T) {
 		if counted.fetched != 3 || counted.healed != 1 {
 			t.Errorf("counted %+v", counted)
 		}
-		// The version is queried at once and then after 1, 2, 4, 8, 16 and 32 minutes, minus the
-		// duration of a round.
+		// The pauses between the queries are 1, 2, 4, 8 and 16 minutes.
 		if n := o.asked(outbox.Version{AccountID: "c", Number: 1}); n < 5 || n > 6 {
 			t.Errorf("asked %d times for what is not there", n)
 		}
@@ -265,7 +264,7 @@ func TestFetcherWaitsForAnOutboxThatIsAway(t *testing.T) {
 			waits = append(waits, o.at[i].Sub(o.at[i-1]))
 		}
 		if len(waits) < 6 || waits[0] != time.Second || waits[len(waits)-1] < 4*time.Second {
-			t.Errorf("waits %v", waits) // one query is also sent when nothing is missing, to check the outbox
+			t.Errorf("waits %v", waits) // one query is always sent, to check the outbox
 		}
 	})
 }

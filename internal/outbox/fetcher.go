@@ -168,7 +168,7 @@ func (f *Fetcher) receive(ctx context.Context, question []accountdb.Missing, ans
 		switch {
 		case next > m.Last:
 			f.schedule.Done(m.AccountID)
-		case r == nil && !answer.Whole: // the event may be in the part of the result that was not read
+		case r == nil && !answer.Whole: // it may be in the part that was not read
 		case r == nil || readmodel.EffectOf(r.Decision) != readmodel.EffectPoison:
 			f.schedule.Failed(m.AccountID, next, "", now)
 		case f.schedule.Failed(m.AccountID, next, readmodel.ValueDigest(r.Record.Value), now):

@@ -21,9 +21,9 @@ const (
 	Refused                  // PostgreSQL refuses an event: decide again with fewer events
 	Overtaken                // another writer was first: decide again at once
 	Failed                   // wait, then decide again
-	Stuck                    // PostgreSQL also refuses an event that is to be dead-lettered: a person has to help
-	Confirmed                // the claim found that an earlier flush is durable: only its reply was lost
-	Dropped                  // the claim found that an earlier flush is not durable: its records are read again
+	Stuck                    // PostgreSQL also refuses the event's dead letter: a person has to help
+	Confirmed                // an earlier flush is durable: only its reply was lost
+	Dropped                  // an earlier flush is not durable: its records are read again
 )
 
 // Report is how a flush ended.
@@ -50,7 +50,7 @@ type flush struct {
 	// These fields are set by the attempt to write the flush.
 	result projection.Flushed
 	took   time.Duration
-	done   int // number of events that were certainly written before the attempt ended
+	done   int // estimated number of events that were written before the attempt ended
 }
 
 // Flush makes everything pending durable. After an outcome other than Nothing and Written, the
@@ -84,7 +84,7 @@ func (s *Session) FlushLast(ctx context.Context, found func(context.Context) (pr
 	if err == nil {
 		f.result, err = s.proj.Flush(ctx, f.next)
 	}
-	if u := s.unknown; u != nil && errors.Is(err, projection.ErrFenced) { // an earlier write with a lost reply may have moved the position
+	if u := s.unknown; u != nil && errors.Is(err, projection.ErrFenced) { // an earlier write may have moved the position
 		if row, lookErr := found(ctx); lookErr == nil && u.wasDone(row) {
 			f, err = &u.flush, nil
 		}

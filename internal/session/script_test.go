@@ -35,7 +35,7 @@ type script struct {
 	next                   projection.NextOffset    // position of the last write
 	refusedBefore          bool                     // the event was already dead-lettered as refused
 	reasons                []string                 // reasons of the refused events
-	read                   func(func() error) error // runs the function of Driver.Read; nil: it runs once
+	read                   func(func() error) error // runs the function of Read; nil: it runs once
 }
 
 func answer(answers *[]error) error {

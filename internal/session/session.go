@@ -92,7 +92,7 @@ type Session struct {
 
 	durable projection.Stood
 	next    projection.NextOffset // after the last folded record
-	reached int64                 // like next, but also after a record of which only some entries are folded
+	reached int64                 // like next, but also after a partly folded record
 	since   time.Time             // when the first pending record was folded; zero if none
 	oldest  atomic.Int64          // timestamp of the first pending record in ms; 0 if none
 }

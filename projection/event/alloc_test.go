@@ -21,7 +21,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		"cloudevents, structured": {cloudEvents(t), structured()},
 		"cloudevents, binary":     {cloudEvents(t), binary()},
 		"a sign decides":          {mappedFormat(t, producerMapping()), event.Message{Value: []byte(producerEvent)}},
-		"a joined account id":     {mappedFormat(t, joinedMapping()), event.Message{Value: []byte(producerEvent)}}, // a buffer of 4 KiB is allocated for about 290 ids
+		"a joined account id":     {mappedFormat(t, joinedMapping()), event.Message{Value: []byte(producerEvent)}}, // one buffer of 4 KiB for about 290 ids
 	} {
 		var d event.Decoded
 		tt.format.Decode(tt.message, &d) // fills the pool

@@ -50,7 +50,7 @@ func (f *decoder) amountShape(r *reading) *Fault {
 		reason = reasonFloat
 	case f.amount.Text && !m.isString():
 		reason = reasonNotTextual
-	case f.amount.Form == AmountNumber && m.kind == exact: // the schema has a decimal type of its own
+	case f.amount.Form == AmountNumber && m.kind == exact: // a decimal type of the schema
 	case !f.amount.Text && !m.isNumber():
 		reason = reasonNotNumber
 	}

@@ -89,7 +89,7 @@ func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decode
 	if err != nil {
 		return nil, err
 	}
-	f.number = numberPadded // CloudEvents requires sequence texts that sort correctly, so they may have leading zeros
+	f.number = numberPadded // leading zeros let sequence texts sort correctly
 	return f, nil
 }
 

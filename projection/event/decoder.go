@@ -16,9 +16,9 @@ type decoder struct {
 	currencies    CurrencySet
 	types         typeNames
 	shape         *shape // members of the document that is the event
-	outer         *shape // members of the document around the event, if the event is a document of its own
+	outer         *shape // members of the document around the event, if there is one
 	envelope      Envelope
-	series        *shape // members that lead to the array of entries in an escaped document; nil if the document is the array
+	series        *shape // path to the entries in an escaped document; nil if it is the array
 	seriesName    string // name of the array in faults
 	places        [memberCount]place
 	typed         bool       // the values follow a schema
@@ -94,7 +94,7 @@ func (f *decoder) readAround(r *reading, document []byte, field string) {
 		if !bytes.HasPrefix(text, []byte{'"'}) {
 			break
 		}
-		if _, err := r.scanText(text); err != nil { // checks that it is one string with nothing after it
+		if _, err := r.scanText(text); err != nil { // it must be one string with nothing after it
 			r.unreadable(syntaxFault(document, err), field)
 		}
 	default:
@@ -239,7 +239,7 @@ func (f *decoder) readVersion(r *reading) (int64, *Fault) {
 // readOccurredAt sets the time of the event.
 func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
 	if m := &r.found[FieldOccurredAt]; m.kind == instant {
-		micros, _ := strconv.ParseInt(string(m.raw), 10, 64) // never fails, because Values.Instant has written the digits
+		micros, _ := strconv.ParseInt(string(m.raw), 10, 64) // cannot fail: Values.Instant wrote the digits
 		return f.keepTime(ev, micros, timeReason(micros))
 	}
 	if f.declaredTime != RFC3339 {

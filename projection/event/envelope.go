@@ -99,7 +99,7 @@ func (f *decoder) readApart(r *reading) {
 		r.outerFault = r.documentFault
 		return
 	}
-	if f.typed && f.envelope.Entries != nil && !f.envelope.Escaped { // the Reader of the schema has found the entries
+	if f.typed && f.envelope.Entries != nil && !f.envelope.Escaped { // the Reader has found the entries
 		r.documentFault = f.checkEntries(r)
 		return
 	}

@@ -16,7 +16,7 @@ type Event struct {
 	ID            string
 	AccountID     string
 	CorrelationID string // empty if neither the payload nor a header has one
-	TypeName      string // the contract's name; for an Ignorable or Unknown type, the producer's name
+	TypeName      string // the contract's name, or the producer's for an Ignorable or Unknown type
 	Type          Type
 	Version       int64
 	OccurredAt    int64 // microseconds since the Unix epoch, UTC
@@ -107,7 +107,7 @@ func Classes() []Class {
 // contains the value, which may be an amount or private.
 type Fault struct {
 	Class  Class
-	Field  string // JSON path or header, e.g. "data.amount"; empty if the fault is about the whole value
+	Field  string // JSON path or header, e.g. "data.amount"; empty for the whole value
 	Reason string
 	// ByProducer means that the producer wrote a value that breaks a rule. Another --format, topic
 	// or schema would not help.

@@ -242,7 +242,7 @@ func (s CurrencySet) Lookup(code string) (Currency, bool) {
 	return c, ok
 }
 
-// String returns a text that ParseCurrencies accepts: "all", or the codes in alphabetical order.
+// String returns "all" or the codes in alphabetical order, which ParseCurrencies accepts.
 func (s CurrencySet) String() string {
 	if s.only == nil {
 		return "all"

@@ -95,7 +95,7 @@ func (f *decoder) shapeOf(field Field, p *place) *shape {
 	return f.shape
 }
 
-// reading is the state of decoding one message. It is stored on the stack. With a pool, a tenth of
+// reading is the state of decoding one message. It is on the stack, because with a pool a tenth of
 // the decoding time was spent on clearing readings.
 type reading struct {
 	*jsonScanner

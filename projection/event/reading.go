@@ -147,8 +147,8 @@ func (r *reading) plainText(value []byte, quoted bool) (raw, text []byte, reason
 	return value, value, ""
 }
 
-// correlationHeaders are the headers that may contain a correlation id. The first one that is
-// usable is taken.
+// correlationHeaders are the headers that may contain a correlation id. The first usable header
+// counts.
 var correlationHeaders = [...]string{"correlationId", "correlation_id"}
 
 // headerCorrelationID returns the correlation id from the place of the field if this is a header or

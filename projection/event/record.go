@@ -187,7 +187,7 @@ func (v *Values) List(f Field) {
 // BeginEntry begins the next entry of the array. All fields that are set before EndEntry belong to
 // this entry.
 func (v *Values) BeginEntry() {
-	if n := len(v.entries.typed); n == MostEntries { // all entries will be refused, so the last one may be overwritten
+	if n := len(v.entries.typed); n == MostEntries { // the entries will be refused, so the last one is not needed
 		v.entries.excess = true
 		v.entries.typed = v.entries.typed[:n-1]
 	}

@@ -75,8 +75,8 @@ const avroEnvelope = `{"type":"record","name":"Event","fields":[
 	{"name":"accountId","type":["null","string"]},{"name":"occurredAt","type":["null","string"]},
 	{"name":"correlationId","type":["null","string"]}]}`
 
-// avroSchemas contains two schemas. In the first, data is a map, in which a name may be missing. In
-// the second, data is a record, in which no name may be missing.
+// avroSchemas contains two schemas. In the first schema, data is a map, in which a name may be
+// missing. In the second schema, data is a record, in which no name may be missing.
 var avroSchemas = []string{
 	fmt.Sprintf(avroEnvelope, `{"type":"map","values":["null","string","long",{"type":"array","items":{"type":"map","values":"null"}}]}`),
 	strings.Replace(fmt.Sprintf(avroEnvelope, `{"type":"record","name":"Data","fields":[

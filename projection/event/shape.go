@@ -19,8 +19,8 @@ type shapeMember struct {
 	quoted string // the name as a JSON string; empty if JSON has to escape the name
 	field  Field  // memberNone if the member itself is not a field
 	inner  *shape // members of the object, if the member may be one; otherwise nil
-	// word contains the first eight bytes of quoted. mask covers those of them that quoted has.
-	// Comparing word first makes decoding about 5% faster.
+	// word contains the first eight bytes of quoted. mask marks those of the eight bytes that
+	// quoted really has. Comparing word first makes decoding about 5% faster.
 	word, mask uint64
 }
 

@@ -19,7 +19,7 @@ const (
 // meaning contains the properties of a type.
 type meaning struct {
 	name         string // name in a message, by the contract; empty if no message has this type
-	money        int8   // factor by which the amount changes the balance; 0 if the type has no amount
+	money        int8   // factor of the amount for the balance; 0 if there is no amount
 	dataOptional bool   // the event may have no data, and therefore no currency
 	status       Status // status of the account after the event
 }
@@ -49,7 +49,7 @@ const (
 func (t Type) meaning() *meaning { return &meanings[t] }
 
 // Name returns the name of the type in a message, by the contract. Unknown, Ignorable and Custom
-// have none.
+// have no name.
 func (t Type) Name() string { return t.meaning().name }
 
 // MovesMoney reports whether events of the type have an amount.

@@ -87,8 +87,8 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: line %d: %s", e.File, e
 // with each batch and stored in a row.
 const maxBytes = 1 << 20
 
-// Parse parses a file. Errors contain the parameter name as the name of the file. The returned
-// error joins an *Error for each mistake, in the order of the lines.
+// Parse parses a file. The parameter name is the name of the file in errors. The returned error
+// joins an *Error for each mistake, in the order of the lines.
 func Parse(name string, text []byte) (Projection, error) {
 	f := &parsing{name: name, Projection: Projection{Text: string(text)}}
 	sum := sha256.Sum256(text)

@@ -31,7 +31,7 @@ func TestStatementsAreSplit(t *testing.T) {
 		{"MERGE INTO a USING new_events e ON true WHEN MATCHED THEN DELETE; WITH commit AS (SELECT 1) TABLE commit", []file.Statement{
 			{"MERGE INTO a USING new_events e ON true WHEN MATCHED THEN DELETE", 1}, {"WITH commit AS (SELECT 1) TABLE commit", 1},
 		}},
-		{"'COMMIT';\"COMMIT\"", []file.Statement{{"'COMMIT'", 1}, {`"COMMIT"`, 1}}}, // the splitter accepts these, and PostgreSQL refuses them
+		{"'COMMIT';\"COMMIT\"", []file.Statement{{"'COMMIT'", 1}, {`"COMMIT"`, 1}}}, // PostgreSQL refuses these
 	} {
 		p, err := file.Parse("f", []byte(header+c.sql))
 		if err != nil {

@@ -90,8 +90,8 @@ func TestCompiledFiles(t *testing.T) {
 	}
 }
 
-// Values identify their message type by its index in the file. A map field adds a message type that
-// has an index only in compiled files.
+// Values identify their message type by its index in the file. A map field adds a message type,
+// which has an index only in some forms of the file.
 func TestMapsAmongTheMessages(t *testing.T) {
 	records, err := event.NewRecords(event.Options{FirstVersion: 1})
 	if err != nil {

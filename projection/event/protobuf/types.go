@@ -26,7 +26,7 @@ type field struct {
 }
 
 // types contains each message type of a schema once. It does not refer to data of the compiler, so
-// that memory can be freed.
+// that the compiler's memory can be freed.
 type types map[protoreflect.FullName]*messageType
 
 func (all types) of(d protoreflect.MessageDescriptor) *messageType {
