@@ -62,7 +62,8 @@ func (e *Entry) SameMessage(other *Entry) bool {
 }
 
 // PlaceDiffers compares the class and the source (topic, partition, offset and entry) of a line of
-// an export with those of e. It returns the name of the first field that differs, or "" if none does.
+// an export with those of e. It returns the name of the first field that differs, or "" if none
+// does.
 func (e *Entry) PlaceDiffers(line *Entry) string {
 	switch {
 	case e.Class != line.Class:

@@ -130,8 +130,8 @@ func (p *Publisher) logCut(ctx context.Context, it *item) {
 // logCutEvery is the shortest time between two log lines about dead letters that were cut.
 const logCutEvery = time.Minute
 
-// largeRecords holds the client that all groups of large dead letters share. Its zero value is ready
-// for use.
+// largeRecords holds the client that all groups of large dead letters share. Its zero value is
+// ready for use.
 type largeRecords struct {
 	mu     sync.Mutex
 	client *kgo.Client // nil if there is no client or if a caller uses it

@@ -117,10 +117,10 @@ func (p *Publisher) Close() {
 	p.cuts.End()
 }
 
-// Deliver makes one attempt to publish the dead letters of d that are not acknowledged yet.
-// It returns nil if all are acknowledged now. Otherwise it returns the first error, and the
-// caller tries again with the same Delivery. It returns at once when ctx ends. The next attempt does
-// not send dead letters again that are still being sent, except large ones.
+// Deliver makes one attempt to publish the dead letters of d that are not acknowledged yet. It
+// returns nil if all are acknowledged now. Otherwise it returns the first error, and the caller
+// tries again with the same Delivery. It returns at once when ctx ends. The next attempt does not
+// send dead letters again that are still being sent, except large ones.
 //
 // A dead letter that is too large for the topic is cut and published within the call.
 func (p *Publisher) Deliver(ctx context.Context, d *Delivery) error {

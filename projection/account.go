@@ -52,7 +52,8 @@ func (o Outcome) String() string {
 	return [outcomes]string{"applied", "duplicate", "ignored", "dead_lettered"}[o]
 }
 
-// Decision is the decision about one record. Class and Message are set if the outcome is DeadLettered.
+// Decision is the decision about one record. Class and Message are set if the outcome is
+// DeadLettered.
 type Decision struct {
 	Outcome Outcome
 	Class   event.Class

@@ -24,8 +24,8 @@ func (s *Samples) addEntries(path string, entries []map[string]jsontext.Value, d
 }
 
 // envelope proposes an array whose entries are events, and returns the samples for the fields. An
-// array is proposed if its entries have an account and an amount, and the record itself does not have
-// both.
+// array is proposed if its entries have an account and an amount, and the record itself does not
+// have both.
 func (w *suggesting) envelope(s *Samples) map[string]*sample {
 	chosen := ""
 	for _, path := range slices.Sorted(maps.Keys(s.arrays)) {

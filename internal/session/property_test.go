@@ -160,8 +160,8 @@ func TestEveryRecordIsDurableOnce(t *testing.T) {
 	})
 }
 
-// TestFinal shows that an attempt is final after a refusal by PostgreSQL or after another writer
-// was first.
+// TestFinal shows which errors are final: a refusal by PostgreSQL, and an error because another
+// writer was first.
 func TestFinal(t *testing.T) {
 	for err, want := range map[error]bool{
 		projection.ErrFenced: true, fmt.Errorf("write: %w", projection.ErrStale): true, refusal(): true, errAway: false, context.Canceled: false,
