@@ -1,7 +1,7 @@
 // Package acl names the Kafka permission that is missing: operation, resource and principal.
 //
-// A broker answers TOPIC_AUTHORIZATION_FAILED without the topic and the operation.
-// Consuming and Publishing add them. Check asks the brokers what this client may do
+// For TOPIC_AUTHORIZATION_FAILED, a broker's answer has neither the topic nor the operation.
+// Consuming and Publishing add both to the error. Check asks the brokers what this client may do
 // (KIP-430), so that an instance without work reports a missing permission too.
 package acl
 
@@ -18,10 +18,10 @@ import (
 
 // Missing is a permission that the client does not have.
 type Missing struct {
-	Operation string // READ, WRITE
-	Resource  string // topic, group
-	Name      string // of the resource
-	Principal string // user without the permission; empty: the client does not know its own name
+	Operation string // READ or WRITE
+	Resource  string // topic or group
+	Name      string // the name of the resource
+	Principal string // the user without the permission; empty if the client does not know its name
 	err       error
 }
 
@@ -30,14 +30,14 @@ func (m *Missing) Error() string {
 	return fmt.Sprintf("missing ACL: %s on %s %s for %s", m.Operation, m.Resource, m.Name, m.Principal)
 }
 
-// SafeText implements errclass.Describer: the text has only names.
+// SafeText implements errclass.Describer. The text has only names, no secrets.
 func (m *Missing) SafeText() string { return m.Error() }
 
 // Unwrap returns the broker's error.
 func (m *Missing) Unwrap() error { return m.err }
 
-// Needs is what a running projector uses: READ on the topic and on the group, WRITE
-// on the DLQ topic. Each includes DESCRIBE.
+// Needs lists what a running projector accesses. It needs READ on the topic and on the group, and
+// WRITE on the DLQ topic. READ and WRITE include DESCRIBE.
 type Needs struct {
 	Topic, Group, DLQ string
 	Principal         string
@@ -82,10 +82,10 @@ func (n Needs) topic(err error) error { return &Missing{read, topic, n.Topic, n.
 func (n Needs) group(err error) error { return &Missing{read, group, n.Group, n.Principal, err} }
 func (n Needs) dlq(err error) error   { return &Missing{write, topic, n.DLQ, n.Principal, err} }
 
-// Check asks the brokers what this client may do. It joins a *Missing for each permission
-// that is missing. Brokers before 2.3 do not answer this, and then nothing is reported as
-// missing. The same holds for a resource that does not exist. Any other error means that the
-// brokers could not be asked.
+// Check asks the brokers what this client may do. It joins a *Missing for each permission that is
+// missing. A broker before Kafka 2.3 does not report permissions, and then nothing counts as
+// missing. Nothing counts as missing for a resource that does not exist, either. Any other error
+// means that the brokers could not be asked.
 func (n Needs) Check(ctx context.Context, client *kgo.Client) error {
 	topics, err := n.checkTopics(ctx, client)
 	if err != nil {
@@ -129,7 +129,7 @@ func (n Needs) checkGroup(ctx context.Context, client *kgo.Client) (missing, err
 	req.Groups, req.IncludeAuthorizedOperations = []string{n.Group}, true
 	resp, err := req.RequestWith(ctx, client)
 	switch {
-	case errors.Is(err, kerr.GroupAuthorizationFailed): // the client may not even ask for the group's coordinator
+	case errors.Is(err, kerr.GroupAuthorizationFailed): // DESCRIBE on the group is missing
 		return n.group(err), nil
 	case err != nil:
 		return nil, err
@@ -143,11 +143,11 @@ func (n Needs) checkGroup(ctx context.Context, client *kgo.Client) (missing, err
 	return nil, nil
 }
 
-// notTold is the answer of a broker that does not report permissions.
+// notTold is what a broker sends as the permissions if it does not report them.
 const notTold = math.MinInt32
 
-// refuses reports whether a broker's answer lacks the operation: allowed has a bit for
-// each operation.
+// refuses reports whether a broker's answer does not permit the operation. The bits of allowed are
+// the permitted operations.
 func refuses(code int16, allowed int32, operation kmsg.ACLOperation, unauthorized *kerr.Error) bool {
 	if code != 0 {
 		return code == unauthorized.Code

@@ -21,7 +21,7 @@ import (
 
 var errEmpty = errors.New("the file is empty")
 
-// Secret is the text of a file without trailing line ends: a password or a token.
+// Secret returns a password or a token: the text of a file without trailing line ends.
 func Secret(path string) (string, error) {
 	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator says which file
 	if err != nil {
@@ -34,15 +34,15 @@ func Secret(path string) (string, error) {
 	return secret, nil
 }
 
-// TLS says how to make TLS connections. The zero value is ready for use: the system's CAs, no
-// client certificate, and the dialled host as the server's name.
+// TLS says how to make TLS connections. The zero value is ready for use. It trusts the system's
+// CAs, has no client certificate, and expects the dialled host in the server's certificate.
 type TLS struct {
-	CA         string // file of CA certificates, PEM
-	Cert, Key  string // files of the client's certificate and key, PEM; both or none
-	ServerName string // the name that must be in the server's certificate
+	CA         string // file with CA certificates, PEM
+	Cert, Key  string // files with the client's certificate and key, PEM; both or none
+	ServerName string // the name that the server's certificate must contain
 }
 
-// dialWithin is the deadline for a connection including the handshake.
+// dialWithin limits the time for a connection, including the TLS handshake.
 const dialWithin = 10 * time.Second
 
 var errNoCertificate = errors.New("no PEM certificate in the file")
@@ -66,7 +66,7 @@ func (t TLS) Config() (*tls.Config, error) {
 		if errors.As(err, &file) {
 			return nil, err
 		}
-		if err != nil { // e.g. only the certificate was renewed yet, and not the key
+		if err != nil { // for example, the certificate was renewed and the key not yet
 			return nil, &fs.PathError{Op: "use", Path: t.Cert, Err: err}
 		}
 		cfg.Certificates = []tls.Certificate{pair}

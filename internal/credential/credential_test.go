@@ -45,7 +45,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// party holds the authority and the certificate of one side.
+// party is the authority and the certificate of one side of a connection.
 type party struct {
 	authority *devstack.Authority
 	devstack.Certificate
@@ -108,8 +108,8 @@ func greeted(ctx context.Context, files credential.TLS, address string) error {
 	return err
 }
 
-// TestFilesAreReadForEachConnection renews the certificates of both sides, as happens when a
-// cluster changes its authority.
+// TestFilesAreReadForEachConnection shows that new connections use renewed certificates of both
+// sides, as when a cluster changes its authority.
 func TestFilesAreReadForEachConnection(t *testing.T) {
 	dir := t.TempDir()
 	files := credential.TLS{

@@ -2,8 +2,8 @@
 // must be built with the tag failpoints. Without that tag, Here is an empty function that
 // costs nothing.
 //
-// PROJECTOR_FAILPOINTS arms points, separated by commas: name=action@n, which acts
-// at the n-th time the point is reached. Actions:
+// PROJECTOR_FAILPOINTS arms points, separated by commas. Each has the form name=action@n, and acts
+// when the point is reached for the n-th time. These are the actions:
 //
 //	kill    ends the process with SIGKILL
 //	freeze  stops the process with SIGSTOP, until it receives SIGCONT
@@ -12,26 +12,28 @@
 // appended to it, so that a test can check that the point was reached.
 package failpoint
 
-// The points, in the order in which a batch reaches them.
+// These are the points, in the order in which a batch reaches them.
 const (
-	// DLQAcknowledged: the dead letters are acknowledged, nothing is written yet.
+	// DLQAcknowledged is reached when the dead letters are acknowledged, but nothing is written to
+	// the database.
 	DLQAcknowledged = "dlq-acknowledged"
-	// BeforeCommit: the transaction was sent and holds its locks. COMMIT was not sent.
+	// BeforeCommit is reached when the transaction holds its locks, but COMMIT was not sent.
 	BeforeCommit = "before-commit"
-	// AfterCommit: the transaction is durable. The program has not handled the answer yet.
+	// AfterCommit is reached when the transaction is durable, but the program has not handled the
+	// answer.
 	AfterCommit = "after-commit"
-	// BeforeOffsetCommit: the rows are durable, Kafka does not have the offset.
+	// BeforeOffsetCommit is reached when the rows are durable, but Kafka does not have the offset.
 	BeforeOffsetCommit = "before-offset-commit"
-	// AfterOffsetCommit: Kafka has the offset.
+	// AfterOffsetCommit is reached when Kafka has the offset.
 	AfterOffsetCommit = "after-offset-commit"
 )
 
-// The points of a rebuild, in order. Each is reached after its step.
+// These are the points of a rebuild, in order. Each is reached after the step that it names.
 const (
 	RebuildCompared = "rebuild-compared"
 	RebuildLocked   = "rebuild-locked"   // the positions are locked
 	RebuildRead     = "rebuild-read"     // the last records are read
-	RebuildChecked  = "rebuild-checked"  // the rows that differed are compared again
+	RebuildChecked  = "rebuild-checked"  // the rows that differed have been compared a second time
 	RebuildReplaced = "rebuild-replaced" // the rows are replaced, but not committed
 	RebuildSwapped  = "rebuild-swapped"  // the new rows are committed
 )

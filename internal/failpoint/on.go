@@ -19,11 +19,11 @@ var (
 // point is an armed point.
 type point struct {
 	action string
-	left   int // the action happens when the point has been reached this many more times
+	left   int // how many more times the point must be reached before the action
 }
 
-// parse reads the points, see the package comment. It panics if spec is not valid, because a
-// test with a point that is not armed would prove nothing.
+// parse reads the points. The package comment describes their format. It panics if spec is not
+// valid, because a test would prove nothing if its point were not armed.
 func parse(spec string) map[string]*point {
 	points := map[string]*point{}
 	for _, one := range strings.FieldsFunc(spec, func(r rune) bool { return r == ',' }) {
@@ -51,7 +51,7 @@ func Here(name string) {
 	if due {
 		delete(armed, name)
 		record(name)
-		if p.action == "kill" { // with the lock held, so that no other goroutine passes a point after the last line of the log
+		if p.action == "kill" { // with the lock, so no other goroutine passes a point unlogged
 			act(syscall.SIGKILL)
 		}
 	}
@@ -84,6 +84,6 @@ func act(s syscall.Signal) {
 		panic(err)
 	}
 	if s == syscall.SIGKILL {
-		select {} // wait for the signal, which may arrive late
+		select {} // wait, because the signal may arrive late
 	}
 }

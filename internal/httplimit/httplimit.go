@@ -15,12 +15,12 @@ type Connections struct {
 	most int
 
 	mu      sync.Mutex
-	open    map[net.Conn]*list.Element // nil: a request is being answered
-	waiting *list.List                 // of net.Conn that wait for a request, the longest wait first
+	open    map[net.Conn]*list.Element // nil while a request is being answered
+	waiting *list.List                 // connections that wait for a request; the first waits longest
 }
 
-// New limits the connections to most, and to a share of the files that the process may open, because
-// connections to brokers and the database need files too.
+// New limits the connections to most, and to a share of the files that the process may open.
+// Connections to brokers and to the database need files too.
 func New(most int, share float64) *Connections {
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {
@@ -29,12 +29,12 @@ func New(most int, share float64) *Connections {
 	return &Connections{most: max(most, 1), open: map[net.Conn]*list.Element{}, waiting: list.New()}
 }
 
-// within returns most, or the share of the files if that is less.
+// within returns most, or the share of the files if this share is smaller.
 func within(most int, share float64, files uint64) int {
 	return int(min(float64(most), share*float64(files)))
 }
 
-// State is for http.Server.ConnState.
+// State must be set as http.Server.ConnState.
 func (c *Connections) State(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSilentConnectionsKeepNobodyOut: a request is answered although more connections than the
-// limit are open. None of the others sends anything.
+// TestSilentConnectionsKeepNobodyOut shows that a request is answered although more connections
+// than the limit are open and send nothing.
 func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	const most = 4
 	limit := New(most, 1)
@@ -36,7 +36,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	if open > most {
 		t.Errorf("%d connections are open, want at most %d", open, most)
 	}
-	if _, err := silent[0].Read(make([]byte, 1)); err == nil { // would block if the connection were still open
+	if _, err := silent[0].Read(make([]byte, 1)); err == nil { // blocks if the connection is open
 		t.Error("the oldest connection is open")
 	}
 	for _, conn := range silent {
@@ -44,7 +44,8 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestConnectionsLeaveFilesForOthers: the limit is a share of the files that the process may open.
+// TestConnectionsLeaveFilesForOthers shows that the limit is a share of the files that the process
+// may open.
 func TestConnectionsLeaveFilesForOthers(t *testing.T) {
 	for files, want := range map[uint64]int{1024: 640, 20_000: 12_000, math.MaxUint64: 12_000} {
 		if got := within(12_000, 0.625, files); got != want {
@@ -53,7 +54,8 @@ func TestConnectionsLeaveFilesForOthers(t *testing.T) {
 	}
 }
 
-// TestRequestsAreNotCutOff: when each connection has a request, the new connection is closed.
+// TestRequestsAreNotCutOff shows that a new connection is closed if all other connections have a
+// request.
 func TestRequestsAreNotCutOff(t *testing.T) {
 	limit := New(1, 1)
 	busy, late := net.Pipe()

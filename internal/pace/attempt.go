@@ -20,9 +20,9 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Attempt is one attempt at an operation that asks a server several times. It limits the time
-// without an answer, not the work: each answer (a statement, an acknowledgement) starts that
-// time again. BeginBound limits the whole time too.
+// Attempt is one attempt at an operation that asks a server several times. It limits how long the
+// server may give no answer, but not how long the work takes. Each answer (a statement, an
+// acknowledgement) starts this time again. BeginBound also limits the whole time.
 //
 //	a := pace.Begin(ctx, 30*time.Second)
 //	err := a.End(write(a.Context())) // write calls pace.Answered(ctx, rows) now and then
@@ -30,29 +30,29 @@ type Attempt struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	silence time.Duration
-	timer   *time.Timer   // nil: the time without an answer has no limit
-	bound   time.Duration // limit of the whole attempt; 0: none
+	timer   *time.Timer   // nil if the time without an answer has no limit
+	bound   time.Duration // limit of the whole attempt; 0 if it has none
 	begun   time.Time
 	done    atomic.Int64
 	all     atomic.Int64
 }
 
-// attemptKey finds the Attempt in its context.
+// attemptKey is the key under which a context has its Attempt.
 type attemptKey struct{}
 
-// foreseen: an attempt runs for at least 1/foreseen of its bound before it may be given up
-// because the remaining work would take too long.
+// foreseen limits how early an attempt may be given up because its remaining work would take too
+// long. It must have run for at least 1/foreseen of its bound.
 const foreseen = 6
 
-// Begin starts an attempt. Its context ends with ctx, or after the time silence without an answer; 0:
-// no limit.
+// Begin starts an attempt. Its context ends with ctx, or when there was no answer for the duration
+// silence. A silence of 0 means no limit.
 func Begin(ctx context.Context, silence time.Duration) *Attempt {
 	return BeginBound(ctx, silence, 0)
 }
 
-// BeginBound is Begin with a limit for the whole attempt; 0: no limit. bound is at least
-// silence. The attempt ends earlier if its pace so far shows that the expected work takes
-// longer than bound.
+// BeginBound is Begin with bound as a limit for the whole attempt. A bound of 0 means no limit. A
+// bound must be at least as long as silence. The attempt ends earlier if its speed so far shows
+// that the expected work would exceed bound.
 func BeginBound(ctx context.Context, silence, bound time.Duration) *Attempt {
 	a := &Attempt{silence: silence, bound: bound, begun: time.Now()}
 	ctx, a.cancel = context.WithCancelCause(ctx)
@@ -82,8 +82,8 @@ func (a *Attempt) tooSlow() bool {
 	return done > 0 && float64(took)/float64(done)*float64(a.all.Load()) > float64(a.bound)
 }
 
-// Answered notes an answer in the attempt of ctx, if there is one: n more rows (or other units)
-// are done. It is safe for concurrent use.
+// Answered notes in the attempt of ctx, if there is one, that n more rows (or other units) are
+// done. It is safe for concurrent use.
 func Answered(ctx context.Context, n int) {
 	a, _ := ctx.Value(attemptKey{}).(*Attempt)
 	if a == nil {
@@ -101,15 +101,15 @@ func Answered(ctx context.Context, n int) {
 	}
 }
 
-// Expect notes, in the attempt of ctx, how many rows (or other units) are expected in all.
+// Expect notes in the attempt of ctx how many rows (or other units) are expected in total.
 func Expect(ctx context.Context, all int) {
 	if a, _ := ctx.Value(attemptKey{}).(*Attempt); a != nil {
 		a.all.Store(int64(all))
 	}
 }
 
-// Done estimates how many of n are done, by the share of the expected units that was answered.
-// It is 0 if nothing was expected.
+// Done estimates how many of n items are done, from the share of the expected units that Answered
+// has counted. It is 0 if nothing was expected.
 func (a *Attempt) Done(n int) int {
 	all := a.all.Load()
 	if all == 0 {
@@ -121,8 +121,8 @@ func (a *Attempt) Done(n int) int {
 // Took is how long the attempt has lasted.
 func (a *Attempt) Took() time.Duration { return time.Since(a.begun) }
 
-// End ends the attempt and returns its error: a TimeoutError if the attempt was out of time,
-// else err. A driver does not report why a context has ended.
+// End ends the attempt. It returns a TimeoutError if the attempt failed because it ran out of time,
+// else err. End is needed because a driver does not report why its context has ended.
 func (a *Attempt) End(err error) error {
 	var timeout *TimeoutError
 	gaveUp := errors.As(context.Cause(a.ctx), &timeout)
@@ -136,7 +136,7 @@ func (a *Attempt) End(err error) error {
 	return err
 }
 
-// TimeoutError says why an attempt was given up. It is a time-out, to errclass too.
+// TimeoutError says why an attempt was given up. Package errclass classifies it as a time-out.
 type TimeoutError struct{ reason string }
 
 // Error implements error.
@@ -151,5 +151,5 @@ func (*TimeoutError) Timeout() bool { return true }
 // Temporary implements net.Error.
 func (*TimeoutError) Temporary() bool { return true }
 
-// Is makes it a context.DeadlineExceeded.
+// Is makes errors.Is match context.DeadlineExceeded.
 func (*TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }

@@ -12,8 +12,8 @@ import (
 	"projector/internal/pace"
 )
 
-// answers reports progress every so often, the given number of times, then waits for the end of its
-// context.
+// answers reports progress the given number of times, at the given interval. Then it waits for the
+// end of its context.
 func answers(ctx context.Context, every time.Duration, times int) error {
 	for range times {
 		select {
@@ -108,7 +108,7 @@ func TestWithoutLimit(t *testing.T) {
 func TestWhatSucceedsIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := pace.Begin(t.Context(), time.Second)
-		<-time.After(time.Minute) // the attempt's time is over, but its work succeeds
+		<-time.After(time.Minute) // this is longer than the attempt may last, but its work succeeds
 		if err := a.End(nil); err != nil {
 			t.Error(err)
 		}

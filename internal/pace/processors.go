@@ -9,25 +9,26 @@ import (
 )
 
 const (
-	// usageEvery is how often the use of processors is measured. It is also the longest time for
-	// which a burst of work has only one processor.
+	// usageEvery is the interval at which the CPU use of the program is measured. It is also the
+	// longest time for which a burst of work is limited to one processor.
 	usageEvery = 200 * time.Millisecond
 	// calmUsage and busyUsage are shares of one processor.
 	calmUsage = 0.3
 	busyUsage = 0.5
-	// calmFor is the number of calm measurements in a row after which one processor is enough: 5 s.
+	// calmFor is how many calm measurements must follow each other before one processor is enough:
+	// 5 s.
 	calmFor = 25
 )
 
-// Processors decides whether one processor is enough for the program. With several, each small
-// batch wakes threads that find nothing to do.
+// Processors decides whether one processor is enough for the program. On several processors, each
+// small batch would wake threads that have no work.
 type Processors struct {
 	calm int // calm measurements in a row
 	one  bool
 }
 
-// One notes which share of one processor the program has used since the last call. It reports
-// whether one processor is enough from now on.
+// One receives the CPU use since the last call, as a share of one processor. It reports whether one
+// processor is enough from now on.
 func (p *Processors) One(usage float64) bool {
 	switch {
 	case usage > busyUsage:

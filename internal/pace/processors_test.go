@@ -36,8 +36,8 @@ func TestOneProcessorIsEnoughWhileLittleIsUsed(t *testing.T) {
 	}
 }
 
-// TestProcessorsAreGivenBack: the tests of this package use little, so they run on one processor
-// until the context ends.
+// TestProcessorsAreGivenBack shows that the program runs on one processor while it uses little CPU,
+// as this package's tests do. When the context ends, all processors are used again.
 func TestProcessorsAreGivenBack(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "")
 	if runtime.GOMAXPROCS(0) == 1 {

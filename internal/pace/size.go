@@ -5,29 +5,28 @@ package pace
 
 import "time"
 
-// shrink is how much smaller the next write is after a failed one. Seven failures lead from
-// the largest write to a single event.
+// shrink is the factor by which the next write is smaller after a failed write. After seven
+// failures, even the largest write has become a single event.
 const shrink = 8
 
-// grow is how much larger the next write is after a quick one.
+// grow is the factor by which the next write may be larger after a quick write.
 const grow = 2
 
 // Size is the number of events or rows that the next write may contain. It is adjusted after each
 // write, so that a write takes about the target time:
 //
 //	quick ─────────────► twice as much
-//	longer than target ► what fits into the time, at the pace that was measured
+//	longer than target ► what fits into the target time at the measured speed
 //	failed ────────────► an eighth, at least 1
 //
-// After any failed write the next one is smaller, down to a single event or row. A Size
-// is a value without clock or lock; NewSize makes one.
+// A Size is a plain value that has neither a clock nor a lock. NewSize makes one.
 type Size struct {
 	limit, most int
 	target      time.Duration
 }
 
-// NewSize returns a Size. The first write may contain first events or rows, and no write more than
-// most. A write is to take the time target at most.
+// NewSize returns a Size. The first write may contain first events or rows, and no write may
+// contain more than most. A write should take at most the time target.
 func NewSize(first, most int, target time.Duration) Size {
 	return Size{limit: max(1, min(first, most)), most: max(1, most), target: target}
 }
@@ -35,8 +34,9 @@ func NewSize(first, most int, target time.Duration) Size {
 // Limit is how much the next write may contain, at least 1.
 func (s *Size) Limit() int { return s.limit }
 
-// Wrote notes a successful write of n. A slow write lowers the limit to what fits into the target time.
-// A quick write may raise it, to at most 2*n and at most half of what fits into the target time.
+// Wrote notes a successful write of n events or rows. A slow write lowers the limit to what fits
+// into the target time. A quick write may raise it, to at most 2*n and at most half of what fits
+// into the target time.
 func (s *Size) Wrote(n int, took time.Duration) {
 	switch {
 	case n <= 0:
@@ -47,19 +47,20 @@ func (s *Size) Wrote(n int, took time.Duration) {
 	}
 }
 
-// Failed notes a failed write of n. done is how many of them were written within took; 0: not known.
+// Failed notes a failed write of n events or rows. done is how many of them were written within
+// took, or 0 if this is not known.
 func (s *Size) Failed(n, done int, took time.Duration) {
 	if n <= 0 {
 		return
 	}
-	limit := min(s.limit, n) / shrink // n may be above the limit if entries that belong together were not divided
+	limit := min(s.limit, n) / shrink // n exceeds the limit if related entries were not divided
 	if done > 0 {
 		limit = min(limit, s.fitting(done, took))
 	}
 	s.limit = max(1, limit)
 }
 
-// fitting returns how much can be written in the target time at the pace of n in took.
+// fitting returns how much can be written in the target time at the speed of n in took.
 func (s *Size) fitting(n int, took time.Duration) int {
 	return int(float64(n) * float64(s.target) / float64(max(took, 1)))
 }

@@ -70,7 +70,7 @@ func TestNoMoreThanThereMayBe(t *testing.T) {
 	}
 }
 
-// TestProgressWhateverThePace writes to databases of constant speed that end a write after a time
+// TestProgressWhateverThePace simulates databases of constant speed that abort a write at a time
 // limit. From any start size, a write must succeed within a few attempts.
 func TestProgressWhateverThePace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,8 +94,8 @@ func TestProgressWhateverThePace(t *testing.T) {
 	})
 }
 
-// TestItSettlesWithinTheTarget: at constant speed, the duration of a write ends up between half of
-// the target and the target, from any start size.
+// TestItSettlesWithinTheTarget shows that, at constant speed, a write ends up taking between half
+// of the target time and the target time. The start size does not matter.
 func TestItSettlesWithinTheTarget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perEvent := time.Duration(rapid.Int64Range(int64(10*time.Microsecond), int64(target)).Draw(t, "time an event takes"))
@@ -110,8 +110,8 @@ func TestItSettlesWithinTheTarget(t *testing.T) {
 	})
 }
 
-// TestWhatBelongsTogetherIsDividedInTheEnd: a write may exceed its limit because related events
-// were not separated. The next limit is smaller all the same.
+// TestWhatBelongsTogetherIsDividedInTheEnd shows that the limit falls also after a failed write
+// that exceeded its limit. A write exceeds its limit if related events were not divided.
 func TestWhatBelongsTogetherIsDividedInTheEnd(t *testing.T) {
 	s := pace.NewSize(1024, 500_000, 4*time.Second)
 	for range 5 {

@@ -8,20 +8,21 @@ import (
 	"projector/internal/pace"
 )
 
-// Bound repeats an operation that failed for a temporary reason, and gives up at a limit. It is
-// for operations that people wait for. A consumer uses a Policy, which has no limit.
+// Bound repeats an operation after a temporary failure, and gives up at a limit. It is for
+// operations that people wait for. A consumer uses a Policy instead, because a Policy has no limit.
 type Bound struct {
-	// Within is how long after the first attempt a further attempt may begin; 0: no limit.
+	// Within limits how long after the first attempt another attempt may begin. 0 means no limit.
 	Within time.Duration
-	// Attempts is the maximum number of attempts without progress; 0: no limit.
+	// Attempts is the maximum number of attempts without progress. 0 means no limit.
 	Attempts int
-	// Pause is the time before the second attempt. Each pause is twice the last, up to Longest.
+	// Pause is the time before the second attempt. Each pause is twice as long as the last, up to
+	// Longest.
 	Pause, Longest time.Duration
 	Passing        func(error) bool // reports whether the next attempt may succeed
 }
 
-// Do calls fn until it succeeds. It gives up if Passing returns false, a limit is reached or ctx has
-// ended. Then it returns fn's last error.
+// Do calls fn until it succeeds. It gives up if Passing returns false, a limit is reached or ctx
+// ends. Then it returns fn's last error.
 func (b Bound) Do(ctx context.Context, fn func(context.Context) error) error {
 	t := b.Begin()
 	for {
@@ -32,7 +33,7 @@ func (b Bound) Do(ctx context.Context, fn func(context.Context) error) error {
 	}
 }
 
-// Begin is for callers with their own loop. Call it before the first attempt.
+// Begin is for callers that have their own loop. Call it before the first attempt.
 func (b Bound) Begin() *Tries { return &Tries{bound: b, began: time.Now()} }
 
 // Tries counts the attempts of one operation. One goroutine at a time may use it.
@@ -42,7 +43,7 @@ type Tries struct {
 	failed int
 }
 
-// Again waits after a failed attempt, and reports whether to make another.
+// Again waits after a failed attempt, and reports whether the caller should make another attempt.
 func (t *Tries) Again(ctx context.Context, err error) bool {
 	b := &t.bound
 	t.failed++

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Lines limits how often a repeated event is logged, for each key. Each line has the number of
-// events since the line before. It is safe for concurrent use.
+// Lines limits how often a repeated event is logged. Each key is limited separately. Each log line
+// has the number of events since the last line of its key. It is safe for concurrent use.
 type Lines struct {
 	pauses []time.Duration
 	quiet  time.Duration
@@ -18,19 +18,19 @@ type Lines struct {
 	keys map[string]*counted
 }
 
-// counted is what has happened under a key since the last line.
+// counted is what has happened under a key since its last line.
 type counted struct {
 	incident
 	n     int
 	write func(n int)
 }
 
-// maxKeys bounds memory, whatever the keys are.
+// maxKeys limits the memory, because there can be any number of keys.
 const maxKeys = 256
 
-// NewLines returns Lines that writes a line for the first event, and then after each of the pauses. The
-// last pause repeats. If no event happens for quiet, the next event counts as the first again. If now
-// is nil, the system's clock is used.
+// NewLines returns Lines that write a line for the first event of a key, and then after each of the
+// pauses. The last pause repeats. If no event happens for the duration quiet, the next event counts
+// as the first again. If now is nil, the system's clock is used.
 func NewLines(now func() time.Time, quiet time.Duration, pauses ...time.Duration) *Lines {
 	if now == nil {
 		now = time.Now
@@ -38,8 +38,8 @@ func NewLines(now func() time.Time, quiet time.Duration, pauses ...time.Duration
 	return &Lines{pauses: pauses, quiet: quiet, now: now, keys: map[string]*counted{}}
 }
 
-// Count notes that an event has happened n times. It writes a line if one is due, else a later Count or
-// Flush does. write gets the number for the line.
+// Count notes that an event has happened n more times. It writes a line if a line is due.
+// Otherwise, a later Count or Flush writes it. write receives the number of events for the line.
 func (l *Lines) Count(key string, n int, write func(n int)) {
 	if n <= 0 {
 		return
@@ -68,7 +68,7 @@ func (l *Lines) Flush() {
 	}
 }
 
-// End writes all remaining lines, because no event follows.
+// End writes all remaining lines. Call it after the last event.
 func (l *Lines) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *counted) line() {
 	}
 }
 
-// makeRoom removes incidents that are over. If that is not enough, it removes all.
+// makeRoom removes incidents that are over. If there are still too many, it removes all incidents.
 func (l *Lines) makeRoom(now time.Time) {
 	if len(l.keys) < maxKeys {
 		return
@@ -102,18 +102,18 @@ func (l *Lines) makeRoom(now time.Time) {
 	}
 }
 
-// incident is a repeated event. It ends when the event has not happened for a while. It decides
-// when a log line is due.
+// incident is a series of repetitions of one event. It ends when the event has not happened for
+// some time. It decides when a log line is due.
 type incident struct {
-	ends  time.Time // the incident is over then, unless the event happens again before
+	ends  time.Time // when the incident is over, if the event does not happen again
 	next  time.Time // when the next line is due
 	lines int       // number of lines so far
 }
 
 func (i *incident) over(now time.Time) bool { return !now.Before(i.ends) }
 
-// happens notes one more event. It reports whether a new incident begins. The incident is over
-// at ends unless the event happens again.
+// happens notes one more repetition of the event. It reports whether a new incident begins. The
+// incident is over at the time ends, if the event does not happen again.
 func (i *incident) happens(now, ends time.Time) (begins bool) {
 	if begins = i.over(now); begins {
 		*i = incident{next: now}
@@ -124,8 +124,8 @@ func (i *incident) happens(now, ends time.Time) (begins bool) {
 	return begins
 }
 
-// due reports whether a line is due now. Then it is written, and the next is due a pause
-// later.
+// due reports whether a line is due now. If it is due, the caller writes it, and the next line is
+// due after a pause.
 func (i *incident) due(now time.Time, pauses []time.Duration) bool {
 	if now.Before(i.next) {
 		return false

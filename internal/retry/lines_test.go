@@ -10,7 +10,7 @@ import (
 	"projector/internal/retry"
 )
 
-// written records log lines as key and count.
+// written records log lines. Each has the key and the count.
 type written []string
 
 func (w *written) count(l *retry.Lines, key string, n int) {
@@ -56,12 +56,13 @@ func TestALineAKeyAndMinute(t *testing.T) {
 	w.want(t, "the end", "b 4")
 }
 
-// TestLinesComeAtAFallingRate also checks that after a quiet time a line is written at once again.
+// TestLinesComeAtAFallingRate shows that pauses between lines get longer. It also shows that a line
+// is written at once after a quiet time.
 func TestLinesComeAtAFallingRate(t *testing.T) {
 	clock, w := newManualClock(), written{}
 	l := retry.NewLines(clock.Now, 30*time.Second, 5*time.Second, 10*time.Second, 20*time.Second)
 	for second := range 100 {
-		w.count(l, fmt.Sprint("at ", second), 1) // many other keys
+		w.count(l, fmt.Sprint("at ", second), 1) // these are many other keys
 		w = slices.DeleteFunc(w, func(line string) bool { return line[:2] == "at" })
 		w.count(l, "x", 1)
 		clock.Sleep(context.Background(), time.Second)
@@ -82,7 +83,7 @@ func TestTheMemoryOfLinesIsBounded(t *testing.T) {
 		t.Errorf("%d lines of 300 keys", len(w))
 	}
 	w = nil
-	w.count(l, "0", 1) // forgotten, because only a limited number of keys is remembered
+	w.count(l, "0", 1) // key 0 was removed, because only a limited number of keys is remembered
 	w.want(t, "the first key again", "0 1")
 	w.count(l, "299", 1)
 	w.want(t, "the last key again")

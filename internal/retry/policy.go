@@ -1,7 +1,8 @@
-// Package retry repeats failed operations without a limit. The first wait is 1 s. Each wait is twice
-// as long as the last, with jitter, up to a maximum. So an outage of PostgreSQL or Kafka never
-// produces a dead letter. The waits come from the library backoff. The library's loop is not used,
-// because it sets no deadline for an attempt and does not report the number and duration of failures.
+// Package retry repeats failed operations without a limit. The first wait is 1 s. Each wait is
+// twice as long as the last, with jitter, up to a maximum. So an outage of PostgreSQL or Kafka
+// never produces a dead letter. The waits come from the library backoff. The library's loop is not
+// used, because it sets no deadline for an attempt. It does not report the number and the duration
+// of failures, either.
 //
 //	attempt ──ok──────────────► nil
 //	   │ └─Stop(err)──────────► err
@@ -12,8 +13,8 @@
 //	   │
 //	   └──► attempt
 //
-// Every attempt has a separate deadline. A missed deadline is a normal failure. Only the end of the
-// caller's context ends the loop.
+// If Policy.Attempt is set, every attempt has a separate deadline. An attempt that misses its
+// deadline counts as a normal failure. Only the end of the caller's context ends the loop.
 package retry
 
 import (
@@ -27,13 +28,14 @@ import (
 )
 
 const (
-	// jitter makes each wait up to a quarter shorter or longer, so that partitions and instances that
-	// failed together do not retry together.
+	// jitter makes each wait up to a quarter shorter or longer. Partitions and instances that
+	// failed together then do not retry together.
 	jitter     = 0.25
 	multiplier = 2
 )
 
-// Defaults of a Policy's zero fields, as in --retry-initial and --retry-max.
+// These are the defaults for a Policy's zero fields. They equal the defaults of --retry-initial and
+// --retry-max.
 const (
 	defaultInitial = time.Second
 	defaultMax     = time.Minute
@@ -44,16 +46,16 @@ const (
 type Policy struct {
 	Initial time.Duration // first wait, before jitter
 	Max     time.Duration // longest wait, jitter included
-	Attempt time.Duration // deadline of one attempt, 0 = none
-	Clock   Clock         // nil = the system's
+	Attempt time.Duration // deadline of one attempt; 0 means none
+	Clock   Clock         // nil means the system's clock
 }
 
 // Forever calls fn until it returns nil or an error made by Stop, or until ctx
 // ends. It returns nil, the error given to Stop, or the cause of ctx.
 //
-// The context of fn is derived from ctx and ends with the attempt. If fn succeeds, Forever returns nil
-// even if ctx has ended meanwhile. If fn fails after the end of ctx, this does not count as a failure
-// of the dependency, and obs is not called. obs may be nil.
+// The context of fn is derived from ctx and ends with the attempt. If fn succeeds, Forever returns
+// nil even if ctx has ended meanwhile. If fn fails after the end of ctx, this does not count as a
+// failure of the dependency, and obs is not called. The observer obs may be nil.
 func (p Policy) Forever(ctx context.Context, obs Observer, fn func(ctx context.Context) error) error {
 	o := p.Outage(obs)
 	for ctx.Err() == nil {
@@ -73,10 +75,10 @@ func (p Policy) Forever(ctx context.Context, obs Observer, fn func(ctx context.C
 	return context.Cause(ctx)
 }
 
-// Sleep waits for d or until ctx ends. It uses the policy's clock.
+// Sleep waits for d or until ctx ends.
 func (p Policy) Sleep(ctx context.Context, d time.Duration) { clockOr(p.Clock).Sleep(ctx, d) }
 
-// try runs one attempt under its own deadline.
+// try runs one attempt, with a deadline if the policy has one.
 func (p Policy) try(ctx context.Context, fn func(context.Context) error) error {
 	if p.Attempt > 0 {
 		var cancel context.CancelFunc
@@ -89,8 +91,8 @@ func (p Policy) try(ctx context.Context, fn func(context.Context) error) error {
 // longest is the longest wait, jitter included.
 func (p Policy) longest() time.Duration { return orDefault(p.Max, defaultMax) }
 
-// waits returns the waits of one outage. The library applies its maximum before the jitter, so this
-// maximum is lower.
+// waits returns the waits of one outage. The library applies its maximum before the jitter, so the
+// maximum that it receives is lower.
 func (p Policy) waits() *backoff.ExponentialBackOff {
 	capped := time.Duration(float64(p.longest()) / (1 + jitter))
 	return backoff.NewExponentialBackOff(
@@ -98,7 +100,7 @@ func (p Policy) waits() *backoff.ExponentialBackOff {
 		backoff.WithMaxInterval(capped),
 		backoff.WithMultiplier(multiplier),
 		backoff.WithRandomizationFactor(jitter),
-		backoff.WithMaxElapsedTime(0), // its default gives up after 15 minutes
+		backoff.WithMaxElapsedTime(0), // the library's default is to give up after 15 minutes
 	)
 }
 
@@ -109,11 +111,11 @@ func orDefault(d, fallback time.Duration) time.Duration {
 	return d
 }
 
-// Stop marks err as an error that no retry will fix. Forever then returns err itself, without errors
-// that were wrapped around it. Stop(nil) is nil, which means success.
+// Stop marks err as an error that must not be retried. Forever then returns err itself, without
+// errors that were wrapped around it. Stop(nil) is nil, which means success.
 func Stop(err error) error { return backoff.Permanent(err) }
 
-// Clock replaces the system's clock in tests, so that they need not wait.
+// Clock replaces the system's clock in tests. Tests then do not have to wait.
 type Clock interface {
 	Now() time.Time
 	// Sleep waits for d, or until ctx ends.
@@ -133,19 +135,17 @@ func (systemClock) Now() time.Time { return time.Now() }
 
 func (systemClock) Sleep(ctx context.Context, d time.Duration) { _ = pace.Sleep(ctx, d) }
 
-// Observer receives the failures and the recovery of a retried operation, for metrics, health and log.
-// The retrying goroutine calls it, so it must not block.
+// Observer receives the failures and the recovery of a retried operation. It serves metrics, health
+// and the log. The retrying goroutine calls it, so it must not block.
 //
-// It is not called when the loop ends without success (Stop, or end of ctx). So an observer that shows
-// a state must clear it after Forever has returned.
+// It is not called when the loop ends without success, after Stop or the end of ctx. So an observer
+// that shows a state must be reset by the caller of Forever.
 type Observer interface {
-	// Failing is called after every failed attempt. attempt counts from 1; since
-	// is the time from the first failure to this one, 0 at first; next is the
-	// wait that follows.
+	// Failing is called after every failed attempt. The first has attempt number 1. since is the
+	// time from the first failure to this one, and next is the wait that follows.
 	Failing(err error, attempt int, since, next time.Duration)
-	// Recovered is called when an attempt succeeds after at least one failure.
-	// attempts counts the successful one; after is the time from the first
-	// failure to now.
+	// Recovered is called when an attempt succeeds after at least one failure. The number of
+	// attempts includes the successful one. after is the time from the first failure to now.
 	Recovered(attempts int, after time.Duration)
 }
 

@@ -15,7 +15,7 @@ import (
 
 var errDown = errors.New("down")
 
-// manualClock does not wait: Sleep moves its time forward.
+// manualClock does not wait. Its Sleep moves its time forward.
 type manualClock struct{ now time.Time }
 
 func newManualClock() *manualClock { return &manualClock{now: time.Unix(1_700_000_000, 0)} }
@@ -33,7 +33,7 @@ type failure struct {
 
 type recorder struct {
 	failures  []failure
-	recovered int // attempts; 0: not called
+	recovered int // the number of attempts; 0: Recovered was not called
 	after     time.Duration
 }
 
@@ -143,8 +143,8 @@ func TestObserverHearsOutageAndRecovery(t *testing.T) {
 	}
 }
 
-// TestAnOutageOfOnesOwn checks an outage over different operations. The waits grow with each
-// failure until the caller ends the outage, even if other operations succeed.
+// TestAnOutageOfOnesOwn checks an Outage that is used without Forever, over different operations.
+// The waits grow with each failure until the caller ends the outage.
 func TestAnOutageOfOnesOwn(t *testing.T) {
 	clock, seen := newManualClock(), &recorder{}
 	o := retry.Policy{Initial: time.Second, Clock: clock}.Outage(seen)

@@ -11,41 +11,41 @@ import (
 )
 
 const (
-	// calm is the time without failures, after the last wait or recovery, after which the next failure
-	// counts as a new outage. Without it, a dependency that often fails and recovers would cause a line
-	// each time.
+	// calm is how long there must be no failure before the next failure counts as a new outage. It
+	// is counted from the last wait or recovery. Without it, a dependency that often fails and
+	// recovers would cause a log line each time.
 	calm = time.Minute
-	// maxReasons limits the extra lines for new reasons within one outage.
+	// maxReasons limits how many reasons are logged at once within one outage.
 	maxReasons = 6
 )
 
-// outagePauses are the pauses between the lines about one outage. The lines come at its start, after
-// 10 s, 1 min and 5 min, and then every 5 min.
+// outagePauses are the pauses between two log lines about one outage. The lines come at its start,
+// after 10 s, 1 min and 5 min, and then every 5 min.
 var outagePauses = []time.Duration{10 * time.Second, 50 * time.Second, 4 * time.Minute, 5 * time.Minute}
 
 // Throttled is an Observer that logs an outage in few lines: at the first failure, at each new reason,
 // after 10 s, 1 min and 5 min, then every 5 min, and at the recovery.
 //
-// Several partitions may share it. Then an outage of their dependency is logged once. It is safe for
-// concurrent use.
+// Several partitions may share a Throttled. Then an outage of their dependency is logged once. It
+// is safe for concurrent use.
 type Throttled struct {
 	log *slog.Logger
 	now func() time.Time
 
 	mu      sync.Mutex
 	outage  incident
-	reasons map[string]bool // logged in this outage
+	reasons map[string]bool // the reasons that were logged in this outage
 	failing bool            // the last call reported a failure
-	logged  bool            // and it was logged
+	logged  bool            // the current outage was logged
 
-	// What Note counts.
+	// These fields are what Note counts.
 	failures int
-	since    time.Time // of the first of them
+	since    time.Time // the time of the first of these failures
 }
 
-// Throttle returns an observer that logs what is being retried ("write batch").
-// keys are attributes of every line, as in slog.Logger.With: for example
-// "dependency", "postgres". clock nil is the system's.
+// Throttle returns an observer that logs failures of the operation what ("write batch"). The
+// attributes in keys are in every line, as in slog.Logger.With, for example "dependency",
+// "postgres". A nil clock means the system's clock.
 func Throttle(log *slog.Logger, clock Clock, what string, keys ...any) *Throttled {
 	return &Throttled{log: log.With("operation", what).With(keys...), now: clockOr(clock).Now}
 }
@@ -61,8 +61,8 @@ func (t *Throttled) Failing(err error, attempt int, since, next time.Duration) {
 		"attempt", attempt, "since", since.Round(time.Millisecond), "next_retry_in", next.Round(time.Millisecond))
 }
 
-// Recovered implements Observer. It logs a recovery only if the failure was logged. Without a failure
-// before it does nothing, so it may be called after every success.
+// Recovered implements Observer. It logs a recovery only if the failure was logged. It does nothing
+// if there was no failure before, so it may be called after every success.
 func (t *Throttled) Recovered(attempts int, after time.Duration) {
 	t.mu.Lock()
 	logged := t.logged
@@ -76,8 +76,8 @@ func (t *Throttled) Recovered(attempts int, after time.Duration) {
 	}
 }
 
-// Note is for operations that run regularly, where the caller does not count attempts. err is the
-// result of this run, nil after a success. next is the time until the next run.
+// Note is for operations that run regularly and do not count their attempts. err is the result of
+// this run, or nil after a success. next is the time until the next run.
 func (t *Throttled) Note(err error, next time.Duration) {
 	now := t.now()
 	t.mu.Lock()
@@ -115,31 +115,31 @@ func (t *Throttled) due(reason string, next time.Duration) bool {
 	return true
 }
 
-// Outage tracks an operation from its first failure until it succeeds again. It counts the failures,
-// returns the wait after each, and reports them to an observer. Afterwards it can be used for the next
-// outage. One goroutine at a time may use it.
+// Outage tracks an operation from its first failure until it succeeds again. It counts the
+// failures, returns the wait after each, and reports them to an observer. After a success it can be
+// used for the next outage. One goroutine at a time may use it.
 //
-// Forever is a loop around one operation. Use an Outage directly if the next attempt may be a
-// different operation.
+// Forever is a loop around one operation, and uses an Outage itself. Use an Outage directly if the
+// next attempt may be a different operation.
 type Outage struct {
 	policy   Policy
-	observer Observer // nil: none
+	observer Observer // may be nil
 	failures int
-	since    time.Time // of the first failure
+	since    time.Time // the time of the first failure
 	waits    *backoff.ExponentialBackOff
 }
 
-// Outage returns an Outage with the waits of the policy. obs may be nil.
+// Outage returns an Outage with the waits of the policy. The observer obs may be nil.
 func (p Policy) Outage(obs Observer) *Outage { return &Outage{policy: p, observer: obs} }
 
-// Failed notes a failed attempt, and returns how long to wait before the next.
+// Failed notes a failed attempt and returns how long to wait before the next attempt.
 func (o *Outage) Failed(err error) time.Duration {
 	now := clockOr(o.policy.Clock).Now()
 	if o.failures == 0 {
 		o.since, o.waits = now, o.policy.waits()
 	}
 	o.failures++
-	next := min(o.waits.NextBackOff(), o.policy.longest()) // rounding
+	next := min(o.waits.NextBackOff(), o.policy.longest()) // because rounding may exceed it
 	if o.observer != nil {
 		o.observer.Failing(err, o.failures, now.Sub(o.since), next)
 	}
@@ -149,7 +149,7 @@ func (o *Outage) Failed(err error) time.Duration {
 // Lasts reports whether the last attempt has failed.
 func (o *Outage) Lasts() bool { return o.failures > 0 }
 
-// Over notes an attempt that has succeeded. Without a failure before it, it does nothing.
+// Over notes a successful attempt. It does nothing if there was no failure before.
 func (o *Outage) Over() {
 	if o.failures == 0 {
 		return

@@ -14,7 +14,7 @@ import (
 	"projector/internal/retry"
 )
 
-// logged is the output of a Throttled.
+// logged collects the log output of a Throttled.
 type logged struct{ buffer bytes.Buffer }
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(&l.buffer, nil)) }
@@ -46,8 +46,8 @@ func count(lines []map[string]any, msg string) (n int) {
 
 func sqlstate(code string) error { return &pgconn.PgError{Severity: "FATAL", Code: code} }
 
-// failFor returns an operation that fails until d has passed. pick returns the error of each
-// attempt.
+// failFor returns an operation that fails until d has passed. The function pick returns the error
+// of each attempt.
 func failFor(clock *manualClock, d time.Duration, pick func(attempt int) error) func(context.Context) error {
 	start, attempt := clock.Now(), 0
 	return func(context.Context) error {
@@ -144,7 +144,8 @@ func TestOutageAfterACalmTimeIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestSuccessesBeforeAnyFailure: a committer reports every success, also without a failure before.
+// TestSuccessesBeforeAnyFailure shows that a success without a failure before it is not logged. A
+// committer reports every success.
 func TestSuccessesBeforeAnyFailure(t *testing.T) {
 	var out logged
 	clock := newManualClock()
@@ -157,7 +158,8 @@ func TestSuccessesBeforeAnyFailure(t *testing.T) {
 	}
 }
 
-// TestWhatIsDoneAtAPaceIsCounted: a check every 3 s of a database that is away for 39 s.
+// TestWhatIsDoneAtAPaceIsCounted shows how Note counts the failures of a check every 3 s, while the
+// database is down for 39 s.
 func TestWhatIsDoneAtAPaceIsCounted(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
 	look := retry.Throttle(out.logger(), clock, "check")
@@ -188,7 +190,7 @@ func TestWhatIsDoneAtAPaceIsCounted(t *testing.T) {
 func TestOutageLeftByCancelDoesNotHideTheNext(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
 	obs := retry.Throttle(out.logger(), clock, "write batch")
-	obs.Failing(errDown, 1, 0, time.Second) // the partition is revoked after this
+	obs.Failing(errDown, 1, 0, time.Second) // after this failure, the partition is revoked
 	clock.Sleep(context.Background(), 10*time.Minute)
 	obs.Failing(errDown, 1, 0, time.Second)
 	if n := len(out.lines(t)); n != 2 {

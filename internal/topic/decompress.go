@@ -12,8 +12,8 @@ import (
 // memory. It equals the default of the run command.
 const maxBatchBytes = 64 << 20
 
-// bounded returns a decompressor for batches up to maxBatchBytes. Only a kgo.Client provides a
-// decompressor with a limit. This client never connects.
+// bounded returns a decompressor for batches up to maxBatchBytes. Only a kgo.Client has a
+// decompressor with a limit. The client that is made here never connects.
 var bounded = sync.OnceValues(func() (kgo.Decompressor, error) {
 	client, err := kgo.NewClient(kgo.MaxDecompressBatchBytes(maxBatchBytes))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"projector/errclass"
 )
 
-// TestReaderRefusesALargeBatch: a batch of some KiB may need hundreds of MiB when it is
-// decompressed.
+// TestReaderRefusesALargeBatch shows that a batch is refused if it has few KiB but would need
+// hundreds of MiB when it is decompressed.
 func TestReaderRefusesALargeBatch(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
 	for name, codec := range map[string]kgo.CompressionCodec{
@@ -34,8 +34,8 @@ func TestReaderRefusesALargeBatch(t *testing.T) {
 		if !errors.As(err, &large) || large.first != offset || !strings.Contains(errclass.Safe(err), "larger than 64 MiB") {
 			t.Errorf("offset %d: %v", offset, err)
 		}
-		// The limit leaves room for a buffer that doubles up to its limit, and for the allocations
-		// of other tests.
+		// 1024 MiB is much more than the limit of 64 MiB, because a buffer doubles until it reaches
+		// the limit, and other tests allocate memory meanwhile.
 		if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 1024 {
 			t.Errorf("offset %d: %d MiB allocated", offset, n)
 		}

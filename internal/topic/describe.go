@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// Describe returns the brokers' description of topic and whether the topic exists.
+// Describe returns the brokers' description of the topic, and whether the topic exists.
 func Describe(ctx context.Context, adm *kadm.Client, topic string) (kadm.TopicDetail, bool, error) {
 	details, err := firstAnswer(ctx, func(ctx context.Context) (kadm.TopicDetails, error) {
 		return adm.ListTopics(ctx, topic)
@@ -32,13 +32,13 @@ func Describe(ctx context.Context, adm *kadm.Client, topic string) (kadm.TopicDe
 }
 
 const (
-	askAnother = time.Second // a healthy broker has answered by then
+	askAnother = time.Second // a healthy broker answers within this time
 	askAtMost  = 6
 )
 
-// firstAnswer calls ask. While there is no answer, it calls ask again after askAnother, which
-// reaches another broker. A frozen broker accepts a connection and does not answer, and the client
-// would wait for this broker alone.
+// firstAnswer calls ask and returns the first answer. While there is no answer, it calls ask again
+// after each askAnother, and the client then asks another broker. A frozen broker accepts a
+// connection but does not answer. The client alone would go on waiting for this broker.
 func firstAnswer[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -75,7 +75,7 @@ func timedOut(err error) bool {
 	return errors.As(err, &network) && network.Timeout()
 }
 
-// Unauthorized reports whether a broker refuses a request because a grant is missing.
+// Unauthorized reports whether a broker refuses a request because an ACL is missing.
 func Unauthorized(err error) bool {
 	return errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed)
 }

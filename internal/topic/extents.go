@@ -14,28 +14,28 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// extentsWithin is the deadline for reading the start and end of all logs. The client retries a
-// leader that is down, and the other partitions must not wait for it.
+// extentsWithin limits the time for reading the start and the end of all logs. The client retries
+// while a leader is down, and the other partitions must not wait for that leader.
 const extentsWithin = 10 * time.Second
 
 // Extents has the start and end of the log of each partition of a topic.
 type Extents struct {
 	TopicID    string
-	Partitions []Extent // sorted by number
+	Partitions []Extent // sorted by partition number
 }
 
 // Extent is the start and end of the log of one partition.
 type Extent struct {
 	Partition int32
 	Start     int64 // the first offset in the log
-	// End is the last stable offset. Records from there on may belong to an open transaction.
+	// End is the last stable offset. Records at later offsets may belong to an open transaction.
 	End int64
-	// Err is why Start and End are not known, or nil.
+	// Err is the reason why Start and End are not known, or nil.
 	Err *PartitionError
 }
 
 // Extents reads the start and end of the topic's logs. If the leader of a partition does not
-// answer, only this partition has an error. exists is false if there is no such topic.
+// answer, only this partition has an error. The result exists is false if there is no such topic.
 func (r *Reader) Extents(ctx context.Context) (all Extents, exists bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, extentsWithin)
 	defer cancel()
@@ -98,7 +98,7 @@ func (r *Reader) listed(ctx context.Context, list lister) (map[int32]kadm.Listed
 	if errors.As(err, &some) {
 		offsets, err = r.withFailures(offsets, some.Errs), nil
 	}
-	if whole, is := offsets[-1]; is && err == nil { // an error of the whole topic
+	if whole, is := offsets[-1]; is && err == nil { // partition -1 has an error of the whole topic
 		err = whole.Err
 	}
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {

@@ -19,18 +19,20 @@ import (
 )
 
 const (
-	// fetchBytes limits the compressed size of one answer. The headers of dead letters compress well
-	// and need many times as much memory. A broker returns the first batch even if it is larger.
+	// fetchBytes limits the compressed size of one fetch. It is small, because the headers of dead
+	// letters compress well and need many times as much memory. A broker returns the first batch
+	// even if it is larger.
 	fetchBytes = 1 << 20
-	// fewBytes is the same limit if only the first records are needed.
+	// fewBytes is used instead of fetchBytes if only the first records are needed.
 	fewBytes = 16 << 10
-	// answerTimeout limits the wait for one answer, retries included. A command must fail rather
-	// than hang.
+	// answerTimeout limits the time for one fetch, retries included. After it a command fails,
+	// because a command must not hang.
 	answerTimeout = 20 * time.Second
-	// defaultPause is how long a broker without data may delay its answer, and the pause before
-	// the next try.
+	// defaultPause is how long a broker without data may delay its answer. It is also the pause
+	// before the next attempt.
 	defaultPause = 250 * time.Millisecond
-	// emptyAnswers is how many empty answers in a row prove that there is no data.
+	// emptyAnswers is the number of answers in a row without data after which the reader concludes
+	// that there is no data.
 	emptyAnswers = 6
 )
 
@@ -43,27 +45,27 @@ var (
 // fetcher fetches one range of a partition, answer by answer, from its leader.
 type fetcher struct {
 	reader *Reader
-	span   offsetRange // the offsets that are still to be read
-	// patience is how long to retry when the partition has no reachable leader.
+	span   offsetRange // the offsets that still have to be read
+	// patience is how long to retry when the partition has no leader that can be reached.
 	patience  time.Duration
-	partition kadm.PartitionDetail // as last described by the brokers
+	partition kadm.PartitionDetail // the last description from the brokers
 	topicID   kadm.TopicID
 	located   bool
 }
 
-// fetch returns the next records, possibly none. It moves span.next past all offsets of the
-// answer, including those of compacted and aborted records. It looks for a new leader for as
-// long as patience.
+// fetch returns the next records, possibly none. It moves span.next past all offsets that the
+// answer covers, including those of compacted and aborted records. If the leader is lost, fetch
+// retries until patience has passed.
 //
-// Several answers without data mean that there are no records up to the end of the span: they
-// were compacted away, or the log was truncated. One such answer is not enough, because a new
-// leader may not know its high watermark yet. If span.full is set, the log is known to be
-// longer, and answers without data are never accepted.
+// Several answers without data mean that there are no records up to the end of the span. They were
+// compacted away, or the log was truncated. One answer without data is not enough, because a new
+// leader may not know its high watermark yet. If span.full is set, the log is known to be longer.
+// Then fetch never accepts that there is no data.
 func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	began, empty := time.Now(), 0
-	// passing reports whether another broker, or the same broker later, may answer.
+	// passing reports whether a retry may succeed, at another broker or at the same broker later.
 	passing := func(err error) bool {
 		return errors.Is(err, errNoData) || errors.Is(err, errThrottled) || leaderless(err) && time.Since(began) < f.patience
 	}
@@ -103,11 +105,11 @@ func (f *fetcher) fetchOnce(ctx context.Context) ([]*kgo.Record, error) {
 
 // leaderless reports whether the partition's leader is down or is no longer the leader.
 func leaderless(err error) bool {
-	var unreachable *net.OpError // the client does not try another broker by itself
+	var unreachable *net.OpError // the client does not retry this error at another broker
 	return kerr.IsRetriable(err) || kgo.IsRetryableBrokerErr(err) || errors.As(err, &unreachable)
 }
 
-// take decodes an answer.
+// take decodes the records of an answer.
 func (f *fetcher) take(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Record, error) {
 	options := kgo.ProcessFetchPartitionOpts{
 		Offset:         f.span.next,
@@ -134,8 +136,8 @@ func (f *fetcher) take(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Record,
 	return decoded.Records, nil
 }
 
-// skipToStart continues at the present start of the log, because retention has deleted the
-// records before it. If the log starts after the end of the span, nothing is left to read.
+// skipToStart continues at the current start of the log, because retention has deleted the records
+// before it. If the log starts after the end of the span, nothing is left to read.
 func (f *fetcher) skipToStart(ctx context.Context) error {
 	starts, err := f.reader.listed(ctx, f.reader.adm.ListStartOffsets)
 	if err != nil {
@@ -190,7 +192,7 @@ func (f *fetcher) request(ctx context.Context) (*kmsg.FetchResponseTopicPartitio
 	}
 
 	topic := kmsg.NewFetchRequestTopic()
-	topic.Topic, topic.TopicID = f.reader.topic, f.topicID // the protocol version decides which of them is sent
+	topic.Topic, topic.TopicID = f.reader.topic, f.topicID // the protocol version decides whether the name or the id is sent
 	topic.Partitions = []kmsg.FetchRequestTopicPartition{partition}
 
 	request := kmsg.NewPtrFetchRequest()
@@ -219,7 +221,7 @@ func (f *fetcher) answer(response *kmsg.FetchResponse) (*kmsg.FetchResponseTopic
 				continue
 			}
 			if len(p.RecordBatches) == 0 && p.ErrorCode == 0 && response.ThrottleMillis > 0 {
-				return nil, errThrottled // a client over its quota gets an answer without data
+				return nil, errThrottled // a client over its quota receives an answer without data
 			}
 			return p, nil
 		}
@@ -230,7 +232,7 @@ func (f *fetcher) answer(response *kmsg.FetchResponse) (*kmsg.FetchResponseTopic
 	return nil, fmt.Errorf("the answer to a fetch does not name partition %d", f.span.partition)
 }
 
-// errNotAnswered means that the leader's answer lacks a partition.
+// errNotAnswered means that the leader's answer does not contain a partition.
 var errNotAnswered = errors.New("the answer does not name the partition")
 
 // PartitionError says why one partition of a topic cannot be read. The other partitions may be
@@ -240,13 +242,13 @@ type PartitionError struct {
 	Partition int32
 	Err       error
 
-	leader   int32   // -1: none, or not known
-	replicas []int32 // brokers that may become leader; nil: not known
+	leader   int32   // -1 if there is none or it is not known
+	replicas []int32 // brokers that may become leader; nil if not known
 }
 
 var _ errclass.Describer = (*PartitionError)(nil)
 
-// unreadable returns a PartitionError with the brokers that could lead the partition.
+// unreadable returns a PartitionError. It names the brokers that could lead the partition.
 func (r *Reader) unreadable(known kadm.PartitionDetail, partition int32, err error) *PartitionError {
 	e := &PartitionError{Topic: r.topic, Partition: partition, Err: err, leader: known.Leader, replicas: known.ISR}
 	if known.Err != nil {
@@ -270,7 +272,7 @@ func (e *PartitionError) Unwrap() error { return e.Err }
 func (e *PartitionError) SafeText() string { return e.Error() }
 
 // Reason says why the partition cannot be read and what to do. It does not contain the partition's
-// number, so partitions of one broker have equal reasons.
+// number. So partitions of the same broker have the same reason.
 func (e *PartitionError) Reason() string {
 	why := errclass.Safe(e.Err)
 	switch {

@@ -14,15 +14,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestReaderPassesControlAndAbortedRecords: the markers at the end of the log have offsets but no
-// records.
+// TestReaderPassesControlAndAbortedRecords shows that a read ends although the last offsets of the
+// log are transaction markers and have no records.
 func TestReaderPassesControlAndAbortedRecords(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
-	transact(t, cluster, kgo.TryCommit, "a", "b") // 0, 1, marker 2
-	transact(t, cluster, kgo.TryAbort, "c")       // 3, marker 4
+	transact(t, cluster, kgo.TryCommit, "a", "b") // offsets 0 and 1, marker at 2
+	transact(t, cluster, kgo.TryAbort, "c")       // offset 3, marker at 4
 	r := newReader(t, cluster)
 	assertCommitted(t, r, 0, 1)
-	transact(t, cluster, kgo.TryCommit, "d") // 5, marker 6
+	transact(t, cluster, kgo.TryCommit, "d") // offset 5, marker at 6
 	assertCommitted(t, r, 0, 1, 5)
 	for _, offset := range []int64{2, 3, 4, 6} {
 		if _, err := r.ReadAt(soon(t), 0, offset); !errors.Is(err, ErrNoRecord) {
@@ -38,7 +38,8 @@ func assertCommitted(t *testing.T, r *Reader, want ...int64) {
 	}
 }
 
-// TestReaderStopsBeforeAnOpenTransaction: the reader does not wait for an open transaction.
+// TestReaderStopsBeforeAnOpenTransaction shows that the reader does not wait for an open
+// transaction.
 func TestReaderStopsBeforeAnOpenTransaction(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
 	fill(t, cluster, 1, 2)
@@ -71,7 +72,8 @@ func transact(t *testing.T, cluster *kfake.Cluster, end kgo.TransactionEndTry, v
 	}
 }
 
-// TestReaderStartsWhereTheLogBegins: the start of the log may move before the read and during it.
+// TestReaderStartsWhereTheLogBegins shows that a read begins at the start of the log, even if the
+// start moves before the read or during it.
 func TestReaderStartsWhereTheLogBegins(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	fill(t, cluster, 2, 20)
@@ -83,7 +85,7 @@ func TestReaderStartsWhereTheLogBegins(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(got) == 0 {
-			deleteBefore(t, cluster, 1, 7) // partition 1 was not read yet
+			deleteBefore(t, cluster, 1, 7) // the reader has not reached partition 1
 		}
 		got[record.Partition] = append(got[record.Partition], record.Offset)
 	}
@@ -101,8 +103,8 @@ func deleteBefore(t *testing.T, cluster *kfake.Cluster, partition int32, offset 
 	}
 }
 
-// TestReaderEndsWhereNothingIsLeft: compaction has removed the last records, so the broker returns
-// nothing before the end of the log.
+// TestReaderEndsWhereNothingIsLeft shows that a read ends after compaction has removed the last
+// records. The broker then returns no data before the end of the log.
 func TestReaderEndsWhereNothingIsLeft(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	fill(t, cluster, 2, 20)
@@ -113,7 +115,7 @@ func TestReaderEndsWhereNothingIsLeft(t *testing.T) {
 	}
 }
 
-// answerEmpty answers fetches of a partition with no data.
+// answerEmpty makes the broker answer fetches of a partition without data.
 func answerEmpty(cluster *kfake.Cluster, partition int32) {
 	cluster.ControlKey(int16(kmsg.Fetch), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
@@ -160,8 +162,8 @@ func TestReaderFollowsTheLeader(t *testing.T) {
 	}
 }
 
-// TestReaderLeavesPartitionsThatLoseTheirLeader: the other partitions are read. Only the first one
-// without a leader causes a wait.
+// TestReaderLeavesPartitionsThatLoseTheirLeader shows that the other partitions are read when two
+// partitions lose their leader. Only the first of the two causes a wait.
 func TestReaderLeavesPartitionsThatLoseTheirLeader(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(4, testTopic))
 	fill(t, cluster, 4, 40)
@@ -180,7 +182,7 @@ func TestReaderLeavesPartitionsThatLoseTheirLeader(t *testing.T) {
 		default:
 			got[record.Partition]++
 		}
-		if !away { // while partition 0 is read
+		if !away { // now partition 0 is being read
 			away = true
 			loseLeader(cluster, 1)
 			loseLeader(cluster, 2)
@@ -244,8 +246,8 @@ func TestReaderTouchesNoGroup(t *testing.T) {
 	}
 }
 
-// TestRangeOfAFullLog: a rebuild must not treat a record that it has consumed, but for which there
-// is no answer yet, as lost.
+// TestRangeOfAFullLog shows that a read of a log that is known to be longer fails when the broker
+// has no data. A rebuild must not treat records as lost that were consumed.
 func TestRangeOfAFullLog(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	fill(t, cluster, 2, 20)

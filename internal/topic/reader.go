@@ -13,49 +13,50 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// ErrNoRecord is returned if there is no record at an offset: it was deleted or compacted, was
-// not written yet, or is a control record.
+// ErrNoRecord is returned if an offset has no record. The record was deleted, compacted or not
+// written yet, or it is a control record.
 var ErrNoRecord = errors.New("no record there")
 
-// Reader reads a topic. It has no state between calls.
+// Reader reads a topic. A Reader has no state between calls.
 type Reader struct {
 	client   *kgo.Client
 	adm      *kadm.Client
 	topic    string
-	pause    time.Duration // between two tries
+	pause    time.Duration // between two attempts
 	patience time.Duration // how long to retry a partition without a reachable leader
 }
 
-// NewReader returns a Reader of topic. client needs no options for consuming or groups. The
-// caller has to close it.
+// NewReader returns a Reader of topic. The client needs no options for consuming or groups. The
+// caller closes the client.
 func NewReader(client *kgo.Client, topic string) *Reader {
 	return &Reader{client: client, adm: kadm.NewClient(client), topic: topic, pause: defaultPause, patience: answerTimeout}
 }
 
 // Scope says what to read.
 type Scope struct {
-	// Partitions are the partitions to read; nil: all. A partition that does not exist is empty.
+	// Partitions are the partitions to read. nil means all. A partition that does not exist has no
+	// records.
 	Partitions []int32
-	// Progress, when not nil, is called after each fetch.
+	// Progress is called after each fetch, unless it is nil.
 	Progress func(Progress)
 }
 
-// Progress counts offsets, not records: some offsets hold no record to read.
+// Progress counts offsets and not records, because some offsets have no record.
 type Progress struct {
 	Done  int64
 	Total int64
 }
 
-// Records streams the committed records of the topic, one partition after the other, each in
-// offset order. It reads from the start of each log to the last stable offset, both as of the
-// start of the iteration. It holds one fetch in memory at a time. A topic that does not exist
-// has no records.
+// Records streams the committed records of the topic, one partition after the other, each in offset
+// order. It reads from the start of each log to the last stable offset. Both are determined when
+// the iteration starts. It holds one fetch in memory at a time. A topic that does not exist has no
+// records.
 //
-// An error comes with a nil record and ends the iteration. A *PartitionError only ends its
-// partition, and the iteration continues with the next one. The errors of partitions whose extent
-// cannot be read come before all records.
+// An error comes with a nil record and ends the iteration. After a *PartitionError, the iteration
+// continues with the next partition. The errors of partitions whose start and end cannot be read
+// come before all records.
 //
-// A record shares memory with the other records of its fetch, so copy what you store.
+// A record shares memory with the other records of its fetch. Copy what you store.
 func (r *Reader) Records(ctx context.Context, scope Scope) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		ranges, lost, err := r.ranges(ctx, scope.Partitions)
@@ -108,16 +109,17 @@ func (r *Reader) rangeRecords(ctx context.Context, span offsetRange) iter.Seq2[*
 	}
 }
 
-// offsetRange has the offsets of a partition that are still to be read: from next up to, but not
+// offsetRange has the offsets of a partition that still have to be read: from next up to, but not
 // including, end.
 type offsetRange struct {
 	partition int32
 	next, end int64
-	full      bool // see Span
+	full      bool // see Span.Full
 	few       bool // only the first records are needed
 }
 
-// ranges returns the offsets to read of each partition, and the partitions that cannot be read.
+// ranges returns the offsets to read of each partition. It also returns the errors of partitions
+// that cannot be read.
 func (r *Reader) ranges(ctx context.Context, only []int32) (ranges []offsetRange, lost []*PartitionError, err error) {
 	all, _, err := r.Extents(ctx)
 	if err != nil {
@@ -135,7 +137,7 @@ func (r *Reader) ranges(ctx context.Context, only []int32) (ranges []offsetRange
 	return ranges, lost, nil
 }
 
-// explain adds the grant that is missing to a broker's refusal.
+// explain adds the missing ACL to the error if a broker has refused a request.
 func (r *Reader) explain(err error) error {
 	var refused *kerr.Error
 	if Unauthorized(err) && errors.As(err, &refused) {
@@ -168,8 +170,8 @@ func (r *Reader) readRange(ctx context.Context, span offsetRange, progress *tall
 	return true
 }
 
-// failure returns the error of a failed fetch. others reports whether the other partitions can
-// still be read.
+// failure returns the error of a failed fetch. The result others reports whether the other
+// partitions can still be read.
 func (f *fetcher) failure(ctx context.Context, at int64, err error) (others bool, failure error) {
 	ended := ctx.Err() != nil
 	if Unauthorized(err) || ended && errors.Is(err, ctx.Err()) {
@@ -183,7 +185,7 @@ type tally struct {
 	done, total int64
 	report      func(Progress)
 	// lost is set after a partition could not be read to its end. The reader waits only for the
-	// leader of the first such partition: a broker that is down usually leads many partitions, and
+	// leader of the first such partition. A broker that is down usually leads many partitions, and
 	// the waits would add up.
 	lost bool
 }
@@ -195,21 +197,22 @@ func (t *tally) add(offsets int64) {
 	}
 }
 
-// Span is a range of offsets of one partition: from From up to, but not including, To.
+// Span is a range of offsets of one partition, from From up to, but not including, To.
 type Span struct {
 	Partition int32
 	From, To  int64
-	// Full means that the log is known to reach To. If a broker reports an earlier end, the read
-	// fails.
+	// Full means that the log is known to reach To. If a broker reports that the log ends before
+	// To, the read fails.
 	Full bool
 }
 
-// Range streams the committed records of a span in offset order. It holds one fetch in memory at
-// a time and skips records that retention has deleted. An error comes with a nil record and ends
-// the iteration. passed may be nil. It is called after each fetch with the offset up to which all
-// records were yielded, at the end with span.To even if the last offsets are control records.
+// Range streams the committed records of a span in offset order. It holds one fetch in memory at a
+// time. It skips records that retention has deleted. An error comes with a nil record and ends the
+// iteration. After each fetch, passed is called with the offset up to which all records were
+// yielded. At the end this is span.To, even if the last offsets are control records. The function
+// passed may be nil.
 //
-// A record shares memory with the other records of its fetch, so copy what you store.
+// A record shares memory with the other records of its fetch. Copy what you store.
 func (r *Reader) Range(ctx context.Context, span Span, passed func(next int64)) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		next := span.From

@@ -20,7 +20,7 @@ func newReader(t *testing.T, cluster *kfake.Cluster) *Reader {
 	return r
 }
 
-// fill produces n records in total, round-robin to the partitions.
+// fill produces n records in total, distributed round-robin over the partitions.
 func fill(t *testing.T, cluster *kfake.Cluster, partitions, n int) {
 	t.Helper()
 	client := newClient(t, cluster, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(n+1))
@@ -37,7 +37,7 @@ func fill(t *testing.T, cluster *kfake.Cluster, partitions, n int) {
 	}
 }
 
-// offsets reads everything in scope and returns the offsets by partition.
+// offsets reads all records in scope and returns their offsets by partition.
 func offsets(t *testing.T, r *Reader, scope Scope) map[int32][]int64 {
 	t.Helper()
 	got := map[int32][]int64{}
@@ -151,8 +151,9 @@ func TestReadAt(t *testing.T) {
 	}
 }
 
-// TestExtentsBesideFrozenBrokers: two of three seed brokers accept connections and answer nothing.
-// The client chooses the first broker at random, so the test uses several clients.
+// TestExtentsBesideFrozenBrokers shows that Extents succeeds although two of three seed brokers
+// accept connections and do not answer. A client chooses its first broker at random, so the test
+// uses several clients.
 func TestExtentsBesideFrozenBrokers(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	seeds := cluster.ListenAddrs()

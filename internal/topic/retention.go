@@ -9,14 +9,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// The names of settings.
+// These are the names of topic settings.
 const (
 	CleanupPolicy   = "cleanup.policy"
 	MaxMessageBytes = "max.message.bytes"
 	retentionMillis = "retention.ms"
 )
 
-// Settings returns the settings of a topic by their names.
+// Settings returns the settings of a topic, by name.
 func Settings(ctx context.Context, adm *kadm.Client, topic string) (map[string]string, error) {
 	configs, err := adm.DescribeTopicConfigs(ctx, topic)
 	var config kadm.ResourceConfig
@@ -54,9 +54,9 @@ func limitOf(values map[string]string) *time.Duration {
 // longest is the longest possible duration.
 const longest time.Duration = 1<<63 - 1
 
-// RetentionLeft returns how long a record of the given age is still stored, at least: a segment is
-// deleted only when its last record is older than retention. It returns nil if there is no limit
-// or the age is not known.
+// RetentionLeft returns the minimum time for which a record of the given age is still stored. The
+// record may stay longer, because a segment is deleted only when its last record is older than
+// retention. RetentionLeft returns nil if there is no limit or the age is not known.
 func RetentionLeft(retention, age *time.Duration) *time.Duration {
 	if retention == nil || age == nil {
 		return nil

@@ -19,8 +19,9 @@ import (
 
 var w3c = propagation.TraceContext{}
 
-// traceparent is the header of W3C Trace Context with the caller's span: version, trace, span and
-// flags in hex, separated by hyphens. Later versions may append more fields.
+// traceparent is the header of W3C Trace Context with the caller's span. Its value has version,
+// trace, span and flags in hex, separated by hyphens. Later versions of the standard may append
+// more fields.
 const (
 	traceparent       = "traceparent"
 	traceparentLength = 55
@@ -28,9 +29,10 @@ const (
 	sampledFlag       = 1
 )
 
-// decision returns whether the producer has decided to trace the record (sampled), and whether
-// it has decided at all (decided). An invalid header is ignored. Most records have no header
-// or an unsampled one, so reading it does not allocate.
+// decision reads the header of a record. The result decided is whether the producer has decided
+// about tracing, and sampled is whether the record must be traced. An invalid header is ignored.
+// Most records have no such header or one that is not sampled. For these, decision does not
+// allocate.
 func decision(headers []kgo.RecordHeader) (sampled, decided bool) {
 	for i := range headers {
 		if headers[i].Key != traceparent {
@@ -62,7 +64,8 @@ func withParent(ctx context.Context, headers []kgo.RecordHeader) context.Context
 	return w3c.Extract(ctx, kotel.NewRecordCarrier(&kgo.Record{Headers: headers}))
 }
 
-// consuming begins the span of a record that waits in the client. Only a traced record gets a Context.
+// consuming begins the span of a record when the client has fetched the record. Only a traced
+// record has a Context, see OnFetchRecordUnbuffered.
 type consuming struct{ t *Tracing }
 
 // OnFetchRecordBuffered implements kgo.HookFetchRecordBuffered.
@@ -79,7 +82,7 @@ func (h consuming) OnFetchRecordUnbuffered(r *kgo.Record, _ bool) {
 	}
 }
 
-// publishing adds a span for the publishing of a dead letter to the trace of its record.
+// publishing adds the span of a published dead letter to the trace of its record.
 type publishing struct{ t *Tracing }
 
 // OnProduceRecordBuffered implements kgo.HookProduceRecordBuffered.
@@ -98,10 +101,10 @@ func (h publishing) OnProduceRecordUnbuffered(r *kgo.Record, err error) {
 	}
 }
 
-// recording reports whether there is a span to add to.
+// recording reports whether ctx has a span that is recorded.
 func recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
 
-// withoutKey keeps the record's key out of the spans.
+// withoutKey returns an error so that the spans do not contain the record's key.
 func withoutKey(*kgo.Record) (string, error) { return "", errNoKey }
 
 var errNoKey = errors.New("the key is left out of the trace")
@@ -114,9 +117,9 @@ func safe(err error) error {
 	return errors.New(errclass.Safe(err))
 }
 
-// database passes the statements of traced records to otelpgx, with safe errors:
-// PostgreSQL repeats values in its messages. For all other statements only the context
-// is checked.
+// database passes the statements of traced records to otelpgx. It replaces errors by safe errors,
+// because PostgreSQL repeats values in its messages. For all other statements it only checks the
+// context.
 type database struct{ tracer *otelpgx.Tracer }
 
 var (
@@ -181,7 +184,7 @@ func (d database) TraceAcquireEnd(ctx context.Context, pool *pgxpool.Pool, data 
 	}
 }
 
-// withState returns err with a safe text and, if PostgreSQL returned err, its SQLSTATE.
+// withState returns err with a safe text. If err came from PostgreSQL, its SQLSTATE is kept.
 func withState(err error) error {
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) {

@@ -13,18 +13,18 @@ import (
 	"projector/projection/event"
 )
 
-// mostLinks limits the links from a flush's span to records. Every traced record still has a link to
-// its flush.
+// mostLinks limits the links from the span of a flush to the spans of records. Every traced record
+// still has a link to the span of its flush.
 const mostLinks = 128
 
-// Partition traces the records of one partition from the fold to their transaction. One
-// goroutine uses it, except for Pick.
+// Partition traces the records of one partition from the fold to their transaction. Only one
+// goroutine may use it, except for Pick.
 type Partition struct {
 	t          *Tracing
-	attributes []attribute.KeyValue // of each flush's span
-	followed   []followed           // traced records that are folded and not durable, by offset
-	flush      trace.Span           // span of the current flush; nil: it has no traced record
-	doing      trace.Span           // parent of the next statements; nil: they are not traced
+	attributes []attribute.KeyValue // attributes of each flush's span
+	followed   []followed           // traced records that are folded but not durable, in offset order
+	flush      trace.Span           // span of the current flush; nil if the flush has no traced record
+	doing      trace.Span           // parent span of the next statements; nil if they are not traced
 }
 
 // followed is a traced record that is not durable yet.
@@ -33,7 +33,7 @@ type followed struct {
 	span   trace.Span
 }
 
-// Pick appends the records that are traced.
+// Pick appends to picked the records that are traced.
 func (*Partition) Pick(picked, records []*kgo.Record) []*kgo.Record {
 	for _, r := range records {
 		if r.Context != nil {
@@ -43,8 +43,8 @@ func (*Partition) Pick(picked, records []*kgo.Record) []*kgo.Record {
 	return picked
 }
 
-// Folding begins the spans of records that are folded now. The queries for these records become children
-// of the first span.
+// Folding begins the spans of the picked records, which are folded now. The queries for these
+// records become children of the first span.
 func (p *Partition) Folding(picked []*kgo.Record) {
 	p.doing = nil
 	for _, r := range picked {
@@ -59,7 +59,8 @@ func (p *Partition) Folding(picked []*kgo.Record) {
 	}
 }
 
-// Flushing begins the span of the flush of all records before next, if one of them is traced.
+// Flushing begins the span of a flush, if one of its records is traced. The flush has all records
+// before the offset next.
 func (p *Partition) Flushing(next int64) {
 	p.doing = nil
 	in := p.before(next)
@@ -75,7 +76,7 @@ func (p *Partition) Flushing(next int64) {
 	p.doing = p.flush
 }
 
-// before returns the traced records before next.
+// before returns the traced records before the offset next.
 func (p *Partition) before(next int64) []followed {
 	n := 0
 	for n < len(p.followed) && p.followed[n].offset < next {
@@ -118,7 +119,7 @@ func (p *Partition) Flushed(next int64, c *projection.Flushed) {
 	p.flush, p.doing = nil, nil
 }
 
-// classesOf returns the class of each record that is a dead letter, by offset.
+// classesOf returns the class of each record that is a dead letter, by its offset.
 func classesOf(in []followed, letters []projection.DeadLetter) map[int64]event.Class {
 	if len(in) == 0 || len(letters) == 0 {
 		return nil
@@ -140,8 +141,8 @@ func (p *Partition) forget(n int) {
 	p.followed = p.followed[:kept]
 }
 
-// Dropped ends the spans of all records that are not durable. These records will be read again
-// and get new spans.
+// Dropped ends the spans of all records that are not durable. These records will be read again and
+// then get new spans.
 func (p *Partition) Dropped(reason error) {
 	text := errclass.Safe(reason)
 	for _, f := range p.followed {

@@ -15,14 +15,16 @@ import (
 	"projector/internal/retry"
 )
 
-// Settings are the values of the OpenTelemetry variables that this program reads itself. The
-// SDK and the exporter read all others: endpoint, headers, TLS, time-outs and the service name.
+// Settings are the values of OpenTelemetry variables that this program reads itself. The SDK and
+// the exporter read all other variables: endpoint, headers, TLS, time-outs and the service name.
 type Settings struct {
-	// Ratio is the share, from 0 to 1, of traced records among those whose producer has not decided.
+	// Ratio is a share from 0 to 1. This share is traced of the records whose producer has not
+	// decided.
 	Ratio float64
 }
 
-// The variables that are checked. A variable for traces takes precedence over the general one.
+// These are the variables that are checked. A variable with TRACES in its name takes precedence
+// over the general variable.
 const (
 	envSampler        = "OTEL_TRACES_SAMPLER"
 	envSamplerArg     = "OTEL_TRACES_SAMPLER_ARG"
@@ -37,8 +39,8 @@ const (
 // protocol is the only supported protocol.
 const protocol = "http/protobuf"
 
-// ReadSettings reads the environment. An error names the variable and the remedy. The SDK would
-// ignore an invalid value and send the spans to its default endpoint.
+// ReadSettings reads the environment. An error names the variable and says what to do. Without
+// these checks, the SDK would ignore an invalid value and send the spans to its default endpoint.
 func ReadSettings() (Settings, error) {
 	for _, name := range []string{envProtocol, envTracesProtocol} {
 		if value := os.Getenv(name); value != "" && value != protocol {
@@ -59,7 +61,7 @@ func ReadSettings() (Settings, error) {
 	return Settings{Ratio: ratio}, err
 }
 
-// checkEndpoint keeps the URL out of the error: it may hold a password.
+// checkEndpoint returns an error without the URL, because the URL may contain a password.
 func checkEndpoint(name string) error {
 	value := os.Getenv(name)
 	if value == "" {
@@ -75,7 +77,8 @@ func checkEndpoint(name string) error {
 // headerName matches valid names of headers.
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-// checkHeaders keeps the value out of the error: it may hold a token. The SDK would print it.
+// checkHeaders returns an error without the value, because the value may contain a token. The SDK
+// would print the value.
 func checkHeaders(name string) error {
 	value := os.Getenv(name)
 	if value == "" {
@@ -91,8 +94,8 @@ func checkHeaders(name string) error {
 	return nil
 }
 
-// readRatio reads the sampler. Samplers that ignore the producer's decision are refused: their
-// traces would have no beginning.
+// readRatio reads the sampler and returns its ratio. Samplers that ignore the producer's decision
+// are refused, because their traces would have no beginning.
 func readRatio() (float64, error) {
 	const byRatio = "parentbased_traceidratio"
 	switch sampler := cmp.Or(os.Getenv(envSampler), byRatio); sampler {
@@ -111,11 +114,11 @@ func readRatio() (float64, error) {
 	return ratio, nil
 }
 
-// mostWaiting is how many spans may wait to be sent, about 2 KB each.
+// mostWaiting is how many spans may wait to be sent. A span needs about 2 KB.
 const mostWaiting = 2048
 
-// queue drops a span when too many wait, and counts it. The SDK's own processor would drop
-// it without counting.
+// queue drops a span when too many spans wait, and counts the dropped span. The SDK's own processor
+// would drop it without counting.
 type queue struct {
 	sdk.SpanProcessor
 	t *Tracing
@@ -135,8 +138,8 @@ func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(s)
 }
 
-// sending counts what is sent, and logs when the receiver accepts nothing. Its errors end
-// here, because the SDK would print them.
+// sending counts the spans that are sent or have failed, and logs when the receiver accepts
+// nothing. It does not return the receiver's errors, because the SDK would print them.
 type sending struct {
 	sdk.SpanExporter
 	t      *Tracing
@@ -158,6 +161,6 @@ func (s *sending) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) err
 
 // Shutdown implements sdk.SpanExporter.
 func (s *sending) Shutdown(ctx context.Context) error {
-	_ = s.SpanExporter.Shutdown(ctx) // there is nothing left that could be done
+	_ = s.SpanExporter.Shutdown(ctx) // at shutdown, nothing can be done about an error
 	return nil
 }

@@ -1,9 +1,9 @@
-// Package tracing traces single records with OpenTelemetry: from the producer's span, which the
-// record's header traceparent names (W3C Trace Context), to the transaction that made the record
-// durable.
+// Package tracing traces single records with OpenTelemetry. A trace begins with the producer's
+// span, which the record's header traceparent names (W3C Trace Context). It ends with the
+// transaction that made the record durable.
 //
-//	the producer's trace                       a trace of its own
-//	  its own span
+//	the producer's trace                       a separate trace
+//	  the producer's span
 //	  ├─ account-events receive
 //	  │  └─ account-events process ◀──links──▶ account_balance flush
 //	  │     └─ batch start                     ├─ pool.acquire
@@ -13,16 +13,17 @@
 //
 // The span of a statement has the name of its file in sql/queries.
 //
-// One write contains many events, so a flush has a separate trace. Its span and the spans of its
-// traced records link to each other. A flush without a traced record has no span. The status page and
-// repairs are not traced.
+// One flush writes many events, so a flush has a separate trace. The span of a flush and the spans
+// of its traced records link to each other. A flush without a traced record has no span. The status
+// page and repairs are not traced.
 //
-// The producer decides which records are traced. Of the records without a decision, a share is traced
-// (Settings). This is decided once, from the headers, when the client has fetched the record. Tracing
-// never delays records: spans beyond a limit are not begun or are dropped, and they are counted.
+// The producer decides which records are traced. Of the records without the producer's decision, a
+// share is traced (Settings). Whether a record is traced is decided once, from its headers, when
+// the client has fetched it. Tracing never delays records. If there are too many spans, further
+// spans are not begun or are dropped, and they are counted.
 //
-// No span contains a key, a value, a header or a query's parameters, nor the text of an error that
-// could repeat them.
+// No span contains a key, a value, a header or a query's parameters. Texts of errors that could
+// repeat them are left out too.
 package tracing
 
 import (
@@ -51,22 +52,23 @@ import (
 	"projector/sql"
 )
 
-// Config is what Tracing needs.
+// Config has the settings and dependencies of Tracing.
 type Config struct {
 	Settings
 	Topic      string
 	Group      string
 	Projection string
-	Version    string // of the program
-	// Spans counts spans by result; it must be cheap and safe for concurrent use.
+	Version    string // version of the program
+	// Spans counts spans by result. It must be cheap and safe for concurrent use.
 	Spans func(Result, int)
 	Log   *slog.Logger
 }
 
-// Result says how a span ended: sent or not.
+// Result says whether a span was sent.
 type Result string
 
-// The results. A span is dropped, before its begin or before it is sent, if there are too many.
+// These are the results. Dropped means that there were too many spans. A span is dropped before it
+// begins or before it is sent.
 const (
 	Exported Result = "exported"
 	Failed   Result = "failed"
@@ -76,7 +78,7 @@ const (
 // Results lists every result.
 func Results() []Result { return []Result{Exported, Failed, Dropped} }
 
-// mostLive is how many spans of records may be open at a time, about 2 KB each.
+// mostLive is how many spans of records may be open at a time. A span needs about 2 KB.
 const mostLive = 1024
 
 // Tracing is the tracing of one process. Its methods are safe for concurrent use.
@@ -90,8 +92,8 @@ type Tracing struct {
 	live      atomic.Int64 // spans of records that have not ended
 }
 
-// New prepares tracing. It does not connect yet. It does not set OpenTelemetry's globals: clients get
-// the provider as an argument.
+// New prepares tracing. It does not connect yet. It does not set OpenTelemetry's global variables.
+// Clients receive the hooks and tracers as arguments.
 func New(ctx context.Context, cfg Config) (*Tracing, error) {
 	sender, err := otlptracehttp.New(ctx)
 	if err != nil {
@@ -105,23 +107,23 @@ func New(ctx context.Context, cfg Config) (*Tracing, error) {
 	outage := retry.Throttle(cfg.Log, nil, "export spans", "projector.dependency", "otlp")
 	t.provider = sdk.NewTracerProvider(
 		sdk.WithResource(described),
-		// Spans are begun only for traced records, so all of them are recorded. A span with a parent
-		// follows the decision of its parent.
+		// Spans are begun only for traced records, so all spans without a parent are recorded. A
+		// span with a parent follows the sampling decision of its parent.
 		sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample())),
 		sdk.WithSpanProcessor(newQueue(t, &sending{SpanExporter: sender, t: t, outage: outage})),
 	)
 	t.tracer = t.provider.Tracer("projector", trace.WithInstrumentationVersion(cfg.Version))
 	t.consumed = kotel.NewTracer(kotel.TracerProvider(t.provider), kotel.TracerPropagator(w3c),
 		kotel.KeyFormatter(withoutKey), kotel.ConsumerGroup(cfg.Group))
-	// It adds no header to published records: a dead letter keeps its headers byte for byte,
-	// including the producer's traceparent.
+	// This tracer adds no header to published records. A dead letter keeps its headers byte for
+	// byte, including the producer's traceparent.
 	t.published = kotel.NewTracer(kotel.TracerProvider(t.provider), kotel.TracerPropagator(propagation.NewCompositeTextMapPropagator()),
 		kotel.KeyFormatter(withoutKey))
 	return t, nil
 }
 
-// describe returns the attributes of this process. OTEL_SERVICE_NAME and
-// OTEL_RESOURCE_ATTRIBUTES come last, so they override the others.
+// describe returns the attributes of this process for all spans. OTEL_SERVICE_NAME and
+// OTEL_RESOURCE_ATTRIBUTES override the attributes that are set here.
 func describe(ctx context.Context, cfg Config) (*resource.Resource, error) {
 	r, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", "projector"),
@@ -134,7 +136,7 @@ func describe(ctx context.Context, cfg Config) (*resource.Resource, error) {
 }
 
 // Shutdown sends the waiting spans until ctx ends.
-func (t *Tracing) Shutdown(ctx context.Context) { _ = t.provider.Shutdown(ctx) } // what cannot be sent is given up
+func (t *Tracing) Shutdown(ctx context.Context) { _ = t.provider.Shutdown(ctx) } // an error at shutdown is ignored
 
 // Consuming returns the hooks of the consuming client.
 func (t *Tracing) Consuming() kgo.Hook { return consuming{t} }
@@ -142,13 +144,13 @@ func (t *Tracing) Consuming() kgo.Hook { return consuming{t} }
 // Publishing returns the hooks of the client that publishes dead letters.
 func (t *Tracing) Publishing() kgo.Hook { return publishing{t} }
 
-// Database traces the statements for traced records.
+// Database returns the tracer of the statements for traced records.
 func (t *Tracing) Database() pgx.QueryTracer {
 	names := sql.Names(t.cfg.Projection)
 	return database{otelpgx.NewTracer(
 		otelpgx.WithTracerProvider(t.provider), otelpgx.WithMeterProvider(noop.NewMeterProvider()),
 		otelpgx.WithSpanNameCtxFunc(func(_ context.Context, text string) string {
-			first, _, _ := strings.Cut(text, " ") // the others are BEGIN with its level, COMMIT and ROLLBACK
+			first, _, _ := strings.Cut(text, " ") // a text without a name is BEGIN with its level, COMMIT or ROLLBACK
 			return cmp.Or(names[text], strings.ToUpper(first))
 		}),
 	)}
@@ -164,7 +166,7 @@ func (t *Tracing) Partition(number int32) *Partition {
 	}}
 }
 
-// begins reports whether a record with these headers is traced, and reserves its span.
+// begins reports whether a record with these headers is traced. If so, it reserves the span.
 func (t *Tracing) begins(headers []kgo.RecordHeader) bool {
 	sampled, decided := decision(headers)
 	if !decided {
@@ -173,7 +175,7 @@ func (t *Tracing) begins(headers []kgo.RecordHeader) bool {
 	return sampled && t.reserve()
 }
 
-// reserve reserves a span, unless too many are open.
+// reserve reserves a span, and reports false if too many spans are open.
 func (t *Tracing) reserve() bool {
 	if t.waiting.Load() < mostWaiting {
 		if t.live.Add(1) <= mostLive {

@@ -55,7 +55,7 @@ func (c *counts) get(r tracing.Result) int {
 	return c.of[r]
 }
 
-// start starts tracing that sends to url.
+// start returns a Tracing that sends its spans to url.
 func start(t testing.TB, url string, ratio float64, log *slog.Logger) (*tracing.Tracing, *counts) {
 	t.Helper()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
@@ -72,7 +72,7 @@ func start(t testing.TB, url string, ratio float64, log *slog.Logger) (*tracing.
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// end shuts down with a time limit that is long enough if the receiver answers.
+// end shuts down the tracing. The time limit is reached only if the receiver does not answer.
 func end(tr *tracing.Tracing) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -130,7 +130,8 @@ func TestTheProducerDecidesWhichRecordsAreFollowed(t *testing.T) {
 	}
 }
 
-// A transaction marker is also a record. Its key and value are not those of an event.
+// TestControlRecordsAreNotFollowed shows that a transaction marker is not traced. A marker is a
+// record too, but its key and value are not those of an event.
 func TestControlRecordsAreNotFollowed(t *testing.T) {
 	tr, _ := start(t, devtest.Spans(t).URL, 1, quiet)
 	defer end(tr)
@@ -255,7 +256,7 @@ func TestAFlushThatIsGivenUpEnds(t *testing.T) {
 	p.Folding(p.Pick(nil, fetch(tr, record(1, "traceparent", sampled))))
 	p.Flushing(2)
 	p.Dropped(projection.ErrFenced)
-	p.Flushed(9, &projection.Flushed{}) // these records were not followed
+	p.Flushed(9, &projection.Flushed{}) // this flush has no traced record
 	end(tr)
 	if s := one(t, received.Named("account_balance flush")); s.GetStatus().GetCode() != otlp.Status_STATUS_CODE_ERROR {
 		t.Errorf("status %v", s.GetStatus())
@@ -285,7 +286,7 @@ func TestFlushOfManyNamesSome(t *testing.T) {
 	}
 }
 
-// TestNoReceiver: without a receiver, few spans are stored and nothing is delayed.
+// TestNoReceiver shows that, without a receiver, few spans are stored and nothing is delayed.
 func TestNoReceiver(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -378,7 +379,7 @@ func number(s *otlp.Span, key string) int64 {
 // again resets the record to its state after a fetch.
 func again(r *kgo.Record) { r.Context = nil }
 
-// BenchmarkFetched measures what tracing adds to a followed and to an unfollowed record.
+// BenchmarkFetched measures what tracing costs for a traced and for an untraced record.
 func BenchmarkFetched(b *testing.B) {
 	for name, headers := range map[string][]string{
 		"none": nil, "unsampled": {"source", "core", "traceparent", sampled[:53] + "00"}, "sampled": {"source", "core", "traceparent", sampled},
