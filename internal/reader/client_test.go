@@ -45,7 +45,8 @@ func accountAt(ctx context.Context, base, token, id string, version int64) (a Ac
 	}
 }
 
-// TestClientOfTheDocuments: the client in docs/read-model.md is the one above, and it works.
+// TestClientOfTheDocuments shows that the client above is the one in docs/read-model.md, and that
+// it works.
 func TestClientOfTheDocuments(t *testing.T) {
 	s := newServer(t, bank(), "secret", true)
 	server := httptest.NewServer(s.http.Handler)

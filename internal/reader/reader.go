@@ -1,5 +1,5 @@
-// Package reader serves the state of an account over HTTP. A request may wait until the account
-// has reached a version: a client that has sent an event can read the balance that includes it.
+// Package reader serves the state of an account over HTTP. A request may wait until the account has
+// reached a version. So a client that has sent an event can read the balance that includes it.
 //
 //	GET /v1/accounts/{id}?min_version=N&wait=5s
 //
@@ -27,26 +27,26 @@ import (
 )
 
 const (
-	// tick is how often the database is queried while a client waits. Each query reads the
-	// accounts with a new waiter, with a waiter whose time is over, and those that this instance
-	// has written. A query for all accounts with a waiter is sent less often: the pause before the
-	// next is perAccount for each account (2.5 s for 10,000), because reading one account costs
-	// PostgreSQL 2 µs or more.
+	// tick is the interval at which the database is queried while a client waits. Each query reads
+	// the accounts of new waiters, the accounts of waiters whose time is over, and accounts that
+	// this instance has written. Queries for the accounts of all waiters are sent less often,
+	// because reading one account costs PostgreSQL 2 µs or more. The pause after such a query is
+	// perAccount for each account, which is 2.5 s for 10,000 accounts.
 	tick       = 20 * time.Millisecond
 	perAccount = 250 * time.Microsecond
-	// queryWithin is the deadline of a query. queryAgain is the pause after a failed query.
+	// queryWithin is the deadline of a query, and queryAgain is the pause after a failed query.
 	queryWithin = 2 * time.Second
 	queryAgain  = 250 * time.Millisecond
 
-	// maxWaiters is how many clients may wait at once. More clients may connect, so that they
-	// get an answer with an error.
+	// maxWaiters is how many clients may wait at the same time. More clients may connect, because
+	// they must receive an error as the answer.
 	maxWaiters     = 10_000
 	maxConnections = maxWaiters + 2_000
-	// shareOfFiles allows maxConnections where a process may open 20,000 files.
+	// shareOfFiles permits maxConnections if a process may open 20,000 files.
 	shareOfFiles   = 0.625
 	maxHeaderBytes = 8 << 10
-	// Memory is how many bytes maxWaiters clients need, about 32 KiB each. Measured: 324 MiB with
-	// 10,000.
+	// Memory is how many bytes maxWaiters clients need, about 32 KiB each. 10,000 clients were
+	// measured with 324 MiB.
 	Memory = 320 << 20
 
 	headerWithin = 5 * time.Second
@@ -57,10 +57,12 @@ const (
 
 // Config is the configuration of a Server.
 type Config struct {
-	Addr string // host:port; port 0: a free one
-	// Load reads accounts. It leaves out accounts of which nothing is known.
+	Addr string // host:port; port 0 means a free port
+	// Load reads accounts from the database. Its result does not contain accounts of which nothing
+	// is known.
 	Load func(ctx context.Context, ids []string) ([]accountdb.Current, error)
-	// Token returns the present token, which clients have to send. If Token is nil, they need none.
+	// Token returns the current token, which clients have to send. If Token is nil, clients need no
+	// token.
 	Token func() (string, error)
 	// Balances adds balance, currency and status to the answers.
 	Balances bool
@@ -69,7 +71,7 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Server serves readers.
+// Server answers requests for accounts.
 type Server struct {
 	cfg      Config
 	register *register
@@ -94,11 +96,11 @@ func NewServer(cfg Config) *Server {
 	return s
 }
 
-// Changed reports accounts that were just written. Those that a client waits for are queried at
-// the next tick. It is safe for concurrent use.
+// Changed reports accounts that were just written. The next tick queries those of them that a
+// client waits for. It is safe for concurrent use.
 func (s *Server) Changed(ids iter.Seq[string]) { s.register.changed(ids) }
 
-// Start listens and serves in the background. It is called once.
+// Start listens and serves in the background. Call it once.
 func (s *Server) Start(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Addr)
 	if err != nil {
@@ -114,11 +116,11 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// Addr is the bound address, once Start has returned.
+// Addr returns the address that the server listens on. Call it after Start has returned.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Run queries the database once a tick while a client waits. When ctx ends, all waiters get the
-// answer that the instance is stopping.
+// Run queries the database at each tick while a client waits. When ctx ends, all waiters receive
+// the answer that the instance is stopping.
 func (s *Server) Run(ctx context.Context) {
 	defer s.register.close()
 	for {
@@ -127,7 +129,7 @@ func (s *Server) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		var all time.Time // when all accounts are queried next
+		var all time.Time // time of the next query for the accounts of all waiters
 		for s.register.count() > 0 {
 			now := time.Now()
 			n, err := s.query(ctx, !now.Before(all))
@@ -144,8 +146,8 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
-// query queries all accounts with a waiter, or only those that are due, and answers their
-// waiters. It returns the number of accounts that were queried.
+// query sends a query and answers waiters from its result. It queries the accounts of all waiters,
+// or only the accounts that are due. It returns the number of accounts that were queried.
 func (s *Server) query(ctx context.Context, all bool) (int, error) {
 	number, ids := s.register.query(all)
 	if len(ids) == 0 {
@@ -174,8 +176,8 @@ func after(err error) time.Duration {
 	return tick
 }
 
-// Shutdown stops listening and waits for running requests until ctx ends, then cuts them off.
-// Without Start it does nothing.
+// Shutdown stops listening and waits for running requests until ctx ends. Then it closes their
+// connections. It does nothing if Start was not called.
 func (s *Server) Shutdown(ctx context.Context) {
 	if s.listener == nil {
 		return

@@ -17,43 +17,44 @@ var (
 type outcome int
 
 const (
-	reached     outcome = iota // the account has the version
+	reached     outcome = iota // the account has at least the version
 	behind                     // the account has a lower version, and the time is over or an event is missing
-	absent                     // the time is over and the account has no row
-	unreachable                // the database could not be queried when the time was over
+	absent                     // the time is over, and nothing is known of the account
+	unreachable                // the time is over, and the last query failed
 	stopping
 )
 
-// answer is the answer to a waiter. The account is set if the outcome is reached or behind.
+// answer is what a waiter receives. The account is set only if the outcome is reached or behind.
 type answer struct {
 	outcome outcome
 	account accountdb.Current
 }
 
-// waiter waits until an account has a row with at least the version.
+// waiter waits until an account's row has the version or a later one.
 type waiter struct {
 	id      string
 	version int64
-	// since is the number of the last query that was sent before the waiter was added or before
-	// its time ended. Only a later query can show that the account has not reached the version.
+	// since is the number of the last query that was sent before the waiter was added. When the
+	// waiting time ends, since is set again. Only a query with a higher number can show that the
+	// account has not reached the version.
 	since  uint64
-	over   bool // the waiting time has ended: the next query decides
-	at     int  // index in register.accounts[id]; -1: removed
+	over   bool // the waiting time is over, so the next query decides
+	at     int  // index in register.accounts[id]; -1 after the removal
 	answer chan answer
 }
 
-// register has the waiters and decides what each of them is answered. It uses no database and
-// no clock: its owner sends the queries.
+// register has the waiters and decides which answer each of them receives. It uses neither the
+// database nor a clock, because its owner sends the queries.
 type register struct {
 	limit int
 
 	mu       sync.Mutex
-	sent     uint64 // number of queries
+	sent     uint64 // number of the last query
 	waiting  int
 	accounts map[string][]*waiter
-	due      map[string]struct{} // accounts for the next query: with a new waiter, an ended waiting time or a change
+	due      map[string]struct{} // accounts that the next query must read: new waiter, ended waiting time, or written
 	closed   bool
-	somebody chan struct{} // has a value after a waiter was added
+	somebody chan struct{} // contains a value after a waiter was added
 }
 
 func newRegister(limit int) *register {
@@ -68,7 +69,8 @@ func (r *register) count() int {
 	return r.waiting
 }
 
-// add adds a waiter. The caller has to remove it. If over is true, the next query decides.
+// add adds a waiter. The caller has to remove it. If over is true, the waiter does not wait longer
+// than the next query.
 func (r *register) add(id string, version int64, over bool) (*waiter, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +91,7 @@ func (r *register) add(id string, version int64, over bool) (*waiter, error) {
 	return w, nil
 }
 
-// changed marks accounts that were written as due.
+// changed marks written accounts as due, if a client waits for them.
 func (r *register) changed(ids iter.Seq[string]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +105,7 @@ func (r *register) changed(ids iter.Seq[string]) {
 	}
 }
 
-// remove removes a waiter. It does nothing if the waiter was answered.
+// remove removes a waiter. It does nothing if the waiter was already answered.
 func (r *register) remove(w *waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,8 +139,8 @@ func (r *register) drop(w *waiter) {
 	}
 }
 
-// query numbers the next query. It returns the number and the accounts to query: all, or only
-// those that are due.
+// query gives the next query a number. It returns this number and the accounts to query: the
+// accounts of all waiters, or only the accounts that are due.
 func (r *register) query(all bool) (number uint64, ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,8 +158,8 @@ func (r *register) query(all bool) (number uint64, ids []string) {
 	return r.sent, ids
 }
 
-// found answers waiters from the result of query number. current lacks the accounts of which
-// nothing is known.
+// found answers waiters from the result of the query with this number. The result current does not
+// contain accounts of which nothing is known.
 func (r *register) found(number uint64, ids []string, current []accountdb.Current) {
 	known := make(map[string]*accountdb.Current, len(current))
 	for i := range current {
@@ -170,8 +172,8 @@ func (r *register) found(number uint64, ids []string, current []accountdb.Curren
 	}
 }
 
-// failed answers the waiters whose time is over, after a failed query. The next query has to be
-// for all accounts, because the due accounts were not read.
+// failed answers the waiters whose time is over, because a query has failed. The next query must be
+// for the accounts of all waiters, because the due accounts were not read.
 func (r *register) failed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,15 +182,15 @@ func (r *register) failed() {
 	}
 }
 
-// decide returns the waiter's answer, or false if the waiter has to wait longer. now is the
-// account in the result of query number, or nil if the account was not found.
+// decide returns the waiter's answer, or false if the waiter has to wait longer. The account now
+// comes from the query with this number. It is nil if nothing is known of the account.
 func (w *waiter) decide(now *accountdb.Current, number uint64) (answer, bool) {
 	switch {
 	case now != nil && now.Exists && now.Version >= w.version:
 		return answer{reached, *now}, true
-	case number <= w.since: // an event at or before the awaited version is missing
+	case number <= w.since: // the query is too old to show that the version is missing
 		return answer{}, false
-	case now != nil && now.WaitingFor != nil: // the gap is at or before the awaited version
+	case now != nil && now.WaitingFor != nil: // the missing version is at most the awaited one
 		return answer{behind, *now}, true
 	case !w.over:
 		return answer{}, false
@@ -199,10 +201,10 @@ func (w *waiter) decide(now *accountdb.Current, number uint64) (answer, bool) {
 	}
 }
 
-// answer sends answers to the waiters of an account for which decide returns one.
+// answer sends an answer to each waiter of an account for which decide returns one.
 func (r *register) answer(id string, decide func(*waiter) (answer, bool)) {
 	waiters := r.accounts[id]
-	for i := len(waiters) - 1; i >= 0; i-- { // drop moves the last waiter to i
+	for i := len(waiters) - 1; i >= 0; i-- { // downwards, because drop moves the last waiter to i
 		w := waiters[i]
 		if a, decided := decide(w); decided {
 			r.drop(w)
@@ -211,7 +213,7 @@ func (r *register) answer(id string, decide func(*waiter) (answer, bool)) {
 	}
 }
 
-// close ends every wait. Later calls of add fail.
+// close answers all waiters with stopping. After it, add fails.
 func (r *register) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"projector/readmodel/accountdb"
 )
 
-// at returns an account with a balance row. It waits for a version unless waitingFor is 0.
+// at returns an account with a balance row. The account waits for the version waitingFor, unless
+// this is 0.
 func at(id string, version, waitingFor int64) accountdb.Current {
 	c := accountdb.Current{AccountID: id, Exists: true, Version: version}
 	if waitingFor > 0 {
@@ -82,7 +83,7 @@ func TestWhatAQueryAnswers(t *testing.T) {
 	}
 }
 
-// answered sends a query and passes its result to the register.
+// answered sends a query and gives the result current to the register.
 func answered(r *register, all bool, current ...accountdb.Current) {
 	number, ids := r.query(all)
 	r.found(number, ids, current)
@@ -91,8 +92,9 @@ func answered(r *register, all bool, current ...accountdb.Current) {
 // due lists the accounts that query(false) would return next.
 func due(r *register) string { return fmt.Sprint(slices.Sorted(maps.Keys(r.due))) }
 
-// TestAnOlderQuery: a query that was sent before a waiter came may return old data. Its result
-// counts for the waiter only if it has reached the waiter's version.
+// TestAnOlderQuery shows how a waiter is answered from a query that was sent before the waiter was
+// added. Such a query may return old data. Its result counts only if the account has already
+// reached the waiter's version.
 func TestAnOlderQuery(t *testing.T) {
 	r := newRegister(10)
 	mustAdd(t, r, "a", 9, false)
@@ -106,7 +108,8 @@ func TestAnOlderQuery(t *testing.T) {
 	expect(t, "queried again", answerOf(behind), "reached 5")
 }
 
-// TestAFailedQuery: a waiter with time left waits for the next query for all accounts.
+// TestAFailedQuery shows that a waiter whose time is not over waits for the next query after a
+// failed one.
 func TestAFailedQuery(t *testing.T) {
 	r := newRegister(10)
 	patient, hurried := mustAdd(t, r, "a", 1, false), mustAdd(t, r, "b", 1, true)
@@ -131,7 +134,7 @@ func TestTooMany(t *testing.T) {
 		t.Errorf("the third: %v", err)
 	}
 	r.remove(first)
-	r.remove(first) // the handler also calls remove after an answer
+	r.remove(first) // a second call, because the handler also calls remove after an answer
 	last := mustAdd(t, r, "b", 1, false)
 	r.close()
 	expect(t, "when it stops", answerOf(last), "stopping 0")
@@ -140,8 +143,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestDue: between two queries for all accounts, only the accounts of new waiters and of waiters
-// whose time is over are queried.
+// TestDue shows which accounts are due between two queries for all waiters. These are the accounts
+// of new waiters, of waiters whose time is over, and those that were written.
 func TestDue(t *testing.T) {
 	r := newRegister(10)
 	for _, id := range []string{"a", "b", "c", "b"} {
@@ -165,22 +168,22 @@ func TestDue(t *testing.T) {
 	expect(t, "all", fmt.Sprint(ids), "[a b c]")
 }
 
-// TestRegister runs random operations on a register. An answer must be correct at some time between
-// the arrival of the waiter and the answer, and every waiter must get an answer.
+// TestRegister runs random operations on a register. Every waiter must receive an answer. The
+// answer must have been correct at some time between the waiter's arrival and the answer.
 func TestRegister(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const limit = 8
 		r := newRegister(limit)
 		ids := []string{"a", "b", "c"}
-		world := map[string]int64{}            // versions by account; 0: no row
-		came := map[*waiter]map[string]int64{} // a copy of world from when the waiter came, or from when its time was over
+		world := map[string]int64{}            // current version of each account; 0: it has no row
+		came := map[*waiter]map[string]int64{} // versions when the waiter was added, or when its time was over
 		var waiting []*waiter
 		type query struct {
 			number uint64
 			ids    []string
 		}
 		var sent *query
-		var seen []accountdb.Current // result of the query
+		var seen []accountdb.Current // result of the sent query
 		account := func() string { return rapid.SampledFrom(ids).Draw(rt, "account") }
 		copied := func() map[string]int64 {
 			c := map[string]int64{}

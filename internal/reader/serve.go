@@ -23,7 +23,7 @@ const (
 	maxIDBytes = 200
 )
 
-// problem is an answer other than an account.
+// problem is an answer that reports an error.
 type problem struct {
 	status int
 	text   string
@@ -34,10 +34,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", "no-store") // the account may change at any time
 	header.Set("X-Content-Type-Options", "nosniff")
 	var deadline time.Time
-	if r.ContentLength != 0 { // do not wait for a body
+	if r.ContentLength != 0 { // the server does not wait for a body
 		deadline = time.Now()
 	}
-	// The read deadline of http.Server would also end the wait, so it is removed.
+	// The handler replaces the read deadline of http.Server, because that deadline would also end
+	// the wait.
 	_ = http.NewResponseController(w).SetReadDeadline(deadline)
 	if bad := s.authorize(r); bad != nil {
 		refuse(w, bad)
@@ -54,7 +55,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &problem{http.StatusTooManyRequests, fmt.Sprintf("%d readers wait already; try again later", maxWaiters)})
 	case errors.Is(err, errClosed):
 		refuse(w, stoppingProblem)
-	case err != nil: // the client has gone
+	case err != nil: // the client has disconnected
 	default:
 		s.answer(w, result)
 	}
@@ -78,7 +79,7 @@ func (s *Server) answer(w http.ResponseWriter, result answer) {
 	}
 }
 
-// authorize returns why the request is refused; nil: it is not.
+// authorize returns the reason to refuse the request, or nil.
 func (s *Server) authorize(r *http.Request) *problem {
 	if s.cfg.Token == nil {
 		return nil
@@ -98,7 +99,7 @@ func (s *Server) authorize(r *http.Request) *problem {
 
 type request struct {
 	id      string
-	version int64 // 0: any
+	version int64 // 0 means any version
 	wait    time.Duration
 }
 
@@ -184,16 +185,16 @@ func (s *Server) await(ctx context.Context, asked request) (answer, error) {
 
 type document struct {
 	AccountID  string `json:"account_id"`
-	Version    *int64 `json:"version"` // null: no event has been applied
+	Version    *int64 `json:"version"` // null if no event has been applied
 	Stale      bool   `json:"stale"`
 	WaitingFor *int64 `json:"waiting_for_version"`
 	*money
 }
 
-// money has the fields that only Config.Balances adds.
+// money has the fields that are sent only with Config.Balances.
 type money struct {
 	Balance  *string `json:"balance"`  // text, because JSON numbers may be parsed as floats
-	Currency *string `json:"currency"` // null: not known yet
+	Currency *string `json:"currency"` // null if it is not known yet
 	Status   *string `json:"status"`
 }
 
@@ -229,7 +230,7 @@ func refuse(w http.ResponseWriter, bad *problem) {
 		header.Set("Retry-After", "1")
 		header.Set("Connection", "close") // the next connection may reach an instance that works
 	case http.StatusBadRequest:
-		header.Set("Connection", "close") // a body may follow, which nobody reads
+		header.Set("Connection", "close") // a body may follow, and it is not read
 	}
 	body, err := json.Marshal(struct {
 		Error string `json:"error"`
@@ -237,7 +238,7 @@ func refuse(w http.ResponseWriter, bad *problem) {
 	send(w, bad.status, body, err)
 }
 
-// send sends a document, unless making it has failed.
+// send sends a document. If err is not nil, it sends an error status instead.
 func send(w http.ResponseWriter, status int, body []byte, err error) {
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte("{}")

@@ -23,7 +23,7 @@ import (
 	"projector/readmodel/accountdb"
 )
 
-// database is the read model that the server queries.
+// database simulates the read model that the server queries.
 type database struct {
 	mu       sync.Mutex
 	accounts map[string]accountdb.Current
@@ -49,7 +49,8 @@ func (d *database) load(_ context.Context, ids []string) ([]accountdb.Current, e
 	return found, nil
 }
 
-// newServer creates and runs a server for a database. It requires a token if token is not empty.
+// newServer creates and runs a server that queries the database d. The server requires the token,
+// unless it is empty.
 func newServer(t *testing.T, d *database, token string, balances bool) *Server {
 	t.Helper()
 	cfg := Config{
@@ -71,7 +72,8 @@ func newServer(t *testing.T, d *database, token string, balances bool) *Server {
 	return s
 }
 
-// ask sends a request without a network: a target, or a method and a target.
+// ask sends a request to the handler without a network. The request what is a target, or a method
+// and a target.
 func ask(t *testing.T, s *Server, what string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	method, target, found := strings.Cut(what, " ")
@@ -113,7 +115,7 @@ func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
 		target string
 		status int
-		body   string // with balances; a body that starts with { is the whole document
+		body   string // with balances; a text that begins with {" is the whole document
 	}{
 		{"/v1/accounts/a", 200, `{"account_id":"a","version":5,"stale":false,"waiting_for_version":null,"balance":"10.50","currency":"EUR","status":"open"}`},
 		{"/v1/accounts/a?min_version=5&wait=30s", 200, `{"account_id":"a","version":5,"stale":false,"waiting_for_version":null,"balance":"10.50","currency":"EUR","status":"open"}`},
@@ -217,8 +219,8 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// TestACrowdWaits: when many clients wait, one query covers a limited number of accounts. A new
-// waiter is still answered at the next tick.
+// TestACrowdWaits shows that the number of accounts that are queried per second is limited when
+// many clients wait. A new waiter is still answered at the next tick.
 func TestACrowdWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := bank()
@@ -277,8 +279,8 @@ func TestTooManyWait(t *testing.T) {
 	}
 }
 
-// TestNoDatabase: a client without waiting time gets an error at once. A client with waiting time
-// is answered when the database returns.
+// TestNoDatabase shows what clients receive while the database is down. A client without waiting
+// time gets an error at once. A client with waiting time is answered when the database returns.
 func TestNoDatabase(t *testing.T) {
 	d := bank()
 	d.broken.Store(true)
@@ -304,8 +306,8 @@ func TestNoDatabase(t *testing.T) {
 	}
 }
 
-// TestOverTheNetwork: a client that disconnects leaves no waiter. A client that announces a body
-// blocks nothing. When the server stops, every waiter is answered.
+// TestOverTheNetwork shows that a client that disconnects is removed from the waiters. A client
+// that announces a body does not block the server. When the server stops, every waiter is answered.
 func TestOverTheNetwork(t *testing.T) {
 	s := NewServer(Config{
 		Addr: "127.0.0.1:0", Load: bank().load, Queried: func(error, time.Duration) {}, Log: slog.New(slog.DiscardHandler),

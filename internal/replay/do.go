@@ -13,8 +13,9 @@ import (
 	"projector/readmodel"
 )
 
-// Apply executes the plan in the database and sets the results, even after an error: transactions that
-// were committed stay. shown may be nil. It is called with the progress.
+// Apply executes the plan in the database. It sets the results even after an error, because
+// committed transactions are not rolled back. The function shown is called with the progress. It
+// may be nil.
 func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error {
 	if err := r.recordFixed(ctx); err != nil {
 		return err
@@ -27,7 +28,7 @@ func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error
 	return r.events().apply(ctx, r.Store, shown)
 }
 
-// recordFixed records the items whose plan is fixed without a decision.
+// recordFixed records the items whose plan did not need the database's decision.
 func (r *Replay) recordFixed(ctx context.Context) error {
 	var actions []readmodel.Action
 	for _, item := range r.Items {
@@ -42,7 +43,7 @@ func (r *Replay) recordFixed(ctx context.Context) error {
 	return r.Store.Record(ctx, actions)
 }
 
-// done is the action of an item that was not decided.
+// done returns the audit trail's row for an item whose plan did not need the database's decision.
 func (r *Replay) done(item *Item) readmodel.Action {
 	a := item.replayed(r)
 	a.Result = item.Result
@@ -50,7 +51,7 @@ func (r *Replay) done(item *Item) readmodel.Action {
 }
 
 const (
-	// publishAtOnce is how many records are being published at a time.
+	// publishAtOnce is how many records are published at the same time.
 	publishAtOnce = 500
 	// publishWithin is the deadline for the delivery of one record.
 	publishWithin = 20 * time.Second
@@ -61,11 +62,11 @@ type Producer interface {
 	Produce(ctx context.Context, record *kgo.Record, promise func(*kgo.Record, error))
 }
 
-// NewProducer is a client that keeps the order of an account's records.
+// NewProducer returns a client that keeps the order of an account's records.
 func NewProducer(options ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append(slices.Clip(options),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.DisableIdempotentWrite(), // needs a further grant on old brokers; a copy is a duplicate for the read model
+		kgo.DisableIdempotentWrite(), // idempotent writes need a further ACL on old brokers, and duplicates do no harm
 		kgo.MaxProduceRequestsInflightPerBroker(1),
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 		kgo.RecordDeliveryTimeout(publishWithin),
@@ -73,8 +74,8 @@ func NewProducer(options ...kgo.Opt) (*kgo.Client, error) {
 	)...)
 }
 
-// Publish publishes the original records to ToTopic, in order, and records this in the audit trail.
-// shown may be nil. It is called with the progress.
+// Publish publishes the original records to ToTopic in order, and records this in the audit trail.
+// The function shown is called with the progress. It may be nil.
 func (r *Replay) Publish(ctx context.Context, producer Producer, shown func(done, total int64)) error {
 	size := publishAtOnce
 	if r.Rate > 0 {
@@ -95,7 +96,7 @@ func (r *Replay) Publish(ctx context.Context, producer Producer, shown func(done
 	return nil
 }
 
-// pace waits for as long as the rate asks between chunks.
+// pace waits between two chunks, so that Rate is not exceeded.
 func (r *Replay) pace(ctx context.Context, done, n int) error {
 	if r.Rate == 0 || done == 0 {
 		return ctx.Err()
@@ -103,8 +104,8 @@ func (r *Replay) pace(ctx context.Context, done, n int) error {
 	return pace.Sleep(ctx, time.Duration(n)*time.Second/time.Duration(r.Rate))
 }
 
-// publish finishes the chunk even if ctx ends, because each published record must be in the audit
-// trail.
+// publish publishes a chunk. It finishes the chunk even if ctx ends, because each published record
+// must be in the audit trail.
 func (r *Replay) publish(ctx context.Context, producer Producer, chunk []*Item) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishWithin+askWithin)
 	defer cancel()
@@ -146,7 +147,7 @@ func (r *Replay) republished(item *Item) (*kgo.Record, bool) {
 		return nil, false
 	}
 	entry := item.Entry
-	entry.Replays = item.Replays // includes replays to the database
+	entry.Replays = item.Replays // this count includes replays to the database
 	record, err := entry.Republish(r.ToTopic)
 	if err != nil {
 		item.Result, item.why = PlanPoison, err.Error()

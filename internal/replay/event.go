@@ -10,7 +10,8 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// Plans of the contract: what a replay or a fetch would do with an event.
+// These are the plans that the command's output may contain: what a replay or a fetch would do with
+// an event.
 const (
 	PlanApply     = "will_apply"
 	PlanDuplicate = string(readmodel.EffectDuplicate)
@@ -18,15 +19,15 @@ const (
 	PlanPoison    = string(readmodel.EffectPoison)
 	// PlanNotFound is the plan for a version that the outbox does not have.
 	PlanNotFound = "not_found"
-	// notDone is the result of an event that was not reached.
+	// notDone is the result of an event that was not processed, because an error came first.
 	notDone = "not_done"
 )
 
 // Event is an event with its plan and its result.
 type Event struct {
 	Plan   string
-	Result string // empty: not executed
-	// Record is nil if the plan is fixed without a decision.
+	Result string // empty if the event was not executed
+	// Record is nil if the plan did not need the database's decision.
 	Record *readmodel.RepairRecord
 }
 
@@ -38,7 +39,8 @@ func (e *Event) Outcome(done bool) string {
 	return cmp.Or(e.Result, notDone)
 }
 
-// Balance is the balance of its account before and after the event, as the plan found it.
+// Balance returns the account's balance before and after the event, as it was when the plan was
+// made.
 func (e *Event) Balance() (balance accounts.Balance, known bool) {
 	if e.Record == nil {
 		return balance, false
@@ -46,7 +48,7 @@ func (e *Event) Balance() (balance accounts.Balance, known bool) {
 	return e.Record.Balance, e.Record.Balance.Known
 }
 
-// failed reports whether the event should have been applied or published and was not.
+// failed reports whether the event should have been applied or published but was not.
 func (e *Event) failed() bool {
 	switch e.Outcome(true) {
 	case string(readmodel.EffectApplied), string(readmodel.EffectDuplicate), readmodel.ResultPublished:
@@ -67,7 +69,7 @@ func (all events) records() (records []*readmodel.RepairRecord) {
 	return records
 }
 
-// plan sets the plan of each event that has to be decided.
+// plan sets the plan of each event that needs the database's decision.
 func (all events) plan(ctx context.Context, store Applier) error {
 	if err := store.Plan(ctx, all.records()); err != nil {
 		return err
@@ -83,8 +85,8 @@ func (all events) plan(ctx context.Context, store Applier) error {
 	return nil
 }
 
-// apply executes the plan and sets the results, even after an error: transactions that were committed
-// stay. shown may be nil. It is called with the progress.
+// apply executes the plan. It sets the results even after an error, because committed transactions
+// are not rolled back. The function shown is called with the progress. It may be nil.
 func (all events) apply(ctx context.Context, store Applier, shown func(done, total int64)) error {
 	done := int64(0)
 	err := store.Apply(ctx, all.records(), func(step readmodel.Step) {
@@ -103,7 +105,7 @@ func (all events) apply(ctx context.Context, store Applier, shown func(done, tot
 // Counts has the number of events for each plan or result.
 type Counts map[string]int
 
-// String lists the counts that are not 0, the best outcome first.
+// String lists the counts that are not 0, beginning with the best outcome.
 func (c Counts) String() string {
 	var parts []string
 	for _, name := range []string{

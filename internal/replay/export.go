@@ -9,8 +9,8 @@ import (
 	"projector/dlq"
 )
 
-// EachOfFile calls fn with every selected dead letter of an export. A line that cannot be read ends it
-// with an ExportError.
+// EachOfFile calls fn with every selected dead letter of an export file. It ends with an
+// ExportError if a line cannot be read.
 func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLetter) error) error {
 	x, err := s.readExport(ctx, file)
 	if err != nil {
@@ -60,7 +60,8 @@ func (s *Scan) readExport(ctx context.Context, file io.Reader) (*export, error) 
 	return x, nil
 }
 
-// refuses returns why a line of an export, or what could not be read of it, ends the scan.
+// refuses returns the error that ends the scan if a line of an export must be refused. The
+// parameter err is the error of reading the line.
 func (s *Scan) refuses(line *dlq.Exported, err error) error {
 	var ambiguous *dlq.AmbiguousValueError
 	of := s.Filter.Projection

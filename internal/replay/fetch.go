@@ -9,7 +9,7 @@ import (
 	"projector/projection/event"
 )
 
-// Missing is a version that an account waits for, and the event of it that the outbox has.
+// Missing is a version that an account waits for, with the event that the outbox has for it.
 type Missing struct {
 	outbox.Version
 	Event
@@ -22,17 +22,18 @@ type Fetch struct {
 	Formats       event.Resolver
 	Actor, Reason string // for the audit trail
 
-	Missing []*Missing // of each account in the order of its versions
+	Missing []*Missing // grouped by account, in the order of versions
 
-	// Refused is the number of returned events that are not applied. Last is the version of the last
-	// one, without an account if it cannot be read. The reason is also that of the last one.
+	// Refused is how many events that the outbox returned cannot be applied. Last is the version of
+	// the last refused event. Its account is empty if it cannot be read. Why is the reason for
+	// which the last refused event cannot be applied.
 	Refused int
 	Last    outbox.Version
 	Why     string
 }
 
-// Plan queries the outbox for the missing versions and plans the returned events. shown may be nil. It
-// is called with the number of versions queried so far.
+// Plan queries the outbox for the missing versions, and plans the returned events. The function
+// shown is called with the number of versions that were queried. It may be nil.
 func (f *Fetch) Plan(ctx context.Context, shown func(done, total int64)) error {
 	done := int64(0)
 	for question := range slices.Chunk(f.Missing, outbox.AskAtOnce) {
@@ -46,7 +47,8 @@ func (f *Fetch) Plan(ctx context.Context, shown func(done, total int64)) error {
 	return f.events().plan(ctx, f.Store)
 }
 
-// ask queries some versions. If the answer was too large, it queries the missing rest again.
+// ask queries the outbox for some versions. If the outbox has not returned all of them because the
+// answer was too large, ask queries the rest again.
 func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
 	for _, m := range question {
 		m.Plan = PlanNotFound
@@ -95,7 +97,7 @@ func (f *Fetch) events() (all events) {
 	return all
 }
 
-// Failed counts the versions that their accounts still wait for.
+// Failed returns how many versions the accounts still wait for.
 func (f *Fetch) Failed() (n int) {
 	for _, m := range f.Missing {
 		if m.failed() {
@@ -112,7 +114,8 @@ func (m *Missing) Digest() string {
 	return dlq.MessageDigest(of.Key, of.Value, of.Headers)
 }
 
-// Reason is why the event is not applied. It is empty if the event is applied or does not exist.
+// Reason returns why the event is not applied. It is empty if the event is applied or does not
+// exist.
 func (m *Missing) Reason() string {
 	if m.Record == nil {
 		return ""

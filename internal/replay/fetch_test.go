@@ -14,7 +14,8 @@ import (
 	"projector/readmodel"
 )
 
-// answers is an outbox that has some versions of account a. It returns large ones two at a time.
+// answers is an outbox that has some versions of an account. Its events are so large that two of
+// them fill one answer.
 type answers struct {
 	has   map[int64]string // events by version
 	asked []string
@@ -68,8 +69,9 @@ func TestAFetchAsksAgainForWhatWasTooLarge(t *testing.T) {
 	equal(t, outcomes(true), "duplicate applied applied not_found waiting ")
 }
 
-// An approval covers the whole message, because in some formats the headers or the key are part of
-// the event.
+// TestADigestIsOfTheWholeMessage shows that the digest changes with the key, the value and each
+// header. An approval must cover the whole message, because in some formats the headers or the key
+// are part of the event.
 func TestADigestIsOfTheWholeMessage(t *testing.T) {
 	header := func(key, value string) event.Header { return event.Header{Key: key, Value: []byte(value)} }
 	seen := map[string]string{}

@@ -1,6 +1,6 @@
-// Package replay reads dead letters and their present status, and plans and executes replays. A Fetch
-// does the same for missing events of the producer's outbox. The package connects the DLQ topic, the
-// outbox and the database. It does not depend on the command line.
+// Package replay reads dead letters and their current status, and plans and executes replays. A
+// Fetch does the same for missing events of the producer's outbox. The package connects the DLQ
+// topic, the outbox and the database. It does not depend on the command line.
 package replay
 
 import (
@@ -19,38 +19,39 @@ import (
 	"projector/readmodel/repair"
 )
 
-// DeadLetter is a record of a DLQ topic with its present status.
+// DeadLetter is a record of a DLQ topic, with its current status.
 type DeadLetter struct {
 	DLQTopic string
 	Entry    dlq.Entry
-	Decoded  event.Decoded // the value, decoded now
+	Decoded  event.Decoded // the value, decoded by this program
 	Status   dlq.Status
-	Replays  int // number of replays, to a topic or the database
-	// Corrected means that it was read from a file in which a person has changed it.
+	Replays  int // number of replays so far, to a topic or to the database
+	// Corrected means that it was read from a file in which a person has changed the message.
 	Corrected bool
-	// OtherFrame means that its key or headers differ from the record in the topic.
+	// OtherFrame means that the key or the headers differ from those of the record in the topic.
 	OtherFrame bool
-	// NotInTopic means that it was read from a file and is not in the topic.
+	// NotInTopic means that it was read from a file and is missing in the topic.
 	NotInTopic bool
 
-	// For a dead letter from a file: the SHA-256 in hex of its value, and of the value in the topic.
-	// Original is empty if it is not in the topic.
+	// These are set for a dead letter from a file. Value is the SHA-256 of its value in hex, and
+	// Original is that of the value in the topic. Original is empty if the dead letter is missing
+	// in the topic.
 	Value, Original string
-	// InTopic is the record of the topic in the line's place, if Scan.KeepOriginals is set.
+	// InTopic is the topic's record at the same partition and offset, if Scan.KeepOriginals is set.
 	InTopic *Original
 }
 
-// Original is a dead letter as it is in the topic.
+// Original is a dead letter as it is stored in the topic.
 type Original struct {
 	Value   []byte
 	Decoded event.Decoded
 }
 
-// Altered reports whether the message may differ from the dead letter in the topic. It also compares
-// key and headers, because in some formats they contain a part of the event.
+// Altered reports whether the message may differ from the dead letter in the topic. It also
+// compares the key and the headers, because in some formats they contain a part of the event.
 func (d *DeadLetter) Altered() bool { return d.Value != "" && (d.OtherFrame || d.Value != d.Original) }
 
-// noEvent returns why the dead letter contains no event.
+// noEvent returns the reason why the dead letter contains no event.
 func (d *DeadLetter) noEvent() string {
 	if d.Decoded.Fault != nil {
 		return d.Decoded.Fault.Error()
@@ -58,17 +59,18 @@ func (d *DeadLetter) noEvent() string {
 	return "there is no event in it"
 }
 
-// notInTopic describes, in plans and the audit trail, a line of an export that is not in the topic.
+// notInTopic is the text in plans and in the audit trail for a line of an export that is missing in
+// the topic.
 const notInTopic = "not in the DLQ topic"
 
-// Source is a DLQ topic, as topic.Reader reads it.
+// Source is a DLQ topic. topic.Reader implements it.
 type Source interface {
 	Records(ctx context.Context, scope topic.Scope) iter.Seq2[*kgo.Record, error]
 	ReadAt(ctx context.Context, partition int32, offset int64) (*kgo.Record, error)
 	Extents(ctx context.Context) (all topic.Extents, exists bool, err error)
 }
 
-// Applier plans and applies events, see readmodel.Replayer.
+// Applier plans and applies events. See readmodel.Replayer.
 type Applier interface {
 	Plan(ctx context.Context, records []*readmodel.RepairRecord) error
 	Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error
@@ -77,13 +79,13 @@ type Applier interface {
 // Store has the operations of the read model that a replay needs, for one projection.
 type Store interface {
 	readmodel.Replayer
-	// History reads what was done about records of a DLQ topic, see readmodel.LoadHistory.
+	// History reads what was done with records of a DLQ topic. See readmodel.LoadHistory.
 	History(ctx context.Context, dlqTopic string, places []readmodel.DeadLetterPlace) (map[[2]int64]readmodel.DeadLetterHistory, error)
-	// Record records actions that change no account, all or none of them.
+	// Record records actions that change no account. It records all of them or none.
 	Record(ctx context.Context, actions []readmodel.Action) error
 }
 
-// Database is the store in PostgreSQL.
+// Database returns the Store in PostgreSQL.
 func Database(pool *pgxpool.Pool, letters readmodel.Replayer) Store { return database{letters, pool} }
 
 type database struct {
@@ -103,7 +105,7 @@ func (d database) Record(ctx context.Context, actions []readmodel.Action) error 
 	return readmodel.RecordActions(ctx, d.pool, actions)
 }
 
-// Action returns the row of the audit trail for an action about the dead letter.
+// Action returns the audit trail's row for an action on the dead letter.
 func (d *DeadLetter) Action(kind readmodel.ActionKind, actor string) readmodel.Action {
 	e := &d.Entry
 	return readmodel.Action{
@@ -114,7 +116,8 @@ func (d *DeadLetter) Action(kind readmodel.ActionKind, actor string) readmodel.A
 	}
 }
 
-// Discard returns the discard of the dead letter. action is its row of the audit trail.
+// Discard returns the discard of the dead letter. The parameter action is its row of the audit
+// trail.
 func (d *DeadLetter) Discard(action readmodel.Action) repair.Discard {
 	of := d.subject()
 	account := readmodel.Storable(of.AccountID)
@@ -127,7 +130,7 @@ func (d *DeadLetter) Discard(action readmodel.Action) repair.Discard {
 	}
 }
 
-// replayed returns the action of a replay, including what was altered and the reason.
+// replayed returns the audit trail's row for a replay, with the reason and what was altered.
 func (i *Item) replayed(r *Replay) readmodel.Action {
 	a := i.Action(readmodel.ActionReplay, r.Actor)
 	a.Reason = r.Reason
@@ -144,12 +147,13 @@ func (i *Item) replayed(r *Replay) readmodel.Action {
 	return a
 }
 
-// Digest is SHA-256 of the key, the value and the headers that are replayed, in hex.
+// Digest returns the SHA-256, in hex, of the replayed key, value and headers.
 func (i *Item) Digest() string {
 	return dlq.MessageDigest(i.Entry.Key, i.Entry.Value, i.Entry.Headers)
 }
 
-// subject returns the event of the dead letter. Unknown ids are empty.
+// subject returns the account, version and id of the event in the dead letter. An unknown id is
+// empty.
 func (d *DeadLetter) subject() readmodel.Subject {
 	account, version, _ := d.Entry.Subject(&d.Decoded)
 	return readmodel.Subject{

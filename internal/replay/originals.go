@@ -17,7 +17,7 @@ import (
 	"projector/readmodel"
 )
 
-// RefusedExportError says why a whole export is refused.
+// RefusedExportError is the reason why a whole export is refused.
 type RefusedExportError struct{ Reason string }
 
 // Error implements error.
@@ -27,8 +27,8 @@ func refusedLine(line int, format string, args ...any) error {
 	return &RefusedExportError{fmt.Sprintf("line %d: ", line) + fmt.Sprintf(format, args...)}
 }
 
-// export has the dead letters of a file. A correction may change the content of an event, but not its
-// identity.
+// export has the dead letters of an export file. A correction may change the content of an event,
+// but not its account, id and version.
 type export struct {
 	lines  []*exportLine // in the order of the file
 	places map[dlqPlace]*exportLine
@@ -46,7 +46,7 @@ type exportLine struct {
 	inTopic bool
 }
 
-// add adds a line. It refuses a line whose value contains another event than the line names.
+// add adds a line. It refuses a line whose value contains a different event than the line names.
 func (x *export) add(line int, said dlq.Identity, d *DeadLetter) error {
 	if err := sameEvent(line, said, d); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (x *export) add(line int, said dlq.Identity, d *DeadLetter) error {
 	if first, twice := x.places[place]; twice {
 		return refusedLine(line, "is the dead letter of line %d once more", first.number)
 	}
-	d.Value = readmodel.ValueDigest(e.Value) // needed because the value of a resolved dead letter is not stored
+	d.Value = readmodel.ValueDigest(e.Value) // computed now, because the value of a resolved dead letter is dropped later
 	added := &exportLine{number: line, letter: d}
 	x.lines, x.places[place] = append(x.lines, added), added
 	return nil
@@ -64,7 +64,7 @@ func (x *export) add(line int, said dlq.Identity, d *DeadLetter) error {
 
 func sameEvent(line int, identity dlq.Identity, d *DeadLetter) error {
 	if d.Decoded.Identity != event.Identified {
-		return nil // a line without an event is refused later, or is poison
+		return nil // a line without an event is refused later or becomes poison
 	}
 	if field := identity.Contradicts(&d.Decoded.Event); field != "" {
 		return refusedLine(line, "%s is not that of the dead letter: a correction keeps accountId, eventId and version", field)
@@ -72,8 +72,8 @@ func sameEvent(line int, identity dlq.Identity, d *DeadLetter) error {
 	return nil
 }
 
-// compare compares the lines with the dead letters of the topic. It does not use the digest in the
-// file, because the author of the file may have changed it.
+// compare compares the lines with the dead letters in the topic. It does not trust the digest in
+// the file, because the author of the file may have changed it.
 func (x *export) compare(ctx context.Context, s *Scan) error {
 	for record, err := range x.records(ctx, s) {
 		if err != nil {
@@ -99,7 +99,7 @@ func (x *export) compare(ctx context.Context, s *Scan) error {
 	return nil
 }
 
-// compare notes the record of the topic in the line's place.
+// compare compares a line with the record that the topic has in its place.
 func (l *exportLine) compare(original *dlq.Entry) error {
 	d := l.letter
 	if field := original.PlaceDiffers(&d.Entry); field != "" {
@@ -110,7 +110,7 @@ func (l *exportLine) compare(original *dlq.Entry) error {
 	}
 	l.inTopic, d.Corrected = true, !original.SameMessage(&d.Entry)
 	d.OtherFrame = dlq.MessageDigest(original.Key, nil, original.Headers) != dlq.MessageDigest(d.Entry.Key, nil, d.Entry.Headers)
-	d.Original = cmp.Or(original.ValueSHA256, readmodel.ValueDigest(original.Value)) // a dead letter that was cut has the digest in a header
+	d.Original = cmp.Or(original.ValueSHA256, readmodel.ValueDigest(original.Value)) // a truncated dead letter has the digest in a header
 	return nil
 }
 
@@ -124,8 +124,8 @@ func (l *exportLine) keepOriginal(ctx context.Context, s *Scan, e *dlq.Entry) er
 	return s.decode(ctx, message, &l.letter.InTopic.Decoded)
 }
 
-// check refuses a line that is not in the topic, unless this is allowed, and a correction that contains
-// no event.
+// check refuses a line that is missing in the topic, unless this is allowed. It also refuses a
+// correction that contains no event.
 func (l *exportLine) check(s *Scan) error {
 	d := l.letter
 	if !l.inTopic {
@@ -145,10 +145,12 @@ func (l *exportLine) check(s *Scan) error {
 	return nil
 }
 
-// readEach is the largest number of records that are read one by one. For more, the whole topic is read.
+// readEach is the largest number of records that are read one at a time. If there are more, all
+// records of their partitions are read.
 const readEach = 100
 
-// records returns the records of the topic in the places of the file. It may return others too.
+// records returns the topic's records at the partitions and offsets that the file names. It may
+// return other records too.
 func (x *export) records(ctx context.Context, s *Scan) iter.Seq2[*kgo.Record, error] {
 	partitions := map[int32]bool{}
 	for place := range x.places {

@@ -16,11 +16,11 @@ import (
 type Item struct {
 	*DeadLetter
 	Event
-	why string // reason of a plan or result that does not come from the decision about the record
+	why string // reason of a plan or result, unless the database's decision has the reason
 }
 
-// Reason is the reason of the plan. It is the present reason, not the one when the event was
-// dead-lettered.
+// Reason returns the reason of the plan. It is the reason at present, not the one for which the
+// event was dead-lettered.
 func (i *Item) Reason() string {
 	why := i.planReason()
 	switch {
@@ -50,11 +50,11 @@ func (i *Item) planReason() string {
 type Replay struct {
 	Store      Store
 	Actor      string // for the audit trail
-	Reason     string // why, in the words of the actor
-	MaxReplays int    // a dead letter with this many replays is refused
-	Limit      int    // plan at most this many, in the order of account and version; 0: all
-	ToTopic    string // publish them again to this topic; empty: apply them
-	Rate       int    // publish at most this many records a second; 0: no limit
+	Reason     string // the actor's reason for the replay
+	MaxReplays int    // a dead letter that was replayed this often is refused
+	Limit      int    // plan at most this many, sorted by account and version; 0 means all
+	ToTopic    string // topic to publish to; empty means that they are applied
+	Rate       int    // publish at most this many records per second; 0 means no limit
 
 	Items []*Item
 }
@@ -66,7 +66,7 @@ func (r *Replay) events() (all events) {
 	return all
 }
 
-// Failed counts the items that should have been applied or published and were not.
+// Failed returns how many items should have been applied or published but were not.
 func (r *Replay) Failed() (n int) {
 	for _, item := range r.Items {
 		if item.failed() {
@@ -76,16 +76,17 @@ func (r *Replay) Failed() (n int) {
 	return n
 }
 
-// Add adds a dead letter. It drops the payload of a resolved one, which is not needed.
+// Add adds a dead letter. It drops the payload of a resolved dead letter, because the payload is
+// not needed.
 func (r *Replay) Add(d *DeadLetter) error {
 	if d.Status == dlq.Resolved && r.ToTopic == "" {
 		d.Entry.Key, d.Entry.Value, d.Entry.Headers = nil, nil, nil
 	}
-	d.Entry.EventID = cmp.Or(d.Decoded.Event.ID, d.Entry.EventID) // shares one copy of the text
+	d.Entry.EventID = cmp.Or(d.Decoded.Event.ID, d.Entry.EventID) // so the text is in memory once
 	d.Entry.AccountID = cmp.Or(d.Decoded.Event.AccountID, d.Entry.AccountID)
 	r.Items = append(r.Items, &Item{DeadLetter: d})
 	if r.Limit > 0 && len(r.Items) >= 2*r.Limit+ChunkRecords {
-		r.order() // drops items above the limit, to save memory
+		r.order() // drop items above the limit to save memory
 	}
 	return nil
 }
@@ -117,8 +118,8 @@ func compareVersions(a, b *int64) int {
 	}
 }
 
-// Plan sorts the items, decides those that can be decided, and fixes the plan of the others. It changes
-// nothing.
+// Plan sorts the items and sets the plan of each item. Where fix sets no plan, the database
+// decides. It changes nothing in the database.
 func (r *Replay) Plan(ctx context.Context) error {
 	r.order()
 	for _, item := range r.Items {
@@ -129,9 +130,8 @@ func (r *Replay) Plan(ctx context.Context) error {
 	return r.events().plan(ctx, r.Store)
 }
 
-// fix sets the plan of a dead letter that is not decided.
-// An entry of an array is not published again, because its record has other entries, which may have
-// been applied.
+// fix sets the plan of a dead letter that does not need the database's decision. An entry of an
+// array is not published again. Its record has other entries, which may have been applied.
 func (i *Item) fix(maxReplays int, publish bool) {
 	e, d := &i.Entry, &i.Decoded
 	conflict := e.Class == event.VersionConflict && !i.Corrected
@@ -151,7 +151,7 @@ func (i *Item) fix(maxReplays int, publish bool) {
 	}
 }
 
-// record converts a dead letter for a repair.
+// record converts a dead letter to the record of a repair.
 func (i *Item) record() *readmodel.RepairRecord {
 	e := &i.Entry
 	return &readmodel.RepairRecord{

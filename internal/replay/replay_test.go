@@ -70,13 +70,14 @@ func (s *source) Extents(context.Context) (topic.Extents, bool, error) {
 	return all, true, nil
 }
 
-// store is a read model whose accounts wait for the version after the ones they have.
+// store is a read model in memory. Each of its accounts waits for the version that follows its
+// current version.
 type store struct {
 	versions map[string]int64
 	history  map[[2]int64]readmodel.DeadLetterHistory
 	actions  []readmodel.Action
 	applied  []string
-	fails    error // returned by the operations that change something
+	fails    error // returned by Apply and Record
 }
 
 func (s *store) ReplayStatuses(_ context.Context, subjects []readmodel.Subject) ([]projection.ReplayStatus, error) {
@@ -138,7 +139,7 @@ func eventOf(account string, version int) string {
 		`"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"1.00","currency":"EUR"}}`, account, version, account, version)
 }
 
-// letter returns a dead letter for a version of an account, as the DLQ topic holds it.
+// letter returns the record of the DLQ topic for a dead-lettered version of an account.
 func letter(class event.Class, account string, version int, offset int64, value string) *kgo.Record {
 	r := dlq.Record(projection.DeadLetter{
 		Class: class, Message: "why", AccountID: account, EventID: fmt.Sprintf("%s-%d", account, version), Received: int64(version),
@@ -269,7 +270,8 @@ func TestWhatWasReplayedTooOftenIsRefused(t *testing.T) {
 	equal(t, r.Items[0].Reason(), "it has been replayed too often, see --max-replays")
 }
 
-// Items committed before an error are reported as done, the others are not.
+// TestAnApplyThatFailsSaysWhatWasDone shows that items that were committed before an error are
+// reported as done, and the others are not.
 func TestAnApplyThatFailsSaysWhatWasDone(t *testing.T) {
 	in := &store{versions: map[string]int64{}}
 	r := planned(t, &replay.Replay{}, &source{records: []*kgo.Record{gap("a", 1, 0), gap("b", 1, 1)}}, in)
@@ -282,7 +284,7 @@ func TestAnApplyThatFailsSaysWhatWasDone(t *testing.T) {
 	equal(t, strings.Join(in.applied, ", "), "a 1, b 1")
 }
 
-// producer accepts records, except those with a certain key.
+// producer accepts all records except those with the key in fails.
 type producer struct {
 	values []string
 	fails  string
@@ -314,8 +316,8 @@ func TestWhatIsPublishedIsOnRecord(t *testing.T) {
 	equal(t, strings.Join(recorded, ", "), "a published to topic again, c published to topic again")
 }
 
-// An entry of an array is not published, even if its version is resolved and its value is
-// unreadable.
+// TestAnEntryIsNotPublished shows that an entry of an array is not published, even if its version
+// is resolved or its value is unreadable.
 func TestAnEntryIsNotPublished(t *testing.T) {
 	for _, value := range []string{eventOf("a", 2), "{"} {
 		for _, have := range []int64{1, 2} {
@@ -362,7 +364,8 @@ func TestAnExportIsReadBack(t *testing.T) {
 	}
 }
 
-// For a long file the whole topic is read. A line that is not in the topic is named as well.
+// TestALongExportIsComparedWithItsTopic shows that, for a long file, the whole topic is read. A
+// line that is missing in the topic is reported then, too.
 func TestALongExportIsComparedWithItsTopic(t *testing.T) {
 	var file bytes.Buffer
 	in, from := &store{}, &source{}
@@ -394,8 +397,9 @@ func TestALongExportIsComparedWithItsTopic(t *testing.T) {
 	}
 }
 
-// A change of a header or of the key is also a correction, because in some formats they are part of
-// the event. The digests of the values stay the same.
+// TestACorrectedHeaderOrKeyIsAltered shows that a change of a header or of the key is a correction,
+// although the digest of the value stays the same. In some formats the headers or the key are part
+// of the event.
 func TestACorrectedHeaderOrKeyIsAltered(t *testing.T) {
 	for name, correct := range map[string]func(*dlq.Entry){
 		"a header": func(e *dlq.Entry) { e.Headers = []event.Header{{Key: "type", Value: []byte("debit")}} },

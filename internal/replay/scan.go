@@ -17,20 +17,20 @@ import (
 	"projector/projection/event"
 )
 
-// A scan queries the read model for one chunk of records at a time. Number and size of the records of
-// a chunk are limited.
+// A scan queries the read model for one chunk of records at a time. These constants limit the
+// number and the size of the records of a chunk.
 const (
 	ChunkRecords = 5000
 	chunkBytes   = 16 << 20
 )
 
-// askWithin is the deadline of one query to the read model.
+// askWithin is the deadline for the queries of one chunk to the read model.
 const askWithin = 25 * time.Second
 
 // Selection selects dead letters.
 type Selection struct {
 	Filter   dlq.Filter
-	Statuses []dlq.Status // nil: all
+	Statuses []dlq.Status // nil means all
 }
 
 func (s *Selection) includes(status dlq.Status) bool {
@@ -39,30 +39,30 @@ func (s *Selection) includes(status dlq.Status) bool {
 
 // Scan streams dead letters.
 type Scan struct {
-	Topic   string // of the dead letters
+	Topic   string // topic of the dead letters
 	Source  Source
 	Store   Store
 	Formats event.Resolver
 	Selection
-	Payload bool // with key, value and headers
-	// AllowNotInTopic accepts lines of an export that the topic does not have.
+	Payload bool // read key, value and headers too
+	// AllowNotInTopic accepts lines of an export that are missing in the topic.
 	AllowNotInTopic bool
-	// KeepOriginals stores the record of the topic in the place of each line of an export.
+	// KeepOriginals stores the topic's record for each line of an export.
 	KeepOriginals bool
-	// Lost is called with each partition that cannot be read. If it is nil, such a partition ends the
-	// scan with an IncompleteError. Use nil if a change depends on the result.
+	// Lost is called with each partition that cannot be read. If it is nil, such a partition ends
+	// the scan with an IncompleteError. Use nil if the result is used to change something.
 	Lost     func(*topic.PartitionError)
-	Progress func(done, total int64) // offsets of the topic; may be nil
+	Progress func(done, total int64) // counts offsets of the topic; may be nil
 
-	Foreign int            // records that are no dead letters
-	Matched int            // dead letters that the filter selects, with any status
-	Others  map[string]int // dead letters of other projections, by their name
+	Foreign int            // number of records that are not dead letters
+	Matched int            // number of dead letters that the filter selects, with any status
+	Others  map[string]int // number of dead letters of other projections, by projection name
 }
 
-// IncompleteError says that a part of the selection could not be read.
+// IncompleteError reports that a part of the selection could not be read.
 type IncompleteError struct {
 	Lost   *topic.PartitionError
-	Others []int32 // selected partitions that can be read
+	Others []int32 // selected partitions that can still be read
 }
 
 // Error implements error.
@@ -109,8 +109,8 @@ func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 	return s.hand(ctx, chunk, fn)
 }
 
-// Read decodes an entry and completes its ids from the value. It returns nil if the entry is not
-// selected.
+// Read decodes an entry, and adds the ids from the value if the entry has none. It returns nil if
+// the entry is not selected.
 func (s *Scan) Read(ctx context.Context, dlqTopic string, entry dlq.Entry) (*DeadLetter, error) {
 	d := &DeadLetter{DLQTopic: dlqTopic, Entry: entry}
 	e := &d.Entry
@@ -149,7 +149,7 @@ func (s *Scan) decode(ctx context.Context, message event.Message, into *event.De
 	return err
 }
 
-// share makes the entry share texts that are equal in most entries, because a replay has many entries in
+// share makes equal texts of different entries share memory, because a replay has many entries in
 // memory.
 func share(e *dlq.Entry) {
 	one := func(text string) string { return unique.Make(text).Value() }
@@ -161,14 +161,14 @@ func (s *Scan) countOther(name string) {
 	if s.Others == nil {
 		s.Others = map[string]int{}
 	}
-	const enough = 100 // more different texts are not names
+	const enough = 100 // with more different texts, they are probably not names of projections
 	if _, known := s.Others[name]; !known && len(s.Others) >= enough {
 		name = "…"
 	}
 	s.Others[strings.Clone(name)]++
 }
 
-// records streams the topic, or only the selected places.
+// records streams the records of the topic, or only those at the selected partitions and offsets.
 func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	if len(s.Filter.DLQPartitions) > 0 && len(s.Filter.DLQOffsets) > 0 {
 		return readAt(ctx, s.Source, s.places)
@@ -180,7 +180,7 @@ func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	return s.Source.Records(ctx, scope)
 }
 
-// places yields the selected places.
+// places yields the selected partitions and offsets.
 func (s *Scan) places(yield func(int32, int64) bool) {
 	for _, partition := range s.Filter.DLQPartitions {
 		for _, offset := range s.Filter.DLQOffsets {
@@ -191,8 +191,8 @@ func (s *Scan) places(yield func(int32, int64) bool) {
 	}
 }
 
-// readAt returns the records in some places of a topic. After an error it skips the rest of the
-// partition.
+// readAt returns the records at some partitions and offsets of a topic. After an error it skips the
+// rest of that partition.
 func readAt(ctx context.Context, from Source, places iter.Seq2[int32, int64]) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		lost := map[int32]bool{}
@@ -212,7 +212,7 @@ func readAt(ctx context.Context, from Source, places iter.Seq2[int32, int64]) it
 	}
 }
 
-// hand sets the status of a chunk and calls fn for the selected dead letters.
+// hand sets the status of each dead letter of a chunk, and calls fn with the selected ones.
 func (s *Scan) hand(ctx context.Context, chunk []*DeadLetter, fn func(*DeadLetter) error) error {
 	if len(chunk) == 0 {
 		return nil
@@ -231,7 +231,7 @@ func (s *Scan) hand(ctx context.Context, chunk []*DeadLetter, fn func(*DeadLette
 	return nil
 }
 
-// readable returns the selected partitions that can be read.
+// readable returns the selected partitions that can be read, except the partition without.
 func (s *Scan) readable(ctx context.Context, without int32) []int32 {
 	all, _, err := s.Source.Extents(ctx)
 	if err != nil {
