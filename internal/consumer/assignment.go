@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// assigned starts a worker for each new partition. Nothing is fetched until the worker has
-// claimed the position and the poller has sought it.
+// assigned starts a worker for each new partition. Nothing is fetched until the worker has claimed
+// the partition and the poller has set the client's offset.
 func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]int32) {
 	<-c.ready
 	partitions := m[c.cfg.Topic]
@@ -21,7 +21,7 @@ func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]in
 	cl.PauseFetchPartitions(map[string][]int32{c.cfg.Topic: partitions})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.shareMemoryAmong(len(c.workers) + len(partitions)) // before the workers start, because they start with their share
+	c.shareMemoryAmong(len(c.workers) + len(partitions)) // before the workers start, because a worker reads its share when it starts
 	for _, p := range partitions {
 		c.committer.own(p)
 		c.cfg.Observer.Assigned(c.cfg.Topic, p)
@@ -32,8 +32,9 @@ func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]in
 	c.cfg.Log.Info("partitions assigned", slog.Any("partitions", partitions))
 }
 
-// offsetsFetched passes the committed offsets to the workers. A partition without a
-// committed offset gets a placeholder: its worker seeks before anything is fetched.
+// offsetsFetched passes the committed offsets to the workers. A partition without a committed
+// offset gets offset 0 as a placeholder. This has no effect, because its worker seeks before
+// anything is fetched.
 func (c *Consumer) offsetsFetched(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	for p, o := range offsets[c.cfg.Topic] {
 		committed := o.EpochOffset().Offset
@@ -51,8 +52,8 @@ func (c *Consumer) offsetsFetched(_ context.Context, offsets map[string]map[int3
 	return offsets, nil
 }
 
-// revokeWithin limits the flush at a revocation. It is much shorter than the rebalance timeout,
-// because the whole group waits.
+// revokeWithin limits the time for the last flush of revoked partitions. It is much shorter than
+// the rebalance timeout, because the whole group waits.
 const revokeWithin = 5 * time.Second
 
 // commitWithin limits the last commit of a partition.
@@ -73,8 +74,8 @@ func (c *Consumer) unassigned(ctx context.Context, m map[string][]int32, lost bo
 	c.cfg.Log.Info("partitions given up", slog.Any("partitions", partitions), slog.Bool("lost", lost))
 }
 
-// release stops the workers of the partitions, commits unless the partitions are lost, and forgets
-// them.
+// release stops the workers of the partitions and removes the partitions. Before that, it commits
+// their offsets, unless the partitions are lost.
 func (c *Consumer) release(ctx context.Context, partitions []int32, lost bool) {
 	var stopping sync.WaitGroup
 	for _, p := range partitions {

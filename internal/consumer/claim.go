@@ -13,7 +13,7 @@ import (
 	"projector/projection"
 )
 
-// claim claims the partition in the database and returns where to resume.
+// claim claims the partition in the database and returns the position to resume at.
 func (w *worker) claim(kafka int64) (projection.Position, error) {
 	var topic partitionInfo
 	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
@@ -24,7 +24,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		return projection.Position{}, err
 	}
 	w.status.log(topic)
-	member := w.c.member() // read before the claim: after an eviction, Kafka refuses a commit with this id
+	member := w.c.member() // read before the claim, because Kafka refuses a commit with this id after an eviction
 	fence, err := w.confirm(kafka, member)
 	if errors.Is(err, errOtherMember) {
 		err = session.ErrAgain
@@ -40,13 +40,13 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		pos, err = w.claimOnce(ctx, projection.Claim{
 			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: fence,
 		})
-		found = cmp.Or(found, pos.Found) // the first result: a later one may show what this claim has written
+		found = cmp.Or(found, pos.Found) // only the first result counts, because a later one may show the row that this claim has written
 		return err
 	})
 	var stopped *projection.StoppedError
 	switch {
 	case errors.As(err, &stopped):
-		w.claimed(stopped.Position) // so that this worker notices when a person sets the position
+		w.claimed(stopped.Position) // with a position, this worker notices when a person sets a new one
 		return pos, w.suspend(stateOf(stopped.Status), stopped.Reason)
 	case errors.Is(err, projection.ErrTopicRecreated):
 		w.status.noPosition()
@@ -54,7 +54,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		return pos, w.halt("the topic was deleted and created again, or is on another cluster: the stored position belongs to the old one. " +
 			"See the runbook, \"topic recreated\"")
 	case errors.Is(err, projection.ErrFenced):
-		return pos, session.ErrAgain // another owner has claimed it since Kafka's offset was read
+		return pos, session.ErrAgain // another owner has claimed the partition since this member read Kafka's offset
 	case err != nil:
 		return pos, err
 	}
@@ -79,17 +79,19 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	return pos, nil
 }
 
-// expired returns the reason for a stop if retention has removed records after the position.
+// expired returns the reason for stopping a partition if retention has deleted records that were
+// not consumed.
 func expired(next, start int64) string {
 	return fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. "+
 		"See the runbook, \"position expired\"", next, start-1)
 }
 
-// confirm verifies the offset committed in Kafka if the position has to go back to it. It returns the
-// fence with which the claim may do that. The offset was read when the partition was assigned. This
-// member may have been evicted since without knowing it, and other members may have processed and
-// committed more. Then this claim would move the position back too far. So confirm commits the same
-// offset again, which Kafka refuses for an evicted member.
+// confirm verifies Kafka's committed offset if the stored position is higher and therefore has to
+// go back. It returns the fence that the position row had. The claim moves the position back only
+// if the row still has this fence. Kafka's offset was read when the partition was assigned. Since
+// then, this member may have been evicted without noticing it, and other members may have committed
+// higher offsets. In that case, this claim would move the position back too far. So confirm commits
+// the same offset again, because Kafka refuses a commit from an evicted member.
 func (w *worker) confirm(kafka int64, member string) (fence int64, err error) {
 	if kafka == projection.NoOffset {
 		return 0, nil
@@ -113,8 +115,8 @@ func (w *worker) confirm(kafka int64, member string) (fence int64, err error) {
 	return stored.Fence, err
 }
 
-// commitSet commits the position that a person has set. Until then, the offset committed in Kafka is
-// older and is ignored.
+// commitSet commits to Kafka a position that a person has set. Until this commit, Kafka's committed
+// offset is from before that change and is ignored.
 func (w *worker) commitSet(pos projection.Position, member string) error {
 	if !pos.SetByHand {
 		return nil
@@ -137,17 +139,18 @@ func (w *worker) commitSet(pos projection.Position, member string) error {
 // noFence is the fence of a row that does not exist.
 const noFence = -1
 
-// halt stops the partition with an error in the log. The partition stays assigned, is not ready and
-// is not read until a person has fixed the cause.
+// halt stops the partition and logs an error. The partition stays assigned, but it is not ready and
+// not fetched until a person has fixed the cause.
 func (w *worker) halt(reason string) error {
-	// Commands show the stored reason. Storing it may fail, because the log and /readyz have it too.
+	// Commands show the stored reason. An error of storing it is ignored, because the log and
+	// /readyz have the reason too.
 	ctx, cancel := context.WithTimeout(w.ctx, noteWithin)
 	defer cancel()
 	_ = w.c.cfg.Database.Halt(ctx, w.partition, w.status.fence.Load(), reason)
 	return w.suspend(projection.StateStopped, reason)
 }
 
-// noteWithin limits the time to store why a partition has stopped.
+// noteWithin limits the time for storing why a partition has stopped.
 const noteWithin = 2 * time.Second
 
 // suspend stops the partition for a reason that is already stored. A pause is not a failure.
@@ -181,7 +184,7 @@ func (w *worker) markRunning() {
 	}
 }
 
-// stateOf returns the state of a suspended partition.
+// stateOf returns the state of a partition that is stored as not running.
 func stateOf(s projection.Status) projection.State {
 	switch s {
 	case projection.StatusPaused:
@@ -196,11 +199,11 @@ func stateOf(s projection.Status) projection.State {
 // logAgainAfter is the interval between log lines about a stopped partition.
 const logAgainAfter = 5 * time.Minute
 
-// repairCheck is the interval at which a stopped partition checks whether it was fixed.
+// repairCheck is how long a stopped partition waits before it is claimed again.
 const repairCheck = 10 * time.Second
 
-// awaitRepair waits before a stopped partition is claimed again. It returns false if the worker has
-// to stop.
+// awaitRepair waits until a stopped partition should be claimed again. It returns false if the
+// worker has to stop.
 func (w *worker) awaitRepair() bool {
 	timer := time.NewTimer(repairCheck)
 	defer timer.Stop()

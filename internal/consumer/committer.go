@@ -15,24 +15,25 @@ import (
 	"projector/internal/failpoint"
 )
 
-// committer commits offsets to Kafka, after the transactions. There is only one, so a commit never
-// overtakes another. It knows which partitions are owned: after a cooperative rebalance, Kafka would
-// accept a commit for a lost partition, and the group would go back.
+// committer commits offsets to Kafka, after the transactions. There is only one committer, so
+// commits never overtake each other. It knows which partitions are owned. After a cooperative
+// rebalance, Kafka would accept a commit for a lost partition, and the group's offset would move
+// back.
 //
-// Only the member that claimed a partition commits it. A member that is evicted during a rebalance
-// joins again with another id, and its partitions are not revoked. Other members may have owned them
-// meanwhile, so it has to claim them again.
+// Only the member id that claimed a partition may commit for it. A member that is evicted during a
+// rebalance joins again with another id, but its partitions are not revoked. Other members may have
+// owned these partitions meanwhile, so the member has to claim them again.
 type committer struct {
 	commit   func(ctx context.Context, member string, offsets map[int32]int64) error
-	member   func() string         // current member id of this process
-	evicted  func(partition int32) // called if the partition was claimed with another id
+	member   func() string         // returns the current member id of this process
+	evicted  func(partition int32) // called for a partition that was claimed with another member id
 	failing  func(error)
 	interval time.Duration
 	timeout  time.Duration
 
-	mu     sync.Mutex       // guards the maps
-	owned  map[int32]string // member id of the claim
-	marked map[int32]int64  // durable and not committed yet
+	mu     sync.Mutex       // guards owned and marked
+	owned  map[int32]string // member id at the claim, by partition
+	marked map[int32]int64  // offset that is durable but not committed, by partition
 	busy   sync.Mutex       // held during a commit
 }
 
@@ -52,7 +53,8 @@ func (c *committer) own(partition int32) {
 	c.owned[partition] = ""
 }
 
-// claimed stores the member id of the claim. Marks from before the claim are dropped.
+// claimed stores the member id with which the partition was claimed. It drops offsets that were
+// marked before the claim.
 func (c *committer) claimed(partition int32, member string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,13 +64,13 @@ func (c *committer) claimed(partition int32, member string) {
 	}
 }
 
-// disown commits the marks of the partitions and accepts no more. If lost is true, it commits
-// nothing.
+// disown commits the marked offsets of the partitions. After that, mark ignores these partitions.
+// If lost is true, nothing is committed.
 func (c *committer) disown(ctx context.Context, partitions []int32, lost bool) {
 	if !lost {
 		c.flush(ctx)
 	}
-	c.busy.Lock() // waits for a running commit, which must not outlive the ownership
+	c.busy.Lock() // waits for a running commit, because the commit must end while the partition is owned
 	defer c.busy.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +80,7 @@ func (c *committer) disown(ctx context.Context, partitions []int32, lost bool) {
 	}
 }
 
-// mark stores that everything before next is durable.
+// mark notes that everything before the offset next is durable.
 func (c *committer) mark(partition int32, next int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +105,7 @@ func (c *committer) confirm(ctx context.Context, partition int32, member string,
 	return c.commit(ctx, member, map[int32]int64{partition: next})
 }
 
-// errGivenUp means that the partition is no longer owned.
+// errGivenUp means that this member no longer owns the partition.
 var errGivenUp = errors.New("the partition was given up")
 
 // errOtherMember means that this process has a new member id.
@@ -123,7 +125,8 @@ func (c *committer) run(ctx context.Context) {
 	}
 }
 
-// flush commits the marks. After a failure it marks the offsets again, unless there are newer marks.
+// flush commits the marked offsets. After a failure it marks them again, except where a newer
+// offset was marked meanwhile.
 func (c *committer) flush(ctx context.Context) {
 	c.busy.Lock()
 	defer c.busy.Unlock()
@@ -153,8 +156,8 @@ func (c *committer) flush(ctx context.Context) {
 	}
 }
 
-// collect returns the marks of partitions claimed with this member id, and the partitions that have
-// to be claimed again.
+// collect removes all marks. It returns the marks of the partitions that were claimed with this
+// member id, and the other marked partitions.
 func (c *committer) collect(member string) (batch map[int32]int64, others []int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,21 +178,21 @@ func (c *committer) unmarked(partition int32) bool {
 	return !marked
 }
 
-// A stop may take 10 s: DrainWithin for flushing, and the times here for the other steps.
-// When a broker is silent, a call of the client may not return when its context ends. So each
-// step has a time limit, and the next step follows. A step that was abandoned can do nothing
-// more: its context has ended, or the client is cut off.
+// A stop may take 10 s: DrainWithin for the last flush, and the times in this block for the other
+// steps. When a broker does not answer, a call of the client may not return when its context ends.
+// So each step has a time limit. After the limit, the next step begins. A step that was abandoned
+// has no effect later, because its context has ended or the client is closed.
 const (
-	// lastCommitWithin is how long the last commit may take.
+	// lastCommitWithin limits the time of the last commit.
 	lastCommitWithin = time.Second
-	// leaveWithin bounds how long the client may take to leave the group. Another connection then
-	// has the same time to leave for it.
+	// leaveWithin limits the time in which the client may leave the group. After that, a separate
+	// connection has the same time to leave the group.
 	leaveWithin = time.Second
-	// abandonAfter is how long to wait for a task after its context has ended.
+	// abandonAfter is how long a stop waits for a task whose context has ended.
 	abandonAfter = 200 * time.Millisecond
 )
 
-// patiently calls fn. It returns when fn has returned or the time is over.
+// patiently calls fn. It returns when fn has returned or the time within has passed.
 func patiently(fn func(), within time.Duration) {
 	ended := make(chan struct{})
 	go func() {
@@ -204,8 +207,8 @@ func patiently(fn func(), within time.Duration) {
 	}
 }
 
-// shutDown drains all workers, commits and leaves the group. The channel is closed when the
-// client is closed.
+// shutDown stops all workers, commits and leaves the group. The channel is closed when the client
+// is closed.
 func (c *Consumer) shutDown() (left <-chan struct{}) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), c.cfg.DrainWithin, errors.New("shutting down"))
 	defer cancel()
@@ -215,10 +218,10 @@ func (c *Consumer) shutDown() (left <-chan struct{}) {
 
 // leave leaves the group and closes the client.
 //
-// A join lasts until the whole group has joined or its dead members have timed out. The client
-// can leave only after that, because it uses the same connection. A stop must not wait so
-// long. So the client is cut off, and another connection leaves the group for it. Without
-// that, the next rebalance would wait until this member's session times out.
+// A join lasts until all members have joined or the dead members have timed out. During a join, the
+// client cannot leave, because it uses the same connection for both. A stop must not wait that
+// long. So the client is closed, and a separate connection removes the member from the group.
+// Otherwise, the next rebalance would wait until this member's session times out.
 func (c *Consumer) leave() <-chan struct{} {
 	left := make(chan struct{})
 	go func() {
@@ -253,7 +256,7 @@ func (c *Consumer) leave() <-chan struct{} {
 	return left
 }
 
-// leaveFor removes a member from the group, on a separate connection.
+// leaveFor removes a member from the group, with a separate client.
 func (c *Consumer) leaveFor(ctx context.Context, member string) error {
 	cl, err := kgo.NewClient(c.cfg.Client...)
 	if err != nil {
@@ -261,7 +264,7 @@ func (c *Consumer) leaveFor(ctx context.Context, member string) error {
 	}
 	defer cl.Close()
 	req := kmsg.NewPtrLeaveGroupRequest()
-	req.Group, req.MemberID = c.cfg.Group, member // old brokers read these, new ones Members
+	req.Group, req.MemberID = c.cfg.Group, member // old brokers read these two fields, and new ones read Members
 	leaving := kmsg.NewLeaveGroupRequestMember()
 	leaving.MemberID = member
 	req.Members = append(req.Members, leaving)

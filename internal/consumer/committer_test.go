@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorder is a commit function that records its arguments and fails on request.
+// recorder has a commit function that records its offsets and returns the error err.
 type recorder struct {
 	commits []map[int32]int64
 	err     error
@@ -71,13 +71,13 @@ func TestAFailedCommitIsRepeatedUnlessOvertaken(t *testing.T) {
 func TestNothingIsCommittedForAPartitionNoLongerOwned(t *testing.T) {
 	c, r := newRecordedCommitter()
 	c.mark(0, 5)
-	c.disown(t.Context(), []int32{0}, false) // revoked: the durable offsets are committed first
-	c.mark(0, 8)                             // a call by a worker that still runs
+	c.disown(t.Context(), []int32{0}, false) // it was revoked, so the durable offsets are committed first
+	c.mark(0, 8)                             // the worker may still be running
 	c.flush(t.Context())
 	wantCommits(t, r, map[int32]int64{0: 5})
 
 	c.mark(1, 3)
-	c.disown(t.Context(), []int32{1}, true) // lost: another member may commit there by now
+	c.disown(t.Context(), []int32{1}, true) // it is lost, so another member may have committed by now
 	c.flush(t.Context())
 	wantCommits(t, r, map[int32]int64{0: 5})
 }
@@ -105,8 +105,8 @@ func TestConfirmingIsForOwnersOnly(t *testing.T) {
 	wantCommits(t, r, map[int32]int64{1: 7})
 }
 
-// After an eviction and a new join, a member must not commit offsets that it claimed under its
-// former member id. It must first claim the partition again.
+// TestAnEvictedMemberClaimsAnew shows that a member that was evicted and has joined again does not
+// commit a partition until it has claimed it again.
 func TestAnEvictedMemberClaimsAnew(t *testing.T) {
 	c, r := newRecordedCommitter()
 	id, evicted := "first", []int32{}

@@ -14,49 +14,51 @@ import (
 	"projector/projection/event"
 )
 
-// DeadLetters publishes dead letters. One call is one attempt. The Delivery remembers which of
-// them are acknowledged.
+// DeadLetters publishes dead letters to Kafka. One call of Deliver is one attempt. The Delivery
+// knows which dead letters are already acknowledged.
 type DeadLetters interface {
 	Deliver(context.Context, *dlq.Delivery) error
 	// EnsureTopic creates the DLQ topic when it is missing.
 	EnsureTopic(context.Context) error
 }
 
-// Database is the part of the read model that is shared by all partitions.
+// Database has the operations of the read model that do not belong to one partition's projection.
 type Database interface {
 	// Positions reads the stored positions of the group's topic.
 	Positions(context.Context) ([]projection.StoredPosition, error)
-	// Stop stops a partition for every owner, until a person sets its position. end is the offset
-	// up to which the log still has the consumed records, or projection.NoOffset if that is not
-	// known. Stop, Halt and PositionCommitted return projection.ErrFenced if fence is old, because
-	// the partition was claimed again.
+	// Stop stops a partition for every owner, until a person sets its position. Up to the offset
+	// end, the log still has the consumed records. It is projection.NoOffset if this is not known.
+	// Stop, Halt and PositionCommitted return projection.ErrFenced if another owner has claimed the
+	// partition since, which raises the fence.
 	Stop(ctx context.Context, partition int32, fence, end int64, reason string) error
-	// Halt stores for people why a partition has stopped.
+	// Halt stores the reason why a partition has stopped, for the commands that show it.
 	Halt(ctx context.Context, partition int32, fence int64, reason string) error
-	// PositionCommitted notes that Kafka's committed offset is where a person has set the position.
+	// PositionCommitted notes that the position that a person has set is now Kafka's committed
+	// offset.
 	PositionCommitted(ctx context.Context, partition int32, fence int64) error
-	// Overdue returns the partitions that have parked events which could be applied and are not.
+	// Overdue returns the partitions that have parked events which could be applied now.
 	Overdue(ctx context.Context, partitions []int32) ([]int32, error)
-	// Ready fails when the database cannot be reached or cannot be written.
+	// Ready fails if the database cannot be reached or does not accept writes.
 	Ready(context.Context) error
-	// Reset drops the connections, because their server may no longer be the primary.
+	// Reset closes the connections, because their server may no longer be the primary.
 	Reset()
 }
 
 // Access checks the permissions that this program needs on the brokers.
 type Access interface {
-	// Check asks the brokers. Its error names the missing permissions.
+	// Check asks the brokers. Its error lists the missing permissions.
 	Check(context.Context) error
-	// Consuming returns an error that names the missing permission, if err is about one. It
-	// returns any other error unchanged.
+	// Consuming returns an error that names the missing permission, if err is a permission error.
+	// It returns any other error unchanged.
 	Consuming(error) error
 }
 
-// Observer counts. Its methods must be cheap and safe for concurrent use.
+// Observer receives the counts and gauges of the consumer. Its methods must be cheap and safe for
+// concurrent use.
 type Observer interface {
 	Assigned(topic string, partition int32)
 	Revoked(topic string, partition int32)
-	// Flushed counts what a flush has made durable, and how long that took.
+	// Flushed receives what a flush has made durable, and the time that the flush took.
 	Flushed(topic string, partition int32, f *projection.Flushed, took time.Duration)
 	Retry(dependency, reason string)
 	Retrying(topic string, partition int32, on bool)
@@ -74,10 +76,10 @@ type Health interface {
 	Beat()
 }
 
-// Config is all a Consumer needs.
+// Config has the settings and dependencies of a Consumer.
 type Config struct {
-	Client      []kgo.Opt // options of every client: seeds, security, logger
-	Member      []kgo.Opt // options of the group's member only: hooks that observe it
+	Client      []kgo.Opt // options of every client: seed brokers, security, logger
+	Member      []kgo.Opt // hooks that only the group member's client has
 	Topic       string
 	Group       string
 	Owner       string // unique to this process
@@ -85,29 +87,29 @@ type Config struct {
 	Open        func(partition int32) session.Projection
 	DeadLetters DeadLetters
 	Database    Database
-	Access      Access // nil: permissions are not checked
+	Access      Access // may be nil; then permissions are not checked
 	Observer    Observer
-	Trace       func(partition int32) Trace // nil: no record is traced
+	Trace       func(partition int32) Trace // may be nil; then no record is traced
 	Health      Health
 	Log         *slog.Logger
-	Retry       retry.Policy // its Attempt is one attempt's deadline
+	Retry       retry.Policy // Attempt is the deadline of one attempt
 	Limits      Limits
-	// SessionTimeout is how long a member may be silent before the group removes it; 0: 30 s.
+	// SessionTimeout is how long a member may be silent before the group removes it. 0 means 30 s.
 	SessionTimeout time.Duration
-	DrainWithin    time.Duration // how long a stop may take to flush what is pending
+	DrainWithin    time.Duration // time to flush the pending records at a stop
 }
 
 // Limits bound memory and latency.
 type Limits struct {
-	BatchBytes  int           // largest batch of records, decompressed; the whole batch is in memory
-	FetchBytes  int           // size of one fetch, before decompression; two may run at a time
-	QueueBytes  int           // records that are fetched and not yet folded, of all partitions; at worst twice as much
-	FlushEvents int           // a flush at the latest after this many events of a partition
-	FlushBytes  int           // … or when a partition has its share of these bytes pending, not counting account rows
-	FlushAge    time.Duration // … or this long after the first event, when far behind
+	BatchBytes  int           // largest decompressed batch of records, which is in memory as a whole
+	FetchBytes  int           // size of one fetch before decompression; two fetches may run at a time
+	QueueBytes  int           // fetched records that are not folded, over all partitions; exceeded by at most a factor of 2
+	FlushEvents int           // a partition is flushed after this many events
+	FlushBytes  int           // a partition is flushed when its share of these bytes is pending, without account rows
+	FlushAge    time.Duration // a partition that is far behind is flushed this long after its first pending event
 }
 
-// DefaultLimits are meant for one instance of 512 MiB.
+// DefaultLimits returns limits for an instance with 512 MiB.
 func DefaultLimits() Limits {
 	return Limits{
 		BatchBytes:  64 << 20,
@@ -119,21 +121,22 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Trace traces single records of a partition up to their transaction. The worker's goroutine
-// calls all methods except Pick. They must not wait and cannot fail: tracing must not change
-// how a record is processed.
+// Trace traces single records of a partition up to their transaction. The worker's goroutine calls
+// all methods except Pick. The methods must not wait, and they return no error. Tracing must not
+// change how a record is processed.
 type Trace interface {
-	// Pick appends the records that are traced to picked. The decoder calls it.
+	// Pick appends to picked the records that are traced. The decoder calls it.
 	Pick(picked, records []*kgo.Record) []*kgo.Record
 	// Folding is called before a chunk is folded, with the picked records of the chunk.
 	Folding(picked []*kgo.Record)
-	// Flushing is called once per flush. The flush makes everything before next durable.
+	// Flushing is called once per flush. The flush will make everything before the offset next
+	// durable.
 	Flushing(next int64)
 	// Context returns ctx with the span of the worker's current step for traced records.
 	Context(ctx context.Context) context.Context
-	// Flushed is called after a flush: everything before next is durable.
+	// Flushed is called after a flush has made everything before the offset next durable.
 	Flushed(next int64, c *projection.Flushed)
-	// Dropped is called when all records that are not durable are dropped, to be read again.
+	// Dropped is called when all records that are not durable are dropped and will be read again.
 	Dropped(reason error)
 }
 

@@ -26,9 +26,9 @@ type Consumer struct {
 	committer *committer
 	topic     topicInfo
 	ready     chan struct{}      // closed when cl is set
-	cutOff    context.CancelFunc // ends cl and its requests
-	topicID   string             // of the topic that cl consumes
-	recreated context.CancelFunc // ends cl when the topic has another id
+	cutOff    context.CancelFunc // closes cl and ends its requests
+	topicID   string             // id of the topic that cl consumes
+	recreated context.CancelFunc // called when the topic has another id; ends the use of cl
 
 	mu      sync.Mutex
 	workers map[int32]*worker
@@ -36,22 +36,23 @@ type Consumer struct {
 	letters deadLetterLog
 
 	queued        atomic.Int64 // bytes in all queues
-	busy          atomic.Int64 // see Busy
-	queueShare    atomic.Int64 // bytes that each partition's queue may always hold
-	fetchFailedAt atomic.Int64 // when the client last reported an error, ns
-	partitions    atomic.Int64 // assigned
+	busy          atomic.Int64 // counter for Busy
+	queueShare    atomic.Int64 // bytes that each partition's queue may hold in any case
+	fetchFailedAt atomic.Int64 // time of the last error from the client, in ns
+	partitions    atomic.Int64 // number of assigned partitions
 	flushBytes    atomic.Int64 // bytes that may be pending for one partition
 	chunkRecords  atomic.Int64 // how many records are decoded and folded at a time
 
 	seeksMu   sync.Mutex
 	seeks     []seek
-	interrupt context.CancelFunc // ends the current poll or rest
-	sought    bool               // the poller has seeks to make, or has made some just now
-	soughtAt  time.Time          // when it last made some
+	interrupt context.CancelFunc // ends the current poll or pause
+	sought    bool               // the poller had pending seeks at the last poll
+	soughtAt  time.Time          // time of the last round of seeks
 	idle      idle
 }
 
-// New prepares a consumer. It does not connect. An error is about the configuration.
+// New prepares a consumer. It does not connect. It returns an error if the configuration is not
+// valid.
 func New(cfg Config) (*Consumer, error) {
 	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, 30*time.Second)
 	c := &Consumer{cfg: cfg, workers: map[int32]*worker{}, logs: map[string]*retry.Throttled{}, letters: newDeadLetterLog(cfg.Log, nil), ready: make(chan struct{})}
@@ -64,38 +65,39 @@ func New(cfg Config) (*Consumer, error) {
 	return c, nil
 }
 
-// Near the end of the topic, a broker waits for fetchBeat bytes (about twelve events) or until
-// fetchWait has passed. So many events need only one fetch, one wake-up of a worker and one
-// transaction. docs/decisions/0011 has the figures. After a seek or a resume, a partition is
-// fetched when the current requests return.
+// Near the end of the topic, a broker answers a fetch when it has fetchBeat bytes (about twelve
+// events) or when fetchWait has passed. So many events need only one fetch, one wake-up of a worker
+// and one transaction. docs/decisions/0011 has the figures. After a seek or a resume, a partition
+// is first fetched when the current requests have returned.
 const (
 	fetchBeat = 3 << 10
-	fetchWait = 10 * time.Millisecond // the least that the client accepts
+	fetchWait = 10 * time.Millisecond // the minimum that the client accepts
 )
 
-// options are those of the client that is the group's member.
+// options returns the options of the client that is the group's member.
 func (c *Consumer) options() []kgo.Opt {
 	return append(slices.Concat(c.cfg.Client, c.cfg.Member),
 		kgo.ConsumerGroup(c.cfg.Group),
 		kgo.ConsumeTopics(c.cfg.Topic),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), // a position must also move past the control records of transactions
+		kgo.KeepControlRecords(), // the position must also move past the control records of transactions
 		kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(),
-		// A new group begins at the first record. A position that is out of range is an error. The
-		// client must not go to the start or the end of the log instead.
+		// A new group begins at the first record. A position that is out of range is an error. In
+		// that case, the client must not continue at the start or the end of the log.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.AdjustFetchOffsetsFn(c.offsetsFetched),
 		kgo.OnPartitionsAssigned(c.assigned),
 		kgo.OnPartitionsRevoked(func(ctx context.Context, _ *kgo.Client, m map[string][]int32) { c.unassigned(ctx, m, false) }),
 		kgo.OnPartitionsLost(func(ctx context.Context, _ *kgo.Client, m map[string][]int32) { c.unassigned(ctx, m, true) }),
-		// This bounds the memory of one fetch, before decompression.
+		// FetchMaxBytes limits the memory of one fetch before decompression.
 		kgo.FetchMaxBytes(int32(c.cfg.Limits.FetchBytes)), //nolint:gosec // G115: some MiB
 		kgo.FetchMaxPartitionBytes(1<<20),
 		kgo.MaxConcurrentFetches(2),
-		// A broker always sends a whole batch, which may become a thousand times larger when it is
-		// decompressed. The client refuses a batch above this limit before it is in memory.
+		// A broker always sends a whole batch. When it is decompressed, the batch may become a
+		// thousand times larger. The client refuses a batch above this limit before it is in
+		// memory.
 		kgo.MaxDecompressBatchBytes(c.cfg.Limits.BatchBytes),
 		kgo.BrokerMaxReadBytes(int32(max(c.cfg.Limits.BatchBytes, c.cfg.Limits.FetchBytes)+1<<20)), //nolint:gosec // G115: checked to be far below 2 GiB
 		kgo.WithHooks(&c.idle),
@@ -107,12 +109,12 @@ func (c *Consumer) options() []kgo.Opt {
 	)
 }
 
-// Run waits for the topic and consumes it until ctx ends. Then it flushes what is pending,
-// commits and leaves the group. An error means that the client could not be made. Everything
-// else is retried.
+// Run waits for the topic and consumes it until ctx ends. When ctx ends, it flushes what is
+// pending, commits and leaves the group. It returns an error only if the client could not be
+// created. All other failures are retried.
 //
-// A client consumes a topic by its id and never accepts another id. When the topic was deleted
-// and created again, Run replaces the client, like a restart of the process.
+// A client consumes a topic by its id and never changes to another id. If the topic was deleted and
+// created again, Run replaces the client, as a restart of the process would do.
 func (c *Consumer) Run(ctx context.Context) error {
 	err := c.awaitTopic(ctx)
 	for err == nil && ctx.Err() == nil {
@@ -155,7 +157,7 @@ func (c *Consumer) consume(ctx context.Context) error {
 		patiently(tasks.Wait, abandonAfter)
 		return nil
 	}
-	tasks.Wait() // the tasks use this client, and the next client registers the same metrics
+	tasks.Wait() // wait, because the tasks use this client, and the next client registers the same metrics
 	<-left
 	c.ready = make(chan struct{})
 	return nil
@@ -167,11 +169,11 @@ func (c *Consumer) worker(p int32) *worker {
 	return c.workers[p]
 }
 
-// Partitions is how many partitions are assigned.
+// Partitions returns the number of assigned partitions.
 func (c *Consumer) Partitions() int { return int(c.partitions.Load()) }
 
-// Busy is the number of partitions with few fetched records that are expected to be durable soon.
-// A partition that is far behind, publishes dead letters or retries does not count.
+// Busy returns how many partitions have only few fetched records, which will probably be durable
+// soon. A partition that is far behind, publishes dead letters or retries does not count.
 func (c *Consumer) Busy() int { return int(c.busy.Load()) }
 
 // assignment lists the partitions that have a worker.
@@ -191,7 +193,7 @@ func (c *Consumer) partitionLog(p int32) *slog.Logger {
 	return c.cfg.Log.With("messaging.destination.name", c.cfg.Topic, "messaging.destination.partition.id", strconv.Itoa(int(p)))
 }
 
-// throttled returns the log of one failing operation. All partitions share it, so that an
+// throttled returns the throttled log for one operation. All partitions share this log, so an
 // outage is logged once.
 func (c *Consumer) throttled(dependency, what string) *retry.Throttled {
 	c.mu.Lock()
@@ -219,16 +221,16 @@ func (c *Consumer) member() string {
 	return id
 }
 
-// evicted is called when the group has given this process another member id since the partition was
-// claimed. It makes the worker claim the partition again.
+// evicted is called if this process has another member id than at the partition's claim. It makes
+// the worker claim the partition again.
 func (c *Consumer) evicted(p int32) {
 	if w := c.worker(p); w != nil {
 		w.reclaim()
 	}
 }
 
-// commitFailing receives the result of each commit. A failed commit loses nothing: it is
-// repeated, and the position row decides where to resume.
+// commitFailing receives the result of each commit. A failed commit loses nothing, because it is
+// repeated. The position row decides where to resume.
 func (c *Consumer) commitFailing(err error) {
 	if err != nil {
 		err = c.explain(err)

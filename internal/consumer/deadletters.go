@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// deadLetterPause is the time between two log lines about dead letters of a class.
+	// deadLetterPause is the minimum time between two log lines about dead letters of one class.
 	deadLetterPause = time.Minute
-	// deadLettersEvery is the time between two checks whether a line is due.
+	// deadLettersEvery is the interval of the checks whether a line is due.
 	deadLettersEvery = 5 * time.Second
 )
 
-// deadLetterLog writes at most one line per class and minute. The line has the number of dead
-// letters in all partitions since the line before.
+// deadLetterLog writes at most one line per class and minute. A line has the number of dead letters
+// since the last line, over all partitions.
 type deadLetterLog struct {
 	log   *slog.Logger
 	lines *retry.Lines
@@ -28,7 +28,7 @@ func newDeadLetterLog(log *slog.Logger, now func() time.Time) deadLetterLog {
 	return deadLetterLog{log, retry.NewLines(now, deadLetterPause, deadLetterPause)}
 }
 
-// add notes dead letters.
+// add counts dead letters by class.
 func (l *deadLetterLog) add(letters []projection.DeadLetter) {
 	var counts map[event.Class]int
 	for i := range letters {
@@ -37,11 +37,11 @@ func (l *deadLetterLog) add(letters []projection.DeadLetter) {
 		}
 		counts[letters[i].Class]++
 	}
-	for i := len(letters) - 1; i >= 0 && len(counts) > 0; i-- { // the last of each class
+	for i := len(letters) - 1; i >= 0 && len(counts) > 0; i-- { // backwards, so that the line has the last dead letter of each class
 		d := &letters[i]
 		n := counts[d.Class]
 		delete(counts, d.Class)
-		class, last, why := string(d.Class), d.Record.Ref(), d.Message // not d itself, because the line would then keep the batch in memory
+		class, last, why := string(d.Class), d.Record.Ref(), d.Message // only these fields, because d itself would keep the batch in memory
 		l.lines.Count(class, n, func(n int) {
 			l.log.Warn("records dead-lettered", "class", class, "records", n, "reason", why,
 				slog.Group("last", "topic", last.Topic, "partition", last.Partition, "offset", last.Offset))

@@ -14,8 +14,8 @@ import (
 	"projector/projection/event"
 )
 
-// TestDeadLettersAreLoggedOnceAMinute: there is one line for each class and minute, with the number
-// of dead letters.
+// TestDeadLettersAreLoggedOnceAMinute shows that there is at most one line for each class and
+// minute. The line has the number of dead letters.
 func TestDeadLettersAreLoggedOnceAMinute(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Now()

@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	// mostChunk is the largest number of records that are decoded and folded together, so that
-	// one query reads many accounts. With many partitions the chunks are smaller, so that all
-	// chunks together use at most chunkMemory.
+	// mostChunk is the largest number of records that are decoded and folded together. Large chunks
+	// are better, because one query then reads many accounts. With many partitions, the chunks are
+	// smaller, because all chunks together may use at most chunkMemory.
 	mostChunk   = 512
 	leastChunk  = 64
 	chunkMemory = 16 << 20
-	// chunksHeld is how many chunks a partition has at once, at most.
+	// chunksHeld is the largest number of chunks that a partition has at the same time.
 	chunksHeld   = chunksAhead + 2
 	decodedBytes = int(unsafe.Sizeof(projection.DecodedRecord{}))
-	// chunkBytes bounds a chunk of large records.
+	// chunkBytes limits the size of a chunk with large records.
 	chunkBytes = 1 << 20
 	// chunksAhead is how many decoded chunks may wait while the worker flushes.
 	chunksAhead = 2
 )
 
-// chunk is a sequence of decoded records. next is the offset after the last record, including
-// control records, which have no event.
+// chunk is a sequence of decoded records. The field next is the offset after the last record.
+// Control records count for it, although they have no event.
 type chunk struct {
 	records []projection.DecodedRecord
 	traced  []*kgo.Record // the records that are traced, see Trace
 	next    projection.NextOffset
 	epoch   int
-	broken  *brokenOff // why no more records can be fetched; a chunk with it has no records
+	broken  *brokenOff // why no more records can be fetched; then the chunk has no records
 }
 
 var chunkPool = sync.Pool{New: func() any { return new(chunk) }}
@@ -50,8 +50,8 @@ func (c *chunk) release() {
 	chunkPool.Put(c)
 }
 
-// decode decodes the queue's records into chunks until the worker must stop. While it waits
-// for a record's schema, the worker processes the records before that one.
+// decode decodes the queue's records into chunks until the worker must stop. While it waits for the
+// schema of a record, the worker can process the records before that record.
 func (w *worker) decode() {
 	var raw []*kgo.Record
 	for {
@@ -81,7 +81,8 @@ func (w *worker) decode() {
 	}
 }
 
-// decodeAll decodes records of an epoch. It returns false when the worker is to stop.
+// decodeAll decodes records that were fetched in one epoch (see queue). It returns false if the
+// worker must stop.
 func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 	for len(raw) > 0 {
 		c, n, err := decodeChunk(w.drain, raw, w.c.cfg.Formats, int(w.c.chunkRecords.Load()))
@@ -100,7 +101,7 @@ func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 	return true
 }
 
-// hand passes a chunk to the worker. It returns false when the worker is to stop.
+// hand gives a chunk to the worker. It returns false if the worker must stop.
 func (w *worker) hand(c *chunk) bool {
 	select {
 	case w.chunks <- c:
@@ -114,8 +115,8 @@ func newChunk() *chunk {
 	return chunkPool.Get().(*chunk) //nolint:forcetypeassert // the pool holds nothing else
 }
 
-// decodeChunk decodes records until the chunk has most events, or up to the first record
-// whose schema is not available yet. n is the number of decoded records.
+// decodeChunk decodes records until the chunk has the number of events most. It ends earlier at a
+// record whose schema is not available. The result n is the number of decoded records.
 func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver, most int) (c *chunk, n int, err error) {
 	c = newChunk()
 	c.records = slices.Grow(c.records, len(raw))
@@ -137,14 +138,14 @@ func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver,
 	return c, len(raw), nil
 }
 
-// TimestampOf is the time of a record in milliseconds since the Unix epoch, see
-// projection.NoTimestamp and LastTimestamp. The client converts Kafka's milliseconds to
-// nanoseconds. This overflows for a time after 2262 or before 1677, and the original time is
-// lost. An overflow is recognised in all but one of 15,625 cases, because the result is not a
-// whole number of milliseconds.
+// TimestampOf returns the time of a record in milliseconds since the Unix epoch. See
+// projection.NoTimestamp and projection.LastTimestamp for the exceptions. The client converts
+// Kafka's milliseconds to nanoseconds. This conversion overflows for times after 2262 or before
+// 1677, and the original time is lost. An overflow gives a whole number of milliseconds in only one
+// of 15,625 cases. In all other cases it is recognised.
 func TimestampOf(r *kgo.Record) int64 {
 	switch {
-	case r.Timestamp.IsZero(): // the message format of Kafka 0.9 has no time
+	case r.Timestamp.IsZero(): // the message format of Kafka 0.9 has no timestamp
 		return projection.NoTimestamp
 	case r.Timestamp.Nanosecond()%int(time.Millisecond) != 0:
 		return projection.LastTimestamp
@@ -152,7 +153,7 @@ func TimestampOf(r *kgo.Record) int64 {
 	return r.Timestamp.UnixMilli()
 }
 
-// FromKafka converts a record of the Kafka client.
+// FromKafka converts a record from the type of the Kafka client.
 func FromKafka(r *kgo.Record) projection.Record {
 	rec := projection.Record{
 		Message:     event.Message{Key: r.Key, Value: r.Value},

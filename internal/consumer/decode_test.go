@@ -12,7 +12,7 @@ import (
 	"projector/projection/event"
 )
 
-// slowRegistry is a Resolver that cannot resolve records with a key until its test allows it.
+// slowRegistry is a Resolver that cannot resolve records with a key until known is closed.
 type slowRegistry struct {
 	asked chan struct{}
 	known chan struct{}
@@ -47,8 +47,8 @@ func (c *chunk) offsets() []int64 {
 	return offsets
 }
 
-// If the schema of a record cannot be fetched, the records before it are processed. The record
-// waits, and the partition's status says so.
+// TestUnreadableRecordsWait shows what happens if the schema of a record cannot be fetched. The
+// records before it are processed, and the partition's status shows that the record waits.
 func TestUnreadableRecordsWait(t *testing.T) {
 	h := &healthLog{}
 	w := scripted(t, pending(0))
@@ -65,7 +65,7 @@ func TestUnreadableRecordsWait(t *testing.T) {
 	if c := <-w.chunks; len(c.offsets()) != 3 || c.next.Offset != 3 {
 		t.Errorf("first %v, next %d", c.offsets(), c.next.Offset)
 	}
-	for range 3 { // the second check is after the report of the first failure
+	for range 3 { // the second check comes after the first failure was reported
 		<-registry.asked
 	}
 	w.passed(notAnswered)
@@ -102,8 +102,8 @@ func TestAStopEndsTheWaitForASchema(t *testing.T) {
 	}
 }
 
-// An error from the schema of a parked event comes from the projection, but it must not be reported
-// as an error of PostgreSQL.
+// TestErrorsNameTheirDependency shows that an error of the schema registry is not reported as an
+// error of PostgreSQL. Such an error can come from the projection, when it reads a parked event.
 func TestErrorsNameTheirDependency(t *testing.T) {
 	for want, err := range map[string]error{
 		"postgres": errors.New("anything"), "schema_registry": errors.Join(errors.New("read"), awayError{}),
@@ -114,8 +114,8 @@ func TestErrorsNameTheirDependency(t *testing.T) {
 	}
 }
 
-// Partitions reuse chunks. An error of one partition must not remain in a chunk that the next
-// partition gets.
+// TestAChunkIsGivenBackAsGoodAsNew shows that a released chunk keeps no error. Another partition
+// may use the same chunk next.
 func TestAChunkIsGivenBackAsGoodAsNew(t *testing.T) {
 	w := scripted(t, pending(0))
 	w.epoch = 2
@@ -130,9 +130,9 @@ func TestAChunkIsGivenBackAsGoodAsNew(t *testing.T) {
 	}
 }
 
-// The client represents an impossible timestamp by a special value. It must not be used as a time.
+// TestTimestampOf shows that a time which the client cannot represent is not used as a time.
 func TestTimestampOf(t *testing.T) {
-	wire := func(ms int64) time.Time { return time.Unix(0, ms*1e6) } // as the client converts it
+	wire := func(ms int64) time.Time { return time.Unix(0, ms*1e6) } // the client's conversion
 	for name, c := range map[string]struct {
 		at   time.Time
 		want int64
@@ -151,8 +151,8 @@ func TestTimestampOf(t *testing.T) {
 	}
 }
 
-// An unknown or future timestamp must not be used for the lag. The lag is then the time since the
-// partition was first seen lagging.
+// TestLagOfAStrangeTimestamp shows that an unknown or future timestamp is not used for the lag. The
+// lag is then the time since the partition was first seen behind.
 func TestLagOfAStrangeTimestamp(t *testing.T) {
 	now := time.Now()
 	for _, ms := range []int64{0, projection.NoTimestamp, projection.LastTimestamp} {

@@ -8,13 +8,13 @@ import (
 )
 
 // TestDescribeTellsWhatAPartitionDoes checks the rate of a running partition. It also checks that
-// the reported end is never before the position, although the end was queried earlier.
+// the reported end is never lower than the position, although the end was queried earlier.
 func TestDescribeTellsWhatAPartitionDoes(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {
 		state         projection.State
 		position, end int64
-		moved         time.Duration // how long ago; 0: never
+		moved         time.Duration // time since the position moved; 0: it has not moved
 		paused        bool
 		want          projection.State
 		wantEnd       int64

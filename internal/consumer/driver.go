@@ -21,9 +21,9 @@ func (w *worker) Read(_ context.Context, operation string, fn func(context.Conte
 	return w.retry("postgres", operation, fn)
 }
 
-// Publish implements session.Driver. It retries until all dead letters are acknowledged. A
-// dead letter that is already acknowledged is not sent again, also not after the batch was
-// decided again.
+// Publish implements session.Driver. It retries until all dead letters are acknowledged. A dead
+// letter that is already acknowledged is not sent again, even if the batch was processed again
+// since.
 func (w *worker) Publish(ctx context.Context, next int64, letters []projection.DeadLetter, verify func(context.Context) error) error {
 	switch {
 	case len(letters) == 0 && w.delivery == nil:
@@ -34,7 +34,7 @@ func (w *worker) Publish(ctx context.Context, next int64, letters []projection.D
 	}
 	w.deliveredTo = max(w.deliveredTo, next)
 	if w.delivery != nil {
-		w.queue.delayed() // the other partitions must not wait until the brokers have acknowledged
+		w.queue.delayed() // other partitions must not wait for this one until the brokers have acknowledged
 	}
 	publish := func(ctx context.Context) error { return w.publish(ctx, verify) }
 	switch {
@@ -54,7 +54,7 @@ func (w *worker) Publish(ctx context.Context, next int64, letters []projection.D
 
 func (w *worker) publish(ctx context.Context, verify func(context.Context) error) error {
 	if err := verify(ctx); err != nil {
-		return retry.Stop(err) // not retried here: the session handles it like the error of a failed write
+		return retry.Stop(err) // not retried here, because the session handles it like the error of a failed write
 	}
 	err := w.c.cfg.DeadLetters.Deliver(ctx, w.delivery)
 	if kafkaUnknownTopic(err) {
@@ -66,7 +66,7 @@ func (w *worker) publish(ctx context.Context, verify func(context.Context) error
 	return err
 }
 
-// flush makes everything pending durable and handles the report.
+// flush makes everything pending durable and handles the outcome.
 func (w *worker) flush() error {
 	if w.session.Durable() {
 		return nil
@@ -77,10 +77,10 @@ func (w *worker) flush() error {
 	case session.Written:
 		w.written(&r)
 		if r.Open {
-			return session.ErrAgain // the next claim returns that the partition is stopped
+			return session.ErrAgain // the next claim will show that the partition is stopped
 		}
 	case session.Refused:
-		// The dead letter itself is logged by the line about its class.
+		// The dead letter itself is logged in the line of its class.
 		w.log.Debug("PostgreSQL refused a batch, trying a part of it, or dead-lettering it", "reason", errclass.Safe(r.Err), "events", r.Events)
 		return session.ErrAgain
 	case session.Overtaken:
@@ -99,7 +99,7 @@ func (w *worker) flush() error {
 	return nil
 }
 
-// written marks the offset of a durable flush for the committer.
+// written marks the offset for the committer after a flush that has become durable.
 func (w *worker) written(r *session.Report) {
 	w.counted(r)
 	w.queue.durable(r.Next.Offset)
@@ -110,7 +110,7 @@ func (w *worker) written(r *session.Report) {
 	w.writing().Over()
 }
 
-// counted reports what has become durable.
+// counted reports what a flush has made durable.
 func (w *worker) counted(r *session.Report) {
 	f, topic := &r.Flushed, w.c.cfg.Topic
 	w.c.cfg.Observer.Flushed(topic, w.partition, f, r.Took)
@@ -123,9 +123,9 @@ func (w *worker) counted(r *session.Report) {
 	w.delivered(r.Next.Offset)
 }
 
-// claimOnce claims the partition in the database. The claim may show that an earlier flush,
-// whose answer was lost, is durable. Then that flush is counted. Its offset is not committed
-// here, because the claimed position is at least as high.
+// claimOnce claims the partition in the database. The claim may show that an earlier flush, whose
+// answer was lost, is durable. Then that flush is counted now. Its offset is not committed here,
+// because the claimed position is at least as high.
 func (w *worker) claimOnce(ctx context.Context, c projection.Claim) (projection.Position, error) {
 	pos, r, err := w.session.Claim(ctx, c)
 	if r.Outcome == session.Confirmed {
@@ -139,8 +139,8 @@ func (w *worker) claimOnce(ctx context.Context, c projection.Claim) (projection.
 	return pos, err
 }
 
-// delivered drops the delivery when the whole batch is durable and no parked event is left to
-// heal. Until then any dead letter may be decided again, also that of a parked event.
+// delivered drops the delivery when the whole batch is durable and no parked event can be healed.
+// Until then, the same dead letters may be decided again, including those of parked events.
 func (w *worker) delivered(next int64) {
 	switch {
 	case w.delivery == nil:
@@ -151,7 +151,8 @@ func (w *worker) delivered(next int64) {
 	}
 }
 
-// writing is the outage that began with the first failed flush after the last successful one.
+// writing returns the outage of flushes. It begins with the first failed flush after the last
+// successful one.
 func (w *worker) writing() *retry.Outage {
 	if w.outage == nil {
 		w.outage = w.c.cfg.Retry.Outage(&retryObserver{w: w, obstacle: notWritten, dependency: "postgres", operation: "write a batch"})
@@ -159,8 +160,8 @@ func (w *worker) writing() *retry.Outage {
 	return w.outage
 }
 
-// flushLast flushes once, because the worker is to stop. The next owner reads again what could
-// not be flushed.
+// flushLast makes one attempt to flush, because the worker must stop. The next owner of the
+// partition reads the records again that could not be flushed.
 func (w *worker) flushLast() {
 	ctx, cancel := context.WithTimeout(w.context(), w.c.cfg.DrainWithin)
 	defer cancel()
@@ -176,7 +177,7 @@ func (w *worker) flushLast() {
 	}
 }
 
-// stored returns the position in the database.
+// stored returns the partition's position in the database.
 func (w *worker) stored(ctx context.Context) (projection.Stood, error) {
 	rows, err := w.c.cfg.Database.Positions(ctx)
 	for i := range rows {

@@ -25,7 +25,7 @@ import (
 
 var errLost = errors.New("connection reset")
 
-// slow is a database that writes a limited number of rows each second.
+// slow is a projection whose database writes a limited number of rows per second.
 type slow struct {
 	script
 	perSecond int
@@ -49,14 +49,15 @@ func (s *slow) Flush(ctx context.Context, _ projection.NextOffset) (projection.F
 	return projection.Flushed{}, nil
 }
 
-// TestSlowDatabasesGetProgress writes 120,000 new accounts to slow databases. They fit into one
-// first flush, but a slow database cannot write them in one attempt. The clock is the test's.
+// TestSlowDatabasesGetProgress shows how long it takes until slow databases make progress with
+// 120,000 new accounts. All accounts fit into one first flush, but a slow database cannot write
+// them in one attempt. The test uses a simulated clock.
 func TestSlowDatabasesGetProgress(t *testing.T) {
 	const patience = 30 * time.Second
 	for _, c := range []struct {
 		perSecond int
-		first     time.Duration // maximum time until the first progress
-		longest   time.Duration // maximum time without progress after that
+		first     time.Duration // maximum time until the first successful flush
+		longest   time.Duration // maximum time between two successful flushes
 	}{
 		{1_000_000, time.Second, 4 * time.Second},
 		{900, 20 * time.Second, 11 * time.Second},
@@ -104,7 +105,7 @@ func TestSlowDatabasesGetProgress(t *testing.T) {
 	}
 }
 
-// observed is a Health and an Observer that record their calls, and a log.
+// observed is a Health and an Observer that records its calls, together with a log.
 type observed struct {
 	healthLog
 	retrying bool
@@ -135,7 +136,8 @@ func listened(t *testing.T, s *script, policy retry.Policy) (*worker, *observed)
 	return w, o
 }
 
-// recovered returns the attempts and the duration of each log line about a recovery, by operation.
+// recovered returns, by operation, the attempts and the duration from the log lines about
+// recoveries.
 func (o *observed) recovered(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -155,8 +157,8 @@ func (o *observed) recovered(t *testing.T) map[string]string {
 	return found
 }
 
-// TestAnOutageLastsUntilAFlushSucceeds: claims between the failed flushes succeed or have failures
-// of their own. They do not end the outage.
+// TestAnOutageLastsUntilAFlushSucceeds shows that claims between failed flushes do not end the
+// outage, whether they succeed or fail.
 func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := pending(3)
@@ -203,7 +205,8 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 	})
 }
 
-// TestALostAnswerToCommitCountsOnce: the position row shows whether the write took place.
+// TestALostAnswerToCommitCountsOnce shows that a write whose answer was lost is counted once, if
+// the position row shows that it took place.
 func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		row  projection.Stood
@@ -236,13 +239,14 @@ func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 	}
 }
 
-// existing is a publisher whose topic already exists.
+// existing is a publisher that does not create its topic, because the topic exists.
 type existing struct{ *dlq.Publisher }
 
 func (existing) EnsureTopic(context.Context) error { return nil }
 
-// TestADeadLetterOfAHealingIsSentOnce: the record of this dead letter was parked long before. The
-// position therefore does not show whether the dead letter was sent.
+// TestADeadLetterOfAHealingIsSentOnce shows that the dead letter of a parked event is sent only
+// once. Its record was parked long before. So the position does not show whether the dead letter
+// was sent.
 func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 	healing := projection.DeadLetter{Record: projection.Record{Topic: "t", Offset: 3}, Class: event.CurrencyMismatch, AccountID: "a"}
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t.dlq"))
@@ -274,13 +278,13 @@ func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 		}
 	}
 	flush(20, session.ErrAgain, 1, healing)
-	flush(10, nil, 1) // a smaller flush: it does not reach the event that causes the healing
+	flush(10, nil, 1) // this smaller flush does not reach the event that causes the healing
 	flush(20, nil, 1, healing)
-	flush(30, nil, 2, healing) // a new healing, so it is sent again
+	flush(30, nil, 2, healing) // this is a new healing, so the dead letter is sent again
 }
 
-// TestAStopBehindALostAnswer: the last flush finds that the position has already moved. The earlier
-// write, whose answer was lost, has moved it. Kafka's offset may therefore be committed.
+// TestAStopBehindALostAnswer shows a stop after a write whose answer was lost. The last flush finds
+// that this write has already moved the position. So the offset may be committed to Kafka.
 func TestAStopBehindALostAnswer(t *testing.T) {
 	s := &script{pending: 3, write: []error{errLost, projection.ErrFenced}}
 	w, o := listened(t, s, retry.Policy{Clock: noWait{}})
@@ -296,8 +300,8 @@ func TestAStopBehindALostAnswer(t *testing.T) {
 	}
 }
 
-// TestReadingAsksForLessAfterAFailure: if the database cannot answer a read in time, the next read
-// is smaller.
+// TestReadingAsksForLessAfterAFailure shows that the next read is smaller if the database has not
+// answered a read in time.
 func TestReadingAsksForLessAfterAFailure(t *testing.T) {
 	s := &reluctant{most: 3}
 	w := newWorker(scriptedConsumer(t, &s.script, func(cfg *Config) {
@@ -314,7 +318,7 @@ func TestReadingAsksForLessAfterAFailure(t *testing.T) {
 	}
 }
 
-// reluctant is a Projection that accepts only few records at a time.
+// reluctant is a projection that can fold only few records at a time.
 type reluctant struct {
 	script
 	most, decided int

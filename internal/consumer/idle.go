@@ -10,23 +10,25 @@ import (
 )
 
 const (
-	// restAfter is the time without new records after which brokers are asked less often.
+	// restAfter is how long there must be no new record before the fetches become less frequent.
 	restAfter = time.Second
-	// idleRest is how long no broker is asked then. After that, each broker gets two requests.
+	// idleRest is the pause in which no broker is asked. After the pause, each broker gets two
+	// requests.
 	idleRest = 240 * time.Millisecond
 )
 
-// idle detects that all brokers were asked for records and had none.
+// idle detects when all brokers were asked for records and had none.
 type idle struct {
 	mu    sync.Mutex
-	asked map[int32]int // number of fetches by broker; nil: nobody listens
-	done  func()        // called once
+	asked map[int32]int // number of fetches by broker; nil if done is not set or was called
+	done  func()        // called at most once
 }
 
 var _ kgo.HookBrokerWrite = (*idle)(nil)
 
-// OnBrokerWrite implements kgo.HookBrokerWrite. A second fetch from a broker means that the
-// first returned no records: otherwise the client would wait until its records are polled.
+// OnBrokerWrite implements kgo.HookBrokerWrite. A second fetch to the same broker means that the
+// first fetch returned no records. If it had returned some, the client would not fetch before they
+// are polled.
 func (i *idle) OnBrokerWrite(b kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
 	if key != kmsg.Fetch.Int16() || err != nil {
 		return
@@ -46,17 +48,18 @@ func (i *idle) OnBrokerWrite(b kgo.BrokerMetadata, key int16, _ int, _, _ time.D
 	i.done()
 }
 
-// listen sets done, which is called when all brokers asked from now on had no records. done
-// must not wait.
+// listen sets the function done. It is called when all brokers have been asked from now on and had
+// no records. It must not wait.
 func (i *idle) listen(done func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.asked, i.done = map[int32]int{}, done
 }
 
-// rest pauses fetching for a while if no record has arrived for long. Otherwise an instance
-// without work would ask each broker 100 times a second. A seek or the end of ctx ends the
-// rest. rest returns the context of the next poll, which ends when all brokers had no records.
+// rest pauses fetching for a short time, because no record has arrived for some time. Without the
+// pause, an instance without work would ask each broker 100 times per second. A seek or the end of
+// ctx ends the pause. It returns the context for the next poll, which ends when no broker had
+// records.
 func (c *Consumer) rest(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.cl.PauseFetchTopics(c.cfg.Topic)
 	c.untilSeek(ctx, idleRest)
@@ -66,7 +69,7 @@ func (c *Consumer) rest(ctx context.Context) (context.Context, context.CancelFun
 	return pollCtx, cancel
 }
 
-// untilSeek waits until the time is over or a worker asks for a seek.
+// untilSeek waits until the time within has passed or a worker requests a seek.
 func (c *Consumer) untilSeek(ctx context.Context, within time.Duration) {
 	c.seeksMu.Lock()
 	if len(c.seeks) > 0 {

@@ -15,8 +15,8 @@ import (
 	"projector/internal/session"
 )
 
-// A partition without a leader makes the instance unready and delays no other partition. It
-// continues by itself when it has a leader again.
+// TestAPartitionWithoutALeader shows that a partition without a leader makes the instance unready
+// but does not delay other partitions. It is consumed again when it has a leader.
 func TestAPartitionWithoutALeader(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "t"))
@@ -93,8 +93,9 @@ func produceToEach(t *testing.T, seeds kgo.Opt, partitions int32) {
 	}
 }
 
-// A frozen leader does not answer, and for some seconds the brokers still name it as leader. The
-// answers of the other leaders must count during that time.
+// TestALeaderThatDoesNotAnswer shows that a frozen leader delays only its own partitions. For some
+// seconds the brokers still report it as the leader. During that time, the answers of the other
+// leaders must count.
 func TestALeaderThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(2, "t"))
@@ -102,7 +103,7 @@ func TestALeaderThatDoesNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cluster.Close()
-	sound := cluster.CoordinatorFor("g") // the coordinator of the group must work: only the partition's leader is away
+	sound := cluster.CoordinatorFor("g") // the group's coordinator must work, because only the partition's leader is frozen
 	frozen := 1 - sound
 	if err := cluster.MoveTopicPartition("t", 0, sound); err != nil {
 		t.Fatal(err)
@@ -117,9 +118,9 @@ func TestALeaderThatDoesNotAnswer(t *testing.T) {
 		if cluster.CurrentNode() != frozen {
 			return nil, nil, false
 		}
-		// The broker does not answer, and it cuts the connection after one second. Otherwise the
+		// The broker does not answer, and closes the connection after one second. Otherwise the
 		// client would wait for 25 s. Other requests, such as for metadata or for the coordinator,
-		// wait on the same connection. Which requests go to the frozen broker is random.
+		// wait on the same connection. It is random which requests go to the frozen broker.
 		cluster.SleepControl(func() {
 			select {
 			case <-time.After(time.Second):
@@ -128,7 +129,8 @@ func TestALeaderThatDoesNotAnswer(t *testing.T) {
 		})
 		return nil, errors.New("no answer"), true
 	})
-	// A claim takes five seconds while a leader does not answer.
+	// A claim takes five seconds while a leader does not answer, so the stored positions must
+	// match.
 	c := scriptedConsumer(t, agreeing(2), func(cfg *Config) {
 		cfg.Client, cfg.Health = []kgo.Opt{seeds, kgo.MetadataMinAge(50 * time.Millisecond)}, &healthLog{}
 		cfg.Open = func(int32) session.Projection { return pending(0) }

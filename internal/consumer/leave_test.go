@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// While a group waits for a dead member, a new member must wait too. On a stop, the new member ends
-// at once, and the group does not wait for it.
+// TestStopDoesNotWaitForADeadMember shows a stop while the group waits for a dead member. A new
+// member, which has to wait too, stops at once and leaves the group.
 func TestStopDoesNotWaitForADeadMember(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
@@ -27,7 +27,7 @@ func TestStopDoesNotWaitForADeadMember(t *testing.T) {
 	joins := make(chan struct{}, 100)
 	cluster.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
-		if req.(*kmsg.JoinGroupRequest).MemberID != "" { // the first request has no id: the broker returns the id and the member repeats the request
+		if req.(*kmsg.JoinGroupRequest).MemberID != "" { // the first request has no id; the broker returns one, and the member asks again
 			joins <- struct{}{}
 		}
 		return nil, nil, false
@@ -81,8 +81,8 @@ func leaveADeadMember(t *testing.T, seeds kgo.Opt) {
 	cl.Close()
 }
 
-// A stop may take 10 s in all cases: here PostgreSQL hangs during a flush, then an earlier commit
-// hangs, and then all brokers hang.
+// TestStopIsInTimeWhateverHangs shows that a stop takes at most 10 s. In this test PostgreSQL hangs
+// during a flush, an earlier commit hangs, and then all brokers hang.
 func TestStopIsInTimeWhateverHangs(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))

@@ -14,26 +14,26 @@ import (
 	"projector/projection"
 )
 
-// A log loses its last records when a replica without them becomes the leader (an unclean
-// leader election), or when a broker is restored with an older disk. Other records then get
-// the same offsets. A position after the new end would skip these records. So the partition
-// stops for every owner until a person sets the position.
+// A log loses its last records when a replica without them becomes the leader (an unclean leader
+// election), or when a broker is restored with an older disk. New records then get the offsets of
+// the lost records. If the position is after the new end, these new records would be skipped. So
+// the partition stops for every owner until a person sets the position.
 
 // logEnd is the end of a partition's log, as its leader reports it.
 type logEnd struct {
-	offset   int64 // after the last record
-	epoch    int32 // the leader's epoch; projection.NoEpoch: not known
-	epochEnd int64 // offset after the last record of the leader epoch that is stored with the position; projection.NoOffset: not known
+	offset   int64 // offset after the last record
+	epoch    int32 // epoch of the leader; projection.NoEpoch if not known
+	epochEnd int64 // offset after the last record of the position's leader epoch; projection.NoOffset if not known
 }
 
 // loss describes what a log has lost.
 type loss struct {
-	at    int64  // offset up to which the consumed records are still in the log; projection.NoOffset: not known
-	found string // how the loss was found; empty: nothing is lost
+	at    int64  // up to this offset, the log still has the consumed records; projection.NoOffset if not known
+	found string // how the loss was found; empty if nothing is lost
 }
 
-// contradicts compares the log's end with the position next. It returns a loss if the log
-// does not have all records that were consumed before next.
+// contradicts compares the log's end with the position next. It returns a loss if the log does not
+// have all records that were consumed before the position.
 func (e logEnd) contradicts(next projection.NextOffset) loss {
 	switch {
 	case e.epochEnd != projection.NoOffset && e.epochEnd < min(next.Offset, e.offset):
@@ -47,35 +47,36 @@ func (e logEnd) contradicts(next projection.NextOffset) loss {
 	return loss{at: projection.NoOffset}
 }
 
-// lostBehind is the loss of all consumed records from offset end on. Their leader epoch now
-// ends there.
+// lostBehind returns the loss of all consumed records from the offset end on. It is found because
+// their leader epoch now ends at this offset.
 func lostBehind(epoch int32, end int64) loss {
 	return loss{end, fmt.Sprintf("the records up to there are of leader epoch %d, which ends at %d", epoch, end)}
 }
 
-// behind reports whether the leader's epoch is earlier than that of the consumed records. Then
-// the leader does not know yet that it was replaced, or the cluster has lost its metadata.
+// behind reports whether the leader's epoch is lower than that of the consumed records. In that
+// case the leader does not know that it was replaced, or the cluster has lost its metadata.
 func (e logEnd) behind(next projection.NextOffset) bool {
 	return e.epoch != projection.NoEpoch && e.epoch < next.LeaderEpoch
 }
 
-// believed reports whether an answer that contradicts the position is accepted as true. after
+// believed reports whether an answer that contradicts the position is accepted. The duration after
 // is the time since the first such answer.
 func (e logEnd) believed(next projection.NextOffset, after time.Duration) bool {
 	return !e.behind(next) || after >= behindFor
 }
 
 const (
-	// lostAsks is how many answers in a row must contradict the position. lostPause is the time
-	// between them. One answer is not enough, because the leader may be changing.
+	// lostAsks is how many answers in a row must contradict the position before the partition
+	// stops. lostPause is the pause between two questions. One answer is not enough, because the
+	// leader may be changing.
 	lostAsks  = 4
 	lostPause = 300 * time.Millisecond
-	// behindFor is how long answers of an earlier leader are ignored. The brokers need less time
-	// to detect a dead broker and to elect another leader.
+	// behindFor is how long the answers of a leader with a lower epoch are not accepted. It is
+	// longer than the brokers need to detect a dead broker and to elect another leader.
 	behindFor = 20 * time.Second
 )
 
-// lostEnd reports what the log has lost before the position next.
+// lostEnd returns what the log has lost before the position next.
 func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (lost loss, err error) {
 	if next.Offset <= log.end && (next.LeaderEpoch == projection.NoEpoch || next.LeaderEpoch == log.epoch) {
 		return lost, nil // the position is before the log's end, and no leader was elected since it was stored
@@ -88,8 +89,8 @@ func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (lost lo
 	return lost, err
 }
 
-// askForEnd asks for the log's end until one answer agrees with the position, or until
-// lostAsks answers have contradicted it. log may be the first answer.
+// askForEnd asks for the log's end until an answer agrees with the position, or until lostAsks
+// answers have contradicted it. The parameter log may be the first answer.
 func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log partitionInfo, began time.Time) (lost loss, err error) {
 	for asked := range lostAsks {
 		if asked > 0 && pace.Sleep(ctx, lostPause) != nil {
@@ -116,8 +117,8 @@ func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log 
 	return lost, nil
 }
 
-// stopForAll stops a partition whose log has lost its end, for every owner and until a
-// person sets the position.
+// stopForAll stops a partition because its log has lost its end. It is stopped for every owner
+// until a person sets the position.
 func (w *worker) stopForAll(position int64, lost loss) error {
 	reason := fmt.Sprintf("the log has lost its end: the position is %d, and %s. It stays stopped until a person sets the position. "+
 		"See the runbook, \"log lost its end\"", position, lost.found)
@@ -133,15 +134,15 @@ func (w *worker) stopForAll(position int64, lost loss) error {
 	return w.suspend(projection.StateStopped, reason)
 }
 
-// brokenOff is why a partition cannot be fetched further.
+// brokenOff is the reason why a partition cannot be fetched any more.
 type brokenOff struct {
 	reason     string
 	outOfRange bool             // the offset is before the start or after the end of the log
-	loss       *kgo.ErrDataLoss // the client reports that the log has lost its end
+	loss       *kgo.ErrDataLoss // the client has detected that the log has lost its end
 }
 
-// breakOff is called by the poller when Kafka returns no more records of the partition.
-// Records that were fetched before are still processed.
+// The poller calls breakOff when Kafka returns no more records of the partition. Records that were
+// already fetched are still processed.
 func (w *worker) breakOff(err error) {
 	var (
 		broken brokenOff
@@ -162,7 +163,7 @@ func (w *worker) breakOff(err error) {
 	w.queue.breakOff(&broken)
 }
 
-// stopAtBreak flushes the records that were fetched and stops the partition.
+// stopAtBreak flushes the records that were fetched, and then stops the partition.
 func (w *worker) stopAtBreak(broken *brokenOff) error {
 	if err := w.flush(); err != nil {
 		return err
@@ -172,15 +173,14 @@ func (w *worker) stopAtBreak(broken *brokenOff) error {
 		return w.stopOutOfRange()
 	case broken.loss == nil:
 		return w.halt(broken.reason)
-	case w.session.Next().Offset <= broken.loss.ResetTo: // nothing that was consumed is lost
+	case w.session.Next().Offset <= broken.loss.ResetTo: // all consumed records are still in the log
 		return session.ErrAgain
 	}
 	return w.stopForAll(w.session.Next().Offset, lostBehind(broken.loss.ConsumedToEpoch, broken.loss.ResetTo))
 }
 
-// stopOutOfRange stops a partition whose next offset is not in the log. It does not ask a
-// second time: producers may append records past that offset meanwhile, which would hide the
-// loss.
+// stopOutOfRange stops a partition whose next offset is outside the log. It asks only once. Later,
+// producers may have appended records past that offset, which would hide the loss.
 func (w *worker) stopOutOfRange() error {
 	var log partitionInfo
 	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
@@ -191,7 +191,7 @@ func (w *worker) stopOutOfRange() error {
 	case err != nil:
 		return err
 	case !projection.SameTopic(log.id, w.topicID):
-		return session.ErrAgain // the next claim stops the partition, because the topic is another one
+		return session.ErrAgain // the topic was created again, and the next claim stops the partition for that reason
 	case w.session.Next().Offset < log.start:
 		return w.halt(expired(w.session.Next().Offset, log.start))
 	}

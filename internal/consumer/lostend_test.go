@@ -20,8 +20,8 @@ func TestWhatContradictsAPosition(t *testing.T) {
 	cases := map[string]struct {
 		next projection.NextOffset
 		end  logEnd
-		want string // a part of the expected text
-		soon bool   // the answer is believed at once
+		want string // part of the expected text; empty if nothing is lost
+		soon bool   // the answer is accepted at once
 	}{
 		"at the end":                        {projection.NextOffset{Offset: 6, LeaderEpoch: 1}, logEnd{6, 1, 6}, "", true},
 		"before the end":                    {projection.NextOffset{Offset: 6, LeaderEpoch: 1}, logEnd{9, 1, 9}, "", true},
@@ -51,7 +51,8 @@ func TestWhatContradictsAPosition(t *testing.T) {
 	}
 }
 
-// A leader that does not know that it was replaced answers with the end of its own log.
+// TestAnEarlierLeaderIsAskedAgain shows that the answers of an earlier leader are not accepted at
+// once. Such a leader does not know that it was replaced, and reports the end of its own log.
 func TestAnEarlierLeaderIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
@@ -60,7 +61,7 @@ func TestAnEarlierLeaderIsAskedAgain(t *testing.T) {
 	}
 	defer cluster.Close()
 	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
-	if err := cluster.MoveTopicPartition("t", 0, 0); err != nil { // starts epoch 1
+	if err := cluster.MoveTopicPartition("t", 0, 0); err != nil { // this starts epoch 1
 		t.Fatal(err)
 	}
 	for range 6 {
@@ -98,7 +99,7 @@ func TestAnEarlierLeaderIsAskedAgain(t *testing.T) {
 	if lost.found != "" || err != nil || earlier.Load() >= 0 {
 		t.Errorf("%q, %v, after %d answers of the earlier leader", lost.found, err, lostAsks+1-earlier.Load())
 	}
-	// The answer of the current leader is believed.
+	// An answer of the current leader is accepted.
 	lost, err = w.lostEnd(projection.NextOffset{Offset: 7, LeaderEpoch: 1}, partitionInfo{end: 6, epoch: 1})
 	if lost != (loss{6, "the log ends at 6"}) || err != nil {
 		t.Errorf("%+v, %v", lost, err)

@@ -16,29 +16,30 @@ import (
 
 const (
 	pollRecords = 10_000
-	// pollWithin bounds one poll, so that an idle poller still reports to the watchdog.
+	// pollWithin limits the duration of one poll, because an idle poller must also report to the
+	// watchdog.
 	pollWithin = 5 * time.Second
-	// seeksApart is the least time between two rounds of seeks. Each round makes the client drop
-	// the fetches of all partitions, and many partitions are claimed at the same time. The client
-	// does not accept a seek before its assignment is complete. Such a seek is made again in the
-	// next round.
+	// seeksApart is the minimum time between two rounds of seeks. Each round makes the client drop
+	// its fetches of all partitions, and usually many partitions are claimed at the same time. The
+	// client does not accept a seek before its assignment is complete. Such a seek is repeated in
+	// the next round.
 	seeksApart = 20 * time.Millisecond
 )
 
-// seek asks the poller to read a partition from an offset on.
+// seek is a request to the poller to read a partition from an offset on.
 type seek struct {
 	w     *worker
 	next  projection.NextOffset
 	epoch int
 }
 
-// seek makes the poller restart the worker's queue at an offset. Only the poller sets the
-// client's offsets, so the records that it passes on afterwards belong to the epoch.
+// seek requests that the poller reads the worker's partition from an offset on. Only the poller
+// sets the client's offsets. So all records that it dispatches after that belong to the new epoch.
 func (c *Consumer) seek(w *worker, next projection.NextOffset, epoch int) {
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()
-	// Only a worker's last claim counts. If an older seek were made after it, the queue would be
-	// in an older epoch, and its records would be dropped.
+	// Only the last claim of a worker counts. If an older seek were executed later, the queue would
+	// be in an older epoch, and the worker would drop its records.
 	c.seeks = slices.DeleteFunc(c.seeks, func(s seek) bool { return s.w == w })
 	c.seeks = append(c.seeks, seek{w, next, epoch})
 	if c.interrupt != nil {
@@ -46,7 +47,7 @@ func (c *Consumer) seek(w *worker, next projection.NextOffset, epoch int) {
 	}
 }
 
-// poll passes records to the workers until ctx ends. It never waits for a worker.
+// poll dispatches records to the workers until ctx ends. It never waits for a worker.
 func (c *Consumer) poll(ctx context.Context) {
 	for arrived := time.Now(); ctx.Err() == nil; {
 		begin := c.beginPoll
@@ -57,8 +58,8 @@ func (c *Consumer) poll(ctx context.Context) {
 		fetches := c.cl.PollRecords(pollCtx, pollRecords)
 		cancel()
 		c.cfg.Health.Beat()
-		fetches.EachError(c.dataLost)     // before the records are passed on, because they may be from after the loss
-		fetches.EachPartition(c.dispatch) // after the records, because an error may follow them
+		fetches.EachError(c.dataLost)     // before the records, because they may be from after the loss
+		fetches.EachPartition(c.dispatch) // before other errors, because the records precede them
 		fetches.EachError(c.fetchFailed)
 		c.cl.AllowRebalance()
 		if !fetches.Empty() || c.sought {
@@ -67,7 +68,7 @@ func (c *Consumer) poll(ctx context.Context) {
 	}
 }
 
-// beginPoll makes the pending seeks and returns the context of the next poll.
+// beginPoll executes the pending seeks and returns the context of the next poll.
 func (c *Consumer) beginPoll(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()
@@ -83,23 +84,23 @@ func (c *Consumer) beginPoll(ctx context.Context) (context.Context, context.Canc
 	return c.interruptible(ctx, within)
 }
 
-// interruptible returns a context that ends after a time, or when a worker asks for a seek.
-// The caller holds seeksMu.
+// interruptible returns a context that ends when the time within has passed or a worker requests a
+// seek. The caller holds seeksMu.
 func (c *Consumer) interruptible(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	ctx, c.interrupt = context.WithTimeout(ctx, within)
 	return ctx, c.interrupt
 }
 
-// makeSeeks makes the seeks. It returns those that the client did not accept, because it does
+// makeSeeks executes the seeks. It returns the seeks that the client did not accept because it does
 // not know the partition yet.
 func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
-	seeks = slices.DeleteFunc(seeks, func(s seek) bool { return c.worker(s.w.partition) != s.w }) // the partition was revoked since
+	seeks = slices.DeleteFunc(seeks, func(s seek) bool { return c.worker(s.w.partition) != s.w }) // drop seeks of partitions that were revoked
 	if len(seeks) == 0 {
 		return nil
 	}
-	// The client ignores a seek to the offset and epoch after the last record that it returned.
-	// But after a loss of data it may fetch from another offset, and after a batch that is too
-	// large it fetches nothing. So each seek is made twice, first with an epoch that no record has.
+	// The client ignores a seek to the position after the last record that it returned. But after a
+	// loss of data it may fetch from another offset, and after a batch that is too large it does
+	// not fetch at all. So each seek is executed twice, first with an epoch that no record has.
 	first, then := map[int32]kgo.EpochOffset{}, map[int32]kgo.EpochOffset{}
 	for _, s := range seeks {
 		if s.epoch > firstEpoch {
@@ -121,10 +122,11 @@ func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 	return later
 }
 
-// firstEpoch is the epoch of a worker's first seek. Nothing was fetched before it.
+// firstEpoch is the epoch of a worker's first seek. Before it, nothing was fetched.
 const firstEpoch = 1
 
-// noSuchEpoch is not the epoch of any record, and not the client's value for no epoch.
+// noSuchEpoch is an epoch that no record has. It also differs from the client's value for an
+// unknown epoch.
 const noSuchEpoch = -2
 
 // dispatch passes a partition's records to its worker.
@@ -144,8 +146,8 @@ func (c *Consumer) resume(p int32) {
 	c.cl.ResumeFetchPartitions(map[string][]int32{c.cfg.Topic: {p}})
 }
 
-// dataLost ends the reading of a partition whose log has lost its end. Otherwise the client
-// would continue at the new end of the log.
+// dataLost stops the reading of a partition whose log has lost its end. Otherwise the client would
+// continue at the new end of the log.
 func (c *Consumer) dataLost(_ string, p int32, err error) {
 	var loss *kgo.ErrDataLoss
 	if w := c.worker(p); w != nil && errors.As(err, &loss) {
@@ -161,8 +163,8 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 		return
 	}
 	if topic == "" && p < 0 {
-		// The client returns this error, without a partition, if a response was too large. It repeats
-		// the request and continues with the other partitions.
+		// The client returns this error without a partition if a response was too large. It then
+		// repeats the request and continues with the other partitions.
 		err = batchTooLarge{c.cfg.Limits.BatchBytes}
 	}
 	if w := c.worker(p); w != nil {
@@ -179,8 +181,8 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	c.cfg.Health.FailAfter("fetch", "Kafka: "+errclass.Safe(err), grace)
 }
 
-// commitSync commits with the member id member. It fails if the client has another id now. It
-// returns the first error of the request or of a partition.
+// commitSync commits on behalf of the given member id. It fails if the client has another member id
+// now. It returns the first error of the request or of a partition.
 func (c *Consumer) commitSync(ctx context.Context, member string, offsets map[string]map[int32]kgo.EpochOffset) error {
 	var result error
 	ctx = kgo.PreCommitFnContext(ctx, func(request *kmsg.OffsetCommitRequest) error {
@@ -205,14 +207,13 @@ func (c *Consumer) commitSync(ctx context.Context, member string, offsets map[st
 	return result
 }
 
-// tooBig reports whether a partition's queue holds more than its share, while all queues
-// together are over the limit. So a single partition that is behind may use the memory that
-// the others do not need.
+// tooBig reports whether a queue of this size is larger than its share while all queues together
+// exceed the limit. So a partition that is behind may use the memory that the others do not need.
 func (c *Consumer) tooBig(bytes int) bool {
 	return int64(bytes) > c.queueShare.Load() && c.queued.Load() > int64(c.cfg.Limits.QueueBytes)
 }
 
-// minShare is the least memory of a partition, however many partitions there are.
+// minShare is the minimum memory of a partition, even if there are many partitions.
 const minShare = 64 << 10
 
 // shareMemoryAmong divides the memory among partitions.

@@ -7,8 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// queue holds fetched records of one partition until they are decoded. Each seek raises its
-// epoch, and records that were fetched before are dropped.
+// queue stores the fetched records of one partition until they are decoded. Each seek begins a new
+// epoch, and records of an earlier epoch are dropped.
 type queue struct {
 	mu      sync.Mutex
 	records []*kgo.Record
@@ -16,22 +16,22 @@ type queue struct {
 	epoch   int
 	paused  bool
 	closed  bool
-	broken  *brokenOff // why no more records arrive; nil: more may arrive, or the worker has the reason already
-	ended   bool       // no more records arrive until it is restarted
-	end     int64      // last stable offset as of the newest fetch
-	fetched int        // records since the last time that all of them were durable
+	broken  *brokenOff // why no more records arrive; nil if more may arrive, or if removeBreak has returned it
+	ended   bool       // no more records are accepted until restart
+	end     int64      // last stable offset in the latest fetch
+	fetched int        // number of records fetched since all were durable
 	busy    bool       // see occupy
 	arrived chan struct{}
 	shared  shared
 }
 
-// shared has the counters of all queues, and the functions that pause and resume the fetching
-// of a partition. Both are called under the queue's lock. Otherwise a pause could come after
-// the resume that follows it, and the partition would stop for ever.
+// shared has the counters of all queues, and the functions that pause and resume this partition.
+// The functions are called with the queue's lock held. Otherwise a pause could be executed after
+// the resume that belongs to it, and the partition would stop for ever.
 type shared struct {
 	held          *atomic.Int64        // bytes in all queues
 	busy          *atomic.Int64        // see Consumer.Busy
-	tooBig        func(bytes int) bool // whether a queue with this size is too large now
+	tooBig        func(bytes int) bool // reports whether a queue of this size is too large now
 	pause, resume func()
 }
 
@@ -39,7 +39,7 @@ func newQueue(s shared) *queue {
 	return &queue{arrived: make(chan struct{}, 1), shared: s}
 }
 
-// put appends records. It pauses the partition if the queue then holds too much.
+// put appends records. It pauses the partition if the queue is too large then.
 func (q *queue) put(records []*kgo.Record, end int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,10 +60,10 @@ func (q *queue) put(records []*kgo.Record, end int64) {
 	}
 }
 
-// fewRecords is the largest number of records that are expected to be durable soon.
+// fewRecords is the largest number of records that count as durable soon (see occupy).
 const fewRecords = 32
 
-// occupy notes whether the partition has records and is expected to make them durable soon.
+// occupy notes whether the partition has records that will probably be durable soon.
 func (q *queue) occupy(busy bool) {
 	switch {
 	case busy && !q.busy:
@@ -74,7 +74,7 @@ func (q *queue) occupy(busy bool) {
 	q.busy = busy
 }
 
-// durable notes that everything before next is durable.
+// durable notes that everything before the offset next is durable.
 func (q *queue) durable(next int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,7 +84,7 @@ func (q *queue) durable(next int64) {
 	}
 }
 
-// delayed notes that the fetched records are not expected to be durable soon.
+// delayed notes that the fetched records will not be durable soon.
 func (q *queue) delayed() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -96,8 +96,8 @@ func (q *queue) grow(n int) {
 	q.shared.held.Add(int64(n))
 }
 
-// remove moves up to limit records from the queue to into, fewer if they are large. It also
-// returns their epoch.
+// remove moves up to limit records from the queue to the slice into. If the records are large, it
+// moves fewer. It also returns their epoch.
 func (q *queue) remove(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -120,7 +120,7 @@ func (q *queue) remove(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 	return into, q.epoch
 }
 
-// breakOff notes why no more records arrive. Records that are put later are dropped.
+// breakOff notes the reason why no more records arrive. Records that are put later are dropped.
 func (q *queue) breakOff(broken *brokenOff) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -131,8 +131,8 @@ func (q *queue) breakOff(broken *brokenOff) {
 	q.wake()
 }
 
-// removeBreak returns why no more records arrive, and its epoch. It does so once, after all
-// records were removed. Otherwise it returns nil.
+// removeBreak returns the reason why no more records arrive, and the epoch. It returns the reason
+// once, and only after all records were removed. Otherwise it returns nil.
 func (q *queue) removeBreak() (*brokenOff, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -151,7 +151,7 @@ func (q *queue) wake() {
 	}
 }
 
-// restart drops everything, begins a new epoch and resumes the partition.
+// restart drops all records, begins a new epoch and resumes the partition.
 func (q *queue) restart(epoch int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -175,7 +175,7 @@ func (q *queue) close() {
 	q.drop()
 }
 
-// stableEnd returns the last stable offset as of the newest fetch.
+// stableEnd returns the last stable offset in the latest fetch.
 func (q *queue) stableEnd() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -189,7 +189,7 @@ func (q *queue) isPaused() bool {
 	return q.paused
 }
 
-// oldest returns the timestamp of the first waiting record in ms, or 0 if none waits.
+// oldest returns the timestamp of the first record in the queue in ms, or 0 if the queue is empty.
 func (q *queue) oldest() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -80,8 +80,8 @@ func TestOrderIsKept(t *testing.T) {
 	}
 }
 
-// A pause must never happen after the resume that belongs to it. Otherwise the partition would stop
-// for ever without an error.
+// TestAnEmptyQueueIsNeverPaused shows that a pause is never executed after the resume that belongs
+// to it. Otherwise the partition would stop for ever without an error.
 func TestAnEmptyQueueIsNeverPaused(t *testing.T) {
 	size := recordBytes(records(0, 1)[0])
 	for range 20_000 {
@@ -143,8 +143,8 @@ func TestABreakComesBehindTheRecords(t *testing.T) {
 	}
 }
 
-// TestAQueueIsBusyUntilWhatWasFetchedIsDurable: other partitions wait for a busy one before they
-// write.
+// TestAQueueIsBusyUntilWhatWasFetchedIsDurable shows when a queue counts as busy. Other partitions
+// wait for a busy one before they write.
 func TestAQueueIsBusyUntilWhatWasFetchedIsDurable(t *testing.T) {
 	var busy atomic.Int64
 	q := newQueue(shared{new(atomic.Int64), &busy, func(int) bool { return false }, func() {}, func() {}})

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// healthLog records its calls, in order, in a channel.
+// healthLog records its calls in order.
 type healthLog struct {
 	quiet
 	mu       sync.Mutex
@@ -35,7 +35,7 @@ func (h *healthLog) FailAfter(condition, _ string, grace time.Duration) {
 }
 func (h *healthLog) OK(condition string) { h.note("ok " + condition) }
 
-// count returns how many notes since the n-th one contain a text.
+// count returns how many notes from index from on equal a text.
 func (h *healthLog) count(from int, what string) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,8 +47,9 @@ func (h *healthLog) count(from int, what string) (n int) {
 	return n
 }
 
-// A broker that answers metadata requests and refuses all others is not healthy. The metadata
-// checks must not clear what the failed fetches reported.
+// TestAMissingGrantStaysUnready shows that a broker that answers metadata requests and refuses
+// other requests counts as unhealthy. Successful metadata checks must not clear the condition that
+// failed fetches have set.
 func TestAMissingGrantStaysUnready(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))

@@ -14,8 +14,8 @@ import (
 	"projector/projection"
 )
 
-// retry runs fn until it succeeds, fails with a final error, or the worker must stop. An
-// attempt may take long if the server keeps answering. A stop ends a wait between attempts at
+// retry runs fn until it succeeds, fails with a final error, or the worker must stop. An attempt
+// may take long, as long as the server keeps answering. A stop ends a wait between attempts at
 // once. A running attempt ends only when the worker's context ends.
 func (w *worker) retry(dependency, operation string, fn func(context.Context) error) error {
 	policy := w.c.cfg.Retry
@@ -39,14 +39,14 @@ func (w *worker) retry(dependency, operation string, fn func(context.Context) er
 	return err
 }
 
-// final reports whether the same attempt would fail again.
+// final reports whether a retry of the same operation would fail again.
 func final(err error) bool {
 	return session.Final(err) || errors.Is(err, projection.ErrTopicRecreated) || errors.Is(err, errOtherMember) || isStopped(err)
 }
 
-// awaitFormat retries for ever to get a record's schema while the schema registry cannot be
-// reached. It returns false when the worker is to stop. The decoder calls it, so the worker
-// can flush the records that were decoded before.
+// awaitFormat retries until it gets a record's schema, because the schema registry cannot be
+// reached. It returns false if the worker must stop. The decoder calls it, so that the worker can
+// flush the earlier records meanwhile.
 func (w *worker) awaitFormat(r *kgo.Record) bool {
 	obs := &retryObserver{w: w, obstacle: notRead, dependency: dependencyRegistry, operation: "read events"}
 	m := FromKafka(r).Message
@@ -63,11 +63,12 @@ func (w *worker) awaitFormat(r *kgo.Record) bool {
 // dependencyRegistry is the name of the schema registry in errors.
 const dependencyRegistry = "schema_registry"
 
-// schemaCondition is the suffix of the condition's name if records cannot be decoded.
+// schemaCondition is the suffix in the name of the health condition for records that cannot be
+// decoded.
 const schemaCondition = " schema"
 
-// dependencyOf returns the dependency that failed: the one that the error names or, if the error
-// names none, the one that the caller asked.
+// dependencyOf returns the dependency that failed. It is the one that the error names, or else the
+// one that the caller has asked.
 func dependencyOf(err error, asked string) string {
 	var names interface{ Dependency() string }
 	if errors.As(err, &names) {
@@ -76,21 +77,21 @@ func dependencyOf(err error, asked string) string {
 	return asked
 }
 
-// obstacle is a reason why a partition cannot continue. The obstacles are independent of each
-// other. The partition flows when it has none.
+// obstacle is a reason why a partition cannot continue. A partition can have several obstacles at
+// the same time. It flows only if it has none.
 type obstacle int
 
 const (
-	notWritten  obstacle = iota // flushes fail; only a successful flush ends this obstacle
-	notAnswered                 // another operation of the worker fails and is repeated
+	notWritten  obstacle = iota // flushes fail; only a successful flush removes this obstacle
+	notAnswered                 // another operation of the worker fails and is retried
 	notRead                     // records cannot be decoded
 	obstacles
 )
 
-// stuckAfter is how long a partition may retry before the instance is unready.
+// stuckAfter is how long a partition may retry before the instance becomes unready.
 const stuckAfter = 10 * time.Second
 
-// condition is the obstacle's name in health.
+// condition returns the name of the obstacle's health condition.
 func (w *worker) condition(o obstacle) string {
 	if o == notRead {
 		return w.c.condition(w.partition) + schemaCondition
@@ -98,8 +99,8 @@ func (w *worker) condition(o obstacle) string {
 	return w.c.condition(w.partition)
 }
 
-// obstructed reports an obstacle to status, metric and health. The instance is unready if the
-// obstacle still exists after grace.
+// obstructed reports an obstacle to the status, the metric and the health. The instance becomes
+// unready if the obstacle still exists after grace.
 func (w *worker) obstructed(o obstacle, reason string, grace time.Duration) {
 	w.queue.delayed()
 	s := &w.status
@@ -111,7 +112,8 @@ func (w *worker) obstructed(o obstacle, reason string, grace time.Duration) {
 	w.c.cfg.Health.FailAfter(w.condition(o), reason, grace)
 }
 
-// passed reports that an obstacle has ended, if there was one. It reports the others again.
+// passed reports that an obstacle does not exist any more. If there are other obstacles, it reports
+// these again.
 func (w *worker) passed(o obstacle) {
 	s := &w.status
 	s.mu.Lock()
@@ -130,7 +132,7 @@ func (w *worker) passed(o obstacle) {
 	if status == "" {
 		w.c.cfg.Health.OK(w.condition(o))
 	} else {
-		w.c.cfg.Health.FailAfter(w.condition(o), status, stuckAfter) // the time of the first failure does not change
+		w.c.cfg.Health.FailAfter(w.condition(o), status, stuckAfter) // the condition keeps the time of its first failure
 	}
 	if reason != "" {
 		s.change(projection.StateRetrying, reason)
@@ -145,8 +147,8 @@ type retryObserver struct {
 	w          *worker
 	obstacle   obstacle
 	dependency string           // the dependency that is called
-	operation  string           // what for
-	other      *retry.Throttled // log of another dependency that has failed; nil: none has
+	operation  string           // what the dependency is called for
+	other      *retry.Throttled // log of a second dependency that has failed; nil if none has
 	failing    bool
 }
 
@@ -173,8 +175,8 @@ func (o *retryObserver) Failing(err error, attempt int, since, next time.Duratio
 	}
 }
 
-// log returns the log for failures of a dependency. It may not be o.dependency: healing also
-// asks the schema registry.
+// log returns the log for failures of a dependency, which may differ from o.dependency. For
+// example, healing calls PostgreSQL and the schema registry.
 func (o *retryObserver) log(dependency string) *retry.Throttled {
 	if dependency == o.dependency {
 		return o.w.c.throttled(dependency, o.operation)
@@ -193,7 +195,7 @@ func (o *retryObserver) Recovered(attempts int, after time.Duration) {
 	o.w.passed(o.obstacle)
 }
 
-// gaveUp is called when a retry ends without success, because its result is no longer needed.
+// gaveUp is called when a retry ends without success, because its result is not needed any more.
 func (o *retryObserver) gaveUp() {
 	if o.failing {
 		o.failing = false

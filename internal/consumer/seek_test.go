@@ -6,8 +6,8 @@ import (
 	"projector/projection"
 )
 
-// TestOnlyTheLastSeekCounts: if a worker claims its partition twice before the poller runs, only
-// the second position may be used.
+// TestOnlyTheLastSeekCounts shows that only the last seek of a worker is executed if the worker
+// claims its partition twice between two polls.
 func TestOnlyTheLastSeekCounts(t *testing.T) {
 	c := &Consumer{}
 	one, other := &worker{}, &worker{}

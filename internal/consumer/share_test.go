@@ -11,7 +11,8 @@ import (
 	"projector/internal/session"
 )
 
-// A worker gives its projection its share of the memory when it opens the projection.
+// TestWorkersBeginWithTheirShare shows that the number of partitions is known when a worker opens
+// its projection. The worker's share of the memory depends on it.
 func TestWorkersBeginWithTheirShare(t *testing.T) {
 	const partitions = 8
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "t"))

@@ -11,27 +11,27 @@ import (
 	"projector/projection"
 )
 
-// status is the part of a worker that other goroutines read.
+// status has the fields of a worker that other goroutines read.
 type status struct {
-	position atomic.Int64 // durable; valid only with a fence
-	fence    atomic.Int64 // 0: the position is not known or not valid
-	first    atomic.Int64 // first offset of the log, -1: not known
-	lagging  atomic.Int64 // when the partition was first seen behind, ms, 0: it is not behind
-	end      atomic.Int64 // the broker's last answer, -1: none yet
-	moved    atomic.Int64 // when the position last moved, ms, 0: it has not yet
+	position atomic.Int64 // durable position; valid only if fence is not 0
+	fence    atomic.Int64 // 0 if the position is not known or not valid
+	first    atomic.Int64 // first offset of the log; -1 if not known
+	lagging  atomic.Int64 // time in ms when the partition was first seen behind; 0 if it is not behind
+	end      atomic.Int64 // end of the log in the last answer; -1 if there was none
+	moved    atomic.Int64 // time in ms when the position last moved; 0 if it has not moved
 
 	mu        sync.Mutex
 	state     projection.State
 	since     time.Time
 	reason    string
-	obstacles [obstacles]string // reason of each obstacle, "": there is no such obstacle
+	obstacles [obstacles]string // reason of each obstacle; empty if it does not exist
 }
 
 // idleAfter is the time without new records after which a partition is idle.
 const idleAfter = 10 * time.Second
 
-// from returns the offset from which the lag counts: the position or, without a position, the
-// first offset of the log. It returns -1 if that is not known.
+// from returns the offset from which the lag is counted. It is the position or, without a position,
+// the first offset of the log. It returns -1 if that is not known.
 func (s *status) from() int64 {
 	if s.fence.Load() > 0 {
 		return s.position.Load()
@@ -42,7 +42,7 @@ func (s *status) from() int64 {
 // noPosition notes that the stored position is not valid.
 func (s *status) noPosition() { s.fence.Store(0) }
 
-// log notes where the partition's log begins and ends.
+// log notes the start and the end of the partition's log.
 func (s *status) log(topic partitionInfo) {
 	s.first.Store(topic.start)
 	if topic.stable != projection.NoOffset {
@@ -68,7 +68,7 @@ func (s *status) waiting() bool {
 	return s.state.Waiting()
 }
 
-// change does what set does. The caller holds the lock.
+// change is set for callers that hold the lock.
 func (s *status) change(state projection.State, reason string) {
 	if s.state != state {
 		s.since = time.Now()
@@ -76,11 +76,11 @@ func (s *status) change(state projection.State, reason string) {
 	s.state, s.reason = state, reason
 }
 
-// PartitionStatus describes one assigned partition. End is -1 when unknown.
+// PartitionStatus describes one assigned partition. End is -1 if it is not known.
 type PartitionStatus struct {
 	Partition     int32
 	State         projection.State
-	Since         time.Time // flowing, idle and throttled count as one state
+	Since         time.Time // a change between flowing, idle and throttled does not count
 	Reason        string
 	Position, End int64
 	Claimed       bool // Position is known
@@ -113,7 +113,7 @@ func (w *worker) describe(now time.Time) PartitionStatus {
 	d.LagRecords, age, d.LagKnown = w.lag(now)
 	d.LagSeconds = age.Seconds()
 	if d.Claimed && d.End >= 0 {
-		d.End = max(d.End, d.Position) // End is some seconds old
+		d.End = max(d.End, d.Position) // End may be some seconds old
 	}
 	if d.State == projection.StateFlowing {
 		d.State = w.pace(d, now)
@@ -121,7 +121,7 @@ func (w *worker) describe(now time.Time) PartitionStatus {
 	return d
 }
 
-// pace returns whether a flowing partition is flowing, idle or throttled.
+// pace returns the exact state of a flowing partition: flowing, idle or throttled.
 func (w *worker) pace(d PartitionStatus, now time.Time) projection.State {
 	switch {
 	case w.queue.isPaused():
@@ -136,7 +136,8 @@ func (w *worker) pace(d PartitionStatus, now time.Time) projection.State {
 // watchLag asks the brokers for the ends of the partitions.
 func (c *Consumer) watchLag(ctx context.Context) {
 	every(ctx, lagEvery, lagEvery, func(ctx context.Context) {
-		// After an error, a partition without an answer has its earlier end. watchKafka reports the error.
+		// If there is an error, a partition without an answer keeps its last known end. watchKafka
+		// reports the error.
 		ends, _ := c.adm.ListCommittedOffsets(ctx, c.cfg.Topic)
 		for _, p := range c.assignment() {
 			w := c.worker(p)
@@ -155,23 +156,23 @@ func (c *Consumer) watchLag(ctx context.Context) {
 	})
 }
 
-// claimed notes the position.
+// claimed notes the claimed position.
 func (w *worker) claimed(pos projection.Position) {
 	w.status.claimed(pos)
 	w.reportLag()
 }
 
-// reportLag sets the gauges, once enough is known.
+// reportLag sets the metrics of the lag, if the lag is known.
 func (w *worker) reportLag() {
 	if records, age, known := w.lag(time.Now()); known {
 		w.c.cfg.Observer.Lag(w.c.cfg.Topic, w.partition, records, age.Seconds())
 	}
 }
 
-// lag returns how many records the partition is behind. Without a position, these are all
-// records of the log. age is that of the oldest fetched record that is not durable. If there
-// is none, age is the time since the partition was first seen behind. The status page, the
-// metric and the command show the same.
+// lag returns how many records the partition is behind. Without a position, these are all records
+// of the log. The result age is the age of the oldest fetched record that is not durable. If there
+// is none, age is the time since the partition was first seen behind. The status page, the metric
+// and the command all show this lag.
 func (w *worker) lag(now time.Time) (records int64, age time.Duration, known bool) {
 	s := &w.status
 	end, from := s.end.Load(), s.from()
@@ -187,14 +188,14 @@ func (w *worker) lag(now time.Time) (records int64, age time.Duration, known boo
 	if oldest == 0 {
 		oldest = w.queue.oldest()
 	}
-	if oldest <= 0 || oldest > now.UnixMilli() { // no record, or its time is missing or in the future
+	if oldest <= 0 || oldest > now.UnixMilli() { // there is no record, or its time is missing or in the future
 		oldest = s.lagging.Load()
 	}
 	return records, max(0, now.Sub(time.UnixMilli(oldest))), true
 }
 
-// logRewind logs why a position was moved back, by this claim or before it. Records that are
-// already applied are then read again.
+// logRewind logs why a position was moved back, by this claim or earlier. Because of this, records
+// that are already applied are read again.
 func (w *worker) logRewind(kafka int64, found projection.Stood, pos projection.Position) {
 	from, reason := projection.NoOffset, ""
 	switch known := w.status.position.Load(); {

@@ -14,43 +14,43 @@ import (
 	"projector/projection"
 )
 
-// topicInfo caches Kafka's answers about the topic, because many workers ask at the same time
-// after a rebalance.
+// topicInfo caches Kafka's answers about the topic, because after a rebalance many workers ask at
+// the same time.
 type topicInfo struct {
 	mu      sync.Mutex
-	asked   time.Time // when the answers were requested
+	asked   time.Time // time of the requests
 	id      string
 	starts  kadm.ListedOffsets
 	ends    kadm.ListedOffsets
-	stable  kadm.ListedOffsets // last stable offsets, as far as they are known
+	stable  kadm.ListedOffsets // last stable offsets, where known
 	missing error              // why some starts and ends are not known
 }
 
 // partitionInfo is Kafka's answer about a partition: the topic's id, the first offset, and the
-// offset after the last record, committed or not.
+// offset after the last record, even if that record is not committed.
 type partitionInfo struct {
 	id         string
 	start, end int64
-	epoch      int32 // current leader epoch; projection.NoEpoch: not known
-	stable     int64 // last stable offset; projection.NoOffset: not known
+	epoch      int32 // current leader epoch; projection.NoEpoch if not known
+	stable     int64 // last stable offset; projection.NoOffset if not known
 }
 
 // infoAge is how old a cached answer may be.
 const infoAge = time.Second
 
-// partitionInfo returns Kafka's answer about partition p, at most infoAge old. One request
-// covers all partitions. If the leader of a partition does not answer, only that partition
-// fails.
+// partitionInfo returns Kafka's answer about the partition p. The answer is at most infoAge old.
+// One request covers all partitions. If the leader of a partition does not answer, only that
+// partition fails.
 func (c *Consumer) partitionInfo(ctx context.Context, p int32) (partitionInfo, error) {
 	return c.partitionInfoSince(ctx, p, time.Now().Add(-infoAge))
 }
 
-// partitionInfoSince returns Kafka's answer to a question that was asked after since.
+// partitionInfoSince returns an answer to a request that was sent after the time since.
 func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.Time) (partitionInfo, error) {
 	t := &c.topic
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, watchWithin) // other workers wait for the lock meanwhile
+	ctx, cancel := context.WithTimeout(ctx, watchWithin) // other workers wait for the lock during the request
 	defer cancel()
 	if t.asked.Before(since) {
 		if err := t.ask(ctx, c.adm, c.cfg.Topic); err != nil {
@@ -69,11 +69,11 @@ func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.T
 	case t.missing != nil:
 		return partitionInfo{}, t.missing
 	}
-	t.asked = time.Time{} // the answers have no such partition: it was added since, so ask again next time
+	t.asked = time.Time{} // the partition is missing in the answers because it is new, so the next call asks again
 	return partitionInfo{}, kerr.UnknownTopicOrPartition
 }
 
-// ask asks Kafka for all answers now.
+// ask requests all answers from Kafka.
 func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) error {
 	now := time.Now()
 	topics, err := adm.ListTopics(ctx, topic)
@@ -83,7 +83,8 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	if err != nil {
 		return err
 	}
-	// All requests run at the same time, so that a silent leader delays only the answers that it owes.
+	// All requests run at the same time, because a leader that does not answer must not delay the
+	// answers of others.
 	var (
 		starts, ends, stable kadm.ListedOffsets
 		noStarts, noEnds     error
@@ -91,7 +92,7 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	)
 	all.Go(func() { starts, noStarts = adm.ListStartOffsets(ctx, topic) })
 	all.Go(func() { ends, noEnds = adm.ListEndOffsets(ctx, topic) })
-	all.Go(func() { stable, _ = adm.ListCommittedOffsets(ctx, topic) }) // an error is ignored, because watchLag asks again
+	all.Go(func() { stable, _ = adm.ListCommittedOffsets(ctx, topic) }) // the error is ignored, because watchLag asks again
 	all.Wait()
 	switch {
 	case allMissing(noStarts):
@@ -104,14 +105,15 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	return nil
 }
 
-// allMissing reports whether err means that there is no answer about any partition.
+// allMissing reports whether err means that no leader has answered.
 func allMissing(err error) bool {
 	var some *kadm.ShardErrors
 	return err != nil && (!errors.As(err, &some) || some.AllFailed)
 }
 
-// epochEnd asks for the offset after the last record of a leader epoch or an earlier one. It
-// returns projection.NoOffset if that is not known. An error may be retried.
+// epochEnd asks for the offset after the last record of a leader epoch, or of an earlier epoch if
+// this one has no records. It returns projection.NoOffset if that is not known. An error may be
+// retried.
 func (c *Consumer) epochEnd(ctx context.Context, p, epoch int32) (int64, error) {
 	var request kadm.OffsetForLeaderEpochRequest
 	request.Add(c.cfg.Topic, p, epoch)
@@ -127,7 +129,7 @@ func (c *Consumer) epochEnd(ctx context.Context, p, epoch int32) (int64, error) 
 	case err == nil && end.EndOffset >= 0:
 		return end.EndOffset, nil
 	case err == nil, errclass.Kafka(err) != errclass.Retry && ctx.Err() == nil:
-		return projection.NoOffset, nil // the broker does not know the epoch or this request
+		return projection.NoOffset, nil // the broker knows neither this epoch nor perhaps this request
 	}
 	return 0, err
 }

@@ -16,7 +16,7 @@ import (
 	"projector/projection/event"
 )
 
-// follower is a Trace that follows the records with a key and records its calls.
+// follower is a Trace that traces the records with a key and records its calls.
 type follower struct{ reported []string }
 
 func (f *follower) say(format string, args ...any) {
@@ -52,7 +52,7 @@ func (f *follower) Flushed(next int64, c *projection.Flushed) {
 
 func (f *follower) Dropped(reason error) { f.say("dropped: %v", reason) }
 
-// traced is a worker whose records are followed.
+// traced returns a worker whose trace is a follower.
 func traced(t testing.TB, s *script) (*worker, *follower) {
 	t.Helper()
 	w, f := scripted(t, s), &follower{}
@@ -93,7 +93,8 @@ func TestRecordsAreFollowedThroughTheirFlush(t *testing.T) {
 	}
 }
 
-// TestAFollowedFlushWhoseAnswerWasLost: the trace must show the result that the database has.
+// TestAFollowedFlushWhoseAnswerWasLost shows that the trace has the result that the flush had in
+// the database.
 func TestAFollowedFlushWhoseAnswerWasLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		row  projection.Stood
@@ -149,7 +150,7 @@ func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
 	}
 	defer client.Close()
 	w.c.cl = client
-	w.c.topic.asked = time.Now().Add(time.Hour) // so Kafka is not queried again
+	w.c.topic.asked = time.Now().Add(time.Hour) // so Kafka is not asked again
 	w.c.topic.starts = kadm.ListedOffsets{"t": {0: {Topic: "t"}}}
 	w.c.topic.ends = w.c.topic.starts
 	w.c.cfg.Formats = event.Always(noFormat{})
@@ -161,7 +162,7 @@ func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
 	if err := w.consume(projection.NoOffset); !errors.Is(err, session.ErrAgain) {
 		t.Fatal(err)
 	}
-	if _, err := w.claimOnce(t.Context(), projection.Claim{}); err != nil { // the next one
+	if _, err := w.claimOnce(t.Context(), projection.Claim{}); err != nil { // this is the next claim
 		t.Fatal(err)
 	}
 	if want := []string{"folding 0", "flushing to 1", "dropped: " + projection.ErrFenced.Error()}; !slices.Equal(f.reported, want) {
@@ -169,8 +170,7 @@ func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
 	}
 }
 
-// TestNotFollowingCostsNothing: the calls for each chunk and each flush must not allocate when
-// tracing is off.
+// TestNotFollowingCostsNothing shows that the trace's methods do not allocate when tracing is off.
 func TestNotFollowingCostsNothing(t *testing.T) {
 	w := scripted(t, pending(0))
 	raw, c := records(0, 5), &projection.Flushed{}
@@ -189,7 +189,7 @@ func TestNotFollowingCostsNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkChunk measures the path of records from the queue to the projection. The projection
+// BenchmarkChunk measures the time of records from the queue to the projection. The projection
 // itself does nothing.
 func BenchmarkChunk(b *testing.B) {
 	s := pending(0)

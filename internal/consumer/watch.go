@@ -13,18 +13,19 @@ import (
 	"projector/projection"
 )
 
-// How often the background tasks check, and how long one check may take. The sum is well under
-// 10 s: after an outage begins, an idle instance must be unready within that time.
+// These constants say how often the background tasks check, and how long one check may take. Their
+// sum is less than 10 s, because an idle instance must be unready within 10 s after an outage
+// begins.
 const (
 	watchEvery  = 3 * time.Second
 	watchWithin = 4 * time.Second
 	lagEvery    = 5 * time.Second
-	// positionsEvery is how often positions are read, so that a pause takes effect within 5 s.
+	// positionsEvery is the interval at which positions are read. It is short, because a pause must
+	// take effect within 5 s.
 	positionsEvery = 2 * time.Second
 )
 
-// every calls check at once and then at a steady pace until ctx ends. Each check has its
-// own deadline.
+// every calls check at once and then at a fixed interval until ctx ends. Each check has a deadline.
 func every(ctx context.Context, pause, within time.Duration, check func(context.Context)) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -40,7 +41,7 @@ func every(ctx context.Context, pause, within time.Duration, check func(context.
 	}
 }
 
-// watchDatabase reports whether the database is ready, also while nothing is consumed.
+// watchDatabase reports whether the database is ready. It does so even if nothing is consumed.
 func (c *Consumer) watchDatabase(ctx context.Context) {
 	every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
 		err := c.cfg.Database.Ready(attempt)
@@ -63,8 +64,8 @@ func (c *Consumer) watchKafka(ctx context.Context) {
 	})
 }
 
-// watchAccess reports missing permissions. An instance without work fetches, commits and
-// publishes nothing, so the brokers would never refuse it.
+// watchAccess reports missing permissions. An instance without work would not notice them
+// otherwise, because it fetches, commits and publishes nothing.
 func (c *Consumer) watchAccess(ctx context.Context) {
 	if c.cfg.Access == nil {
 		return
@@ -73,11 +74,11 @@ func (c *Consumer) watchAccess(ctx context.Context) {
 		err := c.cfg.Access.Check(attempt)
 		if err == nil || errclass.Kafka(err).Unready() {
 			c.report(ctx, "access", "Kafka: ", err)
-		} // any other error means that the brokers cannot be reached, which watchKafka reports
+		} // any other error means that no broker answers, which watchKafka reports
 	})
 }
 
-// explain returns an error that names the missing permission, if err is about one.
+// explain returns an error that names the missing permission, if err is a permission error.
 func (c *Consumer) explain(err error) error {
 	if c.cfg.Access == nil || err == nil {
 		return err
@@ -85,9 +86,8 @@ func (c *Consumer) explain(err error) error {
 	return c.cfg.Access.Consuming(err)
 }
 
-// watchLeaders reports the assigned partitions that have no leader, because the client waits
-// for a leader without an error. It also removes the condition of a revoked partition, because
-// nothing else would.
+// watchLeaders reports the assigned partitions that have no leader. The client itself reports no
+// error while it waits for a leader.
 func (c *Consumer) watchLeaders(topic kadm.TopicDetail) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,7 @@ func (c *Consumer) watchLeaders(topic kadm.TopicDetail) {
 	}
 }
 
-// awaitTopic waits until the brokers can be asked and the topic exists.
+// awaitTopic waits until the brokers answer and the topic exists.
 func (c *Consumer) awaitTopic(ctx context.Context) error {
 	cl, err := kgo.NewClient(c.cfg.Client...)
 	if err != nil {
@@ -137,7 +137,8 @@ func (c *Consumer) askForTopic(ctx context.Context, cl *kgo.Client) error {
 	return nil
 }
 
-// watchTopicID ends the client when the topic has another id, so that Run replaces it.
+// watchTopicID ends the use of the client when the topic has another id. Run then replaces the
+// client.
 func (c *Consumer) watchTopicID(id string) {
 	switch {
 	case !projection.SameTopic(c.topicID, id):
@@ -162,7 +163,7 @@ func (c *Consumer) ensureDLQ(ctx context.Context) {
 	})
 }
 
-// report logs err and sets the condition. Without an error it clears the condition.
+// report logs err and sets the health condition. Without an error it clears the condition.
 func (c *Consumer) report(ctx context.Context, condition, prefix string, err error) {
 	switch {
 	case ctx.Err() != nil:
@@ -175,7 +176,7 @@ func (c *Consumer) report(ctx context.Context, condition, prefix string, err err
 	}
 }
 
-// checked returns the dependency and the operation whose failure the condition reports.
+// checked returns the dependency and the operation that a condition is about.
 func checked(condition string) (dependency, what string) {
 	switch condition {
 	case "access":
@@ -187,8 +188,9 @@ func checked(condition string) (dependency, what string) {
 	}
 }
 
-// watchPositions makes a worker claim again if its stored position has changed: after a
-// repair, or after an older backup was restored. It does so also when no record arrives.
+// watchPositions makes a worker claim its partition again if the stored position has changed. This
+// happens after a repair, or after an older backup was restored. The check does not depend on new
+// records.
 func (c *Consumer) watchPositions(ctx context.Context) {
 	every(ctx, positionsEvery, watchWithin, func(ctx context.Context) {
 		if len(c.assignment()) == 0 {
@@ -197,11 +199,11 @@ func (c *Consumer) watchPositions(ctx context.Context) {
 		before := c.knownPositions()
 		stored, err := c.cfg.Database.Positions(ctx)
 		if err != nil {
-			return // watchDatabase reports it
+			return // watchDatabase reports the error
 		}
 		for _, row := range stored {
 			if w := c.worker(row.Partition); w != nil && row.SetByHand && w.status.fence.Load() == 0 && w.status.waiting() {
-				w.reclaim() // the partition had stopped because its position was of another topic
+				w.reclaim() // the partition had stopped because its position belonged to another topic
 			}
 			if k, mine := before[row.Partition]; mine && row.Fence == k.Fence && row.Next >= k.Next {
 				delete(before, row.Partition)
@@ -226,8 +228,8 @@ func (c *Consumer) knownPositions() map[int32]projection.Position {
 	return known
 }
 
-// Reclaim makes the worker of a partition claim it again, so that it heals parked events that it does
-// not know of. It returns false if the partition is not claimed, or is stopped.
+// Reclaim makes the worker of a partition claim it again. The worker then heals parked events that
+// it did not know of. It returns false if the partition is not claimed, or is stopped.
 func (c *Consumer) Reclaim(partition int32) bool {
 	w := c.worker(partition)
 	if w == nil || w.status.fence.Load() <= 0 || w.status.waiting() {
@@ -245,18 +247,18 @@ func (w *worker) reclaim() {
 	}
 }
 
-// overdueEvery is how often to search for parked events that could be applied and are not.
+// overdueEvery is the interval of the searches for parked events that could be applied now.
 const overdueEvery = 10 * time.Second
 
-// overdueShare bounds the cost of this search when very many events are parked. Before the
-// next search, it waits overdueShare times as long as the last search took.
+// overdueShare limits the cost of these searches if very many events are parked. The next search
+// begins at the earliest after overdueShare times the duration of the last search.
 const overdueShare = 50
 
-// watchOverdue makes workers claim partitions again that have parked events which could be
-// applied. Normally a worker applies a parked event after the version before it. But it does
-// not know which events the worker of another partition has parked since it read the account.
-// This happens only if an account's events are in several partitions: after partitions were
-// added, or when a producer does not use the account as the key.
+// watchOverdue makes workers claim partitions again if they have parked events that could be
+// applied now. Normally a worker applies a parked event when it applies the version before it. But
+// if another partition's worker parks an event, this worker does not know it after it has read the
+// account. This can happen only if an account's events are in several partitions. The reason is
+// that partitions were added, or that a producer does not use the account as the key.
 func (c *Consumer) watchOverdue(ctx context.Context) {
 	var rest time.Time
 	every(ctx, overdueEvery, watchWithin, func(attempt context.Context) {
@@ -267,7 +269,7 @@ func (c *Consumer) watchOverdue(ctx context.Context) {
 		overdue, err := c.cfg.Database.Overdue(attempt, assigned)
 		rest = start.Add(overdueShare * time.Since(start))
 		if err != nil {
-			return // watchDatabase reports it
+			return // watchDatabase reports the error
 		}
 		for _, p := range overdue {
 			if c.Reclaim(p) {

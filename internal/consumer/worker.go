@@ -14,13 +14,13 @@ import (
 	"projector/projection"
 )
 
-// errHalted ends a session whose cause only a person can fix.
+// errHalted ends a session if only a person can fix the cause.
 var errHalted = errors.New("partition stopped")
 
 // errDrained ends a session because the worker must stop.
 var errDrained = errors.New("drained")
 
-// worker owns one assigned partition, from assignment to revocation.
+// worker processes one partition from its assignment to its revocation.
 type worker struct {
 	c         *Consumer
 	partition int32
@@ -30,33 +30,33 @@ type worker struct {
 	queue     *queue
 	chunks    chan *chunk
 
-	ctx       context.Context // ends when the worker must stop at once: partition lost, or drained too slowly
+	ctx       context.Context // ends when the worker must stop at once: the partition is lost, or its last flush takes too long
 	cancel    context.CancelCauseFunc
-	drain     context.Context // ends when the worker must flush and stop: partition revoked, or shutdown
+	drain     context.Context // ends when the worker must flush and stop: the partition is revoked, or the process stops
 	startStop context.CancelFunc
 	done      chan struct{}
 
 	committed chan int64    // receives Kafka's committed offset once
-	recheck   chan struct{} // receives when the stored position is not the one that this worker knows
+	recheck   chan struct{} // receives a value when the stored position has changed
 	status    status
 
-	// Used by the worker's goroutine only.
+	// Only the worker's goroutine uses these fields.
 	outage      *retry.Outage // see writing
 	pause       time.Duration // wait before the partition is claimed again
-	epoch       int           // epoch of the records fetched since the last claim
+	epoch       int           // records of other epochs are dropped, see queue
 	topicID     string
 	delivery    *dlq.Delivery
-	deliveredTo int64  // offset after the last record of the batches whose dead letters are in delivery
-	last        bool   // there is time for only one attempt to publish
-	halted      string // why it stopped last
+	deliveredTo int64  // offset after the last batch whose dead letters are in delivery
+	last        bool   // only one attempt to publish is made, because the worker stops
+	halted      string // reason of the last stop
 	haltLogged  time.Time
 }
 
 const (
 	// flushWithin is how long a flush should take. If a position does not move for longer, people
-	// believe that it is stuck.
+	// think that it is stuck.
 	flushWithin = 10 * time.Second
-	// overtakenFreely is how many times in a row records are decided again without a wait.
+	// overtakenFreely is how many times in a row records may be processed again without a wait.
 	overtakenFreely = 2
 )
 
@@ -99,8 +99,8 @@ func (w *worker) start() {
 	}()
 }
 
-// stop ends the worker and waits for its end. The worker has until the end of ctx to flush
-// what is pending.
+// stop stops the worker and waits for its end. Until ctx ends, the worker may flush what is
+// pending.
 func (w *worker) stop(ctx context.Context) {
 	w.startStop()
 	select {
@@ -111,7 +111,7 @@ func (w *worker) stop(ctx context.Context) {
 	}
 }
 
-// run claims and consumes until the worker is stopped.
+// run claims the partition and consumes it until the worker is stopped.
 func (w *worker) run() {
 	defer w.trace.Dropped(errDrained) // ends the spans of records that are not durable
 	var kafka int64
@@ -124,7 +124,7 @@ func (w *worker) run() {
 		err := w.consume(kafka)
 		switch {
 		case errors.Is(err, session.ErrAgain):
-			kafka = projection.NoOffset // Kafka's offset counts for the first claim only
+			kafka = projection.NoOffset // Kafka's offset was read for the first claim and is not used later
 			w.c.cfg.Retry.Sleep(w.drain, w.pause)
 			w.pause = 0
 		case errors.Is(err, errDrained):
@@ -134,7 +134,7 @@ func (w *worker) run() {
 			if !w.awaitRepair() {
 				return
 			}
-		default: // every known error is handled above
+		default: // all expected errors are handled above
 			_ = w.halt(errclass.Safe(err))
 			if !w.awaitRepair() {
 				return
@@ -166,7 +166,7 @@ func (w *worker) consume(kafka int64) error {
 	return err
 }
 
-// process folds and flushes until the worker must stop or the records must be decided again.
+// process folds and flushes until the worker must stop or the partition has to be claimed again.
 func (w *worker) process() error {
 	for {
 		more, err := w.heal()
@@ -195,8 +195,8 @@ func (w *worker) process() error {
 	}
 }
 
-// heal applies and flushes some parked events of accounts whose gap was filled. It reports
-// whether there are more.
+// heal applies and flushes some parked events of accounts whose gap is filled. It reports whether
+// more of them can be applied.
 func (w *worker) heal() (more bool, err error) {
 	healed, err := w.session.Heal(w.context())
 	if err != nil || !healed {
@@ -206,7 +206,7 @@ func (w *worker) heal() (more bool, err error) {
 	return w.session.Pending().Healing, err
 }
 
-// processChunk folds the records of a chunk, and flushes whenever a flush is due.
+// processChunk folds the records of a chunk. It flushes when a flush is due.
 func (w *worker) processChunk(c *chunk) error {
 	w.trace.Folding(c.traced)
 	for rest := c.records; len(rest) > 0; {
@@ -224,11 +224,11 @@ func (w *worker) processChunk(c *chunk) error {
 	return nil
 }
 
-// context is the context of operations for the current records.
+// context returns the context for operations on the current records.
 func (w *worker) context() context.Context { return w.trace.Context(w.ctx) }
 
-// nextChunk waits for a chunk. If nothing is pending, it waits without a limit. Otherwise it
-// returns nil when a flush is due. If urgent, it does not wait.
+// nextChunk waits for the next chunk. If no event is pending, the wait has no limit. Otherwise it
+// returns nil when the time for a flush has come. If urgent is true, it does not wait.
 func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 	var due <-chan time.Time
 	if urgent || w.session.Pending().Events > 0 {
@@ -258,8 +258,8 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 	}
 }
 
-// flushDue decides whether to flush now or to fold more first. At the end of the partition it
-// flushes at once. Before the end it flushes when enough is pending.
+// flushDue reports whether to flush now instead of folding more records. At the end of the
+// partition it flushes at once. Before the end it flushes when enough is pending.
 func (w *worker) flushDue() bool {
 	if w.session.Durable() {
 		return false

@@ -20,16 +20,16 @@ import (
 	"projector/projection/event"
 )
 
-// script is a Projection, DeadLetters, Observer and Health. The test sets its answers, and it
-// records its calls.
+// script is a Projection, DeadLetters, Database, Observer and Health for tests. The test sets its
+// results, and it records its calls.
 type script struct {
 	calls     []string
 	pending   int
 	letters   []projection.DeadLetter
-	write     []error // answers of Write, in order; then nil
+	write     []error // results of Flush, in order; after them nil
 	deliver   []error
 	verify    []error
-	refused   bool              // the event was already dead-lettered as refused
+	refused   bool              // the event was already dead-lettered as refused by the database
 	found     *projection.Stood // returned by Claim
 	positions []projection.StoredPosition
 	heals     atomic.Int32
@@ -99,7 +99,7 @@ func (s *script) Refuse(string) bool {
 	return !s.refused
 }
 
-// flushing limits a session to n events for each flush.
+// flushing limits the worker's flushes to n events each.
 func (w *worker) flushing(n int, proj session.Projection) {
 	w.session = session.New(proj, w, session.Limits{
 		Events: n, Within: time.Hour, Silence: w.c.cfg.Retry.Attempt, Freely: overtakenFreely,
@@ -140,14 +140,14 @@ func (quiet) Started()                                                  {}
 func (quiet) Stopping()                                                 {}
 func (quiet) Beat()                                                     {}
 
-// noWait is a clock on which no time passes.
+// noWait is a clock whose time does not pass.
 type noWait struct{}
 
 func (noWait) Now() time.Time                       { return time.Unix(0, 0) }
 func (noWait) Sleep(context.Context, time.Duration) {}
 
-// scriptedConsumer returns a consumer whose projection is a script. The test sets brokers and other
-// fields.
+// scriptedConsumer returns a consumer whose projection is a script. The function set can set
+// brokers and other fields.
 func scriptedConsumer(t testing.TB, s *script, set func(*Config)) *Consumer {
 	t.Helper()
 	cfg := Config{
@@ -250,7 +250,7 @@ func TestARefusedEventIsSoonAlone(t *testing.T) {
 	}
 }
 
-// fits returns how many events the next flush may hold.
+// fits returns how many events the next flush may contain.
 func (w *worker) fits(s *script) int {
 	for s.pending = 1; !w.session.Full(); s.pending++ { //nolint:revive // empty-block: counts
 	}
@@ -286,7 +286,8 @@ type noFormat struct{}
 
 func (noFormat) Decode(_ event.Message, d *event.Decoded) { *d = event.Decoded{Tombstone: true} }
 
-// The record that closes a gap may be the last one for a long time.
+// TestEveryFlushIsFollowedByHealing shows that a worker heals after each flush. It must not wait
+// for another record, because the record that closes a gap may be the last one for a long time.
 func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 	for _, limit := range []int{100, 2} {
 		s := pending(0)
