@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// browser is a Chromium process. It is controlled over two pipes by the Chrome DevTools Protocol:
-// JSON documents, each ended by a zero byte.
+// browser is a Chromium process that a test controls. It is controlled over two pipes by the Chrome
+// DevTools Protocol. The messages are JSON documents, and each ends with a zero byte.
 type browser struct {
 	cmd     *exec.Cmd
 	profile string
@@ -49,7 +49,7 @@ func startBrowser() (*browser, error) {
 	flags := []string{
 		"--headless", "--remote-debugging-pipe", "--user-data-dir=" + profile, "--no-first-run", "--disable-extensions",
 		"--disable-background-networking", "--disable-dev-shm-usage",
-		"--disable-gpu", // there is no GPU, and its emulation is slow
+		"--disable-gpu", // this machine has no GPU, and emulating one is slow
 	}
 	if os.Geteuid() == 0 {
 		flags = append(flags, "--no-sandbox") // Chromium's sandbox does not work as root
@@ -66,7 +66,7 @@ func startBrowser() (*browser, error) {
 		cmd: exec.CommandContext(context.Background(), "chromium", flags...), profile: profile, to: to, from: from,
 		answers: map[int]chan message{}, sessions: map[string]func(string, json.RawMessage){},
 	}
-	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // file descriptors 3 and 4, which Chromium uses
+	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // Chromium uses the file descriptors 3 and 4
 	err = b.cmd.Start()
 	_, _ = theirIn.Close(), theirOut.Close()
 	if err != nil {

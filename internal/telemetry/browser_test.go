@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// look is how a test shows the page: its size, its colours and so on.
+// look has the settings with which a test shows a page, for example its size and colours.
 type look struct {
 	name          string
 	width, height int64
@@ -57,10 +57,10 @@ type tab struct {
 	ctx     context.Context
 	url     string
 	session string
-	scripts bool // whether scripts may run; promises are awaited only then
+	scripts bool // scripts may run; only then can promises be awaited
 
 	mu       sync.Mutex
-	problems []string // errors, violations of the policy, and requests to other servers
+	problems []string // errors, violations of the policy and requests to other servers
 	loaded   chan struct{}
 }
 
@@ -81,7 +81,7 @@ func open(t *testing.T, handler http.Handler, l look) *tab {
 	b.call("Target.attachToTarget", args{"targetId": made.TargetID, "flatten": true}, &made)
 	b.session = made.SessionID
 	chromium.listen(b.session, b.heard)
-	t.Cleanup(func() { // runs also after a timeout
+	t.Cleanup(func() { // this runs also after a time-out
 		_ = chromium.call(context.Background(), "", "Target.disposeBrowserContext", args{"browserContextId": made.BrowserContextID}, nil)
 	})
 	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
@@ -107,7 +107,7 @@ func open(t *testing.T, handler http.Handler, l look) *tab {
 	return b
 }
 
-// call sends a command to the tab, or to the browser if there is no tab yet.
+// call sends a command to the tab. Before there is a tab, it sends the command to the browser.
 func (b *tab) call(method string, params args, result any) {
 	b.t.Helper()
 	if err := chromium.call(b.ctx, b.session, method, params, result); err != nil {
@@ -115,7 +115,7 @@ func (b *tab) call(method string, params args, result any) {
 	}
 }
 
-// prefer sets the system's colour scheme to light or dark.
+// prefer sets the system's colour scheme, which is light or dark.
 func (b *tab) prefer(scheme string) {
 	b.t.Helper()
 	b.call("Emulation.setEmulatedMedia", args{"features": []args{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
@@ -174,7 +174,7 @@ func (b *tab) heard(method string, params json.RawMessage) {
 		Request          struct{ URL string }
 	}
 	if err := json.Unmarshal(params, &e); err != nil && method != "Page.loadEventFired" {
-		return // another type of event
+		return // it is an event of another type
 	}
 	var problem string
 	switch method {

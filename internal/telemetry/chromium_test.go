@@ -16,7 +16,7 @@ import (
 //go:embed testdata/axe-core/4.14.1/axe.min.js
 var axe string
 
-// looks are the combinations of settings in which the pages are tested.
+// looks returns the combinations of states and settings in which the page is tested.
 func looks() []struct {
 	name  string
 	scene *scene
@@ -43,8 +43,8 @@ func looks() []struct {
 	}
 }
 
-// TestPageInABrowser shows the page with many states and settings. The page must follow its policy,
-// send no requests to other servers, fit its window and be accessible.
+// TestPageInABrowser shows the page in many states and with many settings. The page must obey its
+// policy, send no requests to other servers, fit into its window and be accessible.
 func TestPageInABrowser(t *testing.T) {
 	for _, c := range looks() {
 		t.Run(c.name, func(t *testing.T) {
@@ -74,7 +74,8 @@ func TestPageInABrowser(t *testing.T) {
 	}
 }
 
-// TestRunbookInABrowser: the documentation pages fit their window and are accessible.
+// TestRunbookInABrowser shows that the documentation pages fit into their window and are
+// accessible.
 func TestRunbookInABrowser(t *testing.T) {
 	for _, name := range []string{"runbook", "repairs"} {
 		for _, l := range []look{desktop, darkPhone} {
@@ -103,7 +104,7 @@ func TestRunbookInABrowser(t *testing.T) {
 	}
 }
 
-// drawn is true when each chart has pixels in the colour of its line.
+// drawn is true when each chart has some pixels in the colour of its line.
 const drawn = `[...document.querySelectorAll("canvas")].every((canvas) => {
 	const probe = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
 	probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--applied").trim();
@@ -117,7 +118,7 @@ const drawn = `[...document.querySelectorAll("canvas")].every((canvas) => {
 	return n > 100;
 })`
 
-// violations runs axe-core with all its rules of WCAG 2.2 A and AA and its best practices.
+// violations runs axe-core with all rules of WCAG 2.2 A and AA and with its best practices.
 func violations(b *tab) []string {
 	b.t.Helper()
 	found := ask[string](b, axe+`;
@@ -130,7 +131,7 @@ func violations(b *tab) []string {
 	return list
 }
 
-// This shows that the checks above can fail.
+// TestTheBrowserNoticesABrokenPage shows that the checks above can fail.
 func TestTheBrowserNoticesABrokenPage(t *testing.T) {
 	t.Parallel()
 	inner := busy(3).server().http.Handler
@@ -150,8 +151,8 @@ func TestTheBrowserNoticesABrokenPage(t *testing.T) {
 	}
 }
 
-// TestPageFollowsWhatHappens: an open page shows changes without a reload, leaves opened sections
-// open, and reports when the server no longer answers.
+// TestPageFollowsWhatHappens shows that an open page updates itself without a reload. It does not
+// close opened sections, and it reports when the server does not answer any more.
 func TestPageFollowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	var now, gone atomic.Pointer[scene]
@@ -196,7 +197,8 @@ func TestPageFollowsWhatHappens(t *testing.T) {
 	b.await(`document.querySelector("#silence").hidden`)
 }
 
-// row is true when the page shows a partition in a state with the texts.
+// row returns an expression that is true when the page shows a partition in the state, with all the
+// texts.
 func row(state string, texts ...string) string {
 	shown := fmt.Sprintf("r.querySelector(%q)", "td "+state)
 	for _, text := range texts {
@@ -205,7 +207,8 @@ func row(state string, texts ...string) string {
 	return `[...document.querySelectorAll("tr")].some((r) => ` + shown + `)`
 }
 
-// TestPageByKeyboard: every function of the page works without a mouse, and the focus is visible.
+// TestPageByKeyboard shows that every function of the page works without a mouse, and that the
+// focus is visible.
 func TestPageByKeyboard(t *testing.T) {
 	t.Parallel()
 	b := open(t, busy(40).server().http.Handler, desktop)
@@ -234,7 +237,8 @@ func TestPageByKeyboard(t *testing.T) {
 	}
 }
 
-// TestChartsFollowTheColours: the charts change with the system's colours without a reload.
+// TestChartsFollowTheColours shows that the charts change with the system's colour scheme without a
+// reload.
 func TestChartsFollowTheColours(t *testing.T) {
 	t.Parallel()
 	b := open(t, busy(3).server().http.Handler, desktop)

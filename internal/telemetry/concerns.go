@@ -7,25 +7,26 @@ import (
 	"projector/projection"
 )
 
-// level is the overall state that the page shows.
+// level is the overall state of the instance on the page.
 type level string
 
 const (
 	levelGood level = "good" // no action is needed
-	levelWarn level = "warn" // ready, but something waits for longer than it should
+	levelWarn level = "warn" // ready, but a person should check something
 	levelBad  level = "bad"  // not ready
 )
 
-// The thresholds of the alerts in deploy/monitoring. A test compares them.
+// These thresholds equal those of the alerts in deploy/monitoring. A test compares them with the
+// alerts.
 const (
-	gapOldSeconds        = 3600.0  // ProjectorGapOld
-	retentionNearSeconds = 86400.0 // ProjectorRetentionNear
+	gapOldSeconds        = 3600.0  // threshold of ProjectorGapOld
+	retentionNearSeconds = 86400.0 // threshold of ProjectorRetentionNear
 )
 
 // concern is a problem that a person should check although the instance is ready.
 type concern struct {
 	Text    string
-	Section string // its heading in the runbook, as an anchor
+	Section string // anchor of its heading in the runbook
 }
 
 // concernsOf returns the concerns of an instance, the most urgent first.
@@ -53,7 +54,7 @@ func concernsOf(s *Status) []concern {
 	return all
 }
 
-// warned converts the warnings of an instance to concerns.
+// warned converts the instance's warnings to concerns.
 func warned(warnings []Reason) []concern {
 	var all []concern
 	for _, w := range warnings {
@@ -69,7 +70,7 @@ func partitionsOf(n, all int) string {
 	return fmt.Sprintf("%d of %d partitions", n, all)
 }
 
-// stateSection returns the anchor of the runbook's section about a state.
+// stateSection returns the anchor of the runbook's section about a partition state.
 func stateSection(s projection.State) string {
 	switch s {
 	case projection.StateStopped, projection.StateStarting:
@@ -88,7 +89,8 @@ func stateSection(s projection.State) string {
 
 var named = regexp.MustCompile(`See the runbook, "([^"]+)"`)
 
-// reasonSection returns the section that a reason names, or else the given one.
+// reasonSection returns the anchor of the section that a reason names. If it names none, it returns
+// other.
 func reasonSection(reason, other string) string {
 	if found := named.FindStringSubmatch(reason); found != nil {
 		return anchor(found[1])

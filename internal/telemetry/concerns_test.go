@@ -11,8 +11,8 @@ import (
 	"projector/projection"
 )
 
-// TestThePageIsGreenOnlyWhenNobodyIsNeeded: an instance that is ready may still need action by a
-// person.
+// TestThePageIsGreenOnlyWhenNobodyIsNeeded shows when the page is green. An instance that is ready
+// may still need a person.
 func TestThePageIsGreenOnlyWhenNobodyIsNeeded(t *testing.T) {
 	inState := func(state projection.State, of ...int) func(*scene) {
 		return func(s *scene) {
@@ -110,8 +110,8 @@ func TestEveryStateLinksToTheRunbook(t *testing.T) {
 	}
 }
 
-// TestCausesComeFirst: the events that cause a wait are listed first, even among thousands that
-// only wait.
+// TestCausesComeFirst shows that the events that cause a wait are listed before the events that
+// only wait, even if thousands wait.
 func TestCausesComeFirst(t *testing.T) {
 	l := NewLastDeadLetters()
 	l.Published(DeadLetter{At: time.Now(), Class: "invalid_amount", DLQOffset: 7, Topic: topic, Offset: 70})

@@ -16,7 +16,8 @@ import (
 	"projector/projection"
 )
 
-// These are the metrics before any record was consumed or any partition assigned.
+// TestEveryFamilyIsDeclaredFromTheStart shows that all metrics are declared before any record is
+// consumed or any partition is assigned.
 func TestEveryFamilyIsDeclaredFromTheStart(t *testing.T) {
 	reg := NewRegistry()
 	h := NewHealth(HealthConfig{})

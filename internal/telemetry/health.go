@@ -10,18 +10,19 @@ import (
 	"time"
 )
 
-// defaultStallAfter is the time without a heartbeat after which the instance should be restarted. A
-// poll returns within seconds even on an idle topic and with every dependency down.
+// defaultStallAfter is the time without a heartbeat after which the instance should be restarted.
+// It is long, because a poll returns within seconds even if the topic is idle or all dependencies
+// are down.
 const defaultStallAfter = 2 * time.Minute
 
-// HealthConfig configures Health; its zero value is ready for use.
+// HealthConfig is the configuration of Health. Its zero value is ready for use.
 type HealthConfig struct {
-	Clock      func() time.Time // default time.Now
-	StallAfter time.Duration    // default defaultStallAfter
+	Clock      func() time.Time // nil means time.Now
+	StallAfter time.Duration    // 0 means defaultStallAfter
 }
 
-// Health holds the named conditions that make an instance unready, and the
-// heartbeat that keeps it alive. It is safe for concurrent use.
+// Health has the named conditions that make an instance unready. It also has the heartbeat whose
+// end makes the instance not alive. It is safe for concurrent use.
 //
 //	starting ──Started──▶ ready ◀──Fail / OK──▶ unready ──Stopping──▶ stopping
 type Health struct {
@@ -29,14 +30,14 @@ type Health struct {
 	stallAfter time.Duration
 	born       time.Time
 
-	// beat is the time of the last heartbeat, in nanoseconds since born, plus
-	// one; 0 is before the first, when the watchdog is not armed yet: an instance that
-	// waits for its database at start must not be restarted for it.
+	// beat is the time of the last heartbeat in nanoseconds since born, plus one. It is 0 before
+	// the first heartbeat. Until then the watchdog is not armed, because an instance that waits for
+	// its database at the start must not be restarted.
 	beat atomic.Int64
 
 	mu         sync.Mutex
 	phase      phase
-	since      time.Time // when the phase began
+	since      time.Time // start of the phase
 	conditions map[string]condition
 	warnings   map[string]Reason
 }
@@ -52,13 +53,13 @@ const (
 type condition struct {
 	reason string
 	since  time.Time
-	counts time.Time // from when on it makes the instance unready
+	counts time.Time // from this time on, the condition makes the instance unready
 }
 
-// Reason is why an instance is not ready, or needs attention.
+// Reason says why an instance is not ready, or why it needs attention.
 type Reason struct {
-	Condition string    `json:"condition"` // e.g. "database", "partition account-events/3"
-	Reason    string    `json:"reason"`    // one line
+	Condition string    `json:"condition"` // for example "database" or "partition account-events/3"
+	Reason    string    `json:"reason"`    // a single line
 	Since     time.Time `json:"since"`
 }
 
@@ -78,19 +79,19 @@ func NewHealth(cfg HealthConfig) *Health {
 	}
 }
 
-// Started ends the start: from now on only the conditions decide.
+// Started ends the phase of starting. After it, only the conditions decide whether the instance is
+// ready.
 func (h *Health) Started() {
 	h.enter(running)
 }
 
-// Stopping makes the instance unready until it ends, so that it gets no more
-// traffic while it drains, and disarms the watchdog: the poll loop has ended
-// on purpose.
+// Stopping makes the instance unready until it ends, because it must get no more traffic. It also
+// disarms the watchdog, because the poll loop ends on purpose.
 func (h *Health) Stopping() {
 	h.enter(stopping)
 }
 
-// enter moves to a later phase; there is no way back.
+// enter moves to a later phase, and never back to an earlier one.
 func (h *Health) enter(p phase) {
 	now := h.clock()
 	h.mu.Lock()
@@ -100,12 +101,12 @@ func (h *Health) enter(p phase) {
 	}
 }
 
-// Fail makes the instance unready until OK(name). A repeated Fail renews the
-// reason and keeps the time of the first.
+// Fail makes the instance unready until OK is called with the same name. A repeated Fail replaces
+// the reason but does not change the time of the first Fail.
 func (h *Health) Fail(name, reason string) { h.FailAfter(name, reason, 0) }
 
-// FailAfter is Fail for a condition that may end by itself. It counts only if it still exists after a
-// grace period.
+// FailAfter is like Fail, for a condition that may end by itself. The condition counts only if it
+// still exists after the grace period.
 func (h *Health) FailAfter(name, reason string, grace time.Duration) {
 	now := h.clock()
 	h.mu.Lock()
@@ -121,8 +122,9 @@ func (h *Health) FailAfter(name, reason string, grace time.Duration) {
 	h.conditions[name] = c
 }
 
-// Warn reports a problem that a person has to repair although the instance is ready, until OK(name). A
-// repeated Warn replaces the reason and keeps the time of the first.
+// Warn reports a problem that a person has to repair although the instance is ready. The warning
+// lasts until OK is called with the same name. A repeated Warn replaces the reason but does not
+// change the time of the first Warn.
 func (h *Health) Warn(name, reason string) {
 	now := h.clock()
 	h.mu.Lock()
@@ -135,7 +137,7 @@ func (h *Health) Warn(name, reason string) {
 	h.warnings[name] = w
 }
 
-// OK ends the condition or warning. Without one it has no effect.
+// OK ends the condition or the warning of that name. It has no effect if there is none.
 func (h *Health) OK(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +145,7 @@ func (h *Health) OK(name string) {
 	delete(h.warnings, name)
 }
 
-// Warnings returns the problems that Warn has reported and OK has not ended, sorted by condition.
+// Warnings returns the current warnings, sorted by condition.
 func (h *Health) Warnings() []Reason {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,14 +176,14 @@ func (h *Health) Ready() (bool, []Reason) {
 	return len(reasons) == 0, reasons
 }
 
-// Beat is called by the poll loop on each turn. The first call arms the
-// watchdog.
+// The poll loop calls Beat in each iteration. The first call arms the watchdog.
 func (h *Health) Beat() {
 	h.beat.Store(int64(h.clock().Sub(h.born)) + 1)
 }
 
-// Alive is false if a restart would help: there was no heartbeat for longer than StallAfter. silence is
-// the time since the last heartbeat, 0 while the watchdog is not armed.
+// Alive returns false if a restart would help, because there was no heartbeat for longer than
+// StallAfter. silence is the time since the last heartbeat. It is 0 while the watchdog is not
+// armed.
 func (h *Health) Alive() (alive bool, silence time.Duration) {
 	h.mu.Lock()
 	armed := h.phase != stopping
@@ -194,7 +196,7 @@ func (h *Health) Alive() (alive bool, silence time.Duration) {
 	return silence <= h.stallAfter, silence
 }
 
-// oneLine keeps a reason on its line of /readyz.
+// oneLine puts a reason on one line, because /readyz has one line for each reason.
 func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }

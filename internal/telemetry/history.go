@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// historyEvery is how often a sample is taken, and historyKept how many are
-	// kept: 15 minutes, in about 100 KB.
+	// historyEvery is the interval of the samples, and historyKept is how many samples are stored:
+	// 15 minutes, in about 100 KB.
 	historyEvery = time.Second
 	historyKept  = 900
-	// rateSamples is how many samples a rate is averaged over. A flush may take some seconds, so with fewer
-	// samples the rate would jump.
+	// rateSamples is the number of samples over which a rate is averaged. With fewer samples the
+	// rate would jump, because a flush may take some seconds.
 	rateSamples = 5
 )
 
-// Sample has the values of the charts at one moment. Unknown values are nil.
+// Sample has the values of the charts at one time. Unknown values are nil.
 type Sample struct {
 	At         time.Time
-	Records    projection.OutcomeCounts // over all partitions, since the start
+	Records    projection.OutcomeCounts // counted over all partitions since the start
 	LagRecords *int64
 	LagSeconds *float64
 }
 
-// Rates are records a second, by outcome.
+// Rates are numbers of records per second, by outcome.
 type Rates struct {
 	Applied      float64 `json:"applied"`
 	Duplicate    float64 `json:"duplicate"`
@@ -35,26 +35,26 @@ type Rates struct {
 	DeadLettered float64 `json:"dead_lettered"`
 }
 
-// History keeps the last minutes for the charts, so that a page has something to
-// show when it is opened. Its memory is fixed. It is safe for concurrent use.
+// History stores the last minutes for the charts, so that a page shows them as soon as it is
+// opened. It needs a fixed amount of memory. It is safe for concurrent use.
 type History struct {
 	take func() Sample
 
 	mu    sync.Mutex
-	next  int // samples so far; the newest is at (next-1) % historyKept
+	next  int // number of samples so far; the newest is at index (next-1) % historyKept
 	ring  [historyKept]moment
 	rates [historyKept]Rates
 }
 
-// moment is a sample without pointers. Unknown lag is NaN.
+// moment is a Sample without pointers. An unknown lag is NaN.
 type moment struct {
-	at         int64 // Unix ms
+	at         int64 // Unix time in ms
 	records    projection.OutcomeCounts
 	lagRecords float64
 	lagSeconds float64
 }
 
-// NewHistory returns an empty history. take answers from memory.
+// NewHistory returns an empty history. The function take must not do I/O.
 func NewHistory(take func() Sample) *History { return &History{take: take} }
 
 // Run takes a sample each second until ctx ends.
@@ -72,7 +72,7 @@ func (h *History) Run(ctx context.Context) {
 }
 
 func (h *History) sample() {
-	s := h.take() // before the lock, so that a page does not wait
+	s := h.take() // before the lock, because a page must not wait for it
 	m := moment{at: s.At.UnixMilli(), records: s.Records, lagRecords: math.NaN(), lagSeconds: math.NaN()}
 	if s.LagRecords != nil {
 		m.lagRecords = float64(*s.LagRecords)
@@ -106,7 +106,7 @@ func ratesBetween(before, now moment) Rates {
 	}
 }
 
-// latest returns the newest rates, or nil before there are two samples.
+// latest returns the newest rates. It returns nil before there are two samples.
 func (h *History) latest() *Rates {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,8 +117,8 @@ func (h *History) latest() *Rates {
 	return &rates
 }
 
-// series is /history.json: columns of equal length, the oldest first. Rates are
-// means of the last 5 s.
+// series is the document /history.json. It has columns of equal length, with the oldest sample
+// first. The rates are averages over the last 5 s.
 type series struct {
 	At           []int64  `json:"at"` // Unix time in ms
 	Applied      []number `json:"applied_per_second"`
@@ -129,7 +129,7 @@ type series struct {
 	LagSeconds   []number `json:"lag_seconds"`
 }
 
-// since returns the samples after a time in Unix ms.
+// since returns the samples after the time after, which is a Unix time in ms.
 func (h *History) since(after int64) series {
 	s := series{
 		At: []int64{}, Applied: []number{}, Duplicate: []number{}, Ignored: []number{},

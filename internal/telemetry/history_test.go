@@ -13,8 +13,8 @@ import (
 	"projector/projection"
 )
 
-// steady returns a history of n samples, one each second. In each second 10 records are applied and
-// the lag is 7.
+// steady returns a history of n samples, with one sample per second. In each second, 10 records are
+// applied. The lag is always 7 records.
 func steady(n int) *History {
 	at, applied, lag, seconds := time.Unix(1_000, 0), 0, int64(7), 0.5
 	h := NewHistory(func() Sample {
@@ -77,8 +77,8 @@ func TestRatesAreMeansOfFiveSeconds(t *testing.T) {
 	}
 }
 
-// A clock that was set back, or a process that was stopped for a while, must not create a false
-// rate.
+// TestRatesWhenTheClockJumps shows that a clock that was set back, or a process that was stopped
+// for some time, does not cause a false rate.
 func TestRatesWhenTheClockJumps(t *testing.T) {
 	at, counts := time.Unix(1_000, 0), projection.OutcomeCounts{}
 	steps := []time.Duration{time.Second, -time.Hour, 0, 2 * time.Hour, time.Second}
@@ -153,8 +153,8 @@ func TestToldAnswersWhatMetricsWereTold(t *testing.T) {
 	}
 }
 
-// BenchmarkSample measures the cost of one sample each second while nobody opens the page. It
-// leaves out the consumer's description of its partitions.
+// BenchmarkSample measures the cost of one sample, which is taken each second even if nobody opens
+// the page. The consumer's description of its partitions is not included.
 func BenchmarkSample(b *testing.B) {
 	h := steady(historyKept)
 	b.ReportAllocs()
@@ -163,7 +163,7 @@ func BenchmarkSample(b *testing.B) {
 	}
 }
 
-// BenchmarkPage measures the cost of one request for a page with very many partitions.
+// BenchmarkPage measures the cost of one page for very many partitions.
 func BenchmarkPage(b *testing.B) {
 	s := busy(256)
 	p := &pages{Page: s.page(), health: s.health, log: quiet()}

@@ -12,12 +12,14 @@ import (
 	"projector/internal/retry"
 )
 
-// levelTrace is below every level of --log-level, because the client writes thousands of debug lines.
+// levelTrace is lower than all levels of --log-level, because the client writes thousands of debug
+// lines.
 const levelTrace = slog.LevelDebug - 4
 
-// KafkaLogger lets the Kafka client write to log. Its info lines (each rebalance
-// step, each metadata update) become debug, its debug lines trace. Warnings and errors are throttled,
-// because during an outage of a broker the client repeats them several times a second.
+// KafkaLogger returns a logger through which the Kafka client writes to log. It lowers the levels
+// of the client's lines: info (each rebalance step, each metadata update) becomes debug, and debug
+// becomes trace. It throttles warnings and errors, because the client repeats them several times
+// per second while a broker is down.
 func KafkaLogger(log *slog.Logger) kgo.Logger {
 	return newKafkaLogger(log, time.Now)
 }
@@ -26,18 +28,18 @@ func newKafkaLogger(log *slog.Logger, clock func() time.Time) *kafkaLogger {
 	return &kafkaLogger{log: log, lines: retry.NewLines(clock, kafkaQuiet, kafkaPauses...)}
 }
 
-// kafkaQuiet is the time without an equal line after which the next one is written at once. The client
-// retries within seconds, so after this time the problem is over.
+// kafkaQuiet is how long an equal line must not have occurred before it is written at once again.
+// After this time the problem is over, because the client retries within seconds.
 const kafkaQuiet = 30 * time.Second
 
-// kafkaPauses are the pauses between equal lines.
+// kafkaPauses are the pauses between two equal lines.
 var kafkaPauses = []time.Duration{
 	5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute,
 }
 
 type kafkaLogger struct {
 	log   *slog.Logger
-	lines *retry.Lines // of warnings and errors
+	lines *retry.Lines // throttles warnings and errors
 }
 
 // Level implements kgo.Logger.
@@ -84,8 +86,8 @@ func slogLevel(level kgo.LogLevel) slog.Level {
 	}
 }
 
-// kafkaKeys maps the client's keys to the names of the conventions; others get
-// the prefix "kafka.".
+// kafkaKeys maps the client's keys to the names of the conventions. Other keys get the prefix
+// "kafka.".
 var kafkaKeys = map[string]string{
 	"topic":     keyTopic,
 	"partition": keyPartition,
@@ -109,7 +111,7 @@ func kafkaAttrs(keyvals []any) []slog.Attr {
 }
 
 func kafkaValue(key string, v any) slog.Value {
-	if key == keyPartition { // a string by convention
+	if key == keyPartition { // the convention is a string
 		return slog.StringValue(fmt.Sprint(v))
 	}
 	switch v := v.(type) {
@@ -123,7 +125,7 @@ func kafkaValue(key string, v any) slog.Value {
 }
 
 // lineKey returns a key that is equal for lines with the same problem and topic. It ignores digits,
-// because in an outage each broker causes the same line with other addresses and ports.
+// because during an outage each broker causes the same line with other addresses and ports.
 func lineKey(msg string, attrs []slog.Attr) string {
 	var b strings.Builder
 	b.WriteString(msg)

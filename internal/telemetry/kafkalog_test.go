@@ -75,14 +75,15 @@ func TestKafkaKeysGetTheNamesOfTheConventions(t *testing.T) {
 	}
 }
 
-// dialError is the client's error for a broker that is away. Each error has another local port.
+// dialError returns the client's error for a broker that is down. Each error has a different local
+// port.
 func dialError(i int) error {
 	return fmt.Errorf("read tcp 127.0.0.1:%d->10.0.0.%d:9092: connection reset by peer", 40000+i, i%3)
 }
 
 func TestAnOutageOfTheClusterFitsOnOneScreen(t *testing.T) {
 	l, clock, out := newTestKafkaLogger(t, "info")
-	for i := range 200 { // 10 s with three brokers, twenty attempts each second
+	for i := range 200 { // 10 s with three brokers and twenty attempts per second
 		l.Log(kgo.LogLevelWarn, "unable to open connection to broker", "addr", fmt.Sprintf("10.0.0.%d:9092", i%3), "broker", i%3, "err", dialError(i))
 		l.Log(kgo.LogLevelError, "unable to request api versions", "broker", i%3, "err", dialError(i))
 		clock.Advance(50 * time.Millisecond)
@@ -101,7 +102,7 @@ func TestALongOutageIsSaidAtAFallingRate(t *testing.T) {
 		l.Log(kgo.LogLevelWarn, "unable to open connection to broker", "err", dialError(1))
 		clock.Advance(time.Second)
 	}
-	// The lines are written at 0, 5, 15, 35, 75, 155 and 315 s, then every five minutes.
+	// The lines are written at 0, 5, 15, 35, 75, 155 and 315 s, and then every five minutes.
 	if got := lines(out); got < 15 || got > 20 {
 		t.Errorf("%d lines in an hour", got)
 	}
@@ -129,7 +130,7 @@ func TestWhatIsNewIsSaidAtOnce(t *testing.T) {
 
 func TestKafkaLoggerIsSafeForConcurrentUse(t *testing.T) {
 	l := newKafkaLogger(slog.New(slog.DiscardHandler), time.Now)
-	l.log = slog.New(slog.NewTextHandler(new(bytes.Buffer), nil)) // the handler locks its writer, so the test can read it
+	l.log = slog.New(slog.NewTextHandler(new(bytes.Buffer), nil)) // the handler locks its writer
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {

@@ -11,8 +11,8 @@ import (
 // lettersKept is how many dead letters the page can show.
 const lettersKept = 20
 
-// LastDeadLetters stores the last published dead letters, and the last ones that are causes. It is safe
-// for concurrent use.
+// LastDeadLetters stores the last published dead letters, and separately the last ones that are not
+// of class version_gap. It is safe for concurrent use.
 type LastDeadLetters struct {
 	mu           sync.Mutex
 	total        int64
@@ -20,10 +20,10 @@ type LastDeadLetters struct {
 	last, causes letters
 }
 
-// letters are the newest of some dead letters: a ring.
+// letters is a ring with the newest dead letters.
 type letters struct {
 	total int
-	kept  [lettersKept]DeadLetter // the newest is at (total-1) % lettersKept
+	kept  [lettersKept]DeadLetter // the newest is at index (total-1) % lettersKept
 }
 
 func (l *letters) add(d DeadLetter) {
@@ -31,38 +31,40 @@ func (l *letters) add(d DeadLetter) {
 	l.total++
 }
 
-// newest returns them, the newest first.
+// newest returns the stored dead letters, with the newest first.
 func (l *letters) newest() []DeadLetter {
-	list := []DeadLetter{} // an empty list in JSON, not null
+	list := []DeadLetter{} // so that JSON has an empty list and not null
 	for i := l.total - 1; i >= max(0, l.total-lettersKept); i-- {
 		list = append(list, l.kept[i%lettersKept])
 	}
 	return list
 }
 
-// DeadLetter is the place of a dead letter and of its record.
+// DeadLetter has the place of a dead letter in the DLQ topic, and the place of its record in the
+// source topic.
 type DeadLetter struct {
-	At           time.Time `json:"at"` // when it failed
+	At           time.Time `json:"at"` // time of the failure
 	Class        string    `json:"class"`
 	DLQPartition int32     `json:"dlq_partition"`
 	DLQOffset    int64     `json:"dlq_offset"`
-	Topic        string    `json:"topic"` // of the source, as the two that follow
+	Topic        string    `json:"topic"` // topic, partition and offset of the record
 	Partition    int32     `json:"partition"`
 	Offset       int64     `json:"offset"`
 }
 
-// DeadLettersStatus has the dead letters published since the start, including resolved ones.
+// DeadLettersStatus counts the dead letters that were published since the start. It includes those
+// that were resolved.
 type DeadLettersStatus struct {
 	Total   int64            `json:"total"`
 	ByClass map[string]int64 `json:"by_class"`
-	Causes  []DeadLetter     `json:"causes"` // all but version_gap, the newest first, at most 20
+	Causes  []DeadLetter     `json:"causes"` // all classes except version_gap; the newest first, at most 20
 	Recent  []DeadLetter     `json:"recent"` // the newest first, at most 20
 }
 
 // NewLastDeadLetters returns an empty LastDeadLetters.
 func NewLastDeadLetters() *LastDeadLetters { return &LastDeadLetters{byClass: map[string]int64{}} }
 
-// Published stores one dead letter. It does not wait.
+// Published stores and counts one dead letter. It does not wait.
 func (l *LastDeadLetters) Published(d DeadLetter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

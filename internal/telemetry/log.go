@@ -13,9 +13,9 @@ import (
 
 // NewLogger returns the program's logger.
 //
-// level is debug, info, warn or error ("" is info); format is text or json (""
-// is text on a terminal, else json). Text has the colours that Colours allows.
-// An unknown name is an error that names the flag and what it takes.
+// The level is debug, info, warn or error, and an empty level is info. The format is text or json.
+// An empty format is text on a terminal, else json. The text format has colours if Colours returns
+// true. For an unknown name, the error has the name of the flag and its valid values.
 func NewLogger(w io.Writer, isTerminal bool, level, format string) (*slog.Logger, error) {
 	lvl, known := levels[strings.ToLower(level)]
 	if !known {
@@ -37,13 +37,13 @@ func NewLogger(w io.Writer, isTerminal bool, level, format string) (*slog.Logger
 	}
 }
 
-// Colours reports whether text may be coloured: on a terminal, unless NO_COLOR is
-// set to anything (https://no-color.org) or the terminal says that it is dumb.
+// Colours reports whether text may be coloured. This is so on a terminal, unless NO_COLOR is set
+// (https://no-color.org) or TERM is dumb.
 func Colours(isTerminal bool) bool {
 	return isTerminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// levels has the levels by their names.
+// levels maps the names of the levels.
 var levels = map[string]slog.Level{
 	"debug": slog.LevelDebug, "": slog.LevelInfo, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
 }
@@ -55,13 +55,13 @@ func textHandler(w io.Writer, isTerminal bool, level slog.Level) slog.Handler {
 		TimeFormat: "2006-01-02T15:04:05.000Z07:00",
 	}
 	if isTerminal {
-		opts.TimeFormat = "15:04:05.000" // a person who watches knows the day
+		opts.TimeFormat = "15:04:05.000" // a person who watches the terminal knows the day
 	}
 	return tint.NewTextHandler(w, opts)
 }
 
-// readableDuration writes a duration as "1.5s". slog's JSON would have nanoseconds, and the keys do not
-// name a unit.
+// readableDuration writes a duration as "1.5s". The default in JSON is nanoseconds, and the keys do
+// not name a unit.
 func readableDuration(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		return slog.String(a.Key, a.Value.Duration().Round(time.Microsecond).String())
@@ -69,21 +69,21 @@ func readableDuration(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Attribute keys from OpenTelemetry's semantic conventions, with the types of the conventions: a
-// partition id is a string, an offset a number.
+// These are attribute keys from OpenTelemetry's semantic conventions. The values have the types of
+// the conventions: a partition id is a string, and an offset is a number.
 const (
 	keyTopic         = "messaging.destination.name"
 	keyPartition     = "messaging.destination.partition.id" // string
 	keyOffset        = "messaging.kafka.offset"             // int64
 	keyGroup         = "messaging.consumer.group.name"
 	keyServerAddress = "server.address"
-	keyErrorMessage  = "exception.message" // without amounts, payload and credentials
+	keyErrorMessage  = "exception.message" // its text has no amounts, payload or credentials
 )
 
-// The projector's own attribute keys, for which the conventions have no name.
+// These are attribute keys for which the conventions have no name.
 const (
 	KeyDependency = "projector.dependency"
-	keySuppressed = "projector.log.suppressed" // equal lines not written since the last one
+	keySuppressed = "projector.log.suppressed" // number of equal lines that were not written since the last one
 )
 
 // Err returns an attribute with an error's text. The caller must make sure that the text contains no

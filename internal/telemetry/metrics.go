@@ -9,30 +9,31 @@ import (
 	"projector/projection"
 )
 
-// The dependencies that are retried, as values of the label dependency.
+// These are the dependencies whose calls are retried. They are values of the label dependency.
 const (
 	DependencyPostgres = "postgres"
 	DependencyKafka    = "kafka"
 )
 
 var (
-	// durationBuckets reach from a batch that only skips duplicates (1 ms) to
-	// one that used all the time of an attempt (60 s).
+	// durationBuckets range from a batch with only duplicates (1 ms) to a batch that has used the
+	// whole time of an attempt (60 s).
 	durationBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60}
-	// recordBuckets go from single records (idle topic) to the largest batches of a
-	// catch-up, in steps of about three: only the order of magnitude matters.
+	// recordBuckets range from single records (on an idle topic) to the largest batches of a
+	// catch-up. Their steps are a factor of about three, because only the order of magnitude
+	// matters.
 	recordBuckets = []float64{1, 3, 10, 30, 100, 300, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6}
 )
 
-// Metrics holds the projector_* families of one projection. Its methods are
-// safe for concurrent use and never fail.
+// Metrics has the projector_* families of one projection. Its methods are safe for concurrent use
+// and return no errors.
 type Metrics struct {
 	partitions *partitionMetrics
 
-	deadLetters  *prometheus.CounterVec // topic, class
-	retries      *prometheus.CounterVec // dependency, reason
-	spans        *prometheus.CounterVec // result
-	dlqRetention *prometheus.GaugeVec   // without labels
+	deadLetters  *prometheus.CounterVec // labels topic and class
+	retries      *prometheus.CounterVec // labels dependency and reason
+	spans        *prometheus.CounterVec // label result
+	dlqRetention *prometheus.GaugeVec   // no labels
 	parkOverflow prometheus.Counter
 	skipped      prometheus.Counter
 
@@ -53,17 +54,16 @@ type Metrics struct {
 	inboxRows   prometheus.Gauge
 	inboxPruned prometheus.Counter
 
-	// The status page reads these copies, which is cheaper than gathering the metrics.
-	progressAt atomic.Int64 // Unix ms, 0: none yet
-	inbox      atomic.Int64 // rows + 1, 0: not counted yet
+	// The status page reads these copies, because gathering the metrics would cost more.
+	progressAt atomic.Int64 // Unix time in ms; 0 if there was no progress yet
+	inbox      atomic.Int64 // number of rows plus 1; 0 if they were not counted yet
 }
 
-// NewMetrics registers every projector_* family with reg, for the projection of that name.
-// It panics when they are registered already.
+// NewMetrics registers every projector_* family with reg. The name is that of the projection. It
+// panics if the families are already registered.
 func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 	f := factory{reg: reg, labels: prometheus.Labels{"projection": name}}
-	// Retries are a property of the dependency; the contract gives them no
-	// projection label.
+	// These families have no label projection.
 	unlabelled := factory{reg: reg}
 	return &Metrics{
 		partitions: newPartitionMetrics(f),
@@ -94,16 +94,16 @@ func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 	}
 }
 
-// Declare creates the dead letter counters of a topic at 0, so that the first
-// dead letter is an increase and not a new series.
+// Declare creates the dead letter counters of a topic at 0. Otherwise the first dead letter would
+// be a new series and not an increase.
 func (m *Metrics) Declare(topic string, classes []string) {
 	for _, class := range classes {
 		m.deadLetters.WithLabelValues(topic, class)
 	}
 }
 
-// Flushed counts the results of a flush of a partition. took is the duration of the flush. It may be
-// called after Revoked, because a draining partition still writes.
+// Flushed counts the results of a flush of a partition. The parameter took is the duration of the
+// flush. It may be called after Revoked, because a partition is still flushed when it is revoked.
 func (m *Metrics) Flushed(topic string, partition int32, f *projection.Flushed, took time.Duration) {
 	m.partitions.consumed(partitionID{topic, partition}, &f.Outcomes)
 	for i := range f.DeadLetters {
@@ -117,16 +117,17 @@ func (m *Metrics) Flushed(topic string, partition int32, f *projection.Flushed, 
 	m.progress(time.Now())
 }
 
-// Spans counts n spans by their result; 0 creates the series.
+// Spans counts n spans by their result. It creates the series if n is 0.
 func (m *Metrics) Spans(result string, n int) { add(m.spans.WithLabelValues(result), n) }
 
-// Retry counts one failed attempt. Reason is a short fixed word, never an
-// error's text: every new value is a new series.
+// Retry counts one failed attempt. The reason must be a short fixed word and not the text of an
+// error, because every new value is a new series.
 func (m *Metrics) Retry(dependency, reason string) {
 	m.retries.WithLabelValues(dependency, reason).Inc()
 }
 
-// Parked sets the number and size of parked events. oldestGap is 0 without a gap.
+// Parked sets the number and the size of parked events. The parameter oldestGap is 0 if there is no
+// gap.
 func (m *Metrics) Parked(accounts, events, bytes int64, oldestGap time.Duration) {
 	m.parkedAccounts.Set(float64(accounts))
 	m.parkedEvents.Set(float64(events))
@@ -134,7 +135,8 @@ func (m *Metrics) Parked(accounts, events, bytes int64, oldestGap time.Duration)
 	m.oldestGap.Set(max(oldestGap, 0).Seconds())
 }
 
-// DLQRetention sets how long dead letters are stored; nil: without a limit, or not known.
+// DLQRetention sets how long dead letters are stored. It is nil if there is no limit, or if the
+// limit is not known.
 func (m *Metrics) DLQRetention(kept *time.Duration) {
 	gauge{m.dlqRetention, seconds(kept)}.set()
 }
@@ -145,7 +147,7 @@ func (m *Metrics) Healed(n int) { add(m.healed, n) }
 // Fetched counts n missing events that were fetched from the outbox and applied.
 func (m *Metrics) Fetched(n int) { add(m.fetched, n) }
 
-// progress sets when a batch last became durable.
+// progress sets the time of the last batch that became durable.
 func (m *Metrics) progress(at time.Time) {
 	m.lastProgress.Set(float64(at.UnixMicro()) / 1e6)
 	m.progressAt.Store(at.UnixMilli())
@@ -157,7 +159,7 @@ func (m *Metrics) DedupHit(n int) { add(m.dedupHits, n) }
 // DedupMiss counts n events the recent-event cache had not seen.
 func (m *Metrics) DedupMiss(n int) { add(m.dedupMisses, n) }
 
-// DedupError counts n queries that failed.
+// DedupError counts n failed queries.
 func (m *Metrics) DedupError(n int) { add(m.dedupErrors, n) }
 
 // InboxRows sets the number of rows in the inbox table.
@@ -169,14 +171,14 @@ func (m *Metrics) InboxRows(n int64) {
 // InboxPruned counts n deleted inbox rows.
 func (m *Metrics) InboxPruned(n int64) { add(m.inboxPruned, n) }
 
-// add ignores a negative number, at which a counter would panic.
+// add ignores negative numbers, because a counter would panic.
 func add[N int | int64](c prometheus.Counter, n N) {
 	if n > 0 {
 		c.Add(float64(n))
 	}
 }
 
-// factory makes registered metrics that carry the same constant labels.
+// factory creates registered metrics that have the same constant labels.
 type factory struct {
 	reg    prometheus.Registerer
 	labels prometheus.Labels

@@ -25,7 +25,8 @@ type contractFamily struct {
 	labels string
 }
 
-// contract is the table in section 7 of the contract, with the metrics that this program adds.
+// contract lists all metrics: those of the contract's table in section 7, and those that this
+// program adds.
 var contract = []contractFamily{
 	{"projector_records_total", dto.MetricType_COUNTER, "topic, partition, projection, outcome"},
 	{"projector_dead_letters_total", dto.MetricType_COUNTER, "topic, projection, class"},
@@ -121,9 +122,9 @@ func TestEveryFamilyHasTheTypeAndLabelsOfTheContract(t *testing.T) {
 	}
 }
 
-// TestEveryFamilyIsDocumented: docs/observability.md has a row for each family, with its type and
-// its labels. There, "P" means the labels topic and partition, and the label projection is left
-// out.
+// TestEveryFamilyIsDocumented shows that docs/observability.md has a row for each family, with its
+// type and its labels. In that page, "P" means the labels topic and partition, and the label
+// projection is not mentioned.
 func TestEveryFamilyIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/observability.md")
 	if err != nil {

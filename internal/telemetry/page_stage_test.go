@@ -11,7 +11,7 @@ import (
 	"projector/projection/event"
 )
 
-// scene is a state of the instance that the page shows.
+// scene is a state of an instance for the page.
 type scene struct {
 	health  *Health
 	status  Status
@@ -27,7 +27,7 @@ func (s *scene) server() *Server {
 	return NewServer("127.0.0.1:0", NewRegistry(), s.health, s.page(), quiet())
 }
 
-// busy is a working instance of account_balance with some of each state.
+// busy returns a working instance of account_balance. Its partitions have several states.
 func busy(partitions int) *scene {
 	now := time.Now()
 	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
@@ -66,7 +66,8 @@ func busy(partitions int) *scene {
 	return s
 }
 
-// troubled is busy during an outage of the database, with partitions that need a person.
+// troubled returns the instance of busy during an outage of the database. Some of its partitions
+// need a person.
 func troubled(partitions int) *scene {
 	s := busy(partitions)
 	since := time.Now().Add(-95 * time.Second)
@@ -92,7 +93,7 @@ func troubled(partitions int) *scene {
 	return s
 }
 
-// hostile is a scene in which every external text contains markup or is very long.
+// hostile returns a scene in which every external text contains markup or is very long.
 func hostile() *scene {
 	s := troubled(8)
 	markup := `<script>alert(1)</script><img src=http://192.0.2.1/x onerror=alert(2)>"'&` + strings.Repeat("W", 200)

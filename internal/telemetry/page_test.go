@@ -56,7 +56,7 @@ func TestStatusPageShowsWhatIsGoingOn(t *testing.T) {
 	}
 }
 
-// text returns the text of a page without its markup.
+// text returns the text of a page without markup.
 func text(page string) string {
 	_, body, _ := strings.Cut(page, "<body>")
 	return strings.Join(strings.Split(spaces.ReplaceAllString(tags.ReplaceAllString(body, " "), " "), " ,"), ",")
@@ -76,7 +76,8 @@ func contains(t *testing.T, got string, wants ...string) {
 	}
 }
 
-// Partitions that wait for a person are listed first, with the reason.
+// TestStatusPageShowsBreakerAndPauses shows that partitions that wait for a person are listed
+// first, with the reason.
 func TestStatusPageShowsBreakerAndPauses(t *testing.T) {
 	contains(t, text(troubled(8).body(t)), "8 partitions: 1 stopped, 1 breaker_open, 2 retrying, 1 starting, 1 paused,",
 		" 3 breaker_open since ", "501 of the last 1000 records are dead letters", " 4 paused since ", "new column, INC-1234")
@@ -90,7 +91,8 @@ func TestStatusPageWithoutAnythingKnown(t *testing.T) {
 		"Dead letters since the start None.")
 }
 
-// The page of a projection does not show features that the projection lacks, not even as unknown.
+// TestStatusPageOfEachProjection shows that the page has no fields for features that the projection
+// lacks, not even with an unknown value.
 func TestStatusPageOfEachProjection(t *testing.T) {
 	uncounted := busy(4)
 	uncounted.status.Parked = nil
@@ -130,7 +132,8 @@ func TestStatusPageEscapesWhatComesFromOutside(t *testing.T) {
 	}
 }
 
-// With very many partitions, those that need a person come first.
+// TestStatusPageOfManyPartitions shows that the partitions that need a person come first, even if
+// there are very many partitions.
 func TestStatusPageOfManyPartitions(t *testing.T) {
 	s := busy(256)
 	for _, p := range []int{100, 200} {
@@ -152,7 +155,8 @@ func TestStatusPageOfManyPartitions(t *testing.T) {
 	}
 }
 
-// The page must work without internet access and under its own content security policy.
+// TestStatusPageNeedsNobodyElse shows that the page works without internet access and under its own
+// content security policy.
 func TestStatusPageNeedsNobodyElse(t *testing.T) {
 	h, _ := newTestHealth()
 	s := newTestServer(h, exampleStatus)
@@ -186,7 +190,8 @@ func TestStatusPageNeedsNobodyElse(t *testing.T) {
 	}
 }
 
-// The names are public and documented in docs/observability.md.
+// TestStatusJSON shows that the names in /status.json do not change. They are public and documented
+// in docs/observability.md.
 func TestStatusJSON(t *testing.T) {
 	s := turnoverScene(7)
 	s.status.Partitions = append(s.status.Partitions, PartitionStatus{Topic: topic, Partition: 9, State: projection.StateStarting})
@@ -221,7 +226,7 @@ func TestStatusJSON(t *testing.T) {
 	}
 }
 
-// namesOf returns the sorted names of an object, or of the first object of a list.
+// namesOf returns the sorted field names of an object, or of the first object in a list.
 func namesOf(doc map[string]any, at string) string {
 	if at != "" {
 		switch v := doc[at].(type) {

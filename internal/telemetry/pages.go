@@ -17,10 +17,10 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// uPlotVersion is that of the npm package uplot in page/assets, unaltered.
+// uPlotVersion is the version of the npm package uplot in page/assets. The files are unaltered.
 const uPlotVersion = "1.6.32"
 
-// page is parsed once; a mistake in it fails every test and the first start.
+// page is parsed once, when the program starts. A mistake in it fails every test.
 var page = template.Must(template.New("status.html").Funcs(template.FuncMap{
 	"count":   formatCount,
 	"seconds": formatSeconds,
@@ -39,12 +39,12 @@ var page = template.Must(template.New("status.html").Funcs(template.FuncMap{
 	},
 }).ParseFS(pageFiles, "page/status.html", "page/runbook.html"))
 
-// Page has what the status page shows in addition to health. A nil value is not shown.
+// Page has what the status page shows besides the health. A nil value is not shown.
 type Page struct {
 	Status           StatusFunc
 	History          *History
 	DeadLetters      *LastDeadLetters
-	Runbook, Repairs string // pages of the documentation, Markdown
+	Runbook, Repairs string // documentation pages in Markdown
 }
 
 func (p Page) withDefaults() Page {
@@ -67,12 +67,12 @@ type pages struct {
 	log    *slog.Logger
 }
 
-// routes needs no method checks of its own: a GET pattern also takes HEAD and
-// answers 405 to anything else.
+// routes needs no checks of the method. A GET pattern also accepts HEAD, and answers 405 to all
+// other methods.
 func (p *pages) routes(metrics http.Handler) http.Handler {
 	assets, err := fs.Sub(pageFiles, "page/assets")
 	if err != nil {
-		panic(err) // a constant path
+		panic(err) // impossible, because the path is constant
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", p.livez)
@@ -91,7 +91,7 @@ func (p *pages) routes(metrics http.Handler) http.Handler {
 	for _, name := range []string{"uPlot.iife.min.js", "uPlot.min.css", "LICENSE"} {
 		path := "uplot/" + uPlotVersion + "/" + name
 		mux.HandleFunc("GET /"+path, func(w http.ResponseWriter, r *http.Request) {
-			// The version is in the path, so its content never changes.
+			// The version is in the path, so the content of the path never changes.
 			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 			http.ServeFileFS(w, r, assets, path)
 		})
@@ -146,7 +146,7 @@ func (p *pages) document() statusDocument {
 	doc.LagRecords, doc.LagSeconds = doc.Lag()
 	doc.MarginSeconds = doc.Margin()
 	if doc.Partitions == nil {
-		doc.Partitions = []PartitionStatus{} // an empty list, not null
+		doc.Partitions = []PartitionStatus{} // so that JSON has an empty list and not null
 	}
 	return doc
 }
@@ -155,7 +155,7 @@ func (p *pages) statusJSON(w http.ResponseWriter, _ *http.Request) {
 	p.json(w, http.StatusOK, p.document())
 }
 
-// historyJSON answers with the data of the charts. With ?after=T it only has samples after T.
+// historyJSON returns the data of the charts. With ?after=T it returns only the samples after T.
 func (p *pages) historyJSON(w http.ResponseWriter, r *http.Request) {
 	after := int64(0)
 	if text := r.URL.Query().Get("after"); text != "" {
@@ -175,7 +175,7 @@ func (p *pages) historyJSON(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pages) statusPage(w http.ResponseWriter, _ *http.Request) {
-	var body bytes.Buffer // rendered completely first, so that a failure does not send a part of a page
+	var body bytes.Buffer // the page is rendered first, because a failure must not send a part of it
 	if err := page.Execute(&body, viewOf(p.document())); err != nil {
 		p.log.Error("cannot render the status page", Err(err))
 		http.Error(w, "cannot render the status page", http.StatusInternalServerError)
@@ -190,7 +190,7 @@ func (p *pages) text(w http.ResponseWriter, code int, body string) {
 
 func (p *pages) json(w http.ResponseWriter, code int, doc any) {
 	body, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil { // only a NaN or an infinite number can do this
+	if err != nil { // only a NaN or an infinite number causes this
 		p.log.Error("cannot encode the status", Err(err))
 		http.Error(w, "cannot encode the status", http.StatusInternalServerError)
 		return

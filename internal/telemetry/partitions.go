@@ -10,13 +10,12 @@ import (
 	"projector/projection"
 )
 
-// partitionMetrics holds the families with a label partition. Gauges live from
-// assignment to revocation: after that another instance has the right values of
-// the partition. Counters stay, because a counter that vanishes and comes back
-// at 0 loses increments.
+// partitionMetrics has the families with a label partition. Gauges exist from the assignment to the
+// revocation, because another instance has the right values after that. Counters are never removed,
+// because a counter that disappears and comes back at 0 loses increments.
 type partitionMetrics struct {
-	records       *prometheus.CounterVec // topic, partition, outcome
-	retrying      *prometheus.GaugeVec   // topic, partition
+	records       *prometheus.CounterVec // labels topic, partition and outcome
+	retrying      *prometheus.GaugeVec   // labels topic and partition, like the families below
 	breaker       *prometheus.GaugeVec
 	paused        *prometheus.GaugeVec
 	lagRecords    *prometheus.GaugeVec
@@ -24,10 +23,10 @@ type partitionMetrics struct {
 	marginRecords *prometheus.GaugeVec
 	marginSeconds *prometheus.GaugeVec
 
-	// mu also prevents a late value from creating a revoked gauge again.
+	// mu also prevents that a late call creates the gauge of a revoked partition again.
 	mu   sync.Mutex
 	byID map[partitionID]*partition
-	all  projection.OutcomeCounts // of all partitions, for the status page
+	all  projection.OutcomeCounts // counts over all partitions, for the status page
 }
 
 type partitionID struct {
@@ -35,10 +34,10 @@ type partitionID struct {
 	partition int32
 }
 
-// partition caches the counters of one partition: finding one by its label values
-// costs more than all else that a report does.
+// partition caches the counters of one partition. Finding a counter by its labels costs more than
+// the rest of a report.
 type partition struct {
-	label    string // the partition's number
+	label    string // number of the partition
 	assigned bool
 	outcomes map[projection.Outcome]prometheus.Counter
 }
@@ -57,50 +56,51 @@ func newPartitionMetrics(f factory) *partitionMetrics {
 	}
 }
 
-// Assigned creates the counters of a partition at 0 for all outcomes, and its gauges
-// for retrying, breaker and paused. The gauges of lag and margin follow when they are known.
+// Assigned creates the counters of a partition at 0 for all outcomes. It also creates the gauges
+// for retrying, breaker and paused. The gauges for lag and margin are created when their values are
+// known.
 func (m *Metrics) Assigned(topic string, partition int32) {
 	m.partitions.assign(partitionID{topic, partition})
 	m.Retrying(topic, partition, false)
 	m.Status(topic, partition, false, false)
 }
 
-// Revoked removes the partition's gauges and keeps its counters.
+// Revoked removes the partition's gauges but not its counters.
 func (m *Metrics) Revoked(topic string, partition int32) {
 	m.partitions.revoke(partitionID{topic, partition})
 }
 
-// Retrying reports whether the partition backs off. Without an assignment it has no
-// effect.
+// Retrying sets whether the partition waits after a failed attempt. It has no effect if the
+// partition is not assigned.
 func (m *Metrics) Retrying(topic string, partition int32, on bool) {
 	of := m.partitions
 	of.show(partitionID{topic, partition}, gauge{of.retrying, oneIf(on)})
 }
 
 // Status sets whether the partition is stopped because its breaker is open, or because a person has
-// paused it. Without an assignment it has no effect.
+// paused it. It has no effect if the partition is not assigned.
 func (m *Metrics) Status(topic string, partition int32, breakerOpen, paused bool) {
 	of := m.partitions
 	of.show(partitionID{topic, partition}, gauge{of.breaker, oneIf(breakerOpen)}, gauge{of.paused, oneIf(paused)})
 }
 
-// Lag sets how far the partition is behind, in records and in seconds. Without
-// an assignment it has no effect.
+// Lag sets how far the partition is behind, in records and in seconds. It has no effect if the
+// partition is not assigned.
 func (m *Metrics) Lag(topic string, partition int32, records int64, seconds float64) {
 	of := m.partitions
-	// The end may have been read a moment before the position.
+	// The number may be negative, because the end may have been read before the position.
 	of.show(partitionID{topic, partition}, gauge{of.lagRecords, new(float64(max(records, 0)))}, gauge{of.lagSeconds, new(max(seconds, 0))})
 }
 
-// Margin is how far retention is from the first unread record of a partition. A nil value is not known
-// or does not exist.
+// Margin says how far retention is from the first unread record of a partition. A value is nil if
+// it is not known or does not exist.
 type Margin struct {
-	Records *int64         // from the log's start to the position
+	Records *int64         // number of offsets from the log's start to the position
 	Left    *time.Duration // minimum time until retention deletes the first unread record
 }
 
-// Margin sets how far retention is from the partition's first unread record. Without an assignment it
-// has no effect.
+// Margin sets how far retention is from the partition's first unread record. It has no effect if
+// the partition is not assigned.
 func (m *Metrics) Margin(topic string, partition int32, margin Margin) {
 	var records *float64
 	if margin.Records != nil {
@@ -110,10 +110,10 @@ func (m *Metrics) Margin(topic string, partition int32, margin Margin) {
 	of.show(partitionID{topic, partition}, gauge{of.marginRecords, records}, gauge{of.marginSeconds, seconds(margin.Left)})
 }
 
-// gauge is a value of a family.
+// gauge is a value for one series of a family.
 type gauge struct {
 	of    *prometheus.GaugeVec
-	value *float64 // nil: the family has no sample, because 0 would be wrong or raise an alert
+	value *float64 // nil removes the series, because 0 would be wrong or raise an alert
 }
 
 func (g gauge) set(labels ...string) {
@@ -124,7 +124,7 @@ func (g gauge) set(labels ...string) {
 	g.of.WithLabelValues(labels...).Set(*g.value)
 }
 
-// show sets gauges of a partition, if it is assigned.
+// show sets gauges of a partition if the partition is assigned.
 func (m *partitionMetrics) show(id partitionID, gauges ...gauge) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,7 +180,7 @@ func seconds(d *time.Duration) *float64 {
 	return new(d.Seconds())
 }
 
-// get returns the partition, made on first use with all outcomes at 0. The
+// get returns the counters of a partition. The first call for a partition creates them at 0. The
 // caller holds mu.
 func (m *partitionMetrics) get(id partitionID) *partition {
 	if p, ok := m.byID[id]; ok {
@@ -197,14 +197,14 @@ func (m *partitionMetrics) get(id partitionID) *partition {
 	return p
 }
 
-// Snapshot is what the status page shows of Metrics.
+// Snapshot has the values of Metrics that the status page shows.
 type Snapshot struct {
-	Records    projection.OutcomeCounts // over all partitions, since the start
+	Records    projection.OutcomeCounts // counted over all partitions since the start
 	ProgressAt *time.Time               // nil before the first durable batch
-	InboxRows  *int64                   // nil until they were counted
+	InboxRows  *int64                   // nil if they were not counted yet
 }
 
-// Snapshot returns them without gathering the metrics.
+// Snapshot returns the current values without gathering the metrics.
 func (m *Metrics) Snapshot() Snapshot {
 	m.partitions.mu.Lock()
 	t := Snapshot{Records: m.partitions.all}

@@ -49,7 +49,7 @@ func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
 		consume(m, partition, projection.Ignored, 4)
 	}
 	m.Revoked(topic, 1)
-	// Late calls by the worker must not create the gauges again.
+	// Late calls of a worker must not create the gauges again.
 	m.Lag(topic, 1, 99, 99)
 	m.Margin(topic, 1, Margin{new(int64(1)), new(time.Second)})
 	m.Retrying(topic, 1, true)
@@ -96,7 +96,7 @@ projector_paused{partition="0",projection="p",topic="account-events"} 1
 	}
 }
 
-// consume counts a flush of n records with one outcome.
+// consume counts a flush of n records that all have the same outcome.
 func consume(m *Metrics, partition int32, outcome projection.Outcome, n int) {
 	f := projection.Flushed{Records: n}
 	f.Outcomes[outcome] = n
@@ -157,7 +157,8 @@ func BenchmarkFlushed(b *testing.B) {
 	}
 }
 
-// Without a retention limit or an unread record there is no sample, because 0 would raise an alarm.
+// TestWhatIsNotKnownOfRetentionHasNoSample shows that there is no sample without a retention limit
+// or without an unread record. A sample of 0 would raise an alert.
 func TestWhatIsNotKnownOfRetentionHasNoSample(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "p")

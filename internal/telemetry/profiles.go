@@ -15,22 +15,23 @@ import (
 const (
 	// profilesFor is how long profiles are served after the signal.
 	profilesFor = 10 * time.Minute
-	// profilesAddr is loopback, on a free port: a profile names functions and costs
-	// processor time, so it is for those who may log in to the machine or the pod.
+	// profilesAddr is a free port on loopback. A profile contains names of functions and costs
+	// processor time, so only people who can log in to the machine or the pod may get it.
 	profilesAddr = "127.0.0.1:0"
-	// mostSeconds bounds a CPU profile.
+	// mostSeconds limits the duration of a CPU profile.
 	mostSeconds = 120
 )
 
-// ServeProfiles serves profiles of this process on loopback for 10 minutes after a signal,
-// until ctx ends. A signal in that time changes nothing. The log names the address.
+// ServeProfiles waits for signals until ctx ends. After a signal, it serves profiles of this
+// process on loopback for 10 minutes. A signal during these 10 minutes has no effect. The address
+// is in the log.
 func ServeProfiles(ctx context.Context, asked <-chan os.Signal, log *slog.Logger) {
 	for {
 		select {
 		case <-asked:
 			serveProfiles(ctx, profilesFor, log)
 			select {
-			case <-asked: // while they were served
+			case <-asked: // a signal that came during that time
 			default:
 			}
 		case <-ctx.Done():
@@ -63,8 +64,8 @@ func serveProfiles(ctx context.Context, within time.Duration, log *slog.Logger) 
 	log.Info("no longer serving profiles")
 }
 
-// profileRoutes has the paths that `go tool pprof` knows. The command line is not among them,
-// since it may hold a password.
+// profileRoutes has the paths that `go tool pprof` uses. There is no path for the command line,
+// because it may contain a password.
 func profileRoutes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/profile", cpuProfile)
@@ -80,7 +81,7 @@ func profileRoutes() http.Handler {
 	return mux
 }
 
-// cpuProfile answers with a CPU profile of the next seconds, for example ?seconds=30.
+// cpuProfile returns a CPU profile of the next seconds, for example with ?seconds=30.
 func cpuProfile(w http.ResponseWriter, r *http.Request) {
 	seconds := 30
 	if text := r.FormValue("seconds"); text != "" {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// logged is a log on which a test can wait.
+// logged is a log whose lines a test can wait for.
 type logged struct {
 	lines chan map[string]any
 }
@@ -32,7 +32,7 @@ func profilesLog() (logged, *slog.Logger) {
 	return l, slog.New(slog.NewJSONHandler(l, nil))
 }
 
-// TestProfilesAreServedOnLoopbackAfterASignal: other machines cannot reach the profiles.
+// TestProfilesAreServedOnLoopbackAfterASignal shows that other machines cannot reach the profiles.
 func TestProfilesAreServedOnLoopbackAfterASignal(t *testing.T) {
 	lines, log := profilesLog()
 	asked := make(chan os.Signal)
@@ -75,7 +75,7 @@ func TestProfilesAreServedOnLoopbackAfterASignal(t *testing.T) {
 
 func TestProfilesAreServedForATime(t *testing.T) {
 	lines, log := profilesLog()
-	serveProfiles(t.Context(), time.Millisecond, log) // must return
+	serveProfiles(t.Context(), time.Millisecond, log) // this call must return
 	<-lines.lines
 	if line := <-lines.lines; line["msg"] != "no longer serving profiles" {
 		t.Error(line)

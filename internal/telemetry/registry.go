@@ -21,10 +21,9 @@ import (
 	"github.com/twmb/franz-go/plugin/kprom"
 )
 
-// Registry is a Prometheus registry that also remembers the vectors registered
-// with it. A vector without children exposes nothing, so a family whose labels
-// are not known yet (topic, partition, broker) would be missing from /metrics
-// until something happens. Server declares those families with HELP and TYPE.
+// Registry is a Prometheus registry that also remembers the registered vectors. A vector without
+// children exposes nothing. So a family would be missing in /metrics until its first labels (topic,
+// partition, broker) are known. Server declares such families with HELP and TYPE.
 type Registry struct {
 	*prometheus.Registry
 
@@ -59,8 +58,8 @@ func (r *Registry) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// MustRegister implements prometheus.Registerer. It panics on the errors of
-// Register, which are mistakes in the program.
+// MustRegister implements prometheus.Registerer. It panics on an error of Register, because such an
+// error is a bug.
 func (r *Registry) MustRegister(cs ...prometheus.Collector) {
 	for _, c := range cs {
 		if err := r.Register(c); err != nil {
@@ -69,7 +68,7 @@ func (r *Registry) MustRegister(cs ...prometheus.Collector) {
 	}
 }
 
-// Declared returns the remembered families, sorted by name.
+// Declared returns the families of all registered vectors, sorted by name.
 func (r *Registry) Declared() []Family {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,10 +85,10 @@ func (r *Registry) remember(c prometheus.Collector) {
 	if typ == "" {
 		return
 	}
-	descs := make(chan *prometheus.Desc, 1) // a vector has exactly one
+	descs := make(chan *prometheus.Desc, 1) // a vector has exactly one Desc
 	c.Describe(descs)
 	f := Family{Type: typ}
-	// Desc gives its name and help only as text; a test guards this form.
+	// A Desc has its name and help only in its text. A test checks the form of this text.
 	if _, err := fmt.Sscanf((<-descs).String(), "Desc{fqName: %q, help: %q", &f.Name, &f.Help); err != nil {
 		return
 	}
@@ -98,7 +97,7 @@ func (r *Registry) remember(c prometheus.Collector) {
 	r.families[f.Name] = f
 }
 
-// vectorType is empty for collectors that always expose their samples.
+// vectorType returns an empty text for collectors that always expose their samples.
 func vectorType(c prometheus.Collector) string {
 	switch c.(type) {
 	case *prometheus.CounterVec:
@@ -114,8 +113,8 @@ func vectorType(c prometheus.Collector) string {
 	}
 }
 
-// RegisterBuildInfo exposes projector_build_info, always 1, with the version of
-// the program, the commit it was built from (may be empty) and the version of Go.
+// RegisterBuildInfo exposes projector_build_info, which is always 1. Its labels are the version of
+// the program, the commit from which it was built (may be empty), and the version of Go.
 func RegisterBuildInfo(reg prometheus.Registerer, version, revision string) {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "projector_build_info",
@@ -126,8 +125,7 @@ func RegisterBuildInfo(reg prometheus.Registerer, version, revision string) {
 	reg.MustRegister(info)
 }
 
-// RegisterHealth exposes projector_ready, read from h at each scrape: 1 while
-// /readyz answers 200, else 0.
+// RegisterHealth exposes projector_ready. It is 1 while /readyz answers 200, else 0.
 func RegisterHealth(reg prometheus.Registerer, h *Health) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "projector_ready",
@@ -140,23 +138,23 @@ func RegisterHealth(reg prometheus.Registerer, h *Health) {
 	}))
 }
 
-// RegisterPool exposes the pgxpool_* families of a pool; a *pgxpool.Pool is a
-// Stater. A pool that has not connected yet counts too, so it can be registered
-// before the database is up.
+// RegisterPool exposes the pgxpool_* families of a pool. A *pgxpool.Pool implements Stater. The
+// pool need not be connected, so it can be registered before the database is reachable.
 func RegisterPool(reg prometheus.Registerer, pool pgxpoolprometheus.Stater) {
 	reg.MustRegister(pgxpoolprometheus.NewCollector(pool, nil))
 }
 
-// KafkaHooks exposes the kafka_client_* families of one kgo client, distinguished
-// by the label client (for example "consumer", "dlq"). They are registered when
-// the client is made and removed when it is closed; two open clients of one name panic.
+// KafkaHooks exposes the kafka_client_* families of one kgo client. The label client (for example
+// "consumer" or "dlq") distinguishes several clients. The families are registered when the client
+// is created and removed when it is closed. Two open clients with the same name cause a panic.
 func KafkaHooks(reg prometheus.Registerer, client string) kgo.Opt {
 	return kgo.WithHooks(kprom.NewMetrics("kafka_client",
 		kprom.Registerer(reg),
 		kprom.WithStaticLabel(prometheus.Labels{"client": client}),
 		kprom.FetchAndProduceDetail(kprom.ByNode, kprom.ByTopic, kprom.Batches, kprom.Records,
 			kprom.UncompressedBytes, kprom.CompressedBytes, kprom.ConsistentNaming),
-		// These two show whether the broker makes a consumer slow: its response times, and throttling.
+		// These two histograms show whether brokers slow down a consumer, by long response times or
+		// by throttling.
 		kprom.Histograms(kprom.RequestDurationE2E, kprom.RequestThrottled),
 	))
 }
@@ -166,20 +164,20 @@ type declarer interface {
 	Declared() []Family
 }
 
-// metricsHandler serves the text and protobuf formats. In text, families
-// without samples follow as HELP and TYPE lines (the encoder refuses them, the
-// parser of Prometheus accepts them), so that all are declared from the start.
-// One failing collector costs its own samples and a log line, not the scrape.
+// metricsHandler serves the text and protobuf formats. In the text format, it appends HELP and TYPE
+// lines for families without samples. So all families are declared from the start. The encoder
+// refuses such families, but Prometheus's parser accepts them. If a collector fails, only its own
+// samples are missing, and there is a log line.
 func metricsHandler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 	opts := promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError,
 		ErrorLog:      slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-		// The lines appended below must not follow the end of a gzip stream.
+		// The lines that are appended below must not follow a gzip stream.
 		DisableCompression: true,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The declared families must be compared with this scrape, because a family may get its first
-		// sample a moment later.
+		// The declared families must be compared with this scrape and not with a later one, because
+		// a family may get its first sample in between.
 		var gathered []*dto.MetricFamily
 		once := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 			mfs, err := g.Gather()
@@ -197,8 +195,8 @@ func metricsHandler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 	})
 }
 
-// missing returns the declared families that are not among the gathered ones;
-// wanted is promhttp's own filter by name, empty for all.
+// missing returns the declared families that were not gathered. The parameter wanted is promhttp's
+// filter by name, and empty means all names.
 func missing(declared []Family, gathered []*dto.MetricFamily, wanted []string) []Family {
 	seen := make(map[string]bool, len(gathered))
 	for _, mf := range gathered {
@@ -217,5 +215,5 @@ func writeDeclarations(w io.Writer, families []Family) {
 		buf.WriteString("# HELP " + f.Name + " " + helpEscaper.Replace(f.Help) + "\n")
 		buf.WriteString("# TYPE " + f.Name + " " + f.Type + "\n")
 	}
-	_ = buf.Flush() // an error means that the scraper has disconnected
+	_ = buf.Flush() // an error means that the client has disconnected
 }

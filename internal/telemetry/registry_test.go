@@ -54,8 +54,8 @@ func TestPoolIsExposedBeforeItHasConnected(t *testing.T) {
 	}
 }
 
-// Two clients share the families. A closed client removes its own series only, and can be created
-// again.
+// TestKafkaClientsAreExposedByName shows that two clients share the families. A closed client
+// removes only its own series, and can be created again.
 func TestKafkaClientsAreExposedByName(t *testing.T) {
 	reg := NewRegistry()
 	open := func(name string) *kgo.Client {

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// runbookPage is a page of the documentation as HTML. It is part of the program, so links work without
-// internet and show the page of the running version.
+// runbookPage is a documentation page as HTML. It is part of the program. So links to it work
+// without internet, and it belongs to the running version.
 type runbookPage struct {
 	Title string
 	Body  template.HTML
 }
 
-// newRunbookPage renders the part of Markdown that the runbook is written in: headings, paragraphs,
-// lists of one level, tables, and blocks of code. Headings have GitHub's anchors.
+// newRunbookPage renders the parts of Markdown that the runbook uses: headings, paragraphs, lists
+// of one level, tables, and blocks of code. Headings have the same anchors as on GitHub.
 func newRunbookPage(markdown string) runbookPage {
 	page, body := runbookPage{}, strings.Builder{}
 	for _, block := range blocks(markdown) {
@@ -43,7 +43,7 @@ func newRunbookPage(markdown string) runbookPage {
 	return page
 }
 
-// blocks cuts a page at its blank lines, headings and blocks of code.
+// blocks splits a page at its blank lines, headings and blocks of code.
 func blocks(markdown string) (all [][]string) {
 	var block []string
 	end := func() {
@@ -85,7 +85,7 @@ var (
 	notAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchor is a heading as GitHub links to it.
+// anchor returns the anchor of a heading, as on GitHub.
 func anchor(title string) string {
 	return strings.ReplaceAll(notAnchor.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
 }
@@ -110,7 +110,7 @@ func list(body *strings.Builder, lines []string) {
 	body.WriteString("</" + tag + ">\n")
 }
 
-// table has its headings in the first line and a ruler in the second.
+// table writes a table. Its headings are in the first line, and the second line is a ruler.
 func table(body *strings.Builder, lines []string) {
 	body.WriteString("<table>\n")
 	for i, line := range lines {
@@ -131,8 +131,8 @@ func table(body *strings.Builder, lines []string) {
 	body.WriteString("</table>\n")
 }
 
-// inline escapes a text and marks its code, bold words and links. A link to a page that is not
-// served here is its text.
+// inline escapes a text and converts its code, bold words and links. For a link to a page that is
+// not served here, only the text of the link is written.
 func inline(text string) string {
 	var out strings.Builder
 	for {

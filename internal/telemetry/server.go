@@ -1,15 +1,16 @@
-// Package telemetry has the metrics, the health, the HTTP server that shows both, and the log.
+// Package telemetry has the metrics, the health, the log, and the HTTP server for metrics and
+// health.
 //
 // It does not depend on Kafka records, accounts or SQL. Other packages report to it through small
-// interfaces that they declare themselves:
+// interfaces, which those packages declare:
 //
 //	consumer ──▶ Metrics ──▶ Registry ──┐
 //	    │                               ├──▶ Server: /metrics /livez /readyz / /status.json
 //	    └──────▶ Health ────────────────┘
 //
-// Ready means that the assigned partitions make progress: an instance is unready while its database is
-// down. Alive means that a restart would not help: only a poll loop that no longer runs makes an
-// instance not alive.
+// Ready means that the assigned partitions make progress. For example, an instance is unready while
+// its database is down. Alive means that a restart would not help. An instance is not alive only if
+// its poll loop does not run any more.
 //
 // Callers must not pass payload, amounts or credentials to this package.
 package telemetry
@@ -28,9 +29,8 @@ import (
 	"projector/internal/httplimit"
 )
 
-// Server answers /livez, /readyz, /metrics, /status.json, /history.json and the
-// status page.
-// It changes nothing. It accepts only GET and HEAD, without a body.
+// Server answers /livez, /readyz, /metrics, /status.json, /history.json and the status page. It
+// only reads and changes nothing. It accepts only GET and HEAD, without a body.
 type Server struct {
 	addr     string
 	log      *slog.Logger
@@ -39,11 +39,11 @@ type Server struct {
 	served   chan struct{} // closed when the serving goroutine has ended
 }
 
-// maxConnections is far more than probes, scrapes and people need.
+// maxConnections is much more than probes, scrapes and people need.
 const maxConnections = 500
 
-// NewServer makes a server for addr (host:port; port 0 takes a free one). With
-// a *Registry as gatherer /metrics also declares families without samples.
+// NewServer creates a server for addr (host:port; port 0 means a free port). If the gatherer is a
+// *Registry, /metrics also declares the families without samples.
 func NewServer(addr string, gatherer prometheus.Gatherer, h *Health, page Page, log *slog.Logger) *Server {
 	pages := &pages{Page: page.withDefaults(), health: h, log: log}
 	return &Server{
@@ -52,12 +52,12 @@ func NewServer(addr string, gatherer prometheus.Gatherer, h *Health, page Page, 
 		served: make(chan struct{}),
 		http: &http.Server{
 			Handler: secureHeaders(pages.routes(metricsHandler(gatherer, log))),
-			// Probes and scrapes are small: a client that needs longer is stuck and
-			// must not hold a connection.
+			// Probes and scrapes are small. A client that needs more time is stuck, and must not
+			// occupy a connection.
 			ReadHeaderTimeout: 5 * time.Second,
 			ReadTimeout:       10 * time.Second,
 			WriteTimeout:      30 * time.Second,
-			IdleTimeout:       2 * time.Minute, // above the usual scrape interval: connections are reused
+			IdleTimeout:       2 * time.Minute, // longer than the usual scrape interval
 			MaxHeaderBytes:    16 << 10,
 			ConnState:         httplimit.New(maxConnections, 0.25).State,
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -65,8 +65,8 @@ func NewServer(addr string, gatherer prometheus.Gatherer, h *Health, page Page, 
 	}
 }
 
-// Start listens and serves in the background. It returns an error when the
-// address cannot be listened on. It is called once.
+// Start listens and serves in the background. It returns an error if it cannot listen on the
+// address. Call it once.
 func (s *Server) Start(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.addr)
 	if err != nil {
@@ -84,8 +84,8 @@ func (s *Server) serve() {
 	}
 }
 
-// Addr returns the bound address, e.g. "127.0.0.1:43121"; before Start the
-// configured one.
+// Addr returns the address that the server listens on, for example "127.0.0.1:43121". Before Start
+// it returns the configured address.
 func (s *Server) Addr() string {
 	if s.listener == nil {
 		return s.addr
@@ -93,8 +93,8 @@ func (s *Server) Addr() string {
 	return s.listener.Addr().String()
 }
 
-// Shutdown stops listening and waits for running requests until ctx ends, then
-// closes their connections. Without Start it does nothing.
+// Shutdown stops listening and waits for running requests until ctx ends. Then it closes their
+// connections. It does nothing if Start was not called.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if s.listener == nil {
 		return nil
@@ -107,13 +107,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// policy allows what the page needs from this server and nothing else: no inline
-// script or style, no other host, no frame.
+// policy permits only what the page needs from this server: no inline script or style, no other
+// host, and no frame.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// secureHeaders sets headers: a page may load only from this server and not be framed, and no answer
-// may be cached, because it may be outdated soon.
+// secureHeaders sets headers for security. A page may load files only from this server and must not
+// be in a frame. No answer may be cached, because it is soon outdated.
 func secureHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

@@ -9,20 +9,21 @@ import (
 	"strings"
 )
 
-// PartitionReason is why a partition does not continue.
+// PartitionReason is the reason why a partition does not continue.
 type PartitionReason struct {
 	Partition int32
 	Reason    string
 }
 
-// SharedReason is why several partitions do not continue.
+// SharedReason is a reason for which several partitions do not continue.
 type SharedReason struct {
 	Partitions []int32 // sorted
 	Reason     string
 }
 
-// ShareReasons groups partitions with the same reason, in the order of their first one. Two
-// reasons that differ only in the partition of their command are the same.
+// ShareReasons groups the partitions with the same reason, in the order of the first partition of
+// each group. Reasons count as the same if they differ only in the partition number in their
+// command.
 func ShareReasons(list []PartitionReason) []SharedReason {
 	var shared []SharedReason
 	index := map[string]int{}
@@ -42,12 +43,12 @@ func ShareReasons(list []PartitionReason) []SharedReason {
 	return shared
 }
 
-// general is the reason with N for the number of the partition in the command to type.
+// general returns the reason with N instead of the partition number in its command.
 func (p PartitionReason) general() string {
 	return strings.ReplaceAll(p.Reason, fmt.Sprintf("--partition=%d ", p.Partition), "--partition=N ")
 }
 
-// Heading names the partitions: "partition 3", "partitions 0-2, 5".
+// Heading returns the names of the partitions, as "partition 3" or "partitions 0-2, 5".
 func (s SharedReason) Heading() string { return s.heading("") }
 
 func (s SharedReason) heading(prefix string) string {
@@ -57,7 +58,7 @@ func (s SharedReason) heading(prefix string) string {
 	return "partitions " + prefix + ranges(s.Partitions)
 }
 
-// ranges writes sorted numbers as "0-2, 5".
+// ranges formats sorted numbers as "0-2, 5".
 func ranges(numbers []int32) string {
 	var parts []string
 	for i := 0; i < len(numbers); {
@@ -75,19 +76,19 @@ func ranges(numbers []int32) string {
 	return strings.Join(parts, ", ")
 }
 
-// partitionCondition finds topic and partition in a condition such as
-// "partition account-events/3 leader".
+// partitionCondition matches a condition such as "partition account-events/3 leader". It captures
+// the topic, the partition and the suffix.
 var partitionCondition = regexp.MustCompile(`^partition (.+/)(\d+)( [a-z ]+)?$`)
 
-// conditions are the conditions of one topic that differ in the partition only.
+// conditions identifies the conditions of one topic that differ only in the partition.
 type conditions struct{ topic, suffix string }
 
-// shareReasons writes one reason for all partitions of a topic that have the same, sorted by
-// condition. Its time is the earliest of them.
+// shareReasons returns one reason for all partitions of a topic that have the same reason, sorted
+// by condition. The time of such a reason is the earliest time of its partitions.
 func shareReasons(reasons []Reason) []Reason {
 	var all []Reason
 	groups := map[conditions][]PartitionReason{}
-	since := map[conditions]map[string]Reason{} // the earliest by its general text
+	since := map[conditions]map[string]Reason{} // the earliest reason, by its general text
 	for _, r := range reasons {
 		found := partitionCondition.FindStringSubmatch(r.Condition)
 		if found == nil {

@@ -9,58 +9,60 @@ import (
 	"projector/projection"
 )
 
-// Status is the state of the program, for the status page and /status.json.
-// What is unknown is nil, and null in JSON. No payload, no amounts and no account
-// ids, because every client of the port may read it.
+// Status is the state of the program, for the status page and /status.json. Unknown values are nil,
+// and null in JSON. It must contain no payload, no amounts and no account ids, because every client
+// of the port may read it.
 type Status struct {
 	Version        string            `json:"version"`
-	Instance       string            `json:"instance"` // host and process, as the owner that `position` shows
+	Instance       string            `json:"instance"` // host and process; the command `position` shows it as the owner
 	Projection     string            `json:"projection"`
 	Group          string            `json:"group"`
 	Topic          string            `json:"topic"`
 	DLQTopic       string            `json:"dlq_topic"`
 	StartedAt      time.Time         `json:"started_at"`
-	LastProgressAt *time.Time        `json:"last_progress_at"` // of the last durable batch since the start
-	Partitions     []PartitionStatus `json:"partitions"`       // those assigned to this instance
+	LastProgressAt *time.Time        `json:"last_progress_at"` // time of the last durable batch since the start
+	Partitions     []PartitionStatus `json:"partitions"`       // partitions that are assigned to this instance
 	Parked         *ParkedStatus     `json:"parked"`
-	InboxRows      *int64            `json:"inbox_rows"` // an estimate of the database
+	InboxRows      *int64            `json:"inbox_rows"` // estimate of the database
 
-	Parks bool `json:"-"` // the projection parks events, so Parked is, or will be, known
-	Marks bool `json:"-"` // the projection has an inbox, so InboxRows is, or will be, known
+	Parks bool `json:"-"` // the projection parks events, so Parked will be known
+	Marks bool `json:"-"` // the projection has an inbox, so InboxRows will be known
 }
 
-// PartitionStatus is one assigned partition.
+// PartitionStatus describes one assigned partition.
 type PartitionStatus struct {
 	Topic      string   `json:"topic"`
 	Partition  int32    `json:"partition"`
-	Position   *int64   `json:"position"` // next offset to be applied, durable
-	End        *int64   `json:"end"`      // offset after the last committed record, as of the last 5 s
+	Position   *int64   `json:"position"` // next offset that will be applied, as it is durable
+	End        *int64   `json:"end"`      // offset after the last committed record; at most 5 s old
 	LagRecords *int64   `json:"lag_records"`
 	LagSeconds *float64 `json:"lag_seconds"`
-	// How far retention is from what was not read, as Margin has it, as of the last 10 s.
+	// These say how far retention is from the first unread record, as Margin does. They are at most
+	// 10 s old.
 	MarginRecords *int64   `json:"margin_records"`
 	MarginSeconds *float64 `json:"margin_seconds"`
 
 	State  projection.State `json:"state"`
-	Since  *time.Time       `json:"since"`  // when the state began; flowing, idle and throttled count as one
-	Reason string           `json:"reason"` // why it does not go on; one line
+	Since  *time.Time       `json:"since"`  // when the state began; a change between flowing, idle and throttled does not count
+	Reason string           `json:"reason"` // why the partition does not continue, in one line
 }
 
 // ParkedStatus counts the accounts and events that wait for a missing version.
 type ParkedStatus struct {
 	Accounts         int64   `json:"accounts"`
 	Events           int64   `json:"events"`
-	OldestGapSeconds float64 `json:"oldest_gap_seconds"` // 0 without a gap
-	// ByClass are the accounts by the class of what they wait for: the root causes.
+	OldestGapSeconds float64 `json:"oldest_gap_seconds"` // 0 if there is no gap
+	// ByClass has the number of waiting accounts by the class of the event that they wait for.
+	// These classes are the root causes.
 	ByClass map[string]int64 `json:"by_class"`
 }
 
-// StatusFunc answers from memory: it is called for every page view, also while
-// every dependency is down, and may be called concurrently.
+// StatusFunc returns the current status. It must not do I/O, because it is called for every page,
+// even while all dependencies are down. It may be called concurrently.
 type StatusFunc func() Status
 
-// Lag sums up how far the partitions are behind: records in all, and seconds of the
-// one that is furthest. Both are nil when nothing is known of any.
+// Lag returns how far the partitions are behind: the total number of records, and the seconds of
+// the partition that is furthest behind. A value is nil if it is not known for any partition.
 func (s *Status) Lag() (records *int64, seconds *float64) {
 	for i := range s.Partitions {
 		p := &s.Partitions[i]
@@ -78,7 +80,8 @@ func (s *Status) Lag() (records *int64, seconds *float64) {
 	return records, seconds
 }
 
-// Margin is how long until retention removes the first unread record; nil: there is none.
+// Margin returns the time until retention deletes the first unread record. It is nil if there is no
+// unread record or no time limit.
 func (s *Status) Margin() *float64 {
 	var least *float64
 	for i := range s.Partitions {
@@ -89,7 +92,8 @@ func (s *Status) Margin() *float64 {
 	return least
 }
 
-// statusDocument is /status.json. Its names are stable; docs/observability.md has them.
+// statusDocument is the document /status.json. Its field names do not change, and
+// docs/observability.md lists them.
 type statusDocument struct {
 	readiness
 	Status
@@ -100,7 +104,7 @@ type statusDocument struct {
 	DeadLetters      DeadLettersStatus `json:"dead_letters"`
 }
 
-// readiness is /readyz as JSON.
+// readiness is the document /readyz in JSON.
 type readiness struct {
 	Ready    bool     `json:"ready"`
 	Reasons  []Reason `json:"reasons"`
@@ -110,7 +114,7 @@ type readiness struct {
 func readinessOf(h *Health) readiness {
 	ready, reasons := h.Ready()
 	if reasons == nil {
-		reasons = []Reason{} // an empty list, not null
+		reasons = []Reason{} // so that JSON has an empty list and not null
 	}
 	warnings := h.Warnings()
 	if warnings == nil {
@@ -119,10 +123,11 @@ func readinessOf(h *Health) readiness {
 	return readiness{Ready: ready, Reasons: reasons, Warnings: warnings}
 }
 
-// unknown is shown on the page for a value that is not known yet.
+// unknown is what the page shows for a value that is not known.
 const unknown = "–"
 
-// formatCount groups digits by three with a narrow space that does not break: offsets are long.
+// formatCount groups the digits of a number by three, because offsets are long. The separator is a
+// narrow no-break space.
 func formatCount(v any) string {
 	var n int64
 	switch v := v.(type) {
@@ -147,7 +152,7 @@ func formatCount(v any) string {
 	return sign + digits
 }
 
-// formatSeconds says a duration in the two largest units that matter.
+// formatSeconds formats a duration with its two largest units.
 func formatSeconds(v any) string {
 	var s float64
 	switch v := v.(type) {
@@ -178,7 +183,7 @@ func formatSeconds(v any) string {
 	}
 }
 
-// formatAge is the time since t, as people say it.
+// formatAge formats the time that has passed since t.
 func formatAge(t time.Time) string {
 	if t.IsZero() {
 		return unknown
@@ -186,7 +191,7 @@ func formatAge(t time.Time) string {
 	return formatSeconds(max(time.Since(t), 0).Seconds())
 }
 
-// formatClock is the time of day, with the day when that is not today.
+// formatClock formats the time of day. It adds the date if t is not today.
 func formatClock(t time.Time) string {
 	t, today := t.UTC(), time.Now().UTC()
 	if t.Format(time.DateOnly) == today.Format(time.DateOnly) {
@@ -199,7 +204,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// formatRate is records a second, as exact as anyone reads it.
+// formatRate formats a number of records per second, with one decimal if it is less than 10.
 func formatRate(v float64) string {
 	if v > 0 && v < 10 {
 		return strconv.FormatFloat(v, 'f', 1, 64)
@@ -207,7 +212,7 @@ func formatRate(v float64) string {
 	return formatCount(int64(math.Round(v)))
 }
 
-// number is in JSON a number of at most two decimals, or null when it is NaN.
+// number is a number with at most two decimals in JSON, or null if it is NaN.
 type number float64
 
 // MarshalJSON implements json.Marshaler.

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Third-party files are the same as in their npm packages, and each has its licence.
+// TestVendoredFilesAreUnaltered shows that third-party files, including licences, are the same as
+// in their npm packages.
 func TestVendoredFilesAreUnaltered(t *testing.T) {
 	for path, want := range map[string]string{
 		"page/assets/uplot/" + uPlotVersion + "/uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",

@@ -9,50 +9,51 @@ import (
 )
 
 const (
-	// partitionsAtOnce is how many partitions one table shows.
+	// partitionsAtOnce is how many partitions the page shows in one table.
 	partitionsAtOnce = 32
-	// partitionsFirst is how many of more than that are shown before the rest.
+	// partitionsFirst is how many partitions are shown first if there are more than
+	// partitionsAtOnce.
 	partitionsFirst = 12
 )
 
-// view is the document as the page shows it.
+// view has the data of the page.
 type view struct {
 	statusDocument
 	Level    level
-	Concerns []concern         // only of an instance that is ready: else the reasons are there
-	Shared   []Reason          // why it is not ready, one for all partitions with the same reason
-	States   []stateCount      // the states there are, the most urgent first
-	First    []PartitionStatus // those to look at first; empty unless there are more than partitionsAtOnce
+	Concerns []concern         // only if the instance is ready, because otherwise Shared has the reasons
+	Shared   []Reason          // why the instance is not ready; partitions with the same reason share one entry
+	States   []stateCount      // the existing states, with the most urgent first
+	First    []PartitionStatus // the most urgent partitions; empty unless there are more than partitionsAtOnce
 }
 
-// stateCount is how many partitions are in a state.
+// stateCount is the number of partitions in a state.
 type stateCount struct {
 	State projection.State
 	Count int
 }
 
-// Section is where the runbook explains the state, as an anchor.
+// Section returns the anchor of the runbook's section about the state.
 func (c stateCount) Section() string { return stateSection(c.State) }
 
-// labelled are partitions under a heading of the page, by its id.
+// labelled is a list of partitions under the heading whose id is Label.
 type labelled struct {
 	Label      string
 	Partitions []PartitionStatus
 }
 
-// lettered are dead letters under a heading of the page, by its id.
+// lettered is a list of dead letters under the heading whose id is Label.
 type lettered struct {
 	Label   string
 	Letters []DeadLetter
 }
 
-// classCount is how many dead letters are of a class.
+// classCount is the number of dead letters of a class.
 type classCount struct {
 	Class string
 	Count int64
 }
 
-// classCounts are sorted, the most frequent first.
+// classCounts returns the counts, with the most frequent class first.
 func classCounts(byClass map[string]int64) []classCount {
 	counts := make([]classCount, 0, len(byClass))
 	for class, n := range byClass {
@@ -64,7 +65,7 @@ func classCounts(byClass map[string]int64) []classCount {
 	return counts
 }
 
-// causesFirst moves the class of the events that only wait for others to the end.
+// causesFirst moves version_gap to the end, because these events only wait for others.
 func causesFirst(counts []classCount) []classCount {
 	isGap := func(c classCount) bool { return c.Class == string(event.VersionGap) }
 	if i := slices.IndexFunc(counts, isGap); i >= 0 {
@@ -97,7 +98,7 @@ func viewOf(doc statusDocument) view {
 	return v
 }
 
-// foremost are the partitions in trouble, then those with the largest lag.
+// foremost returns the most urgent partitions: those in trouble, then those with the largest lag.
 func foremost(all []PartitionStatus) []PartitionStatus {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b PartitionStatus) int {
@@ -110,8 +111,8 @@ func foremost(all []PartitionStatus) []PartitionStatus {
 	return sorted[:min(partitionsFirst, len(sorted))]
 }
 
-// urgency orders states: the lower, the sooner somebody should look. An unknown
-// state comes first.
+// urgency returns a number for a state. A person should check a partition with a lower number
+// first. An unknown state comes first.
 func urgency(s projection.State) int {
 	return slices.Index([]projection.State{
 		projection.StateStopped, projection.StateBreakerOpen, projection.StateRetrying, projection.StateStarting, projection.StatePaused, projection.StateFlowing, projection.StateThrottled, projection.StateIdle,
