@@ -7,34 +7,37 @@ import (
 	"sync"
 )
 
-// balances is the projection whose accounts have money, and tables that it shares with none.
+// balances is the projection whose accounts have money. It has its own tables.
 const balances = "account_balance"
 
-// Accounts are the statements about the accounts of one projection and about what waits
-// there: of account_balance, or of an ordered custom projection. The custom ones share their
-// tables, which have a column for the projection's name. The placeholders are:
+// Accounts are the statements about the accounts of one projection and about their waiting events.
+// The projection is account_balance or an ordered custom projection. The custom projections share
+// their tables, which have a column with the projection's name. These are the placeholders:
 //
-//	{account} {parked} {overflow} {hold}     the tables, and the view of what waits
+//	{account} {parked} {overflow} {hold}     the tables, and the view of waiting accounts
 //	{projection}                             the projection's name, as a literal
-//	{of} {of_p} ...                          a condition for its rows (of p) that ends in AND
-//	{projection_column} {projection_value}   in front of the columns and values of an INSERT
+//	{of} {of_p} ...                          a condition for its rows (alias p) that ends in AND
+//	{projection_column} {projection_value}   come before the columns and values of an INSERT
 //
-// A line that begins with {balances} or {custom} is a comment for the others. So is one that
-// begins with {shard} or {one_server}: about accounts of one shard of Citus, or not.
+// A line that begins with {balances} is only for account_balance, and a line that begins with
+// {custom} is only for custom projections. For the others, the line becomes a comment. In the same
+// way, a line that begins with {shard} is only for accounts of one shard of Citus, and a line that
+// begins with {one_server} is for all other cases.
 type Accounts struct {
 	Projection string
-	// Values fill the placeholders, for statements that have others, too.
+	// Values are the values of these placeholders. A caller needs them for statements that have
+	// further placeholders.
 	Values         Values
 	whole, ofShard map[string]string
 }
 
-// filled has the Accounts that were asked for, by projection.
+// filled caches the Accounts by projection.
 var (
 	filling sync.Mutex
 	filled  = map[string]*Accounts{}
 )
 
-// AccountsOf are the statements for a projection, filled when they are first asked for.
+// AccountsOf returns the statements for a projection. They are filled at the first call.
 func AccountsOf(projection string) *Accounts {
 	filling.Lock()
 	defer filling.Unlock()
@@ -70,7 +73,7 @@ func newAccounts(projection string) *Accounts {
 		}
 	}
 	a := &Accounts{Projection: projection, Values: v, whole: v.Texts()}
-	if ofBalances { // Citus distributes no others
+	if ofBalances { // Citus does not distribute the tables of custom projections
 		a.ofShard = v.With(Values{"one_server": off, "shard": ""}).Texts()
 	}
 	return a
@@ -79,10 +82,11 @@ func newAccounts(projection string) *Accounts {
 // Balances reports whether these are the accounts of account_balance.
 func (a *Accounts) Balances() bool { return a.Projection == balances }
 
-// Query returns the text of queries/<name>.sql for these accounts. A wrong name panics.
+// Query returns the text of queries/<name>.sql for the accounts of this projection. A wrong name
+// panics.
 func (a *Accounts) Query(name string) string { return find(a.whole, name) }
 
-// QueryShard is Query about accounts of one shard of Citus, which are those of account_balance.
+// QueryShard is Query for accounts of one shard of Citus. It is only for account_balance.
 func (a *Accounts) QueryShard(name string) string { return find(a.ofShard, name) }
 
 func find(texts map[string]string, name string) string {
@@ -93,7 +97,7 @@ func find(texts map[string]string, name string) string {
 	return text
 }
 
-// Names maps the texts that are sent for a projection to the names of their queries.
+// Names maps the texts of all queries for a projection to the names of the queries.
 func Names(projection string) map[string]string {
 	names := map[string]string{}
 	a := AccountsOf(projection)
@@ -105,12 +109,12 @@ func Names(projection string) map[string]string {
 	return names
 }
 
-// With returns the values and more.
+// With returns a copy of v with the values of more added.
 func (v Values) With(more Values) Values {
 	all := maps.Clone(v)
 	maps.Copy(all, more)
 	return all
 }
 
-// Literal is a text as a constant in a statement.
+// Literal returns a text as a string constant of SQL.
 func Literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -11,14 +11,14 @@ import (
 
 var comments = regexp.MustCompile(`(?m)--.*$`)
 
-// balancesOnly are the queries on the balance tables, which only account_balance may send.
+// balancesOnly lists the queries on the balance tables that are not sent for custom projections.
 var balancesOnly = []string{
 	"accounts_headless", "check_ready", "copy_balance", "current_accounts", "load_index", "missing_versions",
 	"rebuild_fetched", "rebuild_opened", "shadow_openings", "verify_accounts", "verify_some",
 }
 
-// TestCustomProjectionsSendNothingAboutBalances: a custom projection must not read or write the
-// balance tables.
+// TestCustomProjectionsSendNothingAboutBalances shows that a custom projection does not read or
+// write the balance tables.
 func TestCustomProjectionsSendNothingAboutBalances(t *testing.T) {
 	tables := regexp.MustCompile(`\b(account_balance|parked_event|park_overflow|account_hold)\b`)
 	for text, name := range sql.Names("loyalty") {
@@ -28,11 +28,11 @@ func TestCustomProjectionsSendNothingAboutBalances(t *testing.T) {
 	}
 }
 
-// TestStatementsOnCustomAccountsNameTheProjection: custom projections share these tables, so each
-// statement must name its projection.
+// TestStatementsOnCustomAccountsNameTheProjection shows that each statement on the shared tables
+// names its projection, because custom projections share these tables.
 func TestStatementsOnCustomAccountsNameTheProjection(t *testing.T) {
 	tables := regexp.MustCompile(`\bprojection_(account|parked_event|park_overflow|hold)\b`)
-	// These are about the rows of all projections, or of the projection in $1.
+	// These queries are about the rows of all projections, or of the projection in $1.
 	others := []string{"custom_ready", "state_lock", "projection_file_keep", "projection_file_kept"}
 	n := 0
 	for text, name := range sql.Names("it's") {
@@ -51,8 +51,8 @@ func TestStatementsOnCustomAccountsNameTheProjection(t *testing.T) {
 	}
 }
 
-// TestAShardIsNamed: Citus sends a statement to one shard only if a list of accounts says which
-// one.
+// TestAShardIsNamed shows that the statements for a shard contain a list of accounts. Citus sends a
+// statement to one shard only if such a list determines the shard.
 func TestAShardIsNamed(t *testing.T) {
 	balances := sql.AccountsOf("account_balance")
 	for _, name := range []string{"load_holds", "update_balance"} {

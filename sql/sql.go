@@ -1,5 +1,5 @@
-// Package sql has the SQL statements of the projector as files: migrations for goose, and one file
-// for each query.
+// Package sql has the SQL statements of the projector as files. There are migrations for goose, and
+// one file for each query.
 package sql
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Migrations are goose migrations, in the folder "migrations".
+// Migrations are goose migrations. They are in the folder "migrations".
 //
 //go:embed migrations/*.sql
 var Migrations embed.FS
@@ -22,14 +22,14 @@ var queries embed.FS
 //go:embed roles.sql
 var roles string
 
-// grantsMark is the first line of the part of roles.sql that runs without the right to create roles.
+// grantsMark begins the part of roles.sql that does not need the right to create roles.
 const grantsMark = "-- Grants."
 
-// Roles is roles.sql: the roles and what they may do.
+// Roles returns roles.sql, which creates the database roles and their grants.
 func Roles() string { return roles }
 
-// Grants is the part of roles.sql that grants existing roles their privileges on existing tables.
-// The owner of the tables may run it again.
+// Grants returns the part of roles.sql that grants privileges on existing tables to existing roles.
+// The owner of the tables may execute it repeatedly.
 func Grants() string {
 	i := strings.Index(roles, grantsMark)
 	if i < 0 {
@@ -38,7 +38,7 @@ func Grants() string {
 	return roles[i:]
 }
 
-// texts has the text of queries/<name>.sql by name.
+// texts has the texts of queries/<name>.sql, by name.
 var texts = func() map[string]string {
 	files, err := queries.ReadDir("queries")
 	if err != nil {
@@ -55,14 +55,15 @@ var texts = func() map[string]string {
 	return texts
 }()
 
-// placeholder is a name in braces, which is replaced by a value. Most are names of tables.
+// placeholder matches a name in braces, which is replaced by a value. Most placeholders are names
+// of tables.
 var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
-// plain are the texts without placeholders, by name.
+// plain has the texts without placeholders, by name.
 var plain = Values{}.Texts()
 
-// Query returns the text of queries/<name>.sql, which has no placeholders. The files are part
-// of the program, so a wrong name is a bug and panics.
+// Query returns the text of queries/<name>.sql, which has no placeholders. The files are embedded,
+// so a wrong name is a bug and panics.
 func Query(name string) string {
 	text, there := plain[name]
 	if !there {
@@ -74,7 +75,7 @@ func Query(name string) string {
 // Values are the values of placeholders by name.
 type Values map[string]string
 
-// Query returns the text of queries/<name>.sql with its placeholders filled. A placeholder
+// Query returns the text of queries/<name>.sql with its placeholders replaced. A placeholder
 // without a value is a bug and panics.
 func (v Values) Query(name string) string {
 	text, there := texts[name]
@@ -88,7 +89,7 @@ func (v Values) Query(name string) string {
 	return text
 }
 
-// fill replaces the placeholders of a text. It returns the name of a placeholder without a value.
+// fill replaces the placeholders in a text. If a placeholder has no value, missing is its name.
 func (v Values) fill(text string) (filled, missing string) {
 	filled = placeholder.ReplaceAllStringFunc(text, func(found string) string {
 		name := strings.Trim(found, "{}")
@@ -101,7 +102,7 @@ func (v Values) fill(text string) (filled, missing string) {
 	return filled, missing
 }
 
-// Texts returns, by query name, all queries for which these values are complete.
+// Texts returns, by name, all queries whose placeholders have values in v.
 func (v Values) Texts() map[string]string {
 	filled := map[string]string{}
 	for name, text := range texts {
@@ -112,5 +113,5 @@ func (v Values) Texts() map[string]string {
 	return filled
 }
 
-// QueryNames are the names of all queries, in order.
+// QueryNames returns the names of all queries in sorted order.
 func QueryNames() []string { return slices.Sorted(maps.Keys(texts)) }

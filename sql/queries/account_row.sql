@@ -1,4 +1,5 @@
--- An account as readers of the database see it. Only the balance projection has money and a status.
+-- Returns an account with the values that readers of the database see. Only the balance projection
+-- has money and a status.
 SELECT
     {balances} coalesce(currency, ''), balance::text, version, status,
     {custom} '', '', version, '',

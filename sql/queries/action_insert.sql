@@ -1,5 +1,5 @@
--- Records what people did about dead letters. An empty text is an unknown
--- value; without a topic, partition and offset are unknown too.
+-- Records in the audit trail what people did with dead letters. An empty text means that a value is
+-- unknown. Without a topic, partition and offset are unknown too.
 INSERT INTO dlq_action
     (action, account_id, version, topic, partition, "offset", dlq_topic, dlq_partition, dlq_offset, class, actor, reason, result,
      altered, value_sha256, original_sha256, consumer_group, projection, previous_event_id)

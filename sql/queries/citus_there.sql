@@ -1,2 +1,2 @@
--- Whether this database has Citus.
+-- Returns whether this database has Citus.
 SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus');

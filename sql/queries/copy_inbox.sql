@@ -1,3 +1,3 @@
--- Inserts markers of messages, sorted by id so that concurrent writers cannot deadlock. If one of
--- them exists, the statement fails for all.
+-- Inserts the markers of processed messages, sorted by id so that concurrent writers cannot
+-- deadlock. If one of the markers exists, the statement fails as a whole.
 COPY inbox (message_id, handler) FROM STDIN (FORMAT binary);

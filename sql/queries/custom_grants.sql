@@ -1,7 +1,7 @@
--- GRANT statements for the privileges ($2) on tables ($1) that a role ($3; empty: the present role)
--- lacks. Names that are no tables are left out. The grant of a schema comes before those of its
--- tables. The tables are read from the catalog, because to_regclass fails in a schema that this
--- session may not use.
+-- Returns the GRANT statements for privileges ($2) on tables ($1) that a role lacks. The role is
+-- $3, or the current role if $3 is empty. Names that are not tables are ignored. The grant on a
+-- schema comes before the grants on its tables. The tables are read from the catalog, because
+-- to_regclass fails for a schema that this session may not use.
 WITH needed AS (
     SELECT u.name, u.privilege, u.at, u.parts[1] AS schema, coalesce(nullif($3, ''), current_user) AS role,
            CASE WHEN cardinality(u.parts) = 1 THEN to_regclass(u.name)

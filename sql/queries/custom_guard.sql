@@ -1,6 +1,7 @@
--- What this transaction has written so far to each of the projector's own tables ($1), or, in a
--- rebuild, to any table outside the rebuild. Also the file that the projection ($2) was last run
--- from. The file node shows a TRUNCATE, because a truncated table gets another one.
+-- Returns what this transaction has written so far to each of the tables of the projector ($1). In
+-- a rebuild, it returns this for all tables outside the rebuild. It also returns the file that the
+-- projection ($2) was last run from. The file node detects a TRUNCATE, because a truncated table
+-- gets a new file node.
 SELECT (SELECT array_agg(concat_ws('/', pg_stat_get_xact_tuples_inserted(t.id), pg_stat_get_xact_tuples_updated(t.id),
                                    pg_stat_get_xact_tuples_deleted(t.id), pg_relation_filenode(t.id)) ORDER BY t.at)
         FROM (SELECT to_regclass(name)::oid AS id, at FROM unnest($1::text[]) WITH ORDINALITY AS n (name, at)) AS t),

@@ -1,5 +1,6 @@
--- The role that runs the SQL of custom projections in this database, if this session does not
--- switch to it (custom_role.sql). Empty: the login runs it. sql/roles.sql creates the function.
+-- Returns the role that runs the SQL of custom projections in this database, if this session does
+-- not switch to that role (custom_role.sql). An empty result means that the login runs the SQL. The
+-- function is created by sql/roles.sql.
 SELECT coalesce((
     SELECT rolname FROM pg_roles
     WHERE rolname = 'projector_projection' AND to_regprocedure('projector_contained(text, boolean, text)') IS NOT NULL

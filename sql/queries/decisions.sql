@@ -1,6 +1,7 @@
--- The decisions of people about single events after a row of the audit trail ($1), in the order of
--- the commits. All decisions if the database was restored to a time before that row. Old rows,
--- written before the projection had a column, have a custom projection's name in their result ($3).
+-- Returns the decisions of people about single events after a row of the audit trail ($1), in the
+-- order of the commits. It returns all decisions if that row does not exist, because the database
+-- was restored to an earlier time. Rows from before there was a column for the projection have the
+-- name of a custom projection in their result ($3).
 SELECT chain, action, result, coalesce(account_id, ''), coalesce(version, 0),
        coalesce(topic, ''), coalesce(partition, 0), coalesce("offset", 0)
 FROM projector_decision

@@ -1,5 +1,6 @@
--- Fences the owners of partitions. They read again the events they have not written yet, because
--- they decided these events before some were discarded.
+-- Raises the fences of partitions, so that their owners have to claim them again. The owners then
+-- read the events again that they have not written yet, because they processed these events before
+-- some were discarded.
 UPDATE projector_position p SET fence = fence + 1
 FROM (SELECT q.consumer_group, q.topic, q.partition
       FROM projector_position q

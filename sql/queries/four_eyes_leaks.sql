@@ -1,12 +1,12 @@
--- The ways in which the operators' role, or a member of it, could write without approval, directly
--- or through another role:
+-- Returns the ways in which the operators role, or a member of it, could write without approval,
+-- directly or through another role. These are the ways:
 -- - a grant on a table,
 -- - the right to create objects or schemas where an approver's session would use them,
 -- - the right to create roles,
 -- - files or programs of the server,
--- - a volatile SECURITY DEFINER function whose owner may write. Its text does not prove what it does,
+-- - a volatile SECURITY DEFINER function whose owner may write. Its text does not show what it does,
 --   so all such functions count, except those of the projector and of extensions.
--- Operators may insert requests, so that grant does not count.
+-- Operators may insert requests, so a grant on that table does not count.
 WITH operators AS (
     SELECT who.oid, who.rolname, becomes.oid AS becomes, becomes.rolname AS becoming, becomes.rolcreaterole
     FROM pg_roles who

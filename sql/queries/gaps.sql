@@ -1,4 +1,4 @@
--- The gap register, the oldest gap first.
+-- Returns the gaps, with the oldest first.
 SELECT account_id, expected_version, received_version, class, waiting_events, since,
        greatest(extract(epoch FROM now() - since), 0)::float8
 FROM {hold}

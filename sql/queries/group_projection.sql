@@ -1,2 +1,2 @@
--- The projection that a consumer group has run.
+-- Returns the projection of a consumer group.
 SELECT projection FROM projector_position WHERE consumer_group = $1 LIMIT 1;

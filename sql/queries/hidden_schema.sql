@@ -1,4 +1,5 @@
--- A schema of the search path that contains the read model but that this session may not use.
+-- Returns a schema of the search path that contains the read model but that this session may not
+-- use.
 SELECT n.nspname
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -1,3 +1,4 @@
--- How many of the accounts (each given once) still have no row. If a concurrent transaction inserts
--- a row, events that are parked now are found within seconds, see load_overdue.sql.
+-- Returns how many of the accounts still have no row. Each account is given once. If a concurrent
+-- transaction inserts such a row, load_overdue.sql finds the events that are parked now within
+-- seconds.
 SELECT cardinality($1::text[]) - count(*) FROM {account} WHERE {of}account_id = ANY ($1::text[]);

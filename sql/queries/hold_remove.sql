@@ -1,5 +1,5 @@
--- Deletes parked events of accounts ($1) that the rebuilt table does not have with the same class
--- and place.
+-- Deletes those parked events of accounts ($1) that the rebuilt table does not have with the same
+-- class and place.
 WITH kept AS (
     SELECT * FROM {kept} AS k WHERE k.fits AND k.account_id = ANY ($1::text[])
 )

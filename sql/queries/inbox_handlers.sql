@@ -1,4 +1,5 @@
--- The handlers that have markers. The query skips from one handler to the next in the index.
+-- Returns the handlers that have markers. The query jumps in the index from one handler to the
+-- next.
 WITH RECURSIVE h (handler) AS (
     SELECT min(handler) FROM inbox
     UNION ALL

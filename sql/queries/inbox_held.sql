@@ -1,5 +1,6 @@
--- The partitions of a projection that are being read again, because a group's position was set back.
--- The markers of records processed before are needed until they were read again, so none is pruned.
+-- Returns the partitions of a projection that are being read again, because the position of a group
+-- was set back. While there is such a partition, no marker is pruned. Markers of records that were
+-- processed before are needed until these records are read again.
 SELECT consumer_group, topic, partition, next_offset, judged_until
 FROM projector_position
 WHERE projection = $1 AND next_offset < judged_until

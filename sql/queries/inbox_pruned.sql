@@ -1,2 +1,3 @@
--- The time before which markers of a handler may have been deleted; null: none was ever pruned.
+-- Returns the time before which markers of a handler may have been deleted. It is null if none was
+-- ever pruned.
 SELECT (SELECT until FROM inbox_pruned WHERE handler = $1);

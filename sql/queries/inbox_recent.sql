@@ -1,5 +1,5 @@
--- Marks the events that were rebuilt since the snapshot of the comparison ($2). The bounds of the
--- age are those of rows_written.
+-- Inserts markers of the events that were rebuilt after the snapshot of the comparison ($2). The
+-- age of a row is limited as in rows_written.sql.
 INSERT INTO inbox (message_id, handler)
 SELECT s.message_id, s.handler
 FROM projector_rebuild.inbox AS s

@@ -1,4 +1,4 @@
--- Inserts the missing markers of events that are in the totals.
+-- Inserts the missing markers of events that are counted in the totals.
 INSERT INTO inbox (message_id, handler)
 SELECT d.message_id, $1
 FROM projector_rebuild.difference_inbox d

@@ -1,4 +1,4 @@
--- The rows of the given accounts. Only the balance projection has money and a status.
+-- Returns the rows of the given accounts. Only the balance projection has money and a status.
 SELECT account_id,
     {balances} coalesce(currency, ''), balance, version, status = 'closed',
     {custom} '', 0::numeric, version, false,

@@ -1,5 +1,5 @@
--- Accounts with a parked event of this partition that can be applied now. Their healing was
--- interrupted.
+-- Returns accounts that have a parked event of this partition which can be applied now. Their
+-- healing was interrupted.
 SELECT DISTINCT p.account_id
 FROM {parked} p
 JOIN {account} b ON {of_b}b.account_id = p.account_id

@@ -1,4 +1,4 @@
--- The version each account is at, and its last event: of $1 accounts at most.
+-- Returns the version and the last event of accounts, for at most $1 accounts.
 SELECT account_id, version, coalesce(last_event_id, '')
 FROM account_balance
 LIMIT $1;

@@ -1,8 +1,9 @@
--- Stores in the positions of a projection ($1) which mapping ($2) reads the records. $3 are the
--- mappings that were checked. A position whose mapping has changed since then is not updated, and
--- its next claim fails. If a checked mapping reads events differently ($4), the owners are fenced.
--- A position that has processed records is then not updated, unless $5 accepts this. The positions
--- are locked in one order, because several instances may start at once.
+-- Stores in the positions of a projection ($1) the mapping ($2) with which records are read. The
+-- mappings that the caller has checked are in $3. A position whose mapping has changed since the
+-- check is not updated, and its next claim fails. If a checked mapping reads events differently
+-- ($4), the fences of the owners are raised. In that case, a position that has processed records is
+-- updated only if $5 accepts this. The positions are locked in a fixed order, because several
+-- instances may start at the same time.
 WITH changed AS MATERIALIZED (
     SELECT consumer_group, topic, partition
     FROM projector_position

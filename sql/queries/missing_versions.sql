@@ -1,7 +1,7 @@
--- The versions that accounts wait for, the oldest gap first: all versions up to the first known
--- later event. An event that exists but cannot be applied is not missing. The partition of an
--- account is that of its parked events. An account whose events are all beyond the park limit
--- counts for partition 0.
+-- Returns the versions that accounts wait for, with the oldest gap first. A gap ends before the
+-- first known later event. An event that exists but cannot be applied does not count as missing. An
+-- account belongs to the partition of its parked events. An account whose waiting events are all
+-- beyond the park limit belongs to partition 0.
 SELECT h.account_id, h.expected_version, coalesce(p.version - 1, o.highest_version)
 FROM account_hold h
 LEFT JOIN LATERAL (

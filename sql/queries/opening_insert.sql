@@ -1,5 +1,5 @@
 -- Inserts openings (initial states) of accounts, sorted by account id. If an account already has an
--- opening, the one with the higher version stays.
+-- opening, only a higher version replaces it.
 INSERT INTO account_opening AS t
     (account_id, version, balance, currency, status, last_event_id, source, actor, reason, opened_at)
 SELECT r.account_id,

@@ -1,3 +1,4 @@
--- Limits for one transaction in the producer's database, so that a slow query does not load it.
+-- Sets time limits for one transaction in the database of the producer, because a slow query must
+-- not overload it.
 SELECT set_config('statement_timeout', '10s', true), set_config('lock_timeout', '2s', true),
        set_config('idle_in_transaction_session_timeout', '20s', true);

@@ -1,5 +1,6 @@
--- Accounts whose next event is beyond the park limit, in these partitions. Accounts that heal are left
--- out: they are due when that has ended. They are few at a time, those with the lowest offsets.
+-- Returns accounts whose next event is beyond the park limit and is in these partitions. Accounts
+-- whose next event is parked are left out, because they heal first. It returns few accounts at a
+-- time, those with the lowest offsets.
 SELECT o.account_id, b.version, o.partition, o.lowest_version, o.highest_version, o.events, o.first_offset, o.last_offset, o.first_version
 FROM {overflow} o
 JOIN {account} b ON {of_b}b.account_id = o.account_id

@@ -1,2 +1,2 @@
--- Nothing is beyond the park limit of an account any more.
+-- Deletes the range of an account, because no event is beyond its park limit any more.
 DELETE FROM {overflow} WHERE {of}account_id = $1;

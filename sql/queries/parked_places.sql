@@ -1,4 +1,4 @@
--- Which of these events are parked.
+-- Returns those of the given events that are parked.
 SELECT p.account_id, p.version, p.topic, p.partition, p."offset"
 FROM {parked} p
 JOIN unnest($1::text[], $2::int8[], $3::text[], $4::int4[], $5::int8[]) AS d (account_id, version, topic, partition, place)

@@ -1,3 +1,3 @@
--- Settings that make the text form of values equal for every login.
+-- Sets formats, so that values have the same text for every login.
 SELECT set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO, YMD', true), set_config('intervalstyle', 'postgres', true),
        set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true);

@@ -1,4 +1,4 @@
--- The columns are those of position_load.
+-- Returns a position and locks it. The columns are the same as in position_load.sql.
 SELECT partition, next_offset, CASE WHEN leader_epoch_at = next_offset THEN leader_epoch ELSE -1 END,
        judged_until, CASE WHEN judged_epoch_at = judged_until THEN judged_epoch ELSE -1 END,
        topic_id, owner, fence, coalesce(stopped_reason, ''), CASE WHEN stopped_reason IS NULL THEN -1 ELSE coalesce(stopped_end, -1) END,

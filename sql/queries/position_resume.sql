@@ -1,5 +1,5 @@
--- Ends a pause, closes the breaker and empties its window. Without an offset, the offset up to which
--- the breaker does not count records stays unchanged.
+-- Ends a pause, closes the breaker and empties its window. The breaker does not count records below
+-- breaker_through. Without an offset ($4), breaker_through stays unchanged.
 UPDATE projector_position
 SET paused_reason = NULL, breaker_reason = NULL, breaker_window = NULL,
     breaker_through = coalesce($4, breaker_through), fence = fence + 1, updated_at = now()

@@ -1,4 +1,5 @@
--- Stops the partition for every owner, if the caller still owns it. An earlier reason stays.
+-- Stops a partition for every owner, if the caller still owns it. An earlier reason is not
+-- replaced.
 UPDATE projector_position
 SET stopped_reason = coalesce(stopped_reason, $5),
     stopped_end = CASE WHEN stopped_reason IS NULL THEN nullif($6::bigint, -1) ELSE stopped_end END,

@@ -1,8 +1,8 @@
--- Stores the file of a projection ($1: name, $2: SHA-256, $3: mode, $4: text) if none is stored. It
--- replaces another file with the same mode if $5 accepts this, and any other file if no record was
--- processed with it yet (see projection_file_kept.sql; a writer locks its position first). Returns
--- the file that is stored now, or no row if another writer has stored a file since this statement
--- began.
+-- Stores the file of a projection if none is stored. The parameters are name ($1), SHA-256 ($2),
+-- mode ($3) and text ($4). It replaces a file with the same mode if $5 accepts this. It replaces
+-- any file if no record was processed with it yet (see projection_file_kept.sql). Writers lock
+-- their position first, so the positions are locked here too. It returns the file that is stored
+-- now. There is no row if another writer has stored a file since this statement began.
 WITH positions AS MATERIALIZED (
     SELECT greatest(next_offset, judged_until) AS processed
     FROM projector_position

@@ -1,5 +1,5 @@
--- The file that a projection was last run from. No row if no record was processed yet, so that a
--- mistake found at the first start can be corrected.
+-- Returns the file that a projection was last run from. There is no row while no record was
+-- processed, so that a mistake in the file can be corrected after the first start.
 SELECT sha256, mode
 FROM projection_file
 WHERE projection = $1

@@ -1,2 +1,2 @@
--- Whether the rows of a projection come from a file with this SHA-256.
+-- Returns whether the rows of a projection come from a file with this SHA-256.
 SELECT EXISTS (SELECT FROM projection_file WHERE sha256 = $1);

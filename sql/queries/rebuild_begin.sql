@@ -1,2 +1,2 @@
--- The number of the last row of the audit trail.
+-- Returns the number of the last row of the audit trail.
 SELECT coalesce(max(chain), 0) FROM dlq_action;

@@ -1,4 +1,4 @@
--- Tables whose rows a foreign key would delete or change when a rebuild deletes a row.
+-- Returns tables whose rows a foreign key would delete or change when a rebuild deletes a row.
 SELECT DISTINCT conrelid::regclass::text
 FROM pg_constraint
 WHERE contype = 'f' AND confdeltype IN ('c', 'n', 'd')

@@ -1,5 +1,6 @@
--- The events of a topic ($2) that were discarded in a projection ($1), and their places. An event
--- that was replayed later does not count as discarded. All entries of one record have one place.
+-- Returns the events of a topic ($2) that were discarded in a projection ($1), with their places.
+-- An event that was replayed later does not count as discarded. All entries of one record have the
+-- same place.
 SELECT DISTINCT coalesce(d.account_id, ''), coalesce(d.version, 0), d.altered, d.topic, d.partition, d."offset"
 FROM dlq_action d
 WHERE d.action = 'discard' AND d.topic = $2 AND d."offset" IS NOT NULL AND d.projection = $1

@@ -1,4 +1,5 @@
--- Whether there are openings, how many known accounts have no opening, and the first such account.
+-- Returns whether there are openings, how many known accounts have no opening, and the first of
+-- these accounts.
 SELECT EXISTS (SELECT FROM account_opening), count(*), coalesce(min(account_id COLLATE "C"), '')
 FROM (
     SELECT account_id FROM account_balance

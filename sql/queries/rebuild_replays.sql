@@ -1,5 +1,6 @@
--- Dead letters that a person has applied in a projection ($2), in the order of the audit trail. Old
--- rows do not name a projection. $1 is the result by which the audit trail marks these rows.
+-- Returns dead letters that a person has applied in a projection ($2), in the order of the audit
+-- trail. Old rows do not have a projection. The audit trail marks the rows of this projection with
+-- the result $1.
 SELECT account_id, coalesce(version, 0), altered, topic, partition, "offset"
 FROM dlq_action AS a
 WHERE action = 'replay' AND result = $1 AND coalesce(a.projection, $2) = $2

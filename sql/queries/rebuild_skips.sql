@@ -1,5 +1,5 @@
--- Versions that a person has skipped, with the places of their events if they were known. Skips that
--- were reversed are left out. $1 is the result by which the audit trail marks skips.
+-- Returns versions that a person has skipped. If the places of their events were known, it returns
+-- these too. Skips that were reversed are left out. The audit trail marks skips with the result $1.
 SELECT s.account_id, s.version, s.altered, coalesce(s.topic, ''), coalesce(s.partition, 0), coalesce(s."offset", 0)
 FROM dlq_action s
 WHERE s.action = 'skip' AND s.result = $1 AND s.account_id IS NOT NULL AND s.version IS NOT NULL

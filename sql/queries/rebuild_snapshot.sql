@@ -1,2 +1,2 @@
--- The present snapshot. Rows that are written later can be found with it.
+-- Returns the current snapshot. With it, rows that are written later can be found.
 SELECT pg_current_snapshot()::text;

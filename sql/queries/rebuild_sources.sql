@@ -1,4 +1,4 @@
--- Other topics from which rows of a projection may have come.
+-- Returns other topics from which rows of a projection may have come.
 SELECT topic FROM projector_position WHERE projection = $1 AND topic <> $2
 UNION
 SELECT topic FROM projector_source WHERE projection = $1 AND topic <> $2

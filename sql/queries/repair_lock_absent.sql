@@ -1,5 +1,6 @@
--- Advisory locks, so that only one repair changes an account at a time, even if the account has no
--- row yet. The locks are taken in one order, so that two repairs cannot deadlock.
+-- Acquires advisory locks, so that only one repair changes an account at a time. A row lock is not
+-- enough, because the account may have no row yet. The locks are acquired in a fixed order, so that
+-- two repairs cannot deadlock.
 SELECT pg_advisory_xact_lock(l.key)
 FROM (
     SELECT DISTINCT

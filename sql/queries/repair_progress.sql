@@ -1,4 +1,5 @@
--- The positions of the projection's consumers. A partition that waits for a person does not move.
+-- Returns the positions of the consumers of the projection. A stopped partition is left out,
+-- because it does not move until a person sets its position.
 SELECT consumer_group, topic, partition, fence, next_offset
 FROM projector_position
 WHERE projection = {projection} AND stopped_reason IS NULL;

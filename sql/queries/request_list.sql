@@ -1,4 +1,4 @@
--- The requests of a state, or all, in the order of creation.
+-- Returns the requests of a state, or all requests, in the order of creation.
 SELECT id, at, action, requested_by, actor, coalesce(reason, ''), records, state, coalesce(decided_by, ''), arguments
 FROM repair_request
 WHERE ($1::text = '' OR state = $1) AND ($2::bigint IS NULL OR id = $2)

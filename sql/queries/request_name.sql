@@ -1,2 +1,2 @@
--- Sets for this transaction the approved request to which its audit rows belong.
+-- Sets the approved request to which the audit rows of this transaction belong.
 SELECT set_config('projector.request', $1, true);

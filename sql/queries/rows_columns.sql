@@ -1,6 +1,6 @@
--- The columns of a table: first the primary key in its order, then the others. No row if the table
--- does not exist. The last two result columns: whether the column belongs to the key, and whether
--- its text sorts by a collation other than bytes.
+-- Returns the columns of a table: first the primary key in its order, then the other columns. There
+-- is no row if the table does not exist. The last two result columns say whether the column belongs
+-- to the key, and whether its text is sorted by a collation instead of bytes.
 SELECT quote_ident(a.attname), a.attname::text, format_type(a.atttypid, a.atttypmod),
        coalesce(a.attnum = ANY (k.conkey), false), a.attcollation <> 0
 FROM pg_attribute a

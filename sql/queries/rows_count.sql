@@ -1,2 +1,3 @@
--- How many rows are to be changed, or how many accounts if rows belong to accounts.
+-- Returns how many rows have to be changed. If rows belong to accounts, it returns the number of
+-- accounts.
 SELECT count({counted}) FROM projector_rebuild.{noted} WHERE _kind <> 'unknown' OR $1;

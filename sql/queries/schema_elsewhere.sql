@@ -1,4 +1,4 @@
--- A schema that contains a read model but is not in search_path.
+-- Returns a schema that contains a read model but is not in the search path.
 SELECT n.nspname
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace

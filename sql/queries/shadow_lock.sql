@@ -1,2 +1,3 @@
--- Only one rebuild runs at a time. Its session holds this lock.
+-- Tries to lock rebuilds, so that only one rebuild runs at a time. The session of the rebuild holds
+-- this lock.
 SELECT pg_try_advisory_lock(hashtextextended('projector rebuild ' || current_database(), 7215));

@@ -1,5 +1,5 @@
--- Copies the openings: a rebuilt account starts from its opening and not with its first event.
--- Accounts that are opened later are only in the live tables.
+-- Copies the openings, because a rebuilt account starts from its opening and not with its first
+-- event. Openings that are added later are only in the live tables.
 WITH openings AS (
     INSERT INTO projector_rebuild.account_opening
     SELECT * FROM account_opening

@@ -1,5 +1,6 @@
--- The space that the tables of a rebuild need, and the privilege that is missing to create them. A
--- login needs EXECUTE on the function, and the function's owner needs CREATE on the database.
+-- Returns the space that the tables of a rebuild need, and the privilege that is missing to create
+-- them. The login needs EXECUTE on the function, and the owner of the function needs CREATE on the
+-- database.
 SELECT coalesce((SELECT sum(pg_total_relation_size(to_regclass(name))) FROM unnest($1::text[]) AS name), 0)::bigint,
        CASE WHEN NOT has_function_privilege(p.oid, 'EXECUTE')
                  THEN format('EXECUTE on function %s for %s', p.oid::regprocedure, current_user)

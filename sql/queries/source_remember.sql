@@ -1,4 +1,5 @@
--- Stores the topic from which a projection's rows come. 16 zero bytes in base64 mean no id.
+-- Stores the topic from which rows of a projection come. An id of 16 zero bytes in base64 means
+-- that there is no id.
 INSERT INTO projector_source (projection, topic, topic_id)
 SELECT $1, $2, $3
 WHERE $3::text NOT IN ('', 'AAAAAAAAAAAAAAAAAAAAAA==')

@@ -1,6 +1,7 @@
--- The topics from which a projection's rows have come: the claimed topics, except those from which it
--- has read nothing. With brokers without topic ids ($2) there are no rows in projector_source, so the
--- positions are used. The topic $3 is included as soon as it was claimed.
+-- Returns the topics from which rows of a projection have come. These are the claimed topics,
+-- except those from which nothing was read. Brokers without topic ids ($2) leave no rows in
+-- projector_source, so the positions are used for their topics. The topic $3 is included as soon as
+-- it is claimed.
 WITH read AS (
     SELECT topic, bool_or(topic_id = ANY ($2::text[])) AS unknown, bool_or(greatest(next_offset, judged_until) > 0) AS read
     FROM projector_position

@@ -1,2 +1,2 @@
--- The highest version of an account that has an entry; null: there is none.
+-- Returns the highest version of an account that has a row. It is null if there is none.
 SELECT max(version) FROM account_statement WHERE account_id = $1;

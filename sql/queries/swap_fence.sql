@@ -1,6 +1,7 @@
--- Raises the fence of every consumer of the projection. This waits for their running transactions,
--- and makes them drop their caches. Consumers lock their position before any row, so a swap does the
--- same. The positions are locked in one order, so that two writers cannot deadlock.
+-- Raises the fence of every consumer of the projection. This waits for the running transactions of
+-- the consumers, and makes the consumers drop their caches. Consumers lock their position before
+-- any row, so a swap has to do the same. The positions are locked in a fixed order, so that two
+-- writers cannot deadlock.
 WITH concerned AS MATERIALIZED (
     SELECT consumer_group, topic, partition
     FROM projector_position

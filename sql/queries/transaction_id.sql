@@ -1,2 +1,3 @@
--- The transaction's id. With it one can query later whether the transaction was committed.
+-- Returns the id of the transaction. With this id, a later query can find out whether the
+-- transaction was committed.
 SELECT pg_current_xact_id()::text;

@@ -1,5 +1,5 @@
--- Adds to the turnover, sorted by key so that concurrent writers cannot deadlock.
--- Sums are parameters in minor units as decimal text, because they may exceed 64 bits.
+-- Adds to the turnover of days, sorted by key so that concurrent writers cannot deadlock. The sums
+-- are parameters in minor units as decimal text, because they may exceed 64 bits.
 INSERT INTO daily_turnover AS t (day, currency, credited, debited, events)
 SELECT r.day, r.currency, r.credited * u.unit, r.debited * u.unit, r.events
 FROM unnest($1::date[], $2::text[], $3::int2[], $4::numeric[], $5::numeric[], $6::int8[])

@@ -1,2 +1,3 @@
--- Deletes a row before it is inserted again at a lower version, because an update may not lower it.
+-- Deletes a row, which is then inserted again with a lower version. An update may not decrease a
+-- version.
 DELETE FROM {account} WHERE {of}account_id = $1 AND version = $2;

@@ -1,7 +1,7 @@
--- Updates accounts that have a row, sorted by account id so that concurrent writers cannot deadlock.
--- A row is updated only if it still has the version from which the new state was computed, so another
--- writer's change is never overwritten. With the list of accounts Citus finds their shards and skips
--- the others.
+-- Updates accounts that have a row, sorted by account id so that concurrent writers cannot
+-- deadlock. A row is updated only if it still has the version from which the new state was
+-- computed. So the change of another writer is never overwritten. With the list of accounts Citus
+-- finds their shards and skips the others.
 UPDATE {account} AS t
 SET
     {balances} currency = nullif(r.currency, ''),

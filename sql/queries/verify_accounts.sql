@@ -1,5 +1,6 @@
--- All accounts, including those that only wait for their first version, sorted by the bytes of the
--- id. An account that was written after a given time may also have been opened after it.
+-- Returns all accounts, including those that only wait for their first version, sorted by the bytes
+-- of the id. The last column says whether the account was written at or after the given time. Such
+-- an account may also have been opened after it.
 SELECT coalesce(b.account_id, h.account_id) AS account_id,
        b.account_id IS NOT NULL,
        coalesce(b.version, 0),

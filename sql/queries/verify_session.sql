@@ -1,2 +1,3 @@
--- Settings for reading all rows: no time limit, and no use of indexes.
+-- Prepares a transaction that reads all rows. There is no time limit for a statement, and
+-- sequential scans are permitted.
 SELECT set_config('statement_timeout', '0', true), set_config('enable_seqscan', 'on', true);
