@@ -1,12 +1,12 @@
--- The roles of the database and their grants. Run it with psql, as somebody who may create roles, in
--- the database and the schema (search_path) of the read model:
+-- This file creates the roles of the database and their grants. Run it with psql in the database
+-- and the schema (search_path) of the read model. The login must be allowed to create roles:
 --
 --     psql -v ON_ERROR_STOP=1 -f sql/roles.sql bank
 --
--- before or after `projector migrate`, and as often as you like. `migrate` repeats the second half, so
--- that the tables of a new version are granted, too.
+-- Run it before or after `projector migrate`, and as often as necessary. `migrate` repeats the
+-- second half of this file, so that new tables get their grants too.
 --
--- The roles cannot log in. Grant them to logins: docs/security.md.
+-- The roles cannot log in. Grant the roles to logins, see docs/security.md.
 
 DO $roles$
 DECLARE
@@ -19,21 +19,23 @@ BEGIN
         EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), wanted);
     END LOOP;
     EXECUTE format('GRANT CREATE ON SCHEMA %I TO projector_migrator', current_schema());
-    -- A rebuild has its tables in its own schema, which a function of the owner makes.
+    -- The tables of a rebuild are in a separate schema, which a function of the owner creates.
     EXECUTE format('GRANT CREATE ON DATABASE %I TO projector_migrator', current_database());
-    -- Before PostgreSQL 15 every role could create tables in "public".
+    -- Before PostgreSQL 15, every role could create tables in the schema public.
     EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', current_schema());
-    -- Every login that can connect can read the catalogs and hold advisory locks. A temporary table
-    -- can hide another table. For any other login: GRANT CONNECT ON DATABASE … TO …
+    -- A login that can connect can read the catalogs and hold advisory locks. A temporary table
+    -- could hide another table of the same name. Any other login needs this grant: GRANT CONNECT ON
+    -- DATABASE … TO …
     EXECUTE format('REVOKE CONNECT, TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
     EXECUTE format('GRANT CONNECT ON DATABASE %I TO projector_migrator, projector_runtime, projector_operator, projector_approver, projector_reader', current_database());
-    -- The SQL of a custom projection runs as projector_projection, which may use the tables that are
-    -- granted to it and none of the projector's. The operator is no member: with four eyes it could
-    -- otherwise write to those tables.
+    -- The SQL of a custom projection runs as projector_projection. This role may use the tables
+    -- that are granted to it, but no table of the projector. The operator is not a member of this
+    -- role. Otherwise, it could write to those tables in spite of four eyes.
     GRANT projector_projection TO projector_runtime, projector_approver;
-    -- It runs in this function, which belongs to that role. Within it PostgreSQL refuses every change
-    -- of role. The role may not create anything in this schema, so it cannot replace the function. It
-    -- could alter it; then the function refuses to run, and this file repairs it.
+    -- The SQL runs in this function, which belongs to that role. Inside the function, PostgreSQL
+    -- refuses every change of role. The role may not create objects in this schema, so it cannot
+    -- replace the function. The role could alter the function. The function then refuses to run,
+    -- and running this file again repairs it.
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
         EXECUTE format('GRANT projector_projection TO %I', current_user);
     END IF;
@@ -70,8 +72,9 @@ BEGIN
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
         EXECUTE format('REVOKE projector_projection FROM %I', current_user);
     END IF;
-    -- An earlier version of this file made the operator a member of the runtime's role. Four eyes could
-    -- not revoke those rights, so they are granted to the operator below.
+    -- An earlier version of this file made the operator a member of the role projector_runtime.
+    -- Four eyes could not revoke rights that come from a membership, so they are granted to the
+    -- operator directly.
     IF EXISTS (SELECT FROM pg_auth_members WHERE roleid = to_regrole('projector_runtime') AND member = to_regrole('projector_operator')) THEN
         REVOKE projector_runtime FROM projector_operator;
     END IF;
@@ -85,7 +88,8 @@ DECLARE
     wanted    text;
     four_eyes boolean := false;
 BEGIN
-    -- One session at a time. Any login may hold this lock, so the wait is limited.
+    -- Only one session at a time may change the grants. Any login may hold this lock, so the wait
+    -- for it is limited.
     FOR i IN 1..100 LOOP
         EXIT WHEN pg_try_advisory_xact_lock(hashtext('projector grants'));
         PERFORM pg_sleep(0.1);
@@ -95,8 +99,9 @@ BEGIN
     END IF;
     FOR line IN
         WITH runtime (relation, privileges) AS (VALUES
-            -- projector_runtime: `run`. It cannot delete a balance, a statement or a position. It adds
-            -- the events that it fetches from the outbox to the trail, which it cannot read.
+            -- projector_runtime is the role of `run`. It cannot delete a balance, a statement or a
+            -- position. It adds the events that it fetches from the outbox to the audit trail, but
+            -- it cannot read the trail.
             ('account_balance', 'SELECT INSERT UPDATE'),
             ('projector_position', 'SELECT INSERT UPDATE'),
             ('projector_source', 'SELECT INSERT'),
@@ -116,8 +121,9 @@ BEGIN
             ('projection_file', 'SELECT INSERT UPDATE'),
             ('new_events', 'SELECT')
         ), repairs (relation, privileges) AS (
-            -- The commands that read and repair: the rights of a running projector, and to replace and
-            -- remove rows as `rebuild` does, and to add to the trail.
+            -- This is for the commands that read and repair. They have the privileges of a running
+            -- projector. They may also replace and delete rows, as `rebuild` does, and read the
+            -- audit trail.
             SELECT relation, privileges FROM runtime
             UNION ALL VALUES ('account_balance', 'DELETE'), ('projection_account', 'DELETE'), ('account_statement', 'UPDATE DELETE'), ('daily_turnover', 'DELETE'),
                              ('account_balance_current', 'SELECT'), ('account_statement_missing', 'SELECT'),
@@ -127,14 +133,14 @@ BEGIN
         )
         SELECT 'projector_runtime' AS grantee, relation, privileges FROM runtime
         UNION ALL
-        -- projector_operator: may read and, without four eyes, repair.
+        -- projector_operator may read and, without four eyes, repair.
         SELECT 'projector_operator', relation, privileges FROM repairs
         UNION ALL
-        -- projector_approver: repairs what another login has requested.
+        -- projector_approver repairs what another login has requested.
         SELECT 'projector_approver', relation, privileges FROM repairs
         UNION ALL VALUES
-            -- projector_reader: users of the read model. It reads balances only by the view that has
-            -- stale, and what `account statement` needs.
+            -- projector_reader is for users of the read model. It reads balances only from the view
+            -- that has the column stale, and what `account statement` needs.
             ('projector_reader', 'account_balance_current', 'SELECT'),
             ('projector_reader', 'account_hold', 'SELECT'),
             ('projector_reader', 'account_statement', 'SELECT'),
@@ -146,7 +152,7 @@ BEGIN
             ('projector_reader', 'projector_schema_version', 'SELECT'),
             ('projector_reader', 'daily_turnover', 'SELECT'),
             ('projector_reader', 'projection_hold', 'SELECT'),
-            -- projector_projection: the role that the SQL of a custom projection runs as.
+            -- projector_projection is the role that runs the SQL of a custom projection.
             ('projector_projection', 'new_events', 'SELECT')
     LOOP
         CONTINUE WHEN to_regrole(line.grantee) IS NULL OR to_regclass(line.relation) IS NULL;
@@ -158,8 +164,9 @@ BEGIN
             END IF;
         END LOOP;
     END LOOP;
-    -- A writer of the trail gives what was done and why. Triggers set the row's number, time, login,
-    -- approval and place in the chain. They let the runtime's role add only what it fetches.
+    -- A writer of the audit trail sets only what was done and why. Triggers set the number, time,
+    -- login, approval and hash of the row. The triggers let projector_runtime add only rows for
+    -- events that it has fetched.
     FOR line IN
         SELECT grantee, string_agg(quote_ident(attname), ', ' ORDER BY attnum) AS columns,
                bool_and(has_column_privilege(grantee, attrelid, attnum, 'INSERT')) AS granted
@@ -170,15 +177,16 @@ BEGIN
         GROUP BY grantee
     LOOP
         IF has_table_privilege(line.grantee, 'dlq_action', 'INSERT') OR four_eyes AND line.grantee = 'projector_operator' THEN
-            EXECUTE format('REVOKE INSERT ON dlq_action FROM %I', line.grantee); -- also from the columns
+            EXECUTE format('REVOKE INSERT ON dlq_action FROM %I', line.grantee); -- and from its columns
             line.granted := false;
         END IF;
         IF NOT line.granted AND NOT (four_eyes AND line.grantee = 'projector_operator') THEN
             EXECUTE format('GRANT INSERT (%s) ON dlq_action TO %I', line.columns, line.grantee);
         END IF;
     END LOOP;
-    -- An operator compares by a rebuild before somebody approves it, in tables that the owner makes.
-    -- Readers of balances may wait for a version, also where PUBLIC may not call functions.
+    -- An operator compares with a rebuild before another person approves it. The tables for this
+    -- are created by a function of the owner. Readers of balances may wait for a version, even if
+    -- PUBLIC may not execute functions.
     FOR line IN
         SELECT * FROM (VALUES
             ('projector_runtime', 'projector_custom(text, text)'),
@@ -198,8 +206,8 @@ BEGIN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', line.function::regprocedure, line.grantee);
         END IF;
     END LOOP;
-    -- A requester gives what and why. Triggers set the login and whether it was approved. An approver
-    -- decides, and changes nothing else of a request.
+    -- A requester sets what to do and why. Triggers set the login, and whether the request was
+    -- approved. An approver decides, and cannot change anything else of a request.
     FOR line IN
         SELECT * FROM (VALUES
             ('projector_operator', 'INSERT', 'action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, reason'),

@@ -1,4 +1,5 @@
--- The balances, the positions of the consumers, and the events that wait for a gap.
+-- This creates the balances, the positions of the consumers, and the events that wait because of a
+-- gap.
 
 -- +goose Up
 CREATE TABLE account_balance (
@@ -11,8 +12,8 @@ CREATE TABLE account_balance (
     last_event_at timestamptz,
     updated_at    timestamptz NOT NULL DEFAULT now()
 )
--- Rows are updated all the time, and no index covers the columns that change. Free space on the page
--- and a frequent vacuum keep the updates HOT.
+-- Rows are updated often, and no index covers the columns that change. Free space on each page and
+-- a frequent vacuum let PostgreSQL use HOT updates.
 WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 
 COMMENT ON TABLE account_balance IS 'Balance of each account, projected from its events. Written by the projector only.';
@@ -81,7 +82,8 @@ COMMENT ON COLUMN parked_event.expected_version IS 'The account''s version + 1 w
 COMMENT ON COLUMN parked_event.record_timestamp IS 'Kafka''s timestamp of the record, milliseconds since the epoch.';
 COMMENT ON COLUMN parked_event.headers IS 'Header keys and values in turn, as bytes.';
 
--- Gap events beyond the park limit are in the DLQ only. This table stores that they exist.
+-- Gap events beyond the park limit are stored only in the DLQ. This table stores that there are
+-- such events.
 CREATE TABLE park_overflow (
     account_id       text PRIMARY KEY,
     lowest_version   bigint      NOT NULL,
@@ -91,8 +93,8 @@ CREATE TABLE park_overflow (
     since            timestamptz NOT NULL DEFAULT now()
 );
 
--- An account is on hold while known events above its version are not in its balance. This is
--- derived from the parked events.
+-- An account waits while known events above its version are not in its balance. This view derives
+-- the waiting accounts from the parked events.
 CREATE VIEW account_hold AS
 SELECT w.account_id,
        coalesce(b.version + 1, w.expected_version)       AS expected_version,

@@ -1,4 +1,5 @@
--- The audit trail of the repair commands: what people have done about dead letters.
+-- This creates the audit trail of the repair commands. It shows what people have done with dead
+-- letters.
 
 -- +goose Up
 CREATE TABLE dlq_action (

@@ -1,5 +1,5 @@
--- Two more projections, the inbox that a projection of sums needs, and the projection of each
--- consumer group.
+-- This adds two more projections, the inbox that a projection of sums needs, and the projection of
+-- each consumer group.
 
 -- +goose Up
 -- Every group that exists before this migration projects balances.
@@ -16,8 +16,8 @@ CREATE TABLE account_statement (
     currency       char(3),
     occurred_at    timestamptz NOT NULL,
     correlation_id text,
-    -- The amount and the time are in the index. So a balance as of a version or a time is read from
-    -- the few pages that hold the account's entries.
+    -- The index includes the amount and the time. So the balance at a version or a time is read
+    -- from the few pages with the rows of the account.
     PRIMARY KEY (account_id, version) INCLUDE (amount, occurred_at)
 );
 
@@ -43,7 +43,8 @@ CREATE TABLE daily_turnover (
     events   bigint  NOT NULL,
     PRIMARY KEY (day, currency)
 )
--- These are few rows that are updated all the time. Free space on the page keeps the updates HOT.
+-- The table has few rows, which are updated often. Free space on each page lets PostgreSQL use HOT
+-- updates.
 WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000);
 
 COMMENT ON TABLE daily_turnover IS 'Money moved a day and currency. Written by the projector only.';

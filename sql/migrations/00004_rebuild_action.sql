@@ -1,4 +1,4 @@
--- A rebuild records each account it replaces.
+-- A rebuild records in the audit trail each account that it replaces.
 
 -- +goose Up
 ALTER TABLE dlq_action

@@ -1,5 +1,5 @@
--- A position has the leader epoch of the record before it. A partition whose log has lost its end
--- stays stopped.
+-- A position gets the leader epoch of the record before it. A partition whose log has lost its end
+-- is stopped until a person sets its position.
 
 -- +goose Up
 ALTER TABLE projector_position

@@ -1,5 +1,5 @@
--- The topics that a projection's rows came from, by Kafka's ids. Positions may be deleted or set
--- back by hand, so they do not show this.
+-- This stores the topics from which the rows of a projection came, with the topic ids of Kafka.
+-- Positions cannot show this, because people may delete them or set them back.
 
 -- +goose Up
 CREATE TABLE projector_source (

@@ -1,4 +1,5 @@
--- People set positions: the reason why a partition has stopped, and the audit trail of the change.
+-- People can set positions. For this, a position gets the reason why its partition has stopped, and
+-- the audit trail gets a new action.
 
 -- +goose Up
 ALTER TABLE projector_position

@@ -1,4 +1,5 @@
--- A storm of dead letters stops a partition. People pause and resume it.
+-- The breaker stops a partition when too many of its records are dead letters. People can pause and
+-- resume a partition.
 
 -- +goose Up
 ALTER TABLE projector_position

@@ -1,5 +1,6 @@
--- Each row of the audit trail has the login and what was altered. It also has a hash over itself and
--- the row before it, so that a changed or removed row is found.
+-- Each row of the audit trail gets the login, and whether the message was altered. It also gets a
+-- hash over its own values and the hash of the row before it. So it can be detected when a row was
+-- changed or removed.
 
 -- +goose Up
 ALTER TABLE dlq_action
@@ -35,7 +36,7 @@ CREATE FUNCTION dlq_action_hash(before text, a dlq_action) RETURNS text LANGUAGE
     SELECT encode(sha256(convert_to(coalesce(before, '') || E'\n' || dlq_action_text(a), 'UTF8')), 'hex')
 $$;
 
--- The rows that exist before this migration are the beginning of the chain.
+-- The rows that exist before this migration become the beginning of the chain.
 DO $$
 DECLARE
     row    dlq_action;
@@ -59,7 +60,7 @@ BEGIN
 END
 $$;
 
--- This runs at COMMIT, so writers wait for each other only for that long.
+-- This trigger runs at COMMIT, so writers wait for each other only during their COMMIT.
 CREATE FUNCTION dlq_action_link() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     last record;
@@ -81,8 +82,8 @@ BEGIN
 END
 $$;
 
--- Every login that inserts runs these functions as the owner of the table. So they search for the
--- table in this schema only.
+-- These functions run as the owner of the table, for every login that inserts a row. So they must
+-- find the table in this schema only.
 DO $$
 DECLARE
     name text;

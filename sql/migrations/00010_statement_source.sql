@@ -1,11 +1,13 @@
--- The place in Kafka of each event of a statement, and what a statement is compared with: the balance
--- and the versions that were skipped.
+-- The rows of a statement get the place of their events in Kafka. Two views show what a statement
+-- is compared with: the balance and the skipped versions.
 
 -- +goose Up
--- Others must not wait for this for long. After a timeout the next `migrate` does it.
+-- Other sessions must not wait long for the locks of this migration. After a time-out, run
+-- `migrate` again.
 SET LOCAL lock_timeout = '5s';
 
--- The columns are nullable and have no default, so no row is rewritten. Existing rows stay null.
+-- The columns are nullable and have no default, so PostgreSQL does not rewrite the table. In
+-- existing rows they are null.
 ALTER TABLE account_statement
     ADD COLUMN source_partition int,
     ADD COLUMN source_offset    bigint;

@@ -1,5 +1,6 @@
--- Four eyes: while the policy is on, a change is recorded as a request that another login approves.
--- PostgreSQL sets who requested and who decided. A request never changes, and is decided once.
+-- This adds the four-eyes policy. While the policy is on, a change is stored as a request, and
+-- another login has to approve it. Triggers set the login that has requested it and the login that
+-- has decided. A request cannot be changed, and it is decided only once.
 
 -- +goose Up
 CREATE TABLE repair_policy (
@@ -77,8 +78,8 @@ BEGIN
 END
 $$;
 
--- The audit row of an approved change has who approved it and why. The transaction names the
--- request.
+-- The audit row of an approved change gets the login that approved it and the reason. The
+-- transaction sets the number of the request in projector.request.
 CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     request text := current_setting('projector.request', true);
@@ -100,7 +101,7 @@ BEGIN
 END
 $$;
 
--- The functions do not use a table or function of the same name in another schema.
+-- These functions must not find a table or function of the same name in another schema.
 DO $$
 DECLARE
     name text;
@@ -112,8 +113,8 @@ END
 $$;
 -- +goose StatementEnd
 
--- The function runs as the owner, so no other role may use it in a trigger of its own table. The
--- existing trigger does not need this right.
+-- The function runs as the owner, so no other role may use it in a trigger on a table of that role.
+-- The existing trigger works without this privilege.
 REVOKE EXECUTE ON FUNCTION dlq_action_link() FROM PUBLIC;
 
 CREATE TRIGGER stamp

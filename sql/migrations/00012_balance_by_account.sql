@@ -1,8 +1,9 @@
--- A query of account_balance_current for one account uses an index instead of the whole table. With
--- the FULL JOIN of the earlier view, the condition on the account did not reach the tables.
+-- With this view, a query of account_balance_current for one account uses an index instead of
+-- reading the whole table. In the earlier view, the FULL JOIN prevented that the condition on the
+-- account was applied to the tables.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- others must not wait for this for long; after a timeout the next `migrate` does it
+SET LOCAL lock_timeout = '5s'; -- others wait at most 5 s; if this fails, run `migrate` again
 CREATE OR REPLACE VIEW account_balance_current AS
 SELECT b.account_id,
        b.currency, b.balance, b.version, b.status, b.last_event_id, b.last_event_at, b.updated_at,

@@ -1,8 +1,9 @@
--- Openings: the balance and version from which an account starts if the topic lacks its first events,
--- and who set them.
+-- This adds openings. An opening is the balance and the version from which an account starts if its
+-- first events are not in the topic. It also has the person who has set it.
 
 -- +goose Up
--- Others must not wait for this for long. After a timeout the next `migrate` does it.
+-- Other sessions must not wait long for the locks of this migration. After a time-out, run
+-- `migrate` again.
 SET LOCAL lock_timeout = '5s';
 
 CREATE TABLE account_opening (

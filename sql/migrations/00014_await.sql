@@ -1,4 +1,5 @@
--- A function that waits until an account has reached a version, for clients of the database.
+-- This adds a function for clients of the database. It waits until an account has reached a
+-- version.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -30,7 +31,7 @@ BEGIN
 END
 $$;
 
--- The function does not use a table of the same name in another schema.
+-- The function must not find a table of the same name in another schema.
 DO $$
 BEGIN
     EXECUTE format('ALTER FUNCTION projector_await(text, bigint, interval) SET search_path = %I, pg_temp', current_schema());

@@ -1,6 +1,6 @@
--- Custom projections: SQL files that read the events. These are the accounts of the ordered ones, the
--- file of each projection, and the events as the file's SQL sees them. All tables are new, so nobody
--- waits for a lock.
+-- This adds custom projections, which are SQL files that read the events. It creates the accounts
+-- of ordered custom projections, the file of each projection, and the view with the events for the
+-- SQL in the file. All tables are new, so no session has to wait for a lock.
 
 -- +goose Up
 CREATE TABLE projection_account (
@@ -12,7 +12,8 @@ CREATE TABLE projection_account (
     updated_at    timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (projection, account_id)
 )
--- As for account_balance, free space on the page and a frequent vacuum keep the updates HOT.
+-- As for account_balance, free space on each page and a frequent vacuum let PostgreSQL use HOT
+-- updates.
 WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 
 COMMENT ON TABLE projection_account IS 'How far each account is in each ordered projection of one''s own. Written by the projector only.';
@@ -107,9 +108,9 @@ COMMENT ON TABLE projection_file IS 'The file each projection of one''s own was 
 COMMENT ON COLUMN projection_file.sha256 IS 'SHA-256 of the file.';
 COMMENT ON COLUMN projection_file.text IS 'The whole file.';
 
--- The events of the current transaction. They are the parameters of a cursor that the projector
--- declares in each transaction. This needs no session state, so it works through a pooler. Temporary
--- tables would make the catalogs grow.
+-- This function returns the events of the current transaction. The events are the parameters of a
+-- cursor that the projector declares in each transaction. A cursor needs no session state, so it
+-- works through a pooler. Temporary tables would make the catalogs grow.
 -- +goose StatementBegin
 CREATE FUNCTION projector_new_events()
 RETURNS TABLE (

@@ -1,14 +1,15 @@
--- A function of the owner makes the tables of a rebuild. So the login that rebuilds needs no right to
--- create anything, and nobody can replace these tables with others. A row of the audit trail has the
--- time at which it was written, not a time that its writer gives.
+-- A function that runs as the owner creates the tables of a rebuild. So the login that rebuilds
+-- needs no right to create anything, and no other login can replace these tables. A row of the
+-- audit trail gets the time at which it was written. Its writer cannot set another time.
 
 -- +goose Up
 -- +goose StatementBegin
--- Makes empty tables in the schema projector_rebuild: a copy of each table in copied, and for each
--- table in noted one more for the differences, with its primary key. It first removes what an earlier
--- rebuild has left. Without tables it only removes.
+-- Creates empty tables in the schema projector_rebuild. For each table in copied, it creates a
+-- copy. For each table in noted, it also creates a table for the differences, which has the primary
+-- key of that table. It first drops the tables of an earlier rebuild. Without arguments, it only
+-- drops tables.
 --
--- It runs as the owner. It copies the columns of tables of the read model, and no rows. Only its
+-- It runs as the owner. It copies the columns of tables of the read model, but no rows. Only its
 -- caller may use the new tables.
 CREATE FUNCTION projector_rebuild_tables(copied text[], noted text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
@@ -68,7 +69,7 @@ BEGIN
 END
 $$;
 
--- Runs ANALYZE on these tables, which only their owner may do.
+-- Runs ANALYZE on the tables of a rebuild, because only their owner may do this.
 CREATE FUNCTION projector_rebuild_analyze() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     one text;
@@ -79,7 +80,7 @@ BEGIN
 END
 $$;
 
--- As in 00011, and it also sets the time.
+-- This is the function of 00011, and it also sets the time.
 CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     request text := current_setting('projector.request', true);
@@ -102,8 +103,8 @@ BEGIN
 END
 $$;
 
--- Callers run these functions as the owner, so the functions search in this schema only. The trigger
--- runs as the login that writes, and must not use objects of that login.
+-- The first two functions run as the owner for any caller, so they must find objects in this schema
+-- only. The trigger function runs as the login that writes, and must not use objects of this login.
 DO $$
 DECLARE
     name text;

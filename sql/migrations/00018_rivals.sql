@@ -1,5 +1,6 @@
--- The last place of another event with the version of a parked event. That event was dead-lettered
--- and not parked, so a rebuild could not know that consumers have processed it. No row is rewritten.
+-- This stores the last place of another event with the same version as a parked event. The other
+-- event was dead-lettered but not parked, so a rebuild could not know that consumers have processed
+-- it. PostgreSQL does not rewrite the table.
 
 -- +goose Up
 SET LOCAL lock_timeout = '5s';

@@ -1,8 +1,8 @@
--- account_hold joins account_balance once instead of three times. With Citus, each shard answers for
--- its own accounts; before, the coordinator fetched all balances.
+-- The view account_hold now joins account_balance once instead of three times. With Citus, each
+-- shard computes the view for its own accounts. Before this, the coordinator fetched all balances.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- others must not wait for this for long; after a timeout the next `migrate` does it
+SET LOCAL lock_timeout = '5s'; -- others wait at most 5 s; if this fails, run `migrate` again
 CREATE OR REPLACE VIEW account_hold AS
 SELECT w.account_id,
        coalesce(w.version + 1, w.expected_version) AS expected_version,

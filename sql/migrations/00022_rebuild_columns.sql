@@ -1,16 +1,17 @@
--- The owner of the read model makes a rebuild's tables. An index expression, a CHECK, a default and a
--- generated column are code of a table's owner. So only the columns of a table that somebody else
--- owns are copied, and none of its code runs here.
+-- The tables of a rebuild are created by the owner of the read model. An index expression, a CHECK,
+-- a default and a generated column are code of the owner of a table. If another role owns a table,
+-- only its columns are copied. So none of the code of that role runs as the owner of the read
+-- model.
 
 --
--- The columns rival_partition and rival_offset of parked_event are no longer written, because a
+-- The columns rival_partition and rival_offset of parked_event are not written any more, because a
 -- rebuild compares at exactly the positions of the consumers. The next release drops them.
 
 -- +goose Up
 -- +goose StatementBegin
--- Returns the columns of a table, or of its primary key, as a definition. A domain can have a CHECK, so
--- its base type is used, also for the elements of an array. Of the defaults, only literals and the
--- current time are used.
+-- Returns the columns of a table, or only those of its primary key, as text for CREATE TABLE. A
+-- domain can have a CHECK, so its base type is used instead. This also applies to the elements of
+-- an array. A default is copied only if it is a literal or the current time.
 CREATE FUNCTION projector_rebuild_columns(source regclass, keys_only boolean) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
     col     record;
@@ -63,8 +64,8 @@ END
 $$;
 
 -- Copies an empty table into the schema of a rebuild. If the owner of the read model or a superuser
--- owns it, the copy is complete. Otherwise it has the plain columns, the primary key, and the unique
--- indexes of plain columns, which ON CONFLICT may name.
+-- owns the table, the copy is complete. Otherwise the copy has the plain columns, the primary key,
+-- and the unique indexes of plain columns. ON CONFLICT may need these indexes.
 CREATE FUNCTION projector_rebuild_copy(source regclass, named text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     keys record;
@@ -90,7 +91,7 @@ BEGIN
 END
 $$;
 
--- As in 00017, with the new way to copy a table.
+-- This is the function of 00017, with the new way to copy a table.
 CREATE OR REPLACE FUNCTION projector_rebuild_tables(copied text[], noted text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     lock   bigint := hashtextextended('projector rebuild ' || current_database(), 7215);
@@ -143,7 +144,8 @@ BEGIN
 END
 $$;
 
--- As in 00017, for the columns only. ANALYZE of a whole table would evaluate its index expressions.
+-- This is the function of 00017, but it analyzes only columns. ANALYZE of a whole table would
+-- evaluate its index expressions.
 CREATE OR REPLACE FUNCTION projector_rebuild_analyze() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     one text;
@@ -236,7 +238,7 @@ BEGIN
 END
 $$;
 
--- Runs ANALYZE on these tables, which only their owner may do.
+-- Runs ANALYZE on the tables of a rebuild, because only their owner may do this.
 CREATE OR REPLACE FUNCTION projector_rebuild_analyze() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     one text;

@@ -1,8 +1,9 @@
--- The decisions of people about single events, for a running projector. A discarded event has no
--- effect when it is read again. An event for a skipped version is reported. A skip can be reversed.
+-- A running projector can read the decisions of people about single events. A discarded event has
+-- no effect when it is read again. The projector reports an event for a skipped version. A skip can
+-- be reversed.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- others must not wait for this for long; after a timeout the next `migrate` does it
+SET LOCAL lock_timeout = '5s'; -- others wait at most 5 s; if this fails, run `migrate` again
 ALTER TABLE dlq_action
     ADD COLUMN IF NOT EXISTS projection text,
     ADD COLUMN previous_event_id text;

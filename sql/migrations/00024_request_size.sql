@@ -1,8 +1,8 @@
--- This limits the size of one request, because operators add requests and nobody removes them. The
--- program has the same limit.
+-- This limits the size of one request, because operators can add requests but nobody removes them.
+-- The program has the same limit.
 
 -- +goose Up
--- NOT VALID: existing requests are not checked.
+-- NOT VALID means that existing requests are not checked.
 ALTER TABLE repair_request
     ADD CONSTRAINT repair_request_files_size CHECK (pg_column_size(file_contents) <= (64 << 20) + (64 << 10)) NOT VALID,
     ADD CONSTRAINT repair_request_texts_size CHECK (

@@ -1,9 +1,10 @@
--- The audit trail has the consumer group, the projection, and the request of an approved change. Its
--- times are those of the write. Repairs wait for each other by a row that only the owner may lock,
--- because any login may hold an advisory lock. The SQL of a custom projection cannot leave its role.
+-- The audit trail gets the consumer group, the projection, and the request of an approved change.
+-- Its times become the times of the write. Writers of the trail wait for each other with a row that
+-- only the owner may lock. An advisory lock is not safe, because any login may hold it. The SQL of
+-- a custom projection cannot change its role.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- others must not wait for this for long; after a timeout the next `migrate` does it
+SET LOCAL lock_timeout = '5s'; -- others wait at most 5 s; if this fails, run `migrate` again
 ALTER TABLE dlq_action
     ADD COLUMN consumer_group text,
     ADD COLUMN IF NOT EXISTS projection text,
@@ -17,14 +18,13 @@ COMMENT ON COLUMN dlq_action.requested_by IS 'The session_user of PostgreSQL tha
 COMMENT ON COLUMN dlq_action.at IS 'When the row was written, by the clock of the server.';
 COMMENT ON COLUMN dlq_action.result IS 'applied, duplicate, waiting, poison, refused, published, discarded, skipped, replaced or removed; of position set, from where to where it was set; of pause and resume, what the partition did before and does now.';
 
--- It has one row. A writer of the chain locks it until COMMIT.
+-- The table has one row. A writer of the chain locks this row until COMMIT.
 CREATE TABLE dlq_action_lock (one boolean PRIMARY KEY DEFAULT true CHECK (one));
 INSERT INTO dlq_action_lock DEFAULT VALUES;
 COMMENT ON TABLE dlq_action_lock IS 'One row, by which writers of dlq_action wait for each other. Nobody but the owner may lock it: grant nothing on it.';
 
 -- +goose StatementBegin
--- The text contains the later columns only if one of them is set. So older rows have the same hash as
--- before.
+-- The text contains the new columns only if one of them is set. So older rows keep their hash.
 CREATE OR REPLACE FUNCTION dlq_action_text(a dlq_action) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT string_agg(coalesce(octet_length(convert_to(f, 'UTF8')) || ':' || f, '-'), ',' ORDER BY n)
     FROM unnest(ARRAY[
@@ -38,8 +38,9 @@ CREATE OR REPLACE FUNCTION dlq_action_text(a dlq_action) RETURNS text LANGUAGE s
     ) WITH ORDINALITY AS t (f, n)
 $$;
 
--- As in 00017, with the time of the write, the request and its login. The role of running instances
--- may only add rows for events that it fetches.
+-- This is the function of 00017. It also sets the time of the write, the request and the login that
+-- has made the request. The role of running instances may only add rows for events that it has
+-- fetched.
 CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     request text := current_setting('projector.request', true);
@@ -79,7 +80,7 @@ BEGIN
 END
 $$;
 
--- This runs at COMMIT, so writers wait for each other only for that long.
+-- This trigger runs at COMMIT, so writers wait for each other only during their COMMIT.
 CREATE OR REPLACE FUNCTION dlq_action_link() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     last record;
@@ -126,16 +127,17 @@ BEGIN
 END
 $$;
 
--- Runs one statement of a projection's file, as a role that may only use what is granted to it. No part
--- of the statement may run later as the login. step is "run", "last" (the same, for the file's last
--- statement) or "plan" (an EXPLAIN, whose result it returns).
+-- Runs one statement of the file of a projection, as a role that may only use what is granted to
+-- this role. No part of the statement may run later as the login. The argument step is "run",
+-- "last" (for the last statement of the file) or "plan" (for an EXPLAIN, whose result is returned).
 --
--- projector_contained of roles.sql belongs to that role and runs as its owner. PostgreSQL then refuses
--- every change of role, also in functions that the statement calls. A login that may not execute it
--- uses SET ROLE if it is a member of the role, or else runs the statement as itself.
+-- The function projector_contained of roles.sql belongs to that role and runs as its owner. While
+-- it runs, PostgreSQL refuses every change of role, also in functions that the statement calls. If
+-- the login may not execute projector_contained but is a member of the role, SET ROLE is used.
+-- Otherwise the statement runs as the login.
 --
--- After the statement, names are resolved in pg_catalog, or once the search path is the same as before,
--- because the statement may have created objects of the same names.
+-- The statement may have created objects with the names of system objects. So after the statement,
+-- names are qualified with pg_catalog, or used only when the search path has been reset.
 CREATE FUNCTION projector_custom(statement text, step text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     function  regprocedure := to_regprocedure('projector_contained(text, boolean, text)');
@@ -208,8 +210,8 @@ BEGIN
 END
 $$;
 
--- The functions search in the schema of the read model only. Default privileges of the owner must not
--- let another role lock the row.
+-- These functions must find objects in the schema of the read model only. Default privileges of the
+-- owner must not let another role lock the row of dlq_action_lock.
 DO $$
 DECLARE
     name text;

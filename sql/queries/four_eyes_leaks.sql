@@ -4,7 +4,7 @@
 -- - the right to create objects or schemas where an approver's session would use them,
 -- - the right to create roles,
 -- - files or programs of the server,
--- - a volatile SECURITY DEFINER function whose owner may write. Its text does not show what it does,
+-- - a volatile SECURITY DEFINER function whose owner may write. Its text does not show its effect,
 --   so all such functions count, except those of the projector and of extensions.
 -- Operators may insert requests, so a grant on that table does not count.
 WITH operators AS (
