@@ -21,7 +21,8 @@ func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]in
 	cl.PauseFetchPartitions(map[string][]int32{c.cfg.Topic: partitions})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.shareMemoryAmong(len(c.workers) + len(partitions)) // before the workers start, because a worker reads its share when it starts
+	// This comes before the workers start, because a worker reads its share when it starts.
+	c.shareMemoryAmong(len(c.workers) + len(partitions))
 	for _, p := range partitions {
 		c.committer.own(p)
 		c.cfg.Observer.Assigned(c.cfg.Topic, p)

@@ -24,7 +24,8 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		return projection.Position{}, err
 	}
 	w.status.log(topic)
-	member := w.c.member() // read before the claim, because Kafka refuses a commit with this id after an eviction
+	// The id is read before the claim, because Kafka refuses a commit with it after an eviction.
+	member := w.c.member()
 	fence, err := w.confirm(kafka, member)
 	if errors.Is(err, errOtherMember) {
 		err = session.ErrAgain
@@ -40,13 +41,14 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		pos, err = w.claimOnce(ctx, projection.Claim{
 			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: fence,
 		})
-		found = cmp.Or(found, pos.Found) // only the first result counts, because a later one may show the row that this claim has written
+		// Only the first result counts, because a later one may show what this claim has written.
+		found = cmp.Or(found, pos.Found)
 		return err
 	})
 	var stopped *projection.StoppedError
 	switch {
 	case errors.As(err, &stopped):
-		w.claimed(stopped.Position) // with a position, this worker notices when a person sets a new one
+		w.claimed(stopped.Position) // so this worker notices when a person sets a new one
 		return pos, w.suspend(stateOf(stopped.Status), stopped.Reason)
 	case errors.Is(err, projection.ErrTopicRecreated):
 		w.status.noPosition()
@@ -54,7 +56,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		return pos, w.halt("the topic was deleted and created again, or is on another cluster: the stored position belongs to the old one. " +
 			"See the runbook, \"topic recreated\"")
 	case errors.Is(err, projection.ErrFenced):
-		return pos, session.ErrAgain // another owner has claimed the partition since this member read Kafka's offset
+		return pos, session.ErrAgain // another owner has claimed it since Kafka was read
 	case err != nil:
 		return pos, err
 	}

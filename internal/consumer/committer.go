@@ -70,7 +70,7 @@ func (c *committer) disown(ctx context.Context, partitions []int32, lost bool) {
 	if !lost {
 		c.flush(ctx)
 	}
-	c.busy.Lock() // waits for a running commit, because the commit must end while the partition is owned
+	c.busy.Lock() // waits for a running commit, which must end first
 	defer c.busy.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -264,7 +264,7 @@ func (c *Consumer) leaveFor(ctx context.Context, member string) error {
 	}
 	defer cl.Close()
 	req := kmsg.NewPtrLeaveGroupRequest()
-	req.Group, req.MemberID = c.cfg.Group, member // old brokers read these two fields, and new ones read Members
+	req.Group, req.MemberID = c.cfg.Group, member // for old brokers; new ones read Members
 	leaving := kmsg.NewLeaveGroupRequestMember()
 	leaving.MemberID = member
 	req.Members = append(req.Members, leaving)

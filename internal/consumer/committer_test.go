@@ -71,13 +71,13 @@ func TestAFailedCommitIsRepeatedUnlessOvertaken(t *testing.T) {
 func TestNothingIsCommittedForAPartitionNoLongerOwned(t *testing.T) {
 	c, r := newRecordedCommitter()
 	c.mark(0, 5)
-	c.disown(t.Context(), []int32{0}, false) // it was revoked, so the durable offsets are committed first
+	c.disown(t.Context(), []int32{0}, false) // revoked, so the durable offsets are committed
 	c.mark(0, 8)                             // the worker may still be running
 	c.flush(t.Context())
 	wantCommits(t, r, map[int32]int64{0: 5})
 
 	c.mark(1, 3)
-	c.disown(t.Context(), []int32{1}, true) // it is lost, so another member may have committed by now
+	c.disown(t.Context(), []int32{1}, true) // lost, so another member may have committed
 	c.flush(t.Context())
 	wantCommits(t, r, map[int32]int64{0: 5})
 }

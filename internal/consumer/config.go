@@ -101,12 +101,12 @@ type Config struct {
 
 // Limits bound memory and latency.
 type Limits struct {
-	BatchBytes  int           // largest decompressed batch of records, which is in memory as a whole
-	FetchBytes  int           // size of one fetch before decompression; two fetches may run at a time
-	QueueBytes  int           // fetched records that are not folded, over all partitions; exceeded by at most a factor of 2
-	FlushEvents int           // a partition is flushed after this many events
-	FlushBytes  int           // a partition is flushed when its share of these bytes is pending, without account rows
-	FlushAge    time.Duration // a partition that is far behind is flushed this long after its first pending event
+	BatchBytes  int           // largest decompressed batch of records; it is in memory as a whole
+	FetchBytes  int           // size of one fetch before decompression; two may run at a time
+	QueueBytes  int           // fetched and not folded records of all partitions; at most doubled
+	FlushEvents int           // flush a partition after this many events
+	FlushBytes  int           // flush a partition when its share of these bytes is pending
+	FlushAge    time.Duration // flush a lagging partition this long after its first event
 }
 
 // DefaultLimits returns limits for an instance with 512 MiB.

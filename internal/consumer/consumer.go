@@ -80,7 +80,7 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.ConsumerGroup(c.cfg.Group),
 		kgo.ConsumeTopics(c.cfg.Topic),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), // the position must also move past the control records of transactions
+		kgo.KeepControlRecords(), // the position must also move past control records
 		kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(),
 		// A new group begins at the first record. A position that is out of range is an error. In
@@ -157,7 +157,8 @@ func (c *Consumer) consume(ctx context.Context) error {
 		patiently(tasks.Wait, abandonAfter)
 		return nil
 	}
-	tasks.Wait() // wait, because the tasks use this client, and the next client registers the same metrics
+	// The tasks use this client, and the next client registers the same metrics.
+	tasks.Wait()
 	<-left
 	c.ready = make(chan struct{})
 	return nil

@@ -37,11 +37,13 @@ func (l *deadLetterLog) add(letters []projection.DeadLetter) {
 		}
 		counts[letters[i].Class]++
 	}
-	for i := len(letters) - 1; i >= 0 && len(counts) > 0; i-- { // backwards, so that the line has the last dead letter of each class
+	// The order is backwards, so that the line has the last dead letter of each class.
+	for i := len(letters) - 1; i >= 0 && len(counts) > 0; i-- {
 		d := &letters[i]
 		n := counts[d.Class]
 		delete(counts, d.Class)
-		class, last, why := string(d.Class), d.Record.Ref(), d.Message // only these fields, because d itself would keep the batch in memory
+		// The closure must not refer to d, because d would keep the batch in memory.
+		class, last, why := string(d.Class), d.Record.Ref(), d.Message
 		l.lines.Count(class, n, func(n int) {
 			l.log.Warn("records dead-lettered", "class", class, "records", n, "reason", why,
 				slog.Group("last", "topic", last.Topic, "partition", last.Partition, "offset", last.Offset))

@@ -34,7 +34,8 @@ func (w *worker) Publish(ctx context.Context, next int64, letters []projection.D
 	}
 	w.deliveredTo = max(w.deliveredTo, next)
 	if w.delivery != nil {
-		w.queue.delayed() // other partitions must not wait for this one until the brokers have acknowledged
+		// Other partitions must not wait for this one until the brokers have acknowledged.
+		w.queue.delayed()
 	}
 	publish := func(ctx context.Context) error { return w.publish(ctx, verify) }
 	switch {
@@ -54,7 +55,8 @@ func (w *worker) Publish(ctx context.Context, next int64, letters []projection.D
 
 func (w *worker) publish(ctx context.Context, verify func(context.Context) error) error {
 	if err := verify(ctx); err != nil {
-		return retry.Stop(err) // not retried here, because the session handles it like the error of a failed write
+		// It is not retried here, because the session handles it like the error of a failed write.
+		return retry.Stop(err)
 	}
 	err := w.c.cfg.DeadLetters.Deliver(ctx, w.delivery)
 	if kafkaUnknownTopic(err) {

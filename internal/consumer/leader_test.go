@@ -103,7 +103,8 @@ func TestALeaderThatDoesNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cluster.Close()
-	sound := cluster.CoordinatorFor("g") // the group's coordinator must work, because only the partition's leader is frozen
+	// The group's coordinator must work, because only the partition's leader is frozen.
+	sound := cluster.CoordinatorFor("g")
 	frozen := 1 - sound
 	if err := cluster.MoveTopicPartition("t", 0, sound); err != nil {
 		t.Fatal(err)

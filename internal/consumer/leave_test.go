@@ -27,7 +27,8 @@ func TestStopDoesNotWaitForADeadMember(t *testing.T) {
 	joins := make(chan struct{}, 100)
 	cluster.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
-		if req.(*kmsg.JoinGroupRequest).MemberID != "" { // the first request has no id; the broker returns one, and the member asks again
+		// The first request has no id. The broker returns one, and the member asks again.
+		if req.(*kmsg.JoinGroupRequest).MemberID != "" {
 			joins <- struct{}{}
 		}
 		return nil, nil, false

@@ -21,14 +21,18 @@ import (
 
 // logEnd is the end of a partition's log, as its leader reports it.
 type logEnd struct {
-	offset   int64 // offset after the last record
-	epoch    int32 // epoch of the leader; projection.NoEpoch if not known
-	epochEnd int64 // offset after the last record of the position's leader epoch; projection.NoOffset if not known
+	offset int64 // offset after the last record
+	epoch  int32 // epoch of the leader; projection.NoEpoch if not known
+	// epochEnd is the offset after the last record of the position's leader epoch. It is
+	// projection.NoOffset if not known.
+	epochEnd int64
 }
 
 // loss describes what a log has lost.
 type loss struct {
-	at    int64  // up to this offset, the log still has the consumed records; projection.NoOffset if not known
+	// at is the offset up to which the log still has the consumed records. It is
+	// projection.NoOffset if not known.
+	at    int64
 	found string // how the loss was found; empty if nothing is lost
 }
 
@@ -173,7 +177,7 @@ func (w *worker) stopAtBreak(broken *brokenOff) error {
 		return w.stopOutOfRange()
 	case broken.loss == nil:
 		return w.halt(broken.reason)
-	case w.session.Next().Offset <= broken.loss.ResetTo: // all consumed records are still in the log
+	case w.session.Next().Offset <= broken.loss.ResetTo: // all consumed records are still there
 		return session.ErrAgain
 	}
 	return w.stopForAll(w.session.Next().Offset, lostBehind(broken.loss.ConsumedToEpoch, broken.loss.ResetTo))
@@ -191,7 +195,7 @@ func (w *worker) stopOutOfRange() error {
 	case err != nil:
 		return err
 	case !projection.SameTopic(log.id, w.topicID):
-		return session.ErrAgain // the topic was created again, and the next claim stops the partition for that reason
+		return session.ErrAgain // the next claim stops it, because the topic was created again
 	case w.session.Next().Offset < log.start:
 		return w.halt(expired(w.session.Next().Offset, log.start))
 	}

@@ -58,7 +58,7 @@ func (c *Consumer) poll(ctx context.Context) {
 		fetches := c.cl.PollRecords(pollCtx, pollRecords)
 		cancel()
 		c.cfg.Health.Beat()
-		fetches.EachError(c.dataLost)     // before the records, because they may be from after the loss
+		fetches.EachError(c.dataLost)     // before the records, as they may come after the loss
 		fetches.EachPartition(c.dispatch) // before other errors, because the records precede them
 		fetches.EachError(c.fetchFailed)
 		c.cl.AllowRebalance()
@@ -94,7 +94,8 @@ func (c *Consumer) interruptible(ctx context.Context, within time.Duration) (con
 // makeSeeks executes the seeks. It returns the seeks that the client did not accept because it does
 // not know the partition yet.
 func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
-	seeks = slices.DeleteFunc(seeks, func(s seek) bool { return c.worker(s.w.partition) != s.w }) // drop seeks of partitions that were revoked
+	// Seeks of revoked partitions are dropped.
+	seeks = slices.DeleteFunc(seeks, func(s seek) bool { return c.worker(s.w.partition) != s.w })
 	if len(seeks) == 0 {
 		return nil
 	}

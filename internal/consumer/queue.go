@@ -16,11 +16,13 @@ type queue struct {
 	epoch   int
 	paused  bool
 	closed  bool
-	broken  *brokenOff // why no more records arrive; nil if more may arrive, or if removeBreak has returned it
-	ended   bool       // no more records are accepted until restart
-	end     int64      // last stable offset in the latest fetch
-	fetched int        // number of records fetched since all were durable
-	busy    bool       // see occupy
+	// broken is the reason why no more records arrive. It is nil if more may arrive, or if
+	// removeBreak has returned it.
+	broken  *brokenOff
+	ended   bool  // no more records are accepted until restart
+	end     int64 // last stable offset in the latest fetch
+	fetched int   // number of records fetched since all were durable
+	busy    bool  // see occupy
 	arrived chan struct{}
 	shared  shared
 }

@@ -132,7 +132,8 @@ func (w *worker) passed(o obstacle) {
 	if status == "" {
 		w.c.cfg.Health.OK(w.condition(o))
 	} else {
-		w.c.cfg.Health.FailAfter(w.condition(o), status, stuckAfter) // the condition keeps the time of its first failure
+		// The condition keeps the time of its first failure.
+		w.c.cfg.Health.FailAfter(w.condition(o), status, stuckAfter)
 	}
 	if reason != "" {
 		s.change(projection.StateRetrying, reason)

@@ -16,7 +16,7 @@ type status struct {
 	position atomic.Int64 // durable position; valid only if fence is not 0
 	fence    atomic.Int64 // 0 if the position is not known or not valid
 	first    atomic.Int64 // first offset of the log; -1 if not known
-	lagging  atomic.Int64 // time in ms when the partition was first seen behind; 0 if it is not behind
+	lagging  atomic.Int64 // time in ms when the lag was first seen; 0 if there is no lag
 	end      atomic.Int64 // end of the log in the last answer; -1 if there was none
 	moved    atomic.Int64 // time in ms when the position last moved; 0 if it has not moved
 
@@ -68,7 +68,7 @@ func (s *status) waiting() bool {
 	return s.state.Waiting()
 }
 
-// change is set for callers that hold the lock.
+// change sets the state and the reason. The caller holds the lock.
 func (s *status) change(state projection.State, reason string) {
 	if s.state != state {
 		s.since = time.Now()
@@ -188,7 +188,7 @@ func (w *worker) lag(now time.Time) (records int64, age time.Duration, known boo
 	if oldest == 0 {
 		oldest = w.queue.oldest()
 	}
-	if oldest <= 0 || oldest > now.UnixMilli() { // there is no record, or its time is missing or in the future
+	if oldest <= 0 || oldest > now.UnixMilli() { // it is missing or in the future
 		oldest = s.lagging.Load()
 	}
 	return records, max(0, now.Sub(time.UnixMilli(oldest))), true

@@ -50,7 +50,7 @@ func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.T
 	t := &c.topic
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, watchWithin) // other workers wait for the lock during the request
+	ctx, cancel := context.WithTimeout(ctx, watchWithin) // because other workers wait for the lock
 	defer cancel()
 	if t.asked.Before(since) {
 		if err := t.ask(ctx, c.adm, c.cfg.Topic); err != nil {
@@ -69,7 +69,8 @@ func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.T
 	case t.missing != nil:
 		return partitionInfo{}, t.missing
 	}
-	t.asked = time.Time{} // the partition is missing in the answers because it is new, so the next call asks again
+	// The partition is new, so the answers do not have it. The next call asks again.
+	t.asked = time.Time{}
 	return partitionInfo{}, kerr.UnknownTopicOrPartition
 }
 
@@ -92,7 +93,8 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	)
 	all.Go(func() { starts, noStarts = adm.ListStartOffsets(ctx, topic) })
 	all.Go(func() { ends, noEnds = adm.ListEndOffsets(ctx, topic) })
-	all.Go(func() { stable, _ = adm.ListCommittedOffsets(ctx, topic) }) // the error is ignored, because watchLag asks again
+	// An error is ignored, because watchLag asks again.
+	all.Go(func() { stable, _ = adm.ListCommittedOffsets(ctx, topic) })
 	all.Wait()
 	switch {
 	case allMissing(noStarts):
@@ -129,7 +131,7 @@ func (c *Consumer) epochEnd(ctx context.Context, p, epoch int32) (int64, error) 
 	case err == nil && end.EndOffset >= 0:
 		return end.EndOffset, nil
 	case err == nil, errclass.Kafka(err) != errclass.Retry && ctx.Err() == nil:
-		return projection.NoOffset, nil // the broker knows neither this epoch nor perhaps this request
+		return projection.NoOffset, nil // the broker does not know the epoch, or not this request
 	}
 	return 0, err
 }

@@ -162,7 +162,7 @@ func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
 	if err := w.consume(projection.NoOffset); !errors.Is(err, session.ErrAgain) {
 		t.Fatal(err)
 	}
-	if _, err := w.claimOnce(t.Context(), projection.Claim{}); err != nil { // this is the next claim
+	if _, err := w.claimOnce(t.Context(), projection.Claim{}); err != nil { // the next claim
 		t.Fatal(err)
 	}
 	if want := []string{"folding 0", "flushing to 1", "dropped: " + projection.ErrFenced.Error()}; !slices.Equal(f.reported, want) {

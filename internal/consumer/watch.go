@@ -203,7 +203,7 @@ func (c *Consumer) watchPositions(ctx context.Context) {
 		}
 		for _, row := range stored {
 			if w := c.worker(row.Partition); w != nil && row.SetByHand && w.status.fence.Load() == 0 && w.status.waiting() {
-				w.reclaim() // the partition had stopped because its position belonged to another topic
+				w.reclaim() // its position belonged to another topic
 			}
 			if k, mine := before[row.Partition]; mine && row.Fence == k.Fence && row.Next >= k.Next {
 				delete(before, row.Partition)

@@ -30,14 +30,18 @@ type worker struct {
 	queue     *queue
 	chunks    chan *chunk
 
-	ctx       context.Context // ends when the worker must stop at once: the partition is lost, or its last flush takes too long
-	cancel    context.CancelCauseFunc
-	drain     context.Context // ends when the worker must flush and stop: the partition is revoked, or the process stops
+	// ctx ends when the worker must stop at once, because the partition is lost or its last flush
+	// takes too long.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// drain ends when the worker must flush and stop, because the partition is revoked or the
+	// process stops.
+	drain     context.Context
 	startStop context.CancelFunc
 	done      chan struct{}
 
 	committed chan int64    // receives Kafka's committed offset once
-	recheck   chan struct{} // receives a value when the stored position has changed
+	recheck   chan struct{} // receives a value when the worker must claim again
 	status    status
 
 	// Only the worker's goroutine uses these fields.
@@ -124,7 +128,7 @@ func (w *worker) run() {
 		err := w.consume(kafka)
 		switch {
 		case errors.Is(err, session.ErrAgain):
-			kafka = projection.NoOffset // Kafka's offset was read for the first claim and is not used later
+			kafka = projection.NoOffset // it was read for the first claim only
 			w.c.cfg.Retry.Sleep(w.drain, w.pause)
 			w.pause = 0
 		case errors.Is(err, errDrained):

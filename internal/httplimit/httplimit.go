@@ -16,7 +16,7 @@ type Connections struct {
 
 	mu      sync.Mutex
 	open    map[net.Conn]*list.Element // nil while a request is being answered
-	waiting *list.List                 // connections that wait for a request; the first waits longest
+	waiting *list.List                 // connections without a request; the first waits longest
 }
 
 // New limits the connections to most, and to a share of the files that the process may open.

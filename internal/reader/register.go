@@ -52,7 +52,9 @@ type register struct {
 	sent     uint64 // number of the last query
 	waiting  int
 	accounts map[string][]*waiter
-	due      map[string]struct{} // accounts that the next query must read: new waiter, ended waiting time, or written
+	// due are the accounts that the next query must read. They have a new waiter, an ended waiting
+	// time, or were written.
+	due      map[string]struct{}
 	closed   bool
 	somebody chan struct{} // contains a value after a waiter was added
 }

@@ -175,8 +175,9 @@ func TestRegister(t *testing.T) {
 		const limit = 8
 		r := newRegister(limit)
 		ids := []string{"a", "b", "c"}
-		world := map[string]int64{}            // current version of each account; 0: it has no row
-		came := map[*waiter]map[string]int64{} // versions when the waiter was added, or when its time was over
+		world := map[string]int64{} // current version of each account; 0: it has no row
+		// came has the versions when the waiter was added, or when its time was over.
+		came := map[*waiter]map[string]int64{}
 		var waiting []*waiter
 		type query struct {
 			number uint64

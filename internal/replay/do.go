@@ -66,7 +66,8 @@ type Producer interface {
 func NewProducer(options ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append(slices.Clip(options),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.DisableIdempotentWrite(), // idempotent writes need a further ACL on old brokers, and duplicates do no harm
+		// Idempotent writes need a further ACL on old brokers, and duplicates do no harm.
+		kgo.DisableIdempotentWrite(),
 		kgo.MaxProduceRequestsInflightPerBroker(1),
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 		kgo.RecordDeliveryTimeout(publishWithin),

@@ -56,7 +56,8 @@ func (x *export) add(line int, said dlq.Identity, d *DeadLetter) error {
 	if first, twice := x.places[place]; twice {
 		return refusedLine(line, "is the dead letter of line %d once more", first.number)
 	}
-	d.Value = readmodel.ValueDigest(e.Value) // computed now, because the value of a resolved dead letter is dropped later
+	// This is computed now, because the value of a resolved dead letter is dropped later.
+	d.Value = readmodel.ValueDigest(e.Value)
 	added := &exportLine{number: line, letter: d}
 	x.lines, x.places[place] = append(x.lines, added), added
 	return nil
@@ -110,7 +111,8 @@ func (l *exportLine) compare(original *dlq.Entry) error {
 	}
 	l.inTopic, d.Corrected = true, !original.SameMessage(&d.Entry)
 	d.OtherFrame = dlq.MessageDigest(original.Key, nil, original.Headers) != dlq.MessageDigest(d.Entry.Key, nil, d.Entry.Headers)
-	d.Original = cmp.Or(original.ValueSHA256, readmodel.ValueDigest(original.Value)) // a truncated dead letter has the digest in a header
+	// A truncated dead letter has the digest in a header.
+	d.Original = cmp.Or(original.ValueSHA256, readmodel.ValueDigest(original.Value))
 	return nil
 }
 

@@ -57,7 +57,7 @@ type DeadLetter struct {
 type DeadLettersStatus struct {
 	Total   int64            `json:"total"`
 	ByClass map[string]int64 `json:"by_class"`
-	Causes  []DeadLetter     `json:"causes"` // all classes except version_gap; the newest first, at most 20
+	Causes  []DeadLetter     `json:"causes"` // all except version_gap; the newest first, at most 20
 	Recent  []DeadLetter     `json:"recent"` // the newest first, at most 20
 }
 

@@ -83,7 +83,7 @@ const (
 // These are attribute keys for which the conventions have no name.
 const (
 	KeyDependency = "projector.dependency"
-	keySuppressed = "projector.log.suppressed" // number of equal lines that were not written since the last one
+	keySuppressed = "projector.log.suppressed" // number of equal lines since the last one
 )
 
 // Err returns an attribute with an error's text. The caller must make sure that the text contains no

@@ -175,7 +175,7 @@ func (p *pages) historyJSON(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pages) statusPage(w http.ResponseWriter, _ *http.Request) {
-	var body bytes.Buffer // the page is rendered first, because a failure must not send a part of it
+	var body bytes.Buffer // rendered first, because a failure must not send a part
 	if err := page.Execute(&body, viewOf(p.document())); err != nil {
 		p.log.Error("cannot render the status page", Err(err))
 		http.Error(w, "cannot render the status page", http.StatusInternalServerError)

@@ -14,14 +14,14 @@ import (
 // of the port may read it.
 type Status struct {
 	Version        string            `json:"version"`
-	Instance       string            `json:"instance"` // host and process; the command `position` shows it as the owner
+	Instance       string            `json:"instance"` // host and process, as in `position`
 	Projection     string            `json:"projection"`
 	Group          string            `json:"group"`
 	Topic          string            `json:"topic"`
 	DLQTopic       string            `json:"dlq_topic"`
 	StartedAt      time.Time         `json:"started_at"`
-	LastProgressAt *time.Time        `json:"last_progress_at"` // time of the last durable batch since the start
-	Partitions     []PartitionStatus `json:"partitions"`       // partitions that are assigned to this instance
+	LastProgressAt *time.Time        `json:"last_progress_at"` // of the last durable batch
+	Partitions     []PartitionStatus `json:"partitions"`       // assigned to this instance
 	Parked         *ParkedStatus     `json:"parked"`
 	InboxRows      *int64            `json:"inbox_rows"` // estimate of the database
 
@@ -42,9 +42,10 @@ type PartitionStatus struct {
 	MarginRecords *int64   `json:"margin_records"`
 	MarginSeconds *float64 `json:"margin_seconds"`
 
-	State  projection.State `json:"state"`
-	Since  *time.Time       `json:"since"`  // when the state began; a change between flowing, idle and throttled does not count
-	Reason string           `json:"reason"` // why the partition does not continue, in one line
+	State projection.State `json:"state"`
+	// Since is when the state began. A change between flowing, idle and throttled does not count.
+	Since  *time.Time `json:"since"`
+	Reason string     `json:"reason"` // why the partition does not continue, in one line
 }
 
 // ParkedStatus counts the accounts and events that wait for a missing version.

@@ -20,10 +20,10 @@ const (
 type view struct {
 	statusDocument
 	Level    level
-	Concerns []concern         // only if the instance is ready, because otherwise Shared has the reasons
-	Shared   []Reason          // why the instance is not ready; partitions with the same reason share one entry
+	Concerns []concern         // only if the instance is ready; else see Shared
+	Shared   []Reason          // why it is not ready; one entry for partitions with the same reason
 	States   []stateCount      // the existing states, with the most urgent first
-	First    []PartitionStatus // the most urgent partitions; empty unless there are more than partitionsAtOnce
+	First    []PartitionStatus // the most urgent ones; empty up to partitionsAtOnce
 }
 
 // stateCount is the number of partitions in a state.

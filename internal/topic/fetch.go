@@ -192,7 +192,8 @@ func (f *fetcher) request(ctx context.Context) (*kmsg.FetchResponseTopicPartitio
 	}
 
 	topic := kmsg.NewFetchRequestTopic()
-	topic.Topic, topic.TopicID = f.reader.topic, f.topicID // the protocol version decides whether the name or the id is sent
+	// The protocol version decides whether the name or the id is sent.
+	topic.Topic, topic.TopicID = f.reader.topic, f.topicID
 	topic.Partitions = []kmsg.FetchRequestTopicPartition{partition}
 
 	request := kmsg.NewPtrFetchRequest()

@@ -22,9 +22,9 @@ const mostLinks = 128
 type Partition struct {
 	t          *Tracing
 	attributes []attribute.KeyValue // attributes of each flush's span
-	followed   []followed           // traced records that are folded but not durable, in offset order
-	flush      trace.Span           // span of the current flush; nil if the flush has no traced record
-	doing      trace.Span           // parent span of the next statements; nil if they are not traced
+	followed   []followed           // traced records that are folded but not durable, by offset
+	flush      trace.Span           // span of the current flush; nil if it has no traced record
+	doing      trace.Span           // parent span of the next statements; nil if not traced
 }
 
 // followed is a traced record that is not durable yet.

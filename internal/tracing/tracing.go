@@ -136,7 +136,7 @@ func describe(ctx context.Context, cfg Config) (*resource.Resource, error) {
 }
 
 // Shutdown sends the waiting spans until ctx ends.
-func (t *Tracing) Shutdown(ctx context.Context) { _ = t.provider.Shutdown(ctx) } // an error at shutdown is ignored
+func (t *Tracing) Shutdown(ctx context.Context) { _ = t.provider.Shutdown(ctx) } // an error is ignored
 
 // Consuming returns the hooks of the consuming client.
 func (t *Tracing) Consuming() kgo.Hook { return consuming{t} }
@@ -150,7 +150,8 @@ func (t *Tracing) Database() pgx.QueryTracer {
 	return database{otelpgx.NewTracer(
 		otelpgx.WithTracerProvider(t.provider), otelpgx.WithMeterProvider(noop.NewMeterProvider()),
 		otelpgx.WithSpanNameCtxFunc(func(_ context.Context, text string) string {
-			first, _, _ := strings.Cut(text, " ") // a text without a name is BEGIN with its level, COMMIT or ROLLBACK
+			// A text without a name is BEGIN with its level, COMMIT or ROLLBACK.
+			first, _, _ := strings.Cut(text, " ")
 			return cmp.Or(names[text], strings.ToUpper(first))
 		}),
 	)}
