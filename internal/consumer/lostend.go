@@ -145,8 +145,8 @@ type brokenOff struct {
 	loss       *kgo.ErrDataLoss // the client has detected that the log has lost its end
 }
 
-// The poller calls breakOff when Kafka returns no more records of the partition. Records that were
-// already fetched are still processed.
+// breakOff ends the fetching of the partition. The poller calls it when Kafka returns no more
+// records of the partition. Records that were already fetched are still processed.
 func (w *worker) breakOff(err error) {
 	var (
 		broken brokenOff

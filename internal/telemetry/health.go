@@ -176,7 +176,8 @@ func (h *Health) Ready() (bool, []Reason) {
 	return len(reasons) == 0, reasons
 }
 
-// The poll loop calls Beat in each iteration. The first call arms the watchdog.
+// Beat notes a heartbeat. The poll loop calls it in each iteration. The first call arms the
+// watchdog.
 func (h *Health) Beat() {
 	h.beat.Store(int64(h.clock().Sub(h.born)) + 1)
 }
