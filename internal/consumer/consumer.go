@@ -66,9 +66,9 @@ func New(cfg Config) (*Consumer, error) {
 }
 
 // Near the end of the topic, a broker answers a fetch when it has fetchBeat bytes (about twelve
-// events) or when fetchWait has passed. So many events need only one fetch, one wake-up of a worker
-// and one transaction. docs/decisions/0011 has the figures. After a seek or a resume, a partition
-// is first fetched when the current requests have returned.
+// events) or when fetchWait has passed. As a result, many events need only one fetch, one wake-up
+// of a worker and one transaction. The figures are in docs/decisions/0011. After a seek or a
+// resume, a partition is first fetched when the current requests have returned.
 const (
 	fetchBeat = 3 << 10
 	fetchWait = 10 * time.Millisecond // the minimum that the client accepts

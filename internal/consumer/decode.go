@@ -115,8 +115,9 @@ func newChunk() *chunk {
 	return chunkPool.Get().(*chunk) //nolint:forcetypeassert // the pool holds nothing else
 }
 
-// decodeChunk decodes records until the chunk has the number of events most. It ends earlier at a
-// record whose schema is not available. The result n is the number of decoded records.
+// decodeChunk decodes records until the number of events in the chunk reaches the limit most. It
+// ends earlier at a record whose schema is not available. The result n is the number of decoded
+// records.
 func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver, most int) (c *chunk, n int, err error) {
 	c = newChunk()
 	c.records = slices.Grow(c.records, len(raw))

@@ -7,8 +7,9 @@ import (
 	"projector/projection"
 )
 
-// TestDescribeTellsWhatAPartitionDoes checks the rate of a running partition. It also checks that
-// the reported end is never lower than the position, although the end was queried earlier.
+// TestDescribeTellsWhatAPartitionDoes shows when a running partition is reported as flowing, idle
+// or throttled. It also checks that the reported end is never lower than the position, although the
+// end was queried earlier.
 func TestDescribeTellsWhatAPartitionDoes(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {

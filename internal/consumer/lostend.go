@@ -30,7 +30,7 @@ type logEnd struct {
 
 // loss describes what a log has lost.
 type loss struct {
-	// at is the offset up to which the log still has the consumed records. It is
+	// The field at is the offset up to which the log still has the consumed records. It is
 	// projection.NoOffset if not known.
 	at    int64
 	found string // how the loss was found; empty if nothing is lost

@@ -35,7 +35,8 @@ func (h *healthLog) FailAfter(condition, _ string, grace time.Duration) {
 }
 func (h *healthLog) OK(condition string) { h.note("ok " + condition) }
 
-// count returns how many notes from index from on equal a text.
+// count returns how many notes are equal to a text. It does not count the first notes, whose number
+// is the parameter from.
 func (h *healthLog) count(from int, what string) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
