@@ -19,8 +19,8 @@ const (
 	maxReasons = 6
 )
 
-// outagePauses are the pauses between two log lines about one outage. The lines come at its start,
-// after 10 s, 1 min and 5 min, and then every 5 min.
+// outagePauses are the pauses between two log lines about one outage. The lines are written at its
+// start, after 10 s, 1 min and 5 min, and then every 5 min.
 var outagePauses = []time.Duration{10 * time.Second, 50 * time.Second, 4 * time.Minute, 5 * time.Minute}
 
 // Throttled is an Observer that logs an outage in few lines: at the first failure, at each new reason,
