@@ -7,8 +7,8 @@ PKGS              ?= ./...
 TESTFLAGS         ?=
 FUZZTIME          ?= 30s
 SOAK              ?= 1h
-# These are the versions of test-matrix. An empty list leaves out one side: `make test-matrix
-# KAFKA_VERSIONS=`.
+# test-matrix runs the tests with each of these versions. An empty list leaves out that server, for
+# example `make test-matrix KAFKA_VERSIONS=`.
 POSTGRES_VERSIONS ?= 13 14 15 16 17 18
 KAFKA_VERSIONS    ?= 3.4.1 3.9.1 4.3.0
 GOLANGCI_VERSION  ?= v2.15.0
@@ -17,12 +17,12 @@ ARM64_PKGS        ?= ./projection/... ./errclass/... ./internal/session ./intern
 VERSION           ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT            ?= $(shell git rev-parse HEAD 2>/dev/null)
 
-# -buildvcs=false: LDFLAGS below sets the version. Go's own version stamp fails in a checkout that
-# belongs to another user.
+# -buildvcs=false turns off Go's own version stamp, because LDFLAGS below sets the version. Go's
+# stamp also fails in a checkout that belongs to another user.
 BUILDFLAGS        ?= -trimpath -buildvcs=false
 # The compiler uses this profile to save a tenth of the processor time. Such a build takes some
-# minutes. So only images and releases are built with it. They also have no symbols for debuggers
-# (-s -w), which are a third of the file.
+# minutes. So only images and releases are built with the profile. They also have no symbols for
+# debuggers (-s -w), which are a third of the file.
 PROFILE           := $(CURDIR)/tools/bench/projector.pgo
 LDFLAGS           ?= -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
@@ -88,7 +88,7 @@ demo-own: build ## Run a custom projection, one SQL file (ARGS=-stay keeps it ru
 demo-debezium: build ## Run a bank, Debezium, Kafka and the projector (needs Java 17+ and Maven)
 	$(GO) run -buildvcs=false ./tools/debezium-demo --projector=$(BIN) $(ARGS)
 
-# Tests mostly wait for servers, so more of them than processors run at a time.
+# Tests mostly wait for servers, so more tests run at a time than there are processors.
 .PHONY: test
 test: ## Run all tests; uses local PostgreSQL binaries, else downloads them once
 	$(GO) test -parallel 8 $(TESTFLAGS) $(PKGS)

@@ -1,5 +1,5 @@
-// Package docs has the pages that the program serves, so that they are there without internet
-// and of the version that runs.
+// Package docs contains the pages that the program serves. They are embedded, so they need no
+// internet and match the version of the program.
 package docs
 
 import _ "embed" // of the pages
@@ -9,7 +9,7 @@ import _ "embed" // of the pages
 //go:embed runbook.md
 var Runbook string
 
-// Repairs has planned work and corrections, in Markdown.
+// Repairs describes planned work and corrections, in Markdown.
 //
 //go:embed repairs.md
 var Repairs string

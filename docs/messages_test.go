@@ -22,8 +22,8 @@ var (
 	varies = regexp.MustCompile(`"?…"?|\b[A-Z]\b|\b\d+s?\b|%[-+#.\d]*[a-zA-Z]`)
 )
 
-// TestMessagesOfThePagesAreThoseOfTheProgram: each message that the runbook or the repairs page
-// quotes is a text in the program or a part of one. Its variable parts are left out.
+// TestMessagesOfThePagesAreThoseOfTheProgram shows that each message in the runbook or the repairs
+// page is a text in the program or a part of one. The variable parts of a message are left out.
 func TestMessagesOfThePagesAreThoseOfTheProgram(t *testing.T) {
 	texts := textsOf(t, "..")
 	checked := 0
@@ -49,7 +49,7 @@ func TestMessagesOfThePagesAreThoseOfTheProgram(t *testing.T) {
 }
 
 // textsOf returns the texts in the Go files of a folder, one on each line. A text is divided where
-// a value is inserted.
+// a value is inserted into it.
 func textsOf(t *testing.T, folder string) string {
 	t.Helper()
 	var texts strings.Builder
@@ -83,7 +83,7 @@ func textsOf(t *testing.T, folder string) string {
 	return texts.String()
 }
 
-// textOf returns the text of an expression, also if it joins texts.
+// textOf returns the text of an expression, even if the expression joins several texts.
 func textOf(expression ast.Expr) (string, bool) {
 	switch e := expression.(type) {
 	case *ast.BasicLit:

@@ -1,5 +1,5 @@
-// Command projector keeps account balances in PostgreSQL right, from account
-// events in Kafka. The command line is internal/cli.
+// Command projector calculates account balances in PostgreSQL from account events in Kafka. The
+// command line is in package internal/cli.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"projector/internal/pace"
 )
 
-// What is stamped at build time, by `make build` and `make release`.
+// These values are set at build time by `make build` and `make release`.
 var (
 	version = "dev"
 	commit  = "" // the full id, when it is known

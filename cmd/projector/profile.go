@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// A program built with the tag profile writes a CPU profile to a file in the folder
-// PROJECTOR_PROFILES, until it is stopped: see `make bench-profile`.
+// A program that was built with the tag profile writes a CPU profile to a file in the folder
+// PROJECTOR_PROFILES until it is stopped. `make bench-profile` uses it.
 func init() {
 	name := filepath.Join(os.Getenv("PROJECTOR_PROFILES"), strconv.Itoa(os.Getpid())+".pprof")
 	file, err := os.Create(name) //nolint:gosec // G304: the developer names the folder

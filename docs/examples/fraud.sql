@@ -3,8 +3,8 @@
 -- types: CardDeclined, LoginFailed, PinWrong
 -- tables: fraud_hour
 --
--- Possible fraud, per hour. All partitions add to the same rows. With ORDER BY they lock these rows in
--- the same order, so they do not deadlock.
+-- This projection counts possible fraud for each hour. All partitions add to the same rows. With
+-- ORDER BY, all partitions lock these rows in the same order, so they do not deadlock.
 INSERT INTO fraud_hour (hour, event_type, events, amount)
 SELECT date_trunc('hour', occurred_at, 'UTC'), event_type, count(*), coalesce(sum((data->>'amount')::numeric), 0)
 FROM new_events

@@ -3,8 +3,9 @@
 -- types: AddressChanged, AddressRemoved
 -- tables: latest_address
 --
--- The present address of each account. It is a state and not a sum, so only the last event of each
--- account counts. The mode is ordered, so that this is the event with the highest version.
+-- This projection stores the present address of each account. An address is a state and not a sum,
+-- so only the last event of each account counts. The mode is ordered, so the last event is the one
+-- with the highest version.
 DELETE FROM latest_address a
 USING (SELECT DISTINCT ON (account_id) account_id, event_type FROM new_events ORDER BY account_id, version DESC) AS e
 WHERE e.account_id = a.account_id AND e.event_type = 'AddressRemoved';

@@ -3,8 +3,8 @@
 -- types: PointsEarned, PointsSpent
 -- tables: loyalty
 --
--- The points of each account. The mode is ordered, so the points are those after a version: an event
--- after a gap waits.
+-- This projection stores the points of each account. The mode is ordered, so an event after a gap
+-- waits and the points are always those of a version.
 INSERT INTO loyalty (account_id, points, version)
 SELECT account_id,
        sum(CASE event_type WHEN 'PointsSpent' THEN -1 ELSE 1 END * (data->>'points')::bigint),

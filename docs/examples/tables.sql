@@ -1,6 +1,6 @@
--- The tables of the examples in this folder. Create them by your own migrations, and grant them to the
--- role that the SQL of a projection file runs as. `projector projection check FILE` names the missing
--- grants.
+-- These are the tables of the examples in this folder. Create them by your own migrations, and
+-- grant them to the role that the SQL of a projection file runs as. `projector projection check
+-- FILE` names the missing grants.
 
 CREATE TABLE loyalty (
     account_id text   PRIMARY KEY,

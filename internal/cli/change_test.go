@@ -16,8 +16,8 @@ import (
 // ofServer matches the flags for the address of a server or for a query to it.
 var ofServer = regexp.MustCompile(`url$|query$|password|token|username|brokers|^tls|^sasl|registry`)
 
-// unstored are flags about the process itself. A request does not store them, and approve does not
-// have them.
+// unstored matches flags that concern only the running process. A request does not store these
+// flags, and approve does not have them.
 var unstored = regexp.MustCompile(`^(yes|help|memory-limit)$`)
 
 // changing returns the commands that change something, by path.
@@ -39,8 +39,8 @@ func flagsIn(leaf *kong.Node) (all []*kong.Flag) {
 	return all
 }
 
-// outside are the commands that do not run in internal/cli/change. Add a new command here only if
-// it changes nothing or needs no second person.
+// outside has the commands that do not use package change, each with the reason. Add a new command
+// here only if it changes nothing or needs no second person.
 var outside = map[string]string{
 	"account show": "reads", "account statement": "reads", "audit list": "reads", "audit verify": "reads", "completion": "reads",
 	"dlq export": "reads", "dlq list": "reads", "dlq show": "reads", "dlq summary": "reads", "gaps list": "reads", "inspect": "reads",
@@ -50,8 +50,8 @@ var outside = map[string]string{
 	"migrate up": "sets the policy, as the owner", "run": "projects", "demo": "has servers of its own",
 }
 
-// TestEachCommandIsAChangeOrOutside: a command that changes something must be a change, so that its
-// plan can be printed, hashed and approved.
+// TestEachCommandIsAChangeOrOutside shows that every command is either a change or listed in
+// outside. Only a change has a plan that can be printed, hashed and approved.
 func TestEachCommandIsAChangeOrOutside(t *testing.T) {
 	changes, found := changing(t), map[string]bool{}
 	for _, leaf := range parserOf(t).Model.Leaves(false) {
@@ -68,9 +68,8 @@ func TestEachCommandIsAChangeOrOutside(t *testing.T) {
 	}
 }
 
-// TestWhateverHasYesIsAChange: only change.Command has the flag --yes. Every command with --yes
-// therefore has a plan that is printed, hashed and approved. Without --yes, only a maintenance job
-// is done.
+// TestWhateverHasYesIsAChange shows that exactly the changes have the flag --yes. The only change
+// without --yes is inbox prune, which a timer starts.
 func TestWhateverHasYesIsAChange(t *testing.T) {
 	changes := changing(t)
 	for _, leaf := range parserOf(t).Model.Leaves(false) {
@@ -91,8 +90,8 @@ func TestWhateverHasYesIsAChange(t *testing.T) {
 	}
 }
 
-// TestARequestHasEachOptionAndNoServer: each flag of a change is stored with its value. Flags about
-// a server are not stored: the approver has the same flags and sets them.
+// TestARequestHasEachOptionAndNoServer shows that a request stores the value of each flag of a
+// change. Flags about a server are not stored, because the approver sets them.
 func TestARequestHasEachOptionAndNoServer(t *testing.T) {
 	approves := map[string]bool{}
 	for _, leaf := range parserOf(t).Model.Leaves(false) {
@@ -166,8 +165,8 @@ func mark(v reflect.Value) bool {
 	return true
 }
 
-// TestAStoredChangeNamesNoFolder: the folder of a file exists only on the machine of the person who
-// requested.
+// TestAStoredChangeNamesNoFolder shows that a request stores file names without folders, because a
+// folder exists only on the requester's machine.
 func TestAStoredChangeNamesNoFolder(t *testing.T) {
 	leaf := changing(t)["dlq replay"]
 	for _, f := range flagsIn(leaf) {

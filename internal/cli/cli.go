@@ -1,4 +1,4 @@
-// Package cli is the command line.
+// Package cli has the command line of the program.
 package cli
 
 import (
@@ -77,7 +77,7 @@ func newParser(built flags.BuildInfo, options ...kong.Option) (*kong.Kong, error
 }
 
 // typedOnly removes the environment variables of flags that confirm a change. A person must type
-// these flags each time: a variable that is still set would confirm every later change too.
+// these flags each time, because a variable that is still set would confirm every later change too.
 func typedOnly(k *kong.Kong) error {
 	for _, node := range k.Model.Leaves(false) {
 		for _, flag := range node.Flags {
@@ -124,7 +124,8 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 }
 
 // interrupted returns the error of a command that a signal has ended. A command that changes
-// something returns an errclass.Describer, which says what was done, and this error is unchanged.
+// something returns an errclass.Describer that says what was done, so interrupted returns this
+// error unchanged.
 func interrupted(ctx context.Context, command string, err error) error {
 	if err == nil || ctx.Err() == nil || errors.As(err, new(errclass.Describer)) {
 		return err
@@ -149,7 +150,7 @@ func commandPath(parsed *kong.Context) string {
 	return strings.Join(names, " ")
 }
 
-// forgetEmptyEnvironment ignores variables of flags that are set to an empty text. Compose and
+// forgetEmptyEnvironment removes the variables of flags that are set to an empty text. Compose and
 // Kubernetes set variables even if they have no value.
 func forgetEmptyEnvironment(app *kong.Application) error {
 	return kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
@@ -168,7 +169,7 @@ func forgetEmptyEnvironment(app *kong.Application) error {
 	})
 }
 
-// refuseEmpty refuses an argument or a filter with an empty value, for example from an unset
+// refuseEmpty refuses an argument or a filter with an empty value, which may come from an unset
 // variable of a script. An empty filter would make a repair change everything, and an empty group
 // would select the default group.
 func refuseEmpty(parsed *kong.Context) error {

@@ -14,7 +14,8 @@ import (
 	"projector/readmodel"
 )
 
-// A connection string is easily typed in a wrong place. The error repeats it without its password.
+// TestWrongUsageRepeatsNoPassword shows that an error message repeats a wrong argument without its
+// password. People easily type a connection string in a wrong place.
 func TestWrongUsageRepeatsNoPassword(t *testing.T) {
 	for _, args := range [][]string{
 		{"migrate", "postgres://app:hun@ter2@db:5432/bank"},
@@ -51,7 +52,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return Main(ctx, args, stdout, stderr, flags.BuildInfo{Version: "dev"})
 }
 
-// An empty filter would make a repair apply to everything.
+// TestEmptyFiltersAreRefused shows that an empty filter is refused, because it would make a repair
+// apply to everything.
 func TestEmptyFiltersAreRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"dlq", "discard", "--reason=x", "--class=", "--yes"},
@@ -68,8 +70,8 @@ func TestEmptyFiltersAreRefused(t *testing.T) {
 	}
 }
 
-// The wrong mechanism is the last flag, so its error comes last. If an empty variable counted as a
-// value, its error would come first.
+// TestEmptyEnvironmentIsNone shows that an empty variable counts as unset. Only --sasl-mechanism is
+// wrong, and it is checked last, so the error of an empty variable would be reported instead.
 func TestEmptyEnvironmentIsNone(t *testing.T) {
 	for _, name := range []string{
 		"KAFKA_BROKERS", "KAFKA_TOPIC", "PROJECTION", "KAFKA_GROUP", "EVENT_FORMAT", "KAFKA_TLS", "FIRST_VERSION",

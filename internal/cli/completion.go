@@ -91,7 +91,7 @@ func merged(all ...map[string][]string) map[string][]string {
 // these values, separated by commas.
 const onlyTag = "only"
 
-// choicesOf returns the possible values of a flag; none if it accepts any value.
+// choicesOf returns the possible values of a flag. It returns nil if the flag accepts any value.
 func choicesOf(v *kong.Value) []string {
 	switch only := v.Tag.Get(onlyTag); {
 	case only != "":
@@ -109,7 +109,7 @@ func choicesOf(v *kong.Value) []string {
 func isFile(v *kong.Value) bool { return v.Tag.PlaceHolder == "FILE" }
 
 // suggest returns the completions of the last word. words are the words after the program's name,
-// without quotes. The last one may be empty.
+// without quotes. The last word may be empty.
 func suggest(app *kong.Application, words []string) suggestions {
 	if len(words) == 0 {
 		return suggestions{}
@@ -150,7 +150,8 @@ type reached struct {
 	flag      *kong.Flag // waits for its value, or nil
 }
 
-// walk follows the words from a node. It returns false at "--", because no flags follow it.
+// walk follows the words of a command line from a node. It returns false after "--", because no
+// flags follow.
 func walk(node *kong.Node, words []string) (at reached, ok bool) {
 	at.node = node
 	for _, word := range words {
@@ -229,8 +230,8 @@ func commandsOf(node *kong.Node, begin string) suggestions {
 	return s
 }
 
-// valuesOf returns the values of a flag that begin with begin. Each of them is prefixed with
-// before. In a list, the last item is completed.
+// valuesOf returns the values of a flag that start with the text begin. It adds the text before in
+// front of each value. In a list, only the last item is completed.
 func valuesOf(v *kong.Value, before, begin string) suggestions {
 	s := suggestions{files: isFile(v)}
 	if comma := strings.LastIndexByte(begin, ','); comma >= 0 && v.IsSlice() {
@@ -242,7 +243,7 @@ func valuesOf(v *kong.Value, before, begin string) suggestions {
 	return s
 }
 
-// offer adds a word if it starts with begin.
+// offer adds a word if it starts with the text begin.
 func (s *suggestions) offer(text, about, begin string) {
 	if strings.HasPrefix(text, begin) {
 		s.list = append(s.list, suggestion{text: text, about: about})

@@ -135,7 +135,7 @@ func TestChoicesAreThoseOfTheHelp(t *testing.T) {
 	}
 }
 
-// A flag whose value is a file must be marked in the way that the completion checks.
+// A flag whose value is a file must have the placeholder FILE, because the completion checks it.
 func TestFilesAreKnownAsFiles(t *testing.T) {
 	for path, list := range flagsByPath(t) {
 		for _, flag := range list {
@@ -146,8 +146,8 @@ func TestFilesAreKnownAsFiles(t *testing.T) {
 	}
 }
 
-// inBash runs a script in a bash that has loaded the completion. In it, the command projector is
-// this program.
+// inBash runs a script in a bash that has loaded the completion. In this bash, the command
+// projector is this test binary.
 func inBash(t *testing.T, script string) string {
 	t.Helper()
 	folder := t.TempDir()

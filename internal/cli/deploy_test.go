@@ -17,7 +17,7 @@ import (
 	"projector/internal/cli/flags"
 )
 
-// deployment holds what the files in deploy/ use of the program.
+// deployment has the commands and variables of the program that the files in deploy/ use.
 type deployment struct {
 	commands map[string][][]string // by file: the arguments of our containers
 	env      map[string][]string   // by variable: the files that set it
@@ -41,7 +41,7 @@ func TestDeployUsesWhatTheProgramHas(t *testing.T) {
 			}
 		}
 	}
-	// These must be in the files.
+	// These variables must be in the files.
 	for _, name := range []string{"KAFKA_BROKERS", "KAFKA_GROUP", "PROJECTION", "DATABASE_URL", "KAFKA_SASL_PASSWORD_FILE"} {
 		if len(d.env[name]) == 0 {
 			t.Errorf("no manifest sets %s", name)
@@ -124,7 +124,7 @@ func readDeployment(t *testing.T) deployment {
 	return d
 }
 
-// read reads the documents of a file, or of a patch in it.
+// read reads the documents of a file, or of a patch in that file.
 func (d *deployment) read(file string, text []byte) error {
 	documents := yaml.NewDecoder(bytes.NewReader(text))
 	for {

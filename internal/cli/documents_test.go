@@ -24,8 +24,8 @@ var typed = regexp.MustCompile("(?m)^projector .*$|`projector [^`]*`")
 // places replaces the placeholders of the documents with values.
 var places = strings.NewReplacer(" ID", " acc-42", "P/O", "3/1042", "FILE.csv", "ledger.csv", `"`, "'")
 
-// TestCommandsOfTheDocumentsAreUnderstood: the program accepts every command of the documents as
-// written, except those with an omission.
+// TestCommandsOfTheDocumentsAreUnderstood shows that the program accepts every command in the
+// documents. Commands with an ellipsis are left out.
 func TestCommandsOfTheDocumentsAreUnderstood(t *testing.T) {
 	found := map[string]string{}
 	paths, err := filepath.Glob(documents + "/*.md")
@@ -72,8 +72,8 @@ var (
 	}
 )
 
-// TestDefaultsOfTheDocumentsAreRight: a default that a page gives in brackets after a flag is that
-// of the program.
+// TestDefaultsOfTheDocumentsAreRight shows that each default that a page gives in brackets after a
+// flag is the default of the program.
 func TestDefaultsOfTheDocumentsAreRight(t *testing.T) {
 	defaults := map[string][]string{} // by flag; some flags have another default in another command
 	for _, list := range flagsByPath(t) {
@@ -123,7 +123,8 @@ func operating(t *testing.T) string {
 	return all.String()
 }
 
-// TestRunbookChangesNothingBySQL: there is a command for every change that an operator needs.
+// TestRunbookChangesNothingBySQL shows that the pages for operators have no SQL that changes data,
+// because every change has a command.
 func TestRunbookChangesNothingBySQL(t *testing.T) {
 	text := operating(t)
 	for _, statement := range regexp.MustCompile(`(?m)\b(UPDATE|DELETE FROM|TRUNCATE|INSERT INTO|ALTER TABLE)\b.*$`).FindAllString(text, -1) {
@@ -136,7 +137,7 @@ var (
 	placeholder = regexp.MustCompile(`<[a-z ]+>`)
 )
 
-// TestStatementsOfTheRunbookRun: every SQL statement of the runbook works with the schema.
+// TestStatementsOfTheRunbookRun runs every SQL statement of these pages on the current schema.
 func TestStatementsOfTheRunbookRun(t *testing.T) {
 	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
 	if err != nil {
@@ -161,7 +162,7 @@ var (
 	noWord  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestLinksOfTheDocumentsLeadSomewhere: the files and headings that links name must exist.
+// TestLinksOfTheDocumentsLeadSomewhere shows that every file and heading that a link names exists.
 func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 	paths, checked := []string{"../../README.md", "../../CONTRIBUTING.md", "../../CHANGELOG.md"}, 0
 	for _, pattern := range []string{documents + "/*.md", documents + "/decisions/*.md"} {
@@ -194,10 +195,11 @@ func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
-// section matches the name of a heading in a message or a help text, and the page that it is on.
+// section matches the name of a heading in a message or a help text, and the page of the heading.
 var section = regexp.MustCompile(`(the runbook|docs/([a-z-]+)\.md), \\?"([A-Za-z][^"\\]*)\\?"`)
 
-// TestSectionsThatMessagesNameAreThere: messages and help texts name only headings that exist.
+// TestSectionsThatMessagesNameAreThere shows that messages and help texts name only headings that
+// exist.
 func TestSectionsThatMessagesNameAreThere(t *testing.T) {
 	checked := 0
 	eachFile(t, func(path string) {
@@ -221,7 +223,8 @@ func TestSectionsThatMessagesNameAreThere(t *testing.T) {
 	}
 }
 
-// TestEachDecisionHasAStatus: the index has a row with a status for each decision.
+// TestEachDecisionHasAStatus shows that the index of decisions has a row with a status for each
+// decision.
 func TestEachDecisionHasAStatus(t *testing.T) {
 	index := proseOf(t, documents+"/decisions/README.md")
 	paths, err := filepath.Glob(documents + "/decisions/[0-9]*.md")

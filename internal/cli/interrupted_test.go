@@ -12,8 +12,8 @@ import (
 	"projector/internal/cli/flags"
 )
 
-// TestEveryCommandSaysWhatAnInterruptionChanged interrupts each command with a server before it has
-// changed anything.
+// TestEveryCommandSaysWhatAnInterruptionChanged interrupts each command that uses a server before
+// the command has changed anything.
 func TestEveryCommandSaysWhatAnInterruptionChanged(t *testing.T) {
 	t.Setenv("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none?sslmode=disable")
 	t.Setenv("KAFKA_BROKERS", "127.0.0.1:1")

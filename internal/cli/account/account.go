@@ -1,4 +1,4 @@
-// Package account has the commands about single accounts, and the list of gaps.
+// Package account has the commands about single accounts, and the command that lists gaps.
 package account
 
 import (

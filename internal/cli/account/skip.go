@@ -47,8 +47,8 @@ func (f *skipFlags) check(version int64) (err error) {
 	return err
 }
 
-// skipper returns the Repair of the projection. The file of a custom projection must be the file that
-// its rows came from.
+// skipper returns the Repair of the projection. It refuses a projection file or mapping file that
+// differs from the one with which the rows were written.
 func (f *skipFlags) skipper(ctx context.Context, on *change.On) (*repair.Repair, error) {
 	skipper, skips := f.kind.Replayer(readmodel.RepairConfig{Pool: on.Pool, Formats: f.formats, FirstVersion: f.FirstVersion}).(*repair.Repair)
 	if err := f.Kept(ctx, on.Pool); err != nil {
@@ -80,7 +80,7 @@ type skipPlanDocument struct {
 	After  stateDocument `json:"after"`
 }
 
-// eventDocument is a skipped event, as far as it is known, without its id.
+// eventDocument describes a skipped event without its id. Unknown fields are null.
 type eventDocument struct {
 	Class     *string `json:"class"`
 	Topic     *string `json:"topic"`
@@ -151,8 +151,8 @@ func (f *skipFlags) plan(
 	return p, err
 }
 
-// refusedSkip separates a refusal from other errors, if the skip should be executed now. A refused skip
-// is still tried, so that the audit trail records the refusal.
+// refusedSkip separates a refusal from other errors, but only if the skip is executed in this run.
+// A refused skip is still tried, so that the audit trail records the refusal.
 func refusedSkip(on *change.On, err error) (refused, failure error) {
 	if err = skipFailure(err); on.Now && errors.As(err, new(exit.Refusal)) {
 		return err, nil
@@ -191,14 +191,15 @@ func (p *skipPlan) Print(_ context.Context, done bool) error {
 	return p.print(fmt.Sprintf("waiting events that would be applied: %d\n%s", plan.Healed, p.notParked(plan.Healed)), fmt.Sprintf("would skip version %d", p.Version), p.ID)
 }
 
-// asPlanned returns the skip, which changes nothing if the plan was refused or is out of date.
+// asPlanned returns the planned skip. Executing it changes nothing if the plan was refused or is
+// out of date.
 func (p *plannedSkip) asPlanned() repair.Skip {
 	of := p.of
 	of.Planned, of.Refused = &p.planned.Event, p.refused != nil
 	return of
 }
 
-// notParked explains why a skip applies no later events: they are not parked if the partition is
+// notParked explains why a skip applies no later events. They are not parked if the partition is
 // stopped or the park limit was reached.
 func (p *plannedSkip) notParked(healed int) string {
 	if healed > 0 || !p.planned.Before.Waits {
@@ -208,7 +209,8 @@ func (p *plannedSkip) notParked(healed int) string {
 		output.Printable(p.of.AccountID))
 }
 
-// print prints a plan as text: the account now, its event, what else happens, and the account after it.
+// print prints a plan as text: the present state of the account, the event, the effect on waiting
+// events, and the state afterwards.
 func (p *plannedSkip) print(healing, would, account string) error {
 	_, err := fmt.Fprintf(p.on.Std.Out, "now: %s\nversion %d: %s\n%sthen: %s\n%s of account %s; %s\n",
 		stateText(&p.planned.Before), p.of.Version, eventText(&p.planned.Event), healing, stateText(&p.planned.After),
@@ -248,7 +250,7 @@ func stateText(s *repair.AccountState) string {
 	return text + ", waits for nothing"
 }
 
-// eventText describes a skipped event, as far as it is known.
+// eventText describes what is known of a skipped event.
 func eventText(of *repair.SkippedEvent) string {
 	if *of == (repair.SkippedEvent{}) {
 		return "nothing is known of its event"

@@ -75,7 +75,8 @@ func TestUnskip(t *testing.T) {
 	})
 }
 
-// The skipped event is stored, and no other event waits.
+// TestUnskipOfAKnownEvent skips an event that is stored while no other event waits, and reverses
+// the skip.
 func TestUnskipOfAKnownEvent(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
@@ -91,7 +92,8 @@ func TestUnskipOfAKnownEvent(t *testing.T) {
 	})
 }
 
-// The skipped event is beyond the park limit. After the unskip, the account waits for it again.
+// TestUnskipBeyondTheParkLimit skips an event that was not parked because of the park limit. After
+// the unskip, the account waits for this event again.
 func TestUnskipBeyondTheParkLimit(t *testing.T) {
 	t.Setenv("PARK_LIMIT", "1")
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
@@ -169,7 +171,8 @@ func TestAnEventOfASkippedVersionIsReported(t *testing.T) {
 	})
 }
 
-// A person has changed a row by SQL to a balance with too many decimals for its currency.
+// TestADamagedRowIsReportedWithItsAccount sets a balance by SQL that has too many decimals for its
+// currency.
 func TestADamagedRowIsReportedWithItsAccount(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc-damaged", 1, `"1.00"`))
@@ -186,8 +189,9 @@ func TestADamagedRowIsReportedWithItsAccount(t *testing.T) {
 	}
 }
 
-// After a storm that stopped the partition, later events of the account are not read yet. A skip
-// applies none of them and shows where they are. They are applied when the partition continues.
+// A storm of dead letters has stopped the partition, so later events of the account are not read
+// yet. A skip applies none of these events, and prints the commands that find them. The events are
+// applied when the partition continues.
 func TestASkipBeforeAStoppedPartitionIsRead(t *testing.T) {
 	t.Setenv("BREAKER_WINDOW", "2")
 	s := clitest.NewStage(t)

@@ -30,7 +30,7 @@ type accountStatementCmd struct {
 	output.Flags
 }
 
-// statementDocument is an entry in JSON.
+// statementDocument is one entry of a statement in JSON.
 type statementDocument struct {
 	Version        int64        `json:"version"`
 	EventID        string       `json:"event_id"`
@@ -68,7 +68,7 @@ func (c *accountStatementCmd) Run(ctx context.Context, std *output.Streams) erro
 	return nil
 }
 
-// query makes the query of the flags.
+// query makes a query from the flags.
 func (c *accountStatementCmd) query() (statement.Query, error) {
 	q := statement.Query{AccountID: readmodel.Storable(c.ID), FirstVersion: c.FirstVersion, From: c.VersionFrom, To: c.VersionTo}
 	if err := c.Check(); err != nil {
@@ -143,7 +143,7 @@ func (c *accountStatementCmd) explainPlaces(say func(string, ...any), sum *state
 	}
 }
 
-// someVersions lists the first versions.
+// someVersions returns the first versions as text, and the number of the others.
 func someVersions(versions []int64) string {
 	const most = 5
 	var texts []string
@@ -170,8 +170,8 @@ func addLine(rows *output.Rows, l *statement.Line) error {
 		output.PlaceIn(l.Topic, l.Partition, l.Offset), l.EventID)
 }
 
-// numberOrNull returns a number with the digits of the text. It returns nil for a text that is no
-// number, which a person may have written to the row.
+// numberOrNull returns the number in a text, with the same digits. It returns nil if the text is no
+// number, because a person may have written such a value by SQL.
 func numberOrNull(text *string) *json.Number {
 	if text == nil || strings.Trim(*text, "-0123456789.") != "" {
 		return nil

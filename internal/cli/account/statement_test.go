@@ -8,7 +8,7 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// typed returns an event of another type, which has less data.
+// typed returns a copy of the event with another type and other data.
 func typed(event, eventType, data string) string {
 	head, _, _ := strings.Cut(strings.Replace(event, "FundsCredited", eventType, 1), `"data"`)
 	return head + `"data":` + data + "}"
@@ -65,7 +65,8 @@ func TestAccountStatement(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, "account", "statement", "a", "--projection=daily_turnover"), "only account_statement has")
 }
 
-// A running balance that may be wrong is not shown, and the reason is shown instead.
+// TestAStatementThatIsNotWhole shows that a running balance that may be wrong is left out, and that
+// the reason is printed.
 func TestAStatementThatIsNotWhole(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(
@@ -102,7 +103,7 @@ func TestAStatementThatIsNotWhole(t *testing.T) {
 	clitest.Equal(t, balances, "1.00 null")
 	clitest.Contains(t, said, "version 2 is in another currency")
 
-	// A skipped version is not in the balance, and the statement shows it as skipped.
+	// A skipped version does not change the balance, and the statement shows it as skipped.
 	t.Setenv("PROJECTION", "account_balance")
 	for _, account := range []string{"a", "b"} {
 		s.Must("account", "skip", account, "--version=2", "--reason=lost", "--yes")
@@ -122,7 +123,7 @@ func TestAStatementThatIsNotWhole(t *testing.T) {
 	clitest.Equal(t, balances, "null null")
 	clitest.Contains(t, said, "its amount is no number")
 
-	// The statement lags behind the balance.
+	// The balance has a later version than the statement.
 	s.Exec("UPDATE account_balance SET version = 3 WHERE account_id = 'b'")
 	s.Exec("INSERT INTO account_balance SELECT 'c', currency, balance, 1, status, last_event_id, last_event_at, updated_at FROM account_balance WHERE account_id = 'b'")
 	_, said = statement("b")
@@ -133,7 +134,7 @@ func TestAStatementThatIsNotWhole(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "account", "statement", "c"), `account "c" has a balance and nothing in the statement`)
 }
 
-// The partition and offset of an event are shown as far as they are known.
+// TestPlacesOfAStatement shows the partition and offset of an event only if they are known.
 func TestPlacesOfAStatement(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("account_statement")

@@ -18,7 +18,7 @@ type unskip struct {
 	skipFlags
 }
 
-// unskipDocument is a skip that is reversed, in JSON.
+// unskipDocument is the reversal of a skip in JSON.
 type unskipDocument struct {
 	AccountID string  `json:"account_id"`
 	Version   int64   `json:"version"`

@@ -49,14 +49,16 @@ type reasoned interface {
 
 // Plan is what a change would do. Do executes exactly what Print has shown.
 type Plan interface {
-	// Hash adds each record that would be changed: its JSON output, and everything else that must be
-	// unchanged when a second person approves the plan. It leaves out values that change by
-	// themselves (a time, a lag, rows of consumers), because they would make each plan different.
+	// Hash adds each record that would be changed. It adds the JSON output of the record, and
+	// everything else that must not change until a second person approves the plan. It leaves out
+	// values that change by themselves, for example a time or a lag, because they would make each
+	// plan different.
 	Hash(context.Context, *Hash) error
-	// Do executes the plan. The context has the request, which the audit trail needs.
+	// Do executes the plan. The context contains the approved request, which the audit trail needs.
 	Do(ctx context.Context) error
 	// Print prints the plan or, if done is true, the result. It returns an error if not everything
-	// could be done. A plan without a record to change is not executed, and done is true for it.
+	// could be done. A plan that changes no record is not executed, but it is printed with done =
+	// true.
 	Print(ctx context.Context, done bool) error
 }
 
@@ -67,7 +69,7 @@ type Partial interface {
 	DoneInParts()
 }
 
-// Refused is a Plan that may be refused as a whole. It is printed even then.
+// Refused is a Plan that can be refused as a whole. A refused plan is printed too.
 type Refused interface {
 	Plan
 	Refused() error
@@ -81,7 +83,8 @@ type On struct {
 	Client        *kgo.Client // nil: the change does not read a topic
 	Actor, Reason string      // for the audit trail
 
-	// Amounts means that the plan is shown with amounts and balances, to a person who may approve it.
+	// Amounts means that the plan is printed with amounts and balances, because the person may
+	// approve it.
 	Amounts bool
 	// Whole means that the plan will be executed or approved, so it must be complete.
 	Whole bool
@@ -121,8 +124,8 @@ func (on *On) close() (err error) {
 	return err
 }
 
-// Command is the command of a change. It adds --yes. The change itself does not see this flag, so it
-// always has to make a Plan.
+// Command is the command of a change. It adds --yes. The change itself does not see this flag, so
+// it always makes a Plan.
 type Command[C any, P interface {
 	*C
 	Change
@@ -146,7 +149,7 @@ type Unattended[C any, P interface {
 
 func (c *Unattended[C, P]) change() Change { return P(&c.Options) }
 
-// fresh returns a change without options. adopt sets the change of the command.
+// fresh returns an empty change of this command, and adopt sets the options of the command.
 func (c *Unattended[C, P]) fresh() Change { return P(new(C)) }
 
 func (c *Unattended[C, P]) adopt(other Change) {
@@ -155,7 +158,8 @@ func (c *Unattended[C, P]) adopt(other Change) {
 	}
 }
 
-// AfterApply calls AfterApply of the change, which the parser does not find in an unexported field.
+// AfterApply calls AfterApply of the change. The parser does not find this method, because it is
+// promoted from an unexported field.
 func (c *Unattended[C, P]) AfterApply(built flags.BuildInfo) error {
 	if kafka, reads := c.change().(interface{ AfterApply(flags.BuildInfo) error }); reads {
 		return kafka.AfterApply(built)
@@ -210,7 +214,7 @@ func refusal(plan Plan) error {
 	return nil
 }
 
-// untouched returns the error of a change that had not begun. After an interruption it says that
+// untouched returns the error of a change that has not begun. After an interruption it says that
 // nothing was changed.
 func untouched(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {

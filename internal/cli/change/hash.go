@@ -26,14 +26,14 @@ func hashOf(ctx context.Context, action readmodel.ActionKind, plan Plan) (*Hash,
 	return h, plan.Hash(ctx, h)
 }
 
-// Add adds a record that would be changed: its output without --yes, and everything else that must be
-// unchanged when it is approved.
+// Add adds a record that would be changed: its output without --yes, and everything else that must
+// not change until the plan is approved.
 func (h *Hash) Add(documents ...any) error {
 	h.records++
 	return h.Note(documents...)
 }
 
-// Note adds other documents that must be unchanged. They do not count as records.
+// Note adds other documents that must not change. They do not count as records.
 func (h *Hash) Note(documents ...any) error {
 	for _, d := range documents {
 		if err := h.encoder.Encode(d); err != nil {

@@ -67,7 +67,8 @@ func Load(ctx context.Context, pool *pgxpool.Pool, model *kong.Application, id i
 	return r, nil
 }
 
-// read makes the change again, or returns why this is not possible.
+// read makes the change from the stored request, or returns an error that says why this is not
+// possible.
 func (r *Requested) read(model *kong.Application) (err error) {
 	if r.leaf, r.change, err = read(model, r.Stored.Arguments); err == nil {
 		commandOf(r.leaf).adopt(r.change)
@@ -83,8 +84,8 @@ func (r *Requested) read(model *kong.Application) (err error) {
 	return nil
 }
 
-// CommandLine returns the change as a shell command. It names files without their folders. If they are
-// not in the current folder, the command fails and changes nothing.
+// CommandLine returns the change as a shell command. It names files without their folders. If the
+// files are not in the current folder, the command fails and changes nothing.
 func (r *Requested) CommandLine() (string, error) {
 	if r.wrong != nil {
 		return "", r.wrong
@@ -92,7 +93,7 @@ func (r *Requested) CommandLine() (string, error) {
 	return commandLine(words(r.leaf)), nil
 }
 
-// Show prints the present plan, with the servers that the caller has chosen.
+// Show makes the plan again with the given servers and prints it.
 func (r *Requested) Show(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, amounts bool) (err error) {
 	plan, on, err := r.plan(ctx, std, pool, servers, func(on *On) { on.Amounts = amounts })
 	defer func() { err = errors.Join(err, on.close()) }()
@@ -149,7 +150,7 @@ func (r *Requested) plan(ctx context.Context, std *output.Streams, pool *pgxpool
 	return plan, begun, err
 }
 
-// refuse closes a request that can no longer be executed as requested.
+// refuse closes a request that can no longer be executed.
 func (r *Requested) refuse(ctx context.Context, pool *pgxpool.Pool, reason, why string) error {
 	err := readmodel.DecideRequest(ctx, pool, r.Request.ID, readmodel.RequestRefused, reason+"; "+why)
 	if err != nil {
@@ -172,7 +173,7 @@ type Document struct {
 	DLQTopic    *string                `json:"dlq_topic"`
 }
 
-// Describe returns a request for JSON output. model has the commands.
+// Describe returns a request for JSON output. The model has all commands of the program.
 func Describe(model *kong.Application, r *readmodel.Request) Document {
 	d := Document{
 		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, RequestedBy: r.RequestedBy, Reason: output.OrNull(r.Reason),

@@ -117,7 +117,7 @@ type decision struct {
 	print  *output.Flags
 }
 
-// make calls decide with the request if it is open, and prints the result.
+// make calls the function decide if the request is open, and prints the result.
 func (d *decision) make(
 	ctx context.Context, std *output.Streams, model *kong.Application, decide func(pool *pgxpool.Pool, r *Requested, reason string) error,
 ) error {

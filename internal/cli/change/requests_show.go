@@ -116,7 +116,8 @@ func (c *showCmd) printJSON(ctx context.Context, std *output.Streams, pool *pgxp
 	return errors.Join(output.PrintJSON(std.Out, d), err)
 }
 
-// printFile prints a file byte for byte. On a terminal hostile characters are escaped.
+// printFile prints a file byte for byte. On a terminal, characters that could be hostile are
+// escaped.
 func (c *showCmd) printFile(out io.Writer, command *readmodel.RequestedCommand) error {
 	var found []*readmodel.RequestedFile
 	for i := range command.Files {

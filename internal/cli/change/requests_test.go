@@ -15,8 +15,8 @@ import (
 
 const requestKeys = "id at action requested_by reason records state decided_by topic dlq_topic"
 
-// colleague is the stage for another login that may do everything. The rights of the roles are
-// tested in e2e.
+// colleague returns the same stage with another login, which is a superuser. The rights of the
+// roles are tested in e2e.
 func colleague(t *testing.T, s *clitest.Stage) *clitest.Stage {
 	t.Helper()
 	name := "eyes_" + s.Topic[strings.LastIndexAny(s.Topic, "-_.")+1:]
@@ -63,7 +63,7 @@ func TestFourEyes(t *testing.T) {
 		"nothing was changed, another login does it by projector approve "+id+"\n")
 
 	clitest.Contains(t, s.Refused(exit.Failed, "approve", id, "--reason=mine"), "request "+id+" was made by ", "another login has to approve it")
-	// The database refuses it too, because another program may not check it.
+	// The database refuses this too, because another program may not check it.
 	if _, err := s.Pool.Exec(t.Context(), "UPDATE repair_request SET state = 'approved', decision_reason = 'mine' WHERE id = $1", id); err == nil ||
 		!strings.Contains(err.Error(), "another login has to approve it") {
 		t.Errorf("a login approves its own request in the database: %v", err)
@@ -88,7 +88,7 @@ func TestFourEyes(t *testing.T) {
 	}
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", "77", "--reason=x"), "no request 77")
 
-	// The person who approves chooses the outbox's address and query.
+	// The person who approves chooses the address of the outbox and the query.
 	s.Exec("CREATE TABLE outbox AS SELECT 'acc-a' AS key, $1::text AS value, 5::bigint AS version", clitest.EventOf("acc-a", 5, `"16"`))
 	server := []string{"--outbox-url=" + s.URL, "--outbox-query=SELECT key, value FROM outbox WHERE key = ANY ($1) AND version = ANY ($2)"}
 	id = requested(t, s, append([]string{"gaps", "fetch", "--account=acc-a"}, server...)...)
@@ -108,7 +108,7 @@ func TestFourEyes(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=four_eyes"), "result"), "on, off")
 }
 
-// TestChangedPlansAreRefused: if the plan has changed since the request, nothing is done.
+// TestChangedPlansAreRefused shows that nothing is done if the plan has changed since the request.
 func TestChangedPlansAreRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc-c", 1, `"1"`))
@@ -135,8 +135,8 @@ func TestChangedPlansAreRefused(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "four_eyes")
 }
 
-// TestAFileIsKeptWithItsRequest: the approver does not need the file. A file that was changed since
-// the request is not used.
+// TestAFileIsKeptWithItsRequest shows that a request stores the content of its file, so the
+// approver does not need the file.
 func TestAFileIsKeptWithItsRequest(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Holes()
@@ -176,8 +176,8 @@ func TestAFileIsKeptWithItsRequest(t *testing.T) {
 	clitest.Contains(t, s.Must("account", "show", "acc-b", "--output=json"), `"balance":8.50`)
 }
 
-// TestEveryChangeIsRequested: every other command that changes something can be requested and
-// approved.
+// TestEveryChangeIsRequested shows that every other command that changes something can be requested
+// and approved.
 func TestEveryChangeIsRequested(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Holes()
@@ -201,8 +201,9 @@ func TestEveryChangeIsRequested(t *testing.T) {
 		"rebuild 1 approved, pause 1 approved, resume 1 approved, position_set 1 approved, replay 2 approved")
 }
 
-// TestAPruningIsRequested: with a short retention, events would count twice, so a pruning needs
-// approval. The trail records a pruning even if four eyes are off.
+// TestAPruningIsRequested shows that a pruning needs approval. With a short retention, a
+// redelivered event would be counted twice. The audit trail records a pruning even if the four-eyes
+// policy is off.
 func TestAPruningIsRequested(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("INSERT INTO inbox (message_id, handler, processed_at) SELECT n::text, 'daily_turnover', now() - interval '30 days' FROM generate_series(1, 3) AS n")
@@ -223,14 +224,14 @@ func TestAPruningIsRequested(t *testing.T) {
 	clitest.Equal(t, s.Text("SELECT count(*) || ' ' || (SELECT count(*) FROM inbox) FROM dlq_action WHERE action = 'prune'"), "2 1")
 }
 
-// TestRequestsMadeByHandNameNoServer: a person who inserts a request by SQL cannot send the
-// approver's passwords to another server and cannot read the approver's files.
+// TestRequestsMadeByHandNameNoServer inserts requests by SQL. Such a request cannot send the
+// approver's passwords to another server, and it cannot read the approver's files.
 func TestRequestsMadeByHandNameNoServer(t *testing.T) {
 	s := clitest.NewStage(t)
 	other := colleague(t, s)
 	for _, arguments := range []string{
 		`{run,"{}"}`, `{"migrate up","{\"FourEyes\":\"off\"}"}`, `{"account skip","null"}`, `{"dlq replay","[]"}`, `{pause,"{}",--brokers=evil:9092}`,
-		// in the form of an earlier version
+		// These requests have the form of an earlier version of the program.
 		`{dlq,replay,--brokers=evil:9092}`, `{pause,--all,--reason=x,--database-url=postgres://evil}`,
 		`{dlq,replay,--from-file=/etc/hostname,--reason=x}`, `{dlq,replay,--mapping=/etc/hostname}`, `{dlq,replay,--yes=true}`,
 		`{pause,--all,--reason=x,--sasl-username=me}`, `{pause,--all,--reason=x,--brokers,evil}`, `{migrate,--four-eyes=off}`, `{run}`, `{}`,
@@ -246,8 +247,9 @@ func TestRequestsMadeByHandNameNoServer(t *testing.T) {
 	}
 }
 
-// TestARequestIsReadOnlyAsTheProgramStoresIt: a request is refused if an option is added, removed,
-// repeated or in another form, or if it names a local file or the file of another flag.
+// TestARequestIsReadOnlyAsTheProgramStoresIt shows that a request is refused if an option is added,
+// removed, repeated or in another form. A request that names a local file, or the file of another
+// flag, is refused too.
 func TestARequestIsReadOnlyAsTheProgramStoresIt(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Holes()
@@ -284,8 +286,8 @@ func TestARequestIsReadOnlyAsTheProgramStoresIt(t *testing.T) {
 	s.Must("reject", id, "--reason=done already")
 }
 
-// TestRequestsAreWhatTheyAreListedAs: a request that was copied by SQL with another name, count,
-// reason or actor is refused.
+// TestRequestsAreWhatTheyAreListedAs shows that a request is refused if it was copied by SQL with
+// another name, count, reason or actor.
 func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Holes()
@@ -306,8 +308,9 @@ func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
 	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "skipped version 2")
 }
 
-// TestAProjectionFileNobodyRanIsRefused: the file's SQL would run with the approver's rights. It is
-// refused in a request, and again in a request inserted by SQL.
+// TestAProjectionFileNobodyRanIsRefused shows that a projection file that was never run is refused,
+// because its SQL would run with the approver's rights. It is refused when the change is requested,
+// and also in a request that was inserted by SQL.
 func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE seen (account_id text, version bigint, PRIMARY KEY (account_id, version))")
@@ -319,7 +322,8 @@ func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
 	t.Setenv("PROJECTION_FILE", "")
 	other := colleague(t, s)
 	s.Must("migrate", "--four-eyes=on")
-	// Another text of a known projection is always refused. For a new name there is no stored text.
+	// For a known projection, another text is always refused. For a new name, there is no stored
+	// text to compare with.
 	unknown := strings.ReplaceAll(text, "projection: seen", "projection: innocent")
 	file, lines := filepath.Join(t.TempDir(), "evil.sql"), filepath.Join(t.TempDir(), "forged.jsonl")
 	if err := os.WriteFile(file, []byte(unknown), 0o600); err != nil {
@@ -348,7 +352,8 @@ func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
 	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "skipped version 2")
 }
 
-// TestBalancesOfALedgerAreShown: people who may approve openings may see the balances.
+// TestBalancesOfALedgerAreShown shows that people who may approve openings see the balances of the
+// ledger.
 func TestBalancesOfALedgerAreShown(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Holes()
@@ -370,7 +375,7 @@ func TestBalancesOfALedgerAreShown(t *testing.T) {
 	clitest.Equal(t, clitest.Pick([]map[string]any{document}, "topic"), "null")
 }
 
-// TestARequestIsBounded: the table refuses the same sizes as the program.
+// TestARequestIsBounded shows that the table has the same size limits as the program.
 func TestARequestIsBounded(t *testing.T) {
 	s := clitest.NewStage(t)
 	for _, values := range []string{

@@ -8,8 +8,8 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// TestAnotherBreakerIsAnotherPlan: a request to resume after one storm does not resume after
-// another storm.
+// TestAnotherBreakerIsAnotherPlan requests to resume after one storm of dead letters. The approval
+// is refused after another storm.
 func TestAnotherBreakerIsAnotherPlan(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))

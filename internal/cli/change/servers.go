@@ -6,7 +6,8 @@ import (
 	"projector/internal/cli/output"
 )
 
-// Servers are the flags that a request does not store: the flags of servers, queries and output.
+// Servers has the flags of servers, queries and output. A request does not store them, because the
+// approver sets them.
 type Servers struct {
 	flags.KafkaFlags
 	flags.DatabaseFlags
@@ -17,7 +18,7 @@ type Servers struct {
 	output.Flags
 }
 
-// lend sets these flags in a change. The topics stay those of the request.
+// lend copies these flags to a change. The change keeps the topics of the request.
 func (s *Servers) lend(c Change) {
 	*c.Database() = s.DatabaseFlags
 	if f, has := c.(interface{ Kafka() *flags.KafkaFlags }); has {

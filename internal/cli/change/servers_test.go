@@ -11,7 +11,7 @@ import (
 	"projector/readmodel"
 )
 
-// everything is a change with all kinds of flags that the approver sets.
+// everything is a change that has all flags of the approver.
 type everything struct {
 	ReasonFlags
 	flags.KafkaFlags
@@ -27,8 +27,8 @@ func (*everything) Action() readmodel.ActionKind            { return "" }
 func (*everything) Check() error                            { return nil }
 func (*everything) Plan(context.Context, *On) (Plan, error) { return nil, nil }
 
-// TestServersAreThoseOfThePersonWhoApproves: the approver sets each of these flags, except the
-// topics, which are part of the request.
+// TestServersAreThoseOfThePersonWhoApproves shows that lend copies every flag except the topics,
+// which are part of the request.
 func TestServersAreThoseOfThePersonWhoApproves(t *testing.T) {
 	var servers Servers
 	marked := 0

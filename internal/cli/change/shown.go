@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// words returns the words of a command line with the options of the command.
+// words returns a command with its present options as the words of a command line.
 func words(leaf *kong.Node) []string {
 	all := append([]string{"projector"}, strings.Fields(leaf.Path())...)
 	for _, level := range leaf.AllFlags(false) {
@@ -33,7 +33,8 @@ func words(leaf *kong.Node) []string {
 	return all
 }
 
-// text returns the value of a flag as one would type it; empty: no value.
+// text returns the value of a flag in the form in which a person would type it. It returns "" if
+// the flag has no value.
 func text(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestACommandLineCanBePasted: when the printed command is pasted, a shell runs it with the
-// original words and nothing else. A terminal can display it.
+// TestACommandLineCanBePasted shows that a shell reads the original words from the printed command
+// and runs nothing else. The command has only characters that a terminal can display.
 func TestACommandLineCanBePasted(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "projector"), []byte("#!/bin/sh\nfor word; do printf '%s\\0' \"$word\"; done\n"), 0o700); err != nil {

@@ -7,8 +7,8 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// The version was lost when its skip was requested. Then its event arrived, so a person must check
-// it.
+// TestAnotherEventIsNotSkipped requests the skip of a lost version. Then the event of this version
+// arrives, so the approval is refused and a person must check the event.
 func TestAnotherEventIsNotSkipped(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"4.00"`))
@@ -22,7 +22,7 @@ func TestAnotherEventIsNotSkipped(t *testing.T) {
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", skip, "--reason=checked"), "the plan has changed", "nothing was changed")
 	clitest.Equal(t, s.Text("SELECT version::text FROM account_balance"), "1")
 
-	// Later events that wait are not a reason for a refusal.
+	// Other events that begin to wait are not a reason for a refusal.
 	skip = requested(t, s, "account", "skip", "a", "--version=2", "--reason=void")
 	s.Produce(clitest.EventOf("a", 4, `"8.00"`))
 	s.Consuming(nil)

@@ -19,8 +19,8 @@ import (
 )
 
 // A request stores a change as a value: the name of its command, its options as JSON, and the files
-// that the options name. The JSON does not contain the flags of servers, queries and output: the
-// approver sets these flags.
+// that the options name. The JSON does not contain the flags of servers, queries and output,
+// because the approver sets these flags.
 
 // command is a Command of any change.
 type command interface {
@@ -29,7 +29,7 @@ type command interface {
 	adopt(Change)
 }
 
-// Of returns the change of a command; nil: the command changes nothing.
+// Of returns the change of a command, or nil if the command changes nothing.
 func Of(leaf *kong.Node) Change {
 	if c := commandOf(leaf); c != nil {
 		return c.change()
@@ -45,7 +45,7 @@ func commandOf(leaf *kong.Node) command {
 // storedBytes limits the total size of the files of a request.
 const storedBytes = 64 << 20
 
-// value returns a change as a request stores it.
+// value returns the form in which a request stores a change.
 func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
 	_, by := c.asked()
 	by.Actor = by.ActorName() // fixed now, because the default would name the approver
@@ -70,7 +70,7 @@ func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
 	return stored, nil
 }
 
-// files returns the files that the options of a command name, by flag.
+// files returns the files in the options of a command, each with the name of its flag.
 func files(leaf *kong.Node) iter.Seq2[string, *flags.File] {
 	return func(yield func(string, *flags.File) bool) {
 		for _, level := range leaf.AllFlags(false) {
@@ -86,8 +86,8 @@ func files(leaf *kong.Node) iter.Seq2[string, *flags.File] {
 
 var errForm = errors.New("was made by hand, or by another version of the program: request the change again")
 
-// read makes the change of a stored value again and finds its command. It refuses a value that differs
-// in any byte from what the program would store.
+// read returns the command and the change that a request stores. It refuses stored arguments that
+// differ in any byte from what the program would store.
 func read(model *kong.Application, arguments []string) (*kong.Node, Change, error) {
 	if len(arguments) != 2 {
 		return nil, nil, errForm
@@ -109,7 +109,8 @@ func read(model *kong.Application, arguments []string) (*kong.Node, Change, erro
 	return nil, nil, errForm
 }
 
-// readFiles sets the stored content of a command's files. It reads no file of this machine.
+// readFiles gives each file option of a command its stored content. It reads no file of this
+// machine.
 func readFiles(leaf *kong.Node, stored []readmodel.RequestedFile) error {
 	named := 0
 	for flag, file := range files(leaf) {
@@ -125,7 +126,8 @@ func readFiles(leaf *kong.Node, stored []readmodel.RequestedFile) error {
 	return nil
 }
 
-// projectionFile is a flag whose file contains SQL. The approver's login would run this SQL.
+// projectionFile is the name of a flag whose file contains SQL. The approver's login would run this
+// SQL.
 const projectionFile = "projection-file"
 
 // checkFiles refuses a projection file that was never run, because the approver has not chosen it.

@@ -59,7 +59,7 @@ func Keys(t *testing.T, text string) string {
 	return strings.Join(names, " ")
 }
 
-// Equal compares texts.
+// Equal fails the test if two texts differ.
 func Equal(t *testing.T, got, want string) {
 	t.Helper()
 	if got != want {
@@ -77,5 +77,5 @@ func Contains(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// Statuses returns the place and status fields of listed dead letters.
+// Statuses returns the account, version and status of each listed dead letter.
 func Statuses(lines []map[string]any) string { return Pick(lines, strings.Fields(statusFields)...) }

@@ -20,7 +20,7 @@ import (
 	"projector/readmodel"
 )
 
-// LeaderStage is a stage whose partitions can lose their leaders. Partition 1 does.
+// LeaderStage is a stage on which partition 1 can lose its leader.
 type LeaderStage struct {
 	*Stage
 	Fake *devstack.Fake
@@ -59,7 +59,8 @@ func (s LeaderStage) produceToEach(record func(partition int32) *kgo.Record) {
 	}
 }
 
-// Events produces one event with the given version to each partition, each of another account.
+// Events produces one event with the given version to each partition. Each event is of another
+// account.
 func (s LeaderStage) Events(version int) {
 	s.T.Helper()
 	s.produceToEach(func(p int32) *kgo.Record {
@@ -68,8 +69,8 @@ func (s LeaderStage) Events(version int) {
 	s.Produced += StagePartitions
 }
 
-// DeadLetters puts a dead letter into each partition of the DLQ topic, each of another account. They
-// are first events that could be applied now.
+// DeadLetters produces one dead letter to each partition of the DLQ topic. Each dead letter is of
+// another account. Their events are first events, which could be applied now.
 func (s LeaderStage) DeadLetters() {
 	s.T.Helper()
 	if _, err := kadm.NewClient(s.Client).CreateTopic(s.T.Context(), StagePartitions, -1, nil, s.Topic+".dlq"); err != nil {

@@ -16,8 +16,8 @@ SELECT account_id, sum((data->>'amount')::numeric) FROM new_events GROUP BY acco
 ON CONFLICT (account_id) DO UPDATE SET points = points.points + EXCLUDED.points;
 `
 
-// others are rows of other projections in the tables that custom projections share: the same accounts,
-// versions and records. None of them may be changed.
+// others inserts rows of other projections into the tables that custom projections share. These
+// rows have the same accounts, versions and records. No test may change them.
 const others = `WITH
 	other AS (SELECT 'other ' || n AS projection, n AS "offset", account_id FROM generate_series(0, 9) AS n, unnest('{a,b}'::text[]) AS account_id),
 	account AS (INSERT INTO projection_account (projection, account_id, version) SELECT projection, account_id, 1 FROM other),
@@ -31,8 +31,8 @@ const ofOthers = `SELECT concat_ws(' ',
 	(SELECT string_agg(o::text, ' ' ORDER BY o::text) FROM projection_park_overflow o WHERE projection <> 'points'),
 	(SELECT md5(string_agg(p::text, ' ' ORDER BY p::text)) FROM projection_parked_event p WHERE projection <> 'points'))`
 
-// Ordered runs a test for each kind of projection that parks events. state returns the sum of account a
-// and its version.
+// Ordered runs a test for account_balance and for a custom projection, which both park events. The
+// function state returns the sum of account a and its version.
 func Ordered(t *testing.T, run func(t *testing.T, s *Stage, state func() string)) {
 	t.Helper()
 	t.Run("account_balance", func(t *testing.T) {
@@ -60,7 +60,7 @@ func Undated(account string, version int, amount string) string {
 	return strings.Replace(EventOf(account, version, amount), "2026-01-01T00:00:00.5Z", "never", 1)
 }
 
-// Corrected returns the event of EventOf with another id.
+// Corrected returns the same event as EventOf, but with another id.
 func Corrected(account string, version int, amount string) string {
 	id := fmt.Sprintf("%s-%d", account, version)
 	return strings.Replace(EventOf(account, version, amount), id, id+"-corrected", 1)

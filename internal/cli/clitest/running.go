@@ -25,7 +25,7 @@ type Running struct {
 	log     bytes.Buffer
 }
 
-// Running starts a consumer; Stop ends it.
+// Running starts a consumer, which Stop ends.
 func (s *Stage) Running() *Running {
 	s.T.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

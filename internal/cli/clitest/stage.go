@@ -1,5 +1,5 @@
-// Package clitest helps tests to run commands with a separate broker and database. Tests must be in
-// package NAME_test, because clitest imports all commands.
+// Package clitest helps tests to run commands with a separate broker and database. Tests that use
+// it must be in package NAME_test, because clitest imports all commands.
 package clitest
 
 import (
@@ -143,8 +143,8 @@ func (s *Stage) Append(record *kgo.Record) {
 	s.Produced++
 }
 
-// Consuming runs a consumer until all produced records are durable and do has returned. do may be nil.
-// Then it stops the consumer.
+// Consuming runs a consumer until the positions after all produced records are stored. Then it
+// calls the function do, if it is not nil. In the end it stops the consumer.
 func (s *Stage) Consuming(do func()) {
 	s.T.Helper()
 	ctx, stop := context.WithCancel(s.T.Context())
@@ -183,7 +183,7 @@ func (s *Stage) Await(query string, args ...any) {
 	}
 }
 
-// EventOf returns an event; amount is JSON.
+// EventOf returns an event in JSON. The amount must be JSON too.
 func EventOf(account string, version int, amount string) string {
 	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":"FundsCredited","accountId":%q,"version":%d,`+
 		`"occurredAt":"2026-01-01T00:00:00.5Z","data":{"amount":%s,"currency":"EUR"}}`, account, version, account, version, amount)

@@ -1,11 +1,11 @@
-# Completes the commands, flags and values of projector in bash 3.2 or newer.
-# The program itself knows them; this script asks it.
+# Completes the commands, flags and values of projector in bash 3.2 or newer. It asks the program
+# itself for them.
 
 _projector() {
   local word last i before='' words=()
   COMPREPLY=()
 
-  # Bash takes --flag=value apart at "=", which the program wants in one piece.
+  # Bash splits --flag=value at "=", but the program needs it as one word.
   for ((i = 1; i <= COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
     last=''
@@ -17,13 +17,14 @@ _projector() {
     fi
   done
 
-  # It replaces only what stands behind the "=".
+  # Bash replaces only the text after the "=".
   last=${words[${#words[@]} - 1]}
   [[ $last == --*=* && $COMP_WORDBREAKS == *=* ]] && before=${last%%=*}=
 
   while IFS=$'\t' read -r word _; do
     if [[ $word == ':files' ]]; then
-      # Readline knows names of files best, but only while it completes, and from 4.0.
+      # Readline completes file names best, but it works only during a completion, and since bash
+      # 4.0.
       compopt -o default 2>/dev/null ||
         while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -f -- "${last#"$before"}")
     else
@@ -31,7 +32,7 @@ _projector() {
     fi
   done < <("${COMP_WORDS[0]/#\~/$HOME}" __complete "${words[@]}" 2>/dev/null)
 
-  # A flag that takes a value is not at its end.
+  # A flag that needs a value is not complete, so no space is added.
   if ((${#COMPREPLY[@]} == 1)) && [[ ${COMPREPLY[0]} == *= ]]; then
     compopt -o nospace 2>/dev/null
   fi

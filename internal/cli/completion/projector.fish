@@ -1,5 +1,5 @@
-# Completes the commands, flags and values of projector in fish 3.0 or newer.
-# The program itself knows them; this script asks it.
+# Completes the commands, flags and values of projector in fish 3.0 or newer. It asks the program
+# itself for them.
 
 function __projector_suggest
     set -l words (commandline -opc)

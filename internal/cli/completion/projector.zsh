@@ -1,6 +1,5 @@
 #compdef projector
-# Completes the commands, flags and values of projector in zsh.
-# The program itself knows them; this script asks it.
+# Completes the commands, flags and values of projector in zsh. It asks the program itself for them.
 compdef _projector projector
 
 _projector() {
@@ -25,14 +24,15 @@ _projector() {
     fi
   done
 
-  # A flag that takes a value is not at its end.
+  # A flag that needs a value is not complete, so no space is added.
   local -i found=1
   ((${#unfinished})) && _describe -t flags 'flag' unfinished -S '' && found=0
   ((${#whole})) && _describe -t words 'word' whole && found=0
   return found
 }
 
-# Loaded by name from a folder of fpath, the file is the function at its first call.
+# If zsh loads this file by name from a folder of fpath, the file is the body of the function at the
+# first call.
 if [[ ${funcstack[1]} == _projector ]]; then
   _projector "$@"
 fi

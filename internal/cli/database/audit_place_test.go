@@ -7,8 +7,7 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// TestTheTrailSaysWhere: the trail has the group, the projection, the partition and offset in the
-// source and in the DLQ topic, and the old and new position.
+// TestTheTrailSaysWhere shows the columns of the audit trail that say where something was done.
 func TestTheTrailSaysWhere(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 3, `"1"`), "garbage", clitest.EventOf("b", 1, `"x"`), clitest.EventOf("b", 2, `"1"`))

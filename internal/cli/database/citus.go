@@ -12,11 +12,12 @@ import (
 	"projector/readmodel/citus"
 )
 
-// movedAtOnce is the largest size of tables in bytes that is moved to the workers without --citus-move.
+// movedAtOnce is a number of bytes. Larger tables are moved to the workers of Citus only with
+// --citus-move.
 const movedAtOnce = 64 << 20
 
 // citus distributes the tables if --citus is given. If the tables are large and --citus-move is not
-// given, it only prints what would happen.
+// given, it only prints their sizes and refuses.
 func (c *upCmd) citus(ctx context.Context, io *output.Streams) error {
 	if !c.Citus {
 		return nil

@@ -73,8 +73,8 @@ func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 	return c.fourEyes(ctx, io)
 }
 
-// fourEyes turns the four-eyes policy on or off. Without --four-eyes it warns if the policy is on but
-// somebody can bypass it: a person may have granted a role without knowing the effect.
+// fourEyes turns the four-eyes policy on or off. Without --four-eyes it warns if the policy is on
+// but somebody can bypass it. A person may have granted a role without knowing this effect.
 func (c *upCmd) fourEyes(ctx context.Context, io *output.Streams) error {
 	pool, err := c.Pool(ctx)
 	if err != nil {

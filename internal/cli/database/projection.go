@@ -69,8 +69,8 @@ func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
 		output.Printable(c.File), p.Name, p.Mode, output.Printable(strings.Join(p.Types, ", ")), tables))
 }
 
-// refusal adds the line of the file to PostgreSQL's error about a statement. A missing grant is not a
-// mistake in the file.
+// refusal adds the line of the file to PostgreSQL's error about a statement. A missing grant is not
+// a mistake in the file, so it is no usage error.
 func (c *checkCmd) refusal(err error) error {
 	var (
 		statement *own.StatementError
@@ -93,8 +93,8 @@ func (c *checkCmd) refusal(err error) error {
 	return exit.Refuse(text)
 }
 
-// tableRefusal returns an error for a table that cannot be rebuilt. A table without a primary key is
-// not a mistake in the file.
+// tableRefusal returns an error for a table that cannot be rebuilt. A table without a primary key
+// is not a mistake in the file, so it is no usage error.
 func (c *checkCmd) tableRefusal(p *file.Projection, err error) error {
 	var table *rebuild.TableError
 	if !errors.As(err, &table) {

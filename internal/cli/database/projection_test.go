@@ -22,7 +22,7 @@ ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points
 
 const tables = `CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)`
 
-// points returns an event of loyalty. n is JSON.
+// points returns an event of the projection loyalty_points. The number n must be JSON.
 func points(account string, version int, n string) string {
 	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":"PointsEarned","accountId":%q,"version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":{"points":%s}}`,
 		account, version, account, version, n)
@@ -84,8 +84,8 @@ func sorted(list string) string {
 	return strings.Join(items, ", ")
 }
 
-// TestAnOrderedProjectionOfOnesOwn has a gap and an event that the table refuses. It checks what
-// the commands report and then runs the repairs.
+// TestAnOrderedProjectionOfOnesOwn runs a custom projection with a gap and with an event that the
+// table refuses. It checks the output of the commands and then runs the repairs.
 func TestAnOrderedProjectionOfOnesOwn(t *testing.T) {
 	s := stage(t)
 	path := s.Owning("loyalty_points", loyalty)
@@ -142,12 +142,13 @@ func TestAnOrderedProjectionOfOnesOwn(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, "gaps", "--projection=loyalty_points"), `"loyalty_points" is unknown`, "--projection-file")
 }
 
-// TestAChangedFileIsRefused: the program does not add to rows that come from another text.
+// TestAChangedFileIsRefused shows that the program does not add to rows that another text of the
+// file has written.
 func TestAChangedFileIsRefused(t *testing.T) {
 	s := stage(t)
 	path := s.Owning("loyalty_points", loyalty)
 	s.Produce(points("a", 1, "5"))
-	// A stored text by which nothing was processed does not count.
+	// A stored text does not count if nothing was processed with it.
 	s.Exec("INSERT INTO projection_file (projection, sha256, mode, text) VALUES ('loyalty_points', 'x', 'once', 'SELEKT')")
 	s.Consuming(nil)
 	change := func(text string) {

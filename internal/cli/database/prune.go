@@ -67,7 +67,8 @@ func (p *prunePlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// Do implements change.Plan. It writes a row to the audit trail before it deletes markers.
+// Do implements change.Plan. It writes a row to the audit trail before it deletes the markers of a
+// projection.
 func (p *prunePlan) Do(ctx context.Context) error {
 	shown := output.NewProgress(p.on.Std.Err, "deleted")
 	defer shown.Done()

@@ -28,7 +28,7 @@ type findings struct {
 
 func (f *findings) matched() bool { return len(f.accounts)+len(f.letters)+len(f.outcomes) == 0 }
 
-// staleAccount is an account that waits. Version is nil when it has no balance.
+// staleAccount is an account that waits. Version is nil if the account has no balance.
 type staleAccount struct {
 	ID      string
 	Version *int64
@@ -49,7 +49,7 @@ func (d *demo) check(ctx context.Context) (*findings, error) {
 	return f, nil
 }
 
-// checkAccounts compares every account with the ledger's.
+// checkAccounts compares every account of the read model with the ledger.
 func (d *demo) checkAccounts(ctx context.Context, f *findings) error {
 	have, err := compare.Rows(ctx, d.pool, d.accountPrefix)
 	if err != nil {
@@ -71,7 +71,8 @@ func (d *demo) checkAccounts(ctx context.Context, f *findings) error {
 	return nil
 }
 
-// difference names the fields that differ from the ledger, or returns "". It contains no amounts.
+// difference names the fields that differ from the ledger, or returns "". The text contains no
+// amounts.
 func difference(got *testbank.Row, shows bool, want *testbank.Row) string {
 	switch {
 	case !shows:
@@ -160,8 +161,8 @@ func (c counted) records() int {
 	return n
 }
 
-// checkOutcomes compares the projector's counts of outcomes with those of the ledger. They are higher
-// if Kafka has delivered records again, which is allowed.
+// checkOutcomes compares the projector's counts of outcomes with those of the ledger. If Kafka has
+// delivered records again, the counts are higher, which is allowed.
 func (d *demo) checkOutcomes(_ context.Context, f *findings) error {
 	families, err := d.process.Metrics()
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// lookEvery is how often the demo reads the projector's progress. It reads from memory, so this is
-	// cheap, and the measured time is too long by at most this interval.
+	// lookEvery is how often the demo reads the projector's progress. The measured time is too long
+	// by at most this interval. Reading is cheap, because the progress is in memory.
 	lookEvery = 10 * time.Millisecond
 	// stalledAfter is how long the demo waits without progress before it gives up.
 	stalledAfter = time.Minute
 )
 
-// startProjector starts what `projector run` starts.
+// startProjector starts the projector in this process, as `projector run` does.
 func (d *demo) startProjector(ctx context.Context) error {
 	p, err := d.run.Build(ctx, d.log, d.built)
 	if err != nil {
@@ -51,8 +51,8 @@ func (d *demo) startProjector(ctx context.Context) error {
 	return nil
 }
 
-// converge waits until every record is durable and no event that could be applied still waits. It
-// measures the time from the assignment of the first partition.
+// converge waits until the positions after all records are stored and no parked event could be
+// applied. It measures the time from the assignment of the first partition.
 func (d *demo) converge(ctx context.Context) error {
 	ends, err := compare.Ends(ctx, kadm.NewClient(d.kafka), d.run.Topic)
 	if err != nil {
@@ -104,8 +104,8 @@ func (d *demo) endedByItself() error {
 	return errors.New("the projector has ended by itself")
 }
 
-// status reports whether every partition is idle at its end, and how many records
-// are not durable yet.
+// status reports whether every partition works and has reached its end. It also returns how many
+// records are not processed yet.
 func status(partitions []consumer.PartitionStatus, ends map[int32]int64) (idle bool, behind int) {
 	idle = len(partitions) == len(ends)
 	left := 0
@@ -155,7 +155,7 @@ func (d *demo) converged(ctx context.Context, ends map[int32]int64) (bool, error
 	return left == 0, nil
 }
 
-// whatIsBehind names the partitions that have not reached their end, and why.
+// whatIsBehind names the partitions that have not reached their end, with the reasons.
 func whatIsBehind(partitions []consumer.PartitionStatus, ends map[int32]int64) string {
 	if len(partitions) == 0 {
 		return "no partition has been assigned"

@@ -47,7 +47,7 @@ type Cmd struct {
 	LogFormat string `env:"LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"text or json; default text on a terminal, else json."`
 }
 
-// Limits of a demo, which holds the whole stream in memory.
+// These limits exist because a demo has the whole stream in memory.
 const (
 	maxDemoEvents     = 10_000_000
 	maxDemoPartitions = 1000
@@ -197,7 +197,8 @@ func (d *demo) stay(ctx context.Context) error {
 	}
 }
 
-// closers has a function for everything that must be closed, in the order of the starts.
+// closers has the functions that close what the demo has started, in the order in which it was
+// started.
 type closers []func(context.Context) error
 
 func (c *closers) add(end func(context.Context) error) { *c = append(*c, end) }

@@ -156,7 +156,8 @@ func TestDemoOnGivenServers(t *testing.T) {
 	}
 }
 
-// TestDemoFindsSabotage makes the database write one account's balance wrong.
+// TestDemoFindsSabotage shows that the demo finds a wrong balance, which a trigger in the database
+// has written.
 func TestDemoFindsSabotage(t *testing.T) {
 	withoutServers(t)
 	database := devtest.Database(t)

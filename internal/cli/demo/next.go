@@ -20,7 +20,7 @@ type hint struct {
 	lines []string
 }
 
-// reportNext prints commands to try next, without commands for servers that have ended.
+// reportNext prints commands to try next. It leaves out commands for servers that have ended.
 func (d *demo) reportNext(stale []staleAccount) {
 	p, title, hints := d.page, "What to type next", d.afterwards()
 	if d.cmd.Stay {
@@ -97,7 +97,7 @@ func (d *demo) healing(program string, stale []staleAccount) []hint {
 	return hints
 }
 
-// waitsFor is an account that waits for an event of a class; nil when there is none.
+// waitsFor returns an account that waits for an event of the given class, or nil.
 func waitsFor(stale []staleAccount, class event.Class) *staleAccount {
 	at := slices.IndexFunc(stale, func(s staleAccount) bool { return s.Class == string(class) })
 	if at < 0 {
@@ -106,8 +106,8 @@ func waitsFor(stale []staleAccount, class event.Class) *staleAccount {
 	return &stale[at]
 }
 
-// exports returns export lines for the demo's servers and this program. They contain the password of
-// the demo's own temporary server. A URL of the user is not repeated.
+// exports returns export lines for the demo's servers and this program. They contain the password
+// of the demo's own temporary server. They do not contain a database URL of the user.
 func (d *demo) exports(folder string) []string {
 	lines := []string{"export KAFKA_BROKERS=" + strings.Join(d.run.Brokers, ","), "export KAFKA_TOPIC=" + d.run.Topic}
 	if d.run.Group != "" {

@@ -50,7 +50,7 @@ func (p *page) count(name string, n int, remark string) {
 // maxFaults is how many differences are printed one by one.
 const maxFaults = 10
 
-// finding prints the text right, or the faults if there are any.
+// finding prints the result of one check, whose name is right, and the first faults.
 func (p *page) finding(right string, faults []string) {
 	if len(faults) == 0 {
 		p.printf("  %s  %s\n", p.paint(output.Green, "ok"), right)

@@ -44,7 +44,7 @@ func (d *demo) report(f *findings) {
 	d.reportNext(f.stale)
 }
 
-// sharing returns which servers run on this machine during the measurement.
+// sharing names the servers that run on the same machine as the projector.
 func (d *demo) sharing() string {
 	var here []string
 	if d.ownKafka {

@@ -87,10 +87,11 @@ func (d *demo) startDatabase(ctx context.Context) error {
 	return nil
 }
 
-// refusal is the name of a constraint of the demo with which PostgreSQL refuses a row.
+// refusal is the name of a constraint that the demo adds, with which PostgreSQL refuses some rows.
 const refusal = "demo_refuses_currency"
 
-// prepareDatabase migrates the schema, unless it is in use by others.
+// prepareDatabase migrates the schema. On a database of the user, it first checks that no other
+// accounts are in the schema.
 func (d *demo) prepareDatabase(ctx context.Context) error {
 	if !d.ownDatabase {
 		if err := d.refuseForeign(ctx); err != nil {
@@ -175,7 +176,8 @@ func (d *demo) produce(ctx context.Context) error {
 	return nil
 }
 
-// send produces the records and waits until all are acknowledged. It sets the place and time of each.
+// send produces the records and waits until all are acknowledged. It sets the partition, offset and
+// timestamp of each record.
 func (d *demo) send(ctx context.Context, records []testbank.Record) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

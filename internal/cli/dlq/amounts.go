@@ -10,8 +10,8 @@ import (
 	"projector/readmodel"
 )
 
-// amountsDocument has the amounts of an event for a person who may approve it: signed amounts, and the
-// account's balance before and after the event. Unknown values are null.
+// amountsDocument has the amounts of an event for a person who may approve it. It contains signed
+// amounts, and the account's balance before and after the event. Unknown values are null.
 type amountsDocument struct {
 	Currency      *string      `json:"currency"`
 	OldAmount     *json.Number `json:"old_amount"` // amount of the dead letter
@@ -22,7 +22,7 @@ type amountsDocument struct {
 	NewValue      *string      `json:"new_value"`
 }
 
-// replayedAmounts returns the amounts of a dead letter with a plan.
+// replayedAmounts returns the amounts of a dead letter that would be replayed.
 func replayedAmounts(item *replay.Item) *amountsDocument {
 	d := amountsOf(&item.Event, &item.Decoded, item.Entry.Projection == readmodel.BalanceName)
 	d.OldAmount = d.NewAmount
@@ -58,7 +58,8 @@ func amountsOf(planned *replay.Event, of *event.Decoded, balances bool) *amounts
 	return d
 }
 
-// signed returns the amount of an event, negative for a debit; nil if it cannot be read.
+// signed returns the amount of an event, negative for a debit. It returns nil if there is no
+// readable amount.
 func signed(d *event.Decoded) *json.Number {
 	ev := &d.Event
 	if d.Identity != event.Identified || d.Fault != nil || ev.Amount == 0 {

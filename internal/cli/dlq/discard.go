@@ -90,8 +90,8 @@ func (p *discardPlan) Do(ctx context.Context) (err error) {
 	return err
 }
 
-// each calls do for all dead letters, some at a time, and returns the results. After an error it
-// returns the results so far.
+// each calls the function do for all dead letters in chunks and returns the results. After an error
+// it returns the results so far.
 func (p *discardPlan) each(
 	ctx context.Context, do func(context.Context, []*replay.DeadLetter) ([]repair.Discarded, error),
 ) (all []repair.Discarded, err error) {
@@ -115,8 +115,8 @@ func (p *discardPlan) planSome(ctx context.Context, letters []*replay.DeadLetter
 	return found, nil
 }
 
-// discardSome discards dead letters. If the projection parks no events, it only records the discards,
-// and it leaves out dead letters whose event was applied.
+// discardSome discards dead letters. If the projection parks no events, it only writes the discards
+// to the audit trail. It leaves out dead letters whose event was applied.
 func (p *discardPlan) discardSome(ctx context.Context, letters []*replay.DeadLetter) ([]repair.Discarded, error) {
 	if discarder, parks := p.tools.replayer(0).(*repair.Repair); parks {
 		return discarder.Discard(ctx, p.discards(letters))
@@ -183,7 +183,7 @@ func (*discardPlan) document(letter *replay.DeadLetter, found repair.Discarded, 
 	return d
 }
 
-// people returns the output for text that is no row.
+// people returns the writer for texts that only people read. With JSON output this is stderr.
 func (p *discardPlan) people() io.Writer {
 	if p.JSON() {
 		return p.on.Std.Err
@@ -191,7 +191,7 @@ func (p *discardPlan) people() io.Writer {
 	return p.on.Std.Out
 }
 
-// announce says first that a plan without a filter discards everything.
+// announce prints a warning if the plan has no filter, because it discards all dead letters.
 func (p *discardPlan) announce(done bool) error {
 	if done || p.filters() || len(p.letters) == 0 {
 		return nil

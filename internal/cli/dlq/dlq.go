@@ -31,8 +31,9 @@ type Cmd struct {
 	Discard discardCmd `cmd:"" help:"Mark dead letters as needing no action."`
 }
 
-// topicFlags are the flags of every dlq command. Several projections and groups may share a DLQ topic.
-// Only dead letters of the chosen projection and, if a group is given, of this group count.
+// topicFlags are the flags of every dlq command. Several projections and groups may share a DLQ
+// topic. A command uses only the dead letters of the chosen projection and, if a group is given, of
+// this group.
 type topicFlags struct {
 	flags.KafkaFlags
 	flags.DatabaseFlags
@@ -57,7 +58,7 @@ type filterFlags struct {
 	DLQOffset    []int64  `name:"dlq-offset" placeholder:"N" group:"Filter" help:"Offset in the DLQ topic."`
 }
 
-// selection returns the selection of the flags.
+// selection returns which dead letters the flags select.
 func (f *filterFlags) selection(now time.Time, of *flags.GroupFlags) (replay.Selection, error) {
 	if err := of.Check(); err != nil {
 		return replay.Selection{}, err
@@ -111,7 +112,7 @@ type tools struct {
 	reader  *topic.Reader
 }
 
-// prepare refuses wrong usage, and prepares how records are read.
+// prepare checks the flags, and sets the projection and the format of the events.
 func (f *topicFlags) prepare() (err error) {
 	if f.kind, err = f.Kind(); err == nil {
 		f.formats, err = f.Formats(f.Custom)
@@ -147,7 +148,7 @@ func (t *tools) store(rate int) replay.Store {
 	return replay.Database(t.pool, t.replayer(rate))
 }
 
-// replayer returns what applies single events to the projection.
+// replayer returns the Replayer that applies single events to the projection.
 func (t *tools) replayer(rate int) readmodel.Replayer {
 	return t.kind.Replayer(readmodel.RepairConfig{
 		Pool: t.pool, Formats: t.formats, FirstVersion: t.flags.FirstVersion, Rate: rate, Ends: t.ends,
@@ -175,7 +176,7 @@ func (t *tools) ends(ctx context.Context, name string) map[int32]int64 {
 	return ends
 }
 
-// close ends the connections.
+// close closes the connections.
 func (t *tools) close() {
 	t.client.Close()
 	t.pool.Close()

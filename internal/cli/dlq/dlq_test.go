@@ -102,8 +102,9 @@ func TestSummaryCountsByClassAndStatus(t *testing.T) {
 	}
 }
 
-// This is the runbook's procedure for very many dead letters: export by class, correct the text
-// (the test does what jq does there), check the plan, publish in parts.
+// TestFloatsAreCorrectedInBulkThroughTheTopic follows the runbook's procedure for very many dead
+// letters. It exports a class, corrects the text as jq does in the runbook, checks the plan and
+// publishes the events in parts.
 func TestFloatsAreCorrectedInBulkThroughTheTopic(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -214,8 +215,8 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 		t.Errorf("digests and user of %v and %v", first, second)
 	}
 
-	// A correction must be of the same event: another id, account or version refuses the whole
-	// file.
+	// A correction must keep the event id, the account and the version. Otherwise the whole file is
+	// refused.
 	for from, to := range map[string]string{
 		`\"acc-b\"`: `\"acc-z\"`, `\"version\":2`: `\"version\":7`, `acc-b-2\"`: `acc-b-2x\"`,
 		"acc-b-2": "acc-b-2x", // also if the line's own field for the event is changed
@@ -237,8 +238,8 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, replay...), "line 3")
 }
 
-// TestALineThatTheTopicDoesNotHaveIsRefused: an invented dead letter, one of another topic and one
-// that has expired are applied only with --not-in-topic, and they are marked as altered.
+// TestALineThatTheTopicDoesNotHaveIsRefused shows that a line is refused if the DLQ topic does not
+// have its dead letter. With --not-in-topic such a line is applied and marked as altered.
 func TestALineThatTheTopicDoesNotHaveIsRefused(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -284,13 +285,13 @@ func TestALineThatTheTopicDoesNotHaveIsRefused(t *testing.T) {
 	trail := s.Lines("audit", "--account=acc-b")
 	clitest.Equal(t, clitest.Pick(trail, "result", "altered", "original_sha256", "reason"), "applied true null INC-1; not in the DLQ topic")
 
-	// A line with a new digest by its author is altered as well.
+	// This line also counts as altered, although its digest is correct.
 	write(sealed)
 	clitest.Equal(t, clitest.Pick(s.Lines(allowed...), "plan", "altered", "not_in_topic"), "duplicate true true")
 }
 
-// TestALineThatIsNoLongerAnEventRefusesTheFile: the file is refused, as for another account, event
-// id or version.
+// TestALineThatIsNoLongerAnEventRefusesTheFile shows that the file is refused if the value of a
+// line is no event.
 func TestALineThatIsNoLongerAnEventRefusesTheFile(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -308,7 +309,7 @@ func TestALineThatIsNoLongerAnEventRefusesTheFile(t *testing.T) {
 			"line 2: is no longer an event", "nothing was replayed")
 	}
 	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "")
-	// Lines without a correction are still poison, and the other lines of the file are applied.
+	// A file without corrections is accepted, and its events are still poison.
 	if err := os.WriteFile(file, []byte(s.Must("dlq", "export", "--class=malformed_payload")), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +346,7 @@ func TestReplayPlansAndApplies(t *testing.T) {
 
 func TestReplayFillsAHoleTheConsumerCouldNot(t *testing.T) {
 	s := clitest.NewStage(t)
-	// Events beyond the park limit are only in the DLQ.
+	// Events beyond the park limit are only in the DLQ topic.
 	s.Produce(clitest.EventOf("acc", 2, `"2"`), clitest.EventOf("acc", 3, `"4"`), clitest.EventOf("acc", 4, `"8"`), clitest.EventOf("acc", 5, `"16"`))
 	t.Setenv("PARK_LIMIT", "2")
 	s.Consuming(nil)
@@ -397,8 +398,8 @@ func TestDiscardIsOnRecordAndUndoesNothing(t *testing.T) {
 	clitest.Equal(t, record, "discard acc-a 1 version_conflict 0 6 auditor known discarded "+s.Topic+" 7")
 }
 
-// If a discard cannot be recorded, nothing is discarded, and the command does not report it as
-// done.
+// TestADiscardThatCannotBeRecordedIsNone shows that the command prints no discarded dead letter if
+// the audit trail cannot be written.
 func TestADiscardThatCannotBeRecordedIsNone(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -454,7 +455,8 @@ func TestAnInterruptedReplayToATopicIsOnRecord(t *testing.T) {
 	}
 }
 
-// If a command is interrupted before it has changed anything, it says so.
+// TestAnInterruptedPlanHasChangedNothing shows that a command says that nothing was changed if it
+// is interrupted before its first change.
 func TestAnInterruptedPlanHasChangedNothing(t *testing.T) {
 	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})

@@ -77,7 +77,7 @@ func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	return p, err
 }
 
-// missing returns the versions that accounts wait for, in order for each account.
+// missing returns the versions that accounts wait for, sorted by version within each account.
 func (c *fetch) missing(ctx context.Context, pool *pgxpool.Pool) (missing []*replay.Missing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
@@ -104,7 +104,8 @@ type fetchPlan struct {
 
 func (*fetchPlan) DoneInParts() {}
 
-// Hash implements change.Plan. It contains the plan and the whole messages that would be applied.
+// Hash implements change.Plan. The hash contains the plan and the whole messages that would be
+// applied.
 func (p *fetchPlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, m := range p.of.Missing {
 		if m.Record == nil {
@@ -173,7 +174,7 @@ func (p *fetchPlan) printAmounts() error {
 	return printAmounts(&p.Flags, p.on.Std, rows)
 }
 
-// fetchDocument is a version in JSON.
+// fetchDocument is a missing version in JSON.
 type fetchDocument struct {
 	AccountID string  `json:"account_id"`
 	Version   int64   `json:"version"`

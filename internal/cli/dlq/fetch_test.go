@@ -62,7 +62,7 @@ func TestGapsFetch(t *testing.T) {
 		t.Errorf("the plan shows an amount: %s", text)
 	}
 
-	// Only requested versions are applied, for any result of the query.
+	// Only versions that accounts wait for are applied, even if the query returns other events.
 	flags[1] = "--outbox-query=SELECT account_id, payload FROM outbox WHERE account_id = ANY ($1) OR version = ANY ($2)"
 	status, out, said := s.Command(fetch("--output=json")...)
 	clitest.Equal(t, out, `{"account_id":"acc-a","version":5,"plan":"poison","result":null}`+"\n")
@@ -72,8 +72,9 @@ func TestGapsFetch(t *testing.T) {
 	}
 }
 
-// Other projections read the topic and do not see a fetched event. They get it only if the producer
-// sends it again, because a rebuild reads the same topic.
+// TestOtherProjectionsGetAFetchedEventFromTheTopic shows that a fetched event changes only
+// account_balance. The other projections get the event only if the producer sends it again, because
+// a rebuild reads the topic too.
 func TestOtherProjectionsGetAFetchedEventFromTheTopic(t *testing.T) {
 	s := clitest.NewStage(t)
 	flags := outboxOf(s)
@@ -136,7 +137,7 @@ func TestGapsFetchFromDebeziumsOutbox(t *testing.T) {
 	clitest.Contains(t, s.Must("account", "show", "acc-a", "--output=json"), `"balance":11.00,"version":4,`, `"last_event_id":"e-4"`)
 }
 
-// between returns the first group of an expression in a file.
+// between returns the text in a file that the first group of an expression matches.
 func between(t *testing.T, path, expression string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

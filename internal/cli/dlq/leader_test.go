@@ -52,7 +52,8 @@ func TestDeadLettersOfTheOtherPartitions(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list"), "account_id"), "acc-0, acc-1, acc-2")
 }
 
-// An incomplete selection is refused, unless the user selects the readable part explicitly.
+// TestRepairsOfAnIncompleteSelectionAreRefused shows that a repair is refused if a partition cannot
+// be read, unless the user selects the readable partitions.
 func TestRepairsOfAnIncompleteSelectionAreRefused(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)

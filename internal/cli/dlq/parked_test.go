@@ -35,7 +35,7 @@ func TestADiscardedEventIsNotApplied(t *testing.T) {
 		clitest.Equal(t, state(), "3.00 at 2")
 		clitest.Equal(t, clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "received_version", "waiting_events"), "a 3 4 1")
 
-		// When the record is read again, it stays discarded.
+		// When its record is read again, the event stays discarded.
 		s.Must("position", "set", "--all", "--start", "--reason=again", "--yes")
 		s.Consuming(nil)
 		clitest.Equal(t, state(), "3.00 at 2")
@@ -47,8 +47,8 @@ func TestADiscardedEventIsNotApplied(t *testing.T) {
 	})
 }
 
-// All dead letters are discarded, and then restored by their status. Those that were applied in the
-// meantime are resolved.
+// TestADiscardOfEverythingIsTakenBack discards all dead letters, and then replays those with the
+// status discarded. The dead letters whose events are applied become resolved.
 func TestADiscardOfEverythingIsTakenBack(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
@@ -91,7 +91,8 @@ func TestADiscardFreesAnAccountFromAMistypedVersion(t *testing.T) {
 	})
 }
 
-// An event beyond the park limit can be discarded too. It stays discarded when it is read again.
+// An event beyond the park limit can be discarded too. The event stays discarded when its record is
+// read again.
 func TestADiscardOfWhatIsBeyondTheParkLimit(t *testing.T) {
 	t.Setenv("PARK_LIMIT", "2")
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
@@ -119,7 +120,8 @@ func TestADiscardOfWhatIsBeyondTheParkLimit(t *testing.T) {
 	})
 }
 
-// A running consumer has read the discarded event but not written it yet.
+// TestADiscardWhileAConsumerRuns shows that a running consumer does not apply an event that is
+// discarded meanwhile.
 func TestADiscardWhileAConsumerRuns(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()

@@ -116,7 +116,7 @@ type replayPlan struct {
 
 func (*replayPlan) DoneInParts() {}
 
-// Hash implements change.Plan. It contains the plan and the whole messages.
+// Hash implements change.Plan. The hash contains the plan and the whole messages.
 func (p *replayPlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, item := range p.replay.Items {
 		if err := h.Add(describeItem(item, false, false), item.Digest()); err != nil {
@@ -126,7 +126,7 @@ func (p *replayPlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// gather reads the selected dead letters from the topic or an export.
+// gather reads the selected dead letters from the topic or from an exported file.
 func (p *replayPlan) gather(ctx context.Context) error {
 	defer p.scan.shown.Done()
 	if !p.FromFile.Given() {
@@ -171,12 +171,12 @@ func (p *replayPlan) Do(ctx context.Context) error {
 	return p.replay.Publish(ctx, producer, shown.Update)
 }
 
-// replayDocument is a dead letter with what a replay would do, or did.
+// replayDocument is a dead letter in JSON with the plan or the result of its replay.
 type replayDocument struct {
 	letterDocument
 	Plan   string  `json:"plan"`
 	Result *string `json:"result,omitempty"`
-	// Only set for a record that was read from a file.
+	// These are set only for a record that was read from a file.
 	Altered    *bool `json:"altered,omitempty"`
 	NotInTopic *bool `json:"not_in_topic,omitempty"`
 	*amountsDocument

@@ -46,8 +46,8 @@ func (f *readFlags) reading(ctx context.Context, std *output.Streams) (s *scan, 
 	return opened.scan(std, chosen, false), opened.close, nil
 }
 
-// scan returns a scan of the selected dead letters. whole means that a change depends on it, so an
-// unreadable partition is an error.
+// scan returns a scan of the selected dead letters. If whole is true, a change depends on the scan,
+// so an unreadable partition is an error.
 func (t *tools) scan(std *output.Streams, chosen replay.Selection, whole bool) *scan {
 	s := &scan{
 		Scan:   replay.Scan{Topic: t.topic, Source: t.reader, Store: t.store(0), Formats: t.formats, Selection: chosen},
@@ -70,8 +70,9 @@ func (s *scan) nothing(text string) string {
 	return text
 }
 
-// refused explains why a change refuses an incomplete selection, and how to select a part of it. Of
-// two events for one version the first is applied, and it may be in a partition that was not read.
+// refused explains why a change refuses an incomplete selection, and how to select only the
+// readable partitions. Only the first of two events for one version is applied, and the first may
+// be in an unreadable partition.
 func refused(err error) error {
 	var incomplete *replay.IncompleteError
 	if !errors.As(err, &incomplete) {
@@ -96,8 +97,8 @@ func (s *scan) finish(ctx context.Context, std *output.Streams) error {
 	return s.unread.Explain(std.Err)
 }
 
-// explainNothing says why no dead letter is selected: the topic does not exist, the dead letters are of
-// other projections, or none has the account and places that were given.
+// explainNothing prints why no dead letter is selected. The topic may not exist, the dead letters
+// may be of other projections, or none may have the given account, partitions and offsets.
 func (s *scan) explainNothing(ctx context.Context, std *output.Streams) {
 	for _, name := range slices.Sorted(maps.Keys(s.Others)) {
 		_, _ = fmt.Fprintf(std.Err, "%d dead letters are of projection %s, see --projection\n", s.Others[name], output.Printable(name))
@@ -132,5 +133,5 @@ func (t *tools) lacks(ctx context.Context, name string, partitions []int32) stri
 	return fmt.Sprintf("; topic %s has %s", name, output.PartitionsText(n))
 }
 
-// placeOf returns the place of a dead letter in the DLQ topic.
+// placeOf returns the partition and offset of a dead letter in the DLQ topic.
 func placeOf(e *dlq.Entry) string { return output.PlaceText(e.DLQPartition, e.DLQOffset) }

@@ -64,7 +64,8 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 	}
 }
 
-// A DLQ topic that does not exist counts as empty, and the command says so: the name may be mistyped.
+// A DLQ topic that does not exist counts as empty. The command prints a warning, because the name
+// may be mistyped.
 func TestADLQTopicThatDoesNotExistIsNamed(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

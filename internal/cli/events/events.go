@@ -18,7 +18,7 @@ import (
 	"projector/readmodel"
 )
 
-// EventFlags say how events are written and which are accepted.
+// EventFlags define how events are encoded and which events are accepted.
 type EventFlags struct {
 	Format           string     `env:"EVENT_FORMAT" default:"json" group:"Events" help:"Wire format: json, debezium-outbox, cloudevents, avro or protobuf (default json)."`
 	FirstVersion     int64      `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
@@ -36,8 +36,9 @@ type EventFlags struct {
 	custom bool // for a custom projection; set by Formats
 }
 
-// Formats returns the resolver of the flags. It connects to nothing. taken returns the types of events
-// that a custom projection reads, or none for the contract's.
+// Formats returns the resolver that finds the format of a message. It connects to no server. The
+// function taken returns the event types that a custom projection reads, and none for a built-in
+// projection.
 func (f *EventFlags) Formats(taken func() ([]string, error)) (event.Resolver, error) {
 	opts, names, err := f.options()
 	if err != nil {
@@ -119,13 +120,14 @@ func (f *EventFlags) mapping() (*mapping.Mapping, error) {
 	return names, nil
 }
 
-// Reads returns the mapping for the positions. Call Formats before.
+// Reads returns the mapping that is stored with the positions. Formats must be called first.
 func (f *EventFlags) Reads() (readmodel.Mapping, error) {
 	return f.mapping()
 }
 
 // KeptMapping returns an error if the rows of the projection were made with a mapping or a first
-// version that reads events differently. Nothing may be applied then. Call Formats before.
+// version that reads events differently. In this case, no event may be applied. Formats must be
+// called first.
 func (f *EventFlags) KeptMapping(ctx context.Context, db readmodel.Querier, name string) error {
 	m, err := f.mapping()
 	if err != nil {
@@ -134,7 +136,7 @@ func (f *EventFlags) KeptMapping(ctx context.Context, db readmodel.Querier, name
 	return readmodel.CheckMapping(ctx, db, name, m)
 }
 
-// wrongMapping adds the flag to an error about the mapping file. Each mistake has a line.
+// wrongMapping adds the flag to an error about the mapping file. Each mistake is on its own line.
 func (f *EventFlags) wrongMapping(err error) error {
 	mistakes := strings.Split(err.Error(), "\n")
 	if len(mistakes) == 1 {
@@ -151,9 +153,10 @@ var Choices = map[string][]string{
 	},
 }
 
-// RegistryFlags are those of the schema registry. Files are read again when they are needed.
+// RegistryFlags are the flags of the schema registry. Their files are read again whenever they are
+// needed.
 type RegistryFlags struct {
-	// LooksOnly is registry.Config's.
+	// LooksOnly is copied to registry.Config.
 	LooksOnly bool `json:"-" kong:"-"`
 
 	SchemaRegistryURL          []string `json:"-" name:"schema-registry-url" env:"SCHEMA_REGISTRY_URL" placeholder:"URL" group:"Schema registry" help:"With avro and protobuf, the schema registry; separate several equivalent ones with commas."`
@@ -163,13 +166,13 @@ type RegistryFlags struct {
 	SchemaRegistryPasswordFile string   `json:"-" name:"schema-registry-password-file" env:"SCHEMA_REGISTRY_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Schema registry" help:"File that holds the password."`
 }
 
-// Registry returns f: it marks commands that have these flags.
+// Registry returns f. The method marks commands that have these flags.
 func (f *RegistryFlags) Registry() *RegistryFlags { return f }
 
 const flagRegistryURL = "--schema-registry-url (SCHEMA_REGISTRY_URL)"
 
-// registry returns the configuration for a format that needs a registry. A file that cannot be read
-// is an error now. Later it fails a request, which is repeated.
+// registry returns the configuration for a format that needs a registry. If a file cannot be read
+// now, it returns an error. If the file cannot be read later, a request fails and is retried.
 func (f *RegistryFlags) registry(format string) (registry.Config, error) {
 	urls := flags.Items(f.SchemaRegistryURL)
 	if len(urls) == 0 {
@@ -193,7 +196,8 @@ func (f *RegistryFlags) registry(format string) (registry.Config, error) {
 	}, nil
 }
 
-// checkRegistryURL checks a URL. Its error does not contain the URL, which may have a password.
+// checkRegistryURL checks a URL. Its error does not contain the URL, because the URL may have a
+// password.
 func checkRegistryURL(text string) error {
 	u, err := url.Parse(text)
 	switch {

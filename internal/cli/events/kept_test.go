@@ -9,7 +9,7 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// stored waits until the mapping of each position contains says.
+// stored returns a function that waits until the stored mapping of each position contains a text.
 func stored(s *clitest.Stage, says string) func() {
 	return func() {
 		s.Await("SELECT coalesce(bool_and(mapping LIKE '%' || $1 || '%'), false) FROM projector_position", says)
@@ -30,8 +30,8 @@ func mappingFile(t *testing.T) (path string, write func(text string)) {
 	}
 }
 
-// Commands refuse a mapping that differs from that of the rows, until it is accepted or the rows are
-// rebuilt.
+// TestAChangedMappingIsRefused shows that commands refuse another mapping than the one with which
+// the rows were written. They accept the new mapping after --accept-changed-mapping or a rebuild.
 func TestAChangedMappingIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	path, write := mappingFile(t)
@@ -76,8 +76,8 @@ func TestAChangedMappingIsRefused(t *testing.T) {
 	balance("a 1.05")
 }
 
-// Commands refuse another first version than that of the rows, until it is accepted or the rows are
-// rebuilt. While nothing was processed, any is accepted.
+// TestAnotherFirstVersionIsRefused shows the same for another first version. While nothing is
+// processed yet, any first version is accepted.
 func TestAnotherFirstVersionIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Consuming(stored(s, `"first_version":1`))
@@ -105,7 +105,8 @@ func TestAnotherFirstVersionIsRefused(t *testing.T) {
 	s.Consuming(stored(s, `"first_version":1`))
 }
 
-// Positions of an earlier program have no first version. The one that the program has now is stored.
+// Positions of an earlier version of the program have no first version. Then any first version is
+// accepted and stored.
 func TestAFirstVersionThatIsNotStoredIsAccepted(t *testing.T) {
 	s := clitest.NewStage(t)
 	t.Setenv("FIRST_VERSION", "0")
@@ -117,7 +118,8 @@ func TestAFirstVersionThatIsNotStoredIsAccepted(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), "--first-version=0 (FIRST_VERSION)")
 }
 
-// Rows from before mappings were stored have none. Then any mapping is accepted.
+// Positions of an earlier version of the program have no mapping. Then any mapping is accepted and
+// stored.
 func TestAnUnknownMappingIsAccepted(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`))
@@ -133,8 +135,9 @@ func TestAnUnknownMappingIsAccepted(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), "--accept-changed-mapping")
 }
 
-// A rebuild stores another mapping only if all rows agree with it, and only while consumers cannot
-// write. That is so even if it changes no row.
+// TestARebuildStoresAMappingOnlyForAllRows shows that a rebuild stores a new mapping only if all
+// rows agree with it, and only while consumers cannot write. The rebuild raises the fence even if
+// it changes no row.
 func TestARebuildStoresAMappingOnlyForAllRows(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)
@@ -164,7 +167,8 @@ func TestARebuildStoresAMappingOnlyForAllRows(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--partial", "--yes"), "--partial makes only some of them again")
 }
 
-// An instance writes nothing if another mapping was stored since it started.
+// TestTwoMappingsAtAFirstStart shows that an instance writes nothing if another mapping was stored
+// since it started.
 func TestTwoMappingsAtAFirstStart(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)

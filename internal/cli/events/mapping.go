@@ -93,7 +93,7 @@ func (c *mappingCheckCmd) print(std *output.Streams, doc *mappingDocument) error
 	return err
 }
 
-// notes returns what a person has to check, because the program cannot.
+// notes returns what a person has to check, because the program cannot check it.
 func notes(m *event.Mapping) []string {
 	list := []string{}
 	if m.Envelope.Entries != nil {
@@ -131,7 +131,7 @@ func meaningOf(kind event.Type) string {
 	}
 }
 
-// wrongFile adds the file's name to an error. Each mistake has a line.
+// wrongFile adds the file's name to an error. Each mistake is on its own line.
 func wrongFile(name string, err error) error {
 	mistakes := strings.Split(err.Error(), "\n")
 	if len(mistakes) == 1 {

@@ -18,7 +18,7 @@ import (
 
 const examples = "../../../docs/examples/mappings/"
 
-// Balances are exact for each producer in docs/examples/mappings.
+// TestProducersOfTheExamples shows that the mapping of each example gives exact balances.
 func TestProducersOfTheExamples(t *testing.T) {
 	for name, tt := range map[string]struct {
 		flags    map[string]string
@@ -60,8 +60,8 @@ func linesOf(t *testing.T, path string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// registryOf returns the URL of a schema registry. It has the example's file as schema 7, with its
-// import.
+// registryOf returns the URL of a schema registry. The registry has the example's file as schema 7,
+// and the file that it imports.
 func registryOf(t *testing.T) (url string) {
 	t.Helper()
 	file, err := os.ReadFile(examples + "protobuf-money.proto")
@@ -91,7 +91,7 @@ func registryOf(t *testing.T) (url string) {
 	return server.URL
 }
 
-// movements returns values of the example's message with schema 7.
+// movements returns record values that are messages of the example, encoded with schema 7.
 func movements() [][]byte {
 	message := func(id string, kind uint64, wallet string, revision uint64, units, nanos uint64) []byte {
 		text := func(b []byte, n protowire.Number, s string) []byte {

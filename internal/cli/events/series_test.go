@@ -52,7 +52,8 @@ func letters(s *clitest.Stage) string {
 	return strings.Join(all, ", ")
 }
 
-// brokenPosting makes a stage in which p1/1 is broken and p2/0 waits for it.
+// brokenPosting makes a stage on which entry 1 of posting p1 is invalid. Entry 0 of posting p2
+// waits for it.
 func brokenPosting(t *testing.T) *clitest.Stage {
 	t.Helper()
 	s := clitest.NewStage(t)
@@ -65,8 +66,9 @@ func brokenPosting(t *testing.T) *clitest.Stage {
 	return s
 }
 
-// A broken entry is a dead letter with the whole record. The other entries are applied. Its
-// correction also applies what waits for it, and a rebuild preserves both.
+// TestABrokenEntryIsCorrected shows that an invalid entry becomes a dead letter with the whole
+// record, and that the other entries are applied. A correction of the entry also applies the event
+// that waits for it. A rebuild gives the same balances.
 func TestABrokenEntryIsCorrected(t *testing.T) {
 	s := brokenPosting(t)
 	shown := s.Must("dlq", "show", "0/0", "--show-payload", "--output=json")
@@ -82,7 +84,8 @@ func TestABrokenEntryIsCorrected(t *testing.T) {
 		s.Refused(exit.Failed, "dlq", "replay", "--from-file="+file, "--reason=x", "--yes")
 	}
 	save(t, file, strings.Replace(first, `\"cents\":1.5`, `\"cents\":150`, 1))
-	// The whole record would be published, and the plan shows one entry only.
+	// Publishing is refused, because the whole record would be published but the plan shows only
+	// one entry.
 	s.Refused(exit.Failed, "dlq", "replay", "--from-file="+file, "--reason=x", "--to-topic="+s.Topic, "--yes")
 	clitest.Equal(t, balances(s), "a -1.00 1, c 0.43 2")
 	s.Must("dlq", "replay", "--from-file="+file, "--reason=x", "--yes")
@@ -100,7 +103,7 @@ func save(t *testing.T, path, text string) {
 	}
 }
 
-// The consumer and a rebuild leave out the discarded entry, and no other.
+// The consumer and a rebuild leave out only the discarded entry.
 func TestAnEntryIsDiscarded(t *testing.T) {
 	s := brokenPosting(t)
 	s.Must("dlq", "discard", "--dlq-partition=0", "--dlq-offset=1", "--reason=x", "--yes")
@@ -114,8 +117,8 @@ func TestAnEntryIsDiscarded(t *testing.T) {
 	clitest.Equal(t, balances(s), "a -1.00 1, b 0 1, c 0.43 2")
 }
 
-// account_statement and daily_turnover count each entry of a record once, also if the records are read
-// again.
+// account_statement and daily_turnover count each entry of a record once, even if the records are
+// read again.
 func TestEntriesInOtherProjections(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)
@@ -136,8 +139,8 @@ func TestEntriesInOtherProjections(t *testing.T) {
 	}
 }
 
-// PostgreSQL refuses one entry of a record. The consumer finds the entry although the position
-// cannot be within a record.
+// PostgreSQL refuses one entry of a record. The consumer finds this entry, although a position
+// cannot point into a record.
 func TestAnEntryThatPostgreSQLRefuses(t *testing.T) {
 	for _, name := range []string{"account_balance", "account_statement"} {
 		s := clitest.NewStage(t)
@@ -153,7 +156,7 @@ func TestAnEntryThatPostgreSQLRefuses(t *testing.T) {
 	}
 }
 
-// PostgreSQL refuses several entries of a record. Each is a dead letter.
+// PostgreSQL refuses several entries of a record. Each refused entry becomes a dead letter.
 func TestSeveralEntriesThatPostgreSQLRefuses(t *testing.T) {
 	for _, name := range []string{"account_balance", "account_statement"} {
 		s := clitest.NewStage(t)
@@ -170,8 +173,8 @@ func TestSeveralEntriesThatPostgreSQLRefuses(t *testing.T) {
 	}
 }
 
-// An entry opens the breaker. The other entries of its record are processed, and after resume the
-// consumer continues with the next record.
+// The breaker opens within a record. The other entries of the record are processed, and after
+// resume the consumer continues with the next record.
 func TestAnEntryOpensTheBreaker(t *testing.T) {
 	t.Setenv("BREAKER_WINDOW", "3")
 	for _, name := range []string{"account_balance", "account_statement"} {
@@ -196,7 +199,8 @@ func TestAnEntryOpensTheBreaker(t *testing.T) {
 	}
 }
 
-// An account has entries in several partitions. In the end each version was applied once, in order.
+// An account has entries in several partitions. In the end, each version has been applied once and
+// in order.
 func TestEntriesOfAnAccountInSeveralPartitions(t *testing.T) {
 	s := clitest.NewLeaderStage(t) // of three partitions
 	_, write := mappingFile(t)
@@ -219,8 +223,8 @@ func TestEntriesOfAnAccountInSeveralPartitions(t *testing.T) {
 	clitest.Equal(t, balances(s.Stage), "a -18.30 60, b 18.30 60")
 }
 
-// Of two entries for one version, the valid one is parked. A repair then applies the same entry of
-// the record.
+// Of two entries for one version, the valid entry is parked. When the gap is filled, the same entry
+// of the record is applied.
 func TestAParkedEntryComesBackAsItself(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)

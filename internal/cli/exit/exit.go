@@ -12,14 +12,15 @@ import (
 	"projector/errclass"
 )
 
-// Exit statuses of the contract.
+// These are the exit statuses that the help of the program describes.
 const (
 	OK     = 0
 	Failed = 1
 	Usage  = 2
 )
 
-// UsageError is a wrong flag, environment variable or file: exit status 2.
+// UsageError is an error about a wrong flag, environment variable or file. It leads to exit status
+// 2.
 type UsageError struct{ error }
 
 // Unwrap implements the interface of package errors.
@@ -31,8 +32,8 @@ func WrongUsage(err error) error { return UsageError{err} }
 // Usagef formats a UsageError. The text must name the mistake and the remedy.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// typedPassword finds the password in a connection string. An error about wrong usage repeats typed
-// text, which may be a connection string in the wrong place.
+// typedPassword matches the password in a connection string. Errors about wrong usage repeat what
+// the user has typed, which may be a connection string in the wrong place.
 var typedPassword = regexp.MustCompile(`(:)[^\s:/"@][^\s"]*(@)|(password=)[^\s"&]+`)
 
 // Report prints an error as one line and returns the exit status.
@@ -68,8 +69,8 @@ func Refuse(text string) Refusal { return Refusal{text} }
 // Refusef formats a Refusal. The text must be safe to show.
 func Refusef(format string, args ...any) error { return Refuse(fmt.Sprintf(format, args...)) }
 
-// NeedsRole adds the role of sql/roles.sql that the command needs to PostgreSQL's error about a
-// missing privilege. Other errors stay unchanged.
+// NeedsRole extends PostgreSQL's error about a missing privilege. It names the role of
+// sql/roles.sql that the command needs. Other errors stay unchanged.
 func NeedsRole(command, role string, err error) error {
 	const insufficientPrivilege = "42501"
 	var refused *pgconn.PgError

@@ -8,8 +8,8 @@ type BuildInfo struct {
 	Commit  string // the full id; empty: not set
 }
 
-// From returns the commit that the program was built from: Commit, or else the one that Go has
-// recorded. It is empty if neither is known.
+// From returns the commit that the program was built from. If Commit is not set, this is the commit
+// that Go has recorded. The result is empty if no commit is known.
 func (i BuildInfo) From() string {
 	if i.Commit != "" {
 		return i.Commit

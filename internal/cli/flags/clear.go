@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Unverified reports whether a connection with this PostgreSQL URL and the PG* variables may use the
-// network without TLS, or without verifying the server's certificate.
+// Unverified reports whether a connection with this PostgreSQL URL and the PG* variables may use
+// the network without verified TLS.
 func Unverified(url string) bool {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 // is no limit.
 const noLimit = 1 << 60
 
-// containerLimit returns the memory limit of this process in bytes: the lowest limit of its control
-// group and all parent groups. 0 means no limit, or that none can be read. root is the root of the
-// file system.
+// containerLimit returns the memory limit of this process in bytes. This is the lowest limit of its
+// control group and all parent groups. The result is 0 if there is no limit or no limit can be
+// read. The file system root begins at /.
 func containerLimit(root fs.FS) int64 {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil { // not Linux
@@ -24,7 +24,7 @@ func containerLimit(root fs.FS) int64 {
 	}
 	var least int64
 	for lines := bufio.NewScanner(bytes.NewReader(groups)); lines.Scan(); {
-		// "0::/a/b" in version 2, "4:memory:/a/b" in version 1
+		// A line is "0::/a/b" in version 2 of control groups, and "4:memory:/a/b" in version 1.
 		parts := strings.SplitN(lines.Text(), ":", 3)
 		if len(parts) < 3 {
 			continue
@@ -49,7 +49,7 @@ func containerLimit(root fs.FS) int64 {
 	return least
 }
 
-// limitIn returns the limit in a file; 0: none.
+// limitIn returns the limit in a file, or 0 if there is none.
 func limitIn(root fs.FS, name string) int64 {
 	text, err := fs.ReadFile(root, name)
 	if err != nil {

@@ -20,10 +20,10 @@ type File struct {
 	held    bool
 }
 
-// FileNamed is the file of that name.
+// FileNamed returns the file with this name.
 func FileNamed(name string) File { return File{name: name} }
 
-// UnmarshalText implements encoding.TextUnmarshaler with the name of a file.
+// UnmarshalText implements encoding.TextUnmarshaler. The text is the name of the file.
 func (f *File) UnmarshalText(name []byte) error {
 	*f = File{name: string(name)}
 	if strings.HasPrefix(f.name, "~/") {
@@ -32,10 +32,10 @@ func (f *File) UnmarshalText(name []byte) error {
 	return nil
 }
 
-// String is the name of the file; empty: none was given.
+// String returns the name of the file, or "" if no file was given.
 func (f File) String() string { return f.name }
 
-// Base is the name of the file without its folder; empty: none was given.
+// Base returns the name of the file without its folder, or "" if no file was given.
 func (f File) Base() string {
 	if !f.Given() {
 		return ""
@@ -43,7 +43,8 @@ func (f File) Base() string {
 	return filepath.Base(f.name)
 }
 
-// MarshalJSON implements json.Marshaler with the name only. A request stores the content separately.
+// MarshalJSON implements json.Marshaler. It writes only the name. A request stores the content
+// separately.
 func (f File) MarshalJSON() ([]byte, error) { return json.Marshal(f.Base()) }
 
 // UnmarshalJSON implements json.Unmarshaler. The file is empty until Hold sets its content, because a

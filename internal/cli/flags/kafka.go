@@ -34,10 +34,10 @@ func (f *KafkaFlags) AfterApply(built BuildInfo) error {
 	return nil
 }
 
-// Kafka returns f. It marks commands that have these flags.
+// Kafka returns f. The method marks commands that have these flags.
 func (f *KafkaFlags) Kafka() *KafkaFlags { return f }
 
-// DeadLetterTopic is the DLQ topic's name.
+// DeadLetterTopic returns the name of the DLQ topic.
 func (f *KafkaFlags) DeadLetterTopic() string { return cmp.Or(f.DLQTopic, f.Topic+".dlq") }
 
 // metadataAge is the shortest time between two metadata requests of a client. With the default of 5 s,

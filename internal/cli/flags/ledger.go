@@ -16,12 +16,12 @@ type LedgerServerFlags struct {
 	LedgerPasswordFile string `json:"-" env:"LEDGER_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Ledger" help:"File that holds the password of the ledger's PostgreSQL, instead of its URL."`
 }
 
-// LedgerServer returns f. It marks commands that have these flags.
+// LedgerServer returns f. The method marks commands that have these flags.
 func (f *LedgerServerFlags) LedgerServer() *LedgerServerFlags { return f }
 
 const ledgerPasswordFlag = "--ledger-password-file (LEDGER_PASSWORD_FILE)"
 
-// LedgerPassword returns the password in the file; empty without a file.
+// LedgerPassword returns the password in the file, or "" without a file.
 func (f *LedgerServerFlags) LedgerPassword() (string, error) {
 	password, err := passwordFile(ledgerPasswordFlag, f.LedgerPasswordFile, "--ledger-url (LEDGER_URL)", f.LedgerURL)
 	if password == nil {
@@ -30,7 +30,7 @@ func (f *LedgerServerFlags) LedgerPassword() (string, error) {
 	return password()
 }
 
-// Check refuses flags that contradict each other. example is a query for the error.
+// Check refuses flags that contradict each other. The text example is a query that the error shows.
 func (f *LedgerFlags) Check(example string) error {
 	switch {
 	case !f.Ledger.Given() && f.LedgerURL == "":

@@ -31,7 +31,8 @@ func (f *LimitFlags) Resident() Size {
 	return limitWithin(containerLimit(os.DirFS("/")))
 }
 
-// limitWithin returns the limit in a container of the given size; 0: the container has no limit.
+// limitWithin returns the memory limit in a container with the given limit. The value 0 means that
+// the container has no limit.
 func limitWithin(container int64) Size {
 	if container == 0 {
 		return standardMemory
@@ -60,15 +61,16 @@ type MemoryPlan struct {
 }
 
 const (
-	// outsideHeap is resident memory that is not in the heap: the program's code and the memory of its
-	// threads. Measured: 29 MiB.
+	// outsideHeap is resident memory that is not in the heap: the program's code and the memory of
+	// its threads. The measured value is 29 MiB.
 	outsideHeap = 32 << 20
-	// gcPercent is GOGC: the garbage that may collect, in percent of the live heap. Accounts contain no
-	// pointers, so a collection is cheap: 30 used 1 to 2 % more CPU than Go's default of 100.
+	// gcPercent is the value for GOGC: the garbage that may accumulate, in percent of the live
+	// heap. Accounts contain no pointers, so a collection is cheap. The value 30 used 1 to 2 % more
+	// CPU than Go's default of 100.
 	gcPercent = 30
-	// floor is the size of an allocation that is never used and so never resident. It makes the live
-	// heap look larger, so that a small heap is collected only after 10 MiB of garbage. At 1,000
-	// events/s the program used 16 to 17 % of a core without it, and 12 to 13 % with it.
+	// floor is the size of an allocation that is never written, so it is never resident. It makes
+	// the live heap look larger, so that a small heap is collected only after 10 MiB of garbage. At
+	// 1,000 events/s the program used 16 to 17 % of a core without it, and 12 to 13 % with it.
 	floor = 32 << 20
 )
 
@@ -86,8 +88,8 @@ func ShareMemory(limit Size) MemoryPlan {
 	}
 }
 
-// ShareMemoryWith divides the limit minus the memory that others use, but at least two fifths of the
-// limit.
+// ShareMemoryWith divides the part of a limit that others do not use, but at least two fifths of
+// the limit.
 func ShareMemoryWith(others, limit Size) MemoryPlan {
 	l := limit - outsideHeap
 	plan := ShareMemory(outsideHeap + max(l*2/5, l-others))
@@ -95,8 +97,8 @@ func ShareMemoryWith(others, limit Size) MemoryPlan {
 	return plan
 }
 
-// Apply configures the garbage collector by the plan until release is called. GOMEMLIMIT and GOGC
-// take precedence.
+// Apply configures the garbage collector by the plan until release is called. The variables
+// GOMEMLIMIT and GOGC take precedence.
 func (p *MemoryPlan) Apply() (release func()) {
 	var unused []byte
 	if os.Getenv("GOGC") == "" {
@@ -109,8 +111,8 @@ func (p *MemoryPlan) Apply() (release func()) {
 	return func() { runtime.KeepAlive(unused) }
 }
 
-// Limits returns the limits of the consumer, reduced to those of the projection. A whole batch of
-// up to batchBytes (--max-batch-bytes) is in memory in addition.
+// Limits returns the limits of a consumer for this projection. In addition to these limits, a whole
+// batch of up to batchBytes (--max-batch-bytes) is in memory.
 func (p *MemoryPlan) Limits(kind readmodel.Definition, batchBytes int) consumer.Limits {
 	l := consumer.DefaultLimits()
 	l.BatchBytes = batchBytes

@@ -19,7 +19,7 @@ func TestTheSharesFitTheLimit(t *testing.T) {
 	}
 }
 
-// With the memory of the other users, the same must hold from the default limit on.
+// The same must be true for every limit from the default limit up if others use memory too.
 func TestTheSharesLeaveRoomForOthers(t *testing.T) {
 	const others = 320 << 20
 	for limit := standardMemory; limit <= 16<<30; limit *= 2 {

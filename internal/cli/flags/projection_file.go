@@ -18,7 +18,7 @@ type FileFlags struct {
 	own *file.Projection
 }
 
-// Own returns the custom projection in the file; nil without a file.
+// Own returns the custom projection in the file, or nil without a file.
 func (f *FileFlags) Own() (*file.Projection, error) {
 	if !f.ProjectionFile.Given() || f.own != nil {
 		return f.own, nil
@@ -30,7 +30,7 @@ func (f *FileFlags) Own() (*file.Projection, error) {
 	return f.own, err
 }
 
-// Custom returns the types of events that the custom projection reads; none without a file.
+// Custom returns the event types that the custom projection reads. It returns none without a file.
 func (f *FileFlags) Custom() ([]string, error) {
 	p, err := f.Own()
 	if p == nil {
@@ -39,8 +39,8 @@ func (f *FileFlags) Custom() ([]string, error) {
 	return p.Types, nil
 }
 
-// Kept fails if the rows of the projection came from another version of the file. Then no event may
-// be applied with this version.
+// Kept returns an error if another version of the file has written the rows of the projection. In
+// this case, no event may be applied with this version.
 func (f *FileFlags) Kept(ctx context.Context, db readmodel.Querier) error {
 	p, err := f.Own()
 	if p == nil {
@@ -49,8 +49,8 @@ func (f *FileFlags) Kept(ctx context.Context, db readmodel.Querier) error {
 	return readmodel.CheckFile(ctx, db, p)
 }
 
-// ReadProjectionFile reads a projection file. A mistake is a UsageError that begins with named. Each
-// mistake has a line.
+// ReadProjectionFile reads a projection file. Mistakes are returned as a UsageError that begins
+// with the text named. Each mistake is on its own line.
 func ReadProjectionFile(named string, from File) (file.Projection, error) {
 	text, err := from.Read()
 	if err != nil {
@@ -66,8 +66,8 @@ func ReadProjectionFile(named string, from File) (file.Projection, error) {
 	return p, exit.Usagef("%s%w", named, err)
 }
 
-// choose returns the projection with this name or in the file, and sets name. otherwise is the
-// default name.
+// choose returns the projection in the file or, without a file, the projection with the given name.
+// It sets name, whose default is otherwise.
 func (f *FileFlags) choose(name *string, otherwise string) (readmodel.Definition, error) {
 	p, err := f.Own()
 	if err != nil {

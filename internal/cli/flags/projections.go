@@ -11,8 +11,8 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// Definitions returns all built-in projections. docs/adding-a-projection.md describes how to add one:
-// it needs a package, and a line here.
+// Definitions returns all built-in projections. A new projection needs a package and a line here,
+// see docs/adding-a-projection.md.
 func Definitions() []readmodel.Definition {
 	return []readmodel.Definition{
 		balance.Definition{},
@@ -61,7 +61,7 @@ type BalanceFlags struct {
 	FileFlags
 }
 
-// Kind returns the chosen projection. It refuses one without accounts.
+// Kind returns the chosen projection. It refuses a projection that has no state for each account.
 func (f *BalanceFlags) Kind() (readmodel.Definition, error) {
 	kind, err := f.choose(&f.Projection, readmodel.BalanceName)
 	if err == nil && !kind.Reports().Parked {
@@ -71,7 +71,7 @@ func (f *BalanceFlags) Kind() (readmodel.Definition, error) {
 	return kind, err
 }
 
-// Check refuses other projections.
+// Check returns the error of Kind.
 func (f *BalanceFlags) Check() error {
 	_, err := f.Kind()
 	return err
@@ -91,7 +91,7 @@ type StatementFlags struct {
 	Projection string `env:"PROJECTION" default:"account_statement" only:"account_statement" group:"Projection" help:"Only account_statement has statements; account_balance, which it is compared with, is accepted too (default account_statement)."`
 }
 
-// Check refuses other projections.
+// Check refuses all projections except account_statement and account_balance.
 func (f *StatementFlags) Check() error {
 	if f.Projection != statement.Name && f.Projection != readmodel.BalanceName {
 		return exit.Usagef("--projection (PROJECTION): this command is about statements, which only account_statement has; "+
@@ -103,13 +103,13 @@ func (f *StatementFlags) Check() error {
 // ProjectionChoices has the possible values of flags, by the flag's name.
 var ProjectionChoices = map[string][]string{"projection": projectionNames()}
 
-// GroupName is the consumer group of the chosen projection.
+// GroupName returns the consumer group of the chosen projection.
 func (f *GroupFlags) GroupName() string {
 	name := cmp.Or(f.Projection, readmodel.BalanceName)
 	return cmp.Or(f.Group, strings.ReplaceAll(name, "_", "-")+"-projector")
 }
 
-// Check refuses a projection that is unknown.
+// Check refuses an unknown projection.
 func (f *GroupFlags) Check() error {
 	_, err := f.Kind()
 	return err

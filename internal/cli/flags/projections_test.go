@@ -86,7 +86,7 @@ func TestADeadLetterOlderThanTheInboxRemembersIsNotCounted(t *testing.T) {
 	s.Produce(clitest.EventOf("a", 1, `"1"`), strings.Replace(clitest.EventOf("a", 2, `"4"`), "EUR", "USD", 1))
 	s.Consuming(nil)
 	t.Setenv("CURRENCIES", "all")
-	// One minute from now, today's markers are too old.
+	// The markers become older than the retention, so prune deletes them.
 	if _, err := s.Pool.Exec(t.Context(), "UPDATE inbox SET processed_at = now() - interval '1 day'"); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ type SecurityFlags struct {
 	SASLTokenFile    string `name:"sasl-token-file" env:"KAFKA_SASL_TOKEN_FILE" type:"path" placeholder:"FILE" group:"Kafka" help:"File that holds the token for OAUTHBEARER."`
 }
 
-// The supported SASL mechanisms.
+// These are the supported SASL mechanisms.
 const (
 	mechanismPlain    = "PLAIN"
 	mechanismScram256 = "SCRAM-SHA-256"
@@ -64,7 +64,8 @@ func (f *SecurityFlags) transport() credential.TLS {
 	return credential.TLS{CA: f.TLSCA, Cert: f.TLSCert, Key: f.TLSKey, ServerName: f.TLSServerName}
 }
 
-// Principal returns the name under which the brokers know this client, as far as it is known here.
+// Principal returns the Kafka principal of this client, or a description of it if only the brokers
+// know the name.
 func (f *SecurityFlags) Principal() string {
 	switch {
 	case f.mechanism() == mechanismOAuth:
@@ -206,7 +207,7 @@ func FromFile(flag, path string) (string, error) {
 	return secret, nil
 }
 
-// secretFileError does not contain the file's name in its text. The wrapped error does.
+// secretFileError leaves out the file's name in its text. The wrapped error contains the name.
 type secretFileError struct {
 	flag string
 	err  error

@@ -57,7 +57,8 @@ func TestSecurityFlags(t *testing.T) {
 	}
 }
 
-// TestSecretsAreReadForEachConnection checks the first message that a broker receives.
+// TestSecretsAreReadForEachConnection shows that the first message of a new connection contains the
+// present secret.
 func TestSecretsAreReadForEachConnection(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	write := func(text string) {
@@ -90,8 +91,8 @@ func TestSecretsAreReadForEachConnection(t *testing.T) {
 	}
 }
 
-// TestWhatTravelsInClearTextIsWarnedAbout: there is one warning for each setting, unless the
-// connection is local.
+// TestWhatTravelsInClearTextIsWarnedAbout shows that an unsafe setting causes one warning, and that
+// a local connection causes none.
 func TestWhatTravelsInClearTextIsWarnedAbout(t *testing.T) {
 	const far, near = "kafka:9092", "localhost:9092"
 	for name, test := range map[string]struct {

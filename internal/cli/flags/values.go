@@ -30,7 +30,7 @@ func Texts[T ~string](names []T) []string {
 	return plain
 }
 
-// Moment parses a time, or an age such as 24h or 7d. An empty text is the zero time.
+// Moment parses a time, or an age such as 24h or 7d. It returns the zero time for an empty text.
 func Moment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -83,7 +83,8 @@ func CheckRetention(flag string, d time.Duration) error {
 // Size is a number of bytes, written as 536870912, 512MiB, 512Mi or 0.5GiB.
 type Size int64
 
-// byteUnits are tried in this order: a name that ends in another name comes before it.
+// byteUnits are tried in this order. A unit must come before a unit that is its suffix, for example
+// KB before B.
 var byteUnits = []struct {
 	suffix string
 	bytes  float64
@@ -120,7 +121,7 @@ func (b *Size) UnmarshalText(text []byte) error {
 // MarshalText implements encoding.TextMarshaler, in bytes.
 func (b Size) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(b), 10), nil }
 
-// String is the size in MiB.
+// String returns the size in MiB.
 func (b Size) String() string {
 	return strconv.FormatFloat(float64(b)/(1<<20), 'f', -1, 64) + "MiB"
 }

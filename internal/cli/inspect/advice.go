@@ -40,7 +40,7 @@ func newAdvice(ctx context.Context, flags *events.EventFlags, taken func() ([]st
 	return a
 }
 
-// look counts a record, and the other formats that can read it.
+// look counts a record that the chosen format cannot read, and the other formats that can read it.
 func (a *advice) look(d *decoded) {
 	if d.Fault == nil {
 		return
@@ -62,7 +62,7 @@ func (a *advice) look(d *decoded) {
 	}
 }
 
-// lines returns what to try if none of the records is an event.
+// lines returns advice if none of the records is an event.
 func (a *advice) lines(read int) []string {
 	if read > 0 || a.faults == 0 {
 		return nil

@@ -1,4 +1,4 @@
-// Package inspect has the command that shows what the first records of a topic decode to.
+// Package inspect has the command that decodes the first records of a topic and shows the result.
 package inspect
 
 import (
@@ -34,7 +34,7 @@ type Cmd struct {
 	output.Flags
 }
 
-// Run reads records and shows what they decode to. It joins no group and writes nothing.
+// Run decodes records and shows the result. It joins no group and writes nothing.
 func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
 	switch {
 	case c.Limit < 1:
@@ -98,7 +98,7 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 	return errors.Join(shown.end(), lost.Explain(std.Err))
 }
 
-// refusedBy names the flags that lead to the schema registry.
+// refusedBy adds the flags of the schema registry to an error of the registry.
 func refusedBy(err error) error {
 	var asked *registry.Error
 	if errors.As(err, &asked) {
@@ -107,7 +107,7 @@ func refusedBy(err error) error {
 	return err
 }
 
-// spans returns the ranges to read. It prints a message if all are empty.
+// spans returns the ranges to read. It prints a message if all ranges are empty.
 func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *topic.Reader, lost *output.Unread) ([]topic.Span, error) {
 	extents, exists, err := reader.Extents(ctx)
 	if err != nil {

@@ -33,7 +33,7 @@ func cloudEvents(s *clitest.Stage, n int) {
 	}
 }
 
-// mixed produces one record of each kind to the only partition.
+// mixed produces one record for each outcome to the only partition.
 func mixed(s *clitest.Stage) {
 	s.T.Helper()
 	s.Produce(
@@ -105,7 +105,8 @@ fields:
   currency: {constant: EUR}
 `
 
-// Each field is shown with its place, and each record with all its faults.
+// TestInspectExplainsAMapping shows that each field is printed with the path that it was read from,
+// and each record with all its faults.
 func TestInspectExplainsAMapping(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -153,7 +154,7 @@ func TestInspectExplainsAMapping(t *testing.T) {
 	clitest.Contains(t, s.Must("inspect", "--suggest", "--output=json"), `"mapping":"# Proposed`, `"decide":["`)
 }
 
-// The command leaves no group, no position and no DLQ topic.
+// TestInspectLeavesNothing shows that the command creates no consumer group and no topic.
 func TestInspectLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)
@@ -170,7 +171,8 @@ func TestInspectLeavesNothing(t *testing.T) {
 	}
 }
 
-// If the format is wrong, the right one is named. New teams meet this first.
+// With a wrong format, the command names the format that can read the records. New users often make
+// this mistake first.
 func TestInspectNamesTheFormatThatReads(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -209,7 +211,8 @@ func TestInspectReadsOfAllPartitions(t *testing.T) {
 	clitest.Contains(t, said, "partition 1 of topic "+s.Topic, "LEADER_NOT_AVAILABLE", "bring back")
 }
 
-// Markers of transactions have offsets, and aborted records are not read.
+// TestInspectFillsUpBehindMarkers shows that inspect prints as many records as requested, even if
+// some offsets are transaction markers or aborted records.
 func TestInspectFillsUpBehindMarkers(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)

@@ -25,11 +25,11 @@ type recordDocument struct {
 	EventType *string `json:"event_type"`
 	Class     *string `json:"class"` // of the dead letter it would be
 	Message   *string `json:"message"`
-	// Fields has what was read from each field. It is there with a mapping only.
+	// Fields has the value of each field. It is set only if a mapping is used.
 	Fields []fieldDocument `json:"fields,omitempty"`
 }
 
-// fieldDocument is what was read from a field, in JSON.
+// fieldDocument is one field of a record in JSON, with its value or its fault.
 type fieldDocument struct {
 	Field   string  `json:"field"`
 	From    string  `json:"from"`
@@ -76,7 +76,7 @@ func (p *printer) addAll(events []*decoded) error {
 	return nil
 }
 
-// add prints a record, or an entry of it.
+// add prints a record, or one entry of a record.
 func (p *printer) add(d *decoded) error {
 	outcome := d.outcome()
 	p.counts[outcome]++
@@ -170,7 +170,8 @@ func placeOf(d *decoded) string {
 	return place
 }
 
-// fieldDocuments returns what was read from each field. Amounts are shown with the payload only.
+// fieldDocuments returns the value or the fault of each field. Amounts are included only if the
+// payload is shown too.
 func (d *decoded) fieldDocuments(payload bool) []fieldDocument {
 	docs := []fieldDocument{}
 	for i := range d.fields {
@@ -187,7 +188,7 @@ func (d *decoded) fieldDocuments(payload bool) []fieldDocument {
 	return docs
 }
 
-// whole prints a record field by field, with --show-payload also key, headers and value.
+// whole prints a record field by field. With --show-payload it also prints key, headers and value.
 func (p *printer) whole(d *decoded) error {
 	out := bufio.NewWriter(p.out)
 	field := func(name, text string) {
@@ -212,7 +213,7 @@ func (p *printer) whole(d *decoded) error {
 	return out.Flush()
 }
 
-// fieldText returns what was read from a field, and from where.
+// fieldText returns the value of a field and the path that it was read from.
 func (p *printer) fieldText(d *decoded, f *event.FieldReading) string {
 	text := f.Value
 	switch {

@@ -12,9 +12,9 @@ import (
 	"projector/projection/event"
 )
 
-// each calls fn for the first records of the spans, at most limit in all. It reads equally many from
-// each span if they have so many, because a producer may write to any partition. lost is called for a
-// partition that cannot be read to its end.
+// each calls fn for the first records of the spans, at most limit in all. It reads the same number
+// of records from each span if possible, because a producer may write to any partition. The
+// function lost is called for a partition that cannot be read to its end.
 func each(
 	ctx context.Context, reader *topic.Reader, spans []topic.Span, limit int64,
 	fn func(*kgo.Record) error, lost func(*topic.PartitionError),
@@ -45,7 +45,8 @@ func each(
 	return nil
 }
 
-// some calls fn for at most limit records of a span, and moves the span's begin after them.
+// some calls fn for at most limit records of a span, and moves the start of the span after these
+// records.
 func some(ctx context.Context, reader *topic.Reader, span *topic.Span, limit int64, fn func(*kgo.Record) error) (n int64, err error) {
 	if limit == 0 {
 		return 0, nil
@@ -74,8 +75,8 @@ func lengths(spans []topic.Span) []int64 {
 	return all
 }
 
-// share divides n equally among spans of these lengths, at most its length to each. The first spans
-// get the remainder. It returns nil if all spans are empty.
+// share divides n equally among spans of the given lengths. No span gets more than its length. The
+// first spans get the remainder. It returns nil if all spans are empty.
 func share(stores []int64, n int64) []int64 {
 	shares := make([]int64, len(stores))
 	for given := true; given && n > 0; {
@@ -127,7 +128,7 @@ func decodeAll(record *kgo.Record, message event.Message, format event.Format) [
 	return all
 }
 
-// decoded is a record, or one of its entries, with what was decoded.
+// decoded is a record, or one of its entries, with the decoded event.
 type decoded struct {
 	record *kgo.Record
 	entry  int32 // see event.Message
@@ -135,14 +136,15 @@ type decoded struct {
 	fields []event.FieldReading
 }
 
-// isFar reports whether an event's time is more than ten years from that of its record. A wrong unit
-// is the usual cause: seconds that are read as milliseconds are in January 1970.
+// isFar reports whether an event's time is more than ten years from that of its record. A wrong
+// unit is the usual cause. For example, seconds that are read as milliseconds give a date in
+// January 1970.
 func (d *decoded) isFar() bool {
 	const years = 10 * 365 * 24 * time.Hour
 	return d.outcome() == isEvent && time.UnixMicro(d.Event.OccurredAt).Sub(d.record.Timestamp).Abs() > years
 }
 
-// faults returns all faults of the record, each as class and reason.
+// faults returns all faults of the record, each with its class and its reason.
 func (d *decoded) faults() []string {
 	var all []string
 	if d.Fault != nil {
@@ -158,14 +160,15 @@ func (d *decoded) faults() []string {
 	return all
 }
 
-// Outcomes of records that are no dead letters.
+// These are the outcomes of records that would not become dead letters.
 const (
 	isEvent     = "event"
 	isTombstone = "tombstone"
 	isIgnored   = "ignored"
 )
 
-// outcome returns the class of the dead letter that the record would be, or one of the above.
+// outcome returns the class of the dead letter that the record would be, or one of the outcomes
+// above.
 func (d *decoded) outcome() string {
 	switch {
 	case d.Fault != nil:

@@ -139,7 +139,7 @@ func (p *plan) Print(ctx context.Context, done bool) error {
 	return nil
 }
 
-// each calls do for all accounts, a piece at a time, and prints them.
+// each calls the function do for all accounts in pieces and prints the accounts.
 func (p *plan) each(what string, done bool, do func([]repair.Opening) error) error {
 	p.rows = p.cmd.rows(p.on, done)
 	shown := output.NewProgress(p.on.Std.Err, what)

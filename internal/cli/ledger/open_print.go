@@ -12,7 +12,7 @@ import (
 	"projector/readmodel/repair"
 )
 
-// The plan for an account, and the result. The names are part of the public output.
+// These are the plans and results for an account. The names are part of the public output.
 const (
 	willOpen = "will_open"
 	opened   = readmodel.ResultOpened
@@ -29,8 +29,8 @@ type document struct {
 	*balances
 }
 
-// balances are shown to a person who may approve an opening: the account's balance before it and
-// after it, null if it has none.
+// balances has the account's balance before and after an opening, for a person who may approve it.
+// A value is null if the account has no balance.
 type balances struct {
 	Currency *string      `json:"currency"`
 	Before   *json.Number `json:"balance_before"`
@@ -60,8 +60,8 @@ func (r row) balances() *balances {
 	return b
 }
 
-// plan returns the planned outcome. For an account that PostgreSQL refused it is will_open, because the
-// plan could not know the refusal.
+// plan returns the planned outcome. For an account that PostgreSQL has refused, the plan is still
+// will_open, because the refusal was not known before the execution.
 func (r row) plan() string {
 	switch {
 	case r.Decision.Outcome == projection.Duplicate:
@@ -73,7 +73,7 @@ func (r row) plan() string {
 	}
 }
 
-// outcome returns the result, or the plan before the plan is executed.
+// outcome returns the result, or the plan if the plan is not executed yet.
 func (r row) outcome() string {
 	switch plan := r.plan(); {
 	case !r.done || plan != willOpen:
