@@ -7,9 +7,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// manual has a page for each command. --help and docs/cli.md show it with the command's help line
-// and flags. A page starts with the line "== COMMAND". The rest has the format of a Go doc comment:
-// what the command does, its special exit statuses, and examples.
+// manual has a page for each command. --help and docs/cli.md show this page with the help line and
+// the flags of the command. A page starts with the line "== COMMAND". The rest has the format of a
+// Go doc comment. It says what the command does, names special exit statuses and gives examples.
 //
 //go:embed manual.txt
 var manual string

@@ -10,8 +10,8 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// TestEachCommandHasExamples: each command has a page with examples, there is no other page, and
-// the program accepts each line of them.
+// TestEachCommandHasExamples shows that each command has a page with examples, that there are no
+// other pages, and that the program accepts each example.
 func TestEachCommandHasExamples(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("dead-letters.jsonl", nil, 0o600); err != nil { // kong checks that the file exists
@@ -50,7 +50,7 @@ type manualPage struct {
 // example is a command line and its purpose.
 type example struct{ purpose, line string }
 
-// readManual reads the pages of the manual. It fails for a page in another form.
+// readManual reads the pages of the manual. It fails the test if a page has another form.
 func readManual(t *testing.T) map[string]manualPage {
 	t.Helper()
 	pages := map[string]manualPage{}
@@ -73,7 +73,7 @@ func readManual(t *testing.T) map[string]manualPage {
 	return pages
 }
 
-// argumentsOf returns the program's arguments in a shell line.
+// argumentsOf returns the arguments of the program in a line for a shell.
 func argumentsOf(t *testing.T, line string) []string {
 	t.Helper()
 	_, line, found := strings.Cut(line, "projector ")

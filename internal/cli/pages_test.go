@@ -16,14 +16,14 @@ import (
 	"projector/readmodel"
 )
 
-// forReaders are the relations with public columns.
+// forReaders are the tables and views whose columns are public.
 var forReaders = []string{
 	"account_balance_current", "account_statement", "account_statement_missing", "account_statement_balance",
 	"account_skipped", "daily_turnover", "account_hold", "projection_hold",
 }
 
-// TestTheReadModelIsDocumented: docs/read-model.md names each table and view, and each column of
-// those for readers.
+// TestTheReadModelIsDocumented shows that docs/read-model.md names each table and view, and each
+// column of those in forReaders.
 func TestTheReadModelIsDocumented(t *testing.T) {
 	page := pageOf(t, "read-model.md")
 	public, _, _ := strings.Cut(page, "\n## Internal")
@@ -60,8 +60,8 @@ func TestTheReadModelIsDocumented(t *testing.T) {
 	}
 }
 
-// TestTheEventsAreDocumented: docs/events.md has each type and each class, and the runbook says
-// what to do for each class.
+// TestTheEventsAreDocumented shows that docs/events.md names each event type and each class, and
+// that the runbook names each class.
 func TestTheEventsAreDocumented(t *testing.T) {
 	events, runbook := pageOf(t, "events.md"), pageOf(t, "runbook.md")
 	for _, kind := range event.NamedTypes() {
@@ -79,11 +79,12 @@ func TestTheEventsAreDocumented(t *testing.T) {
 	}
 }
 
-// usual are variables of other projects, and variables that a test sets for its child process.
+// usual are variables that need no documentation, because they belong to other projects or a test
+// sets them for its child process.
 var usual = []string{"PROJECTOR_TEST_CHILD", "PROJECTOR_TEST_PARENT", "PATH", "TERM", "NO_COLOR", "GOOS", "GOARCH", "GOGC", "JAVA_HOME"}
 
-// TestVariablesAreDocumented: a variable without a flag must be on a page. The other variables are
-// in docs/cli.md, which is generated from the flags.
+// TestVariablesAreDocumented shows that each variable that the code reads directly is on a page.
+// The other variables are in docs/cli.md, which is generated from the flags.
 func TestVariablesAreDocumented(t *testing.T) {
 	var pages strings.Builder
 	for _, path := range allPages(t) {
@@ -107,7 +108,7 @@ func TestVariablesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestTheExampleOfAProjectionIsTheFile: the page shows the file that the tests run.
+// TestTheExampleOfAProjectionIsTheFile shows that the page contains the file that the tests run.
 func TestTheExampleOfAProjectionIsTheFile(t *testing.T) {
 	if file := readPage(t, "docs/examples/event-count.sql"); !strings.Contains(pageOf(t, "own-projection.md"), "```sql\n"+file+"```") {
 		t.Error("own-projection.md does not show docs/examples/event-count.sql")
@@ -127,7 +128,7 @@ var (
 // theirs are files that a page asks its reader to create.
 var theirs = []string{"bank.yaml", "deployment.json", "kustomization.yaml"}
 
-// TestNamesOfFilesAndTestsAreRight: a file, folder or test that a page names must exist.
+// TestNamesOfFilesAndTestsAreRight shows that every file, folder and test that a page names exists.
 func TestNamesOfFilesAndTestsAreRight(t *testing.T) {
 	var files []string
 	tests := map[string]bool{}
@@ -170,8 +171,9 @@ func TestNamesOfFilesAndTestsAreRight(t *testing.T) {
 	}
 }
 
-// TestThePackageMapIsWhole: the table of docs/architecture.md names the packages of the module and
-// nothing else. An entry includes the packages below it, unless the table also names one of these.
+// TestThePackageMapIsWhole shows that the table of docs/architecture.md names all packages of the
+// module and nothing else. An entry includes the packages below it, unless the table also names one
+// of these.
 func TestThePackageMapIsWhole(t *testing.T) {
 	_, table, _ := strings.Cut(pageOf(t, "architecture.md"), "\n| package | holds |\n|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
@@ -242,7 +244,7 @@ func allPages(t *testing.T) []string {
 	return paths
 }
 
-// eachFile calls do with the path of every file of the repository.
+// eachFile calls the function do with the path of every file of the repository.
 func eachFile(t *testing.T, do func(path string)) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(root), ".", func(path string, entry fs.DirEntry, err error) error {

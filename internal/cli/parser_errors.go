@@ -5,9 +5,9 @@ import (
 	"regexp"
 )
 
-// reworded has the errors of the parser that are printed with another text. The first two and the last
-// one repeat typed text at places where people type secrets by mistake: after a switch, as an argument,
-// or in a variable. The others do not say what to type instead.
+// reworded has the errors of the parser that are printed with another text. The first two errors
+// and the last one repeat typed text where people may type a secret by mistake. Such places are the
+// value of a switch, an argument and a variable. The other errors do not say what to type instead.
 var reworded = []struct {
 	text    *regexp.Regexp
 	instead string

@@ -9,7 +9,8 @@ import (
 	"projector/internal/cli/flags"
 )
 
-// TestAMisplacedSecretIsNotShown: the error names the flag and its allowed values.
+// TestAMisplacedSecretIsNotShown shows that an error does not repeat a secret in a wrong place, and
+// that it names the flag or the allowed values.
 func TestAMisplacedSecretIsNotShown(t *testing.T) {
 	const secret = "Zq7secret"
 	for _, test := range []struct {

@@ -14,7 +14,7 @@ func csv(all ...string) string { return strings.Join(all, "\n") + "\n" }
 
 const head = "account_id,version,balance,currency"
 
-// balances returns all rows as readers see them.
+// balances returns all rows of account_balance_current, the view for readers.
 func balances(s *clitest.Stage) (text string) {
 	s.T.Helper()
 	if err := s.Pool.QueryRow(s.T.Context(), `SELECT coalesce(string_agg(concat_ws(' ', account_id, currency, balance, version, status,
@@ -25,9 +25,10 @@ func balances(s *clitest.Stage) (text string) {
 	return text
 }
 
-// lost returns a topic whose first half was removed by retention, and a ledger from before. In the
-// read model, gap waits for removed events, behind has its first events, ahead is beyond the
-// ledger's version, and yen has another currency than in the ledger.
+// lost returns a stage whose topic has lost its first half by retention, and an older ledger. In
+// the read model, account gap waits for removed events, and account behind has only its first
+// event. Account ahead has a later version than in the ledger, and account yen has another
+// currency.
 func lost(t *testing.T) (s *clitest.Stage, ledger []string) {
 	t.Helper()
 	s = clitest.NewStage(t)
@@ -78,8 +79,8 @@ func TestOpenStartsAccountsFromALedger(t *testing.T) {
 	clitest.Equal(t, trail, "open behind 2 me retention, INC-1 opened 64 64\nopen gap 3 me retention, INC-1 opened 64 64\nopen only 4 me retention, INC-1 opened 64 64")
 	s.Must("audit", "verify")
 
-	// An event at or below the opening's version is a duplicate with any id. Later events are
-	// applied.
+	// An event whose version is not above that of the opening is a duplicate, whatever its id is.
+	// Later events are applied.
 	s.Produce(strings.Replace(clitest.EventOf("only", 4, `"9"`), "only-4", "another", 1), clitest.EventOf("gap", 2, `"2"`), clitest.EventOf("only", 5, `"1"`))
 	s.Consuming(nil)
 	clitest.Equal(t, balances(s), strings.Replace(after, "-0.50 4 open - f f", "0.50 5 open only-5 t f", 1))
@@ -89,8 +90,8 @@ func TestOpenStartsAccountsFromALedger(t *testing.T) {
 	}
 }
 
-// TestOpenTakesWhatTheLedgerKnows: the ledger may also have a status and the id of the last event.
-// With the id, another event of this version is detected.
+// TestOpenTakesWhatTheLedgerKnows shows that the ledger may also have a status and the id of the
+// last event. If the id is known, another event of this version is a version conflict.
 func TestOpenTakesWhatTheLedgerKnows(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec(`CREATE TABLE ledger (balance numeric(20, 4), currency text, account_id text, last_event_id text, version bigint, status text)`)
@@ -147,7 +148,8 @@ func TestOpenRefusesAWrongLedgerAsAWhole(t *testing.T) {
 	clitest.Contains(t, s.Must("open", "--reason=x", "--yes", "--ledger="+written(s, csv(head))), "0 of 0 accounts were opened")
 }
 
-// TestOpenRefusesABalanceWithTooManyDecimals: only its account. The others are opened.
+// TestOpenRefusesABalanceWithTooManyDecimals shows that only the account with this balance is
+// refused. The other accounts are opened.
 func TestOpenRefusesABalanceWithTooManyDecimals(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("ahead", 1, `"1"`), clitest.EventOf("ahead", 2, `"2"`))
@@ -165,8 +167,8 @@ func TestOpenRefusesABalanceWithTooManyDecimals(t *testing.T) {
 	}
 }
 
-// TestOpenBesideAConsumer: when accounts are opened, a running consumer reads them again instead of
-// its cached values.
+// TestOpenBesideAConsumer shows that a running consumer reads opened accounts again instead of
+// using its cached values.
 func TestOpenBesideAConsumer(t *testing.T) {
 	s := clitest.NewStage(t)
 	var ledger []string

@@ -10,8 +10,9 @@ import (
 	"projector/internal/ledger"
 )
 
-// load reads the whole ledger into memory. check may be nil. It is called for each entry first.
-// remedy is an alternative to more memory, for the error about a ledger that is too large.
+// load reads the whole ledger into memory. The function check, which may be nil, checks each entry
+// first. The text remedy is an alternative to more memory. The error about a ledger that is too
+// large contains it.
 func load(
 	ctx context.Context, f *flags.LedgerFlags, source *source, layout ledger.Layout, std *output.Streams, check func(*ledger.Entry) error, remedy string,
 ) (*ledger.Table, error) {
@@ -37,7 +38,7 @@ func load(
 }
 
 // inOrder streams the ledger, sorted by the bytes of the account id. A file is read into memory and
-// sorted. A query is sorted by its database.
+// sorted. The result of a query is sorted by its database.
 func inOrder(ctx context.Context, f *flags.LedgerFlags, source *source, layout ledger.Layout, std *output.Streams) (iter.Seq2[ledger.Entry, error], error) {
 	if f.LedgerURL == "" {
 		table, err := load(ctx, f, source, layout, std, nil, "use --ledger-url, which its database sorts")

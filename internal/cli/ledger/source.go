@@ -29,16 +29,17 @@ type source struct {
 	flag string    // the flag, for errors about the content
 	unit string    // what a place is: a line or a row
 	sum  hash.Hash // hash of the file as far as it was read; nil: a query
-	// entries streams all entries. A file has its own order, a query is sorted by the bytes of the
-	// account id. An error names the flag and the place and ends the stream.
+	// entries streams all entries. The entries of a file are in the order of the file. The entries
+	// of a query are sorted by the bytes of the account id. An error names the flag and the line or
+	// row, and ends the stream.
 	entries func(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error]
 	close   func()
 }
 
-// wrong is an error about the content of the ledger.
+// wrong returns a usage error about the content of the ledger.
 func (s *source) wrong(err error) error { return exit.Usagef("%s: %w", s.flag, err) }
 
-// sha256 returns the hash of the file after it was read; empty for a query.
+// sha256 returns the hash of the file after the file was read, or "" for a query.
 func (s *source) sha256() string {
 	if s.sum == nil {
 		return ""
@@ -46,7 +47,7 @@ func (s *source) sha256() string {
 	return hex.EncodeToString(s.sum.Sum(nil))
 }
 
-// placed adds the flag and the place to an error about an entry.
+// placed adds the flag and the line or row to an error about an entry.
 func (s *source) placed(place int64, err error) error {
 	var field *ledger.FieldError
 	var duplicate *ledger.DuplicateError
@@ -79,7 +80,7 @@ func openSource(ctx context.Context, f *flags.LedgerFlags, stderr io.Writer) (*s
 	return fileSource(f.Ledger.String(), opened), nil
 }
 
-// fileSource is a ledger in CSV.
+// fileSource returns the source of a ledger in CSV.
 func fileSource(name string, opened io.ReadCloser) *source {
 	s := &source{
 		name: filepath.Base(name), flag: "--ledger (LEDGER): " + name, unit: "line", sum: sha256.New(),
@@ -102,7 +103,7 @@ func fileSource(name string, opened io.ReadCloser) *source {
 	return s
 }
 
-// query is a ledger in another PostgreSQL.
+// query reads a ledger from another PostgreSQL.
 type query struct {
 	*source
 	conn *pgx.Conn
@@ -140,7 +141,7 @@ func connect(ctx context.Context, f *flags.LedgerFlags) (*source, error) {
 // line break ends a comment at the end of the query.
 const sorted = "SELECT * FROM (\n%s\n) AS ledger ORDER BY convert_to(account_id::text, 'UTF8')"
 
-// errStopped ends a query after the consumer of the entries has stopped.
+// errStopped ends a query when the caller needs no more entries.
 var errStopped = errors.New("stopped")
 
 // entries runs the query. The result is one snapshot of the ledger. It is read as text, so no number
@@ -191,7 +192,8 @@ func (l *query) each(ctx context.Context, layout ledger.Layout, fn func(ledger.E
 	})
 }
 
-// columns returns where the texts of the ledger's columns go, and where each column of the answer goes.
+// columns returns the texts of the ledger's columns, and the scan targets for all columns of the
+// result.
 func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []any, error) {
 	fields := rows.FieldDescriptions()
 	if len(fields) == 0 { // the query failed, or returns no columns

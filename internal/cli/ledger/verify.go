@@ -102,8 +102,8 @@ func (c *VerifyCmd) validate() error {
 	return err
 }
 
-// since returns the time of the ledger's data by the clock of the read model's database; nil: not
-// known.
+// since returns the time of the ledger's data by the clock of the read model's database. It returns
+// nil if the time is not known.
 func (c *VerifyCmd) since(ctx context.Context, pool *pgxpool.Pool) (*time.Time, error) {
 	if c.LedgerAt == "" && c.LedgerURL == "" {
 		return nil, nil
@@ -117,7 +117,7 @@ func (c *VerifyCmd) since(ctx context.Context, pool *pgxpool.Pool) (*time.Time, 
 }
 
 // compare compares a snapshot of the read model with an older snapshot of the ledger. So an account
-// that is written in between counts as ahead of the ledger and not as behind.
+// that is written between these snapshots counts as ahead of the ledger, not as behind.
 func (c *VerifyCmd) compare(
 	ctx context.Context, pool *pgxpool.Pool, entries iter.Seq2[ledger.Entry, error], since *time.Time, shown func(int64),
 ) (report ledger.Report, err error) {

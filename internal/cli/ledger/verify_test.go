@@ -52,7 +52,8 @@ const (
 		`{"account_id":"phantom","kind":"unknown","ledger_version":null,"version":1}]`
 )
 
-// TestVerifyComparesEnough: "no difference" means nothing if no account was compared.
+// TestVerifyComparesEnough shows that verify fails if too few accounts were compared, because then
+// "no difference" means nothing.
 func TestVerifyComparesEnough(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("b", 2, `"1"`), clitest.EventOf("c", 1, `"1"`))
@@ -82,7 +83,8 @@ func TestVerifyFindsWhatDiffers(t *testing.T) {
 		clitest.Contains(t, errOut, "3 of 10 accounts differ")
 	}
 
-	// After a loss of data, accounts that lag are the result. They are not differences.
+	// After a loss of data, --list-behind lists the accounts that lack events. These accounts do
+	// not count as differences.
 	status, out, _ := s.Command("verify", "--output=json", "--list-behind", "--ledger="+file)
 	clitest.Contains(t, out, "{"+verifyCounts+",", `{"account_id":"behind","kind":"behind","ledger_version":2,"version":1}`,
 		`{"account_id":"held","kind":"behind","ledger_version":3,"version":null}`)
@@ -115,7 +117,7 @@ func TestVerifyOfARightReadModel(t *testing.T) {
 	query := []string{"verify", "--ledger-url=" + s.URL, "--ledger-query=SELECT * FROM ledger", "--output=json"}
 	clitest.Equal(t, s.Must(query...), `{"checked":9,"matched":6,"behind":2,"ahead":1,"different":0,"differences":[]}`+"\n")
 
-	// A read replica allows no writes, not even to a temporary table.
+	// verify must also work on a read replica, which allows no writes.
 	replica := strings.Replace(s.URL, "?", "?options=-c%20default_transaction_read_only%3Don&", 1)
 	clitest.Equal(t, s.Must(append(query, "--database-url="+replica)...), `{"checked":9,"matched":6,"behind":2,"ahead":1,"different":0,"differences":[]}`+"\n")
 
@@ -123,7 +125,8 @@ func TestVerifyOfARightReadModel(t *testing.T) {
 	clitest.Contains(t, s.Must(append(query, "--sample=100")...), `"checked":9,"matched":6,"behind":2,"ahead":1,"different":0`)
 }
 
-// While the bank is open, an account that is not in the ledger yet must not raise an alarm.
+// TestVerifyWithAccountsOpenedSince shows that an account is no difference if it was opened after
+// the ledger was read.
 func TestVerifyWithAccountsOpenedSince(t *testing.T) {
 	s, file := verified(t)
 	s.Exec(`UPDATE account_balance SET updated_at = now() - interval '2 hours', version = version WHERE account_id = 'phantom'`)
@@ -200,7 +203,8 @@ func TestVerifyWritesNothing(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "verify", "--ledger-url="+s.URL, "--ledger-query=TABLE ledger"), "the ledger has no accounts")
 }
 
-// The database sorts the query's result, for every ending of the query and every type of the ids.
+// TestVerifySortsTheQuery shows that the database sorts the result for ids of any type, even if the
+// query ends with a semicolon or a comment.
 func TestVerifySortsTheQuery(t *testing.T) {
 	s := clitest.NewStage(t)
 	for _, id := range []string{"9", "10", "B", "a", "é", "z"} {
@@ -228,7 +232,8 @@ func TestVerifyRefusesAFileBeyondMemory(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, "verify", "--memory-limit=1MiB", "--ledger=a"), "--memory-limit (MEMORY_LIMIT)")
 }
 
-// The password comes only from the file. A second source is refused.
+// TestVerifyTakesTheLedgersPasswordFromAFile shows that the password is read from the file. A
+// second password in the URL is refused.
 func TestVerifyTakesTheLedgersPasswordFromAFile(t *testing.T) {
 	s := clitest.NewStage(t)
 	file := written(s, "s3cr3t horse\n")
@@ -246,8 +251,8 @@ func TestVerifyTakesTheLedgersPasswordFromAFile(t *testing.T) {
 	}
 }
 
-// passwordTaker is a PostgreSQL server that requires a plain-text password, passes it to the test
-// and refuses it.
+// passwordTaker starts a server that speaks the PostgreSQL protocol. It requires a plain-text
+// password, passes it to the test and refuses it.
 func passwordTaker(t *testing.T, given chan<- string) (url string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -10,7 +10,7 @@ import (
 	"projector/readmodel/accountdb"
 )
 
-// shownParked is how many parked events the text output shows. JSON has all.
+// shownParked is how many parked events the text output shows. The JSON output has all of them.
 const shownParked = 20
 
 // PrintAccount prints the state of an account for people.

@@ -2,7 +2,7 @@ package output
 
 import "fmt"
 
-// Counted is a number with its noun, in the plural unless it is 1.
+// Counted returns a number and its noun. The noun is in the plural unless the number is 1.
 func Counted[N int | int64](n N, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -10,7 +10,7 @@ func Counted[N int | int64](n N, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// PartitionsText says how many partitions a topic has, and their numbers.
+// PartitionsText returns the number of partitions of a topic, and the numbers of these partitions.
 func PartitionsText(n int) string {
 	if n == 1 {
 		return "1 partition, 0"

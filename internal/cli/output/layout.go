@@ -14,7 +14,7 @@ const (
 	belowBy = 4
 )
 
-// layout says which columns a terminal shows and how wide.
+// layout has the columns that a terminal shows, and their widths.
 type layout struct {
 	columns  []Column
 	flexible string // the name of the column that gets the spare width
@@ -24,9 +24,9 @@ type layout struct {
 	indent   int // indent of the folded lines
 }
 
-// fitted lays out columns for rows in a terminal of width limit. First, each column is as wide as its
-// cells. If that is too wide, optional columns are left out, the last one first. Then texts are cut,
-// the longest first. Numbers are never cut. more says that rows will follow.
+// fitted lays out columns for rows in a terminal of width limit. First, each column is as wide as
+// its cells. If that is too wide, optional columns are left out, the last one first. Then texts are
+// cut, the longest first. Numbers are never cut. The argument more says that rows will follow.
 func fitted(columns []Column, flexible string, rows [][]string, limit int, more bool) *layout {
 	l := &layout{columns: columns, flexible: flexible, widths: make([]int, len(columns)), hidden: make([]bool, len(columns))}
 	needs := make([]int, len(columns)) // the widths at which no cell is cut
@@ -71,7 +71,7 @@ func (l *layout) placeText(needs []int, limit int, more bool) {
 // below reports whether the text column is below the other columns.
 func (l *layout) below() bool { return l.text >= 0 && l.hidden[l.text] }
 
-// total is the width of a row.
+// total returns the width of a row.
 func (l *layout) total() int {
 	sum := -len(between)
 	for i, w := range l.widths {

@@ -1,4 +1,4 @@
-// Package output is how commands print: tables, JSON, progress, logs.
+// Package output prints the results, the progress and the logs of commands.
 package output
 
 import (
@@ -18,7 +18,7 @@ type Streams struct {
 	Err io.Writer
 }
 
-// Flags say how results are printed.
+// Flags set the format in which results are printed.
 type Flags struct {
 	Output string `json:"-" default:"text" enum:"text,json" placeholder:"FORMAT" help:"text or json (default text)."`
 }
@@ -26,7 +26,7 @@ type Flags struct {
 // JSON reports whether the result is printed as JSON.
 func (f *Flags) JSON() bool { return f.Output == "json" }
 
-// Printed returns f. It marks commands that have these flags.
+// Printed returns f. The method marks commands that have these flags.
 func (f *Flags) Printed() *Flags { return f }
 
 // JSONLines writes one JSON document per line.
@@ -35,7 +35,7 @@ type JSONLines struct {
 	encoder  *json.Encoder
 }
 
-// NewJSONLines writes to w.
+// NewJSONLines returns a JSONLines that writes to w.
 func NewJSONLines(w io.Writer) *JSONLines {
 	buffered := bufio.NewWriter(w)
 	encoder := json.NewEncoder(buffered)
@@ -58,7 +58,7 @@ func PrintJSON(w io.Writer, document any) error {
 	return lines.Flush()
 }
 
-// Print prints document as JSON with --output=json, else text.
+// Print prints the document as JSON with --output=json, and the text otherwise.
 func (f *Flags) Print(w io.Writer, document any, text string) error {
 	if f.JSON() {
 		return PrintJSON(w, document)
@@ -67,13 +67,13 @@ func (f *Flags) Print(w io.Writer, document any, text string) error {
 	return err
 }
 
-// LogFlags say what is logged and how.
+// LogFlags set the level and the format of the log.
 type LogFlags struct {
 	LogLevel  string `json:"-" env:"LOG_LEVEL" default:"info" placeholder:"LEVEL" group:"Log" help:"debug, info, warn or error (default info)."`
 	LogFormat string `json:"-" env:"LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"text or json; default text on a terminal, else json."`
 }
 
-// Logs returns f. It marks commands that have these flags.
+// Logs returns f. The method marks commands that have these flags.
 func (f *LogFlags) Logs() *LogFlags { return f }
 
 // Logger makes the logger, which writes to w.

@@ -47,8 +47,8 @@ func TestNoColoursInAFile(t *testing.T) {
 	}
 }
 
-// TestLogAndProgressShareATerminal: a log line begins on a cleared line, and the progress is not
-// drawn again after the end.
+// TestLogAndProgressShareATerminal shows that a log line begins on a cleared line, and that the
+// progress is not drawn again after the end.
 func TestLogAndProgressShareATerminal(t *testing.T) {
 	var out bytes.Buffer
 	p := NewProgress(&out, "read")
@@ -140,8 +140,8 @@ func TestColumnsAreLeftOutBeforeAnIDIsCut(t *testing.T) {
 	}
 }
 
-// TestColumnsStandStraight: with ids in any script, the following columns are aligned on the
-// terminal, and no row is wider than it.
+// TestColumnsStandStraight shows that columns are aligned on the terminal for ids in any script,
+// and that no row is wider than the terminal.
 func TestColumnsStandStraight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfN(rapid.StringOf(rapid.SampledFrom([]rune("a7-é口座좌Ａé💶\n"))), 1, 4).Draw(t, "ids")
@@ -209,8 +209,8 @@ func TestATextIsFoldedAndNotCut(t *testing.T) {
 	}
 }
 
-// TestTextsAreShownInFull: with texts in any script, no line is wider than the terminal, and no
-// text is missing.
+// TestTextsAreShownInFull shows that no text is missing and no line is wider than the terminal, for
+// texts in any script.
 func TestTextsAreShownInFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.StringOf(rapid.SampledFrom([]rune("ab -é口좌💶"))), 1, 4).Draw(t, "texts")

@@ -20,7 +20,7 @@ type Header struct {
 	ValueBase64 *string `json:"value_base64,omitempty"`
 }
 
-// RecordOf converts a record of Kafka, byte for byte.
+// RecordOf converts a Kafka record to its form in JSON without losing a byte.
 func RecordOf(record *kgo.Record) Record {
 	doc := Record{Headers: []Header{}}
 	doc.Key, doc.KeyBase64 = dlq.TextOrBase64(record.Key)

@@ -10,8 +10,8 @@ type Rows struct {
 	n     int
 }
 
-// Rows begins a result. Nothing is printed before the first row. For flexible and columns see
-// NewTable.
+// Rows begins a result. Nothing is printed before the first row. NewTable explains the parameters
+// flexible and columns.
 func (f *Flags) Rows(w io.Writer, flexible string, columns ...Column) *Rows {
 	r := &Rows{out: w, table: NewTable(w, flexible, columns...)}
 	if f.JSON() {
@@ -20,7 +20,7 @@ func (f *Flags) Rows(w io.Writer, flexible string, columns ...Column) *Rows {
 	return r
 }
 
-// Add prints a row: document in JSON output, cells in text output.
+// Add prints a row. JSON output contains the document, and text output contains the cells.
 func (r *Rows) Add(document any, cells ...any) error {
 	if r.n++; r.lines != nil {
 		return r.lines.Write(document)
@@ -29,7 +29,7 @@ func (r *Rows) Add(document any, cells ...any) error {
 	return nil
 }
 
-// Len is the number of rows so far.
+// Len returns the number of rows so far.
 func (r *Rows) Len() int { return r.n }
 
 // Total prints a row in text output only.
@@ -39,7 +39,8 @@ func (r *Rows) Total(cells ...any) {
 	}
 }
 
-// End ends the result. In text output without rows it prints the line nothing, unless that is empty.
+// End ends the result. If text output has no rows, it prints the text nothing as a line, unless
+// this text is empty.
 func (r *Rows) End(nothing string) error {
 	switch {
 	case r.lines != nil:

@@ -9,16 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// Safe protects a terminal. It escapes characters that could move the cursor, hide text or change
-// its direction, except line breaks and tabs. Such a character is written as \u and its code point.
-// JSON uses the same escape, so documents keep their meaning. Bytes that are not UTF-8 become U+FFFD.
+// Safe is a writer that protects a terminal. It escapes characters that could move the cursor, hide
+// text or change its direction, except line breaks and tabs. Such a character is written as \u and
+// its code point. JSON uses the same escape, so documents keep their meaning. Bytes that are not
+// UTF-8 become U+FFFD.
 type Safe struct {
 	mu      sync.Mutex
 	w       io.Writer
 	partial []byte // an incomplete rune, which the next write completes
 }
 
-// NewSafe writes to w.
+// NewSafe returns a Safe that writes to w.
 func NewSafe(w io.Writer) *Safe { return &Safe{w: w} }
 
 // Write implements io.Writer.
@@ -94,8 +95,9 @@ func escaped(text []byte) []byte {
 	return out
 }
 
-// IsHostile reports whether a rune could move a terminal's cursor, hide text or change its direction:
-// control characters except line break and tab, line and paragraph separators, and direction marks.
+// IsHostile reports whether a rune could move a terminal's cursor, hide text or change its
+// direction. Such runes are control characters except line break and tab, line and paragraph
+// separators, and direction marks.
 func IsHostile(r rune) bool {
 	switch {
 	case r == '\n', r == '\t':

@@ -32,8 +32,8 @@ func TestSafeEscapes(t *testing.T) {
 	}
 }
 
-// TestSafeKeepsDocuments: for any text and any division into writes, no hostile character passes,
-// and a JSON document has the same meaning.
+// TestSafeKeepsDocuments shows that no hostile character is printed and that a JSON document keeps
+// its meaning, for any text and any division into writes.
 func TestSafeKeepsDocuments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("a\x1b\u009b\u202e\u2028\n\t口")))).Draw(t, "text")
@@ -62,8 +62,8 @@ func TestSafeKeepsDocuments(t *testing.T) {
 	})
 }
 
-// TestControlPassesSafe: the output is still recognized as a terminal, and the program's own
-// control sequences reach it.
+// TestControlPassesSafe shows that a terminal below a Safe is recognized, and that the program's
+// own control sequences reach the terminal.
 func TestControlPassesSafe(t *testing.T) {
 	t.Setenv("TERM", "xterm-256color")
 	if tty := devtest.Terminal(t); !IsTerminal(NewSafe(tty)) {

@@ -35,14 +35,15 @@ type Column struct {
 	text     bool
 }
 
-// Left is a column that is aligned left.
+// Left returns a column that is aligned left.
 func Left(name string, width int) Column { return Column{Name: name, Width: width} }
 
-// Right is a column that is aligned right.
+// Right returns a column that is aligned right.
 func Right(name string, width int) Column { return Column{Name: name, Width: width, Right: true} }
 
-// Text is a column for sentences. It must be the last column. A terminal shows the whole text, folded
-// between words, next to the other columns or, if there is too little space, below the row.
+// Text returns a column for sentences. It must be the last column. A terminal shows the whole text,
+// folded between words. The text is next to the other columns or, if there is too little space,
+// below the row.
 func Text(name string) Column { return Column{Name: name, Width: 30, text: true} }
 
 // Optional marks a column that is left out if the terminal is too narrow.
@@ -59,8 +60,9 @@ const (
 	looked = 500
 )
 
-// NewTable makes a table for w. It escapes its cells itself, so it writes around a Safe. Only on a
-// terminal are cells cut and columns left out. The column named flexible gets the spare width.
+// NewTable makes a table for w. The table escapes its cells itself, so it writes directly to the
+// writer below a Safe. Cells are cut and columns are left out only on a terminal. The column named
+// flexible gets the spare width.
 func NewTable(w io.Writer, flexible string, columns ...Column) *Table {
 	t := &Table{out: bufio.NewWriter(Unwrapped(w)), columns: columns, flexible: flexible, colours: telemetry.Colours(IsTerminal(w))}
 	if width, isTerminal := terminalWidth(w); isTerminal {
@@ -112,7 +114,7 @@ func (t *Table) print(cells []string, header bool) {
 	}
 }
 
-// lines returns the printed lines of a row. There is more than one if the text is folded.
+// lines returns the printed lines of a row. A folded text needs more than one line.
 func (t *Table) lines(cells []string) []string {
 	row, l := t.line(cells), t.layout
 	if l == nil || l.text < 0 || l.text >= len(cells) {
@@ -151,7 +153,7 @@ func (t *Table) line(cells []string) string {
 	return strings.TrimRight(strings.Join(shown, between), " ")
 }
 
-// Flush writes what is left.
+// Flush prints the pending rows and writes all buffered output.
 func (t *Table) Flush() error {
 	if len(t.pending) > 0 {
 		t.settle(false)
@@ -177,7 +179,7 @@ func Printable(text string) string {
 // NotKnown is shown for a value that could not be read from Kafka.
 const NotKnown = "?"
 
-// OffsetText formats an offset; nil: not known.
+// OffsetText formats an offset. A nil offset is not known.
 func OffsetText(offset *int64) string {
 	if offset == nil {
 		return NotKnown
@@ -185,10 +187,11 @@ func OffsetText(offset *int64) string {
 	return OrDash(offset)
 }
 
-// PlaceText formats the place of a record.
+// PlaceText formats the partition and the offset of a record.
 func PlaceText(partition int32, offset int64) string { return fmt.Sprintf("%d/%d", partition, offset) }
 
-// PlaceIn formats the place of a record, with its topic if that is known. It is empty without a place.
+// PlaceIn formats the topic, the partition and the offset of a record. The topic may be unknown.
+// The result is empty if the partition or the offset is unknown.
 func PlaceIn(topic *string, partition *int32, offset *int64) string {
 	switch {
 	case partition == nil || offset == nil:
@@ -215,7 +218,7 @@ func OrDash(value any) string {
 	return fmt.Sprint(v)
 }
 
-// OrNull returns nil, which is null in JSON, for an empty text.
+// OrNull returns nil for an empty text. JSON shows nil as null.
 func OrNull(text string) *string {
 	if text == "" {
 		return nil
@@ -223,8 +226,8 @@ func OrNull(text string) *string {
 	return &text
 }
 
-// TimeText formats a time as RFC 3339 in UTC. A year after 9999 has more digits. An event's time can
-// have such a year because of its time zone.
+// TimeText formats a time as RFC 3339 in UTC. A year after 9999 has more than four digits. An
+// event's time can have such a year because of its time zone.
 func TimeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // AgeText formats a duration in its two largest units.

@@ -19,7 +19,8 @@ func IsTerminal(w io.Writer) bool {
 // MovesCursor reports whether w is a terminal on which a line can be overwritten.
 func MovesCursor(w io.Writer) bool { return IsTerminal(w) && os.Getenv("TERM") != "dumb" }
 
-// terminalWidth returns the width of a terminal, or 0 if it is not known, and whether w is one.
+// terminalWidth returns the width of w, or 0 if the width is not known. It also returns whether w
+// is a terminal.
 func terminalWidth(w io.Writer) (int, bool) {
 	file, isFile := Unwrapped(w).(*os.File)
 	if !isFile || !IsTerminal(w) {
@@ -32,7 +33,7 @@ func terminalWidth(w io.Writer) (int, bool) {
 	return width, true
 }
 
-// The colours as terminal codes.
+// These are the terminal codes of text styles.
 const (
 	Bold  = "1"
 	Dim   = "2"
@@ -48,8 +49,8 @@ func Painted(colours bool, colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// Progress shows the progress of a long command on stderr. On a terminal it overwrites one line, else
-// it prints a line every few seconds. It is safe for concurrent use.
+// Progress shows the progress of a long command on stderr. On a terminal it overwrites one line.
+// Otherwise it prints a line every few seconds. It is safe for concurrent use.
 type Progress struct {
 	out      io.Writer
 	terminal bool
@@ -66,7 +67,7 @@ const (
 	progressInLog      = 5 * time.Second
 )
 
-// NewProgress shows the progress of a task on w. what names the task.
+// NewProgress returns a Progress that shows a task on w. The text what names the task.
 func NewProgress(w io.Writer, what string) *Progress {
 	return &Progress{out: w, what: what, terminal: MovesCursor(w), last: time.Now()}
 }

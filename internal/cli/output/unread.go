@@ -18,7 +18,7 @@ type Unread struct {
 	Lost  []*topic.PartitionError
 }
 
-// Add adds a partition, once.
+// Add adds a partition if it was not added before.
 func (u *Unread) Add(lost *topic.PartitionError) {
 	known := slices.ContainsFunc(u.Lost, func(e *topic.PartitionError) bool { return e.Partition == lost.Partition })
 	if !known {
@@ -26,11 +26,12 @@ func (u *Unread) Add(lost *topic.PartitionError) {
 	}
 }
 
-// IncompleteError ends a command that has reported only the partitions that could be read.
+// IncompleteError is the error of a command that has reported only the partitions that could be
+// read.
 type IncompleteError struct{ exit.Refusal }
 
-// Explain prints why partitions could not be read, with one line for each reason. It returns the
-// IncompleteError to end with, or nil if all partitions were read.
+// Explain prints why partitions could not be read, with one line for each reason. It returns an
+// IncompleteError, or nil if all partitions were read.
 func (u *Unread) Explain(w io.Writer) error {
 	if len(u.Lost) == 0 {
 		return nil
@@ -45,7 +46,7 @@ func (u *Unread) Explain(w io.Writer) error {
 	return IncompleteError{exit.Refuse(fmt.Sprintf("the result is incomplete: %s of topic %s could not be read", u.names(), u.Topic))}
 }
 
-// names names the partitions.
+// names returns the numbers of the partitions as text.
 func (u *Unread) names() string {
 	numbers := make([]int32, len(u.Lost))
 	for i, e := range u.Lost {

@@ -9,8 +9,8 @@ import (
 // cut marks the end of a text that was cut.
 const cut = "…"
 
-// shownWidth returns the width of a text on a terminal. An ideograph has two columns, a combining
-// mark none.
+// shownWidth returns the width of a text on a terminal. An ideograph has the width of two columns,
+// and a combining mark has no width.
 func shownWidth(text string) int { return displaywidth.String(text) }
 
 // clipped cuts a text to a width.

@@ -33,7 +33,7 @@ func countingStage(t *testing.T) (s *clitest.Stage, path string) {
 	return s, path
 }
 
-// query returns the single text of a query's result.
+// query returns the text that an SQL query selects.
 func query(s *clitest.Stage, sql string) (text string) {
 	s.T.Helper()
 	if err := s.Pool.QueryRow(s.T.Context(), sql).Scan(&text); err != nil {
@@ -47,8 +47,8 @@ func counts(s *clitest.Stage) string {
 	return query(s, "SELECT string_agg(account_id || ' ' || events, ', ' ORDER BY account_id) FROM event_count")
 }
 
-// TestOnceRebuiltAfterPositionSetBack: the rows contain records after a position that was set back.
-// A rebuild must therefore read these records too.
+// TestOnceRebuiltAfterPositionSetBack rebuilds a projection after its position was set back. The
+// rows contain records after this position, so the rebuild must read these records too.
 func TestOnceRebuiltAfterPositionSetBack(t *testing.T) {
 	s, _ := countingStage(t)
 	s.Must("position", "set", "--partition=0", "--offset=1", "--reason=again", "--yes")
@@ -92,8 +92,8 @@ func TestTextChangesAfterPositionSetBack(t *testing.T) {
 	clitest.Equal(t, counts(s), "a 3, b 1")
 }
 
-// turnoverStage returns a stage that has counted 3 events of 20.00. pruned is how long ago the
-// inbox was last pruned.
+// turnoverStage returns a stage that has counted 3 events of 20.00. The argument pruned is the age
+// of the last pruning of the inbox.
 func turnoverStage(t *testing.T, pruned string) *clitest.Stage {
 	t.Helper()
 	s := clitest.NewStage(t)
@@ -117,8 +117,8 @@ func markersAge(s *clitest.Stage, age string) {
 	s.Exec("UPDATE inbox SET processed_at = now() - $1::interval", age)
 }
 
-// TestTurnoverIsCountedOnceWhenReadLater: at the time of the command, the inbox has markers of all
-// events. The consumers read two hours later.
+// TestTurnoverIsCountedOnceWhenReadLater sets the position back while the inbox has markers of all
+// events. The consumers read the events later, when the markers are older than the retention.
 func TestTurnoverIsCountedOnceWhenReadLater(t *testing.T) {
 	s := turnoverStage(t, "7 days")
 	markersAge(s, "6 days 22 hours 30 minutes")
@@ -136,8 +136,9 @@ func TestTurnoverIsCountedOnceWhenReadLater(t *testing.T) {
 	clitest.Equal(t, turnoverOf(s), "60.00 in 3")
 }
 
-// TestTurnoverIsCountedOnceAfterAStop: while no process ran, nothing was pruned. The first action
-// of a new process is to prune.
+// TestTurnoverIsCountedOnceAfterAStop sets the position back after nothing was pruned for hours,
+// because no process ran. A new process prunes first, but it must not delete markers that are still
+// needed.
 func TestTurnoverIsCountedOnceAfterAStop(t *testing.T) {
 	s := turnoverStage(t, "7 days 5 hours")
 	markersAge(s, "7 days 1 hour")
@@ -146,8 +147,9 @@ func TestTurnoverIsCountedOnceAfterAStop(t *testing.T) {
 	clitest.Equal(t, turnoverOf(s), "60.00 in 3")
 }
 
-// TestDeadLettersAreCountedWhenReadAgain: as long as nothing was pruned, the markers show which
-// records were not counted. They must stay until the records are read again.
+// TestDeadLettersAreCountedWhenReadAgain shows that dead letters are counted when their records are
+// read again. If nothing was pruned, the markers show which records were not counted. So the
+// markers must stay until the records are read again.
 func TestDeadLettersAreCountedWhenReadAgain(t *testing.T) {
 	t.Setenv("CURRENCIES", "USD")
 	s := clitest.NewStage(t)
@@ -162,8 +164,8 @@ func TestDeadLettersAreCountedWhenReadAgain(t *testing.T) {
 	clitest.Equal(t, turnoverOf(s), "40.00 in 2")
 }
 
-// TestBreakerStaysClosedWhenReadAgain: one of ten records is a dead letter. When they are read
-// again, the others are duplicates. This must not open the breaker.
+// TestBreakerStaysClosedWhenReadAgain reads records again, of which one in ten is a dead letter.
+// The other records are duplicates then. This must not open the breaker.
 func TestBreakerStaysClosedWhenReadAgain(t *testing.T) {
 	t.Setenv("BREAKER_WINDOW", "50")
 	s := clitest.NewStage(t)

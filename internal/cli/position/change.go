@@ -41,7 +41,7 @@ func (f *changeFlags) Check() error {
 	return f.GroupFlags.Check()
 }
 
-// of returns the projection, group and topic of the positions.
+// of returns the projection, the group and the topic of the positions.
 func (f *changeFlags) of() readmodel.Partition {
 	return readmodel.Partition{Projection: f.Projection, Group: f.GroupName(), Topic: f.Topic}
 }
@@ -64,7 +64,7 @@ func (f *changeFlags) checkGroup(ctx context.Context, pool *pgxpool.Pool) error 
 		f.GroupName(), f.Projection, others)
 }
 
-// noTopic refuses a topic that does not exist.
+// noTopic returns the error about a topic that does not exist.
 func noTopic(name string) error {
 	return exit.Refusef("topic %q (--topic, KAFKA_TOPIC) does not exist on these brokers", name)
 }
@@ -114,7 +114,7 @@ func (f *changeFlags) print(on *change.On, done bool, n int, partition func(i in
 	return printChanges(on, &f.Flags, done, n, partition)
 }
 
-// printChanges prints n changes, done or not.
+// printChanges prints n changes that were done or would be done.
 func printChanges(on *change.On, as *output.Flags, done bool, n int, one func(i int) (document any, text string)) error {
 	for i := range n {
 		document, text := one(i)

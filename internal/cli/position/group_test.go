@@ -17,8 +17,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestAGroupWithoutPositionsIsRefused: the name of such a group is usually mistyped, and a pause of
-// it would stop nothing.
+// TestAGroupWithoutPositionsIsRefused shows that a change is refused if its group has no positions.
+// The name of such a group is usually mistyped, so a pause would stop nothing.
 func TestAGroupWithoutPositionsIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))
@@ -47,7 +47,7 @@ func TestResumeSaysThatAPartitionRuns(t *testing.T) {
 	clitest.Equal(t, strings.Split(s.Must("resume", "--all", "--reason=x", "--yes"), "\n")[1], "partition 0: resumed")
 }
 
-// TestResumeThroughTheEnd: each partition is resumed through its own end, as the breaker's message
+// TestResumeThroughTheEnd resumes each partition through its own end, as the breaker's message
 // proposes.
 func TestResumeThroughTheEnd(t *testing.T) {
 	s := clitest.NewStage(t)
@@ -63,7 +63,8 @@ func TestResumeThroughTheEnd(t *testing.T) {
 	}
 }
 
-// TestAGroupThatKafkaForgotIsRemoved: brokers delete a group that was not used for days.
+// TestAGroupThatKafkaForgotIsRemoved removes a group that Kafka does not know. Brokers delete a
+// group that was not used for days.
 func TestAGroupThatKafkaForgotIsRemoved(t *testing.T) {
 	broker := devtest.Fake(t, devstack.FakeOptions{})
 	s := clitest.StageOn(t, broker.Addrs())

@@ -52,8 +52,8 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 	return c.watch(ctx, std, view, err)
 }
 
-// watch shows the lag repeatedly. It prints an error and continues, because a person may be watching
-// an outage. err is the error of the first reading.
+// watch shows the lag repeatedly. It prints an error and continues, because a person may be
+// watching an outage. The argument err is the error of the first reading.
 func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *view, err error) error {
 	tick := time.NewTicker(c.Interval)
 	defer tick.Stop()

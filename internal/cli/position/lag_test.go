@@ -62,7 +62,8 @@ func TestLagFromOutside(t *testing.T) {
 	}
 }
 
-// Transaction markers and aborted records have offsets too.
+// TestLagAtTheEndOfTransactionsIsZero shows that transaction markers and aborted records do not
+// count as lag, although they have offsets.
 func TestLagAtTheEndOfTransactionsIsZero(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))
@@ -116,7 +117,8 @@ func TestLagSaysThatThePositionMeansNothing(t *testing.T) {
 	clitest.Contains(t, remark, "topic recreated")
 }
 
-// TestLagMarksWhoDoesNotContinue: the table and the JSON show a pause with its reason.
+// TestLagMarksWhoDoesNotContinue shows that the table and the JSON say why a partition does not
+// continue.
 func TestLagMarksWhoDoesNotContinue(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))
@@ -130,7 +132,8 @@ func TestLagMarksWhoDoesNotContinue(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(lag(s), "state", "reason"), "breaker_open a storm")
 }
 
-// TestWithoutKafka: the command shows what the database knows, and which broker does not answer.
+// TestWithoutKafka shows that the commands print what the database has, and name the broker that
+// does not answer.
 func TestWithoutKafka(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))

@@ -59,7 +59,8 @@ func TestLagIsWatchedThroughAnOutage(t *testing.T) {
 	clitest.Contains(t, stderr.String(), "partition 1 of topic "+s.Topic)
 }
 
-// The named leader has not started yet. It refuses every request for the partition for a long time.
+// TestLagDoesNotWaitForAPartition shows that lag does not wait for a leader that has not started
+// yet. This leader refuses every request for its partition for a long time.
 func TestLagDoesNotWaitForAPartition(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)
@@ -72,8 +73,9 @@ func TestLagDoesNotWaitForAPartition(t *testing.T) {
 	clitest.Contains(t, said, "partition 1 of topic "+s.Topic, "NOT_LEADER_FOR_PARTITION")
 }
 
-// A consumer without a leader for one partition projects the others, is unready, and names the
-// partition. position names it too. When the leader is back, the consumer is ready.
+// If one partition has no leader, a consumer continues with the other partitions, is unready, and
+// names the partition. The command position names the partition too. When the leader is back, the
+// consumer is ready.
 func TestAConsumerNamesAPartitionWithoutALeader(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)

@@ -13,9 +13,9 @@ import (
 	"projector/readmodel"
 )
 
-// checkMemory refuses a position if the projection no longer knows that it has processed some of the
-// records that would be read again. It returns a check to repeat in the transaction that sets the
-// positions, or nil.
+// checkMemory refuses a position if the projection no longer knows that it has processed some of
+// the records that would be read again. It returns a check that must be repeated in the transaction
+// that sets the positions, or nil.
 func (s *setPlan) checkMemory(ctx context.Context) (holds func(context.Context, readmodel.Querier) error, err error) {
 	kind, err := s.cmd.Kind()
 	if err != nil {

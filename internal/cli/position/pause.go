@@ -28,7 +28,7 @@ type resume struct {
 	changeFlags
 }
 
-// throughEnd means the end of each partition.
+// throughEnd is the value of --through that means the end of each partition.
 const throughEnd = "END"
 
 func (*pause) Action() readmodel.ActionKind { return readmodel.ActionPause }
@@ -148,7 +148,7 @@ type statusDocument struct {
 }
 
 // plannedStatus is the part of a plan that must be unchanged when it is approved: what is done, and
-// why the partition does not continue now. The end of the log is not part of it, because it moves.
+// why the partition does not continue now. The end of the log is not included, because it moves.
 type plannedStatus struct {
 	statusDocument
 	Was     projection.Status `json:"was"`
@@ -170,7 +170,7 @@ func (p *statusPlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// needs returns what else a partition needs to continue.
+// needs returns a text about what else a partition needs to continue.
 func needs(state projection.Status) string {
 	switch state {
 	case projection.StatusStopped:

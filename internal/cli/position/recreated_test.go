@@ -8,7 +8,8 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// TestPositionSetInATopicJustRecreated: the consumer has not noticed the new topic yet.
+// TestPositionSetInATopicJustRecreated sets a position before the consumer has noticed that the
+// topic was recreated.
 func TestPositionSetInATopicJustRecreated(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`))

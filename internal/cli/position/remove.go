@@ -75,7 +75,8 @@ func (p *removePlan) Do(ctx context.Context) error {
 	}
 }
 
-// check refuses positions that are in use, or that prevent events from being counted twice.
+// check refuses to remove positions that are in use, and positions without which events would be
+// counted twice.
 func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmodel.UnusedPosition) error {
 	if len(positions) == 0 {
 		return exit.Refusef("group %q has no positions in topic %q", c.Group, c.Topic)

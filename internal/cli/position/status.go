@@ -104,12 +104,13 @@ func (p *partition) left() bool {
 	return p.recreated || p.records == nil || *p.records > 0 && (p.waits || p.age == nil)
 }
 
-// partialError ends a command that has shown only what it could read.
+// partialError is the error of a command that could read only a part of the result.
 type partialError struct{ error }
 
 func (e partialError) Unwrap() error { return e.error }
 
-// incomplete prints what could not be read. It returns the error to end with, or nil.
+// incomplete prints what could not be read. It returns a partialError, or nil if everything was
+// read.
 func (s *status) incomplete(stderr io.Writer) error {
 	if s.kafka != nil {
 		return partialError{s.kafka}

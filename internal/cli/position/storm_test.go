@@ -7,8 +7,9 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// A storm stops every projection of the topic, each by its own breaker. All of them name the cause
-// and the commands, and continue after a resume of each.
+// TestAStormStopsBalancesAndStatements shows that a storm of dead letters stops every projection of
+// the topic by its own breaker. Each projection names the cause and the commands, and continues
+// after its own resume.
 func TestAStormStopsBalancesAndStatements(t *testing.T) {
 	t.Setenv("BREAKER_WINDOW", "20")
 	s := clitest.NewStage(t)

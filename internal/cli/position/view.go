@@ -39,7 +39,7 @@ type viewFlags struct {
 	output.Flags
 }
 
-// open refuses wrong usage and connects to the database. read connects to Kafka.
+// open refuses wrong usage and connects to the database. The method read connects to Kafka.
 func (f *viewFlags) open(ctx context.Context, std *output.Streams) (*view, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -78,8 +78,8 @@ const (
 	kafkaWithin = 10 * time.Second
 	// agesAtOnce is how many partitions are queried for their oldest record at a time.
 	agesAtOnce = 8
-	// agesWithin is the deadline for reading all of them. A long range of aborted transactions may come
-	// before a record, and the command must not wait for it.
+	// agesWithin is the deadline for reading the oldest records of all partitions. A long range of
+	// aborted transactions may come before a record, and the command must not wait for it.
 	agesWithin = 10 * time.Second
 )
 
@@ -174,7 +174,7 @@ func (v *view) findAge(ctx context.Context, p *partition) error {
 	return nil
 }
 
-// details adds owners and margins.
+// details adds the owner and the margin of each partition.
 func (v *view) details(ctx context.Context, s *status) {
 	if s.kafka != nil {
 		return

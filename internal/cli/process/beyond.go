@@ -24,19 +24,22 @@ import (
 )
 
 const (
-	// beyondEvery is how often to search for events beyond the park limit whose turn has come. When
-	// some were found, the next search is after beyondAgain.
+	// beyondEvery is how often to search for accounts whose next event is beyond the park limit. If
+	// such an event was found, the next search is after beyondAgain.
 	beyondEvery, beyondAgain = 5 * time.Second, time.Second
-	// beyondRest is how long a partition is left alone if it cannot be read or has no next event.
+	// beyondRest is how long a partition is left out of the searches if it cannot be read or has no
+	// next event.
 	beyondRest = 10 * time.Second
 	// beyondWithin limits one search and one write.
 	beyondWithin = 30 * time.Second
-	// The limits of what is read again for an account at a time. One event is always read.
+	// These limit the events that are parked for one account at a time. At least one event is
+	// parked, whatever its size is.
 	beyondEvents, beyondBytes = 10_000, 4 << 20
 )
 
-// beyond reads events beyond the park limit again when their turn has come, and parks them. Then the
-// consumer heals them as all others. It reads the topic next to the consumer, which never waits for it.
+// beyond parks events beyond the park limit, which the database does not have. When the turn of
+// such an event has come, beyond reads it from the topic again and parks it. Then the consumer
+// applies the event like other parked events. The consumer never waits for this reading.
 type beyond struct {
 	pool      *pgxpool.Pool
 	name      string // of the projection
@@ -52,7 +55,7 @@ type beyond struct {
 	rests     map[int32]time.Time // partitions that cannot be read, and when to try again
 }
 
-// beyondLimit returns what parks events beyond the park limit, or nil if the projection parks none.
+// beyondLimit returns the beyond of the projection, or nil if the projection parks no events.
 func (p *Process) beyondLimit(firstVersion int64, formats event.Resolver) *beyond {
 	store, parks := p.kind.Replayer(readmodel.RepairConfig{Pool: p.pool, Formats: formats, FirstVersion: firstVersion}).(*repair.Repair)
 	if !parks {
@@ -81,8 +84,8 @@ func (b *beyond) run(ctx context.Context) {
 	}
 }
 
-// round reads and parks the events of some accounts of one partition. It reports whether an account
-// can go on.
+// round reads and parks the events of some accounts of one partition. It reports whether the next
+// event of an account was parked.
 func (b *beyond) round(ctx context.Context) (next bool, err error) {
 	partitions := slices.DeleteFunc(b.working(), func(p int32) bool { return time.Now().Before(b.rests[p]) })
 	if len(partitions) == 0 {
@@ -188,8 +191,8 @@ func (b *beyond) read(ctx context.Context, due []accountdb.Beyond, until int64) 
 	return found, nil
 }
 
-// waiting has the events of an account that are above its version: the first ones by version, and
-// what is left.
+// waiting has the events of an account that are above its version. It contains the events with the
+// lowest versions, and a summary of the others.
 type waiting struct {
 	above   int64
 	first   []*projection.Parked // sorted by version
@@ -198,7 +201,8 @@ type waiting struct {
 	rest    accountdb.BeyondRange
 }
 
-// wants reports whether an event is to be parked. If there is no room for it, it is counted.
+// wants reports whether an event should be parked. If there is no space for the event, the event is
+// only counted.
 func (w *waiting) wants(r *projection.DecodedRecord) bool {
 	version := r.Decoded.Event.Version
 	if r.Decoded.Identity != event.Identified || version <= w.above {
@@ -215,7 +219,8 @@ func (w *waiting) wants(r *projection.DecodedRecord) bool {
 	return true
 }
 
-// add adds an event. Of two events of one version the first is used, unless it cannot be applied.
+// add adds an event. Of two events of one version the first is parked, unless only the second can
+// be applied.
 func (w *waiting) add(p *projection.Parked) {
 	p.Expected = w.above + 1
 	at, known := slices.BinarySearchFunc(w.first, p, func(a, b *projection.Parked) int {
@@ -252,8 +257,9 @@ func (w *waiting) hasNext() bool {
 	return len(w.first) > 0 && w.first[0].Decoded.Event.Version == w.above+1
 }
 
-// left returns what is still beyond the park limit. The log begins at start. If it does not have all
-// events any more, the others can only be replayed from the DLQ: then the account stays stale.
+// left returns the events that are still beyond the park limit. The offset start is the start of
+// the log. If the log no longer has all of these events, the missing ones can only be replayed from
+// the DLQ topic, and the account stays stale until then.
 func (w *waiting) left(of *accountdb.Beyond, start int64) accountdb.BeyondRange {
 	switch {
 	case start > of.FirstOffset && !w.hasNext():
@@ -265,7 +271,7 @@ func (w *waiting) left(of *accountdb.Beyond, start int64) accountdb.BeyondRange 
 	}
 }
 
-// parkedOf returns an event as it is parked. It shares no memory with the record's fetch.
+// parkedOf returns an event as it is parked. It shares no memory with the fetch of the record.
 func parkedOf(e *projection.DecodedRecord) *projection.Parked {
 	rec, kept := projection.Keep(e.Record, &e.Decoded)
 	kept.Event.TypeName, kept.Event.Data = "", "" // they are in the record

@@ -18,15 +18,15 @@ func waitingEvent(version, offset int64, class event.Class, bytes int) *projecti
 	return p
 }
 
-// receive passes an event as read does.
+// receive passes an event to waiting, as read does.
 func receive(w *waiting, p *projection.Parked) {
 	if w.wants(&projection.DecodedRecord{Record: p.Record, Decoded: p.Decoded}) {
 		w.add(p)
 	}
 }
 
-// TestTheFirstEventsAreParked: the events with the lowest versions are parked, up to the limits, and
-// the rest is where to read again.
+// TestTheFirstEventsAreParked shows that the events with the lowest versions are parked up to the
+// limits. The rest says from where the other events must be read.
 func TestTheFirstEventsAreParked(t *testing.T) {
 	const events = beyondEvents + 500
 	w := &waiting{above: 4}
@@ -50,7 +50,8 @@ func TestTheFirstEventsAreParked(t *testing.T) {
 	}
 }
 
-// TestOneEventOfAVersionIsParked: the first one, unless only the other one can be applied.
+// TestOneEventOfAVersionIsParked shows that the first event of a version is parked, unless only the
+// second can be applied.
 func TestOneEventOfAVersionIsParked(t *testing.T) {
 	for _, c := range []struct {
 		first, second event.Class
@@ -70,7 +71,8 @@ func TestOneEventOfAVersionIsParked(t *testing.T) {
 	}
 }
 
-// TestEventsThatTheLogLacksStayBeyond: the account is stale until they are replayed.
+// TestEventsThatTheLogLacksStayBeyond shows that events that the log no longer has stay beyond the
+// park limit. The account is stale until they are replayed.
 func TestEventsThatTheLogLacksStayBeyond(t *testing.T) {
 	of := &accountdb.Beyond{BeyondRange: accountdb.BeyondRange{FirstOffset: 10, FirstVersion: 5, Highest: 9, Events: 5}}
 	for _, c := range []struct {

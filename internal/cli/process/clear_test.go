@@ -13,8 +13,8 @@ import (
 	"projector/internal/cli/flags"
 )
 
-// TestWhatTravelsUnprotectedIsWarnedAboutOnce: each warning comes once at the start, with its
-// remedy and without a secret.
+// TestWhatTravelsUnprotectedIsWarnedAboutOnce shows that each warning is logged once at the start,
+// with its remedy and without a secret.
 func TestWhatTravelsUnprotectedIsWarnedAboutOnce(t *testing.T) {
 	for name, value := range map[string]string{ //nolint:gosec // G101: passwords of the test
 		"DATABASE_URL":  "postgres://u:secret-word@db/bank",
@@ -68,7 +68,8 @@ func TestAShortTokenOfReadersIsRefused(t *testing.T) {
 	}
 }
 
-// OpenTelemetry's own logger would print a wrong header with the token in it.
+// The program must refuse a wrong header, because OpenTelemetry's own logger would print the header
+// with the token in it.
 func TestAWrongHeaderOfTracingIsRefusedWithoutItsValue(t *testing.T) {
 	for _, variable := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
 		for _, wrong := range []string{"authorization=Bearer %Zq7secret", "Zq7secret", "a=b,Zq7secret", "a b=Zq7secret"} {

@@ -18,7 +18,7 @@ import (
 	"projector/internal/telemetry"
 )
 
-// TestWatchedMetricsAreExported: each metric in an alert or a panel must be exported, because a
+// TestWatchedMetricsAreExported shows that each metric in an alert or a panel is exported. A
 // misspelt name would never show a value.
 func TestWatchedMetricsAreExported(t *testing.T) {
 	exported := exportedMetrics(t)
@@ -131,7 +131,7 @@ func alertExpressions(t *testing.T) []string {
 	return all
 }
 
-// panelExpressions returns the expressions of the panels and of the variables.
+// panelExpressions returns the expressions of the panels and of the variables of the dashboard.
 func panelExpressions(t *testing.T) []string {
 	t.Helper()
 	var dashboard struct {

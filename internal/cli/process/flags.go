@@ -90,8 +90,9 @@ const (
 	// attemptWithin is the deadline of one attempt at the database or the DLQ. A statement that waits
 	// for a lock fails earlier.
 	attemptWithin = 30 * time.Second
-	// A stop takes at most 10 s, even if a server does not answer. drainWithin of it is for flushing
-	// pending events. The last commit and leaving the group take about 3 s more.
+	// drainWithin is the time for flushing pending events when the process stops. The whole stop
+	// takes at most 10 s, even if a server does not answer. The last commit and leaving the group
+	// take about 3 s more.
 	drainWithin = 5 * time.Second
 	// endWithin is the time for ending HTTP and tracing afterwards.
 	endWithin = 700 * time.Millisecond

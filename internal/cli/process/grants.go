@@ -45,7 +45,7 @@ func (p *Process) watchGrants() readmodel.Task {
 }
 
 // needsRole adds the role that `run` needs to PostgreSQL's error about a missing privilege. An
-// errclass.Describer already has a remedy.
+// errclass.Describer stays unchanged, because it already has a remedy.
 func needsRole(err error) error {
 	if errors.As(err, new(errclass.Describer)) {
 		return err

@@ -26,7 +26,7 @@ func (p *Process) pages(c *Flags) *telemetry.Server {
 	return telemetry.NewServer(c.Listen, p.registry, p.health, page, p.log)
 }
 
-// status returns what the status page shows, from memory.
+// status returns a function that collects the content of the status page from memory.
 func (p *Process) status(c *Flags) telemetry.StatusFunc {
 	started := time.Now()
 	reports := p.kind.Reports()
@@ -80,7 +80,7 @@ func (p *Process) sample(topic string) telemetry.Sample {
 	return telemetry.Sample{At: time.Now(), Records: p.metrics.Snapshot().Records, LagRecords: records, LagSeconds: seconds}
 }
 
-// letterBook passes published dead letters to the status page.
+// letterBook returns a function that passes published dead letters to the status page.
 func letterBook(letters *telemetry.LastDeadLetters) func(dlq.Published) {
 	return func(l dlq.Published) {
 		letters.Published(telemetry.DeadLetter{
@@ -99,8 +99,8 @@ func (p *Process) PartitionStatus() []consumer.PartitionStatus { return p.consum
 // Metrics returns the metrics of the process.
 func (p *Process) Metrics() ([]*client_model.MetricFamily, error) { return p.registry.Gather() }
 
-// tracingFlags turn tracing on. OpenTelemetry's own variables set the endpoint and the share of
-// records to trace whose producer has not decided.
+// tracingFlags turn tracing on. OpenTelemetry's own variables set the endpoint, and the share of
+// records to trace among those whose producer has not decided.
 type tracingFlags struct {
 	Tracing string `env:"TRACING" default:"off" placeholder:"EXPORTER" group:"Tracing" help:"off, or otlp: trace the records whose header traceparent asks for it, and a share OTEL_TRACES_SAMPLER_ARG of the others, and send the spans to OTEL_EXPORTER_OTLP_ENDPOINT (default off)."`
 }

@@ -18,8 +18,8 @@ import (
 	"projector/internal/cli/process"
 )
 
-// TestPageOfARunningProcess: the status page and /status.json of a real run show the same as the
-// other commands.
+// TestPageOfARunningProcess shows that the status page and /status.json agree with the other
+// commands.
 func TestPageOfARunningProcess(t *testing.T) {
 	for _, c := range []struct {
 		projection, parked, page, none string
@@ -136,7 +136,7 @@ func runningWith(s *clitest.Stage, log slog.Handler) string {
 	return "http://" + p.Addr()
 }
 
-// askUntil reads a JSON document repeatedly until holds returns true.
+// askUntil reads a JSON document repeatedly until the function holds returns true.
 func askUntil(s *clitest.Stage, url string, doc *statusJSON, holds func() bool) {
 	s.T.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

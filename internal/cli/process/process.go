@@ -181,9 +181,10 @@ func (p *Process) awaitSchema(ctx context.Context) error {
 	return err
 }
 
-// fits returns an error that no retry solves: the schema is missing or too old, the consumer group
-// belongs to another projection, the rows came from another version of the projection file, or
-// fetching is on and the projection does not record missing events.
+// fits returns an error that no retry solves if this process must not use the database. The schema
+// may be missing or too old, or the consumer group may belong to another projection. The rows may
+// come from another topic or another version of the projection file, or fetching may be on for a
+// projection that does not record missing events.
 func (p *Process) fits(ctx context.Context) error {
 	// The checks run concurrently, because each waits for an answer. This also opens connections that
 	// the claims of partitions need next.
@@ -236,8 +237,8 @@ func (p *Process) fitsFetching(ctx context.Context) error {
 	return final[accountdb.NoFetchingError](accountdb.CheckFetching(ctx, p.pool))
 }
 
-// keepReading stores the mapping. It returns an error that no retry solves if the rows were made with
-// a mapping that reads events differently.
+// keepReading stores the mapping and the projection file. It returns an error that no retry solves
+// if the rows were made with a mapping or a file that gives other results.
 func (p *Process) keepReading(ctx context.Context) error {
 	err := readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping)
 	if err != nil || p.own == nil {
@@ -261,8 +262,8 @@ func (o observer) Parked(s readmodel.ParkedSummary) {
 	o.p.parked.Store(&s)
 }
 
-// keep runs a task at once and then regularly until ctx ends. A failure is logged, and the task runs
-// again at the next time.
+// keep runs a task at once and then regularly until ctx ends. A failure is logged, and the task
+// runs again after the next interval.
 func (p *Process) keep(ctx context.Context, task readmodel.Task) {
 	tick := time.NewTicker(task.Every)
 	defer tick.Stop()

@@ -66,8 +66,8 @@ func (f *readFlags) token() (string, error) {
 const leastToken = 16
 
 // makeReaders makes the server of readers, unless it is off. It has a separate pool, because the
-// consumer uses its connections for seconds while it catches up. The second connection is used while
-// the first is being closed because it does not answer.
+// consumer uses its connections for seconds while it catches up. The pool has a second connection
+// for the time in which the first one does not answer and is being closed.
 func (p *Process) makeReaders(ctx context.Context, c *Flags, traced traced) (err error) {
 	f := c.readFlags
 	if f.ReadListen == "" {
@@ -95,7 +95,8 @@ func (p *Process) makeReaders(ctx context.Context, c *Flags, traced traced) (err
 	return nil
 }
 
-// serveReaders answers readers until ctx ends. Later requests get the answer that this instance stops.
+// serveReaders answers readers until ctx ends. Later requests get the response that this instance
+// is stopping.
 func (p *Process) serveReaders(ctx context.Context) {
 	if p.readers != nil {
 		p.log.Info("readers are served", slog.String("read_http", p.readers.Addr()))

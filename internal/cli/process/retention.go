@@ -16,11 +16,12 @@ import (
 	"projector/internal/topic"
 )
 
-// margins has, by partition, how far retention is from the first unread record.
+// margins has the margin of each partition: how far retention is from the first unread record.
 type margins map[int32]telemetry.Margin
 
 // retention measures how far retention is from the first unread records of this instance's
-// partitions, and how long dead letters are stored. The consumer does not wait for it.
+// partitions, and how long dead letters are stored. The consumer does not wait for these
+// measurements.
 type retention struct {
 	p          *Process
 	reader     *topic.Reader // of the source topic
@@ -73,8 +74,8 @@ func (r *retention) unmeasured() bool {
 	})
 }
 
-// look measures once. A value that cannot be read is unknown. It does not log brokers that cannot be
-// reached, because the consumer does.
+// look measures once. A value that cannot be read is unknown. It does not log brokers that cannot
+// be reached, because the consumer logs them.
 func (r *retention) look(ctx context.Context) {
 	kept, err := topic.Retention(ctx, r.adm, r.dlq)
 	r.refusal(r.dlq, err)

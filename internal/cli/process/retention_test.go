@@ -19,8 +19,9 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestRetentionMargins: the status page and the metrics show how far retention is from the first
-// unread record, with the same value as `position`. The value disappears when nothing is unread.
+// TestRetentionMargins shows that the status page and the metrics have the same margin as
+// `position`. The margin is how far retention is from the first unread record. The time disappears
+// when no record is unread.
 func TestRetentionMargins(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -83,9 +84,9 @@ func TestRetentionMargins(t *testing.T) {
 	}
 }
 
-// TestRetentionThatIsNotTold: without DESCRIBE_CONFIGS on the topic, its retention is unknown.
-// There is then no value and no error. For a DLQ topic that does not exist yet, no permission is
-// reported as missing.
+// TestRetentionThatIsNotTold shows that the retention of a topic is unknown without the permission
+// DESCRIBE_CONFIGS. Then there is no value and no error. For a DLQ topic that does not exist yet,
+// no permission is reported as missing.
 func TestRetentionThatIsNotTold(t *testing.T) {
 	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})
@@ -148,7 +149,7 @@ func denyDescribeConfigs(fake *devstack.Fake, topic string) {
 	})
 }
 
-// denyCreateTopics refuses to create topics while nobody may.
+// denyCreateTopics refuses to create topics until may is true.
 func denyCreateTopics(fake *devstack.Fake, may *atomic.Bool) {
 	fake.Cluster.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		fake.Cluster.KeepControl()

@@ -14,7 +14,8 @@ import (
 	"projector/internal/cli/flags"
 )
 
-// builtWith builds a process from the defaults and from variables. env alternates names and values.
+// builtWith builds a process from the defaults and from variables. The arguments env are pairs of a
+// name and a value.
 func builtWith(t *testing.T, env ...string) (*Process, error) {
 	t.Helper()
 	for pair := range slices.Chunk(env, 2) {

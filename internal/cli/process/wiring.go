@@ -23,7 +23,7 @@ import (
 	"projector/readmodel/accountdb"
 )
 
-// conditionSchema is why the process is unready while it waits for the database.
+// conditionSchema names the reason why the process is unready while it waits for the database.
 const conditionSchema = "schema"
 
 // unready reports the retries at the start to health and metrics.
@@ -144,7 +144,7 @@ func (d sharedDatabase) Halt(ctx context.Context, partition int32, fence int64, 
 	return readmodel.HaltPosition(ctx, d.pool, d.partition(partition), fence, reason)
 }
 
-// PositionCommitted stores that Kafka's committed offset is where a person has set the position.
+// PositionCommitted stores that Kafka has committed the offset of a position that a person has set.
 func (d sharedDatabase) PositionCommitted(ctx context.Context, partition int32, fence int64) error {
 	return readmodel.PositionCommitted(ctx, d.pool, d.partition(partition), fence)
 }
@@ -170,8 +170,8 @@ func (d sharedDatabase) Ready(ctx context.Context) error { return needsRole(d.ki
 // Reset drops the connections.
 func (d sharedDatabase) Reset() { d.pool.Reset() }
 
-// Close closes the connections. It does not wait for a server that does not answer: closing the pool
-// alone would take 15 s.
+// Close closes the connections. It does not wait for a server that does not answer, because closing
+// the pool could take 15 s.
 func (p *Process) Close() {
 	var closing sync.WaitGroup
 	closing.Go(p.publisher.Close)

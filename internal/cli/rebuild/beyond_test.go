@@ -16,8 +16,8 @@ func pointsOf(s *clitest.Stage, account string) (text string) {
 	return text
 }
 
-// TestRebuildKeepsWhatCameBeyondTheParkLimit: replayed events that were beyond the park limit stay
-// part of the account.
+// TestRebuildKeepsWhatCameBeyondTheParkLimit shows that a rebuild preserves events that were beyond
+// the park limit and were applied later.
 func TestRebuildKeepsWhatCameBeyondTheParkLimit(t *testing.T) {
 	for name, again := range map[string][]string{
 		"replayed":   {"dlq", "replay", "--yes"},
@@ -48,7 +48,8 @@ func TestRebuildKeepsWhatCameBeyondTheParkLimit(t *testing.T) {
 	}
 }
 
-// TestRebuildRestoresTheParkLimit: after a rebuild, the events beyond the park limit wait again.
+// TestRebuildRestoresTheParkLimit shows that after a rebuild, the events beyond the park limit wait
+// again.
 func TestRebuildRestoresTheParkLimit(t *testing.T) {
 	s := clitest.NewStage(t)
 	t.Setenv("PARK_LIMIT", "2")
