@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/cli.md instead of comparing it")
 
-// TestReferenceIsCurrent: docs/cli.md must match the commands from which it is generated.
+// TestReferenceIsCurrent shows that docs/cli.md matches the commands from which it is generated.
 func TestReferenceIsCurrent(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "cli.md")
 	want := newReference(t).page()
@@ -34,7 +34,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-// TestReferenceIsWhole checks with separate code that the page has all parts of each flag.
+// TestReferenceIsWhole checks with separate code that the page has a row for each flag.
 func TestReferenceIsWhole(t *testing.T) {
 	page := newReference(t).page()
 	for path, list := range flagsByPath(t) {
@@ -100,7 +100,7 @@ func (r *reference) share(title, row string) {
 	}
 }
 
-// sharedOf returns a group's section and the rows printed in it.
+// sharedOf returns the anchor of a group's section and the rows in this section.
 func (r *reference) sharedOf(title string) (anchor string, rows []string) {
 	i := slices.IndexFunc(r.shared, func(t flagTable) bool { return t.title == title })
 	if i < 0 {

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// decoded is the meaning of one record: nothing (a tombstone or skip), an event, or an error class.
-// Identified means that id, account and version were read.
+// decoded is the result of decoding one record: an event, an error class, or neither for a record
+// without effect (a tombstone or skip). Identified means that id, account and version were read.
 type decoded struct {
 	tombstone, skip, identified bool
 
@@ -29,8 +29,8 @@ type decoded struct {
 
 const malformed = "malformed_payload"
 
-// Classify judges a record without the account's state. It returns whether account and version can
-// be read, whether the record is ignored in any case, and its error class.
+// Classify decodes a record without the state of its account. It returns whether account and
+// version can be read, whether the record is ignored in any case, and its error class.
 func (o *Oracle) Classify(r *Record) (identified, ignored bool, class string) {
 	d := o.decode(r)
 	return d.identified, d.tombstone || d.skip, d.class
@@ -245,13 +245,13 @@ func loneSurrogate(value []byte) bool {
 	return false
 }
 
-// digits are the decimals of the currencies that a stream may use. The oracle treats every other
-// code as unsupported, so streams use only these and codes that do not exist.
+// digits has the number of decimals of each currency that a stream may use. The oracle treats every
+// other code as unsupported, so streams use only these and codes that do not exist.
 var digits = map[string]int{"EUR": 2, "USD": 2, "GBP": 2, "CHF": 2, "JPY": 0, "ISK": 0, "KWD": 3, "BHD": 3, "CLF": 4, RefusedCurrency: 2}
 
 var decimal = regexp.MustCompile(`^(0|[1-9]\d*)(?:\.(\d+))?$`)
 
-// minorUnits parses a decimal. It returns nil for an invalid one.
+// minorUnits parses a decimal text. It returns nil if the text is invalid.
 func minorUnits(text string, decimals int) *big.Int {
 	parts := decimal.FindStringSubmatch(text)
 	if len(parts) == 0 || len(parts[2]) > decimals {

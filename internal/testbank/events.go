@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// event is the content of a record. A poison event has an invalid field.
+// event is the content of a record's value. A poison event has an invalid field.
 type event struct {
 	ID          string         `json:"eventId"`
 	Kind        string         `json:"eventType"`
@@ -20,7 +20,7 @@ type event struct {
 	Note        string         `json:"note,omitempty"`
 }
 
-// event makes a good event of the account.
+// event returns a valid event of the account.
 func (g *generator) event(a *account, version int64) event {
 	e := event{ID: g.newID(), Account: a.id, Version: version, At: g.moment(a, version)}
 	if !g.tidy {
@@ -33,7 +33,7 @@ func (g *generator) event(a *account, version int64) event {
 	return e
 }
 
-// anything returns a random kind of event with its data.
+// anything returns a random event type and its data.
 func (g *generator) anything(a *account, version int64) (kind string, data map[string]any) {
 	switch n := g.rnd.IntN(100); {
 	case version == 1, n == 0:
@@ -87,7 +87,7 @@ func pow10(n int) int {
 	return p
 }
 
-// credit is a good event with a given amount.
+// credit returns a valid event that credits a given amount.
 func (g *generator) credit(a *account, version int64, amount string) event {
 	e := g.event(a, version)
 	e.Kind, e.Data = "FundsCredited", map[string]any{"amount": amount, "currency": a.currency}
@@ -148,7 +148,7 @@ const (
 	poisons
 )
 
-// poison returns an event with one of these defects, chosen at random.
+// poison returns an event with one of the defects above, chosen at random.
 func (g *generator) poison(a *account, version int64) event {
 	return g.poisoned(a, version, g.rnd.IntN(poisons))
 }
@@ -189,7 +189,7 @@ func (g *generator) poisoned(a *account, version int64, how int) event {
 	return e
 }
 
-// noise is a record that changes no account.
+// noise plans a record that changes no account.
 func (g *generator) noise(a *account) {
 	r := g.record(a, g.event(a, a.next))
 	text := string(r.Value)

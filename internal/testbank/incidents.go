@@ -66,7 +66,7 @@ func (g *generator) write(a *account) {
 
 func (a *account) plan(r ...Record) { a.script = append(a.script, r...) }
 
-// good sends the next event.
+// good sends the next event, which is valid.
 func (g *generator) good(a *account) {
 	a.plan(g.record(a, g.event(a, a.next)))
 	a.next++
@@ -87,7 +87,7 @@ func (g *generator) shuffled(a *account, n int) {
 	g.rnd.Shuffle(n, func(i, j int) { events[i], events[j] = events[j], events[i] })
 }
 
-// late sends some events before the one that they all wait for.
+// late sends several events before the event that they all wait for.
 func (g *generator) late(a *account, before int) {
 	first := g.record(a, g.event(a, a.next))
 	a.next++
@@ -97,7 +97,7 @@ func (g *generator) late(a *account, before int) {
 	a.plan(first)
 }
 
-// hole makes a permanent gap: the event is lost, or it is invalid and never corrected.
+// hole makes a permanent gap. The event of the gap is lost, or it is invalid and never corrected.
 func (g *generator) hole(a *account) {
 	if g.chance(50) {
 		a.plan(g.record(a, g.poison(a, a.next)))
@@ -118,8 +118,8 @@ func (g *generator) corrected(a *account) {
 	a.plan(right)
 }
 
-// failsAtItsTurn sends an event too early that can never be applied. It is dead-lettered a second
-// time when the missing event arrives, and it then makes a gap.
+// failsAtItsTurn sends an event that can never be applied, and it sends the event too early. When
+// the missing event arrives, the early event is dead-lettered a second time and makes a gap.
 func (g *generator) failsAtItsTurn(a *account) {
 	if a.next == 1 {
 		g.good(a)
@@ -131,8 +131,8 @@ func (g *generator) failsAtItsTurn(a *account) {
 	a.next += 3
 }
 
-// rivals sends two conflicting events that wait for the same version. The first one is poison and
-// is the one that is stored.
+// rivals sends two conflicting events that wait for the same version. The first one is poison, and
+// it is the event that is stored.
 func (g *generator) rivals(a *account) {
 	first, wrong, right := g.event(a, a.next), g.poison(a, a.next+1), g.record(a, g.event(a, a.next+1))
 	a.plan(g.record(a, wrong), right, g.record(a, first), g.record(a, g.event(a, a.next+2)), right)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// DeadLetter is a dead letter that the DLQ must hold.
+// DeadLetter is a dead letter that the DLQ topic must contain.
 type DeadLetter struct {
 	Record *Record
 	Class  string
@@ -24,14 +24,16 @@ func (o Outcomes) ByName() map[string]int {
 	return map[string]int{"applied": o.Applied, "duplicate": o.Duplicate, "ignored": o.Ignored, "dead_lettered": o.DeadLettered}
 }
 
-// Oracle computes the expected results of the records so far. Its exported fields are the
-// operator's settings and the results.
+// Oracle computes the expected results of the records that it has processed. Its exported fields
+// are the operator's settings and the results.
 type Oracle struct {
 	FirstVersion int64
 	Ignore       map[string]bool
-	// Refuse reports which events the database refuses. Nil means none.
+	// Refuse reports which events the database refuses. If Refuse is nil, the database refuses no
+	// event.
 	Refuse func(account string, version int64) bool
-	// RefuseCurrency is a currency whose rows the database refuses. "" means none.
+	// RefuseCurrency is a currency whose rows the database refuses. If it is empty, no currency is
+	// refused.
 	RefuseCurrency string
 
 	DeadLetters []DeadLetter
@@ -50,7 +52,7 @@ func New(ignore ...string) *Oracle {
 	return o
 }
 
-// Decide processes records in the order of their partitions.
+// Decide processes records in the order of their partitions and offsets.
 func (o *Oracle) Decide(records []Record) {
 	ordered := make([]*Record, len(records))
 	for i := range records {
@@ -118,7 +120,7 @@ func (o *Oracle) decideEvent(r *Record, d *decoded, count *Outcomes) {
 	o.heal(a)
 }
 
-// heal applies the waiting events that are next.
+// heal applies waiting events for as long as the event of the next version is among them.
 func (o *Oracle) heal(a *entry) {
 	for {
 		next := a.waiting[a.version+1]
@@ -174,8 +176,8 @@ func newEntry(first int64) *entry {
 	return &entry{first: first, version: first - 1, balance: new(big.Int), waiting: map[int64]*waiting{}}
 }
 
-// park stores the first event of a version. A later event replaces an invalid one if it only waits
-// for a gap.
+// park stores the first event of a version. A later event of this version replaces an invalid event
+// if the later event only waits for a gap.
 func (a *entry) park(r *Record, d *decoded, class string) {
 	if kept := a.waiting[d.version]; kept == nil || kept.class != "version_gap" && class == "version_gap" {
 		a.waiting[d.version] = &waiting{record: r, event: *d, class: class}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// line returns one line of a script. The expected outcomes in this file were worked out by hand.
+// line returns the value of one record. The expected outcomes in this file were worked out by hand.
 func line(version int, id, kind, data string) string {
 	return fmt.Sprintf(`{"eventId":%q,"eventType":%q,"accountId":"a","version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":%s}`,
 		id, kind, version, data)

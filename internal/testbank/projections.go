@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Statement returns the expected rows of account_statement: one for each account and version, from
-// the first readable event. It is for streams without conflicting events.
+// Statement returns the expected rows of account_statement. There is one row for each account and
+// version, from the first readable event of this version. It is for streams without conflicting
+// events.
 func Statement(records []Record) map[string]string {
 	rows := map[string]string{}
 	for d := range firstEvents(records) {
@@ -63,7 +64,7 @@ func Turnover(records []Record) map[string]string {
 	return rows
 }
 
-// firstEvents returns the readable events, the first of each account and version.
+// firstEvents returns the first readable event of each account and version.
 func firstEvents(records []Record) iter.Seq[*decoded] {
 	type key struct {
 		account string

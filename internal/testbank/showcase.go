@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// These are the minimum sizes of a Showcase: one account for each incident, and enough events on
-// each account that some follow a gap.
+// A Showcase needs at least one account for each incident, and enough events on each account that
+// some follow a gap.
 const (
 	MinAccounts         = 20
 	MinEventsPerAccount = 10
@@ -29,8 +29,8 @@ type ShowcaseOptions struct {
 	Refused bool
 }
 
-// Showcase is the demo's stream: the full lives of many accounts, interleaved. Each kind of
-// incident happens once, on its own account.
+// Showcase is the stream of the demo. It has all events of many accounts, and the events of
+// different accounts are mixed. Each kind of incident happens once, on its own account.
 type Showcase struct {
 	Records []Record
 	// Redelivered is how many of the records are second deliveries.
@@ -45,7 +45,7 @@ const (
 	redeliveredWithin = 15
 )
 
-// Each of the incidents is planned once, at its place in the life of an account.
+// Each of these incidents is planned once, on one account.
 var incidents = []func(*generator, *account){
 	func(g *generator, a *account) { g.late(a, 3) },
 	(*generator).failsAtItsTurn,
@@ -130,8 +130,8 @@ func NewShowcase(o ShowcaseOptions) *Showcase {
 	return s
 }
 
-// lifeSizes distributes the events: a few accounts get many, most get few. Accounts with an
-// incident get an average number.
+// lifeSizes distributes the events over the accounts. A few accounts get many events, and most
+// accounts get few. Accounts with an incident get an average number of events.
 func (g *generator) lifeSizes(events int, unlucky []int) []int {
 	sizes, weights := make([]int, g.Accounts), make([]float64, g.Accounts)
 	rest, total, last := events, 0.0, 0
@@ -156,8 +156,8 @@ func (g *generator) lifeSizes(events int, unlucky []int) []int {
 	return sizes
 }
 
-// live plans an account's whole life. If the account has an incident, it comes near the end. An
-// incident index after the last one means that the account's first event is missing.
+// live plans all records of an account. If the account has an incident, the incident comes near the
+// end. An incident index after the last one means that the account's first event is missing.
 func (g *generator) live(a *account, incident int) {
 	turn := int64(-1)
 	switch {
@@ -192,8 +192,8 @@ func (g *generator) twice(records []Record, percent int) []Record {
 	return delivered
 }
 
-// ordinary returns the next event of an account in a showcase. The first is the opening. Credits
-// are larger and rarer than debits. A few accounts end with their closing.
+// ordinary returns the next event of an account in a showcase. The first event opens the account.
+// Credits are larger and rarer than debits. The last event of a few accounts closes the account.
 func (g *generator) ordinary(a *account, version int64) (kind string, data map[string]any) {
 	n := g.rnd.IntN(100)
 	switch {

@@ -41,8 +41,8 @@ func TestSameSeedSameStream(t *testing.T) {
 	}
 }
 
-// TestShowcaseHasEverything checks several sizes and seeds: each outcome and each class appears,
-// some accounts are stale, and a gap closes.
+// TestShowcaseHasEverything checks several sizes and seeds. Each outcome and each class appears,
+// some accounts are stale, and a gap is filled.
 func TestShowcaseHasEverything(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

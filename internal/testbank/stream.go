@@ -2,10 +2,10 @@
 // and the fault tests use it. It imports only the standard library and shares no code with the
 // projector, so that a defect in the projector cannot also be in the expected results.
 //
-// The generator makes streams with many faults: events delivered twice, late, in another order or
-// never, every kind of event that cannot be applied, tombstones, and unusual keys and headers. The
-// same options make the same stream. Generate chooses incidents at random. Showcase is the demo's
-// stream, in which each incident happens once, on its own account.
+// The generator makes streams with many faults. Events are delivered twice, late, in another order
+// or never. There are events with every defect that prevents their application, tombstones, and
+// unusual keys and headers. The same options make the same stream. Generate chooses incidents at
+// random. Showcase is the demo's stream, in which each incident happens once, on its own account.
 //
 // The Oracle processes one record at a time, with its own decoder and with math/big for money. It
 // has no batches and no caches. Statement and Turnover return the expected rows of the two example
@@ -62,12 +62,12 @@ type Options struct {
 	// Clean limits the stream to events in order and redeliveries.
 	Clean bool
 	// Rivals includes conflicting events that wait for the same version. Which of them is applied
-	// depends on how often each is delivered, so tests with redelivering faults leave it off.
+	// depends on how often each is delivered, so tests with redelivering faults leave Rivals off.
 	Rivals bool
 	// Ranges includes tombstones. It also repeats runs of records of a partition, as a producer does
 	// that has lost its position in its source.
 	Ranges bool
-	// Transactions puts some runs of records into transactions and adds aborted ones.
+	// Transactions puts some runs of records into transactions and adds aborted transactions.
 	Transactions bool
 }
 
@@ -193,7 +193,7 @@ func (g *generator) beginRun() {
 	g.transaction = g.ids
 }
 
-// chance is true with a probability of percent.
+// chance returns true with the given probability in percent.
 func (g *generator) chance(percent int) bool { return g.rnd.IntN(100) < percent }
 
 func pick[T any](g *generator, from ...T) T { return from[g.rnd.IntN(len(from))] }

@@ -67,7 +67,8 @@ func (r *rebuilding) obstaclesOfGroup(ctx context.Context) ([]string, error) {
 		r.cmd.GroupName(), r.cmd.Topic)}, nil
 }
 
-// obstaclesOfTopic returns the reasons of a topic that has lost records, unless the flags accept it.
+// obstaclesOfTopic returns the reasons if the topic has lost records, unless the flags accept such
+// a topic.
 func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err error) {
 	remedy := "a rebuild from what is left would be wrong"
 	if !sums(r.kind) {
@@ -95,8 +96,8 @@ func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err er
 	return all, nil
 }
 
-// opened reports whether every account has an opening, so that the lost records are not needed.
-// unopened describes accounts without an opening.
+// opened reports whether every account has an opening, so that the lost records are not needed. The
+// text unopened describes accounts without an opening.
 func (r *rebuilding) opened(ctx context.Context) (opened bool, unopened string, err error) {
 	if r.kind.Name() != readmodel.BalanceName || !r.lacksBeginning() {
 		return false, "", nil
@@ -152,7 +153,7 @@ func (e *topicExtent) misplaced(p rebuild.TopicPosition) string {
 	return ""
 }
 
-// one is the noun for what is compared: an account or a row. of is its plural.
+// one returns the noun for what is compared: account or row. The method of returns its plural.
 func (r *rebuilding) one() string {
 	if r.kind.Name() == readmodel.BalanceName {
 		return "account"
@@ -227,8 +228,8 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 	return append(all, missing...), err
 }
 
-// missingOfOwn returns what prevents the comparison, or the change, of a custom projection's tables: a
-// missing table or grant. The program does not create these tables and grants.
+// missingOfOwn returns the missing table or grants that prevent the rebuild of a custom projection.
+// The program does not create these tables and grants.
 func (r *rebuilding) missingOfOwn(ctx context.Context) ([]string, error) {
 	if own, err := r.cmd.Own(); own == nil {
 		return nil, err

@@ -7,8 +7,9 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// TestRebuildAppliesTheEventThatWasReplayed: two events had the same version. The parked one cannot
-// be applied, so a person has replayed the other. A rebuild must apply the replayed one too.
+// TestRebuildAppliesTheEventThatWasReplayed has two events with the same version. The parked event
+// cannot be applied, so a person replays the other event. A rebuild must apply the replayed event
+// too.
 func TestRebuildAppliesTheEventThatWasReplayed(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
@@ -30,8 +31,8 @@ func TestRebuildAppliesTheEventThatWasReplayed(t *testing.T) {
 	clean(s, "--yes")
 }
 
-// TestRebuildCountsBothEventsOfAVersion: a turnover counts every event, so a replayed event does
-// not replace another one.
+// TestRebuildCountsBothEventsOfAVersion shows that a replayed event does not replace another event
+// in a turnover, because a turnover counts every event.
 func TestRebuildCountsBothEventsOfAVersion(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("daily_turnover")
@@ -47,8 +48,9 @@ func TestRebuildCountsBothEventsOfAVersion(t *testing.T) {
 	clitest.Equal(t, state(), "65.00 2")
 }
 
-// TestASkipBeforeAnEventThatIsRefused: the events after a skipped version are applied one by one,
-// also by a rebuild. An event that PostgreSQL refuses therefore does not prevent the skip.
+// TestASkipBeforeAnEventThatIsRefused shows that a later event that PostgreSQL refuses does not
+// prevent a skip. The reason is that the events after a skipped version are applied one by one,
+// also by a rebuild.
 func TestASkipBeforeAnEventThatIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
@@ -68,8 +70,8 @@ func TestASkipBeforeAnEventThatIsRefused(t *testing.T) {
 	clitest.Equal(t, s.Text(state), "12 3, 4 rejected_by_database, 5 version_gap")
 }
 
-// TestRebuildSkipsAVersionInItsTurn: a rebuild skips a version at the same place as the consumers
-// did. Of two events for a later version, it therefore applies the same one.
+// TestRebuildSkipsAVersionInItsTurn shows that a rebuild skips a version at the same place as the
+// consumers did. So the rebuild applies the same one of two events for a later version.
 func TestRebuildSkipsAVersionInItsTurn(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
@@ -87,8 +89,8 @@ func TestRebuildSkipsAVersionInItsTurn(t *testing.T) {
 	clitest.Equal(t, s.Text(state), "13 4")
 }
 
-// TestRebuildKeepsASkipWhoseEventWasDiscarded: the account has only one event, and that was discarded
-// after a version before it was skipped.
+// TestRebuildKeepsASkipWhoseEventWasDiscarded has an account with a skipped version, whose only
+// event was discarded later.
 func TestRebuildKeepsASkipWhoseEventWasDiscarded(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 5, `"5"`))

@@ -9,7 +9,7 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// correct replays dead letters with a corrected text. selection is the flag that selects them.
+// correct replays dead letters with a corrected text. The flag selection selects them.
 func correct(s *clitest.Stage, selection, old, text string) {
 	s.T.Helper()
 	path := filepath.Join(s.T.TempDir(), "corrected.jsonl")
@@ -36,8 +36,8 @@ func balanceOf(s *clitest.Stage, account string) (text string) {
 	return text
 }
 
-// TestRebuildKeepsACorrectedGapEvent: the class of the dead letter does not show whether the event
-// was corrected, but the audit trail does.
+// TestRebuildKeepsACorrectedGapEvent shows that a rebuild recognizes a corrected event by the audit
+// trail, because the class of the dead letter does not show the correction.
 func TestRebuildKeepsACorrectedGapEvent(t *testing.T) {
 	s := clitest.NewStage(t)
 	t.Setenv("PARK_LIMIT", "1")
@@ -51,8 +51,8 @@ func TestRebuildKeepsACorrectedGapEvent(t *testing.T) {
 	clitest.Equal(t, balanceOf(s, "a"), "4 87.00")
 }
 
-// TestRebuildKeepsACorrectionOfARefusedRow: the database may now accept the event that it refused
-// before.
+// TestRebuildKeepsACorrectionOfARefusedRow shows that a rebuild preserves a correction even if the
+// database would now accept the original event.
 func TestRebuildKeepsACorrectionOfARefusedRow(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -66,8 +66,8 @@ func TestRebuildKeepsACorrectionOfARefusedRow(t *testing.T) {
 	clitest.Equal(t, balanceOf(s, "a"), "2 11.00")
 }
 
-// TestCorrectionsOfAnotherProjectionDoNotCount: a correction in account_statement is not a
-// correction in account_balance.
+// TestCorrectionsOfAnotherProjectionDoNotCount shows that a correction in account_statement is not
+// a correction in account_balance.
 func TestCorrectionsOfAnotherProjectionDoNotCount(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("ALTER TABLE account_statement ADD CONSTRAINT few CHECK (amount < 50)")
@@ -83,7 +83,8 @@ func TestCorrectionsOfAnotherProjectionDoNotCount(t *testing.T) {
 	clitest.Equal(t, balanceOf(s, "a"), "2 65.00")
 }
 
-// TestRebuildLeavesDiscardedEventsOut: discarded events are left out until they are replayed.
+// TestRebuildLeavesDiscardedEventsOut shows that a rebuild leaves out discarded events until they
+// are replayed.
 func TestRebuildLeavesDiscardedEventsOut(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -100,9 +101,9 @@ func TestRebuildLeavesDiscardedEventsOut(t *testing.T) {
 	clitest.Equal(t, balanceOf(s, "a"), "3 66.00")
 }
 
-// TestRebuildDoesNotCountACorrectedEventAgain: the event comes again, valid and with another
-// currency. Consumers have its marker and skip it, so the rebuild does not add a row for that
-// currency.
+// TestRebuildDoesNotCountACorrectedEventAgain produces a corrected event again, valid and with
+// another currency. Consumers skip the event, because the inbox has its marker, so a rebuild must
+// not add a row for this currency.
 func TestRebuildDoesNotCountACorrectedEventAgain(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("daily_turnover")

@@ -6,7 +6,8 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// A fetched event is only in the database until Kafka delivers it too.
+// TestRebuildLeavesFetchedEventsAlone shows that a rebuild preserves a fetched event, which is only
+// in the database until Kafka delivers it too.
 func TestRebuildLeavesFetchedEventsAlone(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -40,7 +41,7 @@ func TestRebuildLeavesFetchedEventsAlone(t *testing.T) {
 	clean(s)
 }
 
-// TestRebuildKeepsAnAccountThatOnlyHasFetchedEvents: the topic has one event of the account, and it
+// TestRebuildKeepsAnAccountThatOnlyHasFetchedEvents has an account whose only event in the topic
 // was discarded.
 func TestRebuildKeepsAnAccountThatOnlyHasFetchedEvents(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,8 @@ func TestRebuildCheckOfATopicThatIsNotThere(t *testing.T) {
 	clitest.Contains(t, fmt.Sprint(d["reasons"]), "does not exist")
 }
 
-// TestRebuildByExitStatus: the exit status alone shows whether there is a difference.
+// TestRebuildByExitStatus shows that the exit status of --exit-code says whether there is a
+// difference.
 func TestRebuildByExitStatus(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

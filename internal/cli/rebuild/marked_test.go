@@ -6,8 +6,8 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// TestOnceCountedByRebuildAndReplay: a rebuild adds a marker for each event that it counts, even if
-// the inbox was pruned before.
+// TestOnceCountedByRebuildAndReplay shows that a rebuild adds a marker for each event that it
+// counts, even if the inbox was pruned before.
 func TestOnceCountedByRebuildAndReplay(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec(`CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint NOT NULL, CONSTRAINT few CHECK (events < 2))`)

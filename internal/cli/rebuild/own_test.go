@@ -18,8 +18,8 @@ INSERT INTO event_count (account_id, events) SELECT account_id, count(*) FROM ne
 ON CONFLICT (account_id) DO UPDATE SET events = event_count.events + EXCLUDED.events;
 `
 
-// TestRebuildByAnotherText: a file is changed, a rebuild computes its rows by the new text, and
-// from then on the new text is used.
+// TestRebuildByAnotherText changes a projection file. A rebuild computes the rows with the new
+// text, and later runs use the new text.
 func TestRebuildByAnotherText(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint NOT NULL)")
@@ -73,14 +73,14 @@ INSERT INTO loyalty (account_id, points) SELECT account_id, sum((data->>'points'
 ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points;
 `
 
-// earned returns an event for the projection summing. n is the JSON value of points.
+// earned returns an event for the projection in summing. The number n is the JSON value of points.
 func earned(account string, version int, n string) string {
 	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":"PointsEarned","accountId":%q,"version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":{"points":%s}}`,
 		account, version, account, version, n)
 }
 
-// TestRebuildOfAnOrderedProjection: a rebuild skips the same versions again and does not undo
-// corrections. With another text it may accept events that the old text refused.
+// TestRebuildOfAnOrderedProjection shows that a rebuild skips the same versions again and preserves
+// corrections. With another text, a rebuild may accept events that the old text has refused.
 func TestRebuildOfAnOrderedProjection(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
@@ -110,7 +110,7 @@ func TestRebuildOfAnOrderedProjection(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=rebuild"), "account_id", "result"), "b replaced, c replaced")
 	clitest.Contains(t, s.Refused(exit.Usage, "rebuild", "--partial"), "adds up all events")
 
-	// The other text uses 1000 for a value that is not a number.
+	// The new text uses 1000 for a value that is not a number.
 	s.Exec("UPDATE loyalty SET points = 99 WHERE account_id = 'a'")
 	changed := strings.Replace(summing, "sum((data->>'points')::bigint)", "sum(coalesce(substring(data->>'points' FROM '^[0-9]+$')::bigint, 1000))", 1)
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {

@@ -37,7 +37,8 @@ type accountDifference struct {
 // resultRebuilt is the result of a rebuild that was done.
 const resultRebuilt = "rebuilt"
 
-// print prints what was found and changed. changed is nil if the rebuild only compares.
+// print prints what was found and changed. The argument changed is nil if the rebuild only
+// compares.
 func (r *rebuilding) print(report *rebuild.Report, changed *rebuild.Swapped) error {
 	if rest := report.Different() + report.LeftAlone() - int64(len(report.Differences)); rest > 0 {
 		_, _ = fmt.Fprintf(r.std.Err, "%d more differences are not listed, see --limit\n", rest)
@@ -56,7 +57,7 @@ func (r *rebuilding) print(report *rebuild.Report, changed *rebuild.Swapped) err
 	return err
 }
 
-// outcome describes what was changed, or would be.
+// outcome describes what was changed, or would be changed.
 func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) string {
 	unknown, of := report.Kinds[rebuild.Unknown], r.of()
 	var text string

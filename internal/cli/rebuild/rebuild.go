@@ -142,7 +142,7 @@ type rebuilding struct {
 const (
 	// nearEnough is how many records the build may be behind the live rows when they are compared.
 	nearEnough = 10_000
-	// roundsAtMost limits the rounds of reading to get so near.
+	// roundsAtMost limits the rounds of reading until the build is near enough.
 	roundsAtMost = 20
 )
 
@@ -164,7 +164,7 @@ func (r *rebuilding) plan(ctx context.Context) (err error) {
 
 func (r *rebuilding) Refused() error { return r.refused }
 
-// Hash implements change.Plan. Rows that consumers write meanwhile are not part of it.
+// Hash implements change.Plan. Rows that consumers write meanwhile are not part of the hash.
 func (r *rebuilding) Hash(ctx context.Context, h *change.Hash) error {
 	digest, err := r.shadow.Digest(ctx, r.cmd.Remove)
 	if err != nil {
@@ -235,7 +235,8 @@ func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 	return r.stillWhole(ctx)
 }
 
-// ends returns the offsets to rebuild up to, by partition. It refuses impossible positions.
+// ends returns the offsets to rebuild up to, by partition. It returns an error if the topic cannot
+// be read up to a position.
 func (r *rebuilding) ends(positions []rebuild.TopicPosition) (map[int32]int64, error) {
 	ends := map[int32]int64{}
 	for _, p := range positions {

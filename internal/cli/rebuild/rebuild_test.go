@@ -154,7 +154,7 @@ func TestRebuildHonoursSkips(t *testing.T) {
 	clitest.Equal(t, projected(s), right)
 }
 
-// correctAmounts replays the dead letters whose amount is the number 2.
+// correctAmounts corrects the dead letters whose amount is the number 2, and replays them.
 func correctAmounts(s *clitest.Stage) {
 	s.T.Helper()
 	correct(s, "--status=open", `\"amount\":2,`, `\"amount\":\"2\",`)
@@ -241,8 +241,8 @@ func checkedText(s *clitest.Stage) string {
 	return fmt.Sprint(status, " ", strings.Join(reasons, "; "))
 }
 
-// The runbook deletes positions after a topic was recreated. They then lag behind the rows for a
-// while.
+// TestRebuildSparesWhatComesLaterInTheTopic has positions that are before events in the rows. This
+// happens after a topic was recreated, because the runbook deletes the positions.
 func TestRebuildSparesWhatComesLaterInTheTopic(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -265,7 +265,7 @@ func TestRebuildDecidesAsTheDatabaseDoes(t *testing.T) {
 	s.Consuming(nil)
 	clitest.Contains(t, projected(s), "rejected_by_database")
 	clean(s)
-	// A failed flush reads its records again. They count once.
+	// After a failed flush, the consumer reads records again. The rebuild counts them once.
 	clitest.Contains(t, s.Must("rebuild"), "5 records read")
 }
 
@@ -327,8 +327,8 @@ func TestRebuildRefusesWhatCannotEndWell(t *testing.T) {
 	}
 }
 
-// A killed rebuild leaves its tables, and the next one removes them. Only one rebuild may run at a
-// time.
+// A killed rebuild leaves its tables, and the next rebuild removes them. Only one rebuild may run
+// at a time.
 func TestRebuildIsAlone(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -348,7 +348,8 @@ func TestRebuildIsAlone(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "another rebuild")
 }
 
-// The swap waits for another session's lock and is interrupted.
+// TestAnInterruptedRebuildChangesNothing interrupts a rebuild while it waits for another session's
+// lock to change the live rows.
 func TestAnInterruptedRebuildChangesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage []string

@@ -95,7 +95,8 @@ func TestRebuildPutsRowsRight(t *testing.T) {
 	}
 }
 
-// A rebuild adds markers for the events that it counts. Otherwise they would be counted again.
+// A rebuild adds markers to the inbox for the events that it counts. Otherwise these events would
+// be counted again.
 func TestRebuildOfTheTurnoverMarksWhatItCounts(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("daily_turnover")
@@ -145,7 +146,8 @@ func TestRebuildOfATurnoverWhoseInboxWasPruned(t *testing.T) {
 	clitest.Equal(t, rowsOf(s, "daily_turnover"), right)
 }
 
-// If positions were set back, the rows contain records that come later in the topic.
+// TestRebuildSparesRowsThatComeLaterInTheTopic sets positions back. Then the rows contain records
+// after these positions, and a rebuild must not change them.
 func TestRebuildSparesRowsThatComeLaterInTheTopic(t *testing.T) {
 	for name, want := range map[string]string{"account_statement": "b 2 ahead", "daily_turnover": "2026-01-01 EUR ahead"} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +169,8 @@ func TestRebuildSparesRowsThatComeLaterInTheTopic(t *testing.T) {
 	}
 }
 
-// Old rows without a partition and offset are correct. Added and replaced rows have them.
+// Rows of an earlier version of the program have no partition and offset, but they are correct.
+// Rows that a rebuild adds or replaces have a partition and offset.
 func TestRebuildLeavesRowsWithoutAPlaceAlone(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("account_statement")
@@ -183,7 +186,7 @@ func TestRebuildLeavesRowsWithoutAPlaceAlone(t *testing.T) {
 		"1 1 null null, 2 2 0 1, 3 3 0 2, 4 4 7 7")
 }
 
-// Corrections by people are only in the database.
+// A rebuild must preserve corrections by people, because they are only in the database.
 func TestRebuildLeavesCorrectedRowsAlone(t *testing.T) {
 	for name, want := range map[string]string{"account_statement": "a 2 corrected", "daily_turnover": "2026-01-01 EUR corrected"} {
 		t.Run(name, func(t *testing.T) {

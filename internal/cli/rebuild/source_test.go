@@ -12,8 +12,8 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// recreate deletes the topic and creates it again without records. It then follows the runbook: the
-// group begins at the first record of the new topic.
+// recreate deletes the topic and creates it again without records. It then follows the runbook, so
+// the group begins at the first record of the new topic.
 func recreate(s *clitest.Stage) {
 	s.T.Helper()
 	admin := kadm.NewClient(s.Client)
@@ -35,8 +35,8 @@ func recreate(s *clitest.Stage) {
 	s.Client, s.Produced = client, 0
 }
 
-// After "topic recreated", the topic lacks the history of most accounts. A rebuild must not remove
-// these accounts.
+// A topic that was recreated lacks the history of most accounts. A rebuild must not remove these
+// accounts.
 func TestRebuildRefusesATopicThatTheRowsDidNotComeFrom(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -59,7 +59,7 @@ func TestRebuildRefusesATopicThatTheRowsDidNotComeFrom(t *testing.T) {
 	s.Consuming(nil)
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes"), remedy)
 
-	// A person states that the rows do come from this topic.
+	// A person states by SQL that the rows come from this topic.
 	s.Exec(`DELETE FROM projector_source s USING projector_position p WHERE s.topic = p.topic AND s.topic_id <> p.topic_id`)
 	d := rebuildJSON(s, "--yes")
 	clitest.Equal(t, kindsOf(d), "acc-4 unknown 1 null, acc-5 unknown 1 null, acc-6 unknown 1 null, acc-7 unknown 1 null")
@@ -67,7 +67,7 @@ func TestRebuildRefusesATopicThatTheRowsDidNotComeFrom(t *testing.T) {
 	clitest.Equal(t, projected(s), right)
 }
 
-// Topics with other names that rows came from are also remembered.
+// A rebuild is also refused if rows came from a topic with another name.
 func TestRebuildRemembersOtherTopics(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

@@ -100,7 +100,7 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 
 // remaps reports whether the rows were made with a mapping or a first version that reads events
 // differently. It refuses the rebuild if some rows would stay unchanged, because they may not agree
-// with the new one.
+// with the new mapping.
 func (r *rebuilding) remaps(ctx context.Context, reads readmodel.Mapping, report *rebuild.Report) (bool, error) {
 	err := readmodel.CheckMapping(ctx, r.pool, r.kind.Name(), reads)
 	var changed *readmodel.MappingChangedError

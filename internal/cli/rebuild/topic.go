@@ -27,8 +27,8 @@ func newTopicSource(client *kgo.Client, name string) *topicSource {
 	return &topicSource{adm: kadm.NewClient(client), reader: topic.NewReader(client, name), topic: name}
 }
 
-// Records implements rebuild.Source. A log that ends before to is an error: without
-// it, an account whose events are missing would look as if it had never existed.
+// Records implements rebuild.Source. A log that ends before the offset to is an error. Otherwise an
+// account whose events are missing would look as if it had never existed.
 func (s *topicSource) Records(ctx context.Context, partition int32, from, to int64) iter.Seq2[projection.Record, error] {
 	return func(yield func(projection.Record, error) bool) {
 		for r, err := range s.reader.Range(ctx, topic.Span{Partition: partition, From: from, To: to, Full: true}, nil) {
@@ -43,15 +43,15 @@ func (s *topicSource) Records(ctx context.Context, partition int32, from, to int
 	}
 }
 
-// topicExtent is the extent of a topic.
+// topicExtent has the first and last offsets of a topic's partitions.
 type topicExtent struct {
 	id     string
 	starts map[int32]int64 // first offsets
 	ends   map[int32]int64 // last stable offsets
 }
 
-// extent reads the extent of the topic. A rebuild needs all partitions, so it waits some time for a
-// partition without a leader, which usually gets one soon.
+// extent reads the first and last offsets of the topic. A rebuild needs all partitions, so it waits
+// some time for a partition without a leader, which usually gets one soon.
 func (s *topicSource) extent(ctx context.Context) (topicExtent, error) {
 	var e topicExtent
 	err := leaderPatience.Do(ctx, func(ctx context.Context) (err error) {

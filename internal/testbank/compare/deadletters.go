@@ -180,7 +180,8 @@ func compareFreeHeaders(l *testbank.DeadLetter, f *Found, want map[string]string
 	return ""
 }
 
-// sameBytes compares what must be the same byte for byte. Null differs from empty.
+// sameBytes compares the key, the value and the headers byte for byte. A null value differs from an
+// empty value.
 func sameBytes(want *testbank.Record, f *Found) string {
 	got := f.Record
 	if !same(got.Key, want.Key) || !same(got.Value, want.Value) {

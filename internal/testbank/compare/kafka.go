@@ -1,6 +1,6 @@
 // Package compare reads the results of a projector from PostgreSQL, from the DLQ topic and from
-// Kafka's committed offsets, and compares them with the oracle. Like the oracle, it shares no code
-// with the projector.
+// Kafka's committed offsets. It compares them with the oracle, which computes the expected results.
+// Like the oracle, it shares no code with the projector.
 package compare
 
 import (

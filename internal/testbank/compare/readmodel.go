@@ -18,7 +18,7 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Positions returns the group's rows in projector_position: next offset by partition.
+// Positions returns the group's next offset by partition, from the table projector_position.
 func (w Reader) Positions(ctx context.Context, db Querier) (map[int32]int64, error) {
 	rows, err := db.Query(ctx,
 		"SELECT partition, next_offset FROM projector_position WHERE consumer_group = $1 AND topic = $2", w.Group, w.Topic)
@@ -36,7 +36,7 @@ func (w Reader) Positions(ctx context.Context, db Querier) (map[int32]int64, err
 	return positions, nil
 }
 
-// Rows returns the read model as users see it: by account id, of the accounts whose ids begin with
+// Rows returns the rows of account_balance_current by account id, for accounts whose ids begin with
 // a prefix.
 func Rows(ctx context.Context, db Querier, prefix string) (map[string]testbank.Row, error) {
 	rows, err := db.Query(ctx, `
