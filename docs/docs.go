@@ -2,7 +2,7 @@
 // internet and match the version of the program.
 package docs
 
-import _ "embed" // of the pages
+import _ "embed" // embeds the pages
 
 // Runbook says what to do about an alert, in Markdown.
 //

@@ -147,7 +147,7 @@ func suggest(app *kong.Application, words []string) suggestions {
 type reached struct {
 	node      *kong.Node
 	arguments int        // number of arguments so far
-	flag      *kong.Flag // waits for its value, or nil
+	flag      *kong.Flag // the flag that waits for its value, or nil
 }
 
 // walk follows the words of a command line from a node. It returns false after "--", because no

@@ -246,7 +246,7 @@ func loneSurrogate(value []byte) bool {
 }
 
 // digits has the number of decimals of each currency that a stream may use. The oracle treats every
-// other code as unsupported, so streams use only these and codes that do not exist.
+// other code as unsupported, so streams use only these currencies and codes that do not exist.
 var digits = map[string]int{"EUR": 2, "USD": 2, "GBP": 2, "CHF": 2, "JPY": 0, "ISK": 0, "KWD": 3, "BHD": 3, "CLF": 4, RefusedCurrency: 2}
 
 var decimal = regexp.MustCompile(`^(0|[1-9]\d*)(?:\.(\d+))?$`)

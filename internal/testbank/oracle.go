@@ -165,7 +165,7 @@ type entry struct {
 	waiting  map[int64]*waiting // by version; every key is above the field version
 }
 
-// waiting is a dead-lettered event that waits for a gap or that makes the gap.
+// waiting is a dead-lettered event that waits until a gap is filled, or that makes the gap.
 type waiting struct {
 	record *Record
 	event  decoded
@@ -177,7 +177,7 @@ func newEntry(first int64) *entry {
 }
 
 // park stores the first event of a version. A later event of this version replaces an invalid event
-// if the later event only waits for a gap.
+// if the later event only waits until a gap is filled.
 func (a *entry) park(r *Record, d *decoded, class string) {
 	if kept := a.waiting[d.version]; kept == nil || kept.class != "version_gap" && class == "version_gap" {
 		a.waiting[d.version] = &waiting{record: r, event: *d, class: class}

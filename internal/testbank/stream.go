@@ -61,11 +61,12 @@ type Options struct {
 	Scattered bool
 	// Clean limits the stream to events in order and redeliveries.
 	Clean bool
-	// Rivals includes conflicting events that wait for the same version. Which of them is applied
-	// depends on how often each is delivered, so tests with redelivering faults leave Rivals off.
+	// Rivals includes conflicting events that wait for the same version. The event that is applied
+	// depends on how often each one is delivered, so tests with redelivering faults leave Rivals
+	// off.
 	Rivals bool
-	// Ranges includes tombstones. It also repeats runs of records of a partition, as a producer does
-	// that has lost its position in its source.
+	// Ranges includes tombstones. It also repeats runs of records of a partition, as a producer
+	// does after it has lost the position in its source.
 	Ranges bool
 	// Transactions puts some runs of records into transactions and adds aborted transactions.
 	Transactions bool

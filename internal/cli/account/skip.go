@@ -72,7 +72,8 @@ type skipDocument struct {
 	Result       *string `json:"result"`
 }
 
-// skipPlanDocument is the plan of a skip in JSON. Place and class are null if the event is not known.
+// skipPlanDocument is the plan of a skip in JSON. Class, topic, partition and offset are null if
+// the event is not known.
 type skipPlanDocument struct {
 	skipDocument
 	eventDocument
@@ -160,8 +161,8 @@ func refusedSkip(on *change.On, err error) (refused, failure error) {
 	return nil, err
 }
 
-// Hash implements change.Plan. The number of events that will heal is shown, but it is not part of the
-// hash, because events continue to arrive.
+// Hash implements change.Plan. The number of waiting events that would be applied is shown, but it
+// is not part of the hash, because events continue to arrive.
 func (p *skipPlan) Hash(_ context.Context, h *change.Hash) error {
 	if p.refused != nil {
 		return p.refused

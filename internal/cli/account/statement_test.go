@@ -134,7 +134,8 @@ func TestAStatementThatIsNotWhole(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "account", "statement", "c"), `account "c" has a balance and nothing in the statement`)
 }
 
-// TestPlacesOfAStatement shows the partition and offset of an event only if they are known.
+// TestPlacesOfAStatement shows that the topic, partition and offset of an event are printed only if
+// they are known.
 func TestPlacesOfAStatement(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("account_statement")

@@ -91,11 +91,12 @@ type On struct {
 	// Now means that the plan will be executed in this run.
 	Now bool
 
-	request *readmodel.Request // of the plan; nil: none
+	request *readmodel.Request // the request of the plan; nil: none
 	closers []func() error
 }
 
-// NothingChanged is the last line of a plan in text output. It says how to execute the plan.
+// NothingChanged returns the last line of a plan in text output. The line says how to execute the
+// plan.
 func (on *On) NothingChanged() string {
 	const unchanged = "nothing was changed"
 	switch {

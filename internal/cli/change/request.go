@@ -42,7 +42,7 @@ func request(ctx context.Context, on *On, typed *kong.Context, c Change, h *Hash
 type Requested struct {
 	Request readmodel.Request
 	Stored  readmodel.RequestedCommand
-	Login   string // of this session
+	Login   string // login of this session
 
 	leaf   *kong.Node
 	change Change

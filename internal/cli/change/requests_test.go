@@ -63,7 +63,8 @@ func TestFourEyes(t *testing.T) {
 		"nothing was changed, another login does it by projector approve "+id+"\n")
 
 	clitest.Contains(t, s.Refused(exit.Failed, "approve", id, "--reason=mine"), "request "+id+" was made by ", "another login has to approve it")
-	// The database refuses this too, because another program may not check it.
+	// The database also refuses a login that approves its own request, because another program may
+	// not check this.
 	if _, err := s.Pool.Exec(t.Context(), "UPDATE repair_request SET state = 'approved', decision_reason = 'mine' WHERE id = $1", id); err == nil ||
 		!strings.Contains(err.Error(), "another login has to approve it") {
 		t.Errorf("a login approves its own request in the database: %v", err)
@@ -309,8 +310,8 @@ func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
 }
 
 // TestAProjectionFileNobodyRanIsRefused shows that a projection file that was never run is refused,
-// because its SQL would run with the approver's rights. It is refused when the change is requested,
-// and also in a request that was inserted by SQL.
+// because its SQL would run with the approver's rights. The file is refused when the change is
+// requested, and again in a request that was inserted by SQL.
 func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE seen (account_id text, version bigint, PRIMARY KEY (account_id, version))")

@@ -70,7 +70,8 @@ func (s LeaderStage) Events(version int) {
 }
 
 // DeadLetters produces one dead letter to each partition of the DLQ topic. Each dead letter is of
-// another account. Their events are first events, which could be applied now.
+// another account. The event of each dead letter is the first event of its account, so it could be
+// applied now.
 func (s LeaderStage) DeadLetters() {
 	s.T.Helper()
 	if _, err := kadm.NewClient(s.Client).CreateTopic(s.T.Context(), StagePartitions, -1, nil, s.Topic+".dlq"); err != nil {

@@ -66,7 +66,7 @@ func Corrected(account string, version int, amount string) string {
 	return strings.Replace(EventOf(account, version, amount), id, id+"-corrected", 1)
 }
 
-// Text returns the result of a query.
+// Text returns the text that a query selects.
 func (s *Stage) Text(query string) (text string) {
 	s.T.Helper()
 	if err := s.Pool.QueryRow(s.T.Context(), query).Scan(&text); err != nil {

@@ -143,7 +143,7 @@ func (s *Stage) Append(record *kgo.Record) {
 	s.Produced++
 }
 
-// Consuming runs a consumer until the positions after all produced records are stored. Then it
+// Consuming runs a consumer until it has stored the positions after all produced records. Then it
 // calls the function do, if it is not nil. In the end it stops the consumer.
 func (s *Stage) Consuming(do func()) {
 	s.T.Helper()

@@ -23,8 +23,8 @@ _projector() {
 
   while IFS=$'\t' read -r word _; do
     if [[ $word == ':files' ]]; then
-      # Readline completes file names best, but it works only during a completion, and since bash
-      # 4.0.
+      # Readline completes file names best, but compopt works only during a completion and since
+      # bash 4.0.
       compopt -o default 2>/dev/null ||
         while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -f -- "${last#"$before"}")
     else

@@ -12,8 +12,8 @@ import (
 	"projector/readmodel/citus"
 )
 
-// movedAtOnce is a number of bytes. Larger tables are moved to the workers of Citus only with
-// --citus-move.
+// movedAtOnce is a number of bytes. Tables with more bytes in total are moved to the workers of
+// Citus only with --citus-move.
 const movedAtOnce = 64 << 20
 
 // citus distributes the tables if --citus is given. If the tables are large and --citus-move is not

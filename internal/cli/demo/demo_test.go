@@ -77,7 +77,7 @@ func TestDemoOnItsOwnServers(t *testing.T) {
 	}
 }
 
-// next returns the lines that the page tells the user to type.
+// next returns the lines that the page proposes to type.
 func next(t *testing.T, page string) []string {
 	t.Helper()
 	_, rest, found := strings.Cut(page, "What to type next")

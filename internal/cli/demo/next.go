@@ -77,8 +77,8 @@ func (d *demo) meanwhile(stale []staleAccount) []hint {
 		hint{"to end all this, here", []string{"Ctrl-C"}})
 }
 
-// healing returns commands that heal waiting accounts: one skips a missing event, others remove a cause
-// and replay the event.
+// healing returns commands that repair waiting accounts. One command skips a missing event, and
+// others remove the cause of a rejection and replay the event.
 func (d *demo) healing(program string, stale []staleAccount) []hint {
 	var hints []hint
 	if s := waitsFor(stale, event.VersionGap); s != nil {

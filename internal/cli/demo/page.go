@@ -50,7 +50,7 @@ func (p *page) count(name string, n int, remark string) {
 // maxFaults is how many differences are printed one by one.
 const maxFaults = 10
 
-// finding prints the result of one check, whose name is right, and the first faults.
+// finding prints one line of the check, whose text is the argument right. The first faults follow.
 func (p *page) finding(right string, faults []string) {
 	if len(faults) == 0 {
 		p.printf("  %s  %s\n", p.paint(output.Green, "ok"), right)

@@ -68,7 +68,7 @@ func signed(d *event.Decoded) *json.Number {
 	return new(json.Number(event.FormatAmount(ev.Signed(), ev.Currency)))
 }
 
-// amountRow is an event with its amounts in the table for a person who may approve it.
+// amountRow is an event with its amounts, in the table for a person who may approve it.
 type amountRow struct {
 	account string
 	version *int64

@@ -104,7 +104,7 @@ func unlessChosen(s *replay.Selection, statuses ...dlq.Status) {
 // tools has the connections and readers of a dlq command.
 type tools struct {
 	flags   *topicFlags
-	topic   string // of the dead letters
+	topic   string // name of the DLQ topic
 	formats event.Resolver
 	kind    readmodel.Definition
 	pool    *pgxpool.Pool

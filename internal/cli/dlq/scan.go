@@ -33,7 +33,8 @@ type readFlags struct {
 	output.Flags
 }
 
-// reading returns a scan of the selected dead letters. The caller must call done.
+// reading returns a scan of the selected dead letters. The caller must call the returned function
+// done.
 func (f *readFlags) reading(ctx context.Context, std *output.Streams) (s *scan, done func(), err error) {
 	chosen, err := f.selection(time.Now(), &f.GroupFlags)
 	if err != nil {

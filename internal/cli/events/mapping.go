@@ -42,8 +42,8 @@ type fieldDocument struct {
 }
 
 type typeDocument struct {
-	Name  string `json:"name"`  // the producer's
-	Means string `json:"means"` // the contract's, ignored, or by sign
+	Name  string `json:"name"`  // the name that the producer uses
+	Means string `json:"means"` // the built-in type, ignored, or one type for each sign
 }
 
 // Run checks a file.

@@ -173,8 +173,8 @@ func TestSeveralEntriesThatPostgreSQLRefuses(t *testing.T) {
 	}
 }
 
-// The breaker opens within a record. The other entries of the record are processed, and after
-// resume the consumer continues with the next record.
+// The breaker opens at an entry in the middle of a record. The other entries of the record are
+// processed, and after resume the consumer continues with the next record.
 func TestAnEntryOpensTheBreaker(t *testing.T) {
 	t.Setenv("BREAKER_WINDOW", "3")
 	for _, name := range []string{"account_balance", "account_statement"} {
@@ -202,7 +202,7 @@ func TestAnEntryOpensTheBreaker(t *testing.T) {
 // An account has entries in several partitions. In the end, each version has been applied once and
 // in order.
 func TestEntriesOfAnAccountInSeveralPartitions(t *testing.T) {
-	s := clitest.NewLeaderStage(t) // of three partitions
+	s := clitest.NewLeaderStage(t) // with three partitions
 	_, write := mappingFile(t)
 	write(postings)
 	for i := 1; i <= 60; i++ {
@@ -223,8 +223,8 @@ func TestEntriesOfAnAccountInSeveralPartitions(t *testing.T) {
 	clitest.Equal(t, balances(s.Stage), "a -18.30 60, b 18.30 60")
 }
 
-// Of two entries for one version, the valid entry is parked. When the gap is filled, the same entry
-// of the record is applied.
+// Of two entries for one version, the valid entry is parked. When the gap is filled, this entry of
+// the record is applied, and not the other one.
 func TestAParkedEntryComesBackAsItself(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)

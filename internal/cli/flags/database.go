@@ -1,5 +1,5 @@
-// Package flags has the flags that several commands share. It reads their values and opens the
-// database, brokers, projections and files that they name.
+// Package flags has the flags that several commands share. The package reads their values and opens
+// the database, brokers, projections and files that they name.
 package flags
 
 import (

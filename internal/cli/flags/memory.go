@@ -97,8 +97,8 @@ func ShareMemoryWith(others, limit Size) MemoryPlan {
 	return plan
 }
 
-// Apply configures the garbage collector by the plan until release is called. The variables
-// GOMEMLIMIT and GOGC take precedence.
+// Apply configures the garbage collector with the plan. The unused allocation of size floor stays
+// until release is called. The variables GOMEMLIMIT and GOGC take precedence.
 func (p *MemoryPlan) Apply() (release func()) {
 	var unused []byte
 	if os.Getenv("GOGC") == "" {

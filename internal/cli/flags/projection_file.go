@@ -67,7 +67,7 @@ func ReadProjectionFile(named string, from File) (file.Projection, error) {
 }
 
 // choose returns the projection in the file or, without a file, the projection with the given name.
-// It sets name, whose default is otherwise.
+// The argument otherwise is the default name, and name is set to the name of the result.
 func (f *FileFlags) choose(name *string, otherwise string) (readmodel.Definition, error) {
 	p, err := f.Own()
 	if err != nil {

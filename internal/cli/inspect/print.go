@@ -18,12 +18,12 @@ type recordDocument struct {
 	Topic     string  `json:"topic"`
 	Partition int32   `json:"partition"`
 	Offset    int64   `json:"offset"`
-	Entry     *int32  `json:"entry,omitempty"` // of an array of events, its index
+	Entry     *int32  `json:"entry,omitempty"` // index of the entry in an array of events
 	AccountID *string `json:"account_id"`
 	Version   *int64  `json:"version"`
 	EventID   *string `json:"event_id"`
 	EventType *string `json:"event_type"`
-	Class     *string `json:"class"` // of the dead letter it would be
+	Class     *string `json:"class"` // class of the dead letter that it would be
 	Message   *string `json:"message"`
 	// Fields has the value of each field. It is set only if a mapping is used.
 	Fields []fieldDocument `json:"fields,omitempty"`

@@ -24,7 +24,7 @@ func each(
 		if len(shares) == 0 {
 			return nil
 		}
-		var open []topic.Span // which may have more records
+		var open []topic.Span // spans that may have more records
 		for i := range spans {
 			n, err := some(ctx, reader, &spans[i], shares[i], fn)
 			left -= n

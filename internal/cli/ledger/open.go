@@ -117,7 +117,7 @@ func (p *plan) Hash(ctx context.Context, h *change.Hash) error {
 	return nil
 }
 
-// Do implements change.Plan. Accounts are printed as they are opened.
+// Do implements change.Plan. Accounts are printed while they are opened.
 func (p *plan) Do(ctx context.Context) error {
 	return p.each("opened", true, func(piece []repair.Opening) error {
 		return p.openings.Apply(ctx, piece, func(s readmodel.Step) { p.rows.healed += int64(s.Healed) })

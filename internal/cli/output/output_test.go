@@ -113,7 +113,7 @@ func printed(t interface{ Fatal(args ...any) }, limit int, rows [][]string, colu
 	return out.String()
 }
 
-// gapColumns are the columns of `gaps`.
+// gapColumns are the columns of the command gaps.
 func gapColumns() []Column {
 	return []Column{
 		Left("ACCOUNT", 20), Right("EXPECTED", 10), Right("RECEIVED", 10).Optional(),

@@ -179,7 +179,7 @@ func Printable(text string) string {
 // NotKnown is shown for a value that could not be read from Kafka.
 const NotKnown = "?"
 
-// OffsetText formats an offset. A nil offset is not known.
+// OffsetText formats an offset. A nil offset is shown as not known.
 func OffsetText(offset *int64) string {
 	if offset == nil {
 		return NotKnown

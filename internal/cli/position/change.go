@@ -46,8 +46,8 @@ func (f *changeFlags) of() readmodel.Partition {
 	return readmodel.Partition{Projection: f.Projection, Group: f.GroupName(), Topic: f.Topic}
 }
 
-// checkGroup refuses a group without positions. Its name is probably mistyped, and the change would
-// have no effect.
+// checkGroup refuses a group without positions. The name of such a group is probably mistyped, and
+// the change would have no effect.
 func (f *changeFlags) checkGroup(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := readmodel.CheckGroup(ctx, pool, f.GroupName(), f.Projection); err != nil || f.NewGroup {
 		return err

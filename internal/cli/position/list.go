@@ -83,8 +83,8 @@ func (c *positionListCmd) print(std *output.Streams, status *status) error {
 	return printOwners(std.Out, status.partitions)
 }
 
-// printOwners prints a line for each owner with its partitions, and one for partitions without an
-// owner. A column of owners would make the table too wide.
+// printOwners prints a line for each owner with its partitions, and one line for partitions without
+// an owner. A column of owners would make the table too wide.
 func printOwners(w io.Writer, partitions []partition) error {
 	var owners, free []string
 	owned := map[string][]string{}

@@ -127,7 +127,7 @@ func (p *statusPlan) text(one *readmodel.PlannedStatus, done bool) string {
 	return text
 }
 
-// throughText returns the effect of --through.
+// throughText returns the effect of --through as text.
 func (p *statusPlan) throughText(one *readmodel.PlannedStatus) string {
 	text := fmt.Sprintf(", records below %d do not count for the breaker", *one.Through)
 	end := p.ends[one.Partition]
@@ -147,8 +147,9 @@ type statusDocument struct {
 	State     projection.Status `json:"state"`
 }
 
-// plannedStatus is the part of a plan that must be unchanged when it is approved: what is done, and
-// why the partition does not continue now. The end of the log is not included, because it moves.
+// plannedStatus is the part of a plan that must be unchanged when it is approved. It contains what
+// is done, and why the partition does not continue now. The end of the log is not included, because
+// it moves.
 type plannedStatus struct {
 	statusDocument
 	Was     projection.Status `json:"was"`

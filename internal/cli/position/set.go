@@ -216,8 +216,8 @@ func (s *setPlan) target(ctx context.Context, sets []readmodel.PositionSet) erro
 	return nil
 }
 
-// askEpochs reads the ends of the leader epochs of the stored positions. They show where a log was
-// truncated. An end that the brokers do not report stays unknown.
+// askEpochs reads the ends of the leader epochs of the stored positions. These ends show where a
+// log was truncated. An end that the brokers do not report stays unknown.
 func (s *setPlan) askEpochs(ctx context.Context, sets []readmodel.PositionSet) error {
 	stored, err := readmodel.LoadPositions(ctx, s.on.Pool, s.of.Group, s.of.Topic)
 	if err != nil {

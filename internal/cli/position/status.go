@@ -21,14 +21,14 @@ type partition struct {
 	start     int64                      // the first offset of the log; 0 if end is not known
 	end       *int64                     // after the last committed record; nil: not known
 	records   *int64                     // from the position to the end; nil: not known
-	age       *time.Duration             // of the oldest record not projected; nil: not known
+	age       *time.Duration             // age of the oldest record that is not projected; nil: not known
 	waits     bool                       // there is a record that is not projected
 	unread    *topic.PartitionError      // why Kafka could not be queried for the partition
 
 	state  projection.Status // running even without an owner; stopped even if only its owner has stopped
 	reason string            // why it does not continue
 
-	// details sets these fields.
+	// The method details sets these fields.
 	owner  string         // empty: nobody, or not known
 	margin *time.Duration // until retention removes the first unread record; nil: never, or not known
 }
@@ -127,7 +127,7 @@ func (s *status) incomplete(stderr io.Writer) error {
 	return nil
 }
 
-// remark adds what could not be read, and which permission is missing.
+// remark adds a remark about what could not be read, and which permission is missing.
 func (s *status) remark(what, permission string, err error) {
 	text := errclass.Safe(err)
 	if errclass.Kafka(err).Unready() {

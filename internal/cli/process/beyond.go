@@ -37,12 +37,12 @@ const (
 	beyondEvents, beyondBytes = 10_000, 4 << 20
 )
 
-// beyond parks events beyond the park limit, which the database does not have. When the turn of
-// such an event has come, beyond reads it from the topic again and parks it. Then the consumer
-// applies the event like other parked events. The consumer never waits for this reading.
+// beyond handles events beyond the park limit, which are in the topic but not in the database. When
+// the turn of such an event has come, beyond reads it from the topic again and parks it. Then the
+// consumer applies the event like other parked events. The consumer never waits for this reading.
 type beyond struct {
 	pool      *pgxpool.Pool
-	name      string // of the projection
+	name      string // name of the projection
 	topic     string
 	reader    *topic.Reader
 	formats   event.Resolver
@@ -271,7 +271,8 @@ func (w *waiting) left(of *accountdb.Beyond, start int64) accountdb.BeyondRange 
 	}
 }
 
-// parkedOf returns an event as it is parked. It shares no memory with the fetch of the record.
+// parkedOf returns an event in the form in which it is parked. It shares no memory with the fetch
+// of the record.
 func parkedOf(e *projection.DecodedRecord) *projection.Parked {
 	rec, kept := projection.Keep(e.Record, &e.Decoded)
 	kept.Event.TypeName, kept.Event.Data = "", "" // they are in the record

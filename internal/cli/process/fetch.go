@@ -16,7 +16,7 @@ import (
 	"projector/readmodel/repair"
 )
 
-// outboxFlags are the flags of fetching missing events.
+// outboxFlags are the flags for fetching missing events.
 type outboxFlags struct {
 	flags.OutboxFlags
 	OutboxAfter time.Duration `env:"OUTBOX_AFTER" default:"1m" placeholder:"DURATION" group:"Outbox" help:"How long a missing version is waited for before the outbox is asked for it (default 1m)."`

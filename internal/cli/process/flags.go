@@ -71,7 +71,7 @@ type Flags struct {
 }
 
 func (c *Flags) validate() error {
-	if c.Listen == "" { // the system would choose a port of all addresses
+	if c.Listen == "" { // the system would choose a free port on all addresses
 		return exit.Usagef("--listen (LISTEN_ADDR): must not be empty; give HOST:PORT, e.g. :8080")
 	}
 	if err := c.projectFlags.validate(); err != nil {

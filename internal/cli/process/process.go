@@ -167,7 +167,8 @@ func (p *Process) Project(ctx context.Context) error {
 func (p *Process) serveProfiles(ctx context.Context) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)
-	// The signal is never reset, because its default would end a process that drains.
+	// The handling of the signal is never reset, because the default action would end a process
+	// that is still stopping.
 	go telemetry.ServeProfiles(ctx, asked, p.log)
 }
 

@@ -28,9 +28,9 @@ func (r *rebuilding) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// readLater reads the events after the positions. It reports whether one of them belongs to a row that
-// seemed to have no events. This happens if an old release has set positions back and forgotten how
-// far records were processed.
+// readLater reads the events after the positions. It reports whether one of these events belongs to
+// a row that seemed to have no events. This happens if an old release has set positions back and
+// forgotten how far records were processed.
 func (r *rebuilding) readLater(ctx context.Context) (some bool, err error) {
 	now, err := r.source.extent(ctx)
 	if err != nil {

@@ -241,8 +241,9 @@ func checkedText(s *clitest.Stage) string {
 	return fmt.Sprint(status, " ", strings.Join(reasons, "; "))
 }
 
-// TestRebuildSparesWhatComesLaterInTheTopic has positions that are before events in the rows. This
-// happens after a topic was recreated, because the runbook deletes the positions.
+// TestRebuildSparesWhatComesLaterInTheTopic shows that a rebuild does not change accounts whose
+// events come after the positions. Such positions exist after a topic was recreated, because the
+// runbook deletes the positions.
 func TestRebuildSparesWhatComesLaterInTheTopic(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

@@ -27,8 +27,8 @@ func newTopicSource(client *kgo.Client, name string) *topicSource {
 	return &topicSource{adm: kadm.NewClient(client), reader: topic.NewReader(client, name), topic: name}
 }
 
-// Records implements rebuild.Source. A log that ends before the offset to is an error. Otherwise an
-// account whose events are missing would look as if it had never existed.
+// Records implements rebuild.Source. A log that ends before the end of the range is an error.
+// Otherwise an account whose events are missing would look as if it had never existed.
 func (s *topicSource) Records(ctx context.Context, partition int32, from, to int64) iter.Seq2[projection.Record, error] {
 	return func(yield func(projection.Record, error) bool) {
 		for r, err := range s.reader.Range(ctx, topic.Span{Partition: partition, From: from, To: to, Full: true}, nil) {

@@ -13,8 +13,8 @@ import (
 
 const own = "__projector."
 
-// Reader identifies the projector under test: its topic, group and projection. They are in the
-// headers of its dead letters.
+// Reader identifies the projector under test: its topic, group and projection. These names are in
+// the headers of its dead letters.
 type Reader struct{ Topic, Group, Projection string }
 
 // deadLetterID identifies a dead letter: the partition and offset of its record, and its class.
@@ -108,8 +108,8 @@ func Split(r testbank.Record) Found {
 	return f
 }
 
-// compareRepeats expects one of the records to be the dead letter. The others must be the same,
-// except that their expected version may be higher.
+// compareRepeats expects that one of the records is the dead letter. The other records must be the
+// same, except that their expected version may be higher.
 func (w Reader) compareRepeats(l *testbank.DeadLetter, all []Found) string {
 	first := slices.IndexFunc(all, func(f Found) bool {
 		return !l.Identified || f.Added["errors.expected_version"] == fmt.Sprint(l.Expected)
