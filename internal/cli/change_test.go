@@ -68,8 +68,8 @@ func TestEachCommandIsAChangeOrOutside(t *testing.T) {
 	}
 }
 
-// TestWhateverHasYesIsAChange shows that exactly the changes have the flag --yes. The only change
-// without --yes is inbox prune, which a timer starts.
+// TestWhateverHasYesIsAChange shows that the changes, and no other commands, have the flag --yes.
+// The only change without --yes is inbox prune, which a timer starts.
 func TestWhateverHasYesIsAChange(t *testing.T) {
 	changes := changing(t)
 	for _, leaf := range parserOf(t).Model.Leaves(false) {

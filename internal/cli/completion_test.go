@@ -172,8 +172,8 @@ func inBash(t *testing.T, script string) string {
 	return string(out)
 }
 
-// TestCompletionInBash simulates the Tab key: it passes the words as bash splits them, also at "="
-// and ":", and the position of the cursor.
+// TestCompletionInBash simulates the Tab key. It passes the position of the cursor, and the words
+// as bash splits them, also at "=" and ":".
 func TestCompletionInBash(t *testing.T) {
 	const press = `
 press() {

@@ -1,6 +1,6 @@
 // Package testbank generates account events and computes the expected results. The demo, the tests
 // and the fault tests use it. It imports only the standard library and shares no code with the
-// projector, so that a defect in the projector cannot also be in the expected results.
+// projector. So a defect in the projector cannot also be in the expected results.
 //
 // The generator makes streams with many faults. Events are delivered twice, late, in another order
 // or never. There are events with every defect that prevents their application, tombstones, and

@@ -47,8 +47,8 @@ func (f *skipFlags) check(version int64) (err error) {
 	return err
 }
 
-// skipper returns the Repair of the projection. It refuses a projection file or mapping file that
-// differs from the one with which the rows were written.
+// skipper returns the Repair of the projection. It returns an error if the projection file, or the
+// meaning of the mapping, is not the one with which the rows were written.
 func (f *skipFlags) skipper(ctx context.Context, on *change.On) (*repair.Repair, error) {
 	skipper, skips := f.kind.Replayer(readmodel.RepairConfig{Pool: on.Pool, Formats: f.formats, FirstVersion: f.FirstVersion}).(*repair.Repair)
 	if err := f.Kept(ctx, on.Pool); err != nil {

@@ -202,8 +202,8 @@ func RunTests(m *testing.M) {
 	})
 }
 
-// Holes produces records that become dead letters of several classes: a gap in acc-a, an invalid first
-// event of acc-b, an unreadable record, and a conflict.
+// Holes produces records that become dead letters of several classes. They are a gap in acc-a, an
+// invalid first event of acc-b, an unreadable record, and a conflict.
 func (s *Stage) Holes() {
 	s.T.Helper()
 	s.Produce(

@@ -59,7 +59,8 @@ func typed() string {
 	return name
 }
 
-// meanwhile returns commands to try while the demo stays: first exports, then commands that use them.
+// meanwhile returns commands to try while the demo stays. The exports come first, because the other
+// commands use them.
 func (d *demo) meanwhile(stale []staleAccount) []hint {
 	http := "http://" + d.process.Addr()
 	program, folder := installed()

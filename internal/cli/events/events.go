@@ -1,4 +1,4 @@
-// Package events has the flags about events: format, mapping, schema registry.
+// Package events has the flags about events: their format, their mapping and the schema registry.
 package events
 
 import (

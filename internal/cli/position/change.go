@@ -16,8 +16,8 @@ import (
 	"projector/readmodel"
 )
 
-// changeFlags are the flags of the commands that change positions: which partitions, the reason,
-// and the connections.
+// changeFlags are the flags of the commands that change positions. They select the partitions, give
+// the reason and set the connections.
 type changeFlags struct {
 	Partition *int32 `placeholder:"N" group:"Target" help:"One partition."`
 	All       bool   `group:"Target" help:"All partitions."`

@@ -259,7 +259,7 @@ func (w *waiting) hasNext() bool {
 
 // left returns the events that are still beyond the park limit. The offset start is the start of
 // the log. If the log no longer has all of these events, the missing ones can only be replayed from
-// the DLQ topic, and the account stays stale until then.
+// the DLQ topic. The account stays stale until then.
 func (w *waiting) left(of *accountdb.Beyond, start int64) accountdb.BeyondRange {
 	switch {
 	case start > of.FirstOffset && !w.hasNext():

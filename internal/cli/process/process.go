@@ -184,7 +184,7 @@ func (p *Process) awaitSchema(ctx context.Context) error {
 
 // fits returns an error that no retry solves if this process must not use the database. The schema
 // may be missing or too old, or the consumer group may belong to another projection. The rows may
-// come from another topic or another version of the projection file, or fetching may be on for a
+// come from another topic or another version of the projection file. Fetching may be on for a
 // projection that does not record missing events.
 func (p *Process) fits(ctx context.Context) error {
 	// The checks run concurrently, because each waits for an answer. This also opens connections that
