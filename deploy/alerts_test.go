@@ -29,12 +29,13 @@ metadata:
 spec:
 `
 
-// TestPrometheusRuleIsTheAlertsFile: Prometheus uses the same alerts with and without its operator.
+// TestPrometheusRuleIsTheAlertsFile checks that the object for the Prometheus operator has the
+// rules of alerts.yaml.
 func TestPrometheusRuleIsTheAlertsFile(t *testing.T) {
 	want := wrapping
 	for line := range strings.Lines(read(t, alertsFile)) {
 		if strings.HasPrefix(line, "#") {
-			continue // the comments about the file itself
+			continue // the comments at the start describe alerts.yaml itself
 		}
 		if line != "\n" {
 			line = "  " + line
@@ -77,8 +78,8 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// TestEachAlertHasARunbook: each alert has a section in the runbook. Its first line gives the
-// severity. Then it says what the alert means and what to type.
+// TestEachAlertHasARunbook checks that each alert has a section in the runbook. The first line of a
+// section gives the severity. The rest says what the alert means and which commands to run.
 func TestEachAlertHasARunbook(t *testing.T) {
 	runbook := sections(read(t, "../docs/runbook.md"))
 	for _, r := range rules(t) {
@@ -108,8 +109,8 @@ func TestEachAlertHasARunbook(t *testing.T) {
 	}
 }
 
-// TestEachAlertIsWithItsMetrics: the table of docs/observability.md has each alert in the rows of the
-// metrics that its expression reads, and in no other row.
+// TestEachAlertIsWithItsMetrics checks the table of docs/observability.md. It must have each alert
+// in the rows of the metrics that the alert's expression reads, and in no other row.
 func TestEachAlertIsWithItsMetrics(t *testing.T) {
 	want := map[string][]string{}
 	for _, r := range rules(t) {

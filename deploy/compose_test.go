@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestComposeIsValid loads the file as Docker Compose does and checks it against its schema. The
+// TestComposeIsValid loads the file as Docker Compose does and checks it against its schema. All
 // files that it mounts must exist.
 func TestComposeIsValid(t *testing.T) {
 	out, err := run(t.Context(), ".", "go", "run", composeLoader, "compose.yaml")

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// panel is a panel of the dashboard. Type "row" is a heading.
+// panel is a panel of the dashboard. A panel of the type "row" is a heading.
 type panel struct {
 	Title       string
 	Type        string
@@ -27,7 +27,7 @@ type panel struct {
 			Thresholds struct {
 				Steps []struct {
 					Color string
-					Value *float64 // nil: for all values below the next one
+					Value *float64 // nil for the first step, which has no lower bound
 				}
 			}
 		}
@@ -65,7 +65,7 @@ func dashboard(t *testing.T, rateInterval string) []panel {
 	return file.Panels
 }
 
-// emptyWhenWell are the panels that are empty as long as there is no error.
+// emptyWhenWell has the panels that are empty as long as there is no error.
 var emptyWhenWell = map[string]bool{
 	"Errors of Kafka connections":                   true, // its counters start with the first error
 	"Time until retention removes an unread record": true, // there is no unread record
@@ -86,15 +86,15 @@ func (p *prometheus) panelsShow() {
 	}
 }
 
-// line is what a panel draws for one series: values by Unix time.
+// line is what a panel draws for one series. The keys of values are Unix times.
 type line struct {
 	query  string // the target's RefID
 	legend string
 	values map[int64]float64
 }
 
-// labelsAreAsScripted compares the labels in the night's script with those of a real projector, for
-// the series that it exports.
+// labelsAreAsScripted compares the labels in testdata/night.txt with the labels of a real
+// projector. It compares only the series that this projector exports.
 func (p *prometheus) labelsAreAsScripted() {
 	p.t.Helper()
 	compared := 0
@@ -110,7 +110,7 @@ func (p *prometheus) labelsAreAsScripted() {
 			continue
 		}
 		compared++
-		scripted := map[string]bool{"job": true} // the script has the other labels that Prometheus adds
+		scripted := map[string]bool{"job": true} // testdata/night.txt has all other labels that Prometheus adds
 		for _, label := range labelName.FindAllStringSubmatch(s.name, -1) {
 			scripted[label[1]] = true
 		}
@@ -131,7 +131,7 @@ func (p *prometheus) labelsAreAsScripted() {
 
 var labelName = regexp.MustCompile(`(\w+)="`)
 
-// lines runs a query over the time of the night.
+// lines runs a query over the time range of testdata/night.txt.
 func (p *prometheus) lines(q target) ([]line, error) {
 	var found struct {
 		Result []struct {

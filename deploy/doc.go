@@ -1,6 +1,6 @@
-// Package deploy has what the projector is run with: an image, manifests for
-// Kubernetes, a Compose file, alerts and a dashboard. There is no code here, only
-// the tests that check all of it with the tools that will read it. Those with the build
-// tag deploy need kubectl-validate, kustomize and compose-go, which `go run` builds,
-// and Prometheus, which must be installed: make test-deploy.
+// Package deploy has the files to run the projector with: an image, manifests for Kubernetes, a
+// Compose file, alerts and a dashboard. Its only code is the tests, which check these files with
+// the tools that read them. The tests with the build tag deploy need kubectl-validate, kustomize
+// and compose-go, which `go run` builds. They also need an installed Prometheus. `make test-deploy`
+// runs them.
 package deploy

@@ -17,7 +17,7 @@ import (
 )
 
 // TestImage runs the Dockerfile's build steps in two empty folders, without a container engine. The
-// binary must be static, contain its version and be the same both times. It must run as an
+// binary must be static, contain its version and be identical in both folders. It must run as an
 // unprivileged user in a root folder that holds nothing else.
 func TestImage(t *testing.T) {
 	const version = "v9.8.7-test"
@@ -88,8 +88,8 @@ func imageBinary(t *testing.T, step, version string) string {
 	return filepath.Join(folder, "bin", "projector")
 }
 
-// sent returns the files of a container build: all files of the repository that
-// Dockerfile.dockerignore does not exclude.
+// sent returns the files that a container engine sends to the build. These are all files of the
+// repository that Dockerfile.dockerignore does not exclude.
 func sent(t *testing.T) []string {
 	t.Helper()
 	out, err := run(t.Context(), "..", "git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
@@ -139,8 +139,8 @@ func sum(t *testing.T, path string) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// expectNoDemo checks that the program in the image was built without the modules that only the
-// command demo needs: a Kafka broker, and what downloads and starts PostgreSQL.
+// expectNoDemo checks that the image's program lacks the modules that only the command demo needs.
+// These modules are a Kafka broker and the code that downloads and starts PostgreSQL.
 func expectNoDemo(t *testing.T, path string) {
 	t.Helper()
 	info, err := buildinfo.ReadFile(path)
@@ -182,7 +182,7 @@ func inEmptyRoot(t *testing.T, binary string) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(root, "projector")
-	if err := os.WriteFile(path, text, 0o755); err != nil { // and to run it
+	if err := os.WriteFile(path, text, 0o755); err != nil { // and to run the binary
 		t.Fatal(err)
 	}
 	var out bytes.Buffer

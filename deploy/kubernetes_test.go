@@ -32,8 +32,8 @@ func TestManifestsAreValid(t *testing.T) {
 	}
 }
 
-// TestDatabaseProvesItself: every connection to PostgreSQL must check the server's certificate,
-// except in the overlay minimal, which is for trying out.
+// TestDatabaseProvesItself checks that every connection to PostgreSQL verifies the server's
+// certificate. The overlay minimal is an exception, because it is for trying out.
 func TestDatabaseProvesItself(t *testing.T) {
 	const verified = "sslmode=verify-full&sslrootcert=/etc/projector/trust/"
 	for _, overlay := range overlays(t) {
@@ -79,7 +79,7 @@ func TestDocumentedOverlayIsValid(t *testing.T) {
 }
 
 // TestMisspeltFieldFails misspells one field of each kind of object, each in its own copy. One run
-// validates all copies, because the program needs some seconds to read its definitions.
+// validates all copies, because kubectl-validate needs some seconds to read its definitions.
 func TestMisspeltFieldFails(t *testing.T) {
 	production, folder := build(t, "kubernetes/overlays/production"), t.TempDir()
 	fields := []string{
@@ -107,7 +107,7 @@ func TestMisspeltFieldFails(t *testing.T) {
 		t.Fatal("no misspelt field is refused")
 	}
 	for _, field := range fields {
-		// Only the copy of this field contains this word.
+		// Only the error about this field's copy contains this misspelt name.
 		if !strings.Contains(err.Error(), misspelt(field)+" Invalid value: value provided for unknown field") {
 			t.Errorf("%s is not refused as an unknown field: %v", misspelt(field), err)
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// policy is what a NetworkPolicy permits.
+// policy is the specification of a NetworkPolicy.
 type policy struct {
 	Types           []string `yaml:"policyTypes"`
 	Ingress, Egress []struct {
@@ -71,7 +71,7 @@ func permitted(t *testing.T, of string, all []object, labels map[string]string) 
 	return sorted(out), sorted(in)
 }
 
-// reached returns the ports of the addresses in a pod's environment, and that of DNS.
+// reached returns the ports of the addresses in a pod's environment, and the port of DNS.
 func reached(t *testing.T, of string, all []object, p pod) []string {
 	t.Helper()
 	ports := []string{"53"}

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// nothing means that a panel shows no value.
+// nothing is the expected value of a panel that shows no value.
 var nothing = math.Inf(-1)
 
-// shown is what one line of a panel must show at some times of the night.
+// shown is what one line of a panel must show at some times of testdata/night.txt.
 type shown struct {
 	panel, legend string
 	at            map[string]float64
@@ -137,7 +137,7 @@ func TestDashboardOfANight(t *testing.T) {
 			if i >= 0 {
 				got, exists = lines[i].values[at.Unix()]
 			}
-			if !exists || math.IsNaN(got) { // Grafana draws neither of them
+			if !exists || math.IsNaN(got) { // Grafana draws neither a missing value nor NaN
 				got = nothing
 			}
 			if wanted := want.at[text]; got != wanted && !(math.Abs(got-wanted) <= 0.02*math.Abs(wanted)+0.001) {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// These are the limits of the night in testdata/night.txt.
+// The data of testdata/night.txt begins and ends at these times.
 var (
 	nightStart = time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC)
 	nightEnd   = nightStart.Add(8 * time.Hour)
@@ -22,7 +22,7 @@ var (
 
 const nightStep = 30 * time.Second
 
-// clock returns the time in the night for HH:MM.
+// clock returns the time of testdata/night.txt for HH:MM.
 func clock(text string) (time.Time, error) {
 	of, err := time.Parse("15:04", text)
 	if err != nil {
@@ -42,7 +42,7 @@ type change struct {
 	value float64
 }
 
-// scripted is a series of the night.
+// scripted is a series of testdata/night.txt.
 type scripted struct {
 	name    string // with its labels
 	changes []change
@@ -121,7 +121,7 @@ func (s scripted) value(at time.Time) (float64, bool) {
 	return value + rate*at.Sub(since).Seconds(), exists
 }
 
-// startNight runs a Prometheus whose database holds the data of the night.
+// startNight runs a Prometheus whose database holds the data of testdata/night.txt.
 func startNight(t *testing.T) *prometheus {
 	t.Helper()
 	folder := t.TempDir()

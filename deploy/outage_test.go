@@ -16,9 +16,9 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestAlertsFireInARealOutage: a real Prometheus scrapes a real projector while its PostgreSQL is
-// stopped. Exactly the expected alerts fire, and they stop when PostgreSQL is back. No panel of the
-// dashboard is empty during that time.
+// In TestAlertsFireInARealOutage, a real Prometheus scrapes a real projector while its PostgreSQL
+// is stopped. Exactly the expected alerts fire, and they stop when PostgreSQL is back. No panel of
+// the dashboard is empty during that time.
 func TestAlertsFireInARealOutage(t *testing.T) {
 	cluster := devtest.Postgres(t)
 	databaseURL, err := cluster.NewDatabase(t.Context(), "")

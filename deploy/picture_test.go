@@ -17,7 +17,7 @@ import (
 
 var picture = flag.String("picture", "", "draw the dashboard of the night into this PNG, to look at (needs Chromium)")
 
-// These are the sizes in pixels. Grafana's grid has 24 columns, and rows of 38.
+// These are sizes in pixels. Grafana's grid has 24 columns, and each of its rows is 38 pixels high.
 const (
 	pictureWidth = 1800
 	column       = pictureWidth / 24
@@ -79,8 +79,8 @@ func drawStat(b *strings.Builder, p panel, lines []line, w, h int) {
 	fmt.Fprintf(b, `<text class="stat" x="%d" y="%d" text-anchor="middle" style="fill:%s">%s</text>`, w/2, h/2+24, colour, text)
 }
 
-// drawLines draws the series over the night. It draws no scale for an axis on the right, because
-// the legend has its values.
+// drawLines draws the series over the whole time range. It draws no scale for an axis on the right,
+// because the legend has the values of these lines.
 func drawLines(b *strings.Builder, p panel, lines []line, w, h int) {
 	const left, top, lineHeight = 62, 30, 15
 	width, height := w-left-10, h-top-25-lineHeight*min(len(lines), 5)
@@ -146,7 +146,8 @@ func rightUnit(p panel, l line) (string, bool) {
 	return unit, right
 }
 
-// bounds returns the smallest value, at most 0, and the largest value.
+// bounds returns the smallest and the largest value. The smallest value is 0 if all values are
+// positive.
 func bounds(lines []line) (least, most float64) {
 	for _, l := range lines {
 		for _, value := range l.values {

@@ -202,7 +202,7 @@ func plainSecret(env []variable) bool {
 	})
 }
 
-// TestProjectorPods checks the settings that only `run` needs.
+// TestProjectorPods checks the settings that only the command `run` needs.
 func TestProjectorPods(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		for _, o := range objects(t, overlay) {
@@ -214,7 +214,8 @@ func TestProjectorPods(t *testing.T) {
 			if c.Liveness.HTTP.Path != "/livez" || c.Readiness.HTTP.Path != "/readyz" {
 				t.Errorf("%s: probes %+v %+v", overlay, c.Liveness, c.Readiness)
 			}
-			// A stop takes at most 10 s. A shorter grace period would kill the process during it.
+			// A stop takes at most 10 s. A shorter grace period would kill the process before its
+			// stop has finished.
 			if p.Grace < 15 {
 				t.Errorf("%s: %d s to stop", overlay, p.Grace)
 			}
@@ -230,8 +231,9 @@ func TestProjectorPods(t *testing.T) {
 	}
 }
 
-// TestMemoryFollowsTheLimit: without MEMORY_LIMIT the program uses three quarters of the
-// container's limit. The rest is for memory that the kernel also counts.
+// TestMemoryFollowsTheLimit checks that MEMORY_LIMIT is not set. The program then uses three
+// quarters of the container's limit. The rest is for memory outside the Go heap that the kernel
+// also counts.
 func TestMemoryFollowsTheLimit(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		for _, o := range objects(t, overlay) {
@@ -246,8 +248,8 @@ func TestMemoryFollowsTheLimit(t *testing.T) {
 	}
 }
 
-// TestJobsOfPeopleStay: every overlay has the template for manual commands. Finished Jobs and their
-// logs stay for the week that docs/deploy.md promises.
+// TestJobsOfPeopleStay checks that every overlay has the template for manual commands. Finished
+// Jobs and their logs must stay for the week that docs/deploy.md promises.
 func TestJobsOfPeopleStay(t *testing.T) {
 	const week, many = 7 * 24 * 60 * 60, 1000
 	for _, overlay := range overlays(t) {
@@ -267,7 +269,7 @@ func TestJobsOfPeopleStay(t *testing.T) {
 	}
 }
 
-// TestManifestsOfImages: an image without a chosen version must not be pulled as latest.
+// TestManifestsOfImages checks that an image without a chosen version is not pulled as latest.
 func TestManifestsOfImages(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		for _, o := range objects(t, overlay) {

@@ -42,7 +42,7 @@ scrape_configs:
 }
 
 // launchPrometheus runs Prometheus with a configuration and waits until a query has an answer. Its
-// database is the folder data in folder.
+// database is the subfolder data.
 func launchPrometheus(t *testing.T, folder, config, query string) *prometheus {
 	t.Helper()
 	write(t, filepath.Join(folder, "prometheus.yaml"), config)
@@ -65,8 +65,8 @@ func launchPrometheus(t *testing.T, folder, config, query string) *prometheus {
 	return p
 }
 
-// hasty shortens the waits and the time ranges of the alerts for a test. Their conditions stay the
-// same.
+// hasty shortens the durations and the time ranges of the alerts for a test. The conditions of the
+// alerts do not change.
 func hasty(alerts string) string {
 	alerts = regexp.MustCompile(`for: \d+m`).ReplaceAllString(alerts, "for: 1s")
 	return regexp.MustCompile(`\[5m\]`).ReplaceAllString(alerts, "[3s]")
@@ -82,7 +82,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// get queries the HTTP API. answer receives the value of "data".
+// get queries the HTTP API and decodes the value of "data" into answer.
 func (p *prometheus) get(path string, answer any) error {
 	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, "http://"+p.address+"/api/v1/"+path, http.NoBody)
 	if err != nil {
@@ -150,7 +150,7 @@ func (p *prometheus) sees(query string) {
 	})
 }
 
-// await polls until check answers "".
+// await polls until check returns "".
 func (p *prometheus) await(what string, check func() string) {
 	p.t.Helper()
 	wait.Until(p.t, 90*time.Second, what, check)

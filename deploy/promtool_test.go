@@ -25,8 +25,8 @@ func TestAlertsAsPrometheusReadsThem(t *testing.T) {
 	}
 }
 
-// TestEachAlertIsTestedBothWays: each alert needs a promtool test in which it fires and one in
-// which it does not.
+// TestEachAlertIsTestedBothWays checks that each alert has a promtool test in which it fires and a
+// test in which it does not fire.
 func TestEachAlertIsTestedBothWays(t *testing.T) {
 	var file struct {
 		Tests []struct {
@@ -50,7 +50,8 @@ func TestEachAlertIsTestedBothWays(t *testing.T) {
 		}
 	}
 	for _, r := range rules(t) {
-		// It must not fire without an error, and it must not fire in a test of its own.
+		// The alert must be silent in at least two tests: in the test without errors, and in one
+		// for this alert only.
 		if fires[r.Alert] == 0 || silent[r.Alert] < 2 {
 			t.Errorf("%s is tested firing %d times and silent %d times", r.Alert, fires[r.Alert], silent[r.Alert])
 		}

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestSelectorsMeetTheirPods: a selector that selects nothing or everything is valid but wrong.
+// TestSelectorsMeetTheirPods checks the selectors, because a selector that selects nothing or
+// everything is valid but wrong.
 func TestSelectorsMeetTheirPods(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		all := objects(t, overlay)
@@ -33,7 +34,8 @@ func TestSelectorsMeetTheirPods(t *testing.T) {
 	}
 }
 
-// met returns what is wrong with a selector that must select pods of these kinds only.
+// met returns what is wrong with a selector, or "". The selector must select at least one pod, and
+// only pods of these kinds of objects.
 func met(all []object, wanted map[string]string, kinds string) string {
 	found := 0
 	for _, o := range all {
@@ -61,8 +63,8 @@ func includes(labels, wanted map[string]string) bool {
 	return true
 }
 
-// TestReferencesMeetTheirObjects: kustomize renames objects. A reference in a kind of object that
-// kustomize does not know would have the old name.
+// TestReferencesMeetTheirObjects checks the names in references. kustomize renames objects, but it
+// does not change a reference in a kind of object that it does not know.
 func TestReferencesMeetTheirObjects(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		all := objects(t, overlay)
@@ -94,7 +96,7 @@ func TestReferencesMeetTheirObjects(t *testing.T) {
 	}
 }
 
-// checkTrigger: the variables that KEDA reads from the environment must be set there.
+// checkTrigger checks that KEDA's variables are set in the environment that KEDA reads.
 func checkTrigger(t *testing.T, trigger map[string]string, has map[string]*object, target *object) {
 	t.Helper()
 	if target == nil {

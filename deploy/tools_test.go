@@ -15,7 +15,7 @@ import (
 )
 
 // These are the tools that check the manifests, and the modules with the definitions of the custom
-// objects. Each is downloaded once, by version.
+// objects. Each tool and module is downloaded once per version.
 const (
 	kubectlValidate = "sigs.k8s.io/kubectl-validate@v0.0.4"
 	kustomize       = "sigs.k8s.io/kustomize/kustomize/v5@v5.8.1"

@@ -1,4 +1,5 @@
--- The logins of docs/security.md. They are for trying out: the password is public.
+-- These are the logins of docs/security.md. They are for trying out only, because the password is
+-- public.
 CREATE ROLE bank_migrate LOGIN PASSWORD 'projector' IN ROLE projector_migrator;
 ALTER ROLE bank_migrate SET role = 'projector_migrator';
 CREATE ROLE bank_app LOGIN PASSWORD 'projector' IN ROLE projector_runtime;

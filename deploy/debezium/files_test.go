@@ -8,7 +8,8 @@ import (
 	"projector/deploy/debezium"
 )
 
-// TestTheDocumentationShowsWhatIsTested: docs/debezium.md must show the files that the tests use.
+// TestTheDocumentationShowsWhatIsTested checks that docs/debezium.md shows the files that the tests
+// use.
 func TestTheDocumentationShowsWhatIsTested(t *testing.T) {
 	text, err := os.ReadFile("../../docs/debezium.md")
 	if err != nil {

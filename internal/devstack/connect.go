@@ -37,7 +37,7 @@ type ConnectOptions struct {
 
 // Connect is a standalone Kafka Connect worker with Debezium's PostgreSQL connector. After a kill
 // and a restart it continues from the offsets in its file. It then publishes again what it had
-// published after these offsets were written. Safe for concurrent use.
+// published after these offsets were written. It is safe for concurrent use.
 type Connect struct {
 	dir       string
 	temporary bool
@@ -58,7 +58,7 @@ func StartConnect(ctx context.Context, options ConnectOptions) (*Connect, error)
 	if err != nil {
 		return nil, fmt.Errorf("start Kafka Connect: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit) // the time for the download is not limited, it depends on the network
+	ctx, cancel := context.WithTimeout(ctx, startLimit) // the download has no time limit, because its duration depends on the network
 	defer cancel()
 	if err := retryStart(ctx, c.startOnNewPort); err != nil {
 		return nil, errors.Join(fmt.Errorf("start Kafka Connect: %w", err), c.Close(ctx))
@@ -132,8 +132,8 @@ func (c *Connect) Kill() {
 	c.server.kill()
 }
 
-// OffsetsWrittenAt returns when the worker last wrote its offsets, or the zero time when it never
-// did. After a Kill, the worker publishes again what it published after that time.
+// OffsetsWrittenAt returns when the worker last wrote its offsets, or the zero time if it has never
+// written them. After a Kill, the worker publishes again what it published after that time.
 func (c *Connect) OffsetsWrittenAt() (time.Time, error) {
 	info, err := os.Stat(c.offsetsFile())
 	switch {
@@ -189,8 +189,8 @@ func (c *Connect) connectorFile(i int) string {
 }
 
 // workerProperties returns the usual properties of a worker, with two differences. The worker has
-// its own port. Its plugins are on the class path and are found by their service files, because a
-// scan of every jar is slow. The converters are set in each connector.
+// its own port. It finds its plugins on the class path by their service files, because a scan of
+// every jar is slow. Each connector sets its own converters.
 func (c *Connect) workerProperties() []byte {
 	lines := map[string]string{
 		"bootstrap.servers":            strings.Join(c.options.Brokers, ","),
@@ -221,5 +221,5 @@ func (c *Connect) command() *exec.Cmd {
 	return cmd
 }
 
-// errNotRunning is a temporary state of a connector.
+// errNotRunning is a temporary state of a connector. awaitConnector continues to wait.
 var errNotRunning = errors.New("connector is not running yet")

@@ -25,8 +25,8 @@ func connectorNames(documents [][]byte) ([]string, error) {
 	return names, nil
 }
 
-// awaitConnector waits until a connector and all its tasks run. It returns at once when one of them
-// has failed, because nothing restarts it.
+// awaitConnector waits until a connector and all its tasks run. It returns at once when the
+// connector or a task has failed, because nothing restarts a failed task.
 func (c *Connect) awaitConnector(ctx context.Context, name string) error {
 	var failed error
 	err := c.server.await(ctx, func(ctx context.Context) error {
@@ -49,7 +49,7 @@ func (f connectorFailure) Error() string {
 }
 
 // connectorState returns nil when a connector and all its tasks run, and a connectorFailure when
-// one of them has failed.
+// the connector or a task has failed.
 func (c *Connect) connectorState(ctx context.Context, name string) error {
 	response, err := get(ctx, "http://"+address(c.port)+"/connectors/"+url.PathEscape(name)+"/status")
 	if err != nil {

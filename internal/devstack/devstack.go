@@ -3,8 +3,8 @@
 // registry and a real PostgreSQL. The demos and the tests use it, so they need no Docker, no
 // service manager and no prepared host.
 //
-//	Fake      kfake, a few milliseconds. Implements the protocol and can inject faults.
-//	Kafka     Apache Kafka in KRaft mode, 1 or 3 nodes, from Maven Central. Needs java and mvn.
+//	Fake      kfake, ready in a few milliseconds. It implements the protocol and can inject faults.
+//	Kafka     Apache Kafka in KRaft mode, 1 or 3 nodes, from Maven Central. It needs java and mvn.
 //	Connect   Kafka Connect with Debezium's PostgreSQL connector, from Maven Central.
 //	Registry  Apicurio Registry, with Confluent's API, from Maven Central.
 //	Postgres  initdb and postgres from this machine, or downloaded once.
@@ -77,8 +77,8 @@ func (a *account) own(path string) error {
 	return os.Chown(path, a.uid, a.gid)
 }
 
-// explain adds the remedy to a start error: the account may not enter the folder or read the
-// program, although root may.
+// explain adds the remedy to a start error. The account may lack the rights to enter the folder or
+// to read the program, although root has these rights.
 func (a *account) explain(err error, program, dir string) error {
 	if a == nil || !errors.Is(err, os.ErrPermission) {
 		return err

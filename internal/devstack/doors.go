@@ -19,17 +19,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Door is a server in front of PostgreSQL.
+// Door is a proxy for PostgreSQL: HAProxy or PgBouncer.
 type Door struct {
 	addr   string
 	dir    string
 	server *process
 }
 
-// Addr is the address it listens on, host:port.
+// Addr is the address (host:port) on which the proxy listens.
 func (d *Door) Addr() string { return d.addr }
 
-// Close ends the server and with it all its connections.
+// Close ends the proxy and all its connections.
 func (d *Door) Close(context.Context) error {
 	d.server.kill()
 	return os.RemoveAll(d.dir)
@@ -77,15 +77,15 @@ listen postgres
 %s`
 
 // pooledSettings are the settings that the projector sends when it connects. PgBouncer does not
-// forward them, so they are set for the database: docs/postgres.md.
+// forward them, so they are set for the database (see docs/postgres.md).
 var pooledSettings = map[string]string{
 	"idle_in_transaction_session_timeout": "20s", "lock_timeout": "5s", "statement_timeout": "60s",
 	"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off",
 }
 
-// PgBouncer starts a PgBouncer in transaction mode for the database at a URL. It opens at most the
-// given number of connections to the database. It returns the URL of the database through
-// PgBouncer.
+// PgBouncer starts a PgBouncer in transaction mode for the database at a URL. PgBouncer opens at
+// most the given number of connections to the database. The function returns the URL of the
+// database through PgBouncer.
 func PgBouncer(ctx context.Context, databaseURL string, connections int) (*Door, string, error) {
 	server, err := url.Parse(databaseURL)
 	if err != nil {

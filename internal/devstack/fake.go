@@ -16,17 +16,18 @@ import (
 // FakeOptions configures an in-process broker. The zero value is one broker with all data in
 // memory.
 type FakeOptions struct {
-	// Brokers is the number of brokers, 1 when zero.
+	// Brokers is the number of brokers. Zero means 1.
 	Brokers int
-	// Topics are created at the start: name to number of partitions.
+	// Topics are created at the start. The value is the number of partitions.
 	Topics map[string]int32
 	// Settings are broker configs, such as "message.max.bytes".
 	Settings map[string]string
-	// Dir is the folder in which topics and groups survive a restart. Empty means in memory.
+	// Dir is the folder in which topics and groups survive a restart. If Dir is empty, they are in
+	// memory.
 	Dir string
 	// Log receives warnings of the broker. Nil discards them.
 	Log io.Writer
-	// More are other options of kfake, such as SASL, TLS, ACLs, ports and versions.
+	// More has other options of kfake, such as SASL, TLS, ACLs, ports and versions.
 	More []kfake.Opt
 }
 
@@ -37,8 +38,8 @@ type Fake struct {
 	addrs   []string
 }
 
-// StartFake starts the brokers. They answer when it returns. Topics are not created automatically,
-// as in a production cluster.
+// StartFake starts the brokers. They accept requests when StartFake returns. Topics are not created
+// automatically, as in a production cluster.
 func StartFake(_ context.Context, options FakeOptions) (*Fake, error) {
 	cluster, err := kfake.NewCluster(options.kfake()...)
 	if err != nil {
@@ -55,7 +56,7 @@ func (o FakeOptions) kfake() []kfake.Opt {
 	}
 	maps.Copy(settings, o.Settings)
 	versions := kversion.Stable()
-	versions.SetMaxKeyVersion(kmsg.CreateTopics.Int16(), 4) // from 5 on, kfake answers configs that kafka-topics.sh cannot read
+	versions.SetMaxKeyVersion(kmsg.CreateTopics.Int16(), 4) // newer versions: kfake's answer contains configs that kafka-topics.sh cannot read
 	options := []kfake.Opt{kfake.MaxVersions(versions), kfake.NumBrokers(brokers), kfake.DefaultNumPartitions(1), kfake.BrokerConfigs(settings)}
 	for _, topic := range slices.Sorted(maps.Keys(o.Topics)) {
 		options = append(options, kfake.SeedTopics(o.Topics[topic], topic))

@@ -42,7 +42,7 @@ func TestFakeMakesOnlyTheTopicsItIsTold(t *testing.T) {
 }
 
 // From version 5 of CreateTopics on, kfake's answer has the topic's configs, in a form that
-// kafka-topics.sh cannot read. So startFake offers version 4 at most.
+// kafka-topics.sh cannot read. StartFake therefore offers version 4 at most.
 func TestFakeAnswersANewTopicWithoutConfigs(t *testing.T) {
 	client := newClient(t, startFake(t, FakeOptions{}).Addrs())
 	topic := kmsg.NewCreateTopicsRequestTopic()

@@ -15,7 +15,7 @@ import (
 )
 
 // These are the versions that StartKafka, StartConnect and StartRegistry run. Connect and the
-// broker have the same version, and Debezium supports it. Newer versions of the registry need Java
+// broker have the same version, which Debezium supports. Newer versions of the registry need Java
 // 21.
 const (
 	KafkaVersion    = "4.3.0"
@@ -23,8 +23,8 @@ const (
 	registryVersion = "3.0.9"
 )
 
-// quickStart is a Java option for servers that run for seconds or minutes. They start with less
-// processor time. Under hours of load they would need more.
+// quickStart is a Java option for servers that run for seconds or minutes. It reduces the processor
+// time of their start. For hours of load, it would increase the processor time.
 const quickStart = "-XX:TieredStopAtLevel=1"
 
 //go:embed kafka.pom.xml
@@ -45,18 +45,19 @@ func fetchKafka(ctx context.Context) (string, error) {
 }
 
 // fetchConnect returns the folder that holds the jars of Kafka Connect and of Debezium's PostgreSQL
-// connector, about 39 MB in the user's cache. It downloads them as fetchKafka does.
+// connector, about 39 MB in the user's cache. It downloads the jars as fetchKafka does.
 func fetchConnect(ctx context.Context) (string, error) {
 	return fetchJars(ctx, "connect-"+KafkaVersion+"-debezium-"+DebeziumVersion, connectPOM, KafkaVersion)
 }
 
 // fetchRegistry returns the folder that holds Apicurio Registry, about 120 MB in the user's cache.
-// It downloads it as fetchKafka does.
+// It downloads the registry as fetchKafka downloads Kafka.
 func fetchRegistry(ctx context.Context) (string, error) {
 	return fetchJars(ctx, "apicurio-registry-"+registryVersion, registryPOM, KafkaVersion)
 }
 
-// fetchJars downloads the dependencies of pom, once for each name.
+// fetchJars downloads the dependencies of pom into the cache, unless they are already there. name
+// is part of the folder's name.
 func fetchJars(ctx context.Context, name string, pom []byte, kafka string) (string, error) {
 	root, err := cacheRoot()
 	if err != nil {
@@ -107,10 +108,10 @@ func findJava() (string, error) {
 	return java, nil
 }
 
-// Program is a program that uses the servers. Like them, it ends with this process.
+// Program is a program that uses the servers. Like the servers, it ends with this process.
 type Program struct{ process *process }
 
-// StartProgram starts cmd. Its output goes to log, which may be nil.
+// StartProgram starts cmd. The output of cmd goes to log, which may be nil.
 func StartProgram(cmd *exec.Cmd, log io.Writer) (*Program, error) {
 	p, err := startProcess(cmd, syscall.SIGTERM, serverLog(log))
 	if err != nil {

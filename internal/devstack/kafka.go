@@ -16,19 +16,19 @@ import (
 
 // KafkaOptions configures a Kafka cluster. The zero value is valid.
 type KafkaOptions struct {
-	// Brokers is 1 or 3; zero means 1. Each takes about 360 MB of memory.
+	// Brokers is 1 or 3. Zero means 1. Each broker takes about 360 MB of memory.
 	Brokers int
 	// Dir is the data folder. If it already holds a cluster, that cluster is started again. Empty
 	// means a temporary folder that Close removes.
 	Dir string
 	// Settings are lines of server.properties. They are added to the defaults or replace them.
 	Settings map[string]string
-	// Security, if set, opens listeners that authenticate clients.
+	// Security, if not nil, opens listeners that authenticate clients.
 	Security *KafkaSecurity
 	// Host is the address of this machine that clients connect to. Empty means 127.0.0.1. Clients
-	// in containers with their own network need another one.
+	// in containers with their own network need another address.
 	Host string
-	// ForLoad lets Java compile the servers' code for hours of load. Without it, they start with
+	// ForLoad lets Java optimize the servers' code for hours of load. Without it, the start uses
 	// two thirds of the processor time.
 	ForLoad bool
 	// Log receives the servers' warnings and errors. Nil discards them.
@@ -36,11 +36,12 @@ type KafkaOptions struct {
 }
 
 // stopGrace is how long Kafka may take to hand over its partitions and write its data. When a whole
-// cluster stops, the last nodes have no quorum and would wait until their own timeout.
+// cluster stops, the last nodes have no quorum. Without this limit they would wait for their own
+// timeout.
 const stopGrace = 10 * time.Second
 
 // Kafka is a separate Apache Kafka cluster. Every node is both a broker and a controller. Nodes are
-// numbered from 1. Safe for concurrent use.
+// numbered from 1. It is safe for concurrent use.
 type Kafka struct {
 	dir       string
 	temporary bool
@@ -75,7 +76,7 @@ func StartKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start Kafka: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit) // the time for the download is not limited, it depends on the network
+	ctx, cancel := context.WithTimeout(ctx, startLimit) // the download has no time limit, because its duration depends on the network
 	defer cancel()
 	err = k.writeKeystores()
 	if err == nil {
@@ -116,7 +117,8 @@ func newKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
 	return k, nil
 }
 
-// startOnNewPorts starts all nodes at the same time, because none becomes ready without a quorum.
+// startOnNewPorts starts all nodes at the same time, because no node becomes ready without a
+// quorum.
 func (k *Kafka) startOnNewPorts(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -189,8 +191,8 @@ func (k *Kafka) PID(id int) int {
 	return node.server.pid()
 }
 
-// Stop shuts all nodes down and leaves their data, so that StartNode can continue. A node that
-// takes too long is killed, and Kafka recovers its log at the next start.
+// Stop shuts all nodes down and leaves their data for StartNode. A node that takes too long is
+// killed, and Kafka recovers its log at the next start.
 func (k *Kafka) Stop(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -217,8 +219,8 @@ func (k *Kafka) Close(ctx context.Context) error {
 	return os.RemoveAll(k.dir)
 }
 
-// Addrs returns the brokers' addresses, host:port, in the order of the nodes. It includes stopped
-// nodes.
+// Addrs returns the brokers' addresses, host:port, in the order of the nodes. The result includes
+// stopped nodes.
 func (k *Kafka) Addrs() []string { return k.addrs(func(n *kafkaNode) int { return n.port }) }
 
 func (k *Kafka) addrs(port func(*kafkaNode) int) []string {

@@ -32,7 +32,7 @@ func (k *Kafka) addNodes(n int) {
 // assignPorts gives every node new ports and writes the properties of all nodes, because each file
 // names the ports of the other nodes.
 func (k *Kafka) assignPorts() error {
-	const each = 4 // not all are used without KafkaSecurity
+	const each = 4 // the ports for SASL and TLS are used with KafkaSecurity only
 	ports, err := freePorts(each * len(k.nodes))
 	if err != nil {
 		return err
@@ -75,7 +75,8 @@ func (k *Kafka) formatNode(ctx context.Context, node *kafkaNode, clusterID strin
 	return nil
 }
 
-// clusterID returns the id stored in Dir. On first use it makes a random one: 16 bytes in base64.
+// clusterID returns the id stored in Dir. On first use it creates a random id of 16 bytes in
+// base64.
 func (k *Kafka) clusterID() (string, error) {
 	path := filepath.Join(k.dir, "cluster.id")
 	if id, err := os.ReadFile(path); err == nil {
@@ -88,7 +89,7 @@ func (k *Kafka) clusterID() (string, error) {
 	return id, os.WriteFile(path, []byte(id+"\n"), 0o600)
 }
 
-// javaCommand runs a Kafka class with its warnings on stderr. It leaves out the warnings about
+// javaCommand runs a Kafka class with its warnings on stderr. It filters out the warnings about
 // peers that have not started yet, because every start logs hundreds of them.
 func (k *Kafka) javaCommand(ctx context.Context, class string, args ...string) *exec.Cmd {
 	full := []string{
@@ -117,7 +118,7 @@ func (k *Kafka) launch(node *kafkaNode) error {
 func (n *kafkaNode) dataDir() string    { return filepath.Join(n.dir, "data") }
 func (n *kafkaNode) properties() string { return filepath.Join(n.dir, "server.properties") }
 
-// awaitPeers waits until this node reports so many live brokers.
+// awaitPeers waits until this node reports the given number of live brokers.
 func (n *kafkaNode) awaitPeers(ctx context.Context, addr string, brokers int) error {
 	return n.server.await(ctx, func(ctx context.Context) error {
 		live, err := liveBrokers(ctx, addr)
@@ -144,8 +145,8 @@ func (n *kafkaNode) awaitSelf(ctx context.Context, addr string) error {
 	})
 }
 
-// liveBrokers returns the brokers that the node at addr reports as able to serve clients. The
-// client knows no other address.
+// liveBrokers returns the brokers that the node at addr reports as able to serve clients. It asks
+// only this node, because its client knows no other address.
 func liveBrokers(ctx context.Context, addr string) (kadm.BrokerDetails, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(addr))
 	if err != nil {
@@ -156,7 +157,8 @@ func liveBrokers(ctx context.Context, addr string) (kadm.BrokerDetails, error) {
 	return metadata.Brokers, err
 }
 
-// minSession is in ms. It lets a test wait for the end of a dead member's session.
+// minSession is the shortest permitted session timeout, in ms. A test can then wait until the
+// session of a dead member ends.
 const minSession = "1000"
 
 // writeProperties writes the server.properties of every node.
@@ -173,10 +175,10 @@ func (k *Kafka) writeProperties() error {
 }
 
 // properties returns the settings of one node, as the text of a properties file. Internal topics
-// are small. They are replicated to up to three brokers, so that one of three may fail without loss
-// of acknowledged data. Topics are not created automatically, and a new group does not wait for
-// more members. A killed node may return when its session has ended, which is sooner than Kafka's
-// default.
+// have few partitions. They are replicated to up to three brokers, so one of three may fail without
+// loss of acknowledged data. Topics are not created automatically, and a new group does not wait
+// for more members. The broker session is shorter than Kafka's default, because a killed node can
+// return only after its session has ended.
 func (k *Kafka) properties(node *kafkaNode) []byte {
 	replicas := fmt.Sprint(len(k.nodes))
 	inSync := fmt.Sprint((len(k.nodes) + 1) / 2)
@@ -231,9 +233,9 @@ func (k *Kafka) voters() string {
 	return strings.Join(voters, ",")
 }
 
-// LogDir returns the folder that stores a partition's log on a node. To remove the end of the log,
-// stop the node and call ReplaceDir with an older copy of this folder. The result is the same as
-// after an unclean leader election or a restored disk.
+// LogDir returns the folder that stores a partition's log on a node. A test can remove the end of
+// the log: it stops the node and calls ReplaceDir with an older copy of this folder. The result is
+// the same as after an unclean leader election or a restored disk.
 func (k *Kafka) LogDir(id int, topic string, partition int32) (string, error) {
 	node, err := k.node(id)
 	if err != nil {
@@ -248,7 +250,7 @@ func (o FakeOptions) LogDir(topic string, partition int32) string {
 	return filepath.Join(o.Dir, "partitions", fmt.Sprintf("%s-%d", url.PathEscape(topic), partition))
 }
 
-// ReplaceDir removes dir and copies another folder in its place.
+// ReplaceDir removes dir and copies the folder of in its place.
 func ReplaceDir(dir, of string) error {
 	if _, err := os.Stat(of); err != nil {
 		return fmt.Errorf("copy a folder: %w", err)

@@ -49,7 +49,7 @@ func TestKafkaNamesWhatIsMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("PATH", test.path)
 			t.Setenv("JAVA_HOME", "")
-			t.Setenv("HOME", t.TempDir()) // so the cache is empty
+			t.Setenv("HOME", t.TempDir()) // so that the cache is empty
 			t.Setenv("XDG_CACHE_HOME", "")
 			_, err := StartKafka(t.Context(), KafkaOptions{Brokers: test.brokers})
 			if err == nil || !strings.Contains(err.Error(), test.want) {

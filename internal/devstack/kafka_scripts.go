@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// kafkaScripts maps the names of Kafka's scripts to the class that each runs.
+// kafkaScripts has the names of Kafka's scripts and the Java class that each script runs.
 var kafkaScripts = map[string]string{
 	"kafka-topics.sh":           "org.apache.kafka.tools.TopicCommand",
 	"kafka-console-producer.sh": "org.apache.kafka.tools.ConsoleProducer",

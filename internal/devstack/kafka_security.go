@@ -29,9 +29,9 @@ import (
 type KafkaSecurity struct {
 	// Certificate is used by all brokers.
 	Certificate Certificate
-	// ClientCA is the authority that issues client certificates, PEM.
+	// ClientCA is the certificate, in PEM, of the authority that issues client certificates.
 	ClientCA []byte
-	// Users are names and passwords for PLAIN.
+	// Users has the users and passwords for PLAIN.
 	Users map[string]string
 }
 
@@ -93,7 +93,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// Certificate is a certificate and its key (PKCS #8), PEM.
+// Certificate is a certificate and its key (PKCS #8), both in PEM.
 type Certificate struct{ Cert, Key []byte }
 
 // NewAuthority creates an authority.

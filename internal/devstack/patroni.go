@@ -23,8 +23,9 @@ type PatroniOptions struct {
 	Synchronous bool
 	// TempRoot is the parent of the temporary folder. Empty means the system's temporary folder.
 	TempRoot string
-	// Between, if set, is called for each network path between two servers, with the address at its
-	// end. It returns the address to use instead, for example of a proxy.
+	// Between, if not nil, is called for each network path between two servers. addr is the address
+	// at the end of the path. Between returns the address to use instead, for example the address
+	// of a proxy.
 	Between func(way Way, addr string) (string, error)
 	// Log receives the servers' output. Nil discards it.
 	Log io.Writer
@@ -42,7 +43,7 @@ type Way struct {
 var patroniPrograms = []string{"patroni", "patronictl", "etcd"}
 
 // Patroni is a PostgreSQL cluster of two nodes. Patroni elects one as the leader and elects the
-// other when the leader fails. Its etcd has one node. Linux only.
+// other when the leader fails. Its etcd has one node. Patroni works on Linux only.
 type Patroni struct {
 	dir         string
 	binaries    string
@@ -67,8 +68,8 @@ type PatroniNode struct {
 	daemon *process
 }
 
-// StartPatroni creates a cluster and returns when one node leads and the other follows. ctx limits
-// the start only. Close ends the cluster.
+// StartPatroni creates a cluster and returns when one node is the leader and the second node
+// follows it. ctx limits the start only. Close ends the cluster.
 func StartPatroni(ctx context.Context, options PatroniOptions) (*Patroni, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -185,7 +186,7 @@ func (p *Patroni) Leader(ctx context.Context) *PatroniNode {
 	return nil
 }
 
-// Other returns the other one of the two nodes.
+// Other returns the node of the cluster that is not the given node.
 func (p *Patroni) Other(node *PatroniNode) *PatroniNode {
 	if node == p.nodes[0] {
 		return p.nodes[1]
@@ -285,7 +286,7 @@ func (n *PatroniNode) Start() (err error) {
 // Number is the node's number, from 1.
 func (n *PatroniNode) Number() int { return n.number }
 
-// URL returns the URL of a database on this node, whether it leads or not. It contains the
+// URL returns the URL of a database on this node, which need not be the leader. It contains the
 // password.
 func (n *PatroniNode) URL(database string) string { return n.of.url(n.addr, database, "") }
 
@@ -307,7 +308,7 @@ func PostmasterOf(data string) int {
 	if err != nil {
 		return 0
 	}
-	// The pid file remains after a crash, and another process may have the same id by now.
+	// The pid file remains after a crash, and another process may have this id now.
 	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || !strings.Contains(string(command), data) {
 		return 0
@@ -315,7 +316,8 @@ func PostmasterOf(data string) int {
 	return pid
 }
 
-// endPostgres ends the node's PostgreSQL at once. It keeps running when its Patroni ends.
+// endPostgres ends the node's PostgreSQL at once. PostgreSQL does not end together with its
+// Patroni.
 func (n *PatroniNode) endPostgres(ctx context.Context) error {
 	tick := time.NewTicker(readyInterval)
 	defer tick.Stop()

@@ -7,12 +7,12 @@ import (
 	"strconv"
 )
 
-// clusterName is Patroni's scope.
+// clusterName is the cluster's name, which Patroni calls the scope.
 const clusterName = "projector"
 
-// These are Patroni's time limits in seconds, the shortest that its version 3 allows. A leader that
-// does not renew its key for leaderTTL is replaced. A leader that cannot reach etcd for
-// etcdPatience demotes itself before that.
+// These are Patroni's time limits in seconds. They are the shortest that Patroni 3 allows. A leader
+// that does not renew its key for leaderTTL is replaced. A leader that cannot reach etcd for
+// etcdPatience demotes itself before leaderTTL ends.
 const (
 	leaderTTL    = 20
 	loopWait     = 2

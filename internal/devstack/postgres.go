@@ -24,7 +24,7 @@ type PostgresOptions struct {
 	TempRoot string
 	// Settings are server parameters. They are added to the defaults or replace them.
 	Settings map[string]string
-	// Certificate, if set, makes the server accept TLS connections too.
+	// Certificate, if not nil, makes the server accept TLS connections too.
 	Certificate *Certificate
 	// Log receives the server's output. Nil discards it.
 	Log io.Writer
@@ -36,7 +36,8 @@ type StopMode int
 const (
 	// Fast ends the sessions, writes a checkpoint and ends the server.
 	Fast StopMode = iota
-	// Immediate ends the server without a checkpoint, like a crash. The next start replays the log.
+	// Immediate ends the server without a checkpoint, like a crash. The next start replays the
+	// write-ahead log.
 	Immediate
 )
 
@@ -51,7 +52,7 @@ func (m StopMode) signal() syscall.Signal {
 const superuser = "postgres"
 
 // Postgres is a separate PostgreSQL cluster. After a stop it can start again with the same port and
-// data. Safe for concurrent use.
+// data. It is safe for concurrent use.
 type Postgres struct {
 	dir       string // holds the data folder and the password
 	temporary bool
@@ -141,8 +142,8 @@ func (p *Postgres) Start(ctx context.Context) error {
 	return nil
 }
 
-// takesConnections logs in with this cluster's own password. If another server has taken the port,
-// the login fails.
+// takesConnections reports by a nil error that the server accepts connections. It logs in with this
+// cluster's own password. If another server has taken the port, the login fails.
 func (p *Postgres) takesConnections(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, p.URL())
 	if err != nil {
@@ -151,8 +152,8 @@ func (p *Postgres) takesConnections(ctx context.Context) error {
 	return conn.Close(ctx)
 }
 
-// Stop shuts the server down and leaves its data, so that Start can continue. If ctx ends first,
-// the server is killed and Stop returns an error.
+// Stop shuts the server down and leaves its data for Start. If ctx ends first, the server is killed
+// and Stop returns an error.
 func (p *Postgres) Stop(ctx context.Context, mode StopMode) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,7 +196,7 @@ func (p *Postgres) DatabaseURL(name string) string {
 func (p *Postgres) Addr() string { return address(p.port) }
 
 // NewDatabase creates a database with a unique name, as a copy of the named template, and returns
-// its URL. The template "" is PostgreSQL's own.
+// its URL. The template "" means PostgreSQL's default template.
 func (p *Postgres) NewDatabase(ctx context.Context, template string) (string, error) {
 	name := "db_" + randomName()
 	if err := CreateDatabase(ctx, p.URL(), name, template); err != nil {
@@ -206,8 +207,8 @@ func (p *Postgres) NewDatabase(ctx context.Context, template string) (string, er
 
 func (p *Postgres) program(name string) string { return filepath.Join(p.binaries, name) }
 
-// command runs one of PostgreSQL's programs as the cluster's owner. Its working folder is one that
-// this user can enter. Its messages are in English.
+// command runs one of PostgreSQL's programs as the cluster's owner. It runs in a folder that this
+// user can enter, and its messages are in English.
 func (p *Postgres) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.program(name), args...)
 	cmd.Dir = p.dir
@@ -217,7 +218,8 @@ func (p *Postgres) command(ctx context.Context, name string, args ...string) *ex
 }
 
 // CreateDatabase creates a database on the server at adminURL, as a copy of the named template. The
-// template "" is PostgreSQL's own. No session may be connected to the template during the copy.
+// template "" means PostgreSQL's default template. No session may be connected to the template
+// during the copy.
 func CreateDatabase(ctx context.Context, adminURL, name, template string) error {
 	statement := "CREATE DATABASE " + quoted(name)
 	if template != "" {

@@ -19,7 +19,7 @@ import (
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
-// oldestPostgres is the first major version the read model supports.
+// oldestPostgres is the oldest major version that the read model supports.
 const oldestPostgres = 13
 
 // usualFolders are where the packages of PostgreSQL install the servers.
@@ -34,10 +34,16 @@ var usualFolders = []string{
 
 var digits = regexp.MustCompile(`\d+`)
 
-// postgresBinaries returns a folder that holds initdb and postgres. The first of these that applies
-// is used: $PG_BINDIR; a download of the major version in $PROJECTOR_POSTGRES_VERSION; the folder
-// of pg_config; the folder in PATH; the usual folders, highest version first; a download of the
-// default version. A download is stored in the cache.
+// postgresBinaries returns a folder that holds initdb and postgres. It uses the first source that
+// applies:
+//   - $PG_BINDIR
+//   - a download of the major version in $PROJECTOR_POSTGRES_VERSION
+//   - the folder that pg_config prints
+//   - the folder in PATH
+//   - the usual folders, highest version first
+//   - a download of the default version
+//
+// A download is stored in the cache.
 func postgresBinaries(ctx context.Context) (string, error) {
 	if dir := os.Getenv("PG_BINDIR"); dir != "" {
 		if err := usablePostgres(ctx, dir); err != nil {
@@ -79,15 +85,15 @@ func localFolders(ctx context.Context) []string {
 	}
 	var found []string
 	for _, pattern := range usualFolders {
-		matches, _ := filepath.Glob(pattern) // cannot fail: the patterns are constant and valid
+		matches, _ := filepath.Glob(pattern) // cannot fail, because the patterns are constant and valid
 		found = append(found, matches...)
 	}
 	slices.SortStableFunc(found, func(a, b string) int { return cmp.Compare(folderVersion(b), folderVersion(a)) })
 	return append(dirs, found...)
 }
 
-// folderVersion returns the major version in a folder's name, or 0 if there is none: 16 for
-// /usr/lib/postgresql/16/bin, 15 for .../opt/postgresql@15/bin.
+// folderVersion returns the major version in a folder's name, or 0 if there is none. It returns 16
+// for /usr/lib/postgresql/16/bin and 15 for .../opt/postgresql@15/bin.
 func folderVersion(dir string) int {
 	version, _ := strconv.Atoi(digits.FindString(dir))
 	return version
@@ -114,8 +120,8 @@ func usablePostgres(ctx context.Context, dir string) error {
 	return nil
 }
 
-// downloads are the versions that can be downloaded, by major version. The version 13 that the
-// library names is not in Maven Central.
+// downloads has the versions that can be downloaded, by major version. Version 13 has an explicit
+// value, because the library's own constant names a version that is not in Maven Central.
 var downloads = map[string]embeddedpostgres.PostgresVersion{
 	"13": "13.23.0", "14": embeddedpostgres.V14, "15": embeddedpostgres.V15,
 	"16": embeddedpostgres.V16, "17": embeddedpostgres.V17, "18": embeddedpostgres.V18,
@@ -143,9 +149,10 @@ func binariesRoot() (string, error) {
 	return cacheRoot()
 }
 
-// fetchPostgres downloads the servers and unpacks them into dir. The library has no call for this
-// alone: its Start downloads and unpacks before it checks the data folder. The data folder given
-// here is invalid, so Start then fails. Its error therefore counts only if the servers are missing.
+// fetchPostgres downloads the servers and unpacks them into dir. The library has no separate call
+// for this. Its Start downloads and unpacks, and then checks the data folder. This function passes
+// an invalid data folder, so Start always fails. The error therefore counts only if the servers are
+// missing.
 func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
 	scratch, err := os.MkdirTemp("", "projector-download-")
 	if err != nil {
@@ -180,9 +187,9 @@ func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
 	return nil
 }
 
-// cached returns folder name in root, which fill creates on first use. It is filled under another
-// name and renamed when complete, so no process sees a part of it. If two processes fill it at the
-// same time, one discards its copy.
+// cached returns the folder name in root. On first use, fill creates it under another name. The
+// folder is renamed when it is complete, so no process sees an incomplete folder. If two processes
+// create it at the same time, one of them discards its copy.
 func cached(root, name string, fill func(dir string) error) (string, error) {
 	final := filepath.Join(root, name)
 	if _, err := os.Stat(final); err == nil {

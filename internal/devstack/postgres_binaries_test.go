@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// programs creates programs in a folder. Each prints text.
+// programs creates programs in a folder. Each program prints text.
 func programs(t *testing.T, text string, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -16,8 +16,8 @@ import (
 )
 
 // postgresSettings adds the caller's server parameters to the defaults. The defaults are small, but
-// fsync and full-page writes are on because the tests check durability. Logs are terse: otherwise
-// PostgreSQL would write statements and rows, with their amounts, into error messages.
+// fsync and full-page writes are on because the tests check durability. Logs are terse, because
+// PostgreSQL would otherwise write statements and rows with amounts into the log.
 func postgresSettings(own map[string]string) map[string]string {
 	settings := map[string]string{
 		"max_connections":         "100",
@@ -35,7 +35,7 @@ func postgresSettings(own map[string]string) map[string]string {
 
 func (p *Postgres) dataDir() string { return filepath.Join(p.dir, "data") }
 
-// passwordFile is stored next to the data, for the next start.
+// passwordFile is next to the data, because the next start needs the password.
 func (p *Postgres) passwordFile() string { return filepath.Join(p.dir, "password") }
 
 // serverArgs are the arguments of postgres. There is no Unix socket, because its path would be too
@@ -65,8 +65,8 @@ func (p *Postgres) prepare(ctx context.Context) error {
 	return p.initdb(ctx)
 }
 
-// makeFolders creates the data folder and the password file and makes the server's user their
-// owner. That user also owns a temporary folder, because otherwise it could not enter it.
+// makeFolders creates the data folder and the password file. The server's user owns both. It also
+// owns a temporary folder, because otherwise it could not enter the folder.
 func (p *Postgres) makeFolders() error {
 	if err := os.Mkdir(p.dataDir(), 0o700); err != nil && !os.IsExist(err) {
 		return err
@@ -86,8 +86,8 @@ func (p *Postgres) makeFolders() error {
 	return nil
 }
 
-// initdb creates the cluster. It does not flush the files: a crash of the machine would lose an
-// empty cluster only.
+// initdb creates the cluster. It does not flush the files, because a crash of the machine would
+// lose only an empty cluster.
 func (p *Postgres) initdb(ctx context.Context, more ...string) error {
 	cmd := p.command(ctx, "initdb", append(more, "--pgdata", p.dataDir(), "--username", superuser, "--pwfile", p.passwordFile(),
 		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync")...)
@@ -137,7 +137,8 @@ func (p *Postgres) RenewCertificate(ctx context.Context, c Certificate) error {
 	return nil
 }
 
-// loaded runs the query in a new session, because a new session has the server's current settings.
+// loaded runs the query in a new session, because only a new session has the server's current
+// settings.
 func (p *Postgres) loaded(ctx context.Context, query string) (at time.Time, err error) {
 	conn, err := pgx.Connect(ctx, p.URL())
 	if err != nil {
@@ -158,8 +159,8 @@ const (
 	Standby
 )
 
-// Clone copies the running cluster by pg_basebackup. Users and passwords are the same. Close ends
-// the clone.
+// Clone copies the running cluster by pg_basebackup. The clone has the same users and passwords.
+// Close ends the clone.
 func (p *Postgres) Clone(ctx context.Context, mode CloneMode) (*Postgres, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -209,7 +210,7 @@ func (p *Postgres) sibling(binaries string) (*Postgres, error) {
 	}, nil
 }
 
-// place gives the clone a port. It starts the clone if it is a standby.
+// place gives the clone a port. A standby is also started.
 func (p *Postgres) place(ctx context.Context, mode CloneMode) error {
 	if mode == Standby {
 		return retryStart(ctx, p.startOnNewPort)

@@ -77,7 +77,7 @@ func TestPostgresRestartsOnItsPortWithItsData(t *testing.T) {
 	}
 }
 
-// TestPostgresCluster checks the operations that need no stop of the cluster.
+// TestPostgresCluster checks the operations that do not stop the cluster.
 func TestPostgresCluster(t *testing.T) {
 	p := startPostgres(t, PostgresOptions{Settings: map[string]string{"max_connections": "17"}})
 	for name, test := range map[string]func(*testing.T, *Postgres){

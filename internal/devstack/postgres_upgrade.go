@@ -10,9 +10,10 @@ import (
 	"os"
 )
 
-// Upgrade stops the cluster, copies it by pg_upgrade into a new one of the newer version in
-// binaries, and starts that. Users and passwords are the same. It needs pg_upgrade in binaries and
-// pg_ctl in both folders. Close ends the new cluster.
+// Upgrade stops the cluster and copies it by pg_upgrade into a new cluster of a newer version. It
+// starts the new cluster. binaries is the folder of the newer version. Users and passwords are the
+// same. Upgrade needs pg_upgrade in binaries and pg_ctl in both folders. Close ends the new
+// cluster.
 func (p *Postgres) Upgrade(ctx context.Context, binaries string) (*Postgres, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -30,7 +31,7 @@ func (p *Postgres) takeOver(ctx context.Context, old *Postgres) error {
 	if err := p.makeFolders(); err != nil {
 		return err
 	}
-	// Versions from 18 on use checksums by default, and pg_upgrade requires the same setting in
+	// PostgreSQL 18 and later use checksums by default, and pg_upgrade requires the same setting in
 	// both clusters.
 	if err := p.initdb(ctx, "--no-data-checksums"); err != nil {
 		return err
@@ -38,8 +39,8 @@ func (p *Postgres) takeOver(ctx context.Context, old *Postgres) error {
 	if err := old.Stop(ctx, Fast); err != nil {
 		return err
 	}
-	// pg_upgrade needs a folder with a short path for its sockets: the path of a socket may have
-	// 107 bytes.
+	// pg_upgrade needs a folder with a short path for its sockets, because the path of a socket may
+	// have at most 107 bytes.
 	sockets, err := os.MkdirTemp("", "up")
 	if err != nil {
 		return err

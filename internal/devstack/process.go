@@ -32,8 +32,8 @@ type process struct {
 }
 
 // startProcess starts cmd in its own process group. A Ctrl-C for the caller therefore does not
-// reach the server before the caller has finished its work. last is the signal that the server gets
-// when the caller dies without stopping it.
+// reach the server before the caller has finished its work. The server gets the signal last if the
+// caller dies without stopping it.
 func startProcess(cmd *exec.Cmd, last syscall.Signal, log io.Writer) (*process, error) {
 	p := &process{cmd: cmd, tail: &tail{}, done: make(chan struct{})}
 	output := io.MultiWriter(p.tail, log)
@@ -47,8 +47,8 @@ func startProcess(cmd *exec.Cmd, last syscall.Signal, log io.Writer) (*process, 
 
 	started := make(chan error)
 	go func() {
-		// The parent-death signal is sent when the thread that forked ends, not the process. This
-		// thread therefore waits for the end of the child.
+		// The kernel sends the parent-death signal when the thread that started the child ends, not
+		// when the process ends. This thread therefore waits for the end of the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -64,7 +64,7 @@ func startProcess(cmd *exec.Cmd, last syscall.Signal, log io.Writer) (*process, 
 	return p, nil
 }
 
-// running reports whether the server has not ended. A nil process has.
+// running reports whether the server runs. A nil process does not run.
 func (p *process) running() bool {
 	if p == nil {
 		return false
@@ -139,7 +139,7 @@ const (
 	startAttempts = 3                // another process may take a free port before the server binds it
 )
 
-// retryStart starts a server, with new ports after each attempt in which it ended by itself.
+// retryStart starts a server. If the server ends by itself, retryStart tries again with new ports.
 func retryStart(ctx context.Context, start func(context.Context) error) error {
 	for attempt := 1; ; attempt++ {
 		err := start(ctx)
@@ -152,7 +152,7 @@ func retryStart(ctx context.Context, start func(context.Context) error) error {
 // tailBytes is how much of a server's last output an error quotes.
 const tailBytes = 4 << 10
 
-// tail stores the end of what is written to it. Safe for concurrent use.
+// tail stores the end of what is written to it. It is safe for concurrent use.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte
@@ -179,7 +179,7 @@ func (t *tail) String() string {
 }
 
 // The kernel uses ports from 32768 (Linux) or 49152 (macOS) for outgoing connections. A server's
-// port is below that range, so that it is still free when a stopped server starts again.
+// port is below that range. It is then still free when a stopped server starts again.
 const (
 	firstPort = 15000
 	lastPort  = 32000
@@ -189,7 +189,7 @@ const localhost = "127.0.0.1"
 
 // freePorts returns n different ports on 127.0.0.1 that no process uses now.
 func freePorts(n int) ([]int, error) {
-	var held []net.Listener // all stay open until the end, so that no port comes twice
+	var held []net.Listener // all listeners stay open until the end, so that each port is different
 	defer func() {
 		for _, listener := range held {
 			_ = listener.Close()

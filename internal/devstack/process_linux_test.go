@@ -76,8 +76,8 @@ func awaitEnd(t *testing.T, pid int) {
 	}
 }
 
-// isZombie reports whether the process has ended but its parent has not collected it. In a
-// container without an init process it may stay so.
+// isZombie reports whether the process has ended but its parent has not yet waited for it. In a
+// container without an init process, it may stay a zombie.
 func isZombie(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, found := strings.Cut(string(status), ") ")

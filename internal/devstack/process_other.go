@@ -4,6 +4,6 @@ package devstack
 
 import "syscall"
 
-// dieWithParent does nothing, because only Linux has this feature. A server whose parent was killed
-// runs until somebody stops it.
+// dieWithParent does nothing, because only Linux has this feature. If the parent is killed, the
+// server runs until somebody stops it.
 func dieWithParent(*syscall.SysProcAttr, syscall.Signal) {}

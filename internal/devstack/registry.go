@@ -15,7 +15,7 @@ import (
 )
 
 // Registry is an Apicurio Registry, which implements Confluent's API. After a stop it can start
-// again with its schemas. Close removes them. Safe for concurrent use.
+// again with its schemas. Close removes the schemas. A Registry is safe for concurrent use.
 type Registry struct {
 	dir       string
 	java, lib string
@@ -26,13 +26,13 @@ type Registry struct {
 }
 
 // StartRegistry starts a registry and returns when it answers. The first call on a machine
-// downloads it. ctx limits the start only. Close ends the registry.
+// downloads the registry. ctx limits the start only. Close ends the registry.
 func StartRegistry(ctx context.Context) (*Registry, error) {
 	r, err := newRegistry(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("start the schema registry: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit) // the time for the download is not limited, it depends on the network
+	ctx, cancel := context.WithTimeout(ctx, startLimit) // the download has no time limit, because its duration depends on the network
 	defer cancel()
 	if err := retryStart(ctx, r.startOnNewPort); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the schema registry: %w", err), r.Close(ctx))
@@ -68,8 +68,8 @@ func (r *Registry) startOnNewPort(ctx context.Context) error {
 // URL returns the URL of Confluent's API.
 func (r *Registry) URL() string { return "http://" + address(r.port) + "/apis/ccompat/v7" }
 
-// Start starts a stopped registry with the schemas it had, and returns when it answers. It does
-// nothing when the registry already runs.
+// Start starts a stopped registry with its schemas, and returns when it answers. It does nothing
+// when the registry already runs.
 func (r *Registry) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

@@ -34,8 +34,8 @@ func foreignBrokers() foreign {
 
 // Broker returns a Kafka cluster. By default it is a kfake for this test alone. Environment
 // variables choose a real Kafka that the whole process shares, or a cluster that already runs. A
-// test must therefore use its own topics (see Topic) and name its groups after them. For faults and
-// special options see Fake.
+// test must therefore use its own topics (see Topic) and name its groups after them. A test that
+// needs faults or special options calls Fake.
 func Broker(t testing.TB) Cluster {
 	t.Helper()
 	if brokers := foreignBrokers(); brokers != nil {
@@ -89,7 +89,7 @@ var notInTopic = regexp.MustCompile(`[^a-zA-Z0-9.-]+`)
 
 // Topic creates a topic with a unique name and returns the name. The topic has the cluster's
 // default number of replicas, and every partition has a leader when Topic returns. On a cluster
-// that an environment variable names, it is deleted when the test ends.
+// that an environment variable names, the topic is deleted when the test ends.
 func Topic(t testing.TB, addrs []string, partitions int32) string {
 	t.Helper()
 	name := notInTopic.ReplaceAllString(t.Name(), "-")

@@ -14,14 +14,14 @@ import (
 
 // databaseServer is a PostgreSQL server with a migrated template database.
 type databaseServer struct {
-	url      string             // of the database for administration
+	url      string             // URL of the database for administration
 	own      *devstack.Postgres // nil when an environment variable names the server
 	template string             // name of the template database
 }
 
 // startDatabaseServer starts a server, or uses the one that an environment variable names, and
-// migrates a template database on it. The data is in memory where possible: a database consists of
-// about a thousand small files, and creating them is most of the cost of such a test.
+// migrates a template database on it. The data is in memory if possible. A database consists of
+// about a thousand small files, and creating them is most of the cost of a test.
 func startDatabaseServer(ctx context.Context, migrate Migrate) (*databaseServer, error) {
 	s := &databaseServer{url: os.Getenv("PROJECTOR_TEST_DATABASE_URL"), template: uniqueName("projector_template")}
 	if s.url == "" {
@@ -54,8 +54,8 @@ func (s *databaseServer) makeTemplate(ctx context.Context, migrate Migrate) erro
 	return nil
 }
 
-// close stops the server that was started. On a server that an environment variable names, it drops
-// the template.
+// close stops the server if startDatabaseServer started it. On a server that an environment
+// variable names, it drops the template.
 func (s *databaseServer) close(ctx context.Context) error {
 	if s.own != nil {
 		return s.own.Close(ctx)
@@ -92,14 +92,14 @@ func Database(t testing.TB) string {
 }
 
 // Postgres returns a cluster for this test alone. The test may stop, crash or freeze it. It has no
-// databases: NewDatabase creates one and Schema migrates it. Settings are server parameters: name,
-// value, name, value, and so on.
+// databases: NewDatabase creates one and Schema migrates it. Settings are server parameters in the
+// order name, value, name, value.
 func Postgres(t testing.TB, settings ...string) *devstack.Postgres {
 	t.Helper()
 	return PostgresWith(t, devstack.PostgresOptions{Settings: pairs(t, settings)})
 }
 
-// PostgresWith is Postgres with all options.
+// PostgresWith is like Postgres and takes all options.
 func PostgresWith(t testing.TB, options devstack.PostgresOptions) *devstack.Postgres {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)

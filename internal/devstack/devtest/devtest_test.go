@@ -39,7 +39,7 @@ func TestEachDatabaseIsFreshAndMigrated(t *testing.T) {
 	for i := range 3 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			// Each test inserts the same key: this fails if two tests share a database.
+			// Each test inserts the same key, so an insert fails if two tests share a database.
 			if err := execSQL(t.Context(), devtest.Database(t), "insert into account values ('same')"); err != nil {
 				t.Error(err)
 			}

@@ -5,10 +5,10 @@
 //
 // Each test then requests what it needs:
 //
-//	url := devtest.Database(t)            // a database of its own, migrated
+//	url := devtest.Database(t)            // a migrated database for this test alone
 //	addrs := devtest.Broker(t).Addrs()    // kfake, or a real Kafka
-//	topic := devtest.Topic(t, addrs, 3)   // a topic of its own
-//	pg := devtest.Postgres(t)             // a cluster it may break
+//	topic := devtest.Topic(t, addrs, 3)   // a topic for this test alone
+//	pg := devtest.Postgres(t)             // a cluster that the test may break
 //
 // One PostgreSQL serves all tests of a process. It starts when the first test needs it. The schema
 // is migrated once, in a template, and each database is a copy of the template. If a server cannot
@@ -16,7 +16,7 @@
 //
 // Environment:
 //
-//	PROJECTOR_TEST_DATABASE_URL  a running PostgreSQL to use instead, by a role that may create databases
+//	PROJECTOR_TEST_DATABASE_URL  a running PostgreSQL to use instead; its role may create databases
 //	PROJECTOR_TEST_BROKERS       running brokers to use instead, host:port,host:port
 //	PROJECTOR_TEST_KAFKA         "real": Broker gives a real Kafka, one for the process; "fake" or empty: kfake
 package devtest
@@ -77,8 +77,7 @@ func (s *servers) begin(migrate Migrate) {
 	s.open, s.migrate = true, migrate
 }
 
-// end stops all servers and returns the exit status: status, or 1 when a server could not be
-// stopped.
+// end stops all servers. It returns status, or at least 1 when a server could not be stopped.
 func (s *servers) end(status int) int {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
@@ -102,8 +101,8 @@ func (s *servers) end(status int) int {
 	return status
 }
 
-// closeWith registers how to stop a test's own server. That happens when the test ends, or when a
-// signal ends the process before.
+// closeWith registers how to stop the server of a single test. The server is stopped when the test
+// ends, or earlier when a signal ends the process.
 func (s *servers) closeWith(t testing.TB, stop func(context.Context) error) {
 	t.Helper()
 	s.mu.Lock()

@@ -4,8 +4,8 @@ import "syscall"
 
 const (
 	sharedMemory = "/dev/shm"
-	// memoryNeeded is in bytes. A cluster takes 40 MB and each database 8 MB more. Containers have
-	// 64 MB by default, which is too small.
+	// memoryNeeded is the space in bytes that MemoryFolder requires. A cluster takes 40 MB and each
+	// database 8 MB more. The default in containers is 64 MB, which is too small.
 	memoryNeeded = 2 << 30
 )
 

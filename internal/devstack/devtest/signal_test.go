@@ -14,7 +14,7 @@ import (
 )
 
 // TestServersStopOnASignal runs a child process whose test uses a shared and a private server. It
-// then sends the child the signal of a terminal or of a scheduler.
+// then sends the child SIGINT, as a terminal does, or SIGTERM, as a scheduler does.
 func TestServersStopOnASignal(t *testing.T) {
 	if os.Getenv("PROJECTOR_TEST_CHILD") != "" {
 		_, _ = fmt.Fprintf(os.Stdout, "%s %s\n", devtest.Database(t), devtest.Postgres(t).URL())
