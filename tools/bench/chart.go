@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// bars are the workloads of the chart in the README.
+// bars has the workloads of the chart in the README.
 var bars = []struct {
 	workload string
 	label    string
@@ -54,7 +54,7 @@ text { font: 13px system-ui, sans-serif; fill: #24292f }
 		ours := medianOf(counted(r.of(bar.workload, subjectProjector)), eventsPerSecond)
 		limit := medianOf(counted(r.of(bar.workload, bar.limit)), eventsPerSecond)
 		if ours == 0 {
-			continue // not measured
+			continue // this workload or subject was not measured
 		}
 		y := chartTop + i*chartRow
 		fmt.Fprintf(&b, `<text x="0" y="%d">%s</text><rect class="ours" x="%d" y="%d" width="%.1f" height="10"/>`+

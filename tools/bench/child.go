@@ -15,8 +15,9 @@ import (
 	"sync"
 )
 
-// A limit runs in its own process. It prepares, prints "ready", waits for a line, works, and prints
-// its answer as a line of JSON. It exits when its input is closed.
+// A limit is a measurement without the projector (see main.go). It runs in its own process. The
+// process prepares the work, prints "ready" and waits for a line. It then works and prints its
+// answer as a line of JSON. It exits when its input is closed.
 
 // answer is the result of a limit.
 type answer struct {
@@ -24,7 +25,7 @@ type answer struct {
 	Events  int
 }
 
-// serve runs in the process of the limit.
+// serve is the protocol of a limit on the side of the child process.
 func serve(std *streams, work func() (answer, error)) error {
 	_, _ = fmt.Fprintln(std.out, "ready")
 	in := bufio.NewReader(std.in)
@@ -38,7 +39,7 @@ func serve(std *streams, work func() (answer, error)) error {
 	if err := json.NewEncoder(std.out).Encode(a); err != nil {
 		return err
 	}
-	_, _ = in.ReadString('\n') // until then, the parent reads this process's memory
+	_, _ = in.ReadString('\n') // the process stays alive until the parent has read its memory use
 	return nil
 }
 
@@ -48,7 +49,7 @@ type child struct {
 	done chan error // receives the result of Wait
 }
 
-// startChild starts cmd. Its thread waits until the child has ended, because the parent-death
+// startChild starts cmd in a thread that lives until the child has ended, because the parent-death
 // signal is sent when this thread ends.
 func startChild(cmd *exec.Cmd) (*child, error) {
 	cmd.SysProcAttr = dieWithParent()
@@ -68,7 +69,7 @@ func startChild(cmd *exec.Cmd) (*child, error) {
 
 func (c *child) pid() int { return c.cmd.Process.Pid }
 
-// limit runs this program as a limit with the given arguments, and measures it.
+// limit runs this program as a child process with the given arguments and measures it.
 func (s *stack) limit(ctx context.Context, m *meter, args ...string) (run Run, err error) {
 	cmd := exec.CommandContext(ctx, s.self, args...) //nolint:gosec // G204: this program
 	in, err := cmd.StdinPipe()
@@ -147,8 +148,8 @@ func (t *tail) beginning() string {
 // supports on Linux.
 const clockTicks = 100
 
-// procStat returns the fields of /proc/PID/stat after the command name, or nil if the process has
-// ended.
+// procStat returns the fields of /proc/PID/stat after the command name, or nil if the process does
+// not exist.
 func procStat(pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -165,7 +166,7 @@ func ticks(fields []string) (seconds float64) {
 	return seconds
 }
 
-// processCPU returns the CPU time of a process in seconds, or 0 if it has ended.
+// processCPU returns the CPU time of a process in seconds, or 0 if the process has ended.
 func processCPU(pid int) float64 {
 	if f := procStat(pid); len(f) > 13 {
 		return ticks(f[11:13])
@@ -191,7 +192,7 @@ func treeCPU(root int) float64 {
 }
 
 // machineCPU returns the CPU time that the whole machine used, and the time that the hypervisor
-// gave to others, in seconds.
+// gave to other virtual machines, in seconds.
 func machineCPU() (busy, steal float64) {
 	text, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(text), "\n")
@@ -202,8 +203,8 @@ func machineCPU() (busy, steal float64) {
 	return ticks(f[1:4]) + ticks(f[6:8]), ticks(f[8:9])
 }
 
-// memory returns a process's resident set, current and peak, in MiB. It reads VmHWM because the
-// peak of getrusage would include the parent that forked the process.
+// memory returns a process's resident set, current and peak, in MiB. The peak comes from VmHWM,
+// because the peak of getrusage would include the parent that forked the process.
 func memory(pid int) (now, peak float64) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(text)) {

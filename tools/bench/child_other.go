@@ -4,6 +4,6 @@ package main
 
 import "syscall"
 
-// dieWithParent does nothing, because only Linux has this feature. CPU and memory are read from
-// /proc, so other systems cannot measure anyway.
+// dieWithParent does nothing, because only Linux has this feature. The benchmark cannot measure on
+// other systems anyway, because it reads CPU and memory from /proc.
 func dieWithParent() *syscall.SysProcAttr { return nil }

@@ -23,7 +23,7 @@ import (
 // fleet holds the replicas of one consumer group.
 type fleet []*program
 
-// startFleet starts the replicas of the workload without waiting for each to become ready.
+// startFleet starts the replicas of the workload and does not wait until they are ready.
 func (s *stack) startFleet(l *loaded, group string, d database) (fleet, error) {
 	var f fleet
 	for range max(1, l.replicas) {
@@ -45,7 +45,8 @@ func (f fleet) pids() []int {
 	return pids
 }
 
-// memory returns the values of the largest replica, because each replica has its own memory limit.
+// memory returns the memory use of the largest replica, because each replica has its own memory
+// limit.
 func (f fleet) memory() (now, peak float64) {
 	for _, p := range f {
 		n, high := memory(p.pid())
@@ -64,7 +65,7 @@ func (f fleet) alive() error {
 	return nil
 }
 
-// stop ends all replicas at the same time and returns how long the slowest one took.
+// stop ends all replicas at the same time. It returns how long the slowest replica took.
 func (f fleet) stop() (longest time.Duration, err error) {
 	took, failures := make([]time.Duration, len(f)), make([]error, len(f))
 	var stopping sync.WaitGroup
@@ -91,8 +92,8 @@ func (f fleet) String() string {
 const accountWithin = 5 * time.Second
 
 // account returns each replica's share of the records, largest first, and the number of connections
-// of all replicas. Each replica counts a record when it is durable. If the sum is not the number of
-// events, records were lost or processed twice, and account returns an error.
+// of all replicas. Each replica counts a record when the record is durable. If the sum is not the
+// number of events, records were lost or processed twice. account then returns an error.
 func (f fleet) account(ctx context.Context, w *watcher, events int) (shares []float64, connections int, err error) {
 	if connections, err = w.connections(ctx); err != nil {
 		return nil, 0, err
@@ -241,14 +242,14 @@ func (f *firstError) get() error {
 	return f.err
 }
 
-// warm reads a topic once, so that the broker's code is compiled and the data is in the page cache
-// before the first measured run.
+// warm reads a topic once before the first measured run. The JVM then has compiled the broker's
+// code, and the data is in the page cache.
 func warm(ctx context.Context, l *loaded) error {
 	return fetchAll(ctx, l.broker.addrs, l.topic(), int(l.partitions), l.events, func([]*kgo.Record) {})
 }
 
-// fetchAll fetches a whole topic and passes each partition's records to a function, on the calling
-// goroutine.
+// fetchAll fetches a whole topic and calls handle with the records of each partition, on the
+// calling goroutine.
 func fetchAll(ctx context.Context, addrs []string, topic string, partitions, events int, handle func([]*kgo.Record)) error {
 	from := map[int32]kgo.Offset{}
 	for p := range partitions {

@@ -31,8 +31,8 @@ type change struct {
 	id      [36]byte // event id
 }
 
-// generator makes a workload's events, the same in each run. It also computes the expected result:
-// the last version and balance of every account.
+// generator makes a workload's events, which are the same in each run. It also computes the
+// expected result: the last version and balance of every account.
 type generator struct {
 	w        *workload
 	rng      *rand.Rand
@@ -75,8 +75,8 @@ func (g *generator) next(c *change) {
 	g.made++
 }
 
-// pick chooses the account of the next event. If every account occurs once, their order is not the
-// order of the ids, because ids of new customers are not in order either.
+// pick chooses the account of the next event. If every account occurs once, their order differs
+// from the order of the ids, as for new customers of a bank.
 func (g *generator) pick() int {
 	switch g.w.shape {
 	case once:
@@ -89,7 +89,7 @@ func (g *generator) pick() int {
 	return g.rng.IntN(g.w.accounts)
 }
 
-// accountID returns the id of an account, 12 bytes.
+// accountID returns the id of an account. It has 12 bytes.
 func accountID(n int) string { return fmt.Sprintf("acc-%08d", n) }
 
 func appendAccountID(b []byte, n int) []byte {
@@ -100,7 +100,7 @@ func appendAccountID(b []byte, n int) []byte {
 	return strconv.AppendInt(b, int64(n), 10)
 }
 
-// appendJSON appends the event in the default format, about 250 bytes.
+// appendJSON appends the event in the default format. It has about 250 bytes.
 func (c *change) appendJSON(b []byte) []byte {
 	kind, cents := "AccountOpened", c.cents
 	switch {
@@ -140,8 +140,8 @@ func uuid(rng *rand.Rand, into *[36]byte) {
 	}
 }
 
-// fingerprintQuery sums up a read model. The result also changes if the values of two accounts are
-// swapped.
+// fingerprintQuery computes one text from all rows of a read model. The text also changes if the
+// values of two accounts are swapped.
 const fingerprintQuery = `
 SELECT concat_ws(' ', count(*), coalesce(sum(version), 0), coalesce(sum(version * n), 0),
        coalesce(sum(cents), 0), coalesce(sum(cents * n), 0))
@@ -170,8 +170,8 @@ func (g *generator) fingerprint() string {
 	return fmt.Sprint(rows, " ", &sums[0], " ", &sums[1], " ", &sums[2], " ", &sums[3])
 }
 
-// decodeCmd is the decode limit: how fast the topic can be fetched and decoded if nothing else is
-// done with the events.
+// decodeCmd measures the decode limit. The limit is how fast the topic can be fetched and decoded
+// if nothing else is done with the events.
 type decodeCmd struct {
 	Brokers    []string
 	Topic      string
@@ -191,7 +191,8 @@ func (c *decodeCmd) Run(ctx context.Context, std *streams) error {
 
 func (c *decodeCmd) decodeAll(ctx context.Context) error {
 	format := event.NewJSON(event.Options{FirstVersion: 1})
-	// At most one fetched chunk waits for each core. The read-ahead is limited, as in any consumer.
+	// The channel holds at most one fetched chunk for each core, because any consumer limits its
+	// read-ahead.
 	work := make(chan []*kgo.Record, runtime.GOMAXPROCS(0))
 	var faults atomic.Int64
 	var decoding sync.WaitGroup

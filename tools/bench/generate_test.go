@@ -67,7 +67,7 @@ func TestTheFingerprintTellsSwappedAccountsApart(t *testing.T) {
 
 func TestRawBatchesHoldEveryEventInOrder(t *testing.T) {
 	for _, full := range []bool{false, true} {
-		w := small(uniform, full) // it has far fewer accounts than a batch has rows
+		w := small(uniform, full) // far fewer accounts than a batch has rows
 		next := map[string]int64{}
 		rows := 0
 		for _, lane := range rawBatches(w) {

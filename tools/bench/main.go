@@ -1,20 +1,20 @@
 // Command bench compares the projector with the limits of Kafka and PostgreSQL, on one machine in
 // one run. It starts a real broker and a real PostgreSQL and loads each topic once. The limits and
-// the projector run alternately (A B A B), so that a disturbance of the machine affects all of
-// them.
+// the projector run alternately (A B A B), so a disturbance of the machine affects all of them.
 //
-//	raw        the projection's own statements, one row per event, rows decoded before the
-//	           clock starts, 2,000 a statement, 2 connections, nothing else running; of a
-//	           custom projection its SQL alone, 10,000 events a statement
-//	decode     fetching and decoding the topic, nothing else running
-//	projector  the binary, from process start to the last record durable
-//	kfake      the same with the broker in this process: no JVM on the cores
+// These programs are measured:
 //
-// Each limit runs in its own process, like the projector, so that CPU and memory are read from
-// /proc in the same way for all. The final state of a run is compared with the produced events. CPU
-// time of other processes is measured too. A run with much of it is marked as disturbed.
+//	raw        only the projection's own statements, with nothing else running. Each event is a row,
+//	           and all rows are decoded before the clock starts. A statement has 2,000 rows, and there
+//	           are 2 connections. For a custom projection: only its SQL, 10,000 events a statement.
+//	decode     only fetching and decoding the topic, with nothing else running.
+//	projector  the binary, from the process start until the last record is durable.
+//	kfake      the projector with a broker in the process of bench, so no JVM uses the cores.
 //
-// Results are stored as JSON next to the document that shows them. A new run of some workloads
+// Each limit runs in its own process, like the projector, so CPU and memory are read from /proc in
+// the same way for all. The final state of a run is compared with the produced events. The CPU time
+// of other processes is measured too. A run in which they used much CPU time is marked as
+// disturbed.
 // replaces only the results of these workloads.
 package main
 
@@ -41,7 +41,7 @@ type cli struct {
 	Decode decodeCmd `cmd:"" hidden:"" help:"The decode limit; started by run."`
 }
 
-// streams are the outputs of a command: results go to out, progress to err.
+// streams are the input and outputs of a command. Results go to out, and progress goes to err.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -54,8 +54,8 @@ func main() {
 	os.Exit(status) //nolint:forbidigo // [exit] this is main
 }
 
-// execute runs one command and returns the exit status: 0 for success, 1 for failure, 2 for wrong
-// usage.
+// execute runs one command and returns the exit status. The status is 0 for success, 1 for failure
+// and 2 for wrong usage.
 func execute(ctx context.Context, args []string, std *streams) int {
 	exited := -1
 	parser, err := kong.New(&cli{},
@@ -89,7 +89,7 @@ func fail(std *streams, err error, status int) int {
 // documentPath is the page that shows the results.
 const documentPath = "docs/performance.md"
 
-// runCmd runs workloads.
+// runCmd measures workloads.
 type runCmd struct {
 	Only      []string      `placeholder:"GROUP" help:"Groups of workloads to run: uniform, duplicates, hot, cold, steady, readers, start, limit, memory, cost, statement, turnover, once, ordered, partitions, replicas (default all)."`
 	Scale     float64       `default:"1" help:"Size of the workloads; 0.2 makes a quick run. Other than 1 is printed and not written down, unless --document is given."`
@@ -132,10 +132,10 @@ type bench struct {
 	*runCmd
 	std    *streams
 	commit string
-	groups int // number of groups that were named
+	groups int // number of groups named by --only
 }
 
-// measure runs one group after another and stores the results after each.
+// measure runs one group after another and stores the results after each group.
 func (b *bench) measure(ctx context.Context, chosen [][]workload) error {
 	now := results{Machine: describeMachine(b.version)}
 	for _, group := range chosen {
@@ -152,7 +152,7 @@ func (b *bench) measure(ctx context.Context, chosen [][]workload) error {
 	return errors.Join(err, wrongRuns(&now))
 }
 
-// keep stores runs, unless they are only printed.
+// keep stores runs, unless the flags say that results are only printed.
 func (b *bench) keep(m machine, runs []Run) error {
 	if b.document() == "" {
 		return nil
@@ -160,8 +160,8 @@ func (b *bench) keep(m machine, runs []Run) error {
 	return keepRuns(b.document(), m, runs)
 }
 
-// document returns the page that the results are written to. Empty means that they are only
-// printed.
+// document returns the path of the page that the results are written to. An empty path means that
+// they are only printed.
 func (c *runCmd) document() string {
 	if c.Document == "" && c.Scale == 1 {
 		return documentPath

@@ -20,13 +20,14 @@ type prepared struct {
 	*loaded
 	kfake *loaded
 	fake  *devstack.Fake
-	// full is a template database that holds all accounts. projected is a template that holds the
-	// result of the whole topic.
+	// full is a template database that holds all accounts at version 1. projected is a template
+	// database that holds the result of the whole topic.
 	full, projected database
 	shared          bool // the topic belongs to another workload
 }
 
-// sharing returns w with the topic of an already prepared workload, or nil if there is none.
+// sharing finds a prepared workload that has the same stream. It returns w with the topic of that
+// workload, or nil if there is none.
 func sharing(all []*prepared, w workload) *prepared {
 	for _, p := range all {
 		if w.stream != "" && p.stream == w.stream {
@@ -54,7 +55,7 @@ func (b *bench) measureGroup(ctx context.Context, group []workload) ([]Run, erro
 	for round := range b.Rounds {
 		for _, p := range all {
 			subjects := b.subjectsOf(p)
-			if round%2 == 1 { // alternate the order, because the first one runs on cold servers
+			if round%2 == 1 { // reverses the order every other round, because the first run uses cold servers
 				slices.Reverse(subjects)
 			}
 			for _, s := range subjects {
@@ -72,7 +73,7 @@ func (b *bench) measureGroup(ctx context.Context, group []workload) ([]Run, erro
 	return runs, b.tidy(ctx, all)
 }
 
-// subjectsOf returns the subjects that a workload is measured with.
+// subjectsOf returns the subjects that are measured with a workload.
 func (b *bench) subjectsOf(p *prepared) []subject {
 	all := slices.Clone(p.subjects)
 	if b.Beside != "" && p.own() != "" {
@@ -86,7 +87,7 @@ func (b *bench) subjectsOf(p *prepared) []subject {
 // prepare loads the topic and creates the template databases.
 func (b *bench) prepare(ctx context.Context, w workload) (p *prepared, err error) {
 	p = &prepared{}
-	if own := w.own(); own == subjectSteady || own == subjectStart { // these produce their events during the run
+	if own := w.own(); own == subjectSteady || own == subjectStart { // steady and start produce their events during the run
 		p.loaded = &loaded{workload: w, broker: b.broker()}
 		return p, nil
 	}
@@ -109,7 +110,8 @@ func (b *bench) prepare(ctx context.Context, w workload) (p *prepared, err error
 	return p, err
 }
 
-// redeliver projects the topic once, so that in the measured run every event is a duplicate.
+// redeliver projects the topic once and returns that database. Every event of the measured run is
+// then a duplicate.
 func (b *bench) redeliver(ctx context.Context, l *loaded) (database, error) {
 	d, err := b.newDatabase(ctx, "")
 	if err != nil {
@@ -130,7 +132,7 @@ func (b *bench) nextGroup() string {
 	return "bench-" + strconv.Itoa(b.groups)
 }
 
-// one runs a subject once, in its own database.
+// one runs a subject once, in a new database.
 func (b *bench) one(ctx context.Context, p *prepared, s subject) (Run, error) {
 	l := p.loaded
 	if s == subjectKfake {
@@ -197,7 +199,7 @@ func (b *bench) steadyOnce(ctx context.Context, l *loaded, d database, m *meter,
 	return b.inFreshTopic(ctx, l, func(fresh *loaded) (Run, error) { return b.steady(ctx, fresh, d, b.nextGroup(), m, readers) })
 }
 
-// inFreshTopic gives each run its own topic, because the run produces to it.
+// inFreshTopic runs measure with a new topic, because the run produces to the topic.
 func (b *bench) inFreshTopic(ctx context.Context, l *loaded, measure func(*loaded) (Run, error)) (Run, error) {
 	b.groups++
 	w := l.workload
@@ -229,21 +231,21 @@ func (b *bench) tidy(ctx context.Context, all []*prepared) error {
 	return err
 }
 
-// cpuUse is the CPU time during a run, in seconds, by its user.
+// cpuUse is the CPU time during a run, in seconds. Each field is one user of CPU time.
 type cpuUse struct {
 	Subject  float64
 	Postgres float64 // without the session of the watcher
-	Broker   float64 // the real broker, or this process if the broker runs in it
-	Other    float64 // processes that do not take part; they disturb the run
-	Steal    float64 // time that the hypervisor gave to others
+	Broker   float64 // the real broker, or this process if the broker is in it
+	Other    float64 // processes that are not part of the measurement and disturb the run
+	Steal    float64 // time that the hypervisor gave to other virtual machines
 }
 
 // meter reads CPU times at the start and the end of a run.
 type meter struct {
 	subjects []int // process ids; empty before the start
 	postgres int   // process id of the postmaster
-	watcher  int   // process id of the watcher's session; 0: none
-	broker   int   // process id; 0: the broker is in this process
+	watcher  int   // process id of the watcher's session, or 0 if there is none
+	broker   int   // process id, or 0 if the broker is in this process
 
 	began  time.Time
 	before cpuUse
@@ -256,7 +258,7 @@ func (m *meter) begin() {
 	_, m.before.Steal = machineCPU()
 }
 
-// end returns the use since begin, and whether the run was disturbed.
+// end returns the CPU time since the start of the run, and whether the run was disturbed.
 func (m *meter) end() (use cpuUse, disturbed bool) {
 	wall := time.Since(m.began).Seconds()
 	now := m.read()
@@ -277,12 +279,13 @@ func (m *meter) end() (use cpuUse, disturbed bool) {
 	return use, use.Other+use.Steal > disturbedFrom(wall)
 }
 
-// disturbedFrom returns how many CPU seconds of other processes or of the hypervisor make a run
-// count as disturbed: 4 % of all processors plus half a second. The summary of the peers uses the
-// same limit.
+// disturbedFrom returns the CPU time, in seconds, of other processes or of the hypervisor that
+// makes a run count as disturbed. It is 4 % of all processors plus half a second. The summary of
+// the peers uses the same limit.
 func disturbedFrom(wall float64) float64 { return 0.04*float64(runtime.NumCPU())*wall + 0.5 }
 
-// read returns absolute values. Other holds the time of the watcher's session.
+// read returns the CPU times since the start of each process. The field Other holds the time of the
+// watcher's session.
 func (m *meter) read() cpuUse {
 	var u cpuUse
 	for _, pid := range m.subjects {
@@ -305,7 +308,7 @@ func machineBusy() float64 {
 	return busy
 }
 
-// awaitQuiet waits until the machine is idle for a second, at most for limit.
+// awaitQuiet waits until the machine has been idle for a second, but not longer than limit.
 func awaitQuiet(ctx context.Context, limit time.Duration) {
 	for end := time.Now().Add(limit); time.Now().Before(end); {
 		before := machineBusy()

@@ -23,7 +23,7 @@ import (
 //go:embed own.sql
 var ownStatement string
 
-// These are the projections with that statement, one for each mode.
+// These are the projections with that statement. There is one for each mode.
 const (
 	ownOnce    = "bench_once"
 	ownOrdered = "bench_ordered"
@@ -33,7 +33,7 @@ const ownTable = `CREATE TABLE bench_own (account_id text PRIMARY KEY, events bi
 
 var ownTypes = []string{"AccountOpened", "FundsCredited", "FundsDebited"}
 
-// own returns the table of a custom projection.
+// own describes the table of a custom projection.
 func own(mode file.Mode) table {
 	return table{
 		relation: "bench_own",
@@ -44,7 +44,8 @@ func own(mode file.Mode) table {
 	}
 }
 
-// create creates the tables that belong to the user of a custom projection.
+// create creates the tables of a custom projection. The user of the projection would create them,
+// so the projector does not.
 func (t *table) create(ctx context.Context, d database) error {
 	if t.mode == "" {
 		return nil
@@ -69,8 +70,8 @@ func (w *workload) projectionFile(folder string) (path string, err error) {
 		w.projection, mode, strings.Join(ownTypes, ", "), ownStatement), 0o600)
 }
 
-// connect connects the raw limit. The prepared parameters of a custom projection work only with the
-// projector's own kind of connection, which OpenPool makes.
+// connect opens a connection for the raw limit. The prepared parameters of a custom projection work
+// only with the projector's own kind of connection, which OpenPool makes.
 func (w *workload) connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	if w.table().mode == "" {
 		return pgx.Connect(ctx, url)
@@ -86,9 +87,8 @@ func (w *workload) connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	return conn.Conn(), nil
 }
 
-// rawOwn returns batches with only the projection's statement. Like the projector's batches, each
-// is from one partition, has the projector's number of events for each transaction, and is sorted
-// by account.
+// rawOwn returns batches with only the projection's statement. Each batch is like a transaction of
+// the projector: it has the same number of events, from one partition and sorted by account.
 func rawOwn(w *workload) [][]*pgx.Batch {
 	const events = `WITH new_events AS (
 		SELECT e.account_id, e.version, e.event_id, e.event_type, e.occurred_at, nullif(e.correlation_id, '') AS correlation_id,
@@ -115,7 +115,7 @@ func wantOwn(w *workload, _ *generator) string {
 	events, cents := make([]int64, w.accounts), make([]int64, w.accounts)
 	w.eachChange(func(c *change) {
 		events[c.account]++
-		if c.cents < 0 { // the amount of an event has no sign
+		if c.cents < 0 { // the amount in an event has no sign
 			cents[c.account] -= c.cents
 		} else {
 			cents[c.account] += c.cents

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// page returns the part of the document that this program writes: a table of all comparisons,
-// missed targets first, then the runs at a steady load.
+// page returns the part of the document that this program writes. It has a table of all
+// comparisons, missed targets first, and then the runs at a steady load.
 func page(r *results) string {
 	var b strings.Builder
 	renderMachine(&b, &r.Machine)
@@ -19,7 +19,7 @@ func page(r *results) string {
 	return b.String()
 }
 
-// renderSummary writes one line for each ratio of events per second.
+// renderSummary writes one line for each comparison of events per second.
 func renderSummary(b *strings.Builder, r *results) {
 	b.WriteString("| projector, compared with | events/s | of the other | ratio, median (least to most) | target | reached | peak MiB | µs CPU an event | date, commit |\n" +
 		"|---|---|---|---|---|---|---|---|---|\n")

@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// peersCmd compares the projector with other programs for the same task (the peers). A folder
-// outside this repository has the peers, their broker, database and topics, and the scripts
-// build.sh, cluster.sh and run.sh. run.sh measures both sides in the same way.
+// peersCmd compares the projector with other programs for the same task (the peers). The peers are
+// in a folder outside this repository. This folder also has their broker, database and topics, and
+// the scripts build.sh, cluster.sh and run.sh. run.sh measures the peer and the projector in the
+// same way.
 type peersCmd struct {
 	Dir       string   `env:"PEERS_DIR" required:"" placeholder:"DIR" help:"The peers' harness."`
 	Peer      string   `default:"spring-batch" help:"Which of them (default spring-batch)."`
@@ -54,7 +55,7 @@ func (c *peersCmd) Run(ctx context.Context, std *streams) (err error) {
 	if err := h.script(ctx, "cluster.sh", "start"); err != nil {
 		return err
 	}
-	// ctx may have ended, but the servers must still be stopped.
+	// This uses a new context, because the servers must be stopped even if ctx has ended.
 	defer func() { err = errors.Join(err, h.script(context.Background(), "cluster.sh", "stop")) }()
 	var runs []Run
 	for _, w := range c.Workloads {
@@ -114,7 +115,7 @@ func (c *peersCmd) harness(std *streams) (*harness, error) {
 	return h, scratch.Close()
 }
 
-// build builds the peers if they are not built yet.
+// build builds the peers, unless they are already built.
 func (h *harness) build(ctx context.Context) error {
 	built := exec.CommandContext(ctx, "bash", "-c", `. "$1/env.sh" && [ -x "$LAB/bin/drive" ]`, "bash", h.dir) //nolint:gosec // G204: the operator's choice
 	if built.Run() == nil {
@@ -123,7 +124,7 @@ func (h *harness) build(ctx context.Context) error {
 	return h.script(ctx, "build.sh")
 }
 
-// script runs one of the scripts. Its output is shown as progress.
+// script runs one of the scripts and prints its output as progress.
 func (h *harness) script(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(h.dir, name), args...) //nolint:gosec // G204: the operator's choice
 	cmd.Env, cmd.Stdout, cmd.Stderr = h.env, h.std.err, h.std.err
@@ -133,7 +134,7 @@ func (h *harness) script(ctx context.Context, name string, args ...string) error
 	return nil
 }
 
-// run runs one side once with a workload.
+// run runs a workload once with one program: the peer or the projector.
 func (h *harness) run(ctx context.Context, name, workload string) (Run, error) {
 	one := *h
 	one.env = append(append([]string{}, h.env...), "WORKLOADS="+workload)
@@ -154,7 +155,7 @@ func (h *harness) run(ctx context.Context, name, workload string) (Run, error) {
 	return p.run(), nil
 }
 
-// run converts the result. The time window of run.sh starts at the first committed row.
+// run converts a result of run.sh. The time window of run.sh starts at the first committed row.
 func (p *peerResult) run() Run {
 	r := Run{
 		Workload: peersPrefix + p.Workload, Subject: subject(p.Peer), When: p.When, Scale: 1,

@@ -19,14 +19,14 @@ import (
 
 const (
 	watchEvery  = 20 * time.Millisecond
-	memoryEvery = 10 // at every n-th check
+	memoryEvery = 10 // memory is read at every tenth check
 	// stuckAfter is how long a run may make no progress before it fails.
 	stuckAfter = 2 * time.Minute
 	stopWithin = 40 * time.Second
 )
 
-// watcher observes a projector by the positions in the database. A position is committed together
-// with the rows. There are few positions, so the queries cost very little.
+// watcher observes the progress of a projector by the positions in the database. A position is
+// committed together with the rows. There are few positions, so the queries cost very little.
 type watcher struct {
 	conn  *pgx.Conn
 	group string
@@ -46,14 +46,14 @@ func (w *watcher) pid() int { return int(w.conn.PgConn().PID()) }
 
 func (w *watcher) close() { _ = w.conn.Close(context.Background()) }
 
-// durable counts the processed records.
+// durable returns the number of processed records.
 func (w *watcher) durable(ctx context.Context) (n int, err error) {
 	err = w.conn.QueryRow(ctx, `SELECT coalesce(sum(next_offset), 0)::bigint FROM projector_position
 		WHERE consumer_group = $1`, w.group).Scan(&n)
 	return n, err
 }
 
-// claimed counts the partitions that have an owner.
+// claimed returns the number of partitions that have an owner.
 func (w *watcher) claimed(ctx context.Context) (n int, err error) {
 	err = w.conn.QueryRow(ctx, `SELECT count(*) FROM projector_position
 		WHERE consumer_group = $1 AND owner <> ''`, w.group).Scan(&n)
@@ -72,8 +72,8 @@ func (w *watcher) check(ctx context.Context, want string) (string, error) {
 	return "", nil
 }
 
-// rowsWritten returns how many rows of the table were inserted or updated. Sessions report this
-// when they end, so it waits for the end of all other sessions.
+// rowsWritten returns how many rows of the table were inserted or updated. A session reports its
+// rows when it ends, so rowsWritten waits until all other sessions have ended.
 func (w *watcher) rowsWritten(ctx context.Context) (n int64, err error) {
 	for end := time.Now().Add(stopWithin); time.Now().Before(end); {
 		var others int
@@ -130,7 +130,7 @@ func (p *program) alive() error {
 	}
 }
 
-// stop ends the program by SIGTERM and returns how long that took.
+// stop ends the program by SIGTERM and returns how long the program took to end.
 func (p *program) stop() (time.Duration, error) {
 	if p.gone {
 		return 0, nil
@@ -152,7 +152,7 @@ func (p *program) stop() (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// catchUp runs the projector over a whole topic and measures it.
+// catchUp measures the projector while it projects a whole topic.
 func (s *stack) catchUp(ctx context.Context, l *loaded, d database, group string, m *meter) (run Run, err error) {
 	w, err := watch(ctx, d, group, l.table())
 	if err != nil {

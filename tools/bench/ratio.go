@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// measure returns the value of a run that is compared.
+// measure returns one value of a run.
 type measure func(*Run) float64
 
 func eventsPerSecond(r *Run) float64       { return r.rate() }
@@ -13,7 +13,7 @@ func windowEventsPerSecond(r *Run) float64 { return r.windowRate() }
 func peakMemory(r *Run) float64            { return r.PeakMiB }
 func cpuAnEvent(r *Run) float64            { return r.cpuAnEvent() }
 
-// coreShare returns 0 for a run without a steady load.
+// coreShare returns the share of one core that a run used, or 0 for a run without a steady load.
 func coreShare(r *Run) float64 {
 	if r.Latency == nil {
 		return 0
@@ -28,7 +28,7 @@ func medianLatency(r *Run) float64 {
 	return r.Latency.P50
 }
 
-// comparison is one ratio of two subjects, a divided by b, in the same round.
+// comparison compares two subjects by the ratio a/b in the same round.
 type comparison struct {
 	what     string
 	workload string
@@ -36,11 +36,12 @@ type comparison struct {
 	byW      string
 	byS      subject
 	measure  measure
-	limit    float64 // minimum, or maximum if less is set; 0: only shown
+	limit    float64 // minimum of the ratio, or maximum if less is set; 0 if there is no target
 	less     bool
 }
 
-// comparisons are the project's targets, in the order of the workloads.
+// comparisons has all comparisons in the order of the workloads. Those with a limit are the
+// project's targets.
 var comparisons = []comparison{
 	{"uniform: raw upserts", "uniform", subjectProjector, "uniform", subjectRaw, eventsPerSecond, 1.0, false},
 	{"uniform, kfake: raw upserts", "uniform", subjectKfake, "uniform", subjectRaw, eventsPerSecond, 1.1, false},
@@ -93,13 +94,13 @@ func spreadOf(values []float64) spread {
 type ratio struct {
 	comparison
 	spread
-	// disturbed is how many rounds were left out because one of their two runs was disturbed. all
-	// means that every round was disturbed, and all are shown.
+	// disturbed is how many rounds were left out because one of their two runs was disturbed. If
+	// every round was disturbed, all is true and no round is left out.
 	disturbed int
 	all       bool
 }
 
-// besides returns the comparisons with another binary of the projector: speed and memory.
+// besides returns the comparisons with the other binary of --beside: speed and memory.
 func besides() []comparison {
 	var all []comparison
 	for _, w := range workloads {
@@ -116,7 +117,7 @@ func besides() []comparison {
 	return all
 }
 
-// ratiosOf compares the subjects within each round.
+// ratiosOf computes the result of each comparison. It compares two runs only within one round.
 func ratiosOf(r *results) []ratio {
 	var found []ratio
 	for _, c := range slices.Concat(comparisons, besides()) {
@@ -133,7 +134,7 @@ func ratiosOf(r *results) []ratio {
 	return found
 }
 
-// values returns the ratios of all rounds. Rounds with a disturbed run are returned separately.
+// values returns the ratios of all rounds. It returns rounds with a disturbed run separately.
 func (c *comparison) values(r *results) (clean, disturbed []float64) {
 	for _, a := range r.of(c.workload, c.subject) {
 		for _, b := range r.of(c.byW, c.byS) {
@@ -150,7 +151,8 @@ func (c *comparison) values(r *results) (clean, disturbed []float64) {
 	return clean, disturbed
 }
 
-// reached reports whether the median reaches the limit: "yes", "no" or "" without a limit.
+// reached reports whether the median satisfies the limit: "yes" or "no". It returns "" if there is
+// no limit.
 func (r *ratio) reached() string {
 	switch {
 	case r.limit == 0:
@@ -162,17 +164,17 @@ func (r *ratio) reached() string {
 	}
 }
 
-// point is one step of progress in a catch-up.
+// point is one step of progress in a catch-up, which is a run over a whole topic.
 type point struct {
 	at       time.Time
 	durable  int
 	resident float64 // in MiB
 }
 
-// trace is a catch-up as the watcher saw it.
+// trace is what the watcher observed during a catch-up.
 type trace struct {
 	began    time.Time
-	points   []point // the steps; resident is the highest value since the step before
+	points   []point // the steps; resident is the highest value since the previous step
 	resident float64 // last value read
 	highest  float64 // highest value since the last step
 }
@@ -200,8 +202,8 @@ func (t *trace) moved() time.Time {
 	return t.began
 }
 
-// result sums the trace up. Events that the first observed commit made durable are not in the
-// window.
+// result returns the trace as a Run. Its time window starts when the first commit is observed, so
+// the events of that commit are not counted in the window.
 func (t *trace) result(start time.Time, events int) Run {
 	first, last := t.points[0], t.points[len(t.points)-1]
 	return Run{
@@ -211,8 +213,8 @@ func (t *trace) result(start time.Time, events int) Run {
 	}
 }
 
-// quarters divides the trace into four parts by events. A step belongs to the part in which it
-// ends.
+// quarters divides the trace into four parts with the same number of events. A step belongs to the
+// part in which it ends.
 func (t *trace) quarters(start time.Time, events int) []quarter {
 	cut := make([]quarter, 4)
 	from, done := start, 0

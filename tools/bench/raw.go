@@ -21,8 +21,8 @@ import (
 	"projector/sql"
 )
 
-// rawCmd is the raw limit: how fast PostgreSQL executes the projector's own statements if each
-// event is a row and nothing else is done.
+// rawCmd measures the raw limit. The limit is how fast PostgreSQL executes the projector's own
+// statements if each event is a row and nothing else is done.
 type rawCmd struct {
 	Workload string
 	Scale    float64
@@ -30,8 +30,8 @@ type rawCmd struct {
 }
 
 const (
-	rawLanes = 2    // number of connections; each has the events of half of the accounts, in order
-	rawRows  = 2000 // rows of a statement
+	rawLanes = 2    // number of connections; each processes half of the accounts
+	rawRows  = 2000 // rows in one statement
 )
 
 func (c *rawCmd) Run(ctx context.Context, std *streams) error {
@@ -39,7 +39,7 @@ func (c *rawCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return err
 	}
-	conns := make([]*pgx.Conn, rawLanes) // the end of the process closes them
+	conns := make([]*pgx.Conn, rawLanes) // they are closed when the process ends
 	for i := range conns {
 		if conns[i], err = w.connect(ctx, c.Database); err != nil {
 			return err
@@ -47,7 +47,7 @@ func (c *rawCmd) Run(ctx context.Context, std *streams) error {
 	}
 	lanes := w.table().raw(&w)
 	runtime.GC()
-	debug.SetGCPercent(-1) // all rows are in memory already, so garbage collection would only slow the limit down
+	debug.SetGCPercent(-1) // collection would only slow the limit down, because all rows are in memory already
 	debug.SetMemoryLimit(math.MaxInt64)
 	return serve(std, func() (answer, error) {
 		start := time.Now()
@@ -72,7 +72,7 @@ func writeLanes(ctx context.Context, conns []*pgx.Conn, lanes [][]*pgx.Batch) er
 	return errors.Join(failures...)
 }
 
-// rawRow is one event as a row with the account's state after it.
+// rawRow is one event as a row. The row has the account's state after the event.
 type rawRow struct {
 	account int
 	version int64
@@ -82,8 +82,8 @@ type rawRow struct {
 }
 
 // lane collects the batches of one connection. An account may occur only once in a statement. An
-// event whose account is already in the batch waits for the next batch, and later events of the
-// account wait too.
+// event whose account is already in the batch waits for the next batch, and all later events of
+// this account wait too.
 type lane struct {
 	batches [][]any
 	rows    []rawRow
@@ -92,8 +92,8 @@ type lane struct {
 	ids     []string
 }
 
-// rawBatches returns a workload as arguments of upsert_balance.sql, one list of batches for each
-// lane.
+// rawBatches returns a workload as arguments of upsert_balance.sql. There is one list of batches
+// for each lane.
 func rawBatches(w *workload) [][][]any {
 	ids := make([]string, w.accounts)
 	for i := range ids {
@@ -155,13 +155,13 @@ func (l *lane) columns() []any {
 	return []any{ids, currencies, minor, digits, versions, closed, events, at}
 }
 
-// upsertBalance is the first upsert that the projector had. It never changes, so that results of
-// different versions can be compared.
+// upsertBalance is the projector's first upsert. It is never changed, so results of different
+// versions can be compared.
 //
 //go:embed upsert_balance.sql
 var upsertBalance string
 
-// rawBalances converts events to upserts of their account's state.
+// rawBalances converts events to upserts of the account's state.
 func rawBalances(w *workload) [][]*pgx.Batch {
 	lanes := make([][]*pgx.Batch, rawLanes)
 	for i, batches := range rawBatches(w) {

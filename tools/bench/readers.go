@@ -17,7 +17,8 @@ import (
 	"projector/internal/pace"
 )
 
-// waitingReaders is how many readers wait at the same time: the maximum of an instance.
+// waitingReaders is how many readers wait at the same time. It is the maximum that an instance
+// accepts.
 const waitingReaders = 10_000
 
 // accountVersion identifies an event.
@@ -26,20 +27,19 @@ type accountVersion struct {
 	version int32
 }
 
-// between holds the times of two checks of the positions: before, the event was not committed;
-// found is the first check that saw it committed.
+// between is the time between two checks of the positions. At before, the event was not committed.
+// At found, a check saw for the first time that it was committed.
 type between struct{ before, found time.Time }
 
-// answers shows how long after an event became visible the waiting readers were answered, in
-// milliseconds. The last check that did not yet see the event counts as the time when it became
-// visible. The times may therefore be too high by the interval between two checks, but never too
-// low.
+// answers shows how soon the waiting readers were answered after an event became visible, in
+// milliseconds. Each time starts at the last check that did not yet see the event. It may therefore
+// be too long by the interval between two checks, but it is never too short.
 type answers struct {
 	Readers       int
-	Answered      int // with the version, after the warm-up
-	Late          int // with 202 or 404, because the wait of 30 s ended first
+	Answered      int // answers with the requested version, after the warm-up
+	Late          int // answers 202 or 404, because the wait of 30 s ended first
 	P50, P99, Max float64
-	Look          float64 // the 99th percentile of the interval between two checks, by events
+	Look          float64 // 99th percentile of the interval between two checks, weighted by events
 }
 
 // reply is the answer to a waiting reader.
@@ -48,7 +48,7 @@ type reply struct {
 	asked, at time.Time
 }
 
-// crowd is a group of readers. Each waits for the next version of its own account.
+// crowd is a group of readers. Each reader waits for the next version of its own account.
 type crowd struct {
 	stop    context.CancelFunc
 	waiting sync.WaitGroup
@@ -61,9 +61,9 @@ type crowd struct {
 
 var servesReaders = regexp.MustCompile(`"read_http":"([^"]+)"`)
 
-// gather starts the readers. Each has its own connection.
+// gather starts the readers. Each reader has its own connection.
 func gather(ctx context.Context, p *program, readers int) (*crowd, error) {
-	address := servesReaders.FindStringSubmatch(p.output.beginning()) // the program has claimed its partitions since
+	address := servesReaders.FindStringSubmatch(p.output.beginning()) // from the log; the program has already claimed its partitions
 	if address == nil {
 		return nil, errors.New("the projector serves no readers: " + p.output.String())
 	}
@@ -81,13 +81,13 @@ func gather(ctx context.Context, p *program, readers int) (*crowd, error) {
 	return c, nil
 }
 
-// leave ends the waits.
+// leave cancels the waiting requests.
 func (c *crowd) leave() {
 	c.stop()
 	c.waiting.Wait()
 }
 
-// read waits for each version of an account in turn.
+// read requests one version of an account after another.
 func (c *crowd) read(ctx context.Context, conn net.Conn, account int) {
 	const buffer = 512
 	in := bufio.NewReaderSize(conn, buffer)
@@ -116,7 +116,7 @@ func (c *crowd) read(ctx context.Context, conn net.Conn, account int) {
 	}
 }
 
-// ask requests a version and returns the account's current version, or 0 if the account does not
+// ask requests a version. It returns the account's current version, or 0 if the account does not
 // exist.
 func ask(conn net.Conn, in *bufio.Reader, account int, version int32) (int32, error) {
 	if _, err := fmt.Fprintf(conn, "GET /v1/accounts/%s?min_version=%d&wait=30s HTTP/1.1\r\nHost: bench\r\n\r\n", accountID(account), version); err != nil {
@@ -142,8 +142,8 @@ func ask(conn net.Conn, in *bufio.Reader, account int, version int32) (int32, er
 // lastAnswers is how long to wait for the last answers after the last event is visible.
 const lastAnswers = time.Second
 
-// answered sums up the answers after all events are visible. Readers that still wait then wait for
-// events that do not exist.
+// answered returns the statistics of the answers. It is called when all events are visible. The
+// readers that still wait then wait for events that do not exist.
 func (c *crowd) answered(sw *stopwatch) (*answers, error) {
 	_ = pace.Sleep(context.Background(), lastAnswers)
 	c.mu.Lock()
@@ -158,7 +158,7 @@ func (c *crowd) answered(sw *stopwatch) (*answers, error) {
 		}
 		looks = append(looks, visible.found.Sub(visible.before))
 		since := visible.before
-		if t.asked.After(since) { // the event was visible before the request, or almost
+		if t.asked.After(since) { // the event was visible before the request, or nearly so
 			since = t.asked
 		}
 		took = append(took, t.at.Sub(since))
@@ -177,7 +177,7 @@ func (c *crowd) answered(sw *stopwatch) (*answers, error) {
 	}, nil
 }
 
-// renderReaders shows the cost of waiting readers and how fast they are answered.
+// renderReaders writes the cost of waiting readers and how soon they are answered.
 func renderReaders(b *strings.Builder, r *results) {
 	with, without := r.of("readers", subjectReaders), r.of("readers", subjectSteady)
 	if len(with) == 0 {

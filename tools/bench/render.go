@@ -49,7 +49,7 @@ func renderRatios(b *strings.Builder, ratios []ratio) {
 	b.WriteString("\n")
 }
 
-// roundsText returns how many rounds count and how many were disturbed.
+// roundsText returns how many rounds are counted and how many were disturbed.
 func roundsText(n, disturbed int, all bool) string {
 	switch {
 	case all:
@@ -61,11 +61,11 @@ func roundsText(n, disturbed int, all bool) string {
 	}
 }
 
-// memoryLimit is the projector's --memory-limit in MiB. It is the default on a machine without a
+// memoryLimit is the default of the projector's --memory-limit, in MiB, on a machine without a
 // limit.
 const memoryLimit = 512
 
-// renderMemory names the run in which the projector used the most memory.
+// renderMemory writes which run of the projector used the most memory.
 func renderMemory(b *strings.Builder, r *results) {
 	var most *Run
 	for i := range r.Runs {
@@ -138,8 +138,8 @@ func renderRuns(b *strings.Builder, r *results) {
 	b.WriteString("\n")
 }
 
-// renderSubject writes one line: medians of the runs that count, with the minimum and maximum of
-// events/s.
+// renderSubject writes one line with the medians of the counted runs, and the minimum and maximum
+// of events/s.
 func renderSubject(b *strings.Builder, runs []Run) {
 	counted := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Disturbed })
 	n := roundsText(len(counted), len(runs)-len(counted), false)
@@ -178,7 +178,7 @@ func renderSubject(b *strings.Builder, runs []Run) {
 		foldText(counted), state)
 }
 
-// foldText returns the number of events for each written row.
+// foldText returns how many events there are for each written row.
 func foldText(runs []Run) string {
 	if runs[0].Subject == subjectDecode || strings.HasPrefix(runs[0].Workload, peersPrefix) {
 		return "–"
@@ -193,7 +193,8 @@ func foldText(runs []Run) string {
 	return fmt.Sprintf("%.2f", spreadOf(folds).median)
 }
 
-// renderQuarters shows whether the speed of a long catch-up stays constant.
+// renderQuarters writes the speed of each quarter of a long catch-up, to show whether it stays
+// constant.
 func renderQuarters(b *strings.Builder, r *results) {
 	runs := r.of("memory", subjectProjector)
 	if len(runs) == 0 {
@@ -211,7 +212,7 @@ func renderQuarters(b *strings.Builder, r *results) {
 	b.WriteString("\n")
 }
 
-// renderReplicas shows each replica's share of the work.
+// renderReplicas writes each replica's share of the records.
 func renderReplicas(b *strings.Builder, r *results) {
 	var rows []*Run
 	for i := range r.Runs {

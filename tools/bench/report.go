@@ -41,8 +41,8 @@ func (c *reportCmd) Run(context.Context, *streams) error {
 	return publish(c.Document, &kept)
 }
 
-// keepRuns adds runs to those stored next to the document and rewrites the document. Runs of
-// another binary are only printed.
+// keepRuns adds runs to the results stored next to the document and rewrites the document. It only
+// prints the runs of the other binary of --beside.
 func keepRuns(document string, m machine, runs []Run) error {
 	kept, err := readResults(resultsPath(document))
 	if err != nil {
@@ -81,7 +81,7 @@ func chartPath(document string) string {
 	return filepath.Join(filepath.Dir(document), "pictures", "speed.svg")
 }
 
-// writeDocument replaces only the text between the marks.
+// writeDocument replaces the text between the marks and nothing else.
 func writeDocument(path, measured string) error {
 	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator's choice
 	if errors.Is(err, os.ErrNotExist) {
@@ -114,35 +114,35 @@ type Run struct {
 	When      time.Time
 	Scale     float64
 	Commit    string
-	Seconds   float64 // from the process start (limits: from the first fetch or statement) to the end
+	Seconds   float64 // from the process start to the end; for a limit, from the first fetch or statement
 	Events    int
 	CPU       cpuUse  // of all replicas together
 	PeakMiB   float64 `json:",omitempty"` // of the largest replica
 	Disturbed bool    `json:",omitempty"`
-	Problem   string  `json:",omitempty"` // what was wrong with the final state
+	Problem   string  `json:",omitempty"` // what is wrong with the final state
 
-	// These fields are only for the projector and the peers.
+	// The next fields are set for the projector and the peers only.
 	WindowSeconds float64   `json:",omitempty"` // from the first observed commit to the end
-	WindowEvents  int       `json:",omitempty"` // durable within the window
-	RowsWritten   int64     `json:",omitempty"` // inserted and updated in account_balance
+	WindowEvents  int       `json:",omitempty"` // events that became durable within the window
+	RowsWritten   int64     `json:",omitempty"` // rows inserted or updated in account_balance
 	StopSeconds   float64   `json:",omitempty"` // from SIGTERM to the exit
 	Quarters      []quarter `json:",omitempty"`
 	Latency       *latency  `json:",omitempty"`
 	Answers       *answers  `json:",omitempty"`
 
-	// These fields are only for several replicas.
+	// The next fields are set for several replicas only.
 	Shares      []float64 `json:",omitempty"` // each replica's share of the records, largest first
-	Connections int       `json:",omitempty"` // to PostgreSQL at the end, of all replicas
+	Connections int       `json:",omitempty"` // connections to PostgreSQL at the end, of all replicas
 }
 
-// quarter is a quarter of a catch-up, by events.
+// quarter is one quarter of the events of a catch-up.
 type quarter struct {
 	Rate   float64 // in events/s
 	MaxMiB float64 // highest observed resident set
 }
 
 // latency is the time from the broker's acknowledgement to the committed row, in milliseconds. It
-// also holds the share of one core that the projector used during the run.
+// also has the share of one core that the projector used during the run.
 type latency struct {
 	P50, P99, Max float64
 	Core          float64
@@ -168,7 +168,7 @@ func (r *Run) sharesText() string {
 	return strings.Join(texts, " · ")
 }
 
-// windowRate returns events/s from the first commit. For a limit it is the same as rate.
+// windowRate returns events/s from the first commit. For a limit, the result equals rate.
 func (r *Run) windowRate() float64 {
 	if r.WindowEvents == 0 {
 		return r.rate()
@@ -189,7 +189,7 @@ type results struct {
 	Runs    []Run
 }
 
-// readResults reads the stored results. The file need not exist.
+// readResults reads the stored results. If the file does not exist, the results are empty.
 func readResults(path string) (results, error) {
 	var r results
 	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator's choice
@@ -205,7 +205,8 @@ func readResults(path string) (results, error) {
 	return r, nil
 }
 
-// replace adds new runs. It removes old runs of the same workloads, and runs of another machine.
+// replace adds new runs. It first removes the old runs of the same workloads. It also removes all
+// runs of another machine.
 func (r *results) replace(m machine, runs []Run) {
 	if !r.Machine.same(m) {
 		r.Runs = nil
@@ -239,12 +240,12 @@ func (r *results) of(name string, s subject) []Run {
 // table describes the tables that a workload's events are projected into.
 type table struct {
 	relation string
-	// fingerprint is a query that sums up the final state, so that a row in the wrong place changes
-	// the result. want returns its expected result.
+	// fingerprint is a query that computes one text from the final state. A row in the wrong place
+	// changes the text. want returns the expected text.
 	fingerprint string
 	want        func(w *workload, g *generator) string
-	// raw returns the events as the projector's own statements: one list for each connection, one
-	// batch for each transaction.
+	// raw returns the events as the projector's own statements. There is one list for each
+	// connection, and one batch for each transaction.
 	raw func(w *workload) [][]*pgx.Batch
 	// mode is the mode of a custom projection. Empty means a built-in projection.
 	mode file.Mode
@@ -290,7 +291,8 @@ func wantStatement(w *workload, _ *generator) string {
 	return fmt.Sprint(w.events, " ", &versions, " ", &cents, " ", &weighted)
 }
 
-// wantTurnover returns one line, because all events of a workload have the same day and currency.
+// wantTurnover returns one line, because all events of a workload have the same day and currency,
+// which is one row of the table.
 func wantTurnover(w *workload, _ *generator) string {
 	var credited, debited, events int64
 	w.eachChange(func(c *change) {

@@ -73,8 +73,8 @@ func TestTheDocumentKeepsWhatPeopleWrote(t *testing.T) {
 	}
 }
 
-// TestThePagesShowWhatWasMeasured: the pages' figures and tables and the chart must match
-// performance.json, and its runs must be from committed builds of this program.
+// TestThePagesShowWhatWasMeasured checks that the figures, the tables and the chart of the pages
+// match performance.json. The runs in this file must be from committed builds of this program.
 func TestThePagesShowWhatWasMeasured(t *testing.T) {
 	const document = "../../docs/performance.md"
 	kept, err := readResults(resultsPath(document))

@@ -20,7 +20,7 @@ import (
 	"projector/internal/devstack"
 )
 
-// postgresSettings state the default durability explicitly. The other settings are usual for a
+// postgresSettings sets the default durability explicitly. The other settings are usual for a
 // server with many writes.
 var postgresSettings = map[string]string{
 	"fsync":              "on",
@@ -74,7 +74,7 @@ func startStack(ctx context.Context, projector, self string) (*stack, error) {
 }
 
 // close stops the servers and removes their data. It has no context parameter, because it also runs
-// after the context has ended.
+// after the caller's context has ended.
 func (s *stack) close() error {
 	ctx := context.Background()
 	var err error
@@ -98,7 +98,8 @@ type database struct {
 	name, url string
 }
 
-// newDatabase creates a database with the projector's schema, or a copy of template.
+// newDatabase creates a database. It is a copy of template, or has the projector's schema if
+// template is empty.
 func (s *stack) newDatabase(ctx context.Context, template string) (database, error) {
 	s.databases++
 	d := database{name: fmt.Sprintf("bench_%d", s.databases)}
@@ -117,8 +118,9 @@ func (s *stack) newDatabase(ctx context.Context, template string) (database, err
 	return d, s.execute(ctx, "CHECKPOINT")
 }
 
-// byFile returns the SQL option to copy a template as files. A copy of a large template through the
-// log takes minutes. PostgreSQL before 15 always copies files and has no such option.
+// byFile returns the SQL option that copies a template as files. Without it, PostgreSQL copies the
+// template through the write-ahead log, which takes minutes for a large template. PostgreSQL before
+// 15 always copies files and has no such option.
 func (s *stack) byFile() string {
 	if s.admin.PgConn().ParameterStatus("server_version") < "15" {
 		return ""
@@ -159,16 +161,16 @@ func (s *stack) fullDatabase(ctx context.Context, w *workload) (database, error)
 	return d, errors.Join(err, conn.Close(ctx))
 }
 
-// broker is the broker of a topic: the real one, or one in this process.
+// broker is the broker of a topic. It is the real broker or a broker in this process.
 type broker struct {
 	addrs []string
-	pid   int // process id; 0: this process
+	pid   int // process id, or 0 for this process
 }
 
 func (s *stack) broker() broker { return broker{addrs: s.kafka.Addrs(), pid: s.kafka.PID(1)} }
 
-// removeTopic deletes a topic to free the disk. The broker deletes the data later, and nothing
-// waits for it.
+// removeTopic deletes a topic to free the disk. The broker deletes the data later, and removeTopic
+// does not wait for that.
 func (s *stack) removeTopic(ctx context.Context, topic string) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.kafka.Addrs()...))
 	if err != nil {
@@ -203,7 +205,7 @@ func describeMachine(postgresVersion string) machine {
 	}
 }
 
-// same reports whether one table may show the results of both machines.
+// same reports whether the results of both machines may be in one table.
 func (m machine) same(other machine) bool {
 	return m.CPU == other.CPU && m.Cores == other.Cores && m.MemoryMB == other.MemoryMB
 }
@@ -269,7 +271,7 @@ func flushMicros() int64 {
 	return took[rounds/2].Microseconds()
 }
 
-// commit returns the commit that was measured.
+// commit returns the git commit of the measured build.
 func commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
 	if err != nil {

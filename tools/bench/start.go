@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// starts is the number of measured starts in a run, after one start with a new group.
+	// starts is the number of measured starts in a run. One start with a new group comes before
+	// them.
 	starts = 20
-	// startEvents is how many events are produced before each start, some for each partition.
+	// startEvents is how many events are produced before each start, over all partitions.
 	startEvents = 160
 )
 

@@ -18,34 +18,35 @@ import (
 const (
 	steadyRate   = 1000 // in events/s
 	steadyWarmUp = 3 * time.Second
-	// lookEvery is the interval between checks of the committed positions. Latencies are therefore
-	// too high by half of it on average, but never too low.
+	// lookEvery is the interval between checks of the committed positions. Measured latencies are
+	// therefore too high by half of this interval on average, but never too low.
 	lookEvery = time.Millisecond
 )
 
-// acked is an event that the broker has acknowledged and that was not yet seen committed.
+// acked is an event that the broker has acknowledged and that the watcher has not yet seen
+// committed.
 type acked struct {
 	offset int64
 	at     time.Time
 	event  accountVersion
 }
 
-// stopwatch measures for each event the time from acknowledged to committed.
+// stopwatch measures the time from the acknowledgement of an event to its commit.
 type stopwatch struct {
 	mu      sync.Mutex
-	waiting map[int32][]acked // by partition, in order
+	waiting map[int32][]acked // by partition, in the order of the offsets
 	took    []time.Duration
 	count   int
 	from    time.Time // earlier acknowledgements belong to the warm-up
 	err     error
 
 	looked map[int32]time.Time // time of the last check, by partition
-	// visible holds when each event became visible, as an interval between two checks. Nil means
-	// that it is not recorded.
+	// visible holds, for each event, the interval between two checks in which the event became
+	// visible. If it is nil, nothing is recorded.
 	visible map[accountVersion]between
 }
 
-// promise is called when the broker has answered.
+// promise is called when the broker has acknowledged or rejected an event.
 func (s *stopwatch) promise(event accountVersion, r *kgo.Record, err error) {
 	now := time.Now()
 	s.mu.Lock()
@@ -57,7 +58,7 @@ func (s *stopwatch) promise(event accountVersion, r *kgo.Record, err error) {
 	s.waiting[r.Partition] = append(s.waiting[r.Partition], acked{r.Offset, now, event})
 }
 
-// committed records that all events before next are committed.
+// committed records that all events with an offset below next are committed.
 func (s *stopwatch) committed(partition int32, next int64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +84,7 @@ func (s *stopwatch) state() (int, error) {
 	return s.count, s.err
 }
 
-// steady measures the latency at a constant load that one instance can easily process.
+// steady measures the latency at a constant load that is easy for one instance.
 func (s *stack) steady(ctx context.Context, l *loaded, d database, group string, m *meter, readers int) (run Run, err error) {
 	w, err := watch(ctx, d, group, l.table())
 	if err != nil {
@@ -160,7 +161,8 @@ func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *
 	return run, g.fingerprint(), err
 }
 
-// producePaced sends more after a late tick, so that the average rate is right.
+// producePaced produces events at a constant rate. After a late tick it sends all events that are
+// due, so the average rate is right.
 func producePaced(client *kgo.Client, g *generator, events int, sw *stopwatch, stop <-chan struct{}) {
 	ticker := time.NewTicker(time.Second / steadyRate)
 	defer ticker.Stop()
@@ -214,8 +216,8 @@ func look(ctx context.Context, events int, w *watcher, p *program, m *meter, sw 
 	}
 }
 
-// positions reads each partition's durable position and passes it to tell with the time of the
-// query.
+// positions reads each partition's durable position and calls tell with the position and the time
+// of the query.
 func (w *watcher) positions(ctx context.Context, tell func(int32, int64, time.Time)) error {
 	rows, err := w.conn.Query(ctx, `SELECT partition, next_offset FROM projector_position WHERE consumer_group = $1`, w.group)
 	if err != nil {

@@ -1,6 +1,6 @@
--- New states of accounts, sorted by account id so that concurrent writers cannot
--- deadlock. A version never decreases. The balance arrives in minor units; the
--- multiplication gives it exactly the currency's number of decimals.
+-- This statement writes new states of accounts. It sorts them by account id, so that concurrent
+-- writers cannot deadlock. A version never decreases. The balance arrives in minor units. The
+-- multiplication gives the balance exactly the currency's number of decimals.
 INSERT INTO account_balance AS t
     (account_id, currency, balance, version, status, last_event_id, last_event_at, updated_at)
 SELECT r.account_id,

@@ -10,7 +10,7 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// subject is a program that is measured with a workload.
+// subject is a program or a limit that is measured with a workload.
 type subject string
 
 const (
@@ -19,10 +19,10 @@ const (
 	subjectProjector subject = "projector"
 	subjectKfake     subject = "kfake"
 	subjectSteady    subject = "steady"
-	subjectReaders   subject = "readers" // the steady load while readers wait
+	subjectReaders   subject = "readers" // the steady load while readers wait for events
 	subjectStart     subject = "start"   // repeated starts, each until the first row
 	subjectPeer      subject = "spring-batch"
-	subjectOther     subject = "other" // another binary of the projector, from the flag --beside
+	subjectOther     subject = "other" // the other binary of the projector, from the flag --beside
 )
 
 // shape is how events are distributed over accounts.
@@ -30,7 +30,7 @@ type shape int
 
 const (
 	uniform shape = iota
-	zipf          // exponent 1.1: the busiest account has one of six events
+	zipf          // Zipf distribution with exponent 1.1: every sixth event is for the busiest account
 	once          // every event is the first of its account
 )
 
@@ -43,8 +43,8 @@ type workload struct {
 	accounts int
 	events   int
 	shape    shape
-	// fixed means that --scale does not change the number of accounts, because the workload is
-	// about this number.
+	// fixed means that --scale does not change the number of accounts, because the workload
+	// measures the effect of this number.
 	fixed      bool
 	partitions int32
 	projection string // empty: account_balance
@@ -52,22 +52,22 @@ type workload struct {
 	// from there.
 	full bool
 	// again means that the database already holds the result of the topic, and a new group reads
-	// the topic again.
+	// the whole topic again.
 	again    bool
 	subjects []subject
 	least    int // minimum number of events at any scale
-	// replicas is the number of replicas that start together in one consumer group. 0 means one,
-	// without a report of each replica's share.
+	// replicas is the number of replicas that start together in one consumer group. 0 means one
+	// replica and no report of shares.
 	replicas int
-	// stream names the topic: workloads with the same stream read the same topic.
+	// stream is the name of the topic's events. Workloads with the same stream read the same topic.
 	stream string
-	// turn distinguishes the topics of a workload if each run has its own topic.
+	// turn makes the name of the topic unique if each run has its own topic.
 	turn int
 	// memory is the --memory-limit in MiB. 0 means memoryLimit.
 	memory int
 }
 
-// own returns which of the subjects runs the projector itself. Empty means none.
+// own returns the subject that runs the projector itself, or "" if there is none.
 func (w *workload) own() subject {
 	for _, s := range w.subjects {
 		if s == subjectProjector || s == subjectSteady || s == subjectStart {
@@ -221,8 +221,8 @@ func groups() []string {
 	return names
 }
 
-// selected returns the scaled workloads of the named groups, one slice for each group. It returns
-// all if none is named.
+// selected returns the scaled workloads of the named groups, with one slice for each group. If no
+// group is named, it returns the workloads of all groups.
 func selected(only []string, scale float64) ([][]workload, error) {
 	known := groups()
 	for _, name := range only {

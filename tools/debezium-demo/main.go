@@ -1,7 +1,7 @@
 // Command debezium-demo runs a simulated bank with an outbox, Debezium, Kafka and the projector on
 // this machine. It kills Debezium twice and compares the read model with the bank's own books. It
-// exits with 0 if they are equal, with 1 if not, and with 2 after wrong usage. `make demo-debezium`
-// builds the projector and runs it.
+// exits with 0 if they are equal, with 1 if they differ, and with 2 after wrong usage. `make
+// demo-debezium` builds the projector and runs it.
 package main
 
 import (
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// given holds the flags that are not in outbox.Options.
+// given holds the flags that are not part of outbox.Options.
 type given struct{ verbose, stay bool }
 
 func parse(args []string, stderr io.Writer, o *outbox.Options) (g given, err error) {

@@ -1,7 +1,7 @@
 // Command own-demo runs the custom projection docs/examples/loyalty.sql on this machine. It uses a
 // broker in this process, its own PostgreSQL and the projector as a program. Some events arrive
-// twice and one arrives late. It exits with 0 if the table holds the expected result, and with 1 if
-// not. `make demo-own` builds the projector and runs it.
+// twice and one arrives late. It exits with 0 if the table has the expected result, and with 1
+// otherwise. `make demo-own` builds the projector and runs it.
 package main
 
 import (
@@ -28,7 +28,7 @@ const (
 	topic    = "account-events"
 	accounts = 50
 	versions = 40
-	// This event is sent late.
+	// This version of this account is sent late.
 	lateAccount, lateVersion = 7, 3
 	within                   = 2 * time.Minute
 )
@@ -165,7 +165,7 @@ func (d *demo) tables(ctx context.Context) error {
 	return err
 }
 
-// record returns an event. Every third one spends the points that the others earn.
+// record returns an event. Every third event spends points, and the other events earn points.
 func (d *demo) record(account, version int) *kgo.Record {
 	kind, points := "PointsEarned", account+version
 	if version%3 == 0 {
@@ -206,7 +206,7 @@ func (d *demo) produceLate(ctx context.Context) error {
 	return d.kafka.ProduceSync(ctx, d.record(lateAccount, lateVersion)).FirstErr()
 }
 
-// await repeats the query until it returns true.
+// await repeats the query until its result is true.
 func (d *demo) await(ctx context.Context, query string, args ...any) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -14,7 +14,8 @@ const (
 	seconds    = 4 // time of a screen
 )
 
-// draw returns an animation that shows each screen for some seconds and repeats for ever.
+// draw returns an animation that shows each screen for some seconds and starts again after the last
+// screen.
 func draw(screens []screen) string {
 	total := seconds * len(screens)
 	var b strings.Builder

@@ -32,7 +32,7 @@ func pack(folder string, at time.Time, files []file) ([]byte, error) {
 }
 
 // tarred makes an archive. All file names in it begin with prefix. Order, owner, permissions and
-// times are fixed, so that the same files make the same bytes.
+// times are fixed, so the same files always give the same bytes.
 func tarred(prefix string, at time.Time, files []file) ([]byte, error) {
 	var packed bytes.Buffer
 	archive := tar.NewWriter(&packed)
@@ -99,7 +99,8 @@ func publish(path string, content []byte) error {
 // module is a Go module in a binary. sum is its line in go.sum.
 type module struct{ path, version, sum string }
 
-// vendor is a copy of third-party code in this repository: NAME/VERSION with its licence.
+// vendor is a copy of third-party code in this repository. The path of its folder ends with
+// NAME/VERSION, and the folder has a licence.
 type vendor struct{ name, version, folder string }
 
 // readVendored finds the folders below root that have their own licence.

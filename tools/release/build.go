@@ -13,24 +13,25 @@ import (
 	"strings"
 )
 
-// platform is an operating system and a processor, as Go names them.
+// platform is an operating system and a processor, with the names that Go uses.
 type platform struct{ os, arch string }
 
-// Each of the platforms gets an archive. The Linux platforms are also in the image.
+// A release has an archive for each of these platforms. The image has the Linux platforms.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 
 type build struct {
 	tree      tree
 	version   string
 	notes     string
-	profile   string // profile for the compiler; "off" without one
+	profile   string // profile for the compiler, or "off" for a build without one
 	platforms []platform
 	bin       string // folder of the binaries
 	out       string // folder of the released files
 	progress  io.Writer
 }
 
-// name returns the common prefix of the files for a platform: projector_1.2.3_linux_amd64.
+// name returns the common prefix of the files for a platform, for example
+// projector_1.2.3_linux_amd64.
 func (b *build) name(p platform) string {
 	return fmt.Sprintf("projector_%s_%s_%s", b.version[1:], p.os, p.arch)
 }
@@ -112,11 +113,11 @@ func (b *build) platform(ctx context.Context, p platform) (program []byte, err e
 	return program, publish(filepath.Join(b.out, b.name(p)+".tar.gz"), packed)
 }
 
-// releaseTags are the build tags of a release. Without the demo, the program contains no broker and
-// no download of a database.
+// releaseTags are the build tags of a release. They exclude the command demo, so the program
+// contains no broker and no download of a database.
 const releaseTags = "nodemo"
 
-// demoModules may only be in a build without releaseTags.
+// demoModules are the modules that a build with releaseTags must not contain.
 var demoModules = []string{
 	"github.com/fergusstrange/embedded-postgres", "github.com/lib/pq", "github.com/twmb/franz-go/pkg/kfake", "github.com/xi2/xz",
 }
@@ -124,10 +125,10 @@ var demoModules = []string{
 // profile is the compiler's profile, as in make build-optimized.
 const profile = "tools/bench/projector.pgo"
 
-// compile builds the program. It sets everything that could differ between two machines: the level
-// of the processor, flags from the environment, paths and the build id. It leaves out the symbols
-// for debuggers, a third of the file. Panics and profiles show function names and lines without
-// them.
+// compile builds the program. It fixes everything that could differ between two machines: the level
+// of the processor, flags from the environment, paths and the build id. It omits the symbols for
+// debuggers, which are a third of the file. Panics and profiles show function names and lines
+// without these symbols.
 func (b *build) compile(ctx context.Context, p platform, binary string) error {
 	stamp := fmt.Sprintf("-s -w -buildid= -X main.version=%s -X main.commit=%s", b.version, b.tree.commit)
 	_, err := output(ctx, ".", []string{

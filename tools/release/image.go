@@ -20,12 +20,12 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// certificatesModule holds the root certificates that Mozilla trusts. The image does not use those
-// of the build machine, so that the same commit makes the same image.
+// certificatesModule holds the root certificates that Mozilla trusts. The image does not use the
+// certificates of the build machine, because the same commit must always give the same image.
 const certificatesModule = "golang.org/x/crypto/x509roots/fallback"
 
-// certificates returns the trusted roots in PEM. It leaves out roots that are trusted under
-// conditions only, because PEM cannot express conditions.
+// certificates returns the trusted roots in PEM. It omits roots that are trusted only under
+// conditions, because PEM cannot express conditions.
 func certificates() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
@@ -48,7 +48,7 @@ func certificatesVersion() (string, error) {
 	return "", fmt.Errorf("%s is not in this program", certificatesModule)
 }
 
-// imageConfig starts the program in the same way as the last stage of deploy/Dockerfile.
+// imageConfig starts the program in the same way as the last stage of deploy/Dockerfile does.
 var imageConfig = v1.ImageConfig{
 	User:         "65532:65532",
 	ExposedPorts: map[string]struct{}{"8080/tcp": {}},
@@ -118,8 +118,8 @@ func (l *layout) image(b *build, p platform, files []file) (v1.Descriptor, error
 	return manifest, err
 }
 
-// withFolders adds the parent folders of the files. Without them, each container engine would
-// choose their permissions.
+// withFolders adds the parent folders of the files. If they were missing, each container engine
+// would choose their permissions.
 func withFolders(files []file) []file {
 	folders := map[string]bool{}
 	for _, f := range files {
@@ -143,7 +143,7 @@ func (b *build) writeImage(programs map[platform][]byte) error {
 	}
 	l := layout{at: b.tree.at}
 	index := v1.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageIndex}
-	for _, p := range platforms { // in their fixed order
+	for _, p := range platforms { // in the order of platforms
 		if program, built := programs[p]; built {
 			files := append(slices.Clone(common), file{name: strings.TrimPrefix(imageConfig.Entrypoint[0], "/"), content: program, executable: true})
 			manifest, err := l.image(b, p, files)

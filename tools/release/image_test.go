@@ -41,7 +41,7 @@ func unpacked(t *testing.T, archive io.Reader) map[string][]byte {
 	}
 }
 
-// TestImage reads the image like a container engine, from the index to the program.
+// TestImage reads the image as a container engine does, from the index to the program.
 func TestImage(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..")) // the folder of LICENSE and NOTICE
 	b := build{version: "v1.2.3", out: t.TempDir(), progress: io.Discard, tree: tree{commit: "c851867", at: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)}}
@@ -103,7 +103,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// expectRoot checks the files of an image.
+// expectRoot checks the files in the root folder of an image.
 func expectRoot(t *testing.T, root map[string][]byte, program string) {
 	t.Helper()
 	if got := string(root["usr/local/bin/projector"]); got != program {

@@ -19,16 +19,16 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// permitted are the licences that only require their text in the release, named as in package
-// licensecheck. GooglePatentsFile is the patent grant next to Go's licence.
+// permitted are the licences that only require their text in the release. The names are those of
+// package licensecheck. GooglePatentsFile is the patent grant next to Go's licence.
 var permitted = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "GooglePatentsFile", "ISC", "MIT", "Zlib"}
 
 // publicDomain are modules of the demo whose licence file puts them in the public domain. Package
 // licensecheck does not recognize this text.
 var publicDomain = []string{"github.com/xi2/xz"}
 
-// work is third-party code in a binary: a module, Go itself, or a folder of this repository. Names
-// are the names of its licences.
+// work is third-party code in a binary: a module, Go itself, or a folder of this repository. The
+// field licences has the names of its licences.
 type work struct {
 	name, version string
 	licences      []string
@@ -37,8 +37,8 @@ type work struct {
 
 type legalText struct{ file, text string }
 
-// notice returns the file NOTICE: every work, its licences, and their texts. A text that several
-// works share is printed once.
+// notice returns the content of the file NOTICE: every work, its licences, and their texts. It
+// prints a text that several works share only once.
 func notice(works []work) []byte {
 	var out bytes.Buffer
 	out.WriteString("projector contains software of others. This file names it and has its licences.\n" +

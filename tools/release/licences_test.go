@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLicences fails for a dependency whose licence is not permitted yet, and if NOTICE does not
+// TestLicences fails for a dependency whose licence is not permitted yet, or if NOTICE does not
 // match the released program.
 func TestLicences(t *testing.T) {
 	root := filepath.Join("..", "..")

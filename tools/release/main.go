@@ -1,8 +1,8 @@
 // Command release builds a release into a folder below dist/. The release has an archive and a bill
 // of materials for each platform, the image of the Linux platforms as an OCI layout, the release
-// notes, and the signed checksums of these files. The same commit, version and Go release make the
-// same bytes on every machine: paths are trimmed, no build id is stored, and every time is that of
-// the commit. `make release` runs it; CONTRIBUTING.md says how to release.
+// notes, and the signed checksums of these files. The same commit, version and Go release give the
+// same bytes on every machine, because paths are trimmed, no build id is stored, and every time is
+// the time of the commit. `make release` runs it. CONTRIBUTING.md says how to release.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 }
 
 type options struct {
-	version  string // empty: the tag of the commit
+	version  string // if empty, the tag of the commit is used
 	snapshot bool   // build the current tree, with or without a tag
 	dist     string
 	quick    bool // a snapshot without the profile, only for the platforms that CI builds anyway
@@ -83,8 +83,8 @@ func writeNotice(ctx context.Context, _ *options, progress io.Writer) error {
 	return err
 }
 
-// release builds all files in a temporary folder and moves it to its final place when it is
-// complete.
+// release builds all files in a temporary folder and moves this folder to its final place when it
+// is complete.
 func release(ctx context.Context, o *options, progress io.Writer) (err error) {
 	tree, err := readTree(ctx, ".")
 	if err != nil {
@@ -124,10 +124,10 @@ func release(ctx context.Context, o *options, progress io.Writer) (err error) {
 	return err
 }
 
-// tree is the checkout that is released.
+// tree is the git checkout that is released.
 type tree struct {
 	commit  string    // full commit id
-	at      time.Time // time of the commit; every file of the release has it
+	at      time.Time // time of the commit, which every file of the release has
 	tags    []string  // tags of the commit that are versions
 	changed int       // number of files that differ from the commit, including new ones
 }

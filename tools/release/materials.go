@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// These are the used parts of a CycloneDX 1.6 document.
+// These types are the parts of a CycloneDX 1.6 document that a release uses.
 type (
 	bill struct {
 		Schema       string       `json:"$schema"`
@@ -96,8 +96,8 @@ func (b *build) imageMaterials(p platform, program []byte, parts []component) er
 	return publish(filepath.Join(b.out, b.name(p)+"_image.cdx.json"), bill)
 }
 
-// materials returns the bill of materials of self. Its serial number is computed from its parts and
-// its time is that of the commit, so that it is the same in each build.
+// materials returns the bill of materials of self. Its serial number is computed from its parts,
+// and its time is the time of the commit. Each build therefore gives the same document.
 func (b *build) materials(self component, parts []component) ([]byte, error) {
 	listed, err := json.Marshal(append([]component{self}, parts...))
 	if err != nil {
@@ -129,8 +129,8 @@ func library(name, version, purl string) component {
 	return component{Type: "library", Ref: purl, Name: name, Version: version, PURL: purl}
 }
 
-// serial returns a UUID computed from a checksum. It is of version 8, which the standard leaves to
-// applications.
+// serial returns a UUID computed from a checksum. The UUID has version 8, which the standard leaves
+// to applications.
 func serial(sum [sha256.Size]byte) string {
 	sum[6] = sum[6]&0x0f | 0x80
 	sum[8] = sum[8]&0x3f | 0x80

@@ -227,7 +227,8 @@ func TestMaterials(t *testing.T) {
 	}
 }
 
-// TestVendoredIsFound reads this repository: embedded code must be in the bill of materials.
+// TestVendoredIsFound checks that readVendored finds the embedded code of this repository, because
+// the bill of materials must contain it.
 func TestVendoredIsFound(t *testing.T) {
 	found, err := readVendored(filepath.Join("..", ".."))
 	if err != nil {

@@ -29,23 +29,24 @@ var closeSQL string
 //go:embed accounts.sql
 var accountsSQL string
 
-// currencies are the bank's currencies with their decimals. The n-th account has the n-th currency,
-// modulo their number.
+// currencies are the bank's currencies with their decimals. The number of an account, modulo the
+// number of currencies, gives its currency.
 var currencies = []struct {
 	code     string
 	decimals int
 }{{"EUR", 2}, {"USD", 2}, {"JPY", 0}, {"BHD", 3}}
 
-// MinAccounts is how many accounts a bank needs before Work: one in each currency.
+// MinAccounts is how many accounts a bank needs before Work. There is then an account in each
+// currency.
 const MinAccounts = 4
 
 // Bank is a simulated bank. It writes its books and a row of the outbox in one transaction.
-// Debezium makes events from the outbox rows, and the read model that the projector makes from
-// these events must equal the books. Safe for concurrent use.
+// Debezium publishes the outbox rows as events, and the projector builds the read model from these
+// events. The read model must equal the books. A Bank is safe for concurrent use.
 //
 // Many clients move money at the same time. A transaction updates the rows of its accounts in the
-// order of their ids, which prevents deadlocks. The row locks also keep the versions of an account
-// in order in PostgreSQL's log.
+// order of their ids, which prevents deadlocks. Because of the row locks, the versions of an
+// account are also in order in PostgreSQL's write-ahead log.
 type Bank struct {
 	pool    *pgxpool.Pool
 	numbers atomic.Int64 // number of the last account
@@ -59,7 +60,7 @@ type Account struct {
 	Status                string
 }
 
-// NewBank creates the bank's tables: its books, and the outbox with the given SQL.
+// NewBank creates the bank's tables. These are its books and the outbox with the given SQL.
 func NewBank(ctx context.Context, pool *pgxpool.Pool, outboxSQL string) (*Bank, error) {
 	for _, sql := range []string{ledgerSQL, outboxSQL} {
 		if _, err := pool.Exec(ctx, sql); err != nil {
@@ -82,8 +83,8 @@ func (b *Bank) Open(ctx context.Context, n int) error {
 	return nil
 }
 
-// Work makes the clients move money until ctx ends, with about rate transactions each second. It
-// needs MinAccounts.
+// Work lets the clients move money until ctx ends. They make about rate transactions each second.
+// The bank needs at least MinAccounts accounts.
 func (b *Bank) Work(ctx context.Context, clients, rate int) error {
 	failures := make([]error, clients)
 	var working sync.WaitGroup
@@ -94,7 +95,7 @@ func (b *Bank) Work(ctx context.Context, clients, rate int) error {
 	return errors.Join(failures...)
 }
 
-// client does one operation after another. When ctx ends, it finishes the current one.
+// client does one operation after another. When ctx ends, client finishes the current operation.
 func (b *Bank) client(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -110,7 +111,7 @@ func (b *Bank) client(ctx context.Context, every time.Duration) error {
 	}
 }
 
-// something does a random operation, mostly a transfer.
+// something does a random operation. Most operations are transfers.
 func (b *Bank) something(ctx context.Context) error {
 	switch rand.IntN(100) { //nolint:gosec // G404: nothing here is secret
 	case 0:
@@ -158,7 +159,7 @@ func (b *Bank) transact(ctx context.Context, do func(pgx.Tx) error) error {
 	return nil
 }
 
-// entry adds an entry to the books and its row to the outbox.
+// entry adds an entry to the books and the row of its event to the outbox.
 func entry(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	tag, err := tx.Exec(ctx, sql, args...)
 	if err == nil && tag.RowsAffected() != 1 {
@@ -167,7 +168,7 @@ func entry(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	return err
 }
 
-// anyone returns the number of a random account.
+// anyone returns the number of a random account, which may be closed.
 func (b *Bank) anyone() int64 {
 	return 1 + rand.Int64N(b.numbers.Load()) //nolint:gosec // G404: nothing here is secret
 }
@@ -184,7 +185,7 @@ func (b *Bank) anyoneLike(number int64) int64 {
 
 func accountID(number int64) string { return fmt.Sprintf("acc-%08d", number) }
 
-// Accounts returns all accounts of the books, by id.
+// Accounts returns all accounts of the books. The key is the account id.
 func (b *Bank) Accounts(ctx context.Context) (map[string]Account, error) {
 	rows, err := b.pool.Query(ctx, accountsSQL)
 	if err != nil {

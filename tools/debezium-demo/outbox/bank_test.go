@@ -25,8 +25,8 @@ FULL JOIN (
 ) o ON o.aggregateid = l.account_id
 WHERE (l.version, l.version, l.balance) IS DISTINCT FROM (o.events, o.version, o.balance)`
 
-// madeOrLost returns the money that transfers created or lost. Each account was opened with a
-// million units.
+// madeOrLost counts the currencies in which transfers created or lost money. Each account was
+// opened with a million units, so the total of a currency is known.
 const madeOrLost = `
 SELECT count(*) FROM (SELECT sum(minor) AS total, count(*) AS accounts FROM ledger GROUP BY currency) c
 WHERE total <> accounts * 1000000`
@@ -68,7 +68,7 @@ func TestTheOutboxTellsWhatTheBooksSay(t *testing.T) {
 }
 
 // workUntilTold lets the bank work until its outbox has the given number of events. It returns the
-// number after all clients have ended.
+// number of events after all clients have ended.
 func workUntilTold(t *testing.T, bank *outbox.Bank, events int64) (told int64) {
 	t.Helper()
 	working, goHome := context.WithCancel(t.Context())

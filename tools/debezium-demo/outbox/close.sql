@@ -1,4 +1,4 @@
--- $1 account
+-- The parameter $1 is the account.
 WITH closed AS (
     UPDATE ledger SET closed = true, version = version + 1
     WHERE account_id = $1 AND NOT closed

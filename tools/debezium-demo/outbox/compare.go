@@ -12,13 +12,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// arrivalLimit is how long the last event may take from the outbox to the read model. It is so long
-// that only a defect exceeds it.
+// arrivalLimit is how long the last event may take from the outbox to the read model. Only a defect
+// can make an event take longer.
 const arrivalLimit = 60 * time.Second
 
 // awaitArrival waits until every topic is consumed to its end and every read model has at least the
-// versions of its bank's books. If that takes too long, it returns, and report shows what is
-// missing.
+// versions of its bank's books. After arrivalLimit it returns without an error, and report shows
+// what is missing.
 func (s *stage) awaitArrival(ctx context.Context) error {
 	err := await(ctx, arrivalLimit, func(ctx context.Context) (bool, error) {
 		ends, err := s.ends(ctx)
@@ -48,8 +48,8 @@ const readArrived = `
 SELECT coalesce((SELECT sum(next_offset) FROM projector_position), 0)::bigint,
        coalesce((SELECT sum(version) FROM account_balance), 0)::bigint`
 
-// arrived reports whether the read model has as many events as the outbox and the projector is at
-// the end of its topic.
+// arrived reports whether the read model has as many events as the outbox and whether the projector
+// is at the end of its topic.
 func (p *pipeline) arrived(ctx context.Context, end int64) (bool, error) {
 	told, err := p.bank.Told(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *pipeline) arrived(ctx context.Context, end int64) (bool, error) {
 	return events >= told && position == end, nil
 }
 
-// report stops the projectors and compares.
+// report stops the projectors and compares each read model with its bank's books.
 func (s *stage) report(ctx context.Context) (*Report, error) {
 	if err := s.stopProjectors(ctx); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (s *stage) report(ctx context.Context) (*Report, error) {
 		if err := p.compare(ctx, &result); err != nil {
 			return nil, err
 		}
-		if len(result.Differences) == 0 { // otherwise the differences are printed already
+		if len(result.Differences) == 0 { // if there are differences, they are already printed
 			if result.Verified, err = s.verify(ctx, p); err != nil {
 				return nil, err
 			}
@@ -124,7 +124,8 @@ func (p *pipeline) compare(ctx context.Context, result *Result) error {
 	return nil
 }
 
-// difference names the difference from the books, or returns "". The text contains no amount.
+// difference describes how an account in the read model differs from the books, or returns "". The
+// text contains no amount.
 func difference(got, want Account, known bool) string {
 	switch {
 	case !known:

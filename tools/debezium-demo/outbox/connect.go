@@ -35,7 +35,8 @@ const (
 	jsonConverter   = "JsonConverter, timestamp without time zone"
 )
 
-// bankDatabase is the name of the database, for ${env:BANK_DB_NAME}.
+// bankDatabase is the name of the database. The connector's configuration refers to it as
+// ${env:BANK_DB_NAME}.
 const bankDatabase = "bank"
 
 // pipelines returns two pipelines with different formats. The first uses deploy/debezium unchanged.
@@ -131,12 +132,12 @@ func (s *stage) connectEnv(ctx context.Context) ([]string, error) {
 	}, nil
 }
 
-// killLimit is the longest wait until Connect has published enough events without written offsets.
+// killLimit limits the wait in killConnect.
 const killLimit = 60 * time.Second
 
-// killConnect kills Connect when, for every topic, it has published enough events that its written
-// offsets do not cover. With afterWrite, it first waits until Connect has written its offsets once
-// since its start. The offsets are then older than the published events.
+// killConnect kills Connect when it has published enough events to every topic since it last wrote
+// its offsets. With afterWrite, it first waits until Connect has written its offsets once since its
+// start.
 func (s *stage) killConnect(ctx context.Context, afterWrite bool) error {
 	known, err := s.connect.OffsetsWrittenAt()
 	if err != nil {
@@ -172,7 +173,8 @@ func offsetsState(written time.Time) string {
 	return fmt.Sprintf("%s after it had written its offsets", time.Since(written).Round(time.Millisecond))
 }
 
-// unwritten reports whether every topic has enough new records.
+// unwritten reports whether every topic has enough records that the written offsets do not cover.
+// safe holds the numbers of records that they cover.
 func (s *stage) unwritten(ends, safe map[string]int64) bool {
 	for _, p := range s.pipelines {
 		if ends[p.topic]-safe[p.topic] < s.options.Unwritten {
@@ -182,7 +184,7 @@ func (s *stage) unwritten(ends, safe map[string]int64) bool {
 	return true
 }
 
-// ends returns the number of records in the topics and in their DLQ topics.
+// ends returns the number of records in each topic and in each DLQ topic.
 func (s *stage) ends(ctx context.Context) (map[string]int64, error) {
 	var topics []string
 	for _, p := range s.pipelines {

@@ -1,4 +1,5 @@
--- The bank's own books. minor is the balance in units of the currency's last decimal.
+-- These are the bank's own books. The column minor is the balance in units of the currency's last
+-- decimal.
 CREATE TABLE ledger (
     account_id text    PRIMARY KEY,
     currency   char(3) NOT NULL,

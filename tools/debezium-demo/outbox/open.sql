@@ -1,4 +1,4 @@
--- $1 account, $2 currency, $3 its decimals
+-- The parameters are $1 the account, $2 its currency and $3 the currency's decimals.
 WITH opened AS (
     INSERT INTO ledger (account_id, currency, decimals, version) VALUES ($1, $2, $3, 1)
     RETURNING account_id, currency, version

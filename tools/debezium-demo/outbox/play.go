@@ -4,11 +4,11 @@
 //	bank's database ──▶ Debezium in Kafka Connect ──▶ Kafka ──▶ projector ──▶ read model
 //
 // It runs two pipelines at the same time, one for each format in which Debezium's outbox router
-// writes a payload. While the banks work, Connect is killed with SIGKILL two times: before it has
-// written its offsets for the first time, and when it has published more events than its written
-// offsets cover. After the restart it publishes these events again. At the end, balance and version
-// of every account in the read model must equal the bank's own books, `projector verify` must find
-// no difference, and no event may be dead-lettered.
+// writes a payload. While the banks work, Connect is killed with SIGKILL two times. The first time,
+// it has not yet written its offsets. The second time, it has published more events than its
+// written offsets cover. After each restart it publishes the uncovered events again. At the end,
+// balance and version of every account in the read model must equal the bank's own books.
+// `projector verify` must find no difference, and no event may be dead-lettered.
 //
 // The package shares no code with the projector.
 //
@@ -33,12 +33,12 @@ type Options struct {
 	// Clients is how many clients move money in each bank. Rate is their number of transactions
 	// each second.
 	Clients, Rate int
-	// Unwritten is a minimum for each bank: Connect is killed only after it has published so many of the
-	// bank's events since it last wrote its offsets.
+	// Unwritten is a minimum for each bank. Connect is killed only after it has published this
+	// number of the bank's events since it last wrote its offsets.
 	Unwritten int64
 	// Log receives the logs of the servers and the projectors. Nil discards them.
 	Log io.Writer
-	// Say is called with a description of each step, if set.
+	// Say, if not nil, is called with a description of each step.
 	Say func(what string)
 	// Stay is called with the results and all addresses. The servers then run until the context
 	// ends. Nil means that they are stopped at once.
@@ -80,7 +80,7 @@ type Result struct {
 	Verified    int      // accounts for which `projector verify` finds no difference to the books; 0 if there are differences
 }
 
-// Redelivered returns how many records Debezium has published in addition to the first of each
+// Redelivered returns how many records Debezium has published in addition to one record for each
 // event.
 func (r Result) Redelivered() int64 { return r.Records - r.Events }
 
@@ -106,7 +106,7 @@ func (r Result) Check() error {
 const closeWithin = 30 * time.Second
 
 // Play makes one complete run. An error means that the run did not finish. The report holds the
-// results, which Result.Check judges.
+// results, which Result.Check checks.
 func Play(ctx context.Context, options Options) (report *Report, err error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
@@ -145,8 +145,7 @@ func (s *stage) say(format string, args ...any) {
 	}
 }
 
-// act lets the banks work while Connect is killed twice. It then waits until all events have
-// arrived.
+// act lets the banks work and kills Connect twice. It then waits until all events have arrived.
 func (s *stage) act(ctx context.Context) error {
 	working, goHome := context.WithCancel(ctx)
 	defer goHome()
@@ -167,8 +166,7 @@ func (s *stage) act(ctx context.Context) error {
 	return s.awaitArrival(ctx)
 }
 
-// killTwice kills Connect before it has written its offsets for the first time, and once more after
-// that.
+// killTwice kills Connect once before and once after it has written its offsets for the first time.
 func (s *stage) killTwice(ctx context.Context) error {
 	for _, written := range []bool{false, true} {
 		if err := s.killConnect(ctx, written); err != nil {
@@ -188,7 +186,7 @@ const lookEvery = 50 * time.Millisecond
 // errTooSlow ends a wait that exceeds its limit.
 var errTooSlow = errors.New("it takes too long")
 
-// await calls look until it returns true, at most for limit.
+// await calls look until it returns true, but not longer than limit.
 func await(ctx context.Context, limit time.Duration, look func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooSlow)
 	defer cancel()

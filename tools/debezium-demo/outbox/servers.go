@@ -29,13 +29,13 @@ type servers struct {
 }
 
 const (
-	// partitions is the number of partitions of each topic. It is more than one because the order
-	// of an account's events must come from its key.
+	// partitions is the number of partitions of each topic. There is more than one, because the
+	// demo must show that the key keeps an account's events in order.
 	partitions = 3
 	// flushEvery is the interval in milliseconds at which Connect writes its offsets. The default
 	// of a minute would make the run long.
 	flushEvery = "5000"
-	// debeziumRole is created by the outbox's SQL.
+	// debeziumRole is the role that the outbox's SQL creates.
 	debeziumRole = "debezium"
 )
 
@@ -97,7 +97,7 @@ func (s *stage) setPassword(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
-	_, err = conn.Exec(ctx, "ALTER ROLE "+debeziumRole+" PASSWORD '"+password+"'") // safe in SQL: only letters and digits
+	_, err = conn.Exec(ctx, "ALTER ROLE "+debeziumRole+" PASSWORD '"+password+"'") // safe in SQL, because it has only letters and digits
 	return password, errors.Join(err, conn.Close(ctx))
 }
 
@@ -117,8 +117,8 @@ func (s *stage) database(ctx context.Context, name string) (*pgxpool.Pool, error
 // consume starts the projectors. Each serves its page on a free port.
 func (s *stage) consume(ctx context.Context) error { return s.startProjectors(ctx) }
 
-// startProjectors starts a projector for each pipeline. Its page is at the given address, or on a
-// free port if none is given.
+// startProjectors starts a projector for each pipeline. The status page of a projector has the
+// given address, or a free port if no address is given.
 func (s *stage) startProjectors(ctx context.Context, pages ...string) error {
 	for i, p := range s.pipelines {
 		if err := s.migrate(ctx, p); err != nil {
@@ -148,7 +148,7 @@ func (s *stage) migrate(ctx context.Context, p *pipeline) error {
 	return err
 }
 
-// verify runs `projector verify`, which compares the read model with the bank's ledger. It
+// verify runs `projector verify`, which compares the read model with the bank's ledger. verify
 // returns how many accounts match. If any account differs, it returns an error.
 func (s *stage) verify(ctx context.Context, p *pipeline) (matched int, err error) {
 	output, err := s.once(ctx, p, "verify", "--ledger-query=SELECT account_id, version, balance FROM ledger_balance", "--output=json")
@@ -173,7 +173,7 @@ func (s *stage) once(ctx context.Context, p *pipeline, args ...string) ([]byte, 
 	return stdout.Bytes(), nil
 }
 
-// command returns a projector command whose environment holds only its own variables.
+// command returns a projector command whose environment has only the variables that it needs.
 func (s *stage) command(ctx context.Context, p *pipeline, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.options.Projector, args...) //nolint:gosec // G204: the caller says what to run
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.TempDir()}, s.addresses(p)...)

@@ -6,7 +6,7 @@ import (
 	"net"
 )
 
-// Place holds the addresses of a pipeline for users, while the servers keep running.
+// Place has the addresses of a pipeline. Users need them while the servers keep running.
 type Place struct {
 	Pipeline string
 	Bank     string   // URL of the bank's database

@@ -1,4 +1,4 @@
-// Command pause holds the namespaces of a pod. It only waits for a signal.
+// Command pause keeps the namespaces of a pod alive. It only waits for a signal.
 package main
 
 import (
