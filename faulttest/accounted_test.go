@@ -10,8 +10,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// accounted expects the replicas' counters to equal the oracle's outcomes by partition, and to add
-// up to all records: consumed = applied + duplicate + ignored + dead-lettered.
+// accounted expects the replicas' counters to equal the oracle's outcomes for each partition. The
+// outcomes (applied, duplicate, ignored, dead-lettered) must add up to all records.
 func (s *scene) accounted(want map[int32]*testbank.Outcomes) {
 	s.t.Helper()
 	ends := s.ends()
@@ -32,7 +32,7 @@ func (s *scene) accounted(want map[int32]*testbank.Outcomes) {
 	})
 }
 
-// counted adds up the replicas' metrics by partition.
+// counted adds up the metrics of all replicas for each partition.
 func (s *scene) counted() map[int32]testbank.Outcomes {
 	s.t.Helper()
 	total := map[int32]testbank.Outcomes{}

@@ -20,12 +20,12 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// brokenBroker returns faults of a single broker.
+// brokenBroker returns the faults of a single broker.
 func brokenBroker(kafka *devstack.Kafka) []fault {
 	return []fault{{
 		name: "broker kill -9, restarted", quick: true,
 		strike: func(s *scene) (hits int) {
-			s.uncounted = true // an eviction may interrupt a flush; then no counter has the result of its COMMIT
+			s.uncounted = true // an eviction may interrupt a flush, and then no counter includes the flush
 			for range scaled(2, 1) {
 				check(s.t, kafka.Kill(1))
 				s.pause(s.between(time.Second, 3*time.Second))
@@ -39,7 +39,8 @@ func brokenBroker(kafka *devstack.Kafka) []fault {
 	}}
 }
 
-// moved returns a check for await: a position has increased, or all records are consumed.
+// moved returns a check for await. It succeeds when a position has increased or all records are
+// consumed.
 func (s *scene) moved() func() string {
 	before := s.positions()
 	return func() string {
@@ -111,7 +112,7 @@ func (s *scene) inSync(n int) func() string {
 	}
 }
 
-// TestScriptedBroker tests faults that only the in-process broker can be scripted to have.
+// TestScriptedBroker tests faults that only the in-process broker can produce.
 func TestScriptedBroker(t *testing.T) {
 	for _, f := range []struct {
 		brokers int
@@ -124,15 +125,15 @@ func TestScriptedBroker(t *testing.T) {
 	}
 }
 
-// commitsAnsweredWithErrors makes the broker return errors for OffsetCommit: first it applies each
-// commit and returns a timeout, then it refuses some without applying them.
+// commitsAnsweredWithErrors makes the broker return errors for OffsetCommit. First the broker
+// applies each commit but returns a timeout. Then it refuses some commits and does not apply them.
 func commitsAnsweredWithErrors(fake *devstack.Fake) fault {
 	return fault{name: "OffsetCommit applied and answered with an error", strike: func(s *scene) int {
 		applied := fake.Cluster.Fault(kfake.Fault{
 			Keys: []kmsg.Key{kmsg.OffsetCommit}, Group: s.reader.Group, Err: kerr.RequestTimedOut, Count: -1,
 		})
 		s.pause(8 * time.Second)
-		s.launch("") // a joining member fetches offsets whose commit was answered with an error
+		s.launch("") // a joining member fetches the offsets of a commit that got an error
 		s.await("progress", s.moved())
 		hits := applied.Hits()
 		applied.Remove()
@@ -177,7 +178,8 @@ func leadersMoved(fake *devstack.Fake) fault {
 	}
 }
 
-// poisoned is a stream with dead letters in partition 0 only. The other partitions must continue.
+// poisoned is the setting of a stream that has dead letters in partition 0 only. The other
+// partitions must continue.
 var poisoned = setting{clean: true}
 
 // othersFlow expects partition 0 to stop and all other partitions to move.
@@ -194,7 +196,7 @@ func (s *scene) othersFlow() {
 
 func dlqSilent(fake *devstack.Fake) fault {
 	set := poisoned
-	set.recovers = time.Minute // the client waits for the timeout of unanswered requests
+	set.recovers = time.Minute // the client waits until unanswered requests time out
 	set.during = 40 * time.Second
 	set.dlqConfig = map[string]*string{}
 	return fault{name: "DLQ silent", setting: set, strike: func(s *scene) int {

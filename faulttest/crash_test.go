@@ -10,7 +10,7 @@ import (
 	"projector/internal/failpoint"
 )
 
-// crashes returns faults of the program's own processes.
+// crashes returns the faults of the program's own processes.
 func crashes() []fault {
 	return []fault{
 		{name: "kill -9 after the DLQ acknowledgement", quick: true, setting: alone, strike: killAt(failpoint.DLQAcknowledged, 4)},
@@ -31,11 +31,11 @@ func crashes() []fault {
 	}
 }
 
-// alone starts no replica, so that only those of the fault run.
+// alone is the setting in which only the replicas of the fault run.
 var alone = setting{replicas: -1, during: 30 * time.Second}
 
 // killAt starts replicas that a failpoint kills, one after the other, at one of the first n times
-// that it is reached. The last replica is a healthy one.
+// that it is reached. The last replica has no failpoint.
 func killAt(point string, n int) func(*scene) int {
 	return func(s *scene) (hits int) {
 		for range scaled(5, 2) {
@@ -49,8 +49,9 @@ func killAt(point string, n int) func(*scene) int {
 	}
 }
 
-// killAtRandom kills random replicas at random moments and replaces them. Half of them are not
-// evicted from the group, so the group notices only when their session ends.
+// killAtRandom kills random replicas at random moments and replaces them. Half of the killed
+// replicas are not evicted from the group, so the group notices their end only when their session
+// times out.
 func killAtRandom(s *scene) (hits int) {
 	for range scaled(50, 8) {
 		s.await("progress", s.moved())
@@ -70,7 +71,7 @@ func killAtRandom(s *scene) (hits int) {
 }
 
 // frozenReplica freezes a replica, as a hypervisor does, until the others own all its partitions.
-// Then it continues with its outdated state.
+// Then the replica continues with its outdated state.
 func frozenReplica(s *scene) (taken int) {
 	s.await("both have partitions", s.owned(2))
 	before := s.owners()
@@ -87,8 +88,8 @@ func frozenReplica(s *scene) (taken int) {
 	return taken
 }
 
-// owned returns a check for await: the partitions all have owners, and that many processes own
-// them.
+// owned returns a check for await. It succeeds when all partitions have owners and the given number
+// of processes own them.
 func (s *scene) owned(by int) func() string {
 	return func() string {
 		owners := s.owners()
@@ -103,8 +104,8 @@ func (s *scene) owned(by int) func() string {
 	}
 }
 
-// frozenInTransaction freezes a replica between its writes and its COMMIT, while it holds the locks
-// of the position and of its rows.
+// frozenInTransaction freezes a replica after its writes and before its COMMIT. The replica then
+// holds the locks of the position and of its rows.
 func frozenInTransaction(s *scene) int {
 	s.kill(s.replicas[0])
 	s.evict()

@@ -16,7 +16,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// badData returns faults in the records themselves.
+// badData returns the faults that are in the records themselves.
 func badData() []fault {
 	quiet := setting{partitions: 1, replicas: 1, records: 1, during: time.Millisecond}
 	large := setting{
@@ -37,8 +37,8 @@ func event(account string, version int, kind, data string) string {
 
 const good = `{"amount":"1.25","currency":"EUR"}`
 
-// poison has, for every error class, a function that returns an event of that class. It receives
-// the account and its next version. The class "" is a valid event.
+// poison has a function for each error class. The function receives the account and its next
+// version, and returns an event of that class. The class "" is a valid event.
 var poison = []func(account string, version int) string{
 	func(a string, v int) string { return event(a, v, "FundsCredited", `{"amount":1.25,"currency":"EUR"}`) },
 	func(a string, v int) string { return event(a, v, "FundsTeleported", good) },
@@ -53,11 +53,11 @@ var poison = []func(account string, version int) string{
 	func(a string, v int) string { return event(a, v, "FundsCredited", good)[1:] },
 }
 
-// poisonPlaced sends batches with one event per account, with broken events of every class at
-// different places of the batch.
+// poisonPlaced sends batches with one event per account. Broken events of every class are at
+// different places in the batches.
 func poisonPlaced(s *scene) (hits int) {
 	const accounts = 40
-	s.producer = s.another(kgo.ProducerLinger(50 * time.Millisecond)) // makes one batch of each Send
+	s.producer = s.another(kgo.ProducerLinger(50 * time.Millisecond)) // puts the events of each Send into one batch
 	send := func(values []string) {
 		records := make([]testbank.Record, len(values))
 		for i, v := range values {
@@ -77,7 +77,7 @@ func poisonPlaced(s *scene) (hits int) {
 			}
 			for n, i := range places {
 				pick := one
-				if len(places) == accounts { // every event of the batch is broken, with mixed classes
+				if len(places) == accounts { // every event of this batch is broken, with mixed classes
 					pick = poison[(class+n)%len(poison)]
 				}
 				next[i] = pick(fmt.Sprint(prefix, i), 3)
@@ -106,7 +106,8 @@ func (s *scene) another(opts ...kgo.Opt) *journal.Producer {
 	return p
 }
 
-// largeRecords sends good and bad events of 8 MB, compressible and not.
+// largeRecords sends valid and broken events of 8 MB. Some of them can be compressed and some
+// cannot.
 func largeRecords(s *scene) (hits int) {
 	s.producer = s.another(kgo.ProducerBatchMaxBytes(10_000_000), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	filler := make([]byte, 8_000_000)
@@ -132,8 +133,8 @@ func largeRecords(s *scene) (hits int) {
 }
 
 // TestBatchesBeyondTheBound sends batches that are too large to fetch. Their partitions stop with
-// an error, the others continue, and memory stays bounded. An operator can move the position past
-// them.
+// an error, the other partitions continue, and memory stays bounded. An operator can move the
+// position past these batches.
 func TestBatchesBeyondTheBound(t *testing.T) {
 	const size = 80 << 20
 	kafka := broker(t)
@@ -159,7 +160,7 @@ func beyondTheBound(t *testing.T, kafka devtest.Cluster, name string, giant []by
 	defer client.Close()
 	record := &kgo.Record{Topic: s.reader.Topic, Partition: 1, Value: giant}
 	check(t, client.ProduceSync(t.Context(), record).FirstErr())
-	// The journal has an ignored event at this place, because the record has no effect.
+	// The journal gets an ignored event at this offset, because the record has no effect.
 	check(t, s.producer.Note(&testbank.Record{
 		Partition: 1, Offset: record.Offset, Timestamp: record.Timestamp.UnixMilli(), Value: []byte(`{"eventType":"` + testbank.IgnoredType + `"}`),
 	}))
@@ -200,7 +201,7 @@ func (s *scene) stopped(partition int32, offset int64) {
 	})
 }
 
-// passOver moves the position past the lost records, as the runbook says.
+// passOver moves the position past the lost records with the command of the runbook.
 func (s *scene) passOver(partition int32, offset int64) {
 	s.t.Helper()
 	s.uncounted = true

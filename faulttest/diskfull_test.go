@@ -16,15 +16,15 @@ import (
 	"projector/e2e/wait"
 )
 
-// diskFull fills the database's disk and empties it again. If this process may not mount a small
-// disk, PostgreSQL is made to report a full disk instead.
+// diskFull fills the database's disk and then frees it. If this process may not mount a small disk,
+// PostgreSQL is made to report a full disk instead.
 func diskFull() fault {
 	return fault{name: "disk full", strike: func(s *scene) int {
 		fill, empty := s.smallDisk()
 		fill()
 		s.await("retries", s.retries("postgres", "53100", 0))
 		wait.Until(s.t, 30*time.Second, "unready", func() (state string) {
-			for _, r := range s.replicas { // a replica may still find space in existing pages
+			for _, r := range s.replicas { // a replica may still find space in its existing pages
 				if state = r.Answers("/readyz", 503, "53100")(); state == "" {
 					return ""
 				}
@@ -38,7 +38,7 @@ func diskFull() fault {
 	}}
 }
 
-// smallDisk moves the database to a disk of its own.
+// smallDisk moves the database to a separate small disk.
 func (s *scene) smallDisk() (fill, empty func()) {
 	s.t.Helper()
 	dir := filepath.Join(s.t.TempDir(), "disk")

@@ -32,10 +32,10 @@ type failover struct {
 	writers     *writers
 	feeds       []*feed
 	changed     int // how often the leader changed
-	readAgain   int // records that were read again because the lost leader had them
+	readAgain   int // records that were read again because the new leader lacks their commits
 }
 
-// newFailover starts one replica for each way to connect to PostgreSQL, and the stream.
+// newFailover starts the stream and one replica for each way to connect to PostgreSQL.
 func newFailover(t *testing.T, kafka devtest.Cluster, synchronous bool) *failover {
 	t.Helper()
 	f := &failover{synchronous: synchronous, ways: map[devstack.Way]*pgproxy.Proxy{}, targets: map[devstack.Way]string{}}
@@ -72,8 +72,8 @@ func (f *failover) startPatroni(s *scene) {
 	s.t.Cleanup(func() { check(s.t, cluster.Close(context.Background())) })
 	const name = "bank"
 	check(s.t, devstack.CreateDatabase(s.t.Context(), cluster.URL("postgres"), name, ""))
-	// The database must be on each node: a client that searches the hosts for the primary stops
-	// with an error at a host without the database.
+	// The database must be on each node. A client that searches the hosts for the primary stops
+	// with an error at a host that does not have the database.
 	for _, node := range cluster.Nodes() {
 		wait.Until(s.t, patient, "the database is on each node", func() string {
 			conn, err := pgx.Connect(s.t.Context(), node.URL(name))
@@ -112,7 +112,7 @@ func (f *failover) haproxy() string {
 	return u.String()
 }
 
-// pgbouncer returns the database's URL through a PgBouncer that connects by HAProxy.
+// pgbouncer returns the database's URL through a PgBouncer that connects through HAProxy.
 func (f *failover) pgbouncer() string {
 	s := f.s
 	s.t.Helper()
@@ -122,13 +122,13 @@ func (f *failover) pgbouncer() string {
 	return through
 }
 
-// look returns the context for one query of the database, which may not answer.
+// look returns a context with a time limit for one query, because the database may not answer.
 func (s *scene) look() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.t.Context(), 2*time.Second)
 }
 
-// takenBack returns how many records the replicas log to read again because the new leader lacks
-// some commits.
+// takenBack returns how many records the replicas read again because the new leader lacks some
+// commits. It reads the number from their logs.
 func (f *failover) takenBack() (records int) {
 	for _, r := range f.s.replicas {
 		for _, line := range r.Lines() {
@@ -147,11 +147,11 @@ func (f *failover) takenBack() (records int) {
 // writers polls which nodes accept writes.
 type writers struct {
 	nodes []*devstack.PatroniNode
-	conns []*pgx.Conn // nil: not connected
+	conns []*pgx.Conn // nil means not connected
 
 	mu    sync.Mutex // guards what follows
 	now   []bool
-	both  int // polls in which both did
+	both  int // polls in which both nodes accepted writes
 	looks int
 }
 
@@ -188,8 +188,8 @@ func watchWriters(t testing.TB, cluster *devstack.Patroni) *writers {
 	return w
 }
 
-// look queries the first node, the second, and the first again. If the first accepted writes both
-// times, it did so during the query of the second.
+// look queries the first node, the second node, and the first node again. If the first node
+// accepted writes both times, it also accepted writes during the query of the second node.
 func (w *writers) look(ctx context.Context) {
 	first := w.asks(ctx, 0)
 	second := w.asks(ctx, 1)
@@ -229,7 +229,7 @@ func (w *writers) hangUp(i int) {
 	w.conns[i] = nil
 }
 
-// writes returns a check for await: the node accepts writes.
+// writes returns a check for await. It succeeds when the node accepts writes.
 func (w *writers) writes(node *devstack.PatroniNode) func() string {
 	return func() string {
 		w.mu.Lock()
@@ -252,7 +252,8 @@ func (w *writers) report(t testing.TB) {
 	}
 }
 
-// patroniLog returns a file for the output of Patroni and etcd, which helps if a test fails.
+// patroniLog returns a file for the output of Patroni and etcd, or nil. The output helps to find
+// out why a test fails.
 func patroniLog() io.Writer {
 	path := os.Getenv("PROJECTOR_FAILOVER_LOG")
 	if path == "" {

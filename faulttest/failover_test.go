@@ -15,9 +15,9 @@ import (
 
 const (
 	perSecond      = 1500 // events per second during the failures
-	wrongPerSecond = 100  // of these, events of a stream of which a third is wrong
-	// backWithin is the time limit, after a new leader exists, for every partition to be at its
-	// end.
+	wrongPerSecond = 100  // the part of perSecond that belongs to a stream with one third of wrong events
+	// backWithin is the time limit for every partition to reach its end. It starts when a new
+	// leader exists.
 	backWithin = 30 * time.Second
 	// patient is the time limit for Patroni. The key of a dead leader expires after 20 s.
 	patient = 2 * time.Minute
@@ -50,7 +50,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// changes changes the leader and measures the recovery.
+// changes causes one change of the leader and measures the recovery.
 func (f *failover) changes(name string, change func(leader *devstack.PatroniNode)) {
 	s := f.s
 	s.t.Helper()
@@ -122,8 +122,8 @@ func (f *failover) switched(*devstack.PatroniNode) {
 	check(f.s.t, f.cluster.Switchover(f.s.t.Context()))
 }
 
-// cutOff cuts the leader off from etcd. It must stop accepting writes before another node becomes
-// leader.
+// cutOff cuts the leader off from etcd. This leader must stop accepting writes before another node
+// becomes leader.
 func (f *failover) cutOff(leader *devstack.PatroniNode) {
 	f.ways[devstack.Way{Node: leader.Number(), ToEtcd: true}].SwitchTo("")
 	began := time.Now()
@@ -164,8 +164,8 @@ func (f *failover) whole() string {
 // arrive all the time, so the lag counts as 0 if each partition reaches its end within this time.
 const steadyWithin = time.Second
 
-// caughtUp returns a check for await: within steadyWithin each partition reaches the end that it
-// had at the beginning of that time.
+// caughtUp returns a check for await. It succeeds when each partition reaches, within steadyWithin,
+// the end that it had at the beginning of that time.
 func (f *failover) caughtUp() func() string {
 	var (
 		ends map[int32]int64

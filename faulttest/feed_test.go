@@ -18,7 +18,7 @@ type feed struct {
 	hurry chan struct{}
 	halt  chan struct{}
 	done  chan error
-	gate  sync.Mutex // held while records are being sent, and by hold
+	gate  sync.Mutex // held while records are being sent, and while the feed is paused
 }
 
 const feedEvery = 25 * time.Millisecond
@@ -34,7 +34,7 @@ func (s *scene) startFeed() {
 	s.feed = s.feedBeside(records, chunk)
 }
 
-// chunkOf returns how many records a tick must send so that all records take the given time.
+// chunkOf returns how many records each tick must send if all records together take the given time.
 func chunkOf(records []testbank.Record, during time.Duration) int {
 	return max(1, len(records)/max(1, int(during/feedEvery)))
 }
@@ -46,7 +46,7 @@ func (s *scene) feedBeside(records []testbank.Record, chunk int) *feed {
 	return f
 }
 
-// doubled sends each piece of a stream twice.
+// doubled returns a stream in which each piece of the given stream occurs twice.
 func doubled(records []testbank.Record, chunk int) (twice []testbank.Record) {
 	for i := 0; i < len(records); i += chunk {
 		piece := records[i:min(i+chunk, len(records))]
@@ -83,7 +83,7 @@ func (f *feed) run(to *journal.Producer, rest []testbank.Record, chunk int) {
 	f.done <- nil
 }
 
-// hold pauses the feed until release. All records sent so far are acknowledged.
+// hold pauses the feed until release. When it returns, all records sent so far are acknowledged.
 func (f *feed) hold() { f.gate.Lock() }
 
 func (f *feed) release() { f.gate.Unlock() }
@@ -101,7 +101,8 @@ func (f *feed) finish() {
 }
 
 // stop ends the feed without sending the rest, and waits until the sent records are acknowledged.
-// It fails if the feed has already sent everything, because then it did not last long enough.
+// If the feed has already sent everything, the test fails, because the feed was too short for the
+// fault.
 func (f *feed) stop() {
 	f.t.Helper()
 	if f.ended() {
@@ -113,7 +114,7 @@ func (f *feed) stop() {
 	}
 }
 
-// newcomers returns one event each for n new accounts, spread over the partitions.
+// newcomers returns one event for each of n new accounts. The accounts are in all partitions.
 func (s *scene) newcomers(n int) []testbank.Record {
 	prefix := fmt.Sprintf("new-%x-", s.rnd.Uint32())
 	records := make([]testbank.Record, n)

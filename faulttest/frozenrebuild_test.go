@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// swapLimit is the longest time that a rebuild may block the consumers' positions.
+	// swapLimit is the longest time that a rebuild may block the consumers' positions. It does so
+	// in its swap, the transaction that replaces rows.
 	swapLimit = 30 * time.Second
-	// swapGrace is the time that consumers have to continue after that.
+	// swapGrace is the time in which consumers must continue after swapLimit.
 	swapGrace = 10 * time.Second
 	// spoilt is the number of wrong accounts. It is below the number at which a rebuild needs a
 	// confirmation.
@@ -21,15 +22,15 @@ const (
 	swapping = "rebuild-to-be-frozen"
 )
 
-// rebuilding returns faults of a rebuild while its consumers run.
+// rebuilding returns the faults of a rebuild that runs while consumers run.
 func rebuilding() []fault {
 	return []fault{{name: "rebuild frozen in its swap", strike: rebuildFrozen, setting: setting{during: 80 * time.Second}}}
 }
 
-// rebuildFrozen freezes a rebuild, as a hypervisor does, in the middle of its swap while it holds
-// locks. The consumers must continue before the rebuild does.
+// rebuildFrozen freezes a rebuild, as a hypervisor does, in the middle of its swap, when it holds
+// locks. The consumers must continue while the rebuild is still frozen.
 func rebuildFrozen(s *scene) (hits int) {
-	s.uncounted = true // a flush may not learn whether it was committed
+	s.uncounted = true // a flush may not receive the answer to its COMMIT
 	s.linger()
 	for range 5 {
 		s.spoil()
@@ -68,13 +69,13 @@ func rebuildFrozen(s *scene) (hits int) {
 	return hits
 }
 
-// swaps counts the rebuild's sessions in a transaction that writes balances.
+// swaps is a query that counts the sessions of the rebuild in a transaction that writes balances.
 const swaps = `SELECT count(*) FROM pg_stat_activity a
 	WHERE application_name = '` + swapping + `' AND EXISTS (
 		SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.granted
 		AND l.relation = 'public.account_balance'::regclass AND l.mode = 'RowExclusiveLock')`
 
-// linger slows the swap down to a second or two, so that it can be frozen in the middle.
+// linger slows the swap down to a second or two, so the test can freeze it in the middle.
 func (s *scene) linger() {
 	s.t.Helper()
 	s.exec(`CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -83,7 +84,7 @@ func (s *scene) linger() {
 		FOR EACH ROW WHEN (current_setting('application_name') = '` + swapping + `') EXECUTE FUNCTION linger();`)
 }
 
-// spoil changes the balances of some accounts that have no further events.
+// spoil sets wrong balances for some accounts that have no further events.
 func (s *scene) spoil() {
 	s.t.Helper()
 	accounts := s.newcomers(spoilt)

@@ -27,7 +27,7 @@ func TestHostileRecords(t *testing.T) {
 		partitions: 6, recovers: 4 * time.Minute,
 		flags: []string{
 			"--currencies=EUR,USD,GBP,CHF,JPY,ISK,KWD,BHD,CLF", // the currencies of the oracle
-			"--breaker-share=0", // the share of dead letters grows as more accounts wait
+			"--breaker-share=0", // the share of dead letters grows because more and more accounts wait
 		},
 	})
 	s.startWatch()
@@ -60,12 +60,13 @@ func TestHostileRecords(t *testing.T) {
 	s.exact("random records", broken, 0, took, "--exactly-once")
 }
 
-// homes maps accounts to partitions. Changed bytes may name an account of another partition. The
-// order of its events is then undefined, so such records are left out.
+// homes maps accounts to partitions. A record with changed bytes may name an account of another
+// partition. The order of that account's events would be undefined, so the test does not send such
+// a record.
 type homes map[string]int32
 
-// has reports whether the record's account, if it can be decoded, belongs to the record's
-// partition.
+// has reports whether the record is in the partition of its account. It returns true if the account
+// cannot be decoded.
 func (h homes) has(r *testbank.Record) bool {
 	var named struct {
 		AccountID string `json:"accountId"`

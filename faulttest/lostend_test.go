@@ -14,8 +14,8 @@ import (
 	"projector/internal/devstack"
 )
 
-// lostEnds returns faults in which a log ends before the consumer's position, as after an unclean
-// leader election or a restored disk.
+// lostEnds returns the faults in which a log ends before the consumer's position. An unclean leader
+// election or a restored disk has this effect.
 func lostEnds(kafka *devstack.Kafka) []fault {
 	return []fault{
 		{name: "a log loses its end under its consumer", strike: func(s *scene) int { return s.logLosesItsEnd(kafka, true) }},
@@ -24,21 +24,21 @@ func lostEnds(kafka *devstack.Kafka) []fault {
 }
 
 const (
-	// lostTail is the number of lost records. All were consumed and none has an effect, so the
-	// journal does not need them.
+	// lostTail is the number of records that the log loses. They are consumed before but have no
+	// effect, so they are not in the journal.
 	lostTail = 200
-	// tempted is how long the partition is watched to stay stopped. It is longer than the interval
-	// at which a stopped partition is checked.
+	// tempted is how long the test expects the partition to stay stopped. It is longer than the
+	// interval at which the program checks a stopped partition.
 	tempted = 12 * time.Second
 )
 
-// logLosesItsEnd replaces a partition's log by an older copy and appends beyond the consumer's
-// position. The partition must stay stopped, also under new replicas, until an operator sets its
-// position. Then all new records must be processed. It returns how many records would have been
-// skipped otherwise.
+// logLosesItsEnd replaces a partition's log by an older copy and then appends records beyond the
+// consumer's position. The partition must stay stopped, also with new replicas, until an operator
+// sets its position. Then all new records must be processed. logLosesItsEnd returns how many
+// records a consumer without this check would have skipped.
 func (s *scene) logLosesItsEnd(kafka *devstack.Kafka, running bool) int {
 	const partition = 1
-	s.uncounted = true // the counters include the lost records, the journal does not
+	s.uncounted = true // the counters include the lost records, but the journal does not
 	s.feed.hold()
 	defer s.feed.release()
 	s.await("all consumed", s.arrived)
@@ -81,8 +81,8 @@ func (s *scene) logLosesItsEnd(kafka *devstack.Kafka, running bool) int {
 	return int(at - end)
 }
 
-// copyLog copies a log to which no client writes. It leaves out the indexes, which the broker keeps
-// partly in memory and creates again.
+// copyLog copies a log to which no client writes. It omits the indexes, because a part of them is
+// only in the broker's memory. The broker creates them again.
 func (s *scene) copyLog(dir string) string {
 	s.t.Helper()
 	older := filepath.Join(s.t.TempDir(), "older")
@@ -98,7 +98,7 @@ func (s *scene) copyLog(dir string) string {
 }
 
 // tombstones appends records without effect, which are not in the journal. It returns the offset
-// after them.
+// after the last record.
 func (s *scene) tombstones(partition int32, n int) int64 {
 	s.t.Helper()
 	client := must(kgo.NewClient(kgo.SeedBrokers(s.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner())))(s.t)
@@ -111,8 +111,8 @@ func (s *scene) tombstones(partition int32, n int) int64 {
 	return batch[n-1].Offset + 1
 }
 
-// appendBeyond produces to a partition more records than it has lost, including conflicting events,
-// and a few records to all others.
+// appendBeyond produces records to a partition, including conflicting events. These are more
+// records than the partition has lost. It also produces a few records to each other partition.
 func (s *scene) appendBeyond(partition int32, lost int64) {
 	s.t.Helper()
 	records := s.newcomers(int(s.setting.partitions) * 10)
@@ -127,15 +127,16 @@ func (s *scene) appendBeyond(partition int32, lost int64) {
 	check(s.t, s.producer.Send(s.t.Context(), records))
 }
 
-// staysAt expects a partition to stay at its position although its log has more records, and the
-// others to continue.
+// staysAt expects a partition to stay at its position although its log has more records. The other
+// partitions must continue.
 func (s *scene) staysAt(partition int32, at int64) {
 	s.t.Helper()
 	check(s.t, s.producer.Send(s.t.Context(), s.newcomers(int(s.setting.partitions)*10)))
 	s.stopped(partition, at)
 }
 
-// anyUnready returns a check for await: one of the replicas is unready for the reason.
+// anyUnready returns a check for await. It succeeds when one of the replicas is unready for the
+// given reason.
 func (s *scene) anyUnready(reason string) func() string {
 	return func() (state string) {
 		for _, r := range s.replicas {
@@ -167,7 +168,7 @@ func (s *scene) committedAll() string {
 	return ""
 }
 
-// setPosition sets the position of a stopped partition, as an operator does.
+// setPosition sets the position of a stopped partition with the operator's command.
 func (s *scene) setPosition(partition int32, offset int64) {
 	s.t.Helper()
 	s.exec(`UPDATE projector_position SET next_offset = $1, judged_until = $1, stopped_reason = NULL, fence = fence + 1

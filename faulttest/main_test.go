@@ -21,7 +21,8 @@ func TestMain(m *testing.M) {
 	devtest.Main(m, process.Migrate(projector))
 }
 
-// broker returns the real broker that all tests share. A test may break it if it repairs it.
+// broker returns the real broker that all tests share. A test may break the broker if it repairs it
+// afterwards.
 func broker(t testing.TB) *devstack.Kafka {
 	t.Helper()
 	kafka, own := devtest.Broker(t).(*devstack.Kafka)
@@ -31,7 +32,7 @@ func broker(t testing.TB) *devstack.Kafka {
 	return kafka
 }
 
-// projector builds the program with its failpoints once.
+// projector builds the program with its failpoints. It does so only once.
 var projector = sync.OnceValues(func() (string, error) {
 	path, err := beside("projector-with-failpoints")
 	if err != nil {
@@ -40,7 +41,7 @@ var projector = sync.OnceValues(func() (string, error) {
 	return path, process.Build(context.Background(), path, "-tags=failpoints")
 })
 
-// theOracle builds the checking program once.
+// theOracle builds the program of the oracle. It does so only once.
 var theOracle = sync.OnceValues(func() (string, error) {
 	path, err := beside("oracle")
 	if err != nil {
@@ -49,7 +50,8 @@ var theOracle = sync.OnceValues(func() (string, error) {
 	return path, process.BuildCommand(context.Background(), "projector/faulttest/oracle", path)
 })
 
-// beside returns a path next to the test binary, so that go test removes the file.
+// beside returns a path in the folder of the test binary. go test removes this folder with its
+// files.
 func beside(name string) (string, error) {
 	self, err := os.Executable()
 	return filepath.Join(filepath.Dir(self), name), err

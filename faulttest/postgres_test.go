@@ -15,7 +15,7 @@ import (
 	"projector/internal/devstack"
 )
 
-// outages returns faults of PostgreSQL and of the connection to it.
+// outages returns the faults of PostgreSQL and of the connection to PostgreSQL.
 func outages() []fault {
 	return []fault{
 		{name: "reply to COMMIT lost", quick: true, strike: repliesLost},
@@ -32,7 +32,7 @@ func outages() []fault {
 	}
 }
 
-// repliesLost closes connections after a COMMIT was executed, before its reply arrives.
+// repliesLost closes connections after a COMMIT was executed but before its reply arrives.
 func repliesLost(s *scene) int {
 	rnd := rand.New(rand.NewPCG(s.seed, 4))
 	s.proxy.LoseReplies(func() bool { return rnd.IntN(4) == 0 })
@@ -61,7 +61,7 @@ func postgresCrashes(s *scene) (hits int) {
 	return hits
 }
 
-// flows returns a check for await: each partition moves or is at its end.
+// flows returns a check for await. It succeeds when each partition has moved or is at its end.
 func (s *scene) flows() func() string {
 	before := s.positions()
 	return func() string {
@@ -75,7 +75,7 @@ func (s *scene) flows() func() string {
 	}
 }
 
-// backendsFrozen freezes the postmaster and all its children. Connections stay open and nothing
+// backendsFrozen freezes the postmaster and all its children. Connections stay open but get no
 // answers.
 func backendsFrozen(s *scene) int {
 	before := s.retried("postgres", "")
@@ -133,8 +133,8 @@ func readOnly(s *scene) int {
 	return hits
 }
 
-// rowLocked holds the lock of one account's row, as a person in psql does, while a second replica
-// joins. Only the partition of that account may stop.
+// rowLocked locks the row of one account, as a person in psql can do, while a second replica joins.
+// Only the partition of that account may stop.
 func rowLocked(s *scene) (hits int) {
 	tx := must(s.db.Begin(s.t.Context()))(s.t)
 	var account string
@@ -170,8 +170,8 @@ func rowLocked(s *scene) (hits int) {
 	return hits
 }
 
-// lockHeld returns how long a row stays locked. PROJECTOR_FAULTS_LOCK=5m imitates a person who
-// leaves a transaction open for longer.
+// lockHeld returns how long rowLocked holds the lock. PROJECTOR_FAULTS_LOCK=5m imitates a person
+// who leaves a transaction open for longer.
 func lockHeld(s *scene) time.Duration {
 	if text := os.Getenv("PROJECTOR_FAULTS_LOCK"); text != "" {
 		return must(time.ParseDuration(text))(s.t)
@@ -188,7 +188,7 @@ func slowLine(s *scene) int {
 	return s.proxy.Delayed()
 }
 
-// grantLost revokes a privilege, as another team's wrong migration could.
+// grantLost revokes a privilege, as a wrong migration of another team could do.
 func grantLost(s *scene) int {
 	s.exec(fmt.Sprintf("CREATE ROLE %[1]s LOGIN PASSWORD 'correct-horse'; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO %[1]s", "clerk"))
 	for len(s.replicas) > 0 {
@@ -209,8 +209,8 @@ func grantLost(s *scene) int {
 	return hits
 }
 
-// standbyPromoted fails over to a standby that lacks the last commits. Kafka's offsets are then
-// ahead of the database.
+// standbyPromoted fails over to a standby that lacks the last commits. The offsets in Kafka are
+// then beyond the positions in the database.
 func standbyPromoted(s *scene) int {
 	standby := must(s.cluster.Clone(s.t.Context(), devstack.Standby))(s.t)
 	s.closeAtEnd(standby)
@@ -238,8 +238,8 @@ func standbyPromoted(s *scene) int {
 	return int(max(0, lost))
 }
 
-// rewound waits until the replicas have processed the lost records again. Then the watcher checks
-// offsets again.
+// rewound waits until the replicas have processed the lost records again. It then turns the
+// watcher's check of offsets on again.
 func (s *scene) rewound() {
 	s.t.Helper()
 	s.await("positions are beyond Kafka's offsets again", func() string {

@@ -19,10 +19,10 @@ type pulse struct {
 	stop     context.CancelFunc
 	ended    sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	at      map[int32]int64
-	since   map[int32]time.Time     // last move, or last time without unread records
-	longest map[int32]time.Duration // longest time without a move while records were waiting
+	since   map[int32]time.Time     // time of the last move, or the last time without unread records
+	longest map[int32]time.Duration // longest time without a move while there were unread records
 	moves   map[int32]int
 	blind   time.Duration // the longest time between two polls
 	looked  time.Time
@@ -31,7 +31,7 @@ type pulse struct {
 
 const pulseEvery = 100 * time.Millisecond
 
-// startPulse starts the polling. The time of a partition without a move counts from now.
+// startPulse starts the polling. The time without a move starts now for each partition.
 func (s *scene) startPulse() *pulse {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(s.t.Context())
@@ -68,15 +68,15 @@ func (p *pulse) run(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	p.look(ctx) // count a move since the last poll
+	p.look(ctx) // includes a move after the last poll
 }
 
-// look reads Kafka's ends before the positions. Otherwise a partition that reaches its end in
-// between would count as stopped.
+// look reads the ends of the topic before the positions. In the other order, a record that arrives
+// between the two reads would make a partition at its end count as stopped.
 func (p *pulse) look(ctx context.Context) {
 	ends, err := compare.Ends(ctx, p.s.admin, p.s.reader.Topic)
 	if err != nil {
-		return // shows as a longer time in blind
+		return // the failed poll makes blind longer
 	}
 	positions, err := p.s.reader.Positions(ctx, p.s.db)
 	if err != nil {
@@ -110,8 +110,8 @@ func (p *pulse) knock() {
 	}
 }
 
-// movedTimes returns a check for await: the partitions have moved n times. It fails the test as
-// soon as one has not moved for longer than limit.
+// movedTimes returns a check for await. It succeeds when each partition has moved n times. The test
+// fails as soon as a partition has not moved for longer than limit.
 func (p *pulse) movedTimes(n int, limit time.Duration) func() string {
 	return func() string {
 		p.keptUp(limit)
@@ -126,8 +126,8 @@ func (p *pulse) movedTimes(n int, limit time.Duration) func() string {
 	}
 }
 
-// keptUp fails the test if a partition did not move for longer than limit. The error of the
-// measurement is the time between two polls.
+// keptUp fails the test if a partition did not move for longer than limit. The measured time can be
+// too long by the time between two polls, so that time is added to limit.
 func (p *pulse) keptUp(limit time.Duration) {
 	p.s.t.Helper()
 	p.mu.Lock()
@@ -152,7 +152,7 @@ func (p *pulse) steady(limit time.Duration) {
 	p.keptUp(limit)
 }
 
-// all adds up how often the partitions have moved.
+// all returns how many moves all partitions have made together.
 func (p *pulse) all() (moves int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

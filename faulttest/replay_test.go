@@ -15,15 +15,15 @@ import (
 // repairLimit is the longest time that a repair may stop a partition.
 const repairLimit = 5 * time.Second
 
-// unparked is a scene with --park-limit=0: an event that arrives too early is only in the DLQ and
-// waits for an operator to replay it. The oracle applies it without a replay, so the check comes
-// after the replay.
+// unparked is a setting with --park-limit=0. An event that arrives too early is then only in the
+// DLQ topic and waits for a replay by an operator. The oracle applies this event without a replay,
+// so the test compares after the replay.
 var unparked = setting{
 	clean: true, flags: []string{"--park-limit=0"},
 	records: scaled(15_000, 4000), during: lasting(time.Minute, 16*time.Second),
 }
 
-// replays returns faults that the program causes itself: it replays dead letters while events
+// replays returns the faults that replays can cause: the program replays dead letters while events
 // arrive.
 func replays() []fault {
 	return []fault{
@@ -32,8 +32,8 @@ func replays() []fault {
 	}
 }
 
-// early returns accounts with three events, of which the third arrives before the second. Three of
-// four accounts are in partition 0.
+// early returns accounts with three events, of which the third arrives before the second. Three
+// quarters of the accounts are in partition 0.
 func (s *scene) early(accounts int) (names []string, records []testbank.Record) {
 	prefix := fmt.Sprintf("early-%x-", s.rnd.Uint32())
 	for i := range accounts {
@@ -46,7 +46,8 @@ func (s *scene) early(accounts int) (names []string, records []testbank.Record) 
 	return names, records
 }
 
-// mostly0 returns the partition of the ith account: 0 for three of four.
+// mostly0 returns the partition of the ith account. Three quarters of the accounts are in partition
+// 0.
 func mostly0(i int) int {
 	if i%4 > 0 {
 		return 0
@@ -63,7 +64,7 @@ func (s *scene) credit(number int, account string, version int) testbank.Record 
 // replayed waits for the end of a replay and returns how many dead letters it applied.
 func (s *scene) replayed(replay *command) int {
 	s.t.Helper()
-	// The broken events of the scene stay dead letters, so the replay ends with status 1.
+	// The broken events of the scene stay dead letters, so the replay ends with exit status 1.
 	status, out := replay.Exit(5*time.Minute), replay.out.String()
 	if status != 0 && (status != 1 || !strings.Contains(out, `"result":"poison"`) || strings.Contains(out, `"result":"not_done"`)) {
 		s.t.Fatalf("dlq replay exits with %d: %s", status, replay.Log())
@@ -73,8 +74,8 @@ func (s *scene) replayed(replay *command) int {
 
 // replayMany replays the dead letters of many accounts while events of the same accounts arrive.
 // For some accounts the consumer applies an event before the replay reaches it. The consumers have
-// a slower connection than the replay, so on any machine the replay finishes a piece before they
-// do.
+// a slower connection than the replay. The replay is therefore faster than the consumers on any
+// machine.
 func replayMany(s *scene) int {
 	s.uncounted = true // an event may be both dead-lettered and applied
 	names, records := s.early(sized(40_000, 10_000, 3000))
@@ -96,8 +97,8 @@ func replayMany(s *scene) int {
 	return applied
 }
 
-// replayLongQueue replays the one missing event of an account with ten thousand parked events.
-// These are dead letters that are replayed, too.
+// replayLongQueue replays the one missing event of an account with ten thousand parked events. The
+// parked events are also dead letters, so the replay includes them.
 func replayLongQueue(s *scene) (applied int) {
 	const parked = 10_000
 	s.uncounted = true
@@ -118,8 +119,8 @@ func replayLongQueue(s *scene) (applied int) {
 	return applied
 }
 
-// laggingLimit replaces repairLimit for a consumer with lag, which even without a repair writes
-// only every four seconds.
+// laggingLimit replaces repairLimit for a consumer with lag. This consumer writes only every four
+// seconds, even without a repair.
 const laggingLimit = 2 * repairLimit
 
 // TestReplayBesideALaggingConsumer replays slowly while a consumer catches up.

@@ -23,10 +23,10 @@ import (
 
 type replica struct {
 	*process.Process
-	hits string // the file that records the hits of its failpoints
+	hits string // the file in which its failpoints record how often they are reached
 }
 
-// launch starts a replica, with the given failpoints.
+// launch starts a replica. failpoints is its list of failpoints.
 func (s *scene) launch(failpoints string, more ...string) *replica {
 	s.t.Helper()
 	binary := process.Binary{Path: must(projector())(s.t), Secrets: []string{s.password(), testbank.Marker}}
@@ -44,7 +44,7 @@ func (s *scene) launch(failpoints string, more ...string) *replica {
 	r.Process = binary.Launch(s.t, env, flags...)
 	s.replicas = append(s.replicas, r)
 	s.watch.add(r.PID())
-	// A SIGTERM before the signal handler exists would end the program and test nothing.
+	// A SIGTERM before the program has a signal handler would end it at once and test nothing.
 	wait.Until(s.t, 30*time.Second, "the program has started", r.Logged(`"msg":"starting"`))
 	return r
 }
@@ -78,7 +78,8 @@ func (s *scene) freeze(r *replica) {
 
 func (r *replica) thaw() { r.Signal(syscall.SIGCONT) }
 
-// dies waits until the replica's failpoint has killed it, and returns how often it was reached.
+// dies waits until a failpoint has killed the replica, and returns how often the failpoint was
+// reached.
 func (s *scene) dies(r *replica) int {
 	s.t.Helper()
 	r.Exit(patience)
@@ -86,7 +87,7 @@ func (s *scene) dies(r *replica) int {
 	return r.hit()
 }
 
-// hit returns how often the replica's failpoints acted.
+// hit returns how often the failpoints of the replica acted.
 func (r *replica) hit() int {
 	text, err := os.ReadFile(r.hits)
 	if err != nil {
@@ -95,8 +96,8 @@ func (r *replica) hit() int {
 	return strings.Count(string(text), "\n")
 }
 
-// evict removes all members of the group, as the end of their sessions would. Live members join
-// again.
+// evict removes all members of the group. The group then needs no session timeout to notice killed
+// members. Live members join again.
 func (s *scene) evict() {
 	s.t.Helper()
 	groups, err := s.admin.DescribeGroups(s.t.Context(), s.reader.Group)
@@ -114,7 +115,7 @@ func (s *scene) evict() {
 	}
 }
 
-// owners returns the process that owns each partition according to the database.
+// owners returns the process that owns each partition, as stored in the database.
 func (s *scene) owners() map[int32]string {
 	s.t.Helper()
 	rows, err := s.db.Query(s.t.Context(),
@@ -149,8 +150,8 @@ func (s *scene) terminate() {
 
 var retries = regexp.MustCompile(`^projector_retries_total\{dependency="([a-z]+)",.*reason="([^"]*)"`)
 
-// retried returns how many retries the metrics of the running replicas count for a dependency. It
-// counts only retries whose reason contains the given text.
+// retried returns the number of retries for a dependency, from the metrics of the running replicas.
+// It counts only retries whose reason contains the given text.
 func (s *scene) retried(dependency, text string) (n int) {
 	s.t.Helper()
 	for _, r := range s.replicas {
@@ -166,7 +167,7 @@ func (s *scene) retried(dependency, text string) (n int) {
 	return n
 }
 
-// retries returns a check for await: more retries than before.
+// retries returns a check for await. It succeeds when there are more retries than the given number.
 func (s *scene) retries(dependency, text string, than int) func() string {
 	return func() string {
 		if n := s.retried(dependency, text); n <= than {
@@ -176,7 +177,7 @@ func (s *scene) retries(dependency, text string, than int) func() string {
 	}
 }
 
-// peak returns the highest resident memory of a process in bytes, or 0 if it has ended.
+// peak returns the highest resident memory of a process in bytes, or 0 if the process has ended.
 func peak(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

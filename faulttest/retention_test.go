@@ -13,8 +13,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestRetentionOvertakes makes Kafka delete unread records. Their partition stops with an error and
-// the others continue, until an operator accepts the loss.
+// TestRetentionOvertakes makes Kafka delete unread records. The partitions of these records must
+// stop with an error until an operator accepts the loss. The other partitions must continue.
 func TestRetentionOvertakes(t *testing.T) {
 	const lost, partition = 500, 1
 	s := newScene(t, broker(t), setting{records: 4000})
@@ -47,8 +47,8 @@ func TestRetentionOvertakes(t *testing.T) {
 	s.exact("retention overtakes the position", int(end-at), struck, took)
 }
 
-// produceTheLost produces broken records that must never be read. The journal has ignored events in
-// their place. It returns the offset after them.
+// produceTheLost produces broken records that must never be read. In the journal, an ignored event
+// replaces each of them. It returns the offset after the last record.
 func (s *scene) produceTheLost(partition int32, n int) (end int64) {
 	s.t.Helper()
 	client := must(kgo.NewClient(kgo.SeedBrokers(s.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner())))(s.t)

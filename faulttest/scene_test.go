@@ -28,7 +28,7 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// patience is the time limit for everything that a fault does not time itself.
+// patience is the default time limit. A step of a fault can have another limit.
 const patience = 90 * time.Second
 
 // scene is one system: servers, replicas, producer, oracle and watcher.
@@ -56,9 +56,9 @@ type scene struct {
 	replicas []*replica
 	watch    *watcher
 	healedAt time.Time
-	// uncounted means that the counters of the present replicas cannot equal the oracle's: one was
-	// killed or frozen, or the database lost records that they had counted, or an operator skipped
-	// records.
+	// uncounted means that the counters of the present replicas cannot equal the oracle's. Possible
+	// causes: a replica was killed or frozen, the database lost counted records, or an operator
+	// skipped records.
 	uncounted bool
 }
 
@@ -66,16 +66,16 @@ type scene struct {
 type setting struct {
 	partitions int32
 	records    int           // number of records of the stream
-	during     time.Duration // duration of the stream, longer than the fault; default 20 s
-	replicas   int           // at the start; -1: none
+	during     time.Duration // duration of the stream, which must be longer than the fault; default 20 s
+	replicas   int           // number of replicas at the start; -1 means none
 	clean      bool          // the stream has broken events in partition 0 only
-	again      bool          // the stream is full of duplicates
+	again      bool          // each part of the stream is sent twice
 	database   func(*scene)  // starts the database; default: startPostgres
-	postgres   []string      // server parameters, name and value in turn
-	folder     string        // of the PostgreSQL cluster
-	session    string        // of the replicas; default 3s
-	flags      []string      // of the replicas
-	params     string        // of the replicas' database URL
+	postgres   []string      // server parameters: name, value, name, value, and so on
+	folder     string        // folder of the PostgreSQL cluster
+	session    string        // session timeout of the replicas; default 3s
+	flags      []string      // flags of the replicas
+	params     string        // parameters of the replicas' database URL
 	dlqConfig  map[string]*string
 	topic      map[string]*string // configs of the topic
 	recovers   time.Duration      // time limit for the lag to return to 0; default 30 s
@@ -165,7 +165,7 @@ func (s *scene) closeAtEnd(p *devstack.Postgres) {
 	})
 }
 
-// use connects the scene to a database.
+// use connects the scene to the database with this URL.
 func (s *scene) use(database string) {
 	s.t.Helper()
 	s.url = database
@@ -173,7 +173,8 @@ func (s *scene) use(database string) {
 	s.t.Cleanup(s.db.Close)
 }
 
-// moveTo connects the scene, the proxy and the watcher to the same database on another cluster.
+// moveTo connects the scene, the proxy and the watcher to another cluster. The name of the database
+// stays the same.
 func (s *scene) moveTo(p *devstack.Postgres) {
 	s.t.Helper()
 	u := must(url.Parse(s.url))(s.t)
@@ -183,8 +184,8 @@ func (s *scene) moveTo(p *devstack.Postgres) {
 	s.proxy.SwitchTo(p.Addr())
 }
 
-// audit counts every write that does not raise a version. It uses a sequence, because a rollback
-// does not undo one.
+// audit counts every write that does not raise a version. It counts with a sequence, because a
+// rollback does not change a sequence.
 func (s *scene) audit() {
 	s.t.Helper()
 	s.exec(`CREATE SEQUENCE version_audit_attempts;
@@ -235,7 +236,8 @@ func (s *scene) passed(n int64) func() string {
 	}
 }
 
-// moves returns a check for await: the positions of the partitions are beyond the present ones.
+// moves returns a check for await. It succeeds when the positions of the partitions are higher than
+// at the call of moves.
 func (s *scene) moves(partitions ...int32) func() string {
 	before := s.positions()
 	return func() string {

@@ -10,10 +10,11 @@ import (
 	"projector/e2e/wait"
 )
 
-// However slow the database is, some records must become durable within this time.
+// slowLimit is the time within which some records must become durable, even if the database is very
+// slow.
 const slowLimit = 90 * time.Second
 
-// crawl makes each row of a balance take at least the given time to write. Zero ends the delay at
+// crawl sets the time that each row of account_balance takes to be written. Zero ends the delay at
 // once, also for running statements.
 func (s *scene) crawl(row time.Duration) {
 	s.t.Helper()
@@ -28,8 +29,8 @@ func (s *scene) crawl(row time.Duration) {
 		CREATE TRIGGER crawl BEFORE INSERT OR UPDATE ON account_balance FOR EACH ROW EXECUTE FUNCTION crawl();`, row.Seconds()))
 }
 
-// databaseCrawls makes each row of account_balance take 10 ms to write, while events arrive fast. Far
-// more records then wait than PostgreSQL can write before the deadline of one attempt.
+// databaseCrawls makes each row of account_balance take 10 ms to be written while many events
+// arrive. PostgreSQL cannot write the waiting records before the deadline of one attempt.
 func databaseCrawls(s *scene) int {
 	began := time.Now()
 	s.crawl(10 * time.Millisecond)
@@ -49,7 +50,7 @@ func databaseCrawls(s *scene) int {
 	return p.all()
 }
 
-// beyond returns a check for await: every position is beyond the given offset.
+// beyond returns a check for await. It succeeds when every position is beyond the given offset.
 func (s *scene) beyond(offsets map[int32]int64) func() string {
 	return func() string {
 		now := s.positions()
@@ -62,8 +63,8 @@ func (s *scene) beyond(offsets map[int32]int64) func() string {
 	}
 }
 
-// TestSlowDatabase writes 120,000 new accounts to a database that can write 900 rows per second in
-// all, or 100.
+// TestSlowDatabase writes 120,000 new accounts to a slow database. The database can write 900 or
+// 100 rows per second in total.
 func TestSlowDatabase(t *testing.T) {
 	kafka := broker(t)
 	for _, rate := range []int{900, 100} {

@@ -14,7 +14,8 @@ import (
 	"projector/internal/devstack"
 )
 
-// TestSoak runs scene after scene with several random faults each, for the time in PROJECTOR_SOAK.
+// TestSoak runs one scene after the other for the time in PROJECTOR_SOAK. Each scene has several
+// random faults.
 func TestSoak(t *testing.T) {
 	lasts := must(time.ParseDuration(os.Getenv("PROJECTOR_SOAK")))(t)
 	until := time.Now().Add(lasts)
@@ -45,7 +46,7 @@ func soakRound(t *testing.T, kafka *devstack.Kafka) {
 	draw := rand.New(rand.NewPCG(s.seed, 5))
 	faults := mixable(kafka)
 	for range strikes {
-		if s.feed.ended() { // without records no fault has an effect
+		if s.feed.ended() { // a fault has no effect if no records arrive
 			break
 		}
 		f := faults[draw.IntN(len(faults))]
@@ -53,7 +54,7 @@ func soakRound(t *testing.T, kafka *devstack.Kafka) {
 		for len(s.replicas) < 3 {
 			s.launch("")
 		}
-		for len(s.replicas) > 3 { // some members would have no partition
+		for len(s.replicas) > 3 { // with more replicas, some members would have no partition
 			r := s.replicas[0]
 			r.Terminate()
 			s.remove(r)
@@ -92,8 +93,8 @@ func (s *scene) ownedByAll() string {
 	return ""
 }
 
-// mixable returns the faults that a scene survives in any order. The other tests run those that
-// need a scene of their own.
+// mixable returns the faults that can happen in any order in one scene. The other faults need a
+// separate scene.
 func mixable(kafka *devstack.Kafka) []fault {
 	own := []string{
 		"frozen past the session, thawed", "frozen in mid-transaction, thawed", "role loses UPDATE", "row lock held while a member joins",

@@ -20,7 +20,7 @@ const eventSchema = `{"type":"record","name":"Event","fields":[
 	{"name":"version","type":"long"},{"name":"occurredAt","type":"string"},
 	{"name":"correlationId","type":["null","string"]},{"name":"data","type":["null",{"type":"map","values":"string"}]}]}`
 
-// emptiable is a schema registry with one schema, number 1, which a test can delete.
+// emptiable is a schema registry with one schema, which has the id 1. A test can delete the schema.
 type emptiable struct {
 	*httptest.Server
 	emptied atomic.Bool
@@ -42,7 +42,7 @@ func newRegistry(t *testing.T) *emptiable {
 	return r
 }
 
-// write returns a function that encodes a clean stream with the schema.
+// write returns a function that encodes the events of a clean stream with the schema.
 func (r *emptiable) write(t *testing.T) func([]testbank.Record) []testbank.Record {
 	t.Helper()
 	schema := avro.MustParse(eventSchema)

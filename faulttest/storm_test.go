@@ -15,16 +15,17 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// stormWindow is the window of the breaker.
+// stormWindow is the breaker's window in records.
 const stormWindow = 300
 
 // storm is a wrong deployment that makes every record a dead letter.
 type storm struct {
 	class string
-	// wrong and right are the flags during the wrong deployment and after it.
+	// wrong and right are the flags of the program, during the wrong deployment and after it.
 	wrong, right []string
 	strike, heal func(*scene)
-	// write converts a stream to what producers send. If it is nil, the stream is sent unchanged.
+	// write converts a stream to the records that producers send. If write is nil, the stream is
+	// sent unchanged.
 	write func([]testbank.Record) []testbank.Record
 }
 
@@ -48,9 +49,9 @@ func storms(t *testing.T) map[string]storm {
 	}
 }
 
-// TestStorm starts a wrong deployment that dead-letters every record, and kills the program during
-// it. Each partition must stop after one breaker window of dead letters. When an operator has
-// corrected the cause, everything must become right.
+// TestStorm starts a wrong deployment that dead-letters every record, and kills the program while
+// the deployment is wrong. Each partition must stop after one breaker window of dead letters. After
+// an operator has corrected the cause, all results must become right.
 func TestStorm(t *testing.T) {
 	kafka := broker(t)
 	for name, storm := range storms(t) {
@@ -120,7 +121,7 @@ func (storm *storm) breaks(s *scene) (hits int, began time.Time) {
 	return hits, began
 }
 
-// lettersOf returns how many different records of each partition were dead-lettered with a class.
+// lettersOf returns, for each partition, how many different records have a dead letter of a class.
 func (s *scene) lettersOf(class string) map[int32]int {
 	s.t.Helper()
 	seen, letters := map[string]bool{}, map[int32]int{}
@@ -138,7 +139,7 @@ func (s *scene) lettersOf(class string) map[int32]int {
 	return letters
 }
 
-// does runs a command to its end and returns its output.
+// does runs one of the operator's commands to its end and returns the output.
 func (s *scene) does(args ...string) string {
 	s.t.Helper()
 	c := s.command(args...)

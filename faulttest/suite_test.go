@@ -27,13 +27,13 @@ type fault struct {
 	strike func(*scene) int
 }
 
-// quick selects the subset of CI, large the sizes that take too long for each run of the suite.
+// quick selects the subset for CI. large selects sizes that take too long for a usual run.
 var (
 	quick = os.Getenv("PROJECTOR_FAULTS") == "quick"
 	large = os.Getenv("PROJECTOR_FAULTS") == "large"
 )
 
-// sized returns the size for the selected length of the run.
+// sized returns the size for the kind of run: large, full or CI.
 func sized(ifLarge, full, inCI int) int {
 	if large {
 		return ifLarge
@@ -41,7 +41,7 @@ func sized(ifLarge, full, inCI int) int {
 	return scaled(full, inCI)
 }
 
-// scaled returns the count for the selected length of the run.
+// scaled returns the count for the kind of run: full or CI.
 func scaled(full, inCI int) int {
 	if quick {
 		return inCI
@@ -49,7 +49,7 @@ func scaled(full, inCI int) int {
 	return full
 }
 
-// lasting returns the duration of an outage for the selected length of the run.
+// lasting returns the duration of an outage for the kind of run: full or CI.
 func lasting(full, inCI time.Duration) time.Duration {
 	if quick {
 		return inCI
@@ -97,7 +97,7 @@ func (f *fault) run(t *testing.T, brokers devtest.Cluster) {
 // healed records the time at which the fault ended.
 func (s *scene) healed() { s.healedAt = time.Now() }
 
-// exact checks everything, with extra flags for the oracle, and stops the replicas.
+// exact checks all results and stops the replicas. stricter has more flags for the oracle.
 func (s *scene) exact(name string, hits int, struck, took time.Duration, stricter ...string) {
 	s.t.Helper()
 	findings := s.check(append([]string{"--wait=30s"}, stricter...)...)
@@ -180,7 +180,7 @@ func (s *scene) check(more ...string) findings {
 	}, more...)...)
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
-	out, _ := cmd.Output() // the exit status is not needed
+	out, _ := cmd.Output() // the exit status is not needed, because the output has the findings
 	var v findings
 	if err := json.Unmarshal(out, &v); err != nil {
 		s.t.Fatalf("the oracle found nothing out: %v: %s", err, complaint.String())

@@ -15,15 +15,15 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// watcher polls all the time whether an offset is committed to Kafka that is not durable, and how
-// much memory the replicas use.
+// watcher polls all the time. It checks that no offset is committed to Kafka that is not durable.
+// It also records how much memory the replicas use.
 type watcher struct {
 	reader compare.Reader
 	admin  *kadm.Client
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	db         *pgxpool.Pool
 	pids       []int
 	memory     int64
@@ -61,8 +61,8 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// look reads Kafka's offsets before the positions. A position that rises in between can hide a
-// violation but never cause a false one.
+// look reads Kafka's offsets before the positions. A position that rises between the two reads can
+// hide a violation, but it cannot cause a false violation.
 func (w *watcher) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -75,7 +75,7 @@ func (w *watcher) look(ctx context.Context) {
 	}
 	positions, err := w.reader.Positions(ctx, db)
 	if err != nil {
-		return // the database cannot be read during an outage
+		return // during an outage, the database cannot be read
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,15 +111,16 @@ func (w *watcher) follow(db *pgxpool.Pool) {
 	w.db = db
 }
 
-// pardon pauses the check of offsets while a database goes back to an earlier state. Kafka's
-// offsets are then beyond it until the replicas have rewound.
+// pardon turns the check of offsets off or on. The check is off while the database goes back to an
+// earlier state, because Kafka's offsets are then beyond the database's positions until the
+// replicas have rewound.
 func (w *watcher) pardon(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pardoned = on
 }
 
-// findings returns what the watcher has seen.
+// findings returns the results of all polls.
 func (w *watcher) findings() (looks int, memory int64, violations []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

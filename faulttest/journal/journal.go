@@ -1,5 +1,6 @@
 // Package journal produces records and writes a journal of the records that the brokers
-// acknowledged, with their offsets. The oracle uses it, so it need not trust the topic.
+// acknowledged, with their offsets. The oracle compares the results with the journal, because the
+// topic itself may have lost records.
 package journal
 
 import (
@@ -18,19 +19,19 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// Producer produces to one topic. Safe for concurrent use: the records of one Send
-// keep their order.
+// Producer produces to one topic. It is safe for concurrent use. The records of one Send keep their
+// order.
 type Producer struct {
 	topic  string
 	client *kgo.Client
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	file *os.File
 	to   *bufio.Writer
 	err  error
 }
 
-// Open continues the journal at path or creates it. The options in more override the defaults.
+// Open continues the journal at path or creates it. The options more override the defaults.
 func Open(path, topic string, seeds []string, more ...kgo.Opt) (*Producer, error) {
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(seeds...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
@@ -47,7 +48,7 @@ func Open(path, topic string, seeds []string, more ...kgo.Opt) (*Producer, error
 	return &Producer{topic: topic, client: client, file: file, to: bufio.NewWriter(file)}, nil
 }
 
-// Send produces records in order. It returns when all are acknowledged and in the journal.
+// Send produces records in order. It returns when all records are acknowledged and in the journal.
 func (p *Producer) Send(ctx context.Context, records []testbank.Record) error {
 	for i := range records {
 		r := &records[i]
@@ -85,7 +86,7 @@ func (p *Producer) write(entry *testbank.Record) error {
 	return err
 }
 
-// Note writes a record to the journal that another client has produced.
+// Note writes a record that another client has produced to the journal.
 func (p *Producer) Note(entry *testbank.Record) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +127,7 @@ func (l line) record() testbank.Record {
 	return r
 }
 
-// Read returns the records of a journal in the order of the acknowledgements.
+// Read returns the records of a journal in the order in which they were acknowledged.
 func Read(path string) ([]testbank.Record, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -148,7 +149,7 @@ func Read(path string) ([]testbank.Record, error) {
 	}
 }
 
-// Complete returns "" if the journal has every offset of every partition below its end exactly
+// Complete returns "" if, for each partition, the journal has every offset below the end exactly
 // once.
 func Complete(records []testbank.Record, ends map[int32]int64) string {
 	seen := map[int32]map[int64]bool{}

@@ -3,7 +3,7 @@
 // topic and Kafka's committed offsets. It shares no code with the projector.
 //
 // It prints one JSON document. The exit status is 0 if everything is right, 1 if something is
-// wrong, and 2 if it could not find out.
+// wrong, and 2 if the check could not be done.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// report is the printed document.
+// report is the JSON document that the oracle prints.
 type report struct {
 	Records  int                          `json:"records"`
 	Accounts int                          `json:"accounts"`
@@ -78,8 +78,8 @@ func run() int {
 	return 0
 }
 
-// check applies the journal once and repeats the comparison until nothing is wrong or the time is
-// over.
+// check applies the journal once. It then repeats the comparison until nothing is wrong or the time
+// is over.
 func (c *court) check(ctx context.Context) (*report, error) {
 	records, err := journal.Read(c.journal)
 	if err != nil {
@@ -173,8 +173,8 @@ func (c *court) offsets(ctx context.Context, admin *kadm.Client, conn *pgx.Conn,
 	return "", nil
 }
 
-// lowered returns "" if the audit trigger has never seen a write that does not raise a version. Its
-// sequence also counts writes that were rolled back.
+// lowered returns "" if the audit trigger has never seen a write that does not raise a version. The
+// trigger counts with a sequence, so writes that were rolled back count too.
 func lowered(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var attempts, written int64
 	err := conn.QueryRow(ctx, "SELECT CASE WHEN is_called THEN last_value ELSE 0 END, (SELECT count(*) FROM version_audit) FROM version_audit_attempts").

@@ -2,8 +2,8 @@
 // reply to a COMMIT that was executed, slows the connection down, cuts it, or connects to another
 // server.
 //
-// It parses only the server's messages and supports no TLS. ListenRaw parses nothing, so it works
-// with any server but cannot drop replies.
+// The proxy parses only the server's messages and supports no TLS. ListenRaw parses nothing, so it
+// works with any server but cannot drop replies.
 package pgproxy
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// Proxy is safe for concurrent use.
+// Proxy is one proxy with its connections. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	raw      bool // the server's messages are not parsed
@@ -29,14 +29,14 @@ type Proxy struct {
 	dropped atomic.Int64
 	delayed atomic.Int64
 
-	mu     sync.Mutex // guards what follows
-	target string     // host:port; "" refuses
+	mu     sync.Mutex // guards the fields below
+	target string     // host:port; if empty, connections are refused
 	links  map[*link]bool
-	lose   func() bool // nil: no reply is lost
+	lose   func() bool // nil means that no reply is dropped
 	line   line
 }
 
-// line is the delay and the bandwidth in each direction.
+// line has the delay and the bandwidth. They apply to each direction.
 type line struct {
 	latency        time.Duration
 	bytesPerSecond int
@@ -50,7 +50,7 @@ func (l *link) close() {
 	_ = l.server.Close()
 }
 
-// Listen starts a proxy to the server at target, host:port.
+// Listen starts a proxy to the server at target (host:port).
 func Listen(target string) (*Proxy, error) { return listen(target, false) }
 
 // ListenRaw starts a proxy to a server of any protocol. It cannot drop replies.
@@ -80,10 +80,10 @@ func ListenBefore(databaseURL string) (p *Proxy, through string, err error) {
 	return p, u.String(), nil
 }
 
-// errURL does not quote the URL, which has a password.
+// errURL does not quote the URL, because the URL has a password.
 var errURL = errors.New("pgproxy: the database's URL cannot be read")
 
-// Addr returns host:port of the proxy.
+// Addr returns the address of the proxy, host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // Close closes the proxy and all connections.
@@ -94,7 +94,8 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// SwitchTo closes all connections. New ones go to target, or are refused if it is empty.
+// SwitchTo closes all connections. New connections go to target. They are refused if target is
+// empty.
 func (p *Proxy) SwitchTo(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +106,7 @@ func (p *Proxy) SwitchTo(target string) {
 }
 
 // LoseReplies calls lose after every executed COMMIT. If lose returns true, the proxy drops the
-// reply and the connection. A nil lose drops nothing. The calls are serialized.
+// reply and the connection. If lose is nil, nothing is dropped. Only one call runs at a time.
 func (p *Proxy) LoseReplies(lose func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,8 +116,8 @@ func (p *Proxy) LoseReplies(lose func() bool) {
 // Lost returns the number of dropped replies.
 func (p *Proxy) Lost() int { return int(p.dropped.Load()) }
 
-// Slow adds latency in both directions and limits the bandwidth of each connection. Zeros remove
-// both.
+// Slow adds latency in both directions and limits the bandwidth of each connection. A zero removes
+// the latency or the limit.
 func (p *Proxy) Slow(latency time.Duration, bytesPerSecond int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +175,7 @@ func (p *Proxy) enter(l *link, target string) bool {
 	return true
 }
 
-// forward copies the data of one side unchanged.
+// forward copies the data of one direction unchanged.
 func (p *Proxy) forward(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -191,7 +192,7 @@ func (p *Proxy) forward(to, from net.Conn) {
 	}
 }
 
-// back copies the server's messages one by one.
+// back parses the server's messages and forwards them one by one.
 func (p *Proxy) back(l *link) {
 	if p.raw {
 		p.forward(l.client, l.server)
@@ -231,7 +232,7 @@ func (p *Proxy) loses() bool {
 	return true
 }
 
-// delay waits as long as n bytes take on the line.
+// delay waits for the time that n bytes take on the line.
 func (p *Proxy) delay(n int) {
 	p.mu.Lock()
 	way := p.line
