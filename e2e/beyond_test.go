@@ -9,8 +9,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// TestEventsBeyondTheParkLimitAreReadAgain fills gaps that have more waiting events than may be
-// parked. Nobody replays them. Another account of the partition has a gap that stays.
+// TestEventsBeyondTheParkLimitAreReadAgain closes gaps after which more events wait than may be
+// parked. The program must read these events again without a replay. Another account of the
+// partition has a gap that is never closed.
 func TestEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -28,7 +29,7 @@ func TestEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
 		}
 	}
 
-	// The first event that is read again cannot be applied, so it is the gap then.
+	// The event of version 14 is read again and cannot be applied, so it is the next gap.
 	usd := credit("many", 14)
 	usd.Value = []byte(`{"eventId":"usd","eventType":"FundsCredited","accountId":"many","version":14,"occurredAt":"2026-01-01T00:00:00Z",` +
 		`"data":{"amount":"0.01","currency":"USD"}}`)
@@ -50,7 +51,7 @@ func TestEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
 	})
 	await(t, "every record consumed", w.arrived)
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}
-	// The last of them is discarded, so the account is not stale without it.
+	// The last event is discarded, so the account is not stale although this event is missing.
 	discard := []string{"dlq", "discard", "--topic=" + w.topic, "--group=" + w.group, "--account=many", fmt.Sprint("--offset=", later[6].Offset), "--reason=wrong", "--yes"}
 	if status, stdout, stderr := once(t, env, discard...); status != 0 {
 		t.Errorf("dlq discard: exit %d: %s%s", status, stdout, stderr)
@@ -84,8 +85,8 @@ func TestManyEventsBeyondTheParkLimit(t *testing.T) {
 	p.terminate()
 }
 
-// TestEventsBeyondTheParkLimitThatRetentionDeleted expects the partition to go on. The account stays
-// stale until its dead letters are replayed.
+// TestEventsBeyondTheParkLimitThatRetentionDeleted expects the partition to continue. The account
+// stays stale until its dead letters are replayed.
 func TestEventsBeyondTheParkLimitThatRetentionDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -118,7 +119,8 @@ func TestEventsBeyondTheParkLimitThatRetentionDeleted(t *testing.T) {
 	p.terminate()
 }
 
-// TestCustomEventsBeyondTheParkLimitAreReadAgain does the same for an ordered projection.
+// TestCustomEventsBeyondTheParkLimitAreReadAgain does the same as
+// TestEventsBeyondTheParkLimitAreReadAgain for an ordered custom projection.
 func TestCustomEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -24,7 +24,7 @@ func poison(partition int32, n int) []testbank.Record {
 }
 
 // breakerOpens waits until the breaker of a partition is open, and expects /readyz, the metric, the
-// status page and `position` to report it.
+// status page and `position` to report that it is open.
 func (w *world) breakerOpens(p *program, partition int32, class event.Class) positionState {
 	w.t.Helper()
 	within(w.t, patience, "unready", p.answers("/readyz", 503, string(class)))
@@ -45,7 +45,7 @@ func (w *world) breakerOpens(p *program, partition int32, class event.Class) pos
 	return s
 }
 
-// gauge returns a check for await: the gauge of the partition has the value.
+// gauge returns a check for await. It succeeds when the gauge of the partition has the value.
 func (p *program) gauge(name, topic string, partition int32, want float64) func() string {
 	return func() string {
 		for sample, value := range p.metrics() {
@@ -61,7 +61,7 @@ func (p *program) gauge(name, topic string, partition int32, want float64) func(
 	}
 }
 
-// statesAfter runs pause or resume and returns the states, in order.
+// statesAfter runs pause or resume and returns the states of the partitions, in order.
 func (w *world) statesAfter(command string, args ...string) (states []string) {
 	w.t.Helper()
 	status, stdout, stderr := w.command(command, append(args, "--output=json", "--actor=me")...)
@@ -84,8 +84,8 @@ func (w *world) statesAfter(command string, args ...string) (states []string) {
 	return states
 }
 
-// letterOffsets returns the source offset of each record of a partition that is in the DLQ topic,
-// without repeats.
+// letterOffsets returns the source offsets of a partition that have a dead letter in the DLQ topic.
+// Each offset occurs once.
 func (w *world) letterOffsets(partition int32) []int64 {
 	w.t.Helper()
 	var offsets []int64
@@ -104,7 +104,8 @@ func (w *world) letterOffsets(partition int32) []int64 {
 	return slices.Compact(offsets)
 }
 
-// durable returns a check for await: the stored position of a partition has reached the offset.
+// durable returns a check for await. It succeeds when the stored position of a partition equals the
+// offset.
 func (w *world) durable(partition int32, offset int64) func() string {
 	return func() string {
 		if at := w.positions()[partition]; at != offset {
@@ -140,7 +141,7 @@ func TestBreakerStopsAStorm(t *testing.T) {
 			if n := w.ends(w.dlq)[0]; n != window {
 				t.Errorf("%d dead letters, want %d", n, window)
 			}
-			// The position goes back, so the records that were dead-lettered are read again.
+			// The position is set to the start, so the dead-lettered records are read again.
 			w.set(0, "", "--partition=0", "--start", "--reason=wrong format", "--yes", "--projection="+projection)
 			if got := w.statesAfter("resume", "--partition=0", "--reason=right format", "--projection="+projection); !slices.Equal(got, []string{"0 running"}) {
 				t.Errorf("without --yes: %q", got)
@@ -158,8 +159,8 @@ func TestBreakerStopsAStorm(t *testing.T) {
 	}
 }
 
-// TestBreakerLetsOthersGoOn expects two partitions to continue: one whose share of dead letters is
-// below the limit, and one next to a stopped partition.
+// TestBreakerLetsOthersGoOn expects two partitions to continue. The share of dead letters of the
+// first partition is below the limit. The second partition is next to a stopped partition.
 func TestBreakerLetsOthersGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -172,7 +173,7 @@ func TestBreakerLetsOthersGoOn(t *testing.T) {
 	}
 	w.produce(mixed)
 	w.produce(poison(1, 500))
-	p := w.start("--breaker-window=100", "--breaker-share=0.4") // 4 of 14 are dead letters
+	p := w.start("--breaker-window=100", "--breaker-share=0.4") // 4 of 14 records are dead letters
 	w.breakerOpens(p, 1, event.MalformedPayload)
 	await(t, "the other is consumed", w.durable(0, int64(len(mixed))))
 	w.produce(euros(0, "b", 50))
@@ -186,7 +187,8 @@ func TestBreakerLetsOthersGoOn(t *testing.T) {
 		t.Errorf("rebuild: exit status %d: %s", status, stderr)
 	}
 
-	// The operator accepts the dead letters up to offset 450. After it the breaker counts again.
+	// The operator accepts the dead letters up to offset 450. After this offset the breaker counts
+	// again.
 	w.statesAfter("resume", "--partition=1", "--through=450", "--reason=accepted", "--yes")
 	await(t, "what is accepted", w.durable(1, 500))
 	await(t, "ready", p.answers("/readyz", 200, ""))
@@ -200,7 +202,7 @@ func TestBreakerLetsOthersGoOn(t *testing.T) {
 	}
 }
 
-// statusAudits returns the pauses and resumes of the audit trail, in order.
+// statusAudits returns the pauses and resumes from the audit trail, in order.
 func (w *world) statusAudits() string {
 	w.t.Helper()
 	return w.line(`SELECT coalesce(string_agg(concat_ws(' ', action, partition, "offset", result, actor, reason), ', ' ORDER BY id), '')
@@ -239,8 +241,8 @@ func TestBreakerIsKilled(t *testing.T) {
 	})
 }
 
-// TestBreakerAtAConstraint adds a column that refuses every row. The reason names the column and
-// the remedy.
+// TestBreakerAtAConstraint adds a column that makes PostgreSQL refuse every row. The breaker's
+// reason must name the column and the remedy.
 func TestBreakerAtAConstraint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -273,7 +275,7 @@ func TestBreakerAtAConstraint(t *testing.T) {
 	p.terminate()
 }
 
-// TestBreakerAtAnEmptyRegistry uses a schema registry whose schemas were all deleted.
+// TestBreakerAtAnEmptyRegistry uses a schema registry in which all schemas were deleted.
 func TestBreakerAtAnEmptyRegistry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -285,7 +287,7 @@ func TestBreakerAtAnEmptyRegistry(t *testing.T) {
 	defer registry.Close()
 	records := make([]testbank.Record, 500)
 	for i := range records {
-		records[i] = testbank.Record{Key: []byte("a"), Value: []byte{0, 0, 0, 0, byte(i % 3), 2, 4}} // of schema 0, 1 or 2
+		records[i] = testbank.Record{Key: []byte("a"), Value: []byte{0, 0, 0, 0, byte(i % 3), 2, 4}} // the schema id is 0, 1 or 2
 	}
 	w.produce(records)
 	p := w.start("--format=avro", "--schema-registry-url="+registry.URL, "--breaker-window=100")
@@ -299,7 +301,7 @@ func TestBreakerAtAnEmptyRegistry(t *testing.T) {
 	p.terminate()
 }
 
-// TestPause pauses partitions before they are consumed, and while they are.
+// TestPause pauses partitions before and during their consumption.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)

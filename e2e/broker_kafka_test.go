@@ -13,7 +13,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestDeadLettersRefusedByCompaction makes the DLQ topic a compacted one. A real broker then
+// TestDeadLettersRefusedByCompaction makes the DLQ topic a compacted topic. A real broker then
 // refuses a dead letter without a key.
 func TestDeadLettersRefusedByCompaction(t *testing.T) {
 	t.Parallel()
@@ -59,8 +59,8 @@ func TestBrokerKilledInMidStream(t *testing.T) {
 	w.atRest()
 }
 
-// TestSurvivorTakesOver kills one of two instances. The other one receives its partitions when the
-// session times out, after half a minute.
+// TestSurvivorTakesOver kills one of two instances. The second instance receives the partitions
+// when the session times out, after half a minute.
 func TestSurvivorTakesOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4)

@@ -25,9 +25,9 @@ import (
 )
 
 // TestCitusNodesAreKilled kills a node with SIGKILL in the middle of a two-phase commit. It also
-// kills the instance that commits, while a second instance takes over its partitions. To hold that
-// moment, one node waits for a synchronous standby that does not exist: a worker waits when it
-// prepares, the coordinator waits between its own COMMIT and the COMMIT PREPARED of the workers.
+// kills the instance that commits. A second instance then takes over its partitions. To hold that
+// moment, one node waits for a synchronous standby that does not exist. A worker waits in its
+// PREPARE. The coordinator waits between its own COMMIT and the COMMIT PREPARED of the workers.
 //
 // All nodes must run on this machine, read their settings from their data folder, and accept the
 // user of TEST_CITUS_URL as superuser.
@@ -132,10 +132,10 @@ func citusNodes(t *testing.T, w *world) map[string]*citusNode {
 	return nodes
 }
 
-// do connects to the node itself and calls fn with the connection.
+// do connects to this node and calls fn with the connection.
 func (n *citusNode) do(t *testing.T, fn func(context.Context, *pgx.Conn) error) {
 	t.Helper()
-	ctx := context.Background() // cleanups call it after the test's context has ended
+	ctx := context.Background() // cleanups call do after the test's context has ended
 	conn, err := pgx.Connect(ctx, n.url)
 	if err == nil {
 		err = fn(ctx, conn)
@@ -164,7 +164,8 @@ func (n *citusNode) holdCommits(t *testing.T) {
 	n.reload(t)
 }
 
-// forget removes that setting. The next reload or start of the node applies it.
+// forget removes the setting of holdCommits. The change takes effect at the next reload or start of
+// the node.
 func (n *citusNode) forget(t *testing.T) {
 	t.Helper()
 	n.exec(t, "ALTER SYSTEM RESET synchronous_standby_names")
@@ -176,7 +177,7 @@ func (n *citusNode) reload(t *testing.T) {
 }
 
 // kill sends SIGKILL to all processes of the node at once, so that no process can react to the end
-// of another.
+// of another process.
 func (n *citusNode) kill(t *testing.T) {
 	t.Helper()
 	postmaster := devstack.PostmasterOf(n.dir)
@@ -208,7 +209,7 @@ func (n *citusNode) start(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(program), "pg_ctl"),
 			"start", "-w", "-D", n.dir, "-l", filepath.Join(n.dir, "restarted.log"))
 		cmd.Dir = n.dir
-		cmd.Env = append(os.Environ(), "HOME="+n.dir) // where libpq looks for certificates
+		cmd.Env = append(os.Environ(), "HOME="+n.dir) // libpq looks for certificates in HOME
 		if os.Geteuid() == 0 {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}
 		}
@@ -220,7 +221,8 @@ func (n *citusNode) start(t *testing.T) {
 }
 
 // TestAClaimWaitsForWhatIsPrepared prepares a transaction on a worker, as Citus does before the
-// coordinator commits it. A claim must not return before that transaction is committed.
+// coordinator commits it. An instance must not finish its claim of a partition before that
+// transaction is committed.
 func TestAClaimWaitsForWhatIsPrepared(t *testing.T) {
 	w := distributed(t, 1)
 	pool, err := readmodel.OpenPool(t.Context(), w.url)

@@ -10,9 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestAFlushOfOneWorker kills a node inside the commit of a flush that has written on one worker
-// only. Citus commits such a flush without two phases: on the worker first, then on the
-// coordinator (docs/decisions/0038). The nodes are as for TestCitusNodesAreKilled.
+// TestAFlushOfOneWorker kills a node during the commit of a flush that has written on one worker
+// only. Citus commits such a flush without two-phase commit. It commits on the worker first and
+// then on the coordinator (docs/decisions/0038). The requirements for the nodes are those of
+// TestCitusNodesAreKilled.
 func TestAFlushOfOneWorker(t *testing.T) {
 	t.Run("the coordinator is killed when the worker has committed", coordinatorAfterWorker)
 	t.Run("the worker is killed before it has committed", workerBeforeItsCommit)
@@ -40,8 +41,8 @@ func oneWorker(t *testing.T) (w *world, nodes map[string]*citusNode, account str
 	return w, nodes, account, p
 }
 
-// committing returns a check for await: one transaction waits on the worker inside its COMMIT, and
-// the worker has no prepared transaction.
+// committing returns a check for await. It succeeds when one transaction waits on the worker in its
+// COMMIT and the worker has no prepared transaction.
 func (n *citusNode) committing(t *testing.T, wait string) func() string {
 	t.Helper()
 	return func() string {
@@ -64,7 +65,7 @@ func coordinatorAfterWorker(t *testing.T) {
 	held := nodes[worker].committing(t, "SyncRep")
 	await(t, "the worker has committed", func() string {
 		missing := held()
-		if missing != "" && w.reads(account, read())() == "" { // the node has not read its settings yet
+		if missing != "" && w.reads(account, read())() == "" { // the node has not yet read its new settings
 			version++
 			w.append(credits(account, version, version)...)
 		}
@@ -85,7 +86,7 @@ func coordinatorAfterWorker(t *testing.T) {
 	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready", b.answers("/readyz", 200, ""))
 	name := fmt.Sprintf(`projector_records_total{outcome="duplicate",partition="0",projection="account_balance",topic=%q}`, w.topic)
-	if got := b.metrics()[name]; got < 1 { // more than one when Kafka's committed offset is older
+	if got := b.metrics()[name]; got < 1 { // there are more if Kafka's committed offset is older
 		t.Errorf("%v duplicates, want the event that was read again", got)
 	}
 	version++
@@ -96,8 +97,8 @@ func coordinatorAfterWorker(t *testing.T) {
 }
 
 // workerBeforeItsCommit kills the worker inside COMMIT, before it writes the commit record. The
-// whole flush fails, the position does not move, and the flush is repeated. A deferred trigger
-// holds the worker there.
+// whole flush fails, the position does not move, and the flush is retried. A deferred trigger holds
+// the worker at this moment.
 func workerBeforeItsCommit(t *testing.T) {
 	w, nodes, account, a := oneWorker(t)
 	var schema, shard string
@@ -123,7 +124,7 @@ func workerBeforeItsCommit(t *testing.T) {
 	if at := sum(w.positions()); at != 10 {
 		t.Errorf("the position is %d while the worker is away, want 10", at)
 	}
-	nodes[worker].start(t) // the advisory lock ended with the server
+	nodes[worker].start(t) // the server's end has released the advisory lock
 	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready", a.answers("/readyz", 200, ""))
 	a.terminate()

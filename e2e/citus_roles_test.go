@@ -20,10 +20,10 @@ const citusRoles = "projector_migrator, projector_runtime, projector_operator, p
 	"bank_migrate, bank_app, bank_operator, bank_approver, bank_reader"
 
 // TestRolesOnCitus migrates, projects, reads, repairs and approves on distributed tables. Each step
-// uses its own login, with the two extra grants of docs/postgres.md. The roles must not exist on
-// any node before the test, and each node must accept these logins.
+// uses its own login. The test also uses the two extra grants of docs/postgres.md. The roles must
+// not exist on any node before the test, and each node must accept these logins.
 func TestRolesOnCitus(t *testing.T) {
-	t.Cleanup(func() { dropRoles(t) }) // after the schema
+	t.Cleanup(func() { dropRoles(t) }) // runs after the schema is dropped
 	w := onCitus(t, 4)
 	text, err := os.ReadFile("../sql/roles.sql")
 	if err != nil {
@@ -32,8 +32,8 @@ func TestRolesOnCitus(t *testing.T) {
 	w.exec(string(text))
 	w.exec(logins(t, rolesPassword))
 
-	// The coordinator connects to the workers as the migrator's role, which needs one of the
-	// grants.
+	// The coordinator connects to the workers as the migrator's role, which needs the first of the
+	// two grants.
 	if status, _, said := once(t, w.onCitusAs("bank_migrate"), "migrate"); status != 1 || !strings.Contains(said, "projector_migrator") {
 		t.Errorf("migrate without the grant: exit %d: %s", status, said)
 	}
@@ -97,7 +97,7 @@ func grantOfThePage(t *testing.T, begins string) string {
 	return statement[1]
 }
 
-// onCitusAs returns the environment of a command that runs as the user.
+// onCitusAs returns the environment of a command that logs in as the user.
 func (w *world) onCitusAs(user string) []string {
 	return []string{"DATABASE_URL=" + w.urlOf(user), "KAFKA_BROKERS=" + w.addrs[0], "KAFKA_TOPIC=" + w.topic, "KAFKA_GROUP=" + w.group}
 }

@@ -18,8 +18,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// onCitus returns a world whose tables are in a schema of their own. TEST_CITUS_URL is the URL of
-// the coordinator; it must not set search_path.
+// onCitus returns a world with its own schema for the tables. TEST_CITUS_URL is the URL of the
+// coordinator. This URL must not set search_path.
 func onCitus(t *testing.T, partitions int32) *world {
 	t.Helper()
 	named := os.Getenv("TEST_CITUS_URL")
@@ -38,7 +38,7 @@ func onCitus(t *testing.T, partitions int32) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // a new connection: a test may have killed the node
+	t.Cleanup(func() { // this needs a new connection, because a test may have killed the node
 		within(t, patience, "the schema is dropped", func() string { return dropSchema(named, schema) })
 	})
 	query := u.Query()
@@ -47,8 +47,8 @@ func onCitus(t *testing.T, partitions int32) *world {
 	return newWorldOn(t, devtest.Broker(t).Addrs(), u.String(), partitions)
 }
 
-// dropSchema drops a schema on all nodes. It returns "" or the reason why it failed: a transaction
-// that a killed node has prepared locks the tables until Citus recovers it.
+// dropSchema drops a schema on all nodes. It returns "" or the reason why it failed. It can fail
+// because a killed node had prepared a transaction, which locks the tables until Citus recovers it.
 func dropSchema(databaseURL, schema string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -63,9 +63,9 @@ func dropSchema(databaseURL, schema string) string {
 	return ""
 }
 
-// TestOnCitus projects a stream with gaps onto distributed tables and kills an instance on the way.
-// Then it repairs, opens, verifies and reads. The results are those of a single server, and the
-// features that Citus does not support are refused.
+// TestOnCitus projects a stream with gaps onto distributed tables and kills an instance in the
+// middle. Then it repairs accounts, opens accounts, verifies and reads. The results must be the
+// same as on a single server. The features that Citus does not support must be refused.
 func TestOnCitus(t *testing.T) {
 	w := onCitus(t, 4)
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0], "KAFKA_TOPIC=" + w.topic, "KAFKA_GROUP=" + w.group}
@@ -84,7 +84,7 @@ func TestOnCitus(t *testing.T) {
 	plain := w.start("--park-limit=60")
 	await(t, "rows and parked events in tables that are not distributed", w.passed(int64(total/8)))
 	plain.terminate()
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second run must have nothing to do
 		must("migrate", "--citus")
 	}
 	if _, _, said := once(t, env, "migrate", "status"); !strings.Contains(said, "distributed by Citus: account_balance (") {
@@ -108,7 +108,7 @@ func TestOnCitus(t *testing.T) {
 	}
 	must("account", "skip", "waits", "--version=2", "--reason=test", "--yes")
 	must("dlq", "replay", "--account=waits", "--reason=test", "--yes")
-	for _, account := range []string{"left-1", "left-2"} { // a discard of several accounts beyond the park limit
+	for _, account := range []string{"left-1", "left-2"} { // discards the dead letters of several accounts beyond the park limit
 		w.append(credits(account, 1, 1)...)
 		w.append(credits(account, 3, 100)...)
 		await(t, "the hole", w.reads(account, "1 0.01 true 2"))

@@ -23,7 +23,7 @@ import (
 const (
 	containerUser = 65532 // of deploy/Dockerfile
 	renewed       = "renewed-horse-battery"
-	// The size of the catch-up: number of accounts, and events of each.
+	// These are the number of accounts in the catch-up, and the number of events of each account.
 	caughtUpAccounts, caughtUpEvents = 500_000, 8
 )
 
@@ -56,7 +56,8 @@ func newContainers(t *testing.T, files *secretFolder) *containers {
 	return c
 }
 
-// readable makes the secret files readable by the container's group, as Kubernetes does by fsGroup.
+// readable makes the secret files readable by the container's group, as Kubernetes does with
+// fsGroup.
 func (c *containers) readable() {
 	c.t.Helper()
 	err := filepath.WalkDir(c.files.dir, func(path string, entry fs.DirEntry, err error) error {
@@ -92,7 +93,7 @@ func (c *containers) podman(name string, env []string, more ...string) []string 
 	return append(args, c.image)
 }
 
-// once runs a command to its end. more holds extra arguments of podman.
+// once runs a command of the projector to its end. more has extra arguments for podman.
 func (c *containers) once(env, more []string, args ...string) (status int, stdout, stderr string) {
 	c.t.Helper()
 	binary := process.Binary{Path: "podman"}
@@ -118,7 +119,7 @@ func (c *containers) launch(env []string, args ...string) (p *program, name stri
 	name = c.name()
 	binary := process.Binary{Path: "podman", Secrets: []string{rolesPassword, renewed}}
 	p = &program{c.t, binary.Launch(c.t, nil, append(c.podman(name, env), args...)...)}
-	c.t.Cleanup(func() { // runs before the podman process is killed; without it the container would stay
+	c.t.Cleanup(func() { // runs before the podman process is killed, because the container would otherwise stay
 		_ = exec.CommandContext(context.Background(), "podman", "rm", "--force", "--time", "0", "--ignore", name).Run()
 	})
 	return p, name
@@ -202,7 +203,7 @@ func TestInAContainer(t *testing.T) {
 	c.must(r.inContainer("bank_approver"), nil, "approve", request, "--reason=seen")
 
 	r.produce(r.few())
-	p.terminate() // must end within 10 s; the Deployment allows 30
+	p.terminate() // must end within 10 s, although the Deployment allows 30 s
 	r.atRest()
 }
 
@@ -227,7 +228,7 @@ func TestMemoryOfAContainer(t *testing.T) {
 	t.Logf("caught up in %s, %d of %s MiB", time.Since(started).Round(time.Second), c.memory(name), c.limit)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 
-	// One batch of nearly --max-batch-bytes for each partition.
+	// These records make one batch of nearly --max-batch-bytes for each partition.
 	var largest largestBatch
 	batches := r.client(kgo.DefaultProduceTopic(r.topic), kgo.MaxBufferedRecords(1_000_000), kgo.ProducerLinger(time.Minute),
 		kgo.ProducerBatchMaxBytes(64<<20), kgo.ManualFlushing(), kgo.ProducerBatchCompression(kgo.ZstdCompression()), kgo.WithHooks(&largest))
@@ -250,8 +251,8 @@ func (l *largestBatch) OnProduceBatchWritten(_ kgo.BrokerMetadata, _ string, _ i
 	*l = max(*l, largestBatch(batch.UncompressedBytes))
 }
 
-// credited produces the events from..to of accounts with a prefix, one version after the other.
-// Each event carries a note, which the program ignores.
+// credited produces the versions from to to, in order, for each of the accounts with the prefix. If
+// note is not empty, each event has a field "note", which the program ignores.
 func (w *world) credited(client *kgo.Client, prefix string, accounts, from, to int, note string) {
 	w.t.Helper()
 	failed := make(chan error, 1)
@@ -281,7 +282,8 @@ func (w *world) credited(client *kgo.Client, prefix string, accounts, from, to i
 	}
 }
 
-// credits returns a check for await: each of the accounts has applied all its events.
+// credits returns a check for await. It succeeds when each of the accounts has applied all its
+// events.
 func (w *world) credits(prefix string, accounts, version int) func() string {
 	return func() string {
 		var exact, all int

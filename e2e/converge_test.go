@@ -17,7 +17,7 @@ func (w *world) oracle() *testbank.Oracle {
 	return o
 }
 
-// exact waits until everything is consumed. Then the read model and the DLQ must equal the
+// exact waits until everything is consumed. It then expects the read model and the DLQ to equal the
 // oracle's.
 func (w *world) exact(o *testbank.Oracle, allow compare.Repeats) {
 	w.t.Helper()
@@ -28,8 +28,8 @@ func (w *world) exact(o *testbank.Oracle, allow compare.Repeats) {
 	}
 }
 
-// conserved expects, for each partition, as many outcomes as consumed records, and counters that
-// equal the oracle's.
+// conserved expects the counters of each partition to equal the oracle's. It also expects each
+// partition to have as many outcomes as consumed records.
 func (w *world) conserved(p *program, o *testbank.Oracle) {
 	w.t.Helper()
 	got := p.metrics()

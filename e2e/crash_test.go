@@ -8,7 +8,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// passed returns a check for await: the positions add up to at least n records.
+// passed returns a check for await. It succeeds when the positions add up to at least n records.
 func (w *world) passed(n int64) func() string {
 	return func() string {
 		if at := sum(w.positions()); at < n {
@@ -18,8 +18,7 @@ func (w *world) passed(n int64) func() string {
 	}
 }
 
-// TestKilledInMidStream kills the projector several times, each time at a random moment of
-// deciding, publishing, writing or committing.
+// TestKilledInMidStream kills the projector several times at random moments.
 func TestKilledInMidStream(t *testing.T) {
 	t.Parallel()
 	const kills = 5
@@ -28,7 +27,7 @@ func TestKilledInMidStream(t *testing.T) {
 	n := seed(t)
 	total := scaled(20_000)
 	records := testbank.Generate(testbank.Options{Seed: n, Records: total, Partitions: w.partitions, Accounts: 400})
-	held := total / 10 // produced only after the last kill, so each kill is in mid-stream
+	held := total / 10 // produced after the last kill, so that each kill happens in the middle of the stream
 	finish := w.feed(records[:total-held], total/200, 25*time.Millisecond)
 	rnd := random(n)
 	for i := range kills {

@@ -10,7 +10,7 @@ const (
 	repeated    = compare.Repeated
 )
 
-// reader returns the topic, group and projection of the world's projector.
+// reader has the names that package compare needs: the topic, group and projection of the world.
 func (w *world) reader() compare.Reader {
 	return compare.Reader{Topic: w.topic, Group: w.group, Projection: "account_balance"}
 }

@@ -8,8 +8,9 @@ import (
 	"projector/tools/debezium-demo/outbox"
 )
 
-// TestDebeziumPublishesAgainAndTheBooksAgree lets simulated banks move money and a real Debezium
-// publish their outboxes. Kafka Connect is killed twice, so Debezium publishes some events again.
+// TestDebeziumPublishesAgainAndTheBooksAgree runs simulated banks that move money, and a real
+// Debezium that publishes their outboxes. Kafka Connect is killed twice, so Debezium publishes some
+// events again.
 func TestDebeziumPublishesAgainAndTheBooksAgree(t *testing.T) {
 	t.Parallel()
 	path, err := binary()

@@ -13,8 +13,9 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// dialect converts an event of the default format to another format. The record comes with its key
-// and headers. All fields are strings, except version, which is a number, and data.
+// dialect converts an event of the default format to another format. It gets a record whose value,
+// key and headers it may change. All fields of an event are strings, except version, which is a
+// number, and data.
 type dialect struct {
 	flags []string
 	write func(r *testbank.Record, n int, fields map[string]any)
@@ -28,7 +29,7 @@ func text(v any) []byte {
 	return value
 }
 
-// plain returns a field as the text of a header.
+// plain returns a field as the value of a header.
 func plain(v any) []byte {
 	if s, isText := v.(string); isText {
 		return []byte(s)
@@ -36,7 +37,8 @@ func plain(v any) []byte {
 	return text(v)
 }
 
-// prepend puts headers before the existing ones. If a name occurs twice, readers use the first.
+// prepend puts headers before the existing headers. If a name occurs twice, readers use the first
+// header.
 func prepend(r *testbank.Record, fields map[string]any, names ...string) {
 	var headers []testbank.Header
 	for pair := range slices.Chunk(names, 2) {
@@ -47,7 +49,7 @@ func prepend(r *testbank.Record, fields map[string]any, names ...string) {
 	r.Headers = append(headers, r.Headers...)
 }
 
-// debezium writes the payload as an object or as JsonConverter does, in turn.
+// debezium writes the payload alternately as an object and as JsonConverter writes it.
 func debezium(r *testbank.Record, n int, fields map[string]any) {
 	prepend(r, fields, "eventId", "id", "eventType", "eventType", "version", "sequence", "occurredAt", "occurredAt", "correlationId", "correlationId")
 	r.Key, r.Value = nil, text(fields["data"])
@@ -63,7 +65,7 @@ func debezium(r *testbank.Record, n int, fields map[string]any) {
 	}
 }
 
-// cloudEvent writes structured and binary CloudEvents in turn.
+// cloudEvent writes structured and binary CloudEvents alternately.
 func cloudEvent(r *testbank.Record, n int, fields map[string]any) {
 	if n%2 == 0 {
 		value := map[string]any{"specversion": "1.0", "source": "/bank"}
@@ -136,7 +138,7 @@ func renamed(r *testbank.Record, _ int, fields map[string]any) {
 }
 
 // expressible returns the fields of an event that every format can express. It returns nil if the
-// value is not JSON, and omits a field of a wrong JSON type.
+// value is not JSON. It omits fields with a wrong JSON type.
 func expressible(value []byte) (fields map[string]any) {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()
@@ -161,7 +163,7 @@ func expressible(value []byte) (fields map[string]any) {
 	return fields
 }
 
-// speak converts a stream to a dialect. The second result has the records in the default format,
+// speak converts a stream to a dialect. The second result is the same stream in the default format,
 // which the oracle reads.
 func (d dialect) speak(records []testbank.Record) (spoken, plain []testbank.Record) {
 	for n, r := range records {
@@ -179,8 +181,8 @@ func (d dialect) speak(records []testbank.Record) (spoken, plain []testbank.Reco
 	return spoken, plain
 }
 
-// oracleOf returns an oracle that has processed records in place of those in the topic, at the same
-// offsets.
+// oracleOf returns an oracle that has processed the given records instead of the records of the
+// topic. Each of them gets the offset of its record in the topic.
 func (w *world) oracleOf(records []testbank.Record) *testbank.Oracle {
 	w.t.Helper()
 	queues := map[int32][]testbank.Record{}
@@ -208,7 +210,7 @@ func (w *world) oracleOf(records []testbank.Record) *testbank.Oracle {
 	return o
 }
 
-// The read model does not depend on the format of the stream.
+// TestStreamInEveryFormat expects the same read model for every format of the stream.
 func TestStreamInEveryFormat(t *testing.T) {
 	t.Parallel()
 	names := filepath.Join(t.TempDir(), "names.yaml")
@@ -237,7 +239,8 @@ func TestStreamInEveryFormat(t *testing.T) {
 	}
 }
 
-// Repairs decode parked events and dead letters in the format of the topic.
+// TestRepairsHonourTheFormat expects repairs to decode parked events and dead letters in the format
+// of the topic.
 func TestRepairsHonourTheFormat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -246,7 +249,7 @@ func TestRepairsHonourTheFormat(t *testing.T) {
 		r := testbank.Record{}
 		fields := expressible(credit("acc", version).Value)
 		if version == 2 {
-			fields["occurredAt"] = "1795261827475594" // microseconds of a column without time zone; --debezium-time-unit is not set
+			fields["occurredAt"] = "1795261827475594" // microseconds of a column without time zone, which need --debezium-time-unit
 		}
 		debezium(&r, version, fields)
 		r.Headers[2].Key = "version"
@@ -260,7 +263,7 @@ func TestRepairsHonourTheFormat(t *testing.T) {
 		}
 		return ""
 	})
-	// With the unit set, the record is the missing event.
+	// With the unit set, the stored record can be decoded and is the missing event.
 	status, out, errOut := once(t, append(env, "DEBEZIUM_TIME_UNIT=us"), "dlq", "replay", "--account=acc", "--yes")
 	if status != 0 {
 		t.Fatalf("dlq replay: exit status %d\n%s%s", status, out, errOut)

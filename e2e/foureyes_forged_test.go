@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// takeover is a projection file whose SQL would grant its author's login the role of the login that
+// takeover is a projection file with an attack. Its SQL would change the password of the login that
 // runs it.
 const takeover = `-- projection: innocent
 -- mode: ordered
@@ -33,8 +33,8 @@ func (r *roles) invented(projection, amount string) string {
 	return string(line) + "\n"
 }
 
-// forgesRequests makes requests that an approver must not approve unknowingly: SQL that gives the
-// operator more rights, and an amount that no producer sent.
+// forgesRequests makes two kinds of requests that an approver must not approve unknowingly. They
+// contain SQL that gives the operator more rights, or an amount that no producer sent.
 func (r *roles) forgesRequests(operator *session) {
 	r.t.Helper()
 	folder := r.t.TempDir()
@@ -62,7 +62,7 @@ func (r *roles) forgesRequests(operator *session) {
 	file := "--from-file=" + write("invented.jsonl", r.invented("account_balance", "9999999.00"))
 	honest := r.mustAs("bank_operator", append(replay, "--not-in-topic", "--actor=me", file)...)
 
-	// 15 SQL of a projection that never ran: requested with the program, and inserted by hand
+	// 15 SQL of a projection that never ran; the request is made by the program or inserted by hand
 	const unknown = "no projection was run from this text of evil.sql"
 	r.refusedAs("bank_operator", unknown, append(replay, "--not-in-topic", "--from-file="+write("innocent.jsonl", lines), "--projection-file="+sql)...)
 	id := insert(`replace(replace(arguments[2], '"ProjectionFile":""', '"ProjectionFile":"evil.sql"'), '"Projection":"account_balance"', '"Projection":""')`,
@@ -72,7 +72,7 @@ func (r *roles) forgesRequests(operator *session) {
 		r.t.Errorf("the file is shown as %q", shown)
 	}
 	r.refusedAs("bank_approver", unknown, "approve", id, "--reason=harmless")
-	// The same with a file on the approver's machine, or with the operator's own servers.
+	// These requests name a file on the approver's machine or the operator's own servers.
 	for _, options := range []string{
 		`replace(arguments[2], '"FromFile":"invented.jsonl"', '"FromFile":"/etc/passwd"')`, `replace(arguments[2], '"Mapping":""', '"Mapping":"passwd"')`,
 		`overlay(arguments[2] PLACING '{"Brokers":["evil:9092"],' FROM 1 FOR 1)`, `overlay(arguments[2] PLACING '{"DatabaseURL":"postgres://evil",' FROM 1 FOR 1)`,
@@ -82,7 +82,7 @@ func (r *roles) forgesRequests(operator *session) {
 		r.refusedAs("bank_approver", "was made by hand", "approve", id, "--reason=harmless")
 	}
 
-	// 16 an amount that no producer sent: refused, or shown as not in the DLQ topic
+	// 16 an amount that no producer sent; the request is refused, or shown as not in the DLQ topic
 	r.refusedAs("bank_operator", "line 1: topic "+r.topic+".dlq has no dead letter at 0/900004", append(replay, file)...)
 	id = honest
 	for user, sees := range map[string]bool{"bank_operator": false, "bank_approver": true} {
@@ -107,7 +107,7 @@ func (r *roles) forgesRequests(operator *session) {
 	}
 }
 
-// written returns what a forged request would change: balances, and the passwords of logins.
+// written returns what a forged request could change: the balances and the passwords of logins.
 func (r *roles) written() (balances, passwords string) {
 	r.t.Helper()
 	if err := r.db.QueryRow(r.t.Context(), `SELECT (SELECT md5(string_agg(b::text, ',' ORDER BY account_id)) FROM account_balance b),

@@ -14,7 +14,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// twoPeople returns a world with roles, dead letters and gaps, where four eyes is on.
+// twoPeople returns a world with roles, dead letters and gaps. Four eyes is on, which means that an
+// approver must approve each repair of an operator.
 func twoPeople(t *testing.T) (r *roles, account string, version int64) {
 	t.Helper()
 	r = newRoles(t)
@@ -52,8 +53,9 @@ func (r *roles) refusedAs(user, why string, args ...string) {
 	}
 }
 
-// TestFourEyesHoldAgainstAnOperator attacks with an operator's password: it tries to change what
-// only two people may change. docs/decisions/0030 lists the attacks and what stops each.
+// TestFourEyesHoldAgainstAnOperator attacks with an operator's password. It tries every way to
+// change data without a second person. docs/decisions/0030 lists the attacks and what stops each
+// attack.
 func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	t.Parallel()
 	r, account, version := twoPeople(t)
@@ -92,8 +94,8 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 		"LOCK TABLE account_balance IN EXCLUSIVE MODE",
 		// 9 turn the policy or the triggers off
 		"UPDATE repair_policy SET four_eyes = false", "DROP TRIGGER decide ON repair_request", "SET session_replication_role = replica",
-		// 10 create objects that hide the real ones: PostgreSQL searches a schema of the approver's
-		// name first
+		// 10 create objects that hide the real objects, because PostgreSQL searches a schema with
+		// the approver's name first
 		"CREATE SCHEMA bank_approver", "CREATE TABLE public.repair_policy2 (i int)", "CREATE FUNCTION public.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"ALTER ROLE bank_approver SET search_path = pg_temp", "ALTER FUNCTION repair_request_decide() RESET search_path",
 	} {
@@ -102,15 +104,15 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	// 11 call the trigger functions, or attach them to another table
 	operator.may("SELECT dlq_action_link()", false)
 	operator.may("CREATE TEMP TABLE mine (id bigint); CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION dlq_action_link()", false)
-	// 12 create temporary tables and functions, which a session finds first. An administrator has
-	// granted TEMPORARY again.
+	// 12 create temporary tables and functions, because a session finds them first; an
+	// administrator has granted TEMPORARY by mistake
 	operator.may("CREATE TEMP TABLE repair_policy AS SELECT false AS four_eyes", false)
 	r.exec("GRANT TEMPORARY ON DATABASE " + quoted(r.db.Config().ConnConfig.Database) + " TO bank_operator")
 	for _, statement := range []string{
 		"CREATE TEMP TABLE repair_policy AS SELECT false AS four_eyes",
 		"CREATE FUNCTION pg_temp.now() RETURNS timestamptz LANGUAGE sql AS $$ SELECT timestamptz '2000-01-01' $$",
 		"SET search_path = pg_temp, public",
-		"GRANT ALL ON public.account_balance TO bank_operator", // only a warning, because the operator has no right to grant
+		"GRANT ALL ON public.account_balance TO bank_operator", // this only causes a warning, because the operator has no right to grant
 		"INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x')",
 	} {
 		if _, err := operator.conn.Exec(t.Context(), statement); err != nil {
@@ -129,7 +131,7 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	r.refusedAs("bank_colleague", "42501", "approve", id, "--reason=as a colleague")
 	r.refusedAs("bank_colleague", "42501", "reject", id, "--reason=as a colleague")
 	r.refusedAs("bank_operator", "42501", "migrate", "--four-eyes=off")
-	r.mustAs("bank_operator", "migrate") // runs all grants again; the operator can grant none of them
+	r.mustAs("bank_operator", "migrate") // this runs all grants again, but the operator can grant none of them
 
 	if after := r.snapshot(); after != before {
 		t.Errorf("something was changed: %s, was %s", after, before)
@@ -139,7 +141,7 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	}
 	r.stamped("requested_by = 'bank_operator' AND state = 'open' AND at > now() - interval '1 hour'", 2)
 
-	// Another login approves the request. It runs only once.
+	// Another login approves the request. The request must run only once.
 	r.mustAs("bank_approver", "approve", id, "--reason=checked")
 	r.stamped("decided_by = 'bank_approver' AND state = 'approved'", 1)
 	approver := r.session("bank_approver")
@@ -162,8 +164,8 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	r.forgesRequests(r.session("bank_operator"))
 }
 
-// rebuildsAlone tries to change balances by way of the tables of a rebuild. An operator may create
-// those tables to compare.
+// rebuildsAlone tries to change balances through the tables of a rebuild. An operator may create
+// these tables to compare them with the read model.
 func (r *roles) rebuildsAlone(operator *session) {
 	r.t.Helper()
 	ctx, approver := r.t.Context(), r.session("bank_approver")
@@ -177,7 +179,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 		}
 	}
 	for _, statement := range []string{
-		// 17 the operator does not own the tables and schema that the function created
+		// 17 create objects in the schema of the rebuild, which the operator does not own
 		"CREATE TABLE projector_rebuild.mine (i int)", "CREATE VIEW projector_rebuild.mine AS SELECT 1",
 		"CREATE FUNCTION projector_rebuild.lower(text) RETURNS text LANGUAGE sql AS 'SELECT 1'",
 		"CREATE TRIGGER mine BEFORE INSERT ON projector_rebuild.account_balance EXECUTE FUNCTION suppress_redundant_updates_trigger()",
@@ -187,7 +189,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 		"CREATE INDEX ON projector_rebuild.account_balance ((1 / balance))", "TRUNCATE projector_rebuild.account_balance",
 		"ALTER FUNCTION projector_rebuild_tables(text[], text[]) RESET search_path", "ALTER FUNCTION projector_rebuild_analyze() OWNER TO bank_operator",
 		"CREATE OR REPLACE FUNCTION public.projector_rebuild_analyze() RETURNS void LANGUAGE sql AS ''",
-		// 18 and cannot write balances with them
+		// 18 write balances with these tables
 		"INSERT INTO public.account_balance SELECT * FROM projector_rebuild.account_balance", "DELETE FROM public.account_balance",
 		"UPDATE public.account_statement SET amount = 0", "DELETE FROM public.daily_turnover",
 	} {
@@ -199,8 +201,8 @@ func (r *roles) rebuildsAlone(operator *session) {
 			r.t.Errorf("a table like %s: %v", name, err)
 		}
 	}
-	// 19 the tables of an approver's rebuild are new, and the operator has no access to them,
-	// whatever default privileges the owner has set
+	// 19 read or change an approver's rebuild; its tables are new, and the operator has no access
+	// to them, although the owner has set default privileges
 	r.exec("ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON TABLES TO PUBLIC; ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON SCHEMAS TO PUBLIC, projector_operator")
 	if _, err := approver.conn.Exec(ctx, made); err != nil {
 		r.t.Errorf("approver: %s: %v", made, err)
@@ -214,7 +216,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 	r.exec("ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator REVOKE ALL ON TABLES FROM PUBLIC; ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator REVOKE ALL ON SCHEMAS FROM PUBLIC, projector_operator")
 }
 
-// snapshot returns all data that no login may change alone.
+// snapshot returns all data that a single login must not be able to change.
 func (r *roles) snapshot() (all string) {
 	r.t.Helper()
 	if err := r.db.QueryRow(r.t.Context(), `SELECT concat_ws(' ',
@@ -226,7 +228,7 @@ func (r *roles) snapshot() (all string) {
 	return all
 }
 
-// stamped expects a number of requests that fulfil the condition.
+// stamped expects the given number of requests that satisfy the condition.
 func (r *roles) stamped(condition string, want int) {
 	r.t.Helper()
 	var n int
@@ -236,7 +238,7 @@ func (r *roles) stamped(condition string, want int) {
 }
 
 // TestFourEyesNeedOperatorsWhoCannotWrite expects that four eyes cannot be turned on while
-// operators can write the tables themselves.
+// operators can still write the tables directly.
 func TestFourEyesNeedOperatorsWhoCannotWrite(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -245,7 +247,7 @@ func TestFourEyesNeedOperatorsWhoCannotWrite(t *testing.T) {
 	r.exec("GRANT projector_runtime TO projector_operator") // as an earlier roles.sql did
 	r.refusedAs("bank_migrate", "projector_operator may write account_balance, ", on...)
 	r.stampedPolicy(false)
-	r.rolesFile() // revokes that grant
+	r.rolesFile() // revokes this grant
 	r.exec("GRANT projector_approver TO bank_colleague")
 	r.refusedAs("bank_migrate", "bank_colleague may write", on...)
 	r.exec("REVOKE projector_approver FROM bank_colleague; GRANT UPDATE (balance) ON account_balance TO PUBLIC")
@@ -273,7 +275,7 @@ func TestFourEyesNeedOperatorsWhoCannotWrite(t *testing.T) {
 	for range 2 {
 		operator.may("UPDATE account_balance SET balance = 0", false)
 		r.mustAs("bank_migrate", "migrate")
-		r.rolesFile() // does not grant it again
+		r.rolesFile() // must not add the grant again
 	}
 	r.exec("GRANT projector_runtime TO projector_operator") // an administrator grants it by mistake
 	if _, said := r.as("bank_migrate", "migrate"); !strings.Contains(said, "four eyes are on, but operators could repair alone") {
@@ -295,14 +297,15 @@ func (r *roles) stampedPolicy(want bool) {
 // typedCommand matches a command on a page: a line of a block, or text between backquotes.
 var typedCommand = regexp.MustCompile("(?m)^(?:KAFKA_BROKERS=\\S+ )?projector .*$|`projector [^`]*`")
 
-// changing matches the commands that need --yes.
+// changing matches the commands that need --yes to change data.
 var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|open|gaps fetch|position set|pause|resume|rebuild) `)
 
-// others matches the commands of other roles: the program itself, and the schema owner's.
+// others matches the commands that operators do not run: `run`, and the commands of the schema
+// owner.
 var others = regexp.MustCompile(`^($|run( |$)|migrate)`)
 
-// runbook returns the commands of docs/runbook.md and docs/repairs.md, with the names of this world
-// filled in. Of the commands with the same flags it returns one.
+// runbook returns the commands of docs/runbook.md and docs/repairs.md, with the names of this
+// world. Of several commands with the same flags it returns only one.
 func (r *roles) runbook(folder, account string, version int64, letter string) [][]string {
 	r.t.Helper()
 	var text strings.Builder
@@ -358,10 +361,10 @@ func (r *roles) runbook(folder, account string, version int64, letter string) []
 	return all
 }
 
-// elsewhere matches the flags that make a command work on another read model.
+// elsewhere matches the flags that select another read model.
 var elsewhere = regexp.MustCompile(` --(database-url|group)=\S+`)
 
-// everythingMissing is an outbox query that returns each missing event.
+// everythingMissing is an outbox query that returns an event for each missing version.
 const everythingMissing = `SELECT a AS key, json_build_object('eventId', a || '-' || v, 'eventType', 'AccountClosed', 'accountId', a, 'version', v,
 	'occurredAt', '2026-01-01T00:00:00Z')::text AS value FROM unnest($1::text[], $2::bigint[]) AS missing (a, v)`
 
@@ -401,7 +404,7 @@ func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 	suffices := func(user string, args ...string) {
 		env := append(r.connection(user), "KAFKA_TOPIC="+r.topic, "IGNORE_EVENT_TYPES="+testbank.IgnoredType,
 			"OUTBOX_URL="+r.urlOf("bank_operator"), "OUTBOX_QUERY="+everythingMissing)
-		if !regexp.MustCompile("statement|turnover").MatchString(strings.Join(args, " ")) { // these projections have consumer groups of their own
+		if !regexp.MustCompile("statement|turnover").MatchString(strings.Join(args, " ")) { // these projections have other consumer groups
 			env = append(env, "KAFKA_GROUP="+r.group)
 		}
 		status, _, said := once(t, env, args...)
@@ -409,7 +412,7 @@ func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 			t.Errorf("%s: %s: exit status %d: %s", user, strings.Join(args, " "), status, said)
 		}
 	}
-	var wrong string // an account whose wrong balance only a rebuild corrects
+	var wrong string // account with a wrong balance that only a rebuild corrects
 	if err := r.db.QueryRow(t.Context(), `UPDATE account_balance SET balance = balance + 1 WHERE account_id =
 		(SELECT min(account_id) FROM account_balance_current WHERE NOT stale) RETURNING account_id`).Scan(&wrong); err != nil {
 		t.Fatal(err)

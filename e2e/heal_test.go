@@ -36,7 +36,7 @@ func (w *world) append(records ...*kgo.Record) {
 	}
 }
 
-// reads returns a check for await: readers see an account as want.
+// reads returns a check for await. It succeeds when readers see the account in the state want.
 func (w *world) reads(account, want string) func() string {
 	return func() string {
 		var got string
@@ -77,7 +77,7 @@ func TestAHoleFilledLateHealsByItself(t *testing.T) {
 	p := w.start()
 	w.append(credits("late", 1, 1)...)
 	w.append(credits("late", 3, 10)...)
-	w.append(credits("headless", 2, 4)...) // its very first event is missing
+	w.append(credits("headless", 2, 4)...) // the first event of the account is missing
 	await(t, "the hole", w.reads("late", "1 0.01 true 2"))
 	await(t, "the hole of an account without a row", w.reads("headless", "true 1"))
 	if got := w.statuses("late"); got != "map[waiting:8]" {
@@ -95,8 +95,8 @@ func TestAHoleFilledLateHealsByItself(t *testing.T) {
 	p.terminate()
 }
 
-// While 10,000 events of one account are applied from the queue, the other accounts of the
-// partition continue.
+// TestALongHealingKeepsTheOthersFlowing expects the other accounts of a partition to continue while
+// 10,000 parked events of one account are applied.
 func TestALongHealingKeepsTheOthersFlowing(t *testing.T) {
 	t.Parallel()
 	const waiting = 10_000 // the default of --park-limit
@@ -112,7 +112,8 @@ func TestALongHealingKeepsTheOthersFlowing(t *testing.T) {
 		}
 		return ""
 	})
-	// Events of another account arrive one at a time, each after the one before was written.
+	// The test sends the events of another account one at a time. It sends the next event when the
+	// previous one is in the read model.
 	w.append(credit("held", 2))
 	var longest, began time.Duration
 	start, others, between := time.Now(), 0, 0

@@ -14,7 +14,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// line holds the fields of a log line that the tests compare.
+// line has the fields of a log line that the tests compare.
 type line struct {
 	Level, Msg, Operation, After, Reason string
 	Attempts                             int
@@ -64,8 +64,8 @@ func TestRecoveredTellsTheTruth(t *testing.T) {
 	p.terminate()
 }
 
-// lags returns the lag of a partition from the status page, the metric and the command. An unknown
-// lag is "-".
+// lags returns the lag of a partition from the status page, the metric and the command. If a lag is
+// unknown, the result is "-".
 func (w *world) lags(p *program, partition int32) (page, metric, command string) {
 	w.t.Helper()
 	page, metric, command = "-", "-", "-"
@@ -104,7 +104,7 @@ func (w *world) lagSample(partition int32) string {
 }
 
 // TestLagAgreesOfAStoppedPartition expects the status page, the metric and the command to report
-// the same lag for a stopped partition, for each cause of the stop, before and after a restart.
+// the same lag for a stopped partition. It tests each cause of a stop, before and after a restart.
 func TestLagAgreesOfAStoppedPartition(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*testing.T, *world){
@@ -135,7 +135,7 @@ func TestLagAgreesOfAStoppedPartition(t *testing.T) {
 			w.produce(testbank.Generate(testbank.Options{Seed: seed(t), Records: 50, Partitions: 1, Accounts: 10}))
 			p := w.start()
 			await(t, "every record consumed", w.arrived)
-			if name == "position expired" { // no instance runs now, otherwise it would consume the records first
+			if name == "position expired" { // no instance may run now, because it would consume the records
 				p.terminate()
 				happen(t, w)
 				p = w.start()
@@ -179,8 +179,8 @@ func TestLagIsThereAsSoonAsAPartitionIsClaimed(t *testing.T) {
 	p.terminate()
 }
 
-// TestARewindIsLogged moves a position back in the three possible ways. Each time the log must
-// state the old offset, the new offset and the cause.
+// TestARewindIsLogged moves a position back in three ways. The log must state the old offset, the
+// new offset and the cause each time.
 func TestARewindIsLogged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -211,7 +211,7 @@ func TestARewindIsLogged(t *testing.T) {
 	p = w.start()
 	rewound(p, "Kafka", end, end-10)
 
-	// A backup is restored, first while the program runs and then while it does not.
+	// A backup is restored two times: while the program runs, and while it does not run.
 	w.exec("UPDATE projector_position SET next_offset = $1, fence = fence + 7 WHERE consumer_group = $2", end-20, w.group)
 	rewound(p, "restored", end, end-20)
 	if n := len(p.linesWith("the position was taken back")); n != 2 {

@@ -51,8 +51,8 @@ func TestRefusedRowIsIsolated(t *testing.T) {
 	w.atRest()
 }
 
-// TestARowTooLargeForAnIndexIsIsolated puts an index on a column. One event has a value that is too
-// large for the index (SQLSTATE 54000). Only that event of the batch is dead-lettered.
+// TestARowTooLargeForAnIndexIsIsolated puts an index on a column. One event of a batch has a value
+// that is too large for the index (SQLSTATE 54000). Only this event must be dead-lettered.
 func TestARowTooLargeForAnIndexIsIsolated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -60,7 +60,7 @@ func TestARowTooLargeForAnIndexIsIsolated(t *testing.T) {
 	rng := random(seed(t))
 	large := make([]byte, 6000)
 	for i := range large {
-		large[i] = byte('a' + rng.IntN(26)) // does not compress
+		large[i] = byte('a' + rng.IntN(26)) // random text, because the value must not be compressible
 	}
 	var records []testbank.Record
 	for v := 1; v <= 500; v++ {
@@ -96,8 +96,8 @@ func TestARowTooLargeForAnIndexIsIsolated(t *testing.T) {
 	p.terminate()
 }
 
-// TestARefusedRowInAShortQueue makes PostgreSQL refuse one of the events that wait for a gap. They
-// are applied together with the event that closes the gap.
+// TestARefusedRowInAShortQueue makes PostgreSQL refuse one of the events that wait after a gap. The
+// waiting events are applied together with the event that closes the gap.
 func TestARefusedRowInAShortQueue(t *testing.T) {
 	t.Parallel()
 	const last, refused = 300, 150

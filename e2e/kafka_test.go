@@ -15,7 +15,8 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// produce appends records to the topic in order, and the records of a transaction in a transaction.
+// produce appends records to the topic in order. Records that belong to a transaction are produced
+// in a transaction.
 func (w *world) produce(records []testbank.Record) {
 	w.t.Helper()
 	if err := w.tryProduce(w.t.Context(), records); err != nil {
@@ -55,7 +56,7 @@ func (w *world) producer() []kgo.Opt {
 	}
 }
 
-// send produces records and waits until all are acknowledged.
+// send produces records and waits until all of them are acknowledged.
 func (w *world) send(ctx context.Context, client *kgo.Client, records []testbank.Record) error {
 	failed := make(chan error, len(records))
 	for _, r := range records {
@@ -97,8 +98,8 @@ func (w *world) transact(ctx context.Context, records []testbank.Record) error {
 	return nil
 }
 
-// feed produces records in the background, chunk records at a time. The returned function waits
-// until all are produced.
+// feed produces records in the background, in chunks. The returned function waits until all records
+// are produced.
 func (w *world) feed(records []testbank.Record, chunk int, every time.Duration) (finish func()) {
 	failed := make(chan error, 1)
 	go func() {
@@ -124,7 +125,8 @@ func (w *world) feed(records []testbank.Record, chunk int, every time.Duration) 
 	}
 }
 
-// ends returns the end offsets of a topic's partitions. It is empty if the topic does not exist.
+// ends returns the end offsets of a topic's partitions. The result is empty if the topic does not
+// exist.
 func (w *world) ends(topic string) map[int32]int64 {
 	w.t.Helper()
 	return must(compare.Ends(w.t.Context(), w.admin, topic))(w.t)
@@ -136,7 +138,7 @@ func (w *world) read(topic string) []testbank.Record {
 	return must(compare.ReadTopic(w.t.Context(), topic, kgo.SeedBrokers(w.addrs...)))(w.t)
 }
 
-// behind returns the records at or after the given end offsets.
+// behind returns the records whose offsets are at or after the given end offsets.
 func behind(records []testbank.Record, ends map[int32]int64) []testbank.Record {
 	return slices.DeleteFunc(records, func(r testbank.Record) bool { return r.Offset < ends[r.Partition] })
 }

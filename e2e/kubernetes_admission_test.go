@@ -12,7 +12,7 @@ import (
 )
 
 // TestOverlaysAreAdmitted applies every overlay to a real API server, in namespaces that admit only
-// restricted pods. It uses server-side apply, client-side apply, and one after the other.
+// restricted pods. It uses server-side apply, client-side apply, and both on the same objects.
 func TestOverlaysAreAdmitted(t *testing.T) {
 	production := newNamespace(t, "projector")
 	const overlays = "../deploy/kubernetes/overlays/"
@@ -36,8 +36,8 @@ func TestOverlaysAreAdmitted(t *testing.T) {
 				n = newNamespace(t, "admit-"+name)
 			}
 			n.kubectl("apply", "-k", overlay)
-			n.kubectl("apply", "--server-side", "-k", overlay) // no conflict
-			n.kubectl("diff", "--server-side", "-k", overlay)  // exit status 1 if another apply would change anything
+			n.kubectl("apply", "--server-side", "-k", overlay) // must report no conflict
+			n.kubectl("diff", "--server-side", "-k", overlay)  // has exit status 1 if another apply would change anything
 			n.kubectl("apply", "-k", overlay)
 			n.podsAreAdmitted(overlay)
 		})
@@ -45,8 +45,8 @@ func TestOverlaysAreAdmitted(t *testing.T) {
 	t.Run("replicas survive KEDA", func(t *testing.T) { newNamespace(t, "replicas").replicasSurvive() })
 }
 
-// podsAreAdmitted creates a pod from each template of an overlay with --dry-run=server. For a
-// Deployment, Pod Security only warns; it refuses the pods themselves.
+// podsAreAdmitted creates a pod from each template of an overlay with --dry-run=server. Pod
+// Security only warns about a Deployment with a wrong template, but it refuses the pod.
 func (n *namespace) podsAreAdmitted(overlay string) {
 	n.t.Helper()
 	type template struct {
@@ -91,7 +91,8 @@ func (n *namespace) podsAreAdmitted(overlay string) {
 	}
 }
 
-// replicasSurvive follows docs/deploy.md from four replicas to scaling by KEDA.
+// replicasSurvive follows the step of docs/deploy.md from four fixed replicas to scaling by KEDA.
+// The Deployment must keep the four replicas.
 func (n *namespace) replicasSurvive() {
 	n.t.Helper()
 	before := n.kustomization("resources: [{deploy}/overlays/minimal]\nreplicas: [{name: account-balance-projector, count: 4}]\n")
@@ -105,7 +106,7 @@ func (n *namespace) replicasSurvive() {
 	}
 }
 
-// documented returns the block of docs/deploy.md that contains a text.
+// documented returns the code block of docs/deploy.md that contains a text.
 func documented(t testing.TB, has string) string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/deploy.md")

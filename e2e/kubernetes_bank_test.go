@@ -36,11 +36,11 @@ type kubernetesBank struct {
 	*roles
 	ns       *namespace
 	kafka    *secured
-	password string // of the Kafka user
+	password string // password of the Kafka user
 	folder   string // of the production overlay of docs/deploy.md
 }
 
-// projectors maps each projection to its Deployment in the overlay production.
+// projectors has the name of each projection's Deployment in the overlay production.
 var projectors = map[string]string{
 	"account_balance": balance, "account_statement": "deployment/account-statement-projector", "daily_turnover": "deployment/daily-turnover-projector",
 }
@@ -52,7 +52,7 @@ func newKubernetesBank(t *testing.T) *kubernetesBank {
 	certificate := issue(t, authority, "server", host, "127.0.0.1")
 	kafka := devtest.Kafka(t, devstack.KafkaOptions{Host: host, Security: &devstack.KafkaSecurity{Certificate: certificate, ClientCA: authority.PEM()}})
 	postgres := devtest.PostgresWith(t, devstack.PostgresOptions{Certificate: &certificate, Settings: map[string]string{"listen_addresses": "127.0.0.1," + host}})
-	n := newNamespace(t, "bank") // created after the servers, so that cleanup ends its pods first
+	n := newNamespace(t, "bank") // created after the servers, so that its pods end before the servers
 	n.customDefinitions()
 	k := &kubernetesBank{roles: newRolesOn(t, kafka.Addrs(), postgres, 0, authority), ns: n}
 	k.letPodsIn(host)
@@ -119,8 +119,8 @@ func (k *kubernetesBank) image(tag string) {
 	}
 }
 
-// objects creates the objects in a namespace that docs/deploy.md requires. person is an operator or
-// an approver, whose password is in the Secret.
+// objects creates in a namespace the objects that docs/deploy.md requires. person is the login of
+// an operator or an approver. The Secret has the password of this login.
 func (k *kubernetesBank) objects(n *namespace, authority, person string) {
 	n.t.Helper()
 	n.secret("projector-database-"+person, "password", rolesPassword)
@@ -142,7 +142,7 @@ func (n *namespace) secret(name string, keys ...string) {
 	n.apply(n.kubectl(args...))
 }
 
-// database returns the URL of a database for a login, as it is written in a manifest.
+// database returns the URL of a login's database in the form that a manifest has.
 func (k *kubernetesBank) database(login, name string) string {
 	_, port, err := net.SplitHostPort(k.cluster.Addr())
 	if err != nil {
@@ -167,12 +167,13 @@ func (k *kubernetesBank) addresses(prefix, database string, more ...string) stri
 }
 
 const (
-	// The CPU requests of seven projectors do not fit on a node of 2 processors.
+	// These requests are small, because the usual CPU requests of seven projectors do not fit on a
+	// node of 2 processors.
 	smallRequests = "  - target: {kind: Deployment}\n    patch: |-\n      - {op: replace, path: /spec/template/spec/containers/0/resources/requests/cpu, value: 10m}\n"
 	imageOfTest   = "images: [{name: projector, newName: localhost/projector, newTag: v1}]\n"
 )
 
-// documentedOverlay returns the overlay of docs/deploy.md with the test's addresses.
+// documentedOverlay returns the overlay of docs/deploy.md with the addresses of this test.
 func (k *kubernetesBank) documentedOverlay(tag string, more ...string) string {
 	k.t.Helper()
 	name := k.db.Config().ConnConfig.Database
@@ -187,11 +188,11 @@ func (k *kubernetesBank) documentedOverlay(tag string, more ...string) string {
 	return text
 }
 
-// addressed returns the kustomization of docs/deploy.md that contains a text, with the addresses
-// and image of the test.
+// addressed returns the kustomization of docs/deploy.md that contains a text. It replaces the
+// addresses and the image by those of the test.
 func (k *kubernetesBank) addressed(has, tag string) string {
 	k.t.Helper()
-	text := regexp.MustCompile(`(?m)^(apiVersion|kind|namespace):.*\n`).ReplaceAllString(documented(k.t, has), "") // the function kustomization adds these lines
+	text := regexp.MustCompile(`(?m)^(apiVersion|kind|namespace):.*\n`).ReplaceAllString(documented(k.t, has), "") // the function kustomization adds these lines itself
 	text = regexp.MustCompile(`postgres://(\w+)@db\.example\S*`).ReplaceAllStringFunc(text, func(address string) string {
 		u, err := url.Parse(address)
 		if err != nil {
@@ -207,7 +208,7 @@ func (k *kubernetesBank) addressed(has, tag string) string {
 	})
 }
 
-// replaced replaces texts. Each of them must occur.
+// replaced replaces parts of a text. The test fails if a part does not occur.
 func (k *kubernetesBank) replaced(text string, by map[string]string) string {
 	k.t.Helper()
 	for from, to := range by {
@@ -227,15 +228,16 @@ func (k *kubernetesBank) customOverlay(more ...string) string {
 		imageOfTest + "patches:\n" + smallRequests
 }
 
-// deploy applies an overlay and returns without waiting.
+// deploy applies an overlay and does not wait for its pods.
 func (k *kubernetesBank) deploy(kustomization string) {
 	k.t.Helper()
 	k.folder = k.ns.kustomization(kustomization)
 	k.ns.kubectl("apply", "-k", k.folder)
 }
 
-// right waits until the balances equal the oracle's, and until the other projections have consumed
-// everything. Their rows are not compared, because their oracles need a stream without errors.
+// right waits until the balances equal the oracle's and the other projections have consumed
+// everything. It does not compare the rows of the other projections, because their oracles need a
+// stream without errors.
 func (k *kubernetesBank) right(allow compare.Repeats) {
 	k.t.Helper()
 	k.exact(k.oracle(), allow)

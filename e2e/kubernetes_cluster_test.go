@@ -30,7 +30,7 @@ func newNamespace(t testing.TB, name string) *namespace {
 		t.Fatal("there is no cluster: make test-kubernetes")
 	}
 	n := &namespace{t, name}
-	t.Cleanup(func() { // deletion waits for the pods, which drain
+	t.Cleanup(func() { // the deletion waits until the pods have drained
 		if out, err := exec.CommandContext(context.Background(), "kubectl", "delete", "namespace", name, "--timeout=90s").CombinedOutput(); err != nil {
 			t.Errorf("delete the namespace %s: %v: %s", name, err, out)
 		}
@@ -42,7 +42,8 @@ func newNamespace(t testing.TB, name string) *namespace {
 	return n
 }
 
-// shell runs a script of docs/deploy.md with bash in a folder, with this namespace as the default.
+// shell runs a script of docs/deploy.md with bash in a folder. This namespace is the default
+// namespace.
 func (n *namespace) shell(folder, script string) (out string, err error) {
 	n.t.Helper()
 	cmd := exec.CommandContext(n.t.Context(), "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(script, "-n projector ", "-n "+n.name+" "))
@@ -58,7 +59,7 @@ func (n *namespace) shell(folder, script string) (out string, err error) {
 	return string(text), err
 }
 
-// try runs kubectl. It returns a warning as an error.
+// try runs kubectl. It returns an error for a warning too.
 func (n *namespace) try(stdin string, args ...string) (out string, err error) {
 	n.t.Helper()
 	cmd := exec.CommandContext(n.t.Context(), "kubectl", append([]string{"--namespace=" + n.name}, args...)...)

@@ -24,8 +24,8 @@ func (k *kubernetesBank) inClusterDefinition() string {
 	return definition + "export ACTOR=ann\n"
 }
 
-// tryInCluster runs a command as a Job in a namespace. call is the line that calls the function of
-// the page.
+// tryInCluster runs a command as a Job in a namespace. call is the line that calls the shell
+// function of the page.
 func (k *kubernetesBank) tryInCluster(n *namespace, call, job string, command ...string) (log string, err error) {
 	k.t.Helper()
 	for i, word := range command {
@@ -49,10 +49,11 @@ func (k *kubernetesBank) commands() {
 	var version int64
 	if err := k.db.QueryRow(k.t.Context(), `SELECT account_id, expected_version FROM account_hold AS h
 		WHERE NOT EXISTS (SELECT FROM parked_event AS p WHERE p.account_id = h.account_id AND p.version = h.expected_version + 1)
-		ORDER BY account_id LIMIT 1`).Scan(&account, &version); err != nil { // without waiting events the skip can be reversed
+		ORDER BY account_id LIMIT 1`).Scan(&account, &version); err != nil { // an account without waiting events, because its skip can be reversed
 		k.t.Fatal(err)
 	}
-	// A replay for an account that still waits: the Job fails at once and its log is printed.
+	// A replay for an account that still waits fails. The Job must fail at once, and its log must
+	// be printed.
 	log, err := k.ns.shell(k.t.TempDir(), strings.ReplaceAll(documented(k.t, "in_cluster()"), "acc-42", account))
 	if err == nil || !strings.Contains(log, "could not be applied") {
 		k.t.Errorf("the lines of docs/deploy.md, for an account that waits: %v\n%s", err, log)
@@ -94,8 +95,8 @@ func (k *kubernetesBank) commands() {
 	}
 }
 
-// stopped pauses all partitions with the pause command and resumes them. KEDA would undo
-// --replicas=0.
+// stopped pauses all partitions with the pause command and resumes them later. A person who sets
+// --replicas=0 would not stop them, because KEDA would undo this.
 func (k *kubernetesBank) stopped(records []testbank.Record) {
 	k.inCluster("pause-1", "pause", "--all", "--reason=test", "--yes")
 	await(k.t, "all partitions are paused", k.gauges(`projector_paused\{.*\} 1\n`, int(k.partitions)))
@@ -109,8 +110,8 @@ func (k *kubernetesBank) stopped(records []testbank.Record) {
 	k.right(repeated)
 }
 
-// lostEvent adds the lines of docs/deploy.md about the producer's outbox to the overlay. An event
-// that never reaches the topic is then fetched from the outbox.
+// lostEvent adds the lines of docs/deploy.md about the producer's outbox to the overlay. The
+// program must then fetch an event that is not in the topic from the outbox.
 func (k *kubernetesBank) lostEvent() {
 	database := k.db.Config().ConnConfig.Database
 	k.exec("CREATE ROLE outbox_reader LOGIN PASSWORD '" + rolesPassword + "'")
@@ -132,8 +133,8 @@ func (k *kubernetesBank) lostEvent() {
 	await(k.t, "the lost event is fetched", k.reads("lost", "4 0.04 false"))
 }
 
-// gauges returns a check for await: the number of metric lines of account_balance that match the
-// pattern.
+// gauges returns a check for await. It succeeds when the metrics of account_balance have the given
+// number of lines that match the pattern.
 func (k *kubernetesBank) gauges(pattern string, want int) func() string {
 	return func() string {
 		found := 0
@@ -148,8 +149,8 @@ func (k *kubernetesBank) gauges(pattern string, want int) func() string {
 	}
 }
 
-// twoPeople turns four eyes on. An operator's command becomes a request, and an approver approves
-// it in another namespace, which has the approver's Secret.
+// twoPeople turns four eyes on. An operator's command then becomes a request. An approver approves
+// the request in another namespace, which has the approver's Secret.
 func (k *kubernetesBank) twoPeople() {
 	approvers := newNamespace(k.t, "bank-approvers")
 	k.objects(approvers, string(must(os.ReadFile(k.files.path("ca.crt")))(k.t)), "approver")
@@ -157,7 +158,7 @@ func (k *kubernetesBank) twoPeople() {
 	approvers.kubectl("apply", "-k", approvers.kustomization(k.addressed("overlays/approvers", "v2")))
 	k.mustAs("bank_migrate", "migrate", "--four-eyes=on")
 	lines := strings.Split(k.inCluster("pause-2", "pause", "--all", "--reason=test", "--yes"), "\n")
-	request := lines[len(lines)-1] // the log also has the text for people, before the request
+	request := lines[len(lines)-1] // the log also has a text for people before the request
 	if !regexp.MustCompile(`^\d+$`).MatchString(request) {
 		k.t.Fatalf("a request has the number %s", request)
 	}

@@ -15,10 +15,10 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestOnKubernetes deploys the overlays of this repository as docs/deploy.md says. It repeats the
-// usual events of a Deployment: new images, scaling, evictions, rotated secrets. After each one it
-// compares the balances with the oracle. `make test-kubernetes STEP=commands` runs one step, after
-// the first deployment, which every step needs.
+// TestOnKubernetes deploys the overlays of this repository as docs/deploy.md says. It tests the
+// usual events of a Deployment: new images, scaling, evictions and rotated secrets. After each
+// event it compares the balances with the oracle. `make test-kubernetes STEP=commands` runs one
+// step after the first deployment, which every step needs.
 func TestOnKubernetes(t *testing.T) {
 	k := newKubernetesBank(t)
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: 60_000, Partitions: k.partitions, Accounts: 1500, Transactions: true})
@@ -33,13 +33,13 @@ func TestOnKubernetes(t *testing.T) {
 	k.step(t, "custom", k.custom)
 	k.step(t, "commands", k.commands)
 	k.step(t, "stopped", func() { k.stopped(part(5)) })
-	k.step(t, "outbox", k.lostEvent) // from here on the oracle also needs events that are not in the topic
+	k.step(t, "outbox", k.lostEvent) // from here on, the oracle also needs an event that is not in the topic
 	k.step(t, "approval", k.twoPeople)
 	k.unrestarted()
 }
 
 // step runs a part of the test as a subtest. If it fails, the whole test ends, because the next
-// steps depend on it.
+// steps depend on this step.
 func (k *kubernetesBank) step(t *testing.T, name string, do func()) {
 	t.Helper()
 	passed := t.Run(name, func(t *testing.T) {
@@ -73,13 +73,14 @@ func (k *kubernetesBank) anotherImage(records []testbank.Record) {
 	}
 }
 
-// trial deploys and removes the overlay minimal, with Kafka without TLS.
+// trial deploys and removes the overlay minimal with a Kafka cluster without TLS.
 func (k *kubernetesBank) trial() {
 	n := newNamespace(k.t, "trial")
 	k.objects(n, string(must(os.ReadFile(k.files.path("ca.crt")))(k.t)), "operator")
 	database := k.anotherDatabase()
 	generators := k.addresses("account-balance", database, "KAFKA_BROKERS="+k.addrs[0], "KAFKA_GROUP=trial-projector")
-	// The overlay has no CA, so the connection is encrypted but the server is not verified.
+	// The overlay has no CA, so the connection is encrypted but the server's certificate is not
+	// verified.
 	generators = strings.ReplaceAll(generators, "sslmode=verify-full&sslrootcert=/etc/projector/trust/postgres-ca.crt", "sslmode=prefer")
 	folder := n.kustomization("resources: [{deploy}/overlays/minimal]\nconfigMapGenerator:\n" + generators + imageOfTest)
 	n.kubectl("apply", "-k", folder)
@@ -97,7 +98,7 @@ func (k *kubernetesBank) podsComeAndGo(records []testbank.Record) {
 	k.ns.kubectl("scale", balance, "--replicas=3")
 	k.ns.rolledOut(balance)
 	if _, err := k.ns.try("", "delete", k.pods()[0], "--grace-period=0", "--force"); err != nil && !strings.Contains(err.Error(), "Immediate deletion") {
-		k.t.Error(err) // kubectl warns that it does not wait for the process to end
+		k.t.Error(err) // kubectl warns that it does not wait until the process has ended
 	}
 	k.ns.rolledOut(balance)
 	evict := func(pod string) error {
@@ -106,7 +107,7 @@ func (k *kubernetesBank) podsComeAndGo(records []testbank.Record) {
 			"create", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", k.ns.name, name), "-f", "-")
 		return err
 	}
-	// The disruption budget protects only ready pods; an unready one may always be evicted.
+	// The disruption budget protects only ready pods. An unready pod may always be evicted.
 	k.ns.kubectl("wait", "--for=jsonpath={.status.currentHealthy}=3", "poddisruptionbudget/account-balance-projector", "--timeout=90s")
 	pods := k.pods()
 	if err := evict(pods[0]); err != nil {
@@ -116,7 +117,7 @@ func (k *kubernetesBank) podsComeAndGo(records []testbank.Record) {
 		k.t.Errorf("drain: the second eviction at once: %v", err)
 	}
 	k.ns.rolledOut(balance)
-	k.ns.kubectl("delete", k.pods()[0]) // by SIGTERM: it drains
+	k.ns.kubectl("delete", k.pods()[0]) // deletion sends SIGTERM, and the pod drains
 	k.ns.rolledOut(balance)
 	k.ns.kubectl("scale", balance, "--replicas=1")
 	k.ns.rolledOut(balance)
@@ -162,8 +163,8 @@ func (k *kubernetesBank) secretsRotate(records []testbank.Record) {
 	k.unrestarted()
 }
 
-// custom deploys the overlay of a custom projection and then changes its file. The new pods do not
-// start before an operator accepts the change, and the old ones continue.
+// custom deploys the overlay of a custom projection and then changes its file. The new pods must
+// wait until an operator accepts the change. The old pods must continue until then.
 func (k *kubernetesBank) custom() {
 	k.ns.kubectl("apply", "-k", k.ns.kustomization(k.customOverlay()))
 	k.ns.rolledOut(customized)
@@ -193,8 +194,8 @@ func (k *kubernetesBank) custom() {
 	}
 }
 
-// allCounted waits until the custom projection has consumed everything, that is, until no account
-// has fewer events than its statement. A rebuild compares the counts later.
+// allCounted waits until the custom projection has consumed everything. This is the case when no
+// account has fewer events than its statement. A rebuild compares the counts later.
 func (k *kubernetesBank) allCounted() {
 	k.t.Helper()
 	other := *k.world

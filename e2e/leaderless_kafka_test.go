@@ -16,9 +16,10 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestCommandsDuringAnOutageOfOneBroker uses topics without replicas on three brokers, and freezes
-// and kills one broker. The commands must report the partitions of the other two within their time
-// limit: while the cluster still names the dead broker as leader, and after it has noticed.
+// TestCommandsDuringAnOutageOfOneBroker uses topics without replicas on three brokers. It freezes
+// and then kills one broker. The commands must report the partitions of the other two brokers
+// within their time limit. This must work both while the cluster still names the dead broker as
+// leader and after the cluster has noticed its end.
 func TestCommandsDuringAnOutageOfOneBroker(t *testing.T) {
 	t.Parallel()
 	const partitions, letters = 3, 60
@@ -130,7 +131,8 @@ func (w *world) leaders(topic string) map[int32]int32 {
 	return leaders
 }
 
-// led returns a check for await: that number of brokers lead partitions of each topic.
+// led returns a check for await. It succeeds when the given number of brokers lead partitions of
+// each topic.
 func (w *world) led(brokers int, topics ...string) func() string {
 	return func() string {
 		for _, topic := range topics {

@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// mayTables lists which role may do what with each relation: S select, I insert, U update, D
-// delete. Empty means no right. fourEyes is the operator with four eyes on. For dlq_action and
-// repair_request, I is a right on columns, see TestTheRuntimeAddsOnlyWhatItFetches.
+// mayTables lists the rights of each role on each relation: S select, I insert, U update, D delete.
+// An empty text means no right. fourEyes has the rights of an operator while four eyes is on. For
+// dlq_action and repair_request, I is a right on single columns (see
+// TestTheRuntimeAddsOnlyWhatItFetches).
 var mayTables = map[string]struct{ reader, runtime, operator, fourEyes, approver string }{
 	"account_balance":           {"", "SIU", "SIUD", "S", "SIUD"},
 	"account_balance_current":   {"S", "", "S", "S", "S"},
@@ -40,9 +41,9 @@ var mayTables = map[string]struct{ reader, runtime, operator, fourEyes, approver
 	"repair_request":            {"", "", "SI", "SI", "SIU"},
 }
 
-// mayStatements lists other statements and who may run them: R reader, A the runtime's login, O
-// operator, F operator with four eyes on, P approver, M the login that migrates, N a login without
-// a role that may only connect.
+// mayStatements lists other statements and the logins that may run them. R is a reader, A the
+// runtime's login, O an operator, F an operator while four eyes is on, and P an approver. M is the
+// login that migrates. N is a login without a role that may only connect.
 var mayStatements = []struct{ class, statement, who string }{
 	{"the owner's", "ALTER TABLE account_balance DISABLE TRIGGER USER", "M"},
 	{"the owner's", "ALTER TABLE account_balance ALTER balance SET DEFAULT 1", "M"},
@@ -82,7 +83,7 @@ var mayStatements = []struct{ class, statement, who string }{
 	{"server", "SELECT pg_reload_conf()", ""},
 	{"server", "LOAD 'auto_explain'", ""},
 	{"server", "SELECT FROM pg_authid", ""},
-	{"locks", "LOCK TABLE account_balance IN ACCESS EXCLUSIVE MODE", "AOPM"}, // whoever may UPDATE may lock
+	{"locks", "LOCK TABLE account_balance IN ACCESS EXCLUSIVE MODE", "AOPM"}, // a login with the right to UPDATE may also lock
 	{"locks", "LOCK TABLE dlq_action IN SHARE MODE", "M"},
 	{"locks", "SELECT FROM dlq_action_lock FOR UPDATE", "M"},
 	{"locks", "SELECT pg_try_advisory_xact_lock(1)", "RAOFPMN"},
@@ -91,12 +92,13 @@ var mayStatements = []struct{ class, statement, who string }{
 	{"functions", "SELECT projector_await('nobody', 1, '1 ms')", "ROFPM"},
 	{"policy", "INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", "OPM"},
 	{"policy", "INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied')", "AOPM"},
-	{"policy", "INSERT INTO dlq_action (at, action, actor, result) VALUES ('2000-01-01', 'fetch', 'me', 'applied')", "M"}, // the trigger overwrites the time
+	{"policy", "INSERT INTO dlq_action (at, action, actor, result) VALUES ('2000-01-01', 'fetch', 'me', 'applied')", "M"}, // M may insert, but the trigger overwrites the time
 	{"policy", "SELECT set_config('projector.request', '1', true); INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied')", ""},
 }
 
 // TestEveryLoginAgainstEveryClassOfStatement checks the rights of decision 30 for every login. It
-// fails for a table that is not in the list, so that the rights of a new table are decided.
+// fails for a table that is not in mayTables, because somebody must decide the rights of a new
+// table.
 func TestEveryLoginAgainstEveryClassOfStatement(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -139,7 +141,7 @@ func (r *roles) mayAll(logins map[rune]string) {
 	}
 }
 
-// mayTable tries each kind of statement on a relation without changing a row. column is empty for a
+// mayTable tries each type of statement on a relation and changes no row. column is empty for a
 // view.
 func (s *session) mayTable(name, column, granted string, owner bool) {
 	s.t.Helper()
@@ -149,12 +151,12 @@ func (s *session) mayTable(name, column, granted string, owner bool) {
 	}
 	updated := column
 	if name == "repair_request" {
-		updated = "state" // the column that an approver updates
+		updated = "state" // an approver has rights on this column
 	}
 	s.may(fmt.Sprintf("INSERT INTO %s (%s) SELECT NULL WHERE false", name, column), strings.Contains(granted, "I"))
 	s.may(fmt.Sprintf("UPDATE %s SET %s = NULL WHERE false", name, updated), strings.Contains(granted, "U"))
 	if owner {
-		return // triggers refuse the rest to the owner, not grants
+		return // for the owner, triggers and not grants refuse the other statements
 	}
 	s.may(fmt.Sprintf("DELETE FROM %s WHERE false", name), strings.Contains(granted, "D"))
 	s.may("TRUNCATE "+name, false)

@@ -12,15 +12,15 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// realDisk is a real broker whose log can be exchanged while it is stopped.
+// realDisk is a real broker. The test can replace its logs while the broker is stopped.
 type realDisk struct {
 	t     *testing.T
 	kafka *devstack.Kafka
 	older string
 }
 
-// copyLogs stops the broker, copies the log of the first partition of each topic, and starts the
-// broker again.
+// copyLogs stops the broker, saves the log of the first partition of each topic, and starts the
+// broker again. If back is true, it restores the saved logs.
 func (d *realDisk) copyLogs(back bool, topics ...string) {
 	d.t.Helper()
 	if err := d.kafka.Stop(d.t.Context()); err != nil {
@@ -40,8 +40,9 @@ func (d *realDisk) copyLogs(back bool, topics ...string) {
 	}
 }
 
-// TestRealLogLostItsEnd is TestLogLostItsEnd on a real broker. The broker is stopped, gets an older
-// copy of a partition, and then receives new records: while an instance runs, and while none does.
+// TestRealLogLostItsEnd does the same as TestLogLostItsEnd on a real broker. The broker is stopped,
+// gets an older copy of a partition, and then receives new records. This is tested with and without
+// a running instance.
 func TestRealLogLostItsEnd(t *testing.T) {
 	t.Parallel()
 	kafka := devtest.Kafka(t, devstack.KafkaOptions{})

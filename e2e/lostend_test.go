@@ -14,13 +14,14 @@ import (
 	"projector/internal/testbank"
 )
 
-// disk is a broker that can be stopped and restarted on the same port with another log.
+// disk is an in-process broker that can be stopped. It can be started again on the same port with
+// another log.
 type disk struct {
 	t       *testing.T
 	options devstack.FakeOptions
-	fake    *devstack.Fake // nil while it is stopped
+	fake    *devstack.Fake // nil while the broker is stopped
 	addrs   []string
-	older   string // a copy of partition 0
+	older   string // folder with the saved log of partition 0
 }
 
 func newDisk(t *testing.T) *disk {
@@ -52,7 +53,8 @@ func (d *disk) stop() {
 	}
 }
 
-// beside starts the broker for a moment at an address that no client has, and calls change.
+// beside starts the broker for a moment at another address and calls change. The clients of the
+// test do not know this address.
 func (d *disk) beside(change func(*devstack.Fake)) {
 	d.t.Helper()
 	fake := must(devstack.StartFake(d.t.Context(), d.options))(d.t)
@@ -60,7 +62,7 @@ func (d *disk) beside(change func(*devstack.Fake)) {
 	change(fake)
 }
 
-// keep saves the present log of a topic's partition 0.
+// keep saves the current log of a topic's partition 0.
 func (d *disk) keep(topic string) {
 	d.t.Helper()
 	d.stop()
@@ -79,7 +81,7 @@ func (d *disk) putBack(topic string) {
 	}
 }
 
-// euros returns n credits of 1.00 to an account, from version 1 on.
+// euros returns n credits of 1.00 EUR to an account. The first version is 1.
 func euros(partition int32, account string, n int) []testbank.Record {
 	records := make([]testbank.Record, n)
 	for i := range records {
@@ -90,8 +92,8 @@ func euros(partition int32, account string, n int) []testbank.Record {
 	return records
 }
 
-// newLostEnd returns a world with a saved copy of partition 0 that has two records. Four more were
-// then produced, and the projector has consumed all six.
+// newLostEnd returns a world with two records in partition 0 and a saved copy of this partition.
+// Four more records were produced after the copy, and the projector has consumed all six.
 func newLostEnd(t *testing.T) (*world, *disk, *program) {
 	t.Helper()
 	d := newDisk(t)
@@ -105,7 +107,8 @@ func newLostEnd(t *testing.T) (*world, *disk, *program) {
 	return w, d, p
 }
 
-// writtenOn appends to partition 0, under a new leader epoch, beyond the projector's position.
+// writtenOn appends records to partition 0 under a new leader epoch. The log then ends beyond the
+// projector's position.
 func (w *world) writtenOn(d *disk) {
 	w.t.Helper()
 	d.beside(func(fake *devstack.Fake) {
@@ -136,12 +139,13 @@ func (w *world) stoppedAt(p *program, position int64, round int) {
 	}
 }
 
-// TestLogLostItsEnd cuts a consumed partition of six records to two, and appends until it has
-// eight. The new records at offsets two to five must not be skipped.
+// TestLogLostItsEnd replaces a consumed partition of six records by its copy with two records. It
+// then appends records until there are eight. The new records at offsets two to five must not be
+// skipped.
 func TestLogLostItsEnd(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*world, *disk, *program){
-		// Kafka refuses the fetch at offset six.
+		// Kafka refuses the fetch at offset six, because the log has only two records.
 		"under a running instance": func(w *world, d *disk, p *program) {
 			d.putBack(w.topic)
 			d.start()
@@ -149,7 +153,8 @@ func TestLogLostItsEnd(t *testing.T) {
 			w.produce(euros(0, "b", 6))
 			p.terminate()
 		},
-		// The client notices by the leader epoch.
+		// The log is longer than the position again, so the client notices the loss only by the
+		// leader epoch.
 		"under a running instance, written on": func(w *world, d *disk, p *program) {
 			d.putBack(w.topic)
 			w.writtenOn(d)
@@ -157,7 +162,7 @@ func TestLogLostItsEnd(t *testing.T) {
 			w.stoppedAt(p, 6, 0)
 			p.terminate()
 		},
-		// Only the leader epoch that is stored with the position shows the loss.
+		// No client runs, so only the leader epoch that is stored with the position shows the loss.
 		"while nothing ran, written on": func(w *world, d *disk, p *program) {
 			p.terminate()
 			d.putBack(w.topic)
@@ -185,7 +190,7 @@ func TestLogLostItsEnd(t *testing.T) {
 }
 
 // mendedByAPerson expects partition 0 to stay stopped until an operator sets its position to two,
-// where the log ended. Then all records that were appended since must be consumed.
+// where the log ended. After that, all appended records must be consumed.
 func (w *world) mendedByAPerson(p *program) {
 	w.t.Helper()
 	w.stoppedAt(p, 6, 1)

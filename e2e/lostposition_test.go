@@ -13,7 +13,7 @@ import (
 )
 
 // TestTopicRecreated deletes and recreates the topic while the projector runs. The stored offsets
-// have no meaning in the new topic, so nothing may be consumed.
+// have no meaning in the new topic, so the projector must not consume it.
 func TestTopicRecreated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -31,7 +31,7 @@ func TestTopicRecreated(t *testing.T) {
 	w.staysStopped(again, "topic", written)
 	again.terminate()
 
-	// The steps of the runbook: stop everything, then start at the first record of the new topic.
+	// The runbook says: stop everything, then start at the first record of the new topic.
 	for _, s := range w.positionStates() {
 		if s.State != "stopped" || s.Reason == nil || !strings.Contains(*s.Reason, "topic recreated") {
 			t.Errorf("%+v", s)
@@ -47,8 +47,8 @@ func TestTopicRecreated(t *testing.T) {
 	w.atRest()
 }
 
-// TestRunningConsumersObeyInARecreatedTopic sets the positions while two instances run that still
-// use the id of the deleted topic.
+// TestRunningConsumersObeyInARecreatedTopic sets the positions while two instances run. Both
+// instances still use the id of the deleted topic.
 func TestRunningConsumersObeyInARecreatedTopic(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -92,7 +92,8 @@ func (w *world) recreateTopic() {
 	await(w.t, "the topic is there", w.topicHas(int(w.partitions)))
 }
 
-// topicHas returns a check for await: the topic has n partitions that can be written.
+// topicHas returns a check for await. It succeeds when the topic has n partitions that accept
+// records.
 func (w *world) topicHas(n int) func() string {
 	return func() string {
 		topics, err := w.admin.ListTopics(w.t.Context(), w.topic)
@@ -125,7 +126,7 @@ func (w *world) staysStopped(p *program, reason string, written map[string]strin
 	}
 }
 
-// TestPositionExpired lets retention delete records before they were consumed.
+// TestPositionExpired lets retention delete records that are not yet consumed.
 func TestPositionExpired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -167,12 +168,12 @@ func TestPositionExpired(t *testing.T) {
 
 // TestGapsOfALossAreExpected lets retention delete records of every account, so that every account
 // has a gap until the producer's outbox sends them again. The operator resumes the partition with
-// --through, as the runbook says, and then the breaker does not stop it.
+// --through, as the runbook says. The breaker must then not stop the partition.
 func TestGapsOfALossAreExpected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
 	const accounts = 60
-	rounds := make([][]testbank.Record, 4) // version 1, 2, … of each account
+	rounds := make([][]testbank.Record, 4) // the round with index i has version i+1 of each account
 	for i := range accounts {
 		for v, r := range euros(0, fmt.Sprint("a", i), len(rounds)) {
 			rounds[v] = append(rounds[v], r)

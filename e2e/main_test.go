@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m, process.Migrate(binary)) }
 
-// binary builds the program once, with the race detector if the tests have it. The binary is next
-// to the test binary, so go test removes it.
+// binary builds the program once. It builds with the race detector if the tests have it. The binary
+// is in the folder of the test binary, which go test removes.
 var binary = sync.OnceValues(func() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// manifestUsers returns the logins that a kustomization names, by the name of the generated
+// manifestUsers returns the logins in a kustomization. The key is the name of the generated
 // ConfigMap.
 func manifestUsers(t *testing.T, path string) map[string]string {
 	t.Helper()

@@ -14,12 +14,13 @@ import (
 	"projector/internal/testbank"
 )
 
-// addedType makes a second mapping of otherNames: it names one more type.
+// addedType returns the mapping with one more event type.
 func addedType(mapping string) string {
 	return strings.Replace(mapping, "eventTypes:", "eventTypes:\n  CashPaidIn: FundsCredited", 1)
 }
 
-// withAddedType writes what the mapping with the added type describes.
+// withAddedType writes an event in the layout of the mapping from addedType. Half of the deposits
+// have the added type.
 func withAddedType(r *testbank.Record, n int, fields map[string]any) {
 	renamed(r, n, fields)
 	if n%2 == 0 {
@@ -27,7 +28,8 @@ func withAddedType(r *testbank.Record, n int, fields map[string]any) {
 	}
 }
 
-// refused returns the partitions that an instance has not claimed because of its mapping.
+// refused returns the partitions that an instance does not claim because its mapping differs from
+// the stored one.
 func (p *program) refused(topic string) (partitions []int32) {
 	_, reason := p.get("/readyz")
 	if !strings.Contains(reason, "--accept-changed-mapping") {
@@ -43,9 +45,10 @@ func (p *program) refused(topic string) (partitions []int32) {
 	return partitions
 }
 
-// TestRollingUpdateOfAMapping replaces two instances by two whose mapping names one more type, while
-// events arrive. In between an old instance has to claim a partition: that one stops, and continues
-// with a new instance. The producer sends the type when all instances are new.
+// TestRollingUpdateOfAMapping replaces two instances while events arrive. The mapping of the new
+// instances has one more event type. During the update an old instance has to claim a partition.
+// This partition stops and continues on a new instance. The producer sends the new type when all
+// instances are new.
 func TestRollingUpdateOfAMapping(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -11,8 +11,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// asked is a command line, the role that its error must name when rights are missing, and the
-// logins that have all rights it needs. The test makes no claim about other logins.
+// asked is one command line of the test. role is the name that the error must contain when rights
+// are missing. may are the logins that certainly have all rights for the command.
 type asked struct {
 	command string
 	args    []string
@@ -73,8 +73,9 @@ func (r *roles) everyCommand() []asked {
 	}
 }
 
-// TestAMissingRoleIsNamed runs every command that uses the database, as a login of each role and as
-// one without a role. If PostgreSQL refuses, the error must name the role that the command needs.
+// TestAMissingRoleIsNamed runs every command that uses the database. It runs each command as a
+// login of each role and as a login without a role. If PostgreSQL refuses, the error must name the
+// role that the command needs.
 func TestAMissingRoleIsNamed(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -101,15 +102,15 @@ func TestAMissingRoleIsNamed(t *testing.T) {
 	}
 }
 
-// TestEveryCommandIsTriedByEveryRole compares the table of TestAMissingRoleIsNamed with
-// docs/cli.md, so that a new command is added to it.
+// TestEveryCommandIsTriedByEveryRole compares everyCommand with docs/cli.md. It fails if a new
+// command is missing in everyCommand.
 func TestEveryCommandIsTriedByEveryRole(t *testing.T) {
 	reference, err := os.ReadFile("../docs/cli.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	tried := map[string]bool{
-		"run": true, // it does not end by itself; TestARestoreReportsLostGrants covers it
+		"run": true, // run does not end by itself; TestARestoreReportsLostGrants covers it
 	}
 	for _, c := range (&roles{world: &world{t: t}}).everyCommand() {
 		tried[c.command] = true

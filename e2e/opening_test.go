@@ -17,9 +17,9 @@ import (
 
 // TestATopicWithoutItsBeginning deletes the first half of every partition, as retention does. Some
 // accounts are opened from a ledger before anything is consumed. The others are opened while the
-// consumer runs, at the versions that the ledger has then. In the end every balance must equal that
-// of an oracle that has processed all events, no event may wait, and a rebuild from the shortened
-// topic must find every row right.
+// consumer runs, at the versions that the ledger has at that time. In the end every balance must
+// equal the balance of an oracle that has processed all events. No event may wait, and a rebuild
+// from the shortened topic must find no difference.
 func TestATopicWithoutItsBeginning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
@@ -29,7 +29,7 @@ func TestATopicWithoutItsBeginning(t *testing.T) {
 	for partition, end := range ends {
 		w.deleteUntil(partition, end/2)
 	}
-	// The ledger at the time of the last deleted record, and at a later time.
+	// These are the ledger at the time of the last deleted record, and the ledger at a later time.
 	then, later := ledgerAt(all, ends, 0.5), ledgerAt(all, ends, 0.7)
 	early, late := map[string]testbank.Row{}, map[string]testbank.Row{}
 	for i, id := range slices.Sorted(maps.Keys(o.Rows())) {
@@ -113,8 +113,8 @@ func (w *world) open(rows map[string]testbank.Row) int {
 	return strings.Count(stdout, `"result":"opened"`)
 }
 
-// rowsWith returns the rows of the read model. The row of an opened account has no time of a last
-// event, so it gets the oracle's.
+// rowsWith returns the rows of the read model. An opened account has no time of a last event, so
+// its row gets the time from the oracle.
 func (w *world) rowsWith(o *testbank.Oracle) map[string]testbank.Row {
 	w.t.Helper()
 	rows := w.rows()

@@ -22,7 +22,8 @@ func ownPostgres(t testing.TB) (*devstack.Postgres, string) {
 	return cluster, url
 }
 
-// retrying returns a check for await: at least one partition reports that it is retrying.
+// retrying returns a check for await. It succeeds when at least one partition reports that it is
+// retrying.
 func (w *world) retrying(p *program) func() string {
 	return func() string {
 		samples := p.metrics()
@@ -53,7 +54,7 @@ func TestPostgresCrashesInMidStream(t *testing.T) {
 	}
 	down := time.Now()
 	first()
-	second := w.feed(records[total*2/3:], total/200, 25*time.Millisecond) // still unconsumed when the outage begins
+	second := w.feed(records[total*2/3:], total/200, 25*time.Millisecond) // not yet consumed when the outage begins
 	within(t, outage, "unready while PostgreSQL is down", p.answers("/readyz", 503, "PostgreSQL"))
 	within(t, outage, "projector_retrying", w.retrying(p))
 	if status, body := p.get("/livez"); status != 200 {

@@ -11,7 +11,7 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// producer is the producer's database, with an outbox table.
+// producer is the database of the producer. It has an outbox table.
 type producer struct {
 	t    testing.TB
 	url  string
@@ -46,7 +46,7 @@ func (p *producer) publishes(account string, versions ...int) {
 }
 
 // flags returns the flags of a projector that queries this outbox. The query returns more events
-// than the projector asks for.
+// than the projector requests.
 func (p *producer) flags() []string {
 	return []string{
 		"--outbox-url=" + p.url, "--outbox-after=1s",
@@ -54,7 +54,7 @@ func (p *producer) flags() []string {
 	}
 }
 
-// fetches returns the rows of the audit trail about fetched events of an account.
+// fetches returns the rows of the audit trail about fetched events of an account, as one text.
 func (w *world) fetches(account string) (rows string) {
 	w.t.Helper()
 	err := w.db.QueryRow(w.t.Context(), `SELECT coalesce(string_agg(concat_ws(' ', version, result, class), ', ' ORDER BY version, id), '')
@@ -65,8 +65,8 @@ func (w *world) fetches(account string) (rows string) {
 	return rows
 }
 
-// A lost event is fetched if the outbox has it and it can be applied. All other accounts stay
-// unchanged.
+// TestALostEventIsFetched expects the program to fetch a lost event if the outbox has it and it can
+// be applied. All other accounts must stay unchanged.
 func TestALostEventIsFetched(t *testing.T) {
 	t.Parallel()
 	w, bank := newWorld(t, 2), newProducer(t)
@@ -104,13 +104,14 @@ func TestALostEventIsFetched(t *testing.T) {
 		}
 	}
 
-	// Both accounts are corrected without an operator at the next query of the outbox.
+	// Now the outbox has the right events, so the next query corrects both accounts without an
+	// operator.
 	bank.publishes("gone", 2)
 	bank.exec(`UPDATE outbox SET payload = replace(payload, ':0.01', ':"0.01"')`)
 	await(t, "what was poison", w.reads("poison", "3 0.03 false"))
 	await(t, "what was not there", w.reads("gone", "3 0.03 false"))
 
-	w.append(credit("lost", 2), credit("lost", 7), credit("lost", 8)) // the event arrives by Kafka after all
+	w.append(credit("lost", 2), credit("lost", 7), credit("lost", 8)) // the event also arrives by Kafka, but later
 	await(t, "the next event", w.reads("lost", "8 0.08 false"))
 	if got := w.statuses("lost"); got != "map[resolved:3]" {
 		t.Errorf("dead letters: %s", got)
@@ -119,7 +120,8 @@ func TestALostEventIsFetched(t *testing.T) {
 	p.terminate()
 }
 
-// An unreachable outbox is reported and queried again later. No instance becomes unready.
+// TestAnOutboxThatIsAway expects an unreachable outbox to be reported and queried again later.
+// Every instance must stay ready.
 func TestAnOutboxThatIsAway(t *testing.T) {
 	t.Parallel()
 	w, bank := newWorld(t, 1), newProducer(t)
@@ -146,7 +148,8 @@ func TestAnOutboxThatIsAway(t *testing.T) {
 	p.terminate()
 }
 
-// --outbox-url is refused for other projections, because only account_balance has gaps.
+// TestAnOutboxOfAnotherProjection expects --outbox-url to be refused for other projections, because
+// only account_balance has gaps.
 func TestAnOutboxOfAnotherProjection(t *testing.T) {
 	t.Parallel()
 	for _, projection := range []string{"daily_turnover", "account_statement"} {
@@ -161,8 +164,8 @@ func TestAnOutboxOfAnotherProjection(t *testing.T) {
 	}
 }
 
-// TestAnOutboxIsRefusedOnCitus creates the catalog tables of Citus in plain PostgreSQL, so that
-// account_balance seems to be distributed.
+// TestAnOutboxIsRefusedOnCitus creates the catalog tables of Citus in plain PostgreSQL, so the
+// program must treat account_balance as distributed.
 func TestAnOutboxIsRefusedOnCitus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestCheckIsForTheRoleThatRuns runs `projection check` as every login that may. The result is
-// about the rights of projector_projection, which will run the file, and never about the rights of
-// the caller.
+// TestCheckIsForTheRoleThatRuns runs `projection check` as every login that may run it. The result
+// must be about the rights of projector_projection, because this role will run the file. It must
+// not depend on the rights of the caller.
 func TestCheckIsForTheRoleThatRuns(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -45,7 +45,7 @@ func TestCheckIsForTheRoleThatRuns(t *testing.T) {
 	debits, hidden := file("debits", count("debits")), file("hidden", count("app.debits"))
 
 	checked(debits, everyone, 1, "debits.sql: line 4: ", "missing: GRANT INSERT, SELECT, UPDATE ON debits TO projector_projection;")
-	r.exec("GRANT ALL ON debits TO bank_operator, bank_migrate") // the caller's grants do not count
+	r.exec("GRANT ALL ON debits TO bank_operator, bank_migrate") // the caller's grants must have no effect
 	checked(debits, everyone, 1, "missing: GRANT INSERT, SELECT, UPDATE ON debits TO projector_projection;")
 	r.exec("REVOKE ALL ON debits FROM bank_operator, bank_migrate; GRANT INSERT, SELECT, UPDATE ON debits TO projector_projection")
 	checked(debits, everyone, 0, "")

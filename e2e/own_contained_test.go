@@ -11,9 +11,9 @@ import (
 	"projector/sql"
 )
 
-// The owner of a custom projection's tables and the attacks of its code: it tries to write the
-// table secret. The login of the instance may write that table; the SQL of a projection may not.
-// The code catches its own errors, so that the flush continues.
+// appTeam creates the owner of a custom projection's tables, and code of this owner that attacks.
+// The code tries to write the table secret, which the login of the instance may write but the SQL
+// of a projection may not. The code catches its own errors, so the flush continues.
 const appTeam = `CREATE ROLE bank_team LOGIN PASSWORD '%[1]s';
 	CREATE SCHEMA app AUTHORIZATION bank_team;
 	CREATE TABLE secret (way text, by name DEFAULT current_user); GRANT INSERT ON secret TO bank_app;
@@ -52,12 +52,12 @@ func TestTheSQLOfAProjectionStaysInItsRole(t *testing.T) {
 	r.mustAs("bank_migrate", "migrate")
 	r.exec(fmt.Sprintf(appTeam, rolesPassword))
 	r.produce(r.few())
-	// The name of this statement among the session's prepared statements of pgx.
+	// guard is the name of the statement position_move among the prepared statements of pgx.
 	guard := fmt.Sprintf("stmtcache_%x", sha256.Sum256([]byte(sql.Query("position_move"))))
 	guard = guard[:len("stmtcache_")+48]
 	for _, c := range []struct {
 		way, sql string
-		refused  string // the error that the instance reports; empty: the events are processed and secret stays empty
+		refused  string // error that the instance must report; if empty, the events must be processed and secret must stay empty
 	}{
 		{"late trigger", "INSERT INTO app.late SELECT event_id FROM new_events", ""},
 		{"endless trigger", "INSERT INTO app.endless SELECT event_id FROM new_events", "defers"},
@@ -86,7 +86,7 @@ func TestTheSQLOfAProjectionStaysInItsRole(t *testing.T) {
 	r.exec("GRANT TEMPORARY ON DATABASE " + quoted(r.db.Config().ConnConfig.Database) + " TO projector_projection") // an administrator grants it by mistake
 	r.runsFile("p_temporary_granted", "DO $$ BEGIN CREATE TEMP TABLE IF NOT EXISTS projector_position AS SELECT * FROM app.stamps; END $$", "a temporary object")
 	r.exec("REVOKE TEMPORARY ON DATABASE " + quoted(r.db.Config().ConnConfig.Database) + " FROM projector_projection")
-	// The changes that projector_projection may make to the function it owns.
+	// These changes to the function are possible, because projector_projection owns it.
 	const function = "ALTER FUNCTION public.projector_contained(text, boolean, text) "
 	r.exec("SET ROLE projector_projection; " + function + "SECURITY INVOKER; RESET ROLE")
 	r.runsFile("p_invoker", "INSERT INTO app.stamps SELECT app.strike('invoker') FROM new_events", "not contained")
@@ -94,11 +94,11 @@ func TestTheSQLOfAProjectionStaysInItsRole(t *testing.T) {
 	r.exec("SET ROLE projector_projection; " + function + "SET role = 'projector_projection'; RESET ROLE")
 	r.runsFile("p_invoker_in_the_role", "INSERT INTO app.stamps SELECT app.strike('role') FROM new_events", "not contained")
 	r.nothingLeaked("the function as its caller, in the role")
-	r.rolesFile() // repairs the function
+	r.rolesFile() // must repair the function
 	r.runsFile("p_after", "INSERT INTO app.stamps SELECT event_id FROM new_events", "")
 }
 
-// nothingLeaked fails the test if an attack has written the table secret.
+// nothingLeaked fails the test if the table secret has a row. way is the attack that was tried.
 func (r *roles) nothingLeaked(way string) {
 	r.t.Helper()
 	var leaked string
@@ -108,8 +108,8 @@ func (r *roles) nothingLeaked(way string) {
 	r.exec("TRUNCATE secret")
 }
 
-// runsFile runs a projection of one statement until its events are processed, or until the instance
-// reports the expected error.
+// runsFile runs a projection of one statement. It waits until the events are processed or, if
+// refused is not empty, until the instance reports that error.
 func (r *roles) runsFile(name, statement, refused string) {
 	r.t.Helper()
 	path := filepath.Join(r.t.TempDir(), name+".sql")

@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// ownTables creates the tables of the files in docs/examples.
+// ownTables creates the tables that the files in docs/examples need.
 func (w *world) ownTables() {
 	w.t.Helper()
 	tables, err := os.ReadFile("../docs/examples/tables.sql")
@@ -19,8 +19,8 @@ func (w *world) ownTables() {
 	w.exec(string(tables))
 }
 
-// TestTheBreakerOfAProjectionFile uses a table that refuses every row, so the partition stops. An
-// operator corrects the table and resumes the partition.
+// TestTheBreakerOfAProjectionFile uses a custom projection whose table refuses every row, so the
+// partition stops. An operator corrects the table and resumes the partition.
 func TestTheBreakerOfAProjectionFile(t *testing.T) {
 	t.Parallel()
 	const file, taken, refused = "--projection-file=../docs/examples/event-count.sql", 5, 16
@@ -66,8 +66,8 @@ func earned(account string, version int, points string) *kgo.Record {
 		account, version, points)}
 }
 
-// TestTwoPeopleRepairAProjectionFile checks that a repair needs two people even though the tables
-// are not the projector's, and that a missing grant is reported before anything changes.
+// TestTwoPeopleRepairAProjectionFile checks that a repair needs two people although the tables
+// belong to another owner. A missing grant must be reported before anything changes.
 func TestTwoPeopleRepairAProjectionFile(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)

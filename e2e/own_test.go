@@ -16,7 +16,7 @@ import (
 // examples lists the projections of docs/examples and what their tables must contain.
 var examples = []struct {
 	file  string
-	types []string // types of the stream; the file does not accept all of them
+	types []string // event types in the stream; the file does not accept all of them
 	query string
 	want  func(ownEvents) map[string]string
 }{
@@ -47,12 +47,13 @@ type ownEvent struct {
 	version int
 	kind    string
 	at      time.Time
-	n       int // the values in data derive from it
+	n       int // the values in data are computed from n
 }
 
 type ownEvents []ownEvent
 
-// drawOwn returns random events of accounts, in the order of their versions.
+// drawOwn returns random events of accounts. The events of an account are in the order of their
+// versions.
 func drawOwn(random *rand.Rand, accounts, versions int, types []string) ownEvents {
 	var all ownEvents
 	for version := 1; version <= versions; version++ {
@@ -66,8 +67,8 @@ func drawOwn(random *rand.Rand, accounts, versions int, types []string) ownEvent
 	return all
 }
 
-// record returns the event as it is sent. Some events have no data, and some have more fields than
-// the file uses.
+// record returns the event as a record. Some events have no data, and some have fields that the
+// file does not use.
 func (e *ownEvent) record(partitions int32) testbank.Record {
 	account, _ := strconv.Atoi(e.account[len("acc-"):])
 	event := map[string]any{
@@ -87,8 +88,8 @@ func (e *ownEvent) record(partitions int32) testbank.Record {
 	return testbank.Record{Key: []byte(e.account), Value: value, Partition: int32(account) % partitions} //nolint:gosec // G115: small
 }
 
-// stream returns the events in the order of arrival. Some are late, so later versions wait for
-// them. Some arrive twice, soon or much later.
+// stream returns the events in the order in which they arrive. Some events are late, so later
+// versions wait for them. Some events arrive twice.
 func (all ownEvents) stream(random *rand.Rand, partitions int32) []testbank.Record {
 	var records []testbank.Record
 	insert := func(at int, r testbank.Record) {
@@ -98,7 +99,7 @@ func (all ownEvents) stream(random *rand.Rand, partitions int32) []testbank.Reco
 		r := all[i].record(partitions)
 		at := len(records)
 		if random.IntN(20) == 0 {
-			at -= random.IntN(300) // it arrives after up to 300 later events
+			at -= random.IntN(300) // the event arrives after up to 300 later events
 		}
 		insert(at, r)
 		if random.IntN(10) == 0 {
@@ -180,7 +181,7 @@ func (all ownEvents) frauds() map[string]string {
 }
 
 // TestExamplesOfOwnProjections runs each file of docs/examples on a stream with gaps and
-// duplicates. It uses two replicas, of which one is killed. Then everything is read again.
+// duplicates. It runs two replicas and kills one of them. Then all records are read again.
 func TestExamplesOfOwnProjections(t *testing.T) {
 	t.Parallel()
 	tables, err := os.ReadFile("../docs/examples/tables.sql")

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// sqlOf returns the SQL blocks of a page. It omits the blocks of a numbered list, which are steps
-// on two servers; TestMovedByLogicalReplication runs those.
+// sqlOf returns the SQL blocks of a page. It omits the blocks of a numbered list, because they are
+// steps on two servers. TestMovedByLogicalReplication runs these steps.
 func sqlOf(t testing.TB, page string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/" + page)
@@ -62,19 +62,20 @@ func TestStatementsOfThePagesNeedNoOtherRole(t *testing.T) {
 			}
 		}
 	}
-	// A custom projection: its tables, its grants, and its file's statements by hand.
+	// This part is about a custom projection: its tables, its grants, and the statements of its
+	// file.
 	tables, err := os.ReadFile("../docs/examples/tables.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	made, _, _ := strings.Cut(string(tables), "DO $grants$")
-	r.exec(made) // the tables that the page grants on
+	r.exec(made) // creates the tables on which the page grants rights
 	file, grant, byHand := custom(t)
 	r.exec(grant)
 	r.session(administrator).may(strings.Replace(byHand, "-- the statements of the file", file, 1), true)
 }
 
-// custom returns the three blocks of SQL of docs/own-projection.md.
+// custom returns the three SQL blocks of docs/own-projection.md.
 func custom(t testing.TB) (file, grant, byHand string) {
 	t.Helper()
 	blocks := sqlOf(t, "own-projection.md")

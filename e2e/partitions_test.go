@@ -23,9 +23,9 @@ func (w *world) grow(partitions int32) {
 	await(w.t, "every broker knows the new partitions", func() string { return w.grown(partitions) })
 }
 
-// grown returns "" when every broker reports that number of partitions. The controller answers
-// before the brokers know them, and a client that asks too early distributes its keys over the old
-// number.
+// grown returns "" when every broker reports the given number of partitions. The controller answers
+// before the brokers know the new partitions. A client that asks too early would distribute its
+// keys over the old number of partitions.
 func (w *world) grown(partitions int32) string {
 	for _, broker := range w.kafka.DiscoveredBrokers() {
 		request := kmsg.NewPtrMetadataRequest()
@@ -59,8 +59,8 @@ func (w *world) placed(client *kgo.Client, accounts []string, version int) map[s
 }
 
 // TestPartitionsAreAdded follows docs/sizing.md: stop the producers, consume everything, add
-// partitions, restart producers and consumers. Accounts move to other partitions and nothing is
-// dead-lettered.
+// partitions, restart producers and consumers. Accounts then move to other partitions, and no event
+// may be dead-lettered.
 func TestPartitionsAreAdded(t *testing.T) {
 	t.Parallel()
 	const before, after = 3, 6 // versions
@@ -115,7 +115,7 @@ func (w *world) at(partition int32, records ...*kgo.Record) {
 
 // TestAnEventHealsWhatAnotherPartitionHasParked expects a worker to apply the missing version,
 // although its cached state of the account is older than the events that another partition has
-// parked. No later event arrives.
+// parked. No later event arrives that could start another attempt.
 func TestAnEventHealsWhatAnotherPartitionHasParked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -130,7 +130,8 @@ func TestAnEventHealsWhatAnotherPartitionHasParked(t *testing.T) {
 		}
 		return ""
 	})
-	// A rebuild is still reading these records of partition 0 when it has read partition 1.
+	// These 3,000 records delay a rebuild in partition 0, so it reads all of partition 1 before the
+	// event of version 2.
 	w.at(0, credits("other", 1, 3000)...)
 	w.at(0, credit("moved", 2))
 	await(t, "the healing", w.reads("moved", "5 0.05 false"))

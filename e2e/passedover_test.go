@@ -7,7 +7,7 @@ import (
 )
 
 // TestReadyAgainWhenARecordIsPassedOver moves the position past a record that cannot be written.
-// The partition becomes ready even if no other record follows.
+// The partition must become ready even if no other record follows.
 func TestReadyAgainWhenARecordIsPassedOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -12,8 +12,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// pooled starts a PgBouncer in transaction mode for the world's database and returns the URL of the
-// database through it.
+// pooled starts a PgBouncer in transaction mode for the world's database. It returns the URL of the
+// database through PgBouncer.
 func (w *world) pooled(connections int) string {
 	w.t.Helper()
 	door, through, err := devstack.PgBouncer(w.t.Context(), w.url, connections)
@@ -24,8 +24,8 @@ func (w *world) pooled(connections int) string {
 	return through
 }
 
-// TestThroughPgBouncer runs two instances, of which one is killed, and repairs. The pooler is in
-// transaction mode and has fewer connections than there are partitions.
+// TestThroughPgBouncer runs two instances through PgBouncer, kills one of them, and makes repairs.
+// PgBouncer is in transaction mode and has fewer connections than there are partitions.
 func TestThroughPgBouncer(t *testing.T) {
 	const connections = 3
 	w := newWorld(t, 6)
@@ -67,8 +67,9 @@ func TestThroughPgBouncer(t *testing.T) {
 	w.atRest()
 }
 
-// TestThroughPgBouncerOwn does the same with a custom projection, and checks that the settings for
-// its SQL belong to the transaction and not to the session.
+// TestThroughPgBouncerOwn does the same as TestThroughPgBouncer with a custom projection. It also
+// checks that the settings for the projection's SQL are set for the transaction and not for the
+// session.
 func TestThroughPgBouncerOwn(t *testing.T) {
 	const connections, file = 3, "--projection-file=../docs/examples/loyalty.sql"
 	tables, err := os.ReadFile("../docs/examples/tables.sql")

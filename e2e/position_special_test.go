@@ -12,7 +12,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestPositionSetOfSums moves daily_turnover back as far as its inbox still has the event ids.
+// TestPositionSetOfSums moves daily_turnover back to records whose event ids are still in its
+// inbox. A move to older records must be refused.
 func TestPositionSetOfSums(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -28,7 +29,7 @@ func TestPositionSetOfSums(t *testing.T) {
 		t.Helper()
 		w.set(status, why, turnover, "--partition=0", "--offset="+offset, "--reason=again", "--yes")
 	}
-	back(0, "", "0") // the inbox was never pruned
+	back(0, "", "0") // allowed, because the inbox was never pruned
 	p = w.start(turnover)
 	await(t, "all consumed", w.arrived)
 	p.terminate()
@@ -48,8 +49,9 @@ func TestPositionSetOfSums(t *testing.T) {
 	}
 }
 
-// TestPositionSetWhereALogLostItsEnd moves daily_turnover to where its log ended, although its
-// inbox was pruned. The records from there on are new, so nothing is counted twice.
+// TestPositionSetWhereALogLostItsEnd moves daily_turnover to the offset where its log ended. This
+// is allowed although its inbox was pruned. All records from there on are new, so nothing is
+// counted twice.
 func TestPositionSetWhereALogLostItsEnd(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)
@@ -72,7 +74,7 @@ func TestPositionSetWhereALogLostItsEnd(t *testing.T) {
 	if s := w.positionStates()[0]; s.State != "stopped" || s.Reason == nil || !strings.Contains(*s.Reason, "lost its end") || *s.Position != 6 {
 		t.Errorf("%+v", s)
 	}
-	// Continuing at the present position would skip four new records.
+	// The position is at the old end of the log, so continuing there would skip four new records.
 	w.set(1, "4 offsets from 2 on have not been read", turnover, "--partition=0", "--offset=6", "--reason=test", "--yes")
 	w.set(1, "it does from 2 on", turnover, "--partition=0", "--offset=1", "--reason=test", "--yes")
 	w.set(0, "", turnover, "--partition=0", "--offset=2", "--reason=test", "--yes")
@@ -90,7 +92,7 @@ func TestPositionOfABatchTooLarge(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, devtest.Fake(t, devstack.FakeOptions{}).Addrs(), devtest.Database(t), 1)
 	w.produce(euros(0, "a", 2))
-	large := &kgo.Record{Topic: w.topic, Value: make([]byte, 2<<20)} // small when compressed
+	large := &kgo.Record{Topic: w.topic, Value: make([]byte, 2<<20)} // the record is small when it is compressed
 	if err := w.client(kgo.ProducerBatchMaxBytes(8<<20)).ProduceSync(t.Context(), large).FirstErr(); err != nil {
 		t.Fatal(err)
 	}

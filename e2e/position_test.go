@@ -37,7 +37,7 @@ func (s positionState) text() string {
 	return fmt.Sprintf("%s of %s to %s, lag %s, margin %s, %s", n(s.Position), n(s.LogStart), n(s.End), n(s.LagRecords), n(s.MarginRecords), s.State)
 }
 
-// positionStates runs `projector position`.
+// positionStates runs `projector position` and returns its lines.
 func (w *world) positionStates(args ...string) []positionState {
 	w.t.Helper()
 	status, stdout, stderr := w.command("position", append(args, "--output=json")...)
@@ -146,8 +146,8 @@ func (w *world) deleteUntil(partition int32, offset int64) {
 	}
 }
 
-// TestPositionSetRefuses expects each command to be refused that would skip unread records, and no
-// position to change.
+// TestPositionSetRefuses expects each command that would skip unread records to be refused. No
+// position may change.
 func TestPositionSetRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -201,7 +201,7 @@ func (w *world) positionRows() string {
 	return w.line("SELECT string_agg(p::text, E'\\n' ORDER BY partition) FROM projector_position p WHERE consumer_group = $1", w.group)
 }
 
-// audits returns the position changes of the audit trail, in order.
+// audits returns the position changes in the audit trail, in order.
 func (w *world) audits() string {
 	w.t.Helper()
 	return w.line(`SELECT coalesce(string_agg(concat_ws(' ', partition, result, actor, reason), ', ' ORDER BY id), '')
@@ -224,7 +224,7 @@ func TestPositionSet(t *testing.T) {
 	p := w.start()
 	await(t, "all consumed", w.arrived)
 
-	// Back, while a consumer runs.
+	// The position is set back while a consumer runs.
 	w.exec("DELETE FROM account_balance WHERE account_id = 'a'")
 	if got := w.set(0, "", "--partition=0", "--offset=0", "--expect=5", "--reason=again", "--actor=me", "--yes"); len(got) != 1 ||
 		*got[0].From != 5 || got[0].To != 0 || got[0].Result == nil || *got[0].Result != "set" {
@@ -240,8 +240,8 @@ func TestPositionSet(t *testing.T) {
 	p.terminate()
 	w.atRest()
 
-	// Forward, while no consumer runs. The skipped records stay skipped although Kafka's committed
-	// offset is older.
+	// The position is set forward while no consumer runs. The skipped records must stay skipped,
+	// although Kafka's committed offset is older.
 	w.produce(euros(0, "b", 4))
 	w.produce(euros(0, "c", 2))
 	at := time.Now()
@@ -252,7 +252,7 @@ func TestPositionSet(t *testing.T) {
 		t.Errorf("versions: %d of what was skipped, %d of what comes after it", b, c)
 	}
 	p.terminate()
-	w.atRest() // Kafka's offset too
+	w.atRest() // the offset in Kafka must be the same
 
 	// A later reset of Kafka's offsets takes effect.
 	w.rewind()
@@ -265,7 +265,7 @@ func TestPositionSet(t *testing.T) {
 	})
 	p.terminate()
 
-	// To a point in time, for all partitions.
+	// The position of all partitions is set to a point in time.
 	pause(t.Context(), time.Until(at.Add(50*time.Millisecond)))
 	w.produce(euros(1, "d", 2))
 	got := w.set(0, "", "--all", "--time="+at.Add(40*time.Millisecond).Format(time.RFC3339Nano), "--reason=by time", "--actor=me", "--yes")

@@ -14,10 +14,10 @@ import (
 	"projector/internal/testbank"
 )
 
-// book holds how the table of a projection is read and what it must contain.
+// book describes how to read the table of a projection and what the table must contain.
 type book struct {
 	projection string
-	query      string // returns key and row in the format of testbank
+	query      string // returns key and row, with the row in the format of testbank
 	want       func([]testbank.Record) map[string]string
 }
 
@@ -29,7 +29,8 @@ var books = []book{
 	{"daily_turnover", `SELECT day || ' ' || currency, concat_ws(' ', credited, debited, events) FROM daily_turnover`, testbank.Turnover},
 }
 
-// differs returns a check for await: the table contains what the oracle computes from the records.
+// differs returns a check for await. It succeeds when the table contains what the oracle computes
+// from the records.
 func (w *world) differs(b book, records []testbank.Record) func() string {
 	want := b.want(records)
 	return func() string {
@@ -59,7 +60,7 @@ func (w *world) differs(b book, records []testbank.Record) func() string {
 	}
 }
 
-// rewind commits the first offsets of the partitions for the group.
+// rewind commits the first offset of each partition for the group in Kafka.
 func (w *world) rewind() {
 	w.t.Helper()
 	var offsets kadm.Offsets
@@ -71,7 +72,7 @@ func (w *world) rewind() {
 	}
 }
 
-// consumed returns a check for await: the program has consumed n records.
+// consumed returns a check for await. It succeeds when the program has consumed n records.
 func (p *program) consumed(n int64) func() string {
 	return func() string {
 		if status, body := p.Get("/metrics"); status != 200 {
@@ -90,9 +91,9 @@ func (p *program) consumed(n int64) func() string {
 	}
 }
 
-// TestProjectionsEqualTheOracle delivers a stream with repeated records and repeated ranges to
-// replicas that start, stop and are killed. Then everything is read again, by the same group and by
-// another.
+// TestProjectionsEqualTheOracle delivers a stream with repeated records and repeated ranges.
+// Meanwhile replicas start, stop and are killed. Then all records are read again by the same group
+// and by another group.
 func TestProjectionsEqualTheOracle(t *testing.T) {
 	t.Parallel()
 	for _, b := range books {

@@ -24,8 +24,8 @@ import (
 // blockEnd is what the shell prints after each block of the page.
 const blockEnd = "--- end of block"
 
-// TestQuickStart pastes the database step of docs/tutorial.md into a shell, block by block. The
-// servers are new and nothing is prepared on them.
+// TestQuickStart runs the database step of docs/tutorial.md in a shell, block by block. It uses new
+// servers on which nothing is prepared.
 func TestQuickStart(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/tutorial.md")
@@ -41,7 +41,7 @@ func TestQuickStart(t *testing.T) {
 	s := newNewcomer(t)
 	var shown []string
 	for _, block := range blocks {
-		if strings.Contains(block[1], "account show") { // a person would need longer than the transaction takes
+		if strings.Contains(block[1], "account show") { // a person types this later, when the transaction has certainly ended
 			s.await(len(shown))
 		}
 		shown = append(shown, s.paste(block[1]))
@@ -56,14 +56,14 @@ func TestQuickStart(t *testing.T) {
 	}
 }
 
-// newcomer is a shell in a checkout of the repository, with a new PostgreSQL and a Kafka.
+// newcomer has a shell in a folder like a checkout of the repository, a new PostgreSQL and a Kafka.
 type newcomer struct {
 	t        testing.TB
 	in       io.Writer
 	out      *bufio.Reader
 	replacer *strings.Replacer // replaces the page's addresses by those of this test
 	brokers  []string
-	database string // URL of the superuser
+	database string // database URL of the superuser
 }
 
 func newNewcomer(t *testing.T) *newcomer {
@@ -95,7 +95,8 @@ func newNewcomer(t *testing.T) *newcomer {
 }
 
 // checkout creates a folder with the files and the built program that the page needs. It also has
-// scripts in place of programs that this machine lacks or that work on other servers.
+// scripts that replace some programs, because this machine lacks them or they would use other
+// servers.
 func (s *newcomer) checkout(home string) {
 	s.t.Helper()
 	path, err := binary()
@@ -118,8 +119,8 @@ func (s *newcomer) checkout(home string) {
 		}
 	}
 	for name, script := range map[string]string{
-		"make": `test "$*" = build`,                                // the tests have already built the program
-		"sudo": `test "$1 $2" = "-u postgres"; shift 2; exec "$@"`, // the environment names user and server
+		"make": `test "$*" = build`,                                // does nothing, because the tests have already built the program
+		"sudo": `test "$1 $2" = "-u postgres"; shift 2; exec "$@"`, // runs the command; the environment has the user and the server
 	} {
 		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh -e\n"+script+"\n"), 0o755); err != nil {
 			s.t.Fatal(err)
@@ -170,8 +171,8 @@ func (s *newcomer) paste(block string) string {
 	}
 }
 
-// await waits until the events of the page are processed: before block 4 version 1 and a waiting
-// event, before block 6 all three events.
+// await waits until the events of the page are processed. Before block 4, the account must have
+// version 1 and a waiting event. Before block 6, all three events must be applied.
 func (s *newcomer) await(block int) {
 	s.t.Helper()
 	w := newWorldOn(s.t, s.brokers, s.database, 0)
@@ -189,8 +190,8 @@ func (s *newcomer) await(block int) {
 	})
 }
 
-// freeAddress returns a listen address that was free a moment ago. The page needs it before the
-// program has chosen one.
+// freeAddress returns a listen address that was free a moment ago. The page needs the address
+// before the program is started.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

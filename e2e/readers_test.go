@@ -40,7 +40,7 @@ func readersOf(t testing.TB, p *program) *readers {
 	return r
 }
 
-// get requests an account and returns status and document as "200 {…}".
+// get requests an account and returns the status and the document, for example "200 {…}".
 func (r *readers) get(query string) string {
 	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.addr+"/v1/accounts/"+query, http.NoBody)
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *readers) get(query string) string {
 	return fmt.Sprint(answer.StatusCode, " ", strings.TrimSpace(string(body)))
 }
 
-// answers returns a check for await: the request has this response.
+// answers returns a check for await. It succeeds when the response begins with want.
 func (r *readers) answers(query, want string) func() string {
 	return func() string {
 		if got := r.get(query); !strings.HasPrefix(got, want) {
@@ -71,7 +71,7 @@ func (r *readers) answers(query, want string) func() string {
 	}
 }
 
-// expect requests an account once and compares the response.
+// expect requests an account once. The response must begin with want.
 func (r *readers) expect(query, want string) {
 	r.t.Helper()
 	if wrong := r.answers(query, want)(); wrong != "" {
@@ -79,15 +79,15 @@ func (r *readers) expect(query, want string) {
 	}
 }
 
-// waiting requests in the background.
+// waiting sends a request in the background. The channel receives the response.
 func (r *readers) waiting(query string) <-chan string {
 	answers := make(chan string, 1)
 	go func() { answers <- r.get(query) }()
 	return answers
 }
 
-// TestReaders reads accounts while they change: by events, after a gap, and by SQL of another
-// client.
+// TestReaders reads accounts while they change. They change by events, by the healing of a gap, and
+// by the SQL of another client.
 func TestReaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -100,7 +100,7 @@ func TestReaders(t *testing.T) {
 	r.expect("a?wait=10ms", "404 ")
 	r.expect("a?wait=31s", "400 ")
 
-	first := r.waiting("a?min_version=1&wait=30s") // a request can wait for an account without a row
+	first := r.waiting("a?min_version=1&wait=30s") // a request can wait for an account that has no row yet
 	w.append(credit("a", 1))
 	same := func(what, got, want string) {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestReaders(t *testing.T) {
 	same("the first event", <-first,
 		`200 {"account_id":"a","version":1,"stale":false,"waiting_for_version":null,"balance":"0.01","currency":"EUR","status":"open"}`)
 	r.expect("a?min_version=2&wait=10ms", `202 {"account_id":"a","version":1,"stale":false,`)
-	for version := 2; version < 6; version++ { // read your own writes, several times
+	for version := 2; version < 6; version++ { // a client waits for its own write, several times
 		w.append(credit("a", version))
 		r.expect(fmt.Sprintf("a?min_version=%d&wait=30s", version), fmt.Sprintf(`200 {"account_id":"a","version":%d,"stale":false,"waiting_for_version":null,"balance":"0.0%[1]d"`, version))
 	}
@@ -145,8 +145,8 @@ func TestReaders(t *testing.T) {
 }
 
 // TestReadersOfASilentDatabase freezes PostgreSQL. A new request gets an error at once. A waiting
-// request gets its answer when the database continues. A request that waits when the instance stops
-// gets 503 and does not delay the stop.
+// request gets its response when the database continues. A request that still waits when the
+// instance stops gets 503 and does not delay the stop.
 func TestReadersOfASilentDatabase(t *testing.T) {
 	t.Parallel()
 	cluster, url := ownPostgres(t)

@@ -24,7 +24,7 @@ func sum(offsets map[int32]int64) (total int64) {
 	return total
 }
 
-// arrived is a check for await: every partition is consumed to its end.
+// arrived is a check for await. It succeeds when every partition is consumed to its end.
 func (w *world) arrived() string {
 	positions, ends := w.positions(), w.ends(w.topic)
 	if len(ends) > 0 && maps.Equal(positions, ends) {
@@ -33,13 +33,13 @@ func (w *world) arrived() string {
 	return fmt.Sprintf("positions %v, ends %v", positions, ends)
 }
 
-// rows returns the view that readers use.
+// rows returns the accounts from the view that readers use.
 func (w *world) rows() map[string]testbank.Row {
 	w.t.Helper()
 	return must(compare.Rows(w.t.Context(), w.db, ""))(w.t)
 }
 
-// differences is a check for await: the read model equals the oracle's.
+// differences is a check for await. It succeeds when the read model equals the oracle's.
 func (w *world) differences(o *testbank.Oracle) string { return compare.Differences(w.rows(), o) }
 
 // physical returns the row version (location and transaction) of each row of account_balance.
@@ -57,7 +57,7 @@ func (w *world) physical() map[string]string {
 	return written
 }
 
-// audit records every write that does not raise a version.
+// audit installs a trigger that records every update that does not raise a version.
 func (w *world) audit() {
 	w.t.Helper()
 	w.exec(`CREATE TABLE audit (account_id text, old bigint, new bigint);
@@ -67,7 +67,7 @@ func (w *world) audit() {
 		FOR EACH ROW WHEN (NEW.version <= OLD.version) EXECUTE FUNCTION audit();`)
 }
 
-// audited returns how many such writes there were.
+// audited returns the number of updates that audit has recorded.
 func (w *world) audited() (n int) {
 	w.t.Helper()
 	if err := w.db.QueryRow(w.t.Context(), "SELECT count(*) FROM audit").Scan(&n); err != nil {

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// foreignCode lists the kinds of code that the owner of a table can attach to it. Each calls
-// note(), which records the role that runs it. Only a login of the team may run the team's code.
+// foreignCode lists the kinds of code that the owner of a table can attach to it. Each of them
+// calls note(), which records the role that runs the code. Only a login of the team may run the
+// team's code.
 var foreignCode = map[string]string{
 	"an index expression": `CREATE INDEX ON loyalty (team.tidy(account_id))`,
 	"a check":             `ALTER TABLE loyalty ADD CHECK (team.tidy(account_id) <> '')`,
@@ -58,7 +59,8 @@ func TestTheOwnerOfATableGainsNothingByARebuild(t *testing.T) {
 		r.exec("INSERT INTO loyalty VALUES ('a', 5, 1), ('b', 1, 1)")
 	}
 
-	// A row security policy would run as the login that compares. So a table with one is refused.
+	// A row security policy would run as the login that compares, so a rebuild of a table with a
+	// policy is refused.
 	r.exec(`SET ROLE appteam; ALTER TABLE loyalty ENABLE ROW LEVEL SECURITY; CREATE POLICY mine ON loyalty USING (team.tidy(account_id) <> ''); RESET ROLE`)
 	if status, stderr := r.as("bank_operator", rebuild...); status != 1 || !strings.Contains(stderr, "row-level security") {
 		t.Errorf("a policy: exit %d: %s", status, stderr)

@@ -12,7 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// swapHoldsLocks is the longest time that a swap may hold its locks.
+// swapHoldsLocks is the longest time that a rebuild may hold the locks of its swap. The swap is the
+// transaction that replaces the rows.
 const swapHoldsLocks = 30 * time.Second
 
 // TestAFrozenRebuildGivesUp freezes the process of a rebuild after its transaction has written
@@ -43,7 +44,7 @@ func TestAFrozenRebuildGivesUp(t *testing.T) {
 	await(t, "the swap is at its last statement", w.waitingToAudit)
 	frozen.Freeze()
 	stopped := time.Now()
-	if state := w.waitingToAudit(); state != "" { // the statement still waits, so the process has received no answer
+	if state := w.waitingToAudit(); state != "" { // the statement still waits, so the frozen process has not received an answer
 		t.Fatalf("the rebuild was not stopped at its last statement: waiting to audit: %s\n%s", state, frozen.log())
 	}
 	release()
@@ -79,7 +80,7 @@ func TestAFrozenRebuildGivesUp(t *testing.T) {
 	w.atRest()
 }
 
-// pictured returns, by one statement, the accounts whose names begin with a.
+// pictured returns the accounts whose names begin with a. It reads them in one statement.
 func (w *world) pictured(ctx context.Context) (all string) {
 	w.t.Helper()
 	all, err := w.picture(ctx, w.db)
@@ -98,8 +99,8 @@ func (w *world) picture(ctx context.Context, db interface {
 	return all, err
 }
 
-// watch polls the accounts. The returned function stops it and returns the results that are not
-// among the allowed.
+// watch polls the accounts. The returned function stops the polling and returns all results that
+// were not allowed.
 func (w *world) watch(allowed ...string) (stop func() []string) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	seen := make(chan []string, 1)
@@ -117,8 +118,8 @@ func (w *world) watch(allowed ...string) (stop func() []string) {
 	return func() []string { cancel(); return <-seen }
 }
 
-// snapshot opens a repeatable-read transaction, as a backup does. The returned function reads in
-// it.
+// snapshot opens a repeatable-read transaction, as a backup does. The returned function reads the
+// accounts in this transaction.
 func (w *world) snapshot() (look func() string) {
 	w.t.Helper()
 	tx, err := w.db.BeginTx(w.t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
@@ -159,15 +160,16 @@ func (w *world) lockAudit() (release func()) {
 	}
 }
 
-// endsWithTest rolls the transaction back if the test ends early. Otherwise closing the pool would
-// wait for its connection.
+// endsWithTest rolls the transaction back if the test ends early. Otherwise the pool's Close would
+// wait for the transaction's connection.
 func (w *world) endsWithTest(tx pgx.Tx) {
 	ctx := context.WithoutCancel(w.t.Context())
 	w.t.Cleanup(func() { _ = tx.Rollback(ctx) })
 }
 
-// waitingToAudit is a check for await: a session waits for the lock of the audit trail. It filters
-// by database, because the table can have the same oid in the databases of other tests.
+// waitingToAudit is a check for await. It succeeds when a session waits for the lock of the audit
+// trail. It filters by database, because the table can have the same oid in the databases of other
+// tests.
 func (w *world) waitingToAudit() string {
 	var waiting int
 	err := w.db.QueryRow(w.t.Context(), `SELECT count(*) FROM pg_locks

@@ -12,15 +12,17 @@ import (
 	"projector/internal/testbank"
 )
 
-// spoiling makes the rows of a projection wrong, and has a query that shows whether they are.
+// spoiling has statements that make rows of a projection wrong, and a query that shows whether the
+// rows are wrong.
 type spoiling struct {
 	statements []string
-	// look is a query that returns "wrong" while all changed rows are wrong, "right" when all are
-	// correct, and otherwise a description.
+	// look is a query about the changed rows. It returns "wrong" if all of them are wrong and
+	// "right" if all are correct. Otherwise it returns a description.
 	look string
 }
 
-// Rows that consumers add to are changed, not deleted: consumers would insert a deleted one again.
+// Rows to which consumers add are changed and not deleted, because consumers would insert a deleted
+// row again.
 var spoilings = map[string]spoiling{
 	"account_statement": {[]string{
 		`CREATE TABLE gone AS SELECT * FROM account_statement WHERE abs(hashtext(event_id)) % 50 = 0`,
@@ -49,7 +51,7 @@ var spoilings = map[string]spoiling{
 		count(*) FILTER (WHERE day < '2000-01-01') AS phantoms FROM daily_turnover) AS now`},
 }
 
-// looks runs the query.
+// looks runs the query look.
 func (s *spoiling) looks(ctx context.Context, db interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 },
@@ -58,8 +60,8 @@ func (s *spoiling) looks(ctx context.Context, db interface {
 	return seen, err
 }
 
-// polled runs the query in a loop. The returned function stops it and returns all different
-// results.
+// polled runs the query look in a loop. The returned function stops the loop and returns all
+// different results.
 func (w *world) polled(s *spoiling) (stop func() []string) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	all := make(chan []string, 1)
@@ -77,8 +79,8 @@ func (w *world) polled(s *spoiling) (stop func() []string) {
 }
 
 // TestRowsAreRebuiltBesideALiveConsumer spoils rows by hand and rebuilds them while events arrive,
-// many of them twice. In the end every row must equal the oracle's. Whenever a reader reads the
-// spoiled rows, either all of them are wrong or all of them are right.
+// many of them twice. In the end every row must equal the oracle's. A reader must see either all
+// spoiled rows wrong or all of them right.
 func TestRowsAreRebuiltBesideALiveConsumer(t *testing.T) {
 	t.Parallel()
 	for _, b := range books {
@@ -137,8 +139,8 @@ func TestRowsAreRebuiltBesideALiveConsumer(t *testing.T) {
 	}
 }
 
-// TestAStoppedRebuildOfRowsChangesNothing freezes one rebuild, and kills another, after everything
-// is written and before the commit.
+// TestAStoppedRebuildOfRowsChangesNothing freezes one rebuild and kills another. It does so after
+// everything is written and before the commit.
 func TestAStoppedRebuildOfRowsChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, b := range books {

@@ -27,9 +27,9 @@ var failing = sync.OnceValues(func() (string, error) {
 	return path, process.Build(context.Background(), path, "-tags=failpoints")
 })
 
-// TestARebuildEndsAtEveryStep kills and freezes a rebuild after each step. Consumers continue
-// within 30 s. A backup and a reader that began before see the old rows, no reader sees a mixture,
-// and the rebuild can be repeated.
+// TestARebuildEndsAtEveryStep kills and freezes a rebuild after each step. Consumers must continue
+// within 30 s. A backup and a reader that began before the rebuild must see the old rows. No reader
+// may see a mixture of old and new rows. The rebuild can be repeated.
 func TestARebuildEndsAtEveryStep(t *testing.T) {
 	for _, point := range []string{
 		failpoint.RebuildCompared, failpoint.RebuildLocked, failpoint.RebuildRead, failpoint.RebuildChecked, failpoint.RebuildReplaced, failpoint.RebuildSwapped,
@@ -75,7 +75,7 @@ func aRebuildEndsAt(t *testing.T, point, action string) {
 	within(t, swapHoldsLocks, "the consumer writes", w.reads("b", "1 0.01 false"))
 	if action == "freeze" {
 		program.Signal(syscall.SIGCONT)
-		done = done || point == failpoint.RebuildCompared // holds no locks yet, so it continues
+		done = done || point == failpoint.RebuildCompared // a rebuild at this step holds no locks, so it continues
 		if status := program.Exit(swapHoldsLocks); (status == 0) != done {
 			t.Errorf("exit status %d", status)
 		}
@@ -100,8 +100,8 @@ func aRebuildEndsAt(t *testing.T, point, action string) {
 	w.atRest()
 }
 
-// dumped expects pg_dump to finish while the rebuild is frozen, and to contain each of the pictured
-// balances.
+// dumped expects pg_dump to finish while the rebuild is frozen. The dump must contain the accounts
+// of pictured and no others.
 func (w *world) dumped(pictured string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)

@@ -53,7 +53,7 @@ func TestRebuildBesideALiveConsumer(t *testing.T) {
 	w.exec(`DELETE FROM parked_event WHERE abs(hashtext(account_id)) % 10 = 2`)
 	w.exec(`INSERT INTO account_balance (account_id, currency, balance, version)
 		SELECT 'phantom-' || n, 'EUR', n, n FROM generate_series(1, 20) n`)
-	w.exec("TRUNCATE audit") // forget the changes made by hand
+	w.exec("TRUNCATE audit") // removes the changes that the test made
 	spoilt := w.rows()
 	plan := w.rebuild()
 	if plan.Different < 20 || plan.Result != nil {

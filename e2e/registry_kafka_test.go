@@ -14,7 +14,7 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// registered is a real schema registry with the schemas of Avro and Protobuf producers.
+// registered is a real schema registry that has the schemas of Avro and Protobuf producers.
 type registered struct {
 	*devstack.Registry
 	maps, records avroWriter
@@ -22,8 +22,8 @@ type registered struct {
 }
 
 // TestRealSchemaRegistry decodes streams whose schemas refer to other schemas of a real registry.
-// All schemas are registered first, so the streams that are read last show that the registry stores
-// them.
+// All schemas are registered before the first stream is read, so the last streams show that the
+// registry stores them.
 func TestRealSchemaRegistry(t *testing.T) {
 	t.Parallel()
 	registry := devtest.Registry(t)
@@ -33,9 +33,9 @@ func TestRealSchemaRegistry(t *testing.T) {
 	t.Run("protobuf, and ids of no schema", r.unknown)
 }
 
-// away changes the schema on one partition while the registry is stopped. That partition waits, the
-// others continue, no extra record is dead-lettered, and the partition continues when the registry
-// is back.
+// away changes the schema on one partition while the registry is stopped. That partition must wait,
+// the others must continue, and no extra record may be dead-lettered. When the registry runs again,
+// the partition must continue.
 func (r *registered) away(t *testing.T) {
 	w := newWorld(t, 3)
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: scaled(6_000), Partitions: w.partitions, Accounts: 200, Rivals: true})
@@ -82,7 +82,7 @@ func (r *registered) away(t *testing.T) {
 	w.atRest()
 }
 
-// arrivedAt returns "" or the first of the partitions that is not consumed to its end.
+// arrivedAt returns "" if all of the partitions are consumed to their ends.
 func (w *world) arrivedAt(partitions ...int32) string {
 	ends, positions := w.ends(w.topic), w.positions()
 	for _, partition := range partitions {
@@ -93,8 +93,8 @@ func (w *world) arrivedAt(partitions ...int32) string {
 	return ""
 }
 
-// unknown decodes messages of a file that imports another one. Values without a schema id, or with
-// an unknown one, become dead letters.
+// unknown decodes messages of a file that imports another one. Values without a schema id or with
+// an unknown schema id become dead letters.
 func (r *registered) unknown(t *testing.T) {
 	w := newWorld(t, 2)
 	spoken, plain := dialect{write: r.proto.write}.speak(testbank.Generate(testbank.Options{

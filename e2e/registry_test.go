@@ -13,9 +13,9 @@ import (
 	"projector/internal/testbank"
 )
 
-// confluents answers as Confluent's registry does. It has schema 1. Schema 2 is forbidden for this
-// user. An id that is not a Java int is not found. With refusesAll set it refuses every request, as
-// it does when the password is wrong.
+// confluents gives the same answers as Confluent's registry. It has schema 1. Schema 2 is forbidden
+// for this user. An id that is not a Java int is not found. If refusesAll is set, it refuses every
+// request, as for a wrong password.
 func confluents(refusesAll *atomic.Bool) http.HandlerFunc {
 	return func(out http.ResponseWriter, r *http.Request) {
 		answer := func(status int, body string) {
@@ -55,9 +55,9 @@ func ofSchema(id uint32, version byte) testbank.Record {
 	return testbank.Record{Key: []byte("a"), Value: append(value, "2026-01-01T00:00:00Z"...)}
 }
 
-// TestOneSchemaIDStopsNoPartition expects a dead letter if the registry does not have the id of a
-// record, or forbids this user to read it. If the registry refuses every request, nothing is
-// dead-lettered.
+// TestOneSchemaIDStopsNoPartition expects a dead letter if the registry does not have the schema id
+// of a record or forbids this user to read the schema. If the registry refuses every request, no
+// record may be dead-lettered.
 func TestOneSchemaIDStopsNoPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -73,7 +73,8 @@ func TestOneSchemaIDStopsNoPartition(t *testing.T) {
 	}
 	refusesAll.Store(false)
 	await(t, "all consumed", w.durable(0, 6))
-	// The metadata cache of the client may still say that the DLQ topic does not exist.
+	// This waits, because the metadata cache of the client may still say that the DLQ topic does
+	// not exist.
 	await(t, "four dead letters", func() string {
 		if n := w.ends(w.dlq)[0]; n != 4 {
 			return fmt.Sprintf("%d dead letters, want 4", n)

@@ -12,10 +12,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// The matrix of PostgreSQL versions does not run the tests of this file, because pg_dump must not
-// be older than the server.
+// This file has the build tag kafka, so the test matrix of PostgreSQL versions does not run it. The
+// reason is that pg_dump must not be older than the server.
 
-// dump saves the database with the machine's pg_dump, as an administrator would.
+// dump saves the database with the machine's pg_dump, as an administrator would do.
 func (w *world) dump() (file string) {
 	w.t.Helper()
 	file = filepath.Join(w.t.TempDir(), "bank.dump")
@@ -25,7 +25,8 @@ func (w *world) dump() (file string) {
 	return file
 }
 
-// restored returns the same world on a new database that was filled by pg_restore.
+// restored returns the same world with a new database. pg_restore has filled the database from the
+// dump.
 func (r *roles) restored(file string) *roles {
 	r.t.Helper()
 	databaseURL, err := r.cluster.NewDatabase(r.t.Context(), "")
@@ -45,9 +46,9 @@ func (r *roles) restored(file string) *roles {
 	return &roles{world: &world, cluster: r.cluster, files: r.files}
 }
 
-// TestARestoreReportsLostGrants restores a database with pg_restore. The consumer continues from
-// the dump at once and reports the grants on the database that the dump does not contain. The
-// report ends when sql/roles.sql has run again.
+// TestARestoreReportsLostGrants restores a database with pg_restore. The consumer must continue at
+// once with the restored data. It must report the grants on the database that the dump does not
+// contain, until sql/roles.sql has run again.
 func TestARestoreReportsLostGrants(t *testing.T) {
 	t.Parallel()
 	before := newRoles(t)
@@ -97,9 +98,9 @@ func TestARestoreReportsLostGrants(t *testing.T) {
 	p.terminate()
 }
 
-// TestARestoreLosesTheSearchPath: pg_dump does not save ALTER DATABASE … SET, so after a restore no
-// schema of search_path has the tables. `run` reports the schema that has them and does not suggest
-// to create new ones.
+// TestARestoreLosesTheSearchPath restores a dump, which does not contain ALTER DATABASE … SET.
+// After the restore, no schema of search_path has the tables. `run` must report the schema that has
+// the tables and must not suggest to create new tables.
 func TestARestoreLosesTheSearchPath(t *testing.T) {
 	t.Parallel()
 	before := newRoles(t)

@@ -11,7 +11,7 @@ import (
 
 var tables = []string{"account_balance", "projector_position", "parked_event", "park_overflow"}
 
-// backup copies all tables as they are at one moment.
+// backup copies all tables at one point in time.
 func (w *world) backup() {
 	w.t.Helper()
 	err := pgx.BeginTxFunc(w.t.Context(), w.db, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
@@ -31,7 +31,7 @@ func (w *world) backup() {
 func (w *world) restore() {
 	w.t.Helper()
 	err := pgx.BeginFunc(w.t.Context(), w.db, func(tx pgx.Tx) error {
-		// The projector locks in this order too: the position first.
+		// The lock order is the projector's order: the position is locked first.
 		for _, sql := range []string{
 			"LOCK TABLE projector_position IN ACCESS EXCLUSIVE MODE",
 			"LOCK TABLE account_balance, parked_event, park_overflow IN ACCESS EXCLUSIVE MODE",
@@ -55,8 +55,8 @@ func (w *world) restore() {
 	}
 }
 
-// TestOlderBackupRestored restores an older backup while a projector consumes, and while one is
-// idle.
+// TestOlderBackupRestored restores an older backup two times: while a projector consumes, and while
+// a projector is idle.
 func TestOlderBackupRestored(t *testing.T) {
 	t.Parallel()
 	for name, busy := range map[string]bool{"busy": true, "idle": false} {

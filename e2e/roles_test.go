@@ -23,16 +23,16 @@ const administrator = ""
 // rolesPassword is the password of every user of newRoles.
 const rolesPassword = "roles-horse-battery"
 
-// roles is a world whose database is divided among users as docs/security.md says:
-// bank_migrate, bank_app, bank_operator and bank_colleague, bank_approver and bank_reader.
+// roles is a world whose database has the users of docs/security.md: bank_migrate, bank_app,
+// bank_operator and bank_colleague, bank_approver and bank_reader.
 type roles struct {
 	*world
 	cluster *devstack.Postgres
 	files   *secretFolder
 }
 
-// newRoles creates the users on a cluster of their own, because roles belong to a cluster. The
-// database has no schema yet.
+// newRoles creates the users on a separate cluster, because roles belong to a cluster. The database
+// has no schema yet.
 func newRoles(t *testing.T) *roles {
 	t.Helper()
 	authority := newAuthority(t)
@@ -41,7 +41,7 @@ func newRoles(t *testing.T) *roles {
 	return newRolesOn(t, devtest.Broker(t).Addrs(), cluster, 2, authority)
 }
 
-// newRolesOn creates the users and a database. With zero partitions it creates no topic.
+// newRolesOn creates the users and a database. If partitions is zero, it creates no topic.
 func newRolesOn(t *testing.T, addrs []string, cluster *devstack.Postgres, partitions int32, authority *devstack.Authority) *roles {
 	t.Helper()
 	databaseURL, err := cluster.NewDatabase(t.Context(), "")
@@ -68,7 +68,8 @@ func (r *roles) rolesFile() {
 	r.exec(string(text))
 }
 
-// connection returns the settings for a user: TLS, and the password in a file.
+// connection returns the environment variables for a user's database connection. It has TLS, and
+// the password is in a file.
 func (r *roles) connection(user string) (env []string) {
 	query := url.Values{"sslmode": {"verify-full"}, "sslrootcert": {r.files.path("ca.crt")}}
 	u := url.URL{Scheme: "postgres", User: url.User(user), Host: r.cluster.Addr(), Path: r.db.Config().ConnConfig.Database, RawQuery: query.Encode()}
@@ -112,7 +113,8 @@ func (w *world) session(user string) *session {
 	return &session{t: w.t, user: user, conn: conn}
 }
 
-// may expects a statement to work, or to be refused because of a missing privilege. It rolls back.
+// may expects a statement to succeed if allowed is true. Otherwise it expects an error because of a
+// missing privilege. It rolls the statement back.
 func (s *session) may(statement string, allowed bool) {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -131,7 +133,7 @@ func (s *session) may(statement string, allowed bool) {
 	}
 }
 
-// TestRoles runs the work of each user, and expects everything else to be refused.
+// TestRoles runs the usual work of each user. It expects all other statements to be refused.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -140,7 +142,7 @@ func TestRoles(t *testing.T) {
 			t.Fatalf("migrate: exit status %d: %s", status, stderr)
 		}
 		r.exec("REVOKE EXECUTE ON FUNCTION projector_await FROM PUBLIC")
-		r.rolesFile() // repeating it is harmless
+		r.rolesFile() // can be repeated without harm
 	}
 	var strangers string
 	if err := r.db.QueryRow(t.Context(), `SELECT coalesce(string_agg(relname, ', '), '') FROM pg_class
@@ -192,7 +194,7 @@ func TestRoles(t *testing.T) {
 	if status, stderr := r.as("bank_reader", "account", "statement", account); status != 0 {
 		t.Errorf("reader: account statement: exit status %d: %s", status, stderr)
 	}
-	r.exec("UPDATE account_balance SET balance = balance - sign(balance)") // cannot overflow
+	r.exec("UPDATE account_balance SET balance = balance - sign(balance)") // changes each balance by one unit towards zero, so it cannot overflow
 	r.exec("UPDATE account_statement SET amount = amount + 1 WHERE version = (SELECT min(version) FROM account_statement WHERE amount > 0)")
 	r.exec("DELETE FROM account_statement WHERE version = 1")
 	r.exec("UPDATE daily_turnover SET events = events + 1 WHERE day = (SELECT min(day) FROM daily_turnover)")
@@ -223,8 +225,8 @@ func TestRoles(t *testing.T) {
 	r.refusals()
 }
 
-// caughtUp returns a check for await: the group has the same position as the world's own group,
-// which is at the end of the topic.
+// caughtUp returns a check for await. It succeeds when the group has the same position as the
+// world's own group, which is at the end of the topic.
 func (r *roles) caughtUp(group string) func() string {
 	return func() string {
 		var at, end string
@@ -253,7 +255,7 @@ func (r *roles) balances() (wrong int) {
 	return wrong
 }
 
-// refusals runs the statements with which each user could do harm.
+// refusals runs harmful statements as each user and expects them to be refused.
 func (r *roles) refusals() {
 	r.t.Helper()
 	var tables []string
@@ -283,7 +285,7 @@ func (r *roles) refusals() {
 		user.may("UPDATE dlq_action SET actor = 'nobody'", false)
 	}
 	app.may("SELECT FROM dlq_action", false)
-	app.may("INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied'); SET CONSTRAINTS ALL IMMEDIATE", true) // the instance records the events that it fetches
+	app.may("INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied'); SET CONSTRAINTS ALL IMMEDIATE", true) // the runtime may record the events that it fetches
 	open := map[string]bool{
 		"account_statement": true, "daily_turnover": true,
 		"projector_position": true, "projector_source": true, "projector_schema_version": true, // `account statement` reads these
@@ -299,7 +301,7 @@ func (r *roles) refusals() {
 }
 
 // TestMissingSchemaPrivilege revokes the right to use the schema. PostgreSQL then reports the
-// tables as undefined. The program must not end because of it.
+// tables as undefined, but the program must continue to run.
 func TestMissingSchemaPrivilege(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -316,8 +318,9 @@ func TestMissingSchemaPrivilege(t *testing.T) {
 	await(t, "unready again", p.answers("/readyz", 503, "USAGE on schema public"))
 }
 
-// TestDatabaseSecretsChange replaces the database's certificate by one of another authority, and
-// the password, while the projector runs. PostgreSQL refuses the projector until its files change.
+// TestDatabaseSecretsChange replaces the database's certificate and the password while the
+// projector runs. The new certificate is from another authority. PostgreSQL refuses the projector
+// until the projector's files have the new values.
 func TestDatabaseSecretsChange(t *testing.T) {
 	t.Parallel()
 	const renewed = "renewed-horse-battery"

@@ -48,7 +48,7 @@ func framed(id int, body []byte) []byte {
 }
 
 const (
-	// avroScalar allows each scalar type, so that a field can have a wrong one.
+	// avroScalar allows each scalar type, so a field can have a value of a wrong type.
 	avroScalar = `"null","string","long","double","boolean"`
 	avroEvent  = `{"type":"record","name":"Event","namespace":"bank","fields":[
 		{"name":"eventId","type":["null","string"]},{"name":"eventType","type":["null","string"]},{"name":"accountId","type":["null","string"]},
@@ -73,7 +73,7 @@ func mapWriter(s *schemaStore) avroWriter {
 	return avroWriter{s.register("events-value", sr.Schema{Schema: text}), avro.MustParse(text), false}
 }
 
-// recordWriter encodes data as a record that has a schema of its own.
+// recordWriter encodes data as a record with a separate schema.
 func recordWriter(s *schemaStore) avroWriter {
 	s.t.Helper()
 	s.register("common.Money", sr.Schema{Schema: avroMoney})
@@ -84,8 +84,9 @@ func recordWriter(s *schemaStore) avroWriter {
 	return avroWriter{id, avro.MustParse(fmt.Sprintf(avroEvent, avroMoney)), true}
 }
 
-// typed converts JSON values to the types of the schema: numbers to long or double. A value that is
-// not a scalar becomes true, which is just as wrong for every field.
+// typed converts JSON values to the types of the schema. Numbers become long or double. A value
+// that is not a scalar becomes true, because true is as wrong for every field as the original
+// value.
 func typed(v any) any {
 	switch v := v.(type) {
 	case json.Number:

@@ -11,8 +11,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// secretFolder is laid out like a secret that Kubernetes mounts: the files are symlinks into a
-// folder that is a symlink itself. Exchanging that symlink changes all files at once.
+// secretFolder has the layout of a secret that Kubernetes mounts. The files are symlinks into a
+// folder that is itself a symlink. When the folder's symlink is replaced, all files change at once.
 type secretFolder struct {
 	t     testing.TB
 	dir   string
@@ -34,7 +34,7 @@ func newSecretFolder(t testing.TB, files map[string]string) *secretFolder {
 
 func (f *secretFolder) path(name string) string { return filepath.Join(f.dir, name) }
 
-// swap changes some of the files and leaves the others as they are.
+// swap changes some of the files. All other files keep their content.
 func (f *secretFolder) swap(changed map[string]string) {
 	f.t.Helper()
 	maps.Copy(f.files, changed)

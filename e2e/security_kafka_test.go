@@ -29,7 +29,8 @@ const (
 	scramUser, scramPassword = "projector", "scram-horse-battery"
 )
 
-// newSecured starts the cluster. Its folder has the certificates and passwords of clients.
+// newSecured starts the cluster. The folder of the world has the certificates and passwords of
+// clients.
 func newSecured(t *testing.T) *secured {
 	t.Helper()
 	authority := newAuthority(t)
@@ -57,10 +58,10 @@ func unsecuredToken() string {
 	return part([]byte(`{"alg":"none"}`)) + "." + part([]byte(claims)) + "."
 }
 
-// setPassword sets the SCRAM user's password.
+// setPassword sets the SCRAM user's password in Kafka.
 func (s *secured) setPassword(secret string) {
 	s.t.Helper()
-	for _, mechanism := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} { // Kafka refuses both in one request
+	for _, mechanism := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} { // one request for each, because Kafka refuses both in one request
 		user := kadm.UpsertSCRAM{User: scramUser, Mechanism: mechanism, Iterations: 4096, Password: secret}
 		altered, err := s.admin.AlterUserSCRAMs(s.t.Context(), nil, []kadm.UpsertSCRAM{user})
 		if err == nil {
@@ -138,8 +139,8 @@ func TestSecuredCluster(t *testing.T) {
 	s.atRest()
 }
 
-// waysIn runs `dlq list` with each way of authentication, right and wrong. The command connects,
-// requests metadata and reads records.
+// waysIn runs `dlq list` with each way of authentication, with right and wrong credentials. The
+// command connects, requests metadata and reads records.
 func (s *secured) waysIn(t *testing.T) {
 	const everyone = "User:*"
 	s.createTopic(t, "open.dlq", 1, nil)
@@ -152,7 +153,7 @@ func (s *secured) waysIn(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		args []string
-		want string // part of the error; "" when the command works
+		want string // part of the error, or "" if the command must succeed
 	}{
 		"PLAIN":                   {password("PLAIN", plainUser, file("plain")), ""},
 		"SCRAM-SHA-256":           {password("SCRAM-SHA-256", scramUser, file("scram")), ""},
@@ -182,8 +183,8 @@ func (s *secured) waysIn(t *testing.T) {
 	}
 }
 
-// permissions starts the program without permissions and grants one after the other. The program
-// must name each missing one and continue without a restart.
+// permissions starts the program without permissions and grants one permission after another. The
+// program must name each missing permission and continue without a restart.
 func (s *secured) permissions() *program {
 	const user = "User:" + scramUser
 	records := s.few()
@@ -193,7 +194,7 @@ func (s *secured) permissions() *program {
 		{kadm.OpRead, s.topic, ""}, {kadm.OpRead, "", s.group}, {kadm.OpWrite, s.dlq, ""},
 	}
 	for i, permission := range needed {
-		if i == 1 { // from here on everything may be described, and the missing one is still named
+		if i == 1 { // now every describe operation is permitted, and the error must still name the missing permission
 			for _, p := range needed {
 				p.operation = kadm.OpDescribe
 				s.allow(user, p)

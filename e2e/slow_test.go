@@ -36,7 +36,7 @@ func TestASlowDatabaseGetsProgress(t *testing.T) {
 			started := time.Now()
 			within(t, bound, "progress", w.passed(1))
 			t.Logf("first progress after %s, to %d", time.Since(started).Round(time.Millisecond), sum(w.positions()))
-			// The position continues to move within the bound.
+			// The position must move again within the bound.
 			at := sum(w.positions())
 			within(t, bound, "more progress", w.passed(at+1))
 			within(t, bound, "ready", p.answers("/readyz", 200, ""))

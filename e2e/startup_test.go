@@ -17,7 +17,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// few returns a short stream for tests that need any records.
+// few returns a short stream for tests in which the content of the records does not matter.
 func (w *world) few() []testbank.Record {
 	w.t.Helper()
 	return testbank.Generate(testbank.Options{Seed: seed(w.t), Records: 400, Partitions: w.partitions, Accounts: 40})
@@ -52,8 +52,8 @@ func TestDatabaseDownAtStart(t *testing.T) {
 	w.atRest()
 }
 
-// TestAFrozenBrokerIsNamed expects that a broker which accepts connections and does not answer is
-// not reported as a DNS error.
+// TestAFrozenBrokerIsNamed uses a broker that accepts connections but never answers. The program
+// must not report this as a DNS error.
 func TestAFrozenBrokerIsNamed(t *testing.T) {
 	t.Parallel()
 	frozen, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -80,7 +80,7 @@ func TestAFrozenBrokerIsNamed(t *testing.T) {
 }
 
 // TestPlainJSONWithARegistryThatIsAway reads plain JSON with --format=avro and an unreachable
-// registry. The settings are wrong and not the events, so nothing may be dead-lettered.
+// registry. The settings are wrong and the events are valid, so no event may be dead-lettered.
 func TestPlainJSONWithARegistryThatIsAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -98,7 +98,7 @@ func (w *world) role(secret string) (name, databaseURL string) {
 	name = w.topic
 	w.exec(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", quoted(name), secret))
 	w.t.Cleanup(func() {
-		ctx := context.Background() // the test's own context has ended
+		ctx := context.Background() // the cleanup runs after the test's context has ended
 		conn, err := pgx.Connect(ctx, w.url)
 		if err != nil {
 			w.t.Errorf("drop role %s: %v", name, err)

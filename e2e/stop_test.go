@@ -15,8 +15,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestStopWhileAllAccountsAreRead stops a projector while it reads all accounts at once, which it
-// does because the topic is delivered again. The database does not answer that query.
+// TestStopWhileAllAccountsAreRead stops a projector while it reads all accounts in one query. The
+// projector does this when the topic is delivered again. The query does not end in time.
 func TestStopWhileAllAccountsAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -29,8 +29,8 @@ func TestStopWhileAllAccountsAreRead(t *testing.T) {
 	await(t, "every record consumed", w.arrived)
 	first.terminate()
 
-	// Another group receives all records again. A row security policy takes 1 ms per row, so
-	// reading single rows is quick and reading all 20,000 at once is not.
+	// Another group receives all records again. A row security policy delays each row by 1 ms, so a
+	// query for single rows is quick, but a query for all 20,000 rows is slow.
 	name, url := w.role("correct-horse")
 	w.grant(name)
 	w.exec(`CREATE FUNCTION looked_at() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
@@ -53,7 +53,7 @@ func TestStopWhileAllAccountsAreRead(t *testing.T) {
 	t.Logf("stopped within %s", time.Since(began).Round(time.Millisecond))
 }
 
-// TestStopWhilePostgresIsSilent stops a projector whose database accepts data and no longer
+// TestStopWhilePostgresIsSilent stops a projector whose database still accepts data but no longer
 // answers.
 func TestStopWhilePostgresIsSilent(t *testing.T) {
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestStopWhilePostgresIsSilent(t *testing.T) {
 	signal(t, backends, syscall.SIGSTOP)
 	t.Cleanup(func() { signal(t, backends, syscall.SIGCONT) })
 	w.produce(w.few())
-	pause(t.Context(), 2*time.Second) // let it begin a statement
+	pause(t.Context(), 2*time.Second) // gives the projector time to begin a statement
 	began := time.Now()
 	p.terminate()
 	t.Logf("stopped within %s", time.Since(began).Round(time.Millisecond))

@@ -17,8 +17,8 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// takesAnyTime configures the topic to accept and store records of any time, as brokers before 3.6
-// do.
+// takesAnyTime configures the topic to accept records with any timestamp. Brokers before 3.6 always
+// accept them.
 func (w *world) takesAnyTime() {
 	w.t.Helper()
 	configs := map[string]string{
@@ -31,12 +31,12 @@ func (w *world) takesAnyTime() {
 	}
 }
 
-// TestTimestampsBeyondTheCalendar sends timestamps in nanoseconds where Kafka expects milliseconds,
-// and worse ones. The client cannot represent such a time. Only the reported times may be wrong,
-// nothing else.
+// TestTimestampsBeyondTheCalendar sends wrong timestamps, for example nanoseconds instead of
+// milliseconds. The client cannot represent such a time. Only the reported times may be wrong, and
+// all other results must be right.
 func TestTimestampsBeyondTheCalendar(t *testing.T) {
 	t.Parallel()
-	const last = "9223372036854" // ms, in 2262: the last that the client can represent
+	const last = "9223372036854" // in ms, a time in the year 2262; the last that the client can represent
 	cases := []struct {
 		name   string
 		ms     int64
@@ -45,7 +45,7 @@ func TestTimestampsBeyondTheCalendar(t *testing.T) {
 		{"nanoseconds", 1_700_000_000_123_456_789, last},
 		{"microseconds", 1_700_000_000_123_456, last},
 		{"none", -1, "-1"},
-		{"most", math.MaxInt64, "-1"}, // the client cannot distinguish it from no timestamp
+		{"most", math.MaxInt64, "-1"}, // the client cannot distinguish this value from a missing timestamp
 		{"last", 9223372036854, last},
 		{"usual", 1_700_000_000_123, "1700000000123"},
 	}
@@ -54,7 +54,7 @@ func TestTimestampsBeyondTheCalendar(t *testing.T) {
 	p := w.start()
 	want := map[string]string{}
 	for _, c := range cases {
-		w.raw(c.ms, c.name, credit(c.name, 2).Value) // the first version is missing: parked
+		w.raw(c.ms, c.name, credit(c.name, 2).Value) // the first version is missing, so the event is parked
 		want[c.name] = c.header
 	}
 	await(t, "every record consumed", w.arrived)
@@ -111,7 +111,8 @@ func (w *world) parkedSince() map[string]float64 {
 	return since
 }
 
-// lagSeconds returns the seconds that `lag` reports for the only partition; nil means unknown.
+// lagSeconds returns the seconds that `lag` reports for the only partition. Nil means that they are
+// unknown.
 func (w *world) lagSeconds() *float64 {
 	w.t.Helper()
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}
@@ -128,7 +129,7 @@ func (w *world) lagSeconds() *float64 {
 	return lag.Seconds
 }
 
-// raw appends a record with a timestamp that the client would not send.
+// raw appends a record with a timestamp that the client refuses to send.
 func (w *world) raw(ms int64, key string, value []byte) {
 	w.t.Helper()
 	topics, err := w.admin.ListTopics(w.t.Context(), w.topic)
@@ -144,7 +145,7 @@ func (w *world) raw(ms int64, key string, value []byte) {
 	request.Acks, request.TimeoutMillis = -1, 10_000
 	request.Topics = append(request.Topics, topic)
 	leader := topics[w.topic].Partitions[0].Leader
-	// For a moment after the change, a broker may still use the old configuration.
+	// A broker may use the old configuration for a short time after the change.
 	await(w.t, "the record is taken", func() string {
 		response, err := request.RequestWith(w.t.Context(), w.kafka.Broker(int(leader)))
 		if err == nil {

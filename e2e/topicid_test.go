@@ -12,8 +12,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestTopicGainsAnID upgrades brokers that had no topic ids. The projector must treat the topic as
-// the same one.
+// TestTopicGainsAnID simulates an upgrade of brokers that had no topic ids. The projector must
+// treat the topic with the new id as the same topic.
 func TestTopicGainsAnID(t *testing.T) {
 	t.Parallel()
 	d := &disk{t: t, options: devstack.FakeOptions{Dir: t.TempDir()}}

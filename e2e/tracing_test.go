@@ -23,7 +23,7 @@ func (w *world) startTraced(url string, env ...string) *program {
 	return launch(w.t, []string{password(w.t, w.url)}, env, w.flags()...)
 }
 
-// parentOf returns the header that names a producer's span as the parent.
+// parentOf returns the trace header of a producer. It makes the producer's span the parent.
 func parentOf(trace byte) kgo.RecordHeader {
 	id := strings.Repeat(hex.EncodeToString([]byte{trace}), 16)
 	return kgo.RecordHeader{Key: "traceparent", Value: []byte("00-" + id + "-" + id[:16] + "-01")}
@@ -36,7 +36,8 @@ func inTrace(r *devtest.SpanReceiver, trace byte) []*otlp.Span {
 	})
 }
 
-// has returns a check for await: the trace has that many spans of each name.
+// has returns a check for await. It succeeds when the trace has the given number of spans of each
+// name.
 func has(r *devtest.SpanReceiver, trace byte, want map[string]int) func() string {
 	return func() string {
 		got := map[string]int{}
@@ -96,7 +97,7 @@ func TestARecordIsTracedFromItsProducerToTheTransaction(t *testing.T) {
 		t.Errorf("another traceparent: %v", letter)
 	}
 
-	// A record that a replay sends to the topic belongs to the same trace.
+	// A record that a replay sends must belong to the trace of its dead letter.
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}
 	w.append(credit("acc-2", 1))
 	status, stdout, stderr := once(t, env, "dlq", "replay", "--topic="+w.topic, "--group="+w.group, "--to-topic="+w.topic, "--status=open,ready,waiting,resolved", "--yes")
@@ -126,8 +127,8 @@ func (w *world) letterHeaders(t testing.TB) []kgo.RecordHeader {
 	return headers
 }
 
-// TestTracingChangesNothing traces every record, more at once than are allowed. The read model and
-// the dead letters must still equal the oracle's byte by byte.
+// TestTracingChangesNothing traces every record. The spans exceed the limits of the program. The
+// read model and the dead letters must still equal the oracle's byte by byte.
 func TestTracingChangesNothing(t *testing.T) {
 	t.Parallel()
 	w, spans := newWorld(t, 3), devtest.Spans(t)
@@ -140,7 +141,7 @@ func TestTracingChangesNothing(t *testing.T) {
 	w.conserved(p, o)
 	p.terminate()
 	w.atRest()
-	if len(spans.Raw()) == 0 { // spans above the limit are dropped, and which ones is not predictable
+	if len(spans.Raw()) == 0 { // the receiver gets only some spans, because spans above the limit are dropped
 		t.Error("nothing was traced")
 	}
 	if bytes.Contains(spans.Raw(), []byte(testbank.Marker)) {

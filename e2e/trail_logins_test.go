@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestTheRuntimeAddsOnlyWhatItFetches expects that the runtime's password is not enough to forge an
-// operator's row of the audit trail, to choose its number or time, or to mark a dead letter as
-// discarded.
+// TestTheRuntimeAddsOnlyWhatItFetches expects that the runtime's login cannot forge the audit
+// trail. It must not insert an operator's row, choose the number or time of a row, or mark a dead
+// letter as discarded.
 func TestTheRuntimeAddsOnlyWhatItFetches(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -31,12 +31,12 @@ func TestTheRuntimeAddsOnlyWhatItFetches(t *testing.T) {
 	}
 	operator.may("SELECT pg_sleep(0.01); DO $$ DECLARE t timestamptz; BEGIN INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped') RETURNING at INTO t; ASSERT t > now(); END $$", true)
 	operator.may("SELECT pg_sleep(0.01); DO $$ DECLARE t timestamptz; BEGIN INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x') RETURNING at INTO t; ASSERT t > now(); END $$", true)
-	r.exec("GRANT projector_operator TO bank_app") // an administrator grants both roles
+	r.exec("GRANT projector_operator TO bank_app") // an administrator grants both roles by mistake
 	r.session("bank_app").may("INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", true)
 }
 
-// TestAReaderStopsNoRepair lets a reader hold the projector's advisory locks, and expects that it
-// cannot lock the tables of the audit trail. Repairs must still work.
+// TestAReaderStopsNoRepair lets a reader hold the projector's advisory locks. The reader must not
+// be able to lock the tables of the audit trail, and repairs must still work.
 func TestAReaderStopsNoRepair(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -57,11 +57,11 @@ func TestAReaderStopsNoRepair(t *testing.T) {
 		r.session("bank_app").may(statement, false)
 	}
 	r.mustAs("bank_operator", "pause", "--all", "--topic="+r.topic, "--group="+r.group, "--reason=x", "--yes")
-	r.mustAs("bank_migrate", "migrate") // it waits ten seconds for the lock and then goes on without it
+	r.mustAs("bank_migrate", "migrate") // waits ten seconds for the lock and then continues without it
 }
 
-// TestAWrongPositionIsUndoneFromTheTrail restores the old position with the data of the audit trail
-// alone.
+// TestAWrongPositionIsUndoneFromTheTrail restores an old position. It uses only the data of the
+// audit trail.
 func TestAWrongPositionIsUndoneFromTheTrail(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)

@@ -21,7 +21,8 @@ import (
 
 // TestMovedByLogicalReplication moves the read model to a newer major version of PostgreSQL by
 // logical replication, as docs/postgres.md says, while a consumer runs. The consumer is then
-// started on the new server: once when all rows are replicated, once when some are missing.
+// started on the new server two times: when all rows are replicated, and when some rows are
+// missing.
 func TestMovedByLogicalReplication(t *testing.T) {
 	for name, behind := range map[string]bool{"all replicated": false, "replica behind": true} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +53,7 @@ func TestMovedByLogicalReplication(t *testing.T) {
 			at := sum(w.positions())
 			p.terminate()
 			if behind {
-				w.exec("ALTER SUBSCRIPTION projector SET (slot_name = NONE)") // the old server need not be reachable
+				w.exec("ALTER SUBSCRIPTION projector SET (slot_name = NONE)") // the old server may be unreachable at this step
 			} else {
 				await(t, "the new server knows what the old one knows", func() string {
 					if known := must(w.reader().Positions(t.Context(), old))(t); !maps.Equal(known, w.positions()) {
@@ -78,8 +79,8 @@ func TestMovedByLogicalReplication(t *testing.T) {
 	}
 }
 
-// TestMovedByPgUpgrade stops the consumer, upgrades the whole server by pg_upgrade from
-// $PROJECTOR_UPGRADE_FROM to $PROJECTOR_UPGRADE_TO, and continues there.
+// TestMovedByPgUpgrade stops the consumer and upgrades the whole server by pg_upgrade from
+// $PROJECTOR_UPGRADE_FROM to $PROJECTOR_UPGRADE_TO. The consumer then continues on the new server.
 func TestMovedByPgUpgrade(t *testing.T) {
 	older, newer := os.Getenv("PROJECTOR_UPGRADE_FROM"), os.Getenv("PROJECTOR_UPGRADE_TO")
 	if older == "" || newer == "" {
@@ -107,8 +108,8 @@ func TestMovedByPgUpgrade(t *testing.T) {
 	w.worksOn(p)
 }
 
-// working returns a world on a migrated database with a continuing stream, a consumer that has
-// processed some of it, and one repair.
+// working returns a world on a migrated database. A stream continues to arrive, the consumer has
+// processed a part of it, and one repair was made.
 func working(t *testing.T, database string) (w *world, p *program, finish func()) {
 	t.Helper()
 	w = newWorldOn(t, devtest.Broker(t).Addrs(), database, 4)
@@ -120,8 +121,8 @@ func working(t *testing.T, database string) (w *world, p *program, finish func()
 	return w, p, finish
 }
 
-// worksOn makes another repair on the new server, checks that the audit trail has both, and stops
-// the consumer.
+// worksOn makes another repair on the new server and stops the consumer. The audit trail must have
+// both repairs.
 func (w *world) worksOn(p *program) {
 	w.t.Helper()
 	w.repaired("second", 2)

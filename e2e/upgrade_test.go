@@ -18,7 +18,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// lastRelease is the commit that the tests upgrade from, as long as there is no release.
+// lastRelease is the commit that the tests upgrade from. It is needed because there is no release
+// yet.
 const lastRelease = "34f8c717af2538585ab43e165f897776fe26b0f6"
 
 // released builds the last release once for all runs. PROJECTOR_UPGRADE_RELEASE names another commit or
@@ -95,14 +96,14 @@ func (u *upgrade) startNew() *program {
 	return p
 }
 
-// part waits until that percentage of the stream is consumed.
+// part waits until the given percentage of the stream is consumed.
 func (u *upgrade) part(percent int64) {
 	u.t.Helper()
 	await(u.t, fmt.Sprintf("%d percent consumed", percent), u.passed(u.limit*percent/100))
 }
 
 // roll migrates the schema and replaces the instances one after the other while events arrive. One
-// step goes back. In the end only this program runs.
+// step of the upgrade is reversed. In the end only instances of this program run.
 func (u *upgrade) roll() *program {
 	t := u.t
 	t.Helper()
@@ -112,7 +113,7 @@ func (u *upgrade) roll() *program {
 		t.Fatal(err)
 	}
 	u.part(20)
-	first.kill() // the kubelet restarts a pod of the old version on the new schema
+	first.kill() // a restarted pod of the old version uses the new schema
 	u.evict()
 	first = u.startOld()
 	await(t, "the last release is ready on the new schema", first.answers("/readyz", 200, ""))
@@ -121,7 +122,7 @@ func (u *upgrade) roll() *program {
 	u.part(45)
 	first.terminate()
 	u.part(55)
-	third.terminate() // back to the last release
+	third.terminate() // this step is reversed: the last release runs again
 	back := u.startOld()
 	u.part(65)
 	last := u.startNew()
@@ -147,7 +148,8 @@ func (u *upgrade) repair(more ...string) {
 	u.command(append([]string{"dlq", "replay", "--topic=" + u.topic, "--group=" + u.group, "--ignore-event-types=" + testbank.IgnoredType, "--yes", "--reason=upgraded"}, more...)...)
 }
 
-// ended expects a rebuild by this program to find every row right, and an intact audit trail.
+// ended expects that a rebuild by this program finds no difference and that the audit trail is
+// intact.
 func (u *upgrade) ended(last *program) {
 	u.t.Helper()
 	if r := u.rebuild(u.flags...); r.Different != 0 || r.LeftAlone != 0 || r.Checked == 0 {
@@ -159,10 +161,10 @@ func (u *upgrade) ended(last *program) {
 }
 
 // TestRollingUpgrade upgrades a running group from the last release while records arrive. The
-// schema is migrated while the old instances consume, old and new instances share the partitions,
-// one step goes back, and gaps that opened before the upgrade are closed after it.
+// schema is migrated while the old instances consume. Then old and new instances share the
+// partitions, and one step is reversed. Gaps from before the upgrade must be closed after it.
 func TestRollingUpgrade(t *testing.T) {
-	const parkLimit = 200 // the generator parks fewer events of an account
+	const parkLimit = 200 // more than the events that the generator parks for an account
 	n := seed(t)
 	t.Run("account_balance", func(t *testing.T) {
 		t.Parallel()
@@ -181,7 +183,7 @@ func TestRollingUpgrade(t *testing.T) {
 		await(t, "dead letters wait", u.reads("beyond", fmt.Sprintf("%d 2.01 true %d", parkLimit+1, parkLimit+2)))
 		u.repair("--account=beyond")
 		// The last release parks an event that cannot be applied and then drops a valid event of
-		// the same version. A rebuild parks the valid one, as this program does.
+		// the same version. A rebuild parks the valid event, as this program does.
 		if r := u.rebuild(append([]string{"--yes"}, u.flags...)...); r.LeftAlone != 0 {
 			t.Errorf("rebuild: %+v", r)
 		} else {

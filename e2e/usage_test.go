@@ -81,8 +81,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestTheWrongServerIsNamed gives each address flag a server of another kind, or a login without
-// rights. The last line of the error names the flag and the remedy.
+// TestTheWrongServerIsNamed gives each address flag a server of another type, or a login without
+// rights. The last line of the error must name the flag and the remedy.
 func TestTheWrongServerIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -12,17 +12,17 @@ import (
 // a busy machine.
 const patience = 90 * time.Second
 
-// await polls check until it returns "". On a timeout it fails with the last result.
+// await polls check until it returns "". On a timeout, the test fails with the last result.
 func await(t testing.TB, what string, check func() string) {
 	t.Helper()
 	wait.Until(t, patience, what, check)
 }
 
-// within is await with a deadline that the test requires.
+// within is like await and uses a time limit that the test requires.
 func within(t testing.TB, limit time.Duration, what string, check func() string) {
 	t.Helper()
 	wait.Until(t, limit, what, check)
 }
 
-// pause waits. It is only for tests in which the passage of time matters.
+// pause waits for d. It is only for tests in which time must pass.
 func pause(ctx context.Context, d time.Duration) { wait.Pass(ctx, d) }

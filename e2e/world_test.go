@@ -31,7 +31,7 @@ type world struct {
 	admin      *kadm.Client
 }
 
-// newWorld returns a world on the broker that the environment selects.
+// newWorld returns a world on the broker that the environment variables select.
 func newWorld(t testing.TB, partitions int32) *world {
 	t.Helper()
 	return newWorldOn(t, devtest.Broker(t).Addrs(), devtest.Database(t), partitions)
@@ -67,7 +67,8 @@ func (w *world) client(opts ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-// flags returns the flags of a projector in this world. more comes last and so overrides.
+// flags returns the flags of a projector in this world. The given flags come last, so they override
+// the others.
 func (w *world) flags(more ...string) []string {
 	return append([]string{
 		"run", "--topic=" + w.topic, "--group=" + w.group, "--listen=127.0.0.1:0", "--log-format=json",
@@ -111,7 +112,7 @@ func (w *world) exec(sql string, args ...any) {
 	}
 }
 
-// counts returns a check for await: the query returns n.
+// counts returns a check for await. It succeeds when the query returns n.
 func (w *world) counts(query string, n int) func() string {
 	return func() string {
 		var got int
@@ -122,7 +123,7 @@ func (w *world) counts(query string, n int) func() string {
 	}
 }
 
-// seed returns a new seed for each run, which is printed if the test fails.
+// seed returns a new seed for each run. The seed is printed if the test fails.
 func seed(t testing.TB) uint64 {
 	t.Helper()
 	n := uint64(time.Now().UnixNano())
@@ -138,7 +139,7 @@ func seed(t testing.TB) uint64 {
 
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) }
 
-// scaled reduces a load under the race detector, which is ten times slower.
+// scaled returns a smaller n under the race detector, because the program is then ten times slower.
 func scaled(n int) int {
 	if raceEnabled {
 		return n / 5

@@ -95,7 +95,8 @@ func (s *scene) lines(texts ...string) (n int) {
 	return n
 }
 
-// inSync returns a check for await: every partition of both topics has n replicas in sync.
+// inSync returns a check for await. It succeeds when every partition of both topics has n replicas
+// in sync.
 func (s *scene) inSync(n int) func() string {
 	return func() string {
 		topics, err := s.admin.ListTopics(s.t.Context(), s.reader.Topic, s.dlq)

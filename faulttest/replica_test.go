@@ -131,7 +131,7 @@ func (s *scene) owners() map[int32]string {
 	return owners
 }
 
-// assigned returns a check for await: the replica has received partitions.
+// assigned returns a check for await. It succeeds when the replica has received partitions.
 func (r *replica) assigned() func() string { return r.Logged("partitions assigned") }
 
 // terminate stops all replicas and expects Kafka's offsets to equal the database's positions.

@@ -217,7 +217,7 @@ func (s *scene) ends() map[int32]int64 {
 	return must(compare.Ends(s.t.Context(), s.admin, s.reader.Topic))(s.t)
 }
 
-// arrived is a check for await: every partition is consumed to its end.
+// arrived is a check for await. It succeeds when every partition is consumed to its end.
 func (s *scene) arrived() string {
 	positions, ends := s.positions(), s.ends()
 	if maps.Equal(positions, ends) {
@@ -226,7 +226,7 @@ func (s *scene) arrived() string {
 	return fmt.Sprintf("positions %v, ends %v", positions, ends)
 }
 
-// passed returns a check for await: the positions add up to at least n records.
+// passed returns a check for await. It succeeds when the positions add up to at least n records.
 func (s *scene) passed(n int64) func() string {
 	return func() string {
 		if at := sum(s.positions()); at < n {

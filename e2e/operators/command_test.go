@@ -9,7 +9,7 @@ import (
 	"projector/e2e/process"
 )
 
-// printed is the output and exit status of a command.
+// printed is what a command printed, and its exit status.
 type printed struct {
 	status         int
 	stdout, stderr string
@@ -17,8 +17,8 @@ type printed struct {
 
 func (p printed) done() bool { return p.status == 0 }
 
-// run runs a command. The program may refuse it (exit status 1, with a reason). Exit status 2 fails
-// the test, because the command line must be valid.
+// run runs a command. The program may refuse it (exit status 1, with a reason). With exit status 2
+// the test fails, because it means that the command line is wrong.
 func (s *stage) run(args ...string) printed {
 	s.t.Helper()
 	env := []string{"DATABASE_URL=" + s.url, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
@@ -32,15 +32,17 @@ func (s *stage) run(args ...string) printed {
 	return printed{status, stdout, stderr}
 }
 
-// corrected marks replays from a file, which are counted as a kind of their own.
+// corrected is added to the name of a replay command that reads a file. These replays are counted
+// separately.
 const corrected = " from a file"
 
-// draw runs a command of a kind for a reader and counts whether it succeeded.
+// draw runs a command for a reader and counts whether it succeeded. kind is the name of the
+// command.
 func (s *stage) draw(kind string, r *reader, args ...string) printed {
 	s.t.Helper()
 	typed := strings.TrimSuffix(kind, corrected)
 	p := s.run(append(strings.Fields(typed), append(args, s.of(kind, r)...)...)...)
-	s.count(kind, p.done() || strings.Contains(p.stdout, `"result":"applied"`)) // exit status 1 with some applied counts as success
+	s.count(kind, p.done() || strings.Contains(p.stdout, `"result":"applied"`)) // a command that applied only some events also counts as success
 	return p
 }
 
@@ -55,7 +57,7 @@ func (s *stage) count(kind string, done bool) {
 	}
 }
 
-// of returns the flags that select the reader, for a command of a kind.
+// of returns the flags that a command needs to select the reader.
 func (s *stage) of(kind string, r *reader) []string {
 	flags := append([]string{"--output=json"}, r.flags...)
 	switch kind {
@@ -78,7 +80,7 @@ func indented(text string) string {
 	return "  | " + strings.ReplaceAll(text, "\n", "\n  | ")
 }
 
-// lines reads JSON lines.
+// lines decodes a text of JSON lines.
 func lines[T any](s *stage, text string) (all []T) {
 	s.t.Helper()
 	for line := range strings.Lines(text) {

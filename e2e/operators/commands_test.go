@@ -21,7 +21,7 @@ type moved struct {
 	To        int64
 }
 
-// rewind sets positions back. The oracle receives the records again, too.
+// rewind sets positions back. The oracle then processes these records again, too.
 func (s *stage) rewind(r *reader) {
 	s.t.Helper()
 	partition := s.rnd.IntN(partitions)
@@ -90,8 +90,8 @@ func (s *stage) pauses(r *reader) {
 	s.draw("resume", r, "--all", reason, "--yes")
 }
 
-// rebuild runs a rebuild and does the same in the oracle. The position may be set back at that
-// time.
+// rebuild runs a rebuild and the same change in the oracle. At this time the consumer may not have
+// read all records again after a rewind.
 func (s *stage) rebuild(r *reader) {
 	s.t.Helper()
 	if !s.draw("rebuild", r, "--yes", "--remove", "--max-differences=100000").done() {
@@ -109,7 +109,8 @@ func (s *stage) rebuild(r *reader) {
 	r.oracle.rebuilt(log, found)
 }
 
-// found returns the version of an account in an ordered projection, and its parked versions.
+// found returns an account of an ordered projection, as it is in the database: its version and its
+// parked versions.
 func (s *stage) found(r *reader, id string) (version int64, parked []int64) {
 	s.t.Helper()
 	query := `SELECT coalesce((SELECT version FROM account_balance WHERE account_id = $1), 0),
@@ -124,11 +125,11 @@ func (s *stage) found(r *reader, id string) (version int64, parked []int64) {
 	return version, parked
 }
 
-// refuse makes PostgreSQL refuse the rows of an account for a while. Its events become dead letters
-// that can be applied afterwards.
+// refuse makes PostgreSQL refuse the rows of an account for a while. The account's events become
+// dead letters that a later replay can apply.
 func (s *stage) refuse() {
 	s.t.Helper()
-	if s.pruning { // a replay of a dead letter is refused if the inbox may no longer have its id
+	if s.pruning { // then a replay is refused, because the inbox may no longer have the event's id
 		return
 	}
 	s.note("rows of %s are refused", refusedAccount)

@@ -12,11 +12,11 @@ import (
 	"projector/e2e/wait"
 )
 
-// exactWithin is the time limit for the rows to be right after the last record. A long queue of
-// waiting events takes several transactions.
+// exactWithin is the time limit after the last record within which the rows must be right. A long
+// queue of waiting events takes several transactions.
 const exactWithin = 20 * time.Second
 
-// exact expects the reader's rows to equal its oracle's.
+// exact expects the rows of the reader's projection to equal those of its oracle.
 func (s *stage) exact(r *reader, when string) {
 	s.t.Helper()
 	holds := func() {
@@ -59,7 +59,7 @@ func (s *stage) differences(r *reader, want map[string]string) string {
 	return different(got, want, s.events)
 }
 
-// different returns the first differences, or "".
+// different describes the first differences, or returns "".
 func different(got, want map[string]string, more func(account string) string) string {
 	var wrong []string
 	for _, key := range slices.Sorted(maps.Keys(want)) {
@@ -78,7 +78,7 @@ func different(got, want map[string]string, more func(account string) string) st
 	return fmt.Sprintf("%d rows differ, the first of them:\n%s", len(wrong), strings.Join(wrong[:min(4, len(wrong))], "\n"))
 }
 
-// events returns the last events of an account, as they are in the topic.
+// events describes the last events of an account in the topic.
 func (s *stage) events(key string) string {
 	id, _, _ := strings.Cut(key, " ")
 	var lines []string

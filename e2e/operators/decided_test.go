@@ -25,7 +25,7 @@ func (o *ordered) skip(id string) {
 	}
 }
 
-// unskip reverses the last skip. The skipped version is missing again.
+// unskip reverses the last skip, so the skipped version is missing again.
 func (o *ordered) unskip(id string) {
 	a := o.account(id)
 	delete(a.skipped, a.version)
@@ -33,8 +33,8 @@ func (o *ordered) unskip(id string) {
 		if a.waiting[v] == nil {
 			kept := *p
 			if kept.class == gap {
-				// unskip parks the event without its payload, which is only in the DLQ topic. This class
-				// keeps heal from applying it.
+				// unskip parks the event without its payload, because the payload is only in the
+				// DLQ topic. Because of this class, heal does not apply the event.
 				kept.class = "malformed_payload"
 			}
 			a.waiting[v] = &kept
@@ -63,8 +63,8 @@ func (o *ordered) forced(e *event) bool {
 	return true
 }
 
-// replay applies dead letters in order while they fit. They have precedence over parked events of
-// the same version.
+// replay applies dead letters in order, as long as the next one has the next version. Dead letters
+// have precedence over parked events of the same version.
 func (o *ordered) replay(only string) {
 	for again := true; again; {
 		again = false
@@ -82,7 +82,7 @@ func (o *ordered) replay(only string) {
 	}
 }
 
-// open lets an account begin with a state.
+// open sets the state at which an account begins.
 func (o *ordered) open(id string, from state) {
 	a := o.account(id)
 	if from.version <= a.version || a.currency != "" && a.currency != from.currency {
@@ -94,7 +94,7 @@ func (o *ordered) open(id string, from state) {
 	o.heal(a)
 }
 
-// discard drops a dead letter for good.
+// discard removes a dead letter permanently.
 func (o *ordered) discard(p place) {
 	o.discarded[p] = true
 	for _, a := range o.accounts {
@@ -103,7 +103,7 @@ func (o *ordered) discard(p place) {
 				delete(a.waiting, v)
 			}
 		}
-		if a.beyond > a.version { // recompute it from the remaining dead letters
+		if a.beyond > a.version { // computed again from the remaining dead letters
 			a.beyond = o.beyondNow(a)
 		}
 	}
@@ -120,14 +120,15 @@ func (o *ordered) beyondNow(a *account) (highest int64) {
 }
 
 // rebuilt computes the accounts from the whole log and the operators' decisions, without a park
-// limit. A rebuild may leave an account unchanged in two cases: it waits for a replay because
-// events exceeded the limit, or the position was set back.
+// limit. A rebuild may leave an account unchanged in two cases. In the first case, the account
+// waits for a replay because too many events were waiting. In the second case, the position was set
+// back.
 func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 	known := o.letters
 	for _, records := range log {
 		for _, e := range records {
 			if !e.garbage && !o.discarded[e.place()] {
-				o.account(e.account) // unread records can name new accounts, too
+				o.account(e.account) // an unread record can have a new account
 			}
 		}
 	}
@@ -140,7 +141,7 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 		version, there := found.account(id)
 		live.floor = live.version
 		o.readAgain(a, id, log)
-		for before := int64(-1); before < a.version && a.version != version; { // if two events have one version, the second may be applicable
+		for before := int64(-1); before < a.version && a.version != version; { // repeated, because of two events with one version the second may be the valid one
 			before = a.version
 			o.readAgain(a, id, log)
 		}
@@ -151,7 +152,7 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 			a.before = live.before
 		}
 		if part, was := a.history[version]; was && live.beyond > live.version && version > live.version {
-			a.state, a.beyond = part, a.version // with a park limit a rebuild may stop here and wait
+			a.state, a.beyond = part, a.version // a real rebuild has a park limit, so it may stop here and wait
 		}
 		if len(a.waiting) > o.limit {
 			maps.DeleteFunc(a.waiting, func(v int64, _ *parked) bool {
@@ -168,9 +169,9 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 	o.letters = known
 }
 
-// rebuiltRows is the state of the database after a rebuild, which the oracle needs.
+// rebuiltRows gives the oracle access to the state of the database after a rebuild.
 type rebuiltRows struct {
-	// behind is true if the position was set back and some records are not yet read again.
+	// behind is true if the position was set back and some records have not been read again yet.
 	behind bool
 	// account returns the version of an account and its parked versions.
 	account func(id string) (version int64, parked []int64)
@@ -178,7 +179,7 @@ type rebuiltRows struct {
 	rows func() map[string]string
 }
 
-// readAgain processes the whole log for one account.
+// readAgain processes the whole log again for one account.
 func (o *ordered) readAgain(a *account, id string, log [][]*event) {
 	o.decided(a)
 	for _, records := range log {
@@ -192,7 +193,7 @@ func (o *ordered) readAgain(a *account, id string, log [][]*event) {
 	}
 }
 
-// decided applies the operators' decisions about the next versions.
+// decided applies the operators' decisions about the versions that come next.
 func (o *ordered) decided(a *account) {
 	for {
 		before := a.version

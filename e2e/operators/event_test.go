@@ -14,7 +14,7 @@ type event struct {
 	cents       int64
 	currency    string
 	at          time.Time
-	points      string // a JSON value that the custom projections read
+	points      string // JSON value that only the custom projections read
 	asNumber    bool   // the amount is a JSON number, which the built-in projections refuse
 	garbage     bool   // the value is not JSON
 
@@ -74,7 +74,7 @@ func (e *event) value() []byte {
 	return value
 }
 
-// text returns a line that describes the event in the report of a failure.
+// text describes the event in the report of a failure.
 func (e *event) text() string {
 	more := ""
 	switch {

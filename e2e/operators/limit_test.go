@@ -10,15 +10,16 @@ import (
 	"projector/e2e/wait"
 )
 
-// known is the database's state of an account of an ordered projection.
+// known is the state of an account of an ordered projection in the database.
 type known struct {
 	id       string
 	version  int64
-	overflow int64   // the highest version beyond the park limit
+	overflow int64   // highest version beyond the park limit
 	parked   []place // in the order of the versions
 }
 
-// The accounts beyond the park limit, and the given ones, whose events may have been read again.
+// This query reads the accounts beyond the park limit and the given accounts, because the given
+// accounts' events may have been read again.
 const balanceKnown = `SELECT account_id, coalesce(b.version, 0), coalesce(o.highest_version, 0),
 		ARRAY(SELECT partition FROM parked_event p WHERE p.account_id = i.account_id ORDER BY version),
 		ARRAY(SELECT "offset" FROM parked_event p WHERE p.account_id = i.account_id ORDER BY version)
@@ -33,9 +34,9 @@ const orderedKnown = `SELECT account_id, coalesce(b.version, 0), coalesce(o.high
 	LEFT JOIN (SELECT * FROM projection_account WHERE projection = 'random_ordered') b USING (account_id)`
 
 // limited adopts the database's state for accounts that have more waiting events than the park
-// limit. Which of these events are parked is not fixed: a batch may count a repeated event twice and
-// then parks fewer (docs/decisions/0010). adopt checks that the account can have the database's
-// version.
+// limit. It is not predictable which of these events are parked. A batch may count a repeated event
+// twice and then parks fewer events (docs/decisions/0010). adopt checks that the version in the
+// database is possible.
 func (s *stage) limited(r *reader) error {
 	query := balanceKnown
 	if r.name != "account_balance" {
@@ -67,7 +68,7 @@ func (s *stage) limited(r *reader) error {
 	return err
 }
 
-// adopt sets an account to the database's state if the account can have been in that state.
+// adopt sets an account to the state in the database if the oracle could have reached this state.
 func (o *ordered) adopt(k *known, log [][]*event) {
 	a := o.accounts[k.id]
 	if a == nil || k.overflow <= k.version && a.beyond <= a.version {
@@ -116,8 +117,8 @@ const dueNow = `SELECT count(*) FROM %s o JOIN %s b USING (account_id)
 	WHERE o.first_offset IS NOT NULL AND o.first_version <= b.version + 1 AND o.highest_version > b.version AND p.account_id IS NULL
 	AND x.paused_reason IS NULL AND x.breaker_reason IS NULL AND x.stopped_reason IS NULL`
 
-// readAgain gives the program time to read events beyond the park limit again, so that no account
-// heals by itself while an operator decides. It reports whether there were any.
+// readAgain waits until the program has read the events beyond the park limit again. No account
+// then heals by itself while an operator decides. It reports whether it had to wait.
 func (s *stage) readAgain(r *reader) (some bool) {
 	query := fmt.Sprintf(dueNow, "park_overflow", "account_balance", "parked_event", "account_balance")
 	if r.name != "account_balance" {

@@ -25,7 +25,7 @@ type state struct {
 	points, count int64
 }
 
-// parked is a waiting event, or the entry for a missing one.
+// parked is a waiting event. It can also be an event that the program cannot apply.
 type parked struct {
 	*event
 	class string
@@ -35,15 +35,15 @@ type parked struct {
 type account struct {
 	state
 	waiting map[int64]*parked
-	beyond  int64 // the highest version that exceeded the park limit; 0: none
+	beyond  int64 // highest version that exceeded the park limit, or 0
 	history map[int64]state
-	floor   int64 // the lowest version that the account can have in the database
+	floor   int64 // lowest version that the account can have in the database
 
-	// The operators' decisions.
+	// The next fields are the operators' decisions.
 	opening *state
-	skipped map[int64]string // version to event id
+	skipped map[int64]string // event id by version
 	forced  map[int64]*event // corrected, fetched or replayed, by version
-	before  *account         // the state before the last skip, if that can be reversed
+	before  *account         // the state before the last skip; nil if the skip cannot be reversed
 }
 
 func (a *account) waits() bool { return len(a.waiting) > 0 || a.beyond > a.version }
@@ -51,8 +51,8 @@ func (a *account) waits() bool { return len(a.waiting) > 0 || a.beyond > a.versi
 // ordered is the oracle of a projection that applies versions in order.
 type ordered struct {
 	limit int
-	// fault returns the error of the event itself, apply the error of applying it as the next
-	// version.
+	// fault returns the error of an event itself. apply returns the error of applying an event as
+	// the next version.
 	fault func(*event) string
 	apply func(*state, *event) string
 
@@ -76,7 +76,7 @@ func (o *ordered) account(id string) *account {
 	return o.accounts[id]
 }
 
-// deliver processes one record. again means that it was processed before.
+// deliver processes one record. If again is true, the record was processed before.
 func (o *ordered) deliver(e *event, again bool) {
 	if e.garbage || o.discarded[e.place()] {
 		return
@@ -119,7 +119,7 @@ func (o *ordered) advance(a *account, e *event) string {
 	return ""
 }
 
-// passed removes the entries up to the account's version.
+// passed removes the waiting events whose versions the account has reached.
 func (a *account) passed() {
 	maps.DeleteFunc(a.waiting, func(v int64, _ *parked) bool { return v <= a.version })
 	if a.beyond <= a.version {
@@ -127,8 +127,8 @@ func (a *account) passed() {
 	}
 }
 
-// park stores an event until it can be applied. Of two events with one version the first is stored,
-// unless only the second can be decoded.
+// park stores an event until it can be applied. If two events have the same version, park stores
+// the first one, unless only the second one is valid.
 func (a *account) park(e *event, class string, limit int) {
 	if first := a.waiting[e.version]; first != nil {
 		if first.class != gap && class == gap {

@@ -16,16 +16,17 @@ const (
 )
 
 // producer sends the events of all accounts, with every kind of error. Operators decide only about
-// busy accounts. Calm accounts never exceed the park limit and lose no event. So their events may
-// be sent while any command runs: the order of command and event does not change the result.
+// busy accounts. Calm accounts never exceed the park limit and lose no event. Their events may
+// therefore be sent while any command runs, because the order of command and event does not change
+// the result.
 type producer struct {
 	s    *stage
 	rnd  *rand.Rand
-	side *rand.Rand // random numbers for events that are sent while a command runs; their count depends on the machine
+	side *rand.Rand // random numbers for events during a command, because their count depends on the machine
 	busy []*source
 	calm []*source
 	ids  int
-	late []*event // of busy accounts, to be sent later
+	late []*event // events of busy accounts that are sent later
 }
 
 // source is the producer of one account.
@@ -82,7 +83,7 @@ func (p *producer) goods(a *source, n int) (events []*event) {
 }
 
 // poison returns an event that is refused, and the correct event of the same version, which has the
-// same id or another one.
+// same event id or another one.
 func (p *producer) poison(a *source) (wrong, right *event) {
 	right = p.good(a)
 	if right.kind == opened {
@@ -110,7 +111,7 @@ func (p *producer) poison(a *source) (wrong, right *event) {
 	return wrong, right
 }
 
-// happens returns the random next events of an account.
+// happens returns a random group of next events of an account.
 func (p *producer) happens(a *source) []*event {
 	n := p.rnd.IntN(100)
 	if a.calm || n < 60 {
@@ -119,7 +120,7 @@ func (p *producer) happens(a *source) []*event {
 	return p.unusual(a, n)
 }
 
-// usual returns events that need no operator: every version is delivered in the end.
+// usual returns events that need no operator, because every version arrives in the end.
 func (p *producer) usual(a *source, n int) []*event {
 	switch {
 	case n < 50:
@@ -135,7 +136,7 @@ func (p *producer) usual(a *source, n int) []*event {
 		events := append([]*event{wrong}, p.goods(a, p.rnd.IntN(p.s.parkLimit))...)
 		return append(events, right)
 	case n < 95 && a.next > 1:
-		return []*event{p.event(a, a.next-1)} // a second event of the same version
+		return []*event{p.event(a, a.next-1)} // another event of the last version
 	case n < 97:
 		e := p.event(a, a.next)
 		e.garbage = true
@@ -148,7 +149,7 @@ func (p *producer) usual(a *source, n int) []*event {
 // unusual returns events that need an operator.
 func (p *producer) unusual(a *source, n int) []*event {
 	switch {
-	case n < 68: // more events than the park limit; the missing one comes now or later
+	case n < 68: // more events than the park limit; the missing event comes now or later
 		held := p.good(a)
 		events := p.goods(a, p.s.parkLimit+1+p.rnd.IntN(4))
 		if p.rnd.IntN(2) == 0 {
@@ -156,7 +157,7 @@ func (p *producer) unusual(a *source, n int) []*event {
 		}
 		p.late = append(p.late, held)
 		return events
-	case n < 76: // a lost event, which may be in the outbox and may arrive late
+	case n < 76: // a lost event; it may be in the outbox and may arrive late
 		held := p.good(a)
 		a.lost = append(a.lost, held)
 		if p.rnd.IntN(3) > 0 {
@@ -166,13 +167,13 @@ func (p *producer) unusual(a *source, n int) []*event {
 			p.late = append(p.late, held)
 		}
 		return p.goods(a, 1+p.rnd.IntN(3))
-	case n < 84: // a broken event; the correct one may arrive late
+	case n < 84: // a broken event; the correct event may arrive late
 		wrong, right := p.poison(a)
 		if p.rnd.IntN(2) == 0 {
 			p.late = append(p.late, right)
 		}
 		return append([]*event{wrong}, p.goods(a, p.rnd.IntN(3))...)
-	case n < 90: // broken and corrected while an earlier version is missing
+	case n < 90: // a broken event and its correction, while an earlier version is missing
 		held := p.good(a)
 		wrong, right := p.poison(a)
 		return append([]*event{wrong, p.good(a), right}, held)
@@ -245,7 +246,7 @@ func (p *producer) produceCalm(n int) {
 	}
 }
 
-// alongside sends events of calm accounts while do runs, and for a short time after it.
+// alongside sends events of calm accounts while do runs and until do has ended.
 func (p *producer) alongside(do func()) {
 	p.s.t.Helper()
 	main := p.rnd

@@ -14,7 +14,7 @@ type oracle interface {
 	rebuilt(log [][]*event, found rebuiltRows)
 }
 
-// The tables of the two custom projections, and their files.
+// These are the tables and the projection files of the two custom projections.
 const ownTables = `
 	CREATE TABLE counted (account_id text PRIMARY KEY, events bigint NOT NULL, points bigint NOT NULL);
 	CREATE TABLE pointed (account_id text PRIMARY KEY, events bigint NOT NULL, points bigint NOT NULL, version bigint NOT NULL);`
@@ -41,7 +41,7 @@ ON CONFLICT (account_id) DO UPDATE
 func number(points string) int64 {
 	n, err := strconv.ParseInt(points, 10, 64)
 	if err != nil {
-		panic(err) // cannot happen: an event with such a value is never applied
+		panic(err) // cannot happen: an event with this value is never applied
 	}
 	return n
 }
@@ -49,7 +49,7 @@ func number(points string) int64 {
 // refusedAccount is the account whose rows a constraint refuses.
 const refusedAccount = "busy-3"
 
-// rules holds the constraints of the custom projections.
+// rules has the state of the constraint on the tables of the custom projections.
 type rules struct{ refusing bool }
 
 func (r *rules) refused(e *event) string {

@@ -12,7 +12,7 @@ import (
 	"projector/internal/devstack"
 )
 
-// drawn is a kind of step and its weight in the random choice.
+// drawn is a step and its weight in the random choice.
 type drawn struct {
 	name   string
 	weight int
@@ -125,7 +125,7 @@ func (s *stage) play(n int) {
 	}
 }
 
-// statuses checks the statuses of dead letters for contradictions.
+// statuses checks that the statuses of dead letters fit the state of their accounts.
 func (s *stage) statuses(r *reader) {
 	s.t.Helper()
 	o := r.ordered()
@@ -156,7 +156,7 @@ func (s *stage) statuses(r *reader) {
 	}
 }
 
-// report says how often each kind of command succeeded and was refused.
+// report returns how often each command succeeded and how often it was refused.
 func (s *stage) report() string {
 	var text []string
 	for _, kind := range slices.Sorted(maps.Keys(s.tally)) {

@@ -22,7 +22,7 @@ type letter struct {
 	DLQOffset       int64 `json:"dlq_offset"`
 }
 
-// deadLetter returns a random unresolved dead letter of a busy account.
+// deadLetter returns a random dead letter of a busy account with one of the statuses.
 func (s *stage) deadLetter(r *reader, statuses string) *letter {
 	s.t.Helper()
 	p := s.run(append([]string{"dlq", "list", "--status=" + statuses}, s.of("dlq list", r)...)...)
@@ -63,12 +63,12 @@ func (s *stage) discard(r *reader) {
 		return
 	}
 	p := s.draw("dlq discard", r, append(l.flags(), reason, "--yes")...)
-	if p.done() && !strings.Contains(p.stderr, "discarded 0 dead letters") { // it may have been applied in the meantime
+	if p.done() && !strings.Contains(p.stderr, "discarded 0 dead letters") { // a letter that was not discarded may have been applied in the meantime
 		r.oracle.discard(place{l.Partition, l.Offset})
 	}
 }
 
-// correct exports a dead letter, corrects it and replays it.
+// correct exports a dead letter, corrects the event in the file and replays the file.
 func (s *stage) correct(r *reader) {
 	s.t.Helper()
 	l := s.deadLetter(r, "open")
@@ -87,12 +87,13 @@ func (s *stage) correct(r *reader) {
 	e.asNumber, e.points = false, fmt.Sprint(s.rnd.IntN(100))
 	p := s.draw("dlq replay"+corrected, r, "--from-file="+s.correctedFile(path, &e), reason, "--yes", "--max-replays=1000")
 	if r.additive && strings.Contains(p.stdout, "longer ago than the inbox remembers") {
-		return // it may already be counted
+		return // the event may already be counted
 	}
 	r.oracle.force(&e)
 }
 
-// correctedFile writes the first dead letter of an export with another value.
+// correctedFile writes the first dead letter of an export to a new file. The dead letter gets the
+// value of the event e.
 func (s *stage) correctedFile(path string, e *event) string {
 	s.t.Helper()
 	text := must(os.ReadFile(path))(s.t)
@@ -106,7 +107,7 @@ func (s *stage) correctedFile(path string, e *event) string {
 	return s.file("corrected.jsonl", string(must(json.Marshal(line))(s.t))+"\n")
 }
 
-// waiting returns a random busy account that waits, or "".
+// waiting returns a random busy account that has waiting events, or "".
 func (s *stage) waiting(o *ordered) string {
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(o.accounts)) {
@@ -135,7 +136,7 @@ func (s *stage) skip(r *reader) {
 	}
 }
 
-// unskip reverses a skip after which nothing was applied.
+// unskip reverses a skip. This is possible if no event was applied after the skip.
 func (s *stage) unskip(r *reader) {
 	s.t.Helper()
 	o := r.ordered()
@@ -159,7 +160,7 @@ func (s *stage) fetch(r *reader) {
 	s.t.Helper()
 	o := r.ordered()
 	id := s.waiting(o)
-	for _, a := range s.producer.busy { // prefers an account whose missing event is in the outbox
+	for _, a := range s.producer.busy { // accounts are preferred whose missing event is in the outbox
 		for _, e := range a.lost {
 			if o.account(a.id).waits() && e.version == o.account(a.id).version+1 && s.rnd.IntN(2) == 0 {
 				id = a.id
@@ -193,7 +194,7 @@ func (s *stage) fetched(o *ordered, id string, version int64) {
 	s.t.Errorf("gaps fetch says that version %d of %s was applied, which the oracle cannot", version, id)
 }
 
-// open opens a waiting account from a ledger.
+// open opens a waiting account with a state from a ledger file.
 func (s *stage) open(r *reader) {
 	s.t.Helper()
 	o := r.ordered()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestSoak runs one random seed after the other for the time in PROJECTOR_SOAK.
+// TestSoak runs one random seed after another for the time in PROJECTOR_SOAK.
 func TestSoak(t *testing.T) {
 	until := time.Now().Add(must(time.ParseDuration(os.Getenv("PROJECTOR_SOAK")))(t))
 	seed := uint64(time.Now().UnixNano())

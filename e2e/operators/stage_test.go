@@ -28,7 +28,7 @@ import (
 // patience is the time limit for everything that is expected to happen.
 const patience = 60 * time.Second
 
-// stage is one system: servers, consumers, producer and oracles.
+// stage is one complete system with servers, consumers, a producer and oracles.
 type stage struct {
 	t    *testing.T
 	rnd  *rand.Rand
@@ -59,7 +59,7 @@ type stage struct {
 	scratch   int
 }
 
-// outcomes counts how often a kind of command succeeded and was refused.
+// outcomes counts how often a command succeeded and how often it was refused.
 type outcomes struct{ done, refused int }
 
 // reader is a projection, its consumer and its oracle.
@@ -71,7 +71,8 @@ type reader struct {
 	want        func() map[string]string
 	additive    bool
 	process     *process.Process
-	// By partition: the next record for the oracle, and the highest offset that it has reached.
+	// next has, for each partition, the offset of the next record for the oracle. high has the
+	// highest value that next has had.
 	next, high []int64
 }
 
@@ -180,7 +181,7 @@ func (s *stage) launch(r *reader) {
 	r.process = binary.Launch(s.t, env, args...)
 }
 
-// evict removes the members of a killed consumer's group, as the end of their sessions would.
+// evict removes the members of a killed consumer's group. The test then needs no session timeout.
 func (s *stage) evict(r *reader) {
 	s.t.Helper()
 	groups := must(s.admin.DescribeGroups(s.t.Context(), r.group))(s.t)
@@ -196,7 +197,7 @@ func (s *stage) evict(r *reader) {
 	}
 }
 
-// positions returns the positions of the reader's consumer.
+// positions returns the stored positions of the reader's consumer.
 func (s *stage) positions(r *reader) ([]int64, error) {
 	rows, err := s.db.Query(s.t.Context(), "SELECT partition, next_offset FROM projector_position WHERE consumer_group = $1 AND topic = $2", r.group, s.topic)
 	if err != nil {
@@ -208,8 +209,8 @@ func (s *stage) positions(r *reader) ([]int64, error) {
 	return at, err
 }
 
-// arrived waits until the reader's consumer has processed everything, and then lets its oracle
-// process the same.
+// arrived waits until the reader's consumer has processed everything. The oracle then processes the
+// same records.
 func (s *stage) arrived(r *reader) {
 	s.t.Helper()
 	resumed := time.Time{}
@@ -232,7 +233,7 @@ func (s *stage) arrived(r *reader) {
 	s.follow(r)
 }
 
-// follow lets the oracle process the records up to the consumer's positions.
+// follow lets the oracle process all records of the topic.
 func (s *stage) follow(r *reader) {
 	for p, records := range s.records() {
 		s.consume(r, p, int64(len(records)))
@@ -246,7 +247,7 @@ func (s *stage) records() [][]*event {
 	return slices.Clone(s.log)
 }
 
-// consume lets the oracle process a partition up to an offset.
+// consume lets the oracle process the records of a partition up to an offset.
 func (s *stage) consume(r *reader, partition int, until int64) {
 	log := s.records()[partition]
 	for ; r.next[partition] < until; r.next[partition]++ {
@@ -270,7 +271,7 @@ func (s *stage) note(format string, args ...any) {
 	s.journal = append(s.journal, fmt.Sprintf(format, args...))
 }
 
-// tellFailure prints the journal of a failed run.
+// tellFailure prints the journal if the run has failed.
 func (s *stage) tellFailure() {
 	if !s.t.Failed() {
 		return

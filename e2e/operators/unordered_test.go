@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// unordered is the oracle of a projection that applies events in any order, each key once.
+// unordered is the oracle of a projection that applies events in any order. It applies each key
+// once.
 type unordered struct {
 	key   func(*event) string
 	fault func(*event) string // the reason why an event cannot be applied
@@ -37,7 +38,7 @@ func (u *unordered) deliver(e *event, _ bool) {
 		u.letters = append(u.letters, parked{e, class})
 		return
 	}
-	u.applied[u.key(e)] = e // also if it changes no row, because its id is used
+	u.applied[u.key(e)] = e // the id is used, even if the event changes no row
 }
 
 // force applies an event that an operator corrected or fetched.
@@ -60,8 +61,8 @@ func (u *unordered) replay(only string) {
 func (u *unordered) discard(p place) { u.discarded[p] = true }
 
 // rebuilt computes the rows from the whole log and the operators' decisions. A rebuild may leave a
-// row unchanged in two cases: an event was corrected, or the position was set back. In both the
-// oracle then does not count the events that the row lacks.
+// row unchanged if an event was corrected or the position was set back. The oracle then does not
+// count the events that are missing in the row.
 func (u *unordered) rebuilt(log [][]*event, found rebuiltRows) {
 	known, live := u.letters, u.applied
 	u.applied = map[string]*event{}

@@ -31,7 +31,8 @@ func (p *Process) Get(path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// Answers returns a check for wait.Until: path returns the status, and the body contains text.
+// Answers returns a check for wait.Until. It succeeds when path returns the status and the body
+// contains text.
 func (p *Process) Answers(path string, status int, text string) func() string {
 	return func() string {
 		select {
@@ -47,7 +48,7 @@ func (p *Process) Answers(path string, status int, text string) func() string {
 	}
 }
 
-// Logged returns a check for wait.Until: one line contains all of the texts.
+// Logged returns a check for wait.Until. It succeeds when one line contains all of the texts.
 func (p *Process) Logged(texts ...string) func() string {
 	return func() string {
 		for _, line := range p.Lines() {
@@ -65,7 +66,8 @@ func (p *Process) Logged(texts ...string) func() string {
 
 var sample = regexp.MustCompile(`(?m)^([a-z_]+)(\{.*\})? (\S+)$`)
 
-// Metrics returns all samples by name and labels, as they are on the page.
+// Metrics returns all samples of the metrics page. The key is name and labels in the form of the
+// page.
 func (p *Process) Metrics() map[string]float64 {
 	p.t.Helper()
 	status, body := p.Get("/metrics")

@@ -26,7 +26,7 @@ import (
 // Binary is a built projector.
 type Binary struct {
 	Path string
-	// Secrets must never be in a log.
+	// Secrets are texts that must never be in a log.
 	Secrets []string
 	// Stdout receives the program's stdout. If it is nil, stdout is part of the log.
 	Stdout io.Writer
@@ -49,7 +49,7 @@ func Build(ctx context.Context, path string, more ...string) error {
 	return BuildCommand(ctx, "projector/cmd/projector", path, more...)
 }
 
-// BuildCommand builds a command to path.
+// BuildCommand builds the package command to path.
 func BuildCommand(ctx context.Context, command, path string, more ...string) error {
 	args := append([]string{"build", "-buildvcs=false", "-o", path}, more...)
 	if out, err := exec.CommandContext(ctx, "go", append(args, command)...).CombinedOutput(); err != nil {
@@ -58,7 +58,7 @@ func BuildCommand(ctx context.Context, command, path string, more ...string) err
 	return nil
 }
 
-// Migrate migrates a database with a built projector, for devtest.Main.
+// Migrate returns a function for devtest.Main that migrates a database with a built projector.
 func Migrate(build func() (string, error)) func(ctx context.Context, databaseURL string) error {
 	return func(ctx context.Context, databaseURL string) error {
 		path, err := build()
@@ -73,7 +73,7 @@ func Migrate(build func() (string, error)) func(ctx context.Context, databaseURL
 	}
 }
 
-// command prepares the program with nothing but the given environment.
+// command prepares the program. The environment has only the given variables.
 func (b Binary) command(t testing.TB, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(context.Background(), b.Path, args...)
@@ -94,7 +94,7 @@ func (b Binary) Launch(t testing.TB, env []string, args ...string) *Process {
 	p.cmd.SysProcAttr = dieWithParent()
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // the signal of dieWithParent is tied to the thread
+		runtime.LockOSThread() // the kernel sends the signal of dieWithParent when this thread ends
 		started <- p.cmd.Start()
 		_ = p.cmd.Wait() // Exit reports the status
 		_ = write.Close()
@@ -162,7 +162,7 @@ func (p *Process) checkLog() {
 	}
 }
 
-// tellGoroutines ends a program that still runs, frozen or not, and prints the stack of each
+// tellGoroutines ends a program that still runs or is frozen. It prints the stack of each
 // goroutine. A blocked program logs nothing, so the log alone is not enough.
 func (p *Process) tellGoroutines() {
 	select {
@@ -180,7 +180,7 @@ func (p *Process) tellGoroutines() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.t.Logf("what process %d was doing:\n%s", p.cmd.Process.Pid, strings.Join(p.output[logged:], "\n"))
-	p.output = p.output[:logged] // the stacks are not part of its log
+	p.output = p.output[:logged] // the stacks are not part of the program's log
 }
 
 // Signal sends a signal to the process.
@@ -234,7 +234,7 @@ func (p *Process) Terminate() {
 	}
 }
 
-// onceLimit is the time limit of a command that cannot reach a server.
+// onceLimit is longer than the time that a command needs to give up on an unreachable server.
 const onceLimit = 30 * time.Second
 
 // Once runs a command to its end. It kills a command that exceeds the limit and returns status -1.

@@ -1,4 +1,4 @@
-// Package wait waits for a condition, or lets time pass in tests that need it to pass.
+// Package wait waits for a condition. It also lets time pass in tests that need this.
 package wait
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Until polls check until it returns "". After limit it fails the test with the last result.
+// Until polls check until it returns "". After limit, Until fails the test with the last result.
 func Until(t testing.TB, limit time.Duration, what string, check func() string) {
 	t.Helper()
 	deadline := time.NewTimer(limit)

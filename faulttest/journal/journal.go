@@ -31,7 +31,7 @@ type Producer struct {
 	err  error
 }
 
-// Open continues the journal at path or creates it. The options more override the defaults.
+// Open continues the journal at path or creates it. The given options override the defaults.
 func Open(path, topic string, seeds []string, more ...kgo.Opt) (*Producer, error) {
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(seeds...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
