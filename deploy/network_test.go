@@ -19,8 +19,9 @@ type policy struct {
 	}
 }
 
-// TestNetworkPolicies compares, for the pods of each projection, the permitted outgoing ports with
-// the addresses in the environment, and the permitted incoming ports with the served ports.
+// TestNetworkPolicies checks the ports of each projection's pods. The permitted outgoing ports must
+// be those of the addresses in the environment. The permitted incoming ports must be those on which
+// the pod listens.
 func TestNetworkPolicies(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		all := objects(t, overlay)

@@ -23,8 +23,8 @@ func poison(partition int32, n int) []testbank.Record {
 	return records
 }
 
-// breakerOpens waits until the breaker of a partition is open, and expects /readyz, the metric, the
-// status page and `position` to report that it is open.
+// breakerOpens waits until the breaker of a partition is open. It expects /readyz, the metric, the
+// status page and `position` to report this.
 func (w *world) breakerOpens(p *program, partition int32, class event.Class) positionState {
 	w.t.Helper()
 	within(w.t, patience, "unready", p.answers("/readyz", 503, string(class)))

@@ -27,7 +27,7 @@ const (
 	caughtUpAccounts, caughtUpEvents = 500_000, 8
 )
 
-// containers runs the image that the environment names, with podman and the restrictions of the
+// containers runs the image of PROJECTOR_TEST_IMAGE with podman. It sets the restrictions of the
 // manifests: no root user, no capability, a read-only root file system, and the memory limit of the
 // Deployment.
 type containers struct {

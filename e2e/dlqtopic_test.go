@@ -62,7 +62,7 @@ func TestLargeDeadLetterIsCut(t *testing.T) {
 }
 
 // TestDeadLettersRefused makes the brokers refuse dead letters. A partition with a dead letter
-// stops at that record. The other partitions continue.
+// stops at the record of the dead letter. The other partitions continue.
 func TestDeadLettersRefused(t *testing.T) {
 	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})

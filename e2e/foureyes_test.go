@@ -300,7 +300,7 @@ var typedCommand = regexp.MustCompile("(?m)^(?:KAFKA_BROKERS=\\S+ )?projector .*
 // changing matches the commands that need --yes to change data.
 var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|open|gaps fetch|position set|pause|resume|rebuild) `)
 
-// others matches the commands that operators do not run: `run`, and the commands of the schema
+// others matches the commands that are not for operators: `run`, and the commands of the schema
 // owner.
 var others = regexp.MustCompile(`^($|run( |$)|migrate)`)
 

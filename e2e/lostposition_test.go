@@ -166,9 +166,9 @@ func TestPositionExpired(t *testing.T) {
 	w.atRest()
 }
 
-// TestGapsOfALossAreExpected lets retention delete records of every account, so that every account
-// has a gap until the producer's outbox sends them again. The operator resumes the partition with
-// --through, as the runbook says. The breaker must then not stop the partition.
+// TestGapsOfALossAreExpected lets retention delete records of every account. Every account then has
+// a gap until the producer's outbox sends the records again. The operator resumes the partition
+// with --through, as the runbook says. The breaker must then not stop the partition.
 func TestGapsOfALossAreExpected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -12,7 +12,7 @@ import (
 )
 
 // asked is one command line of the test. role is the name that the error must contain when rights
-// are missing. may are the logins that certainly have all rights for the command.
+// are missing. may has the logins that must have all rights for the command.
 type asked struct {
 	command string
 	args    []string

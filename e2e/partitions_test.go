@@ -113,9 +113,10 @@ func (w *world) at(partition int32, records ...*kgo.Record) {
 	w.produce(list)
 }
 
-// TestAnEventHealsWhatAnotherPartitionHasParked expects a worker to apply the missing version,
-// although its cached state of the account is older than the events that another partition has
-// parked. No later event arrives that could start another attempt.
+// TestAnEventHealsWhatAnotherPartitionHasParked parks events by one partition and sends the missing
+// version on another one. The worker of that partition has an older cached state of the account,
+// but must apply the version and the parked events. No later event arrives that could start another
+// attempt.
 func TestAnEventHealsWhatAnotherPartitionHasParked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)

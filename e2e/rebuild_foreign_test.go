@@ -19,8 +19,8 @@ var foreignCode = map[string]string{
 		ALTER TABLE loyalty ADD COLUMN words team.word[] DEFAULT ARRAY['x'::team.word]`,
 }
 
-// TestTheOwnerOfATableGainsNothingByARebuild expects that code which the owner attached to a custom
-// projection's table runs neither as the login that rebuilds nor as the owner of the read model.
+// TestTheOwnerOfATableGainsNothingByARebuild attaches code to a custom projection's table. A
+// rebuild must not run this code as the login that rebuilds or as the owner of the read model.
 func TestTheOwnerOfATableGainsNothingByARebuild(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)

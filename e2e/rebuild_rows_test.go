@@ -79,8 +79,8 @@ func (w *world) polled(s *spoiling) (stop func() []string) {
 }
 
 // TestRowsAreRebuiltBesideALiveConsumer spoils rows by hand and rebuilds them while events arrive,
-// many of them twice. In the end every row must equal the oracle's. A reader must see either all
-// spoiled rows wrong or all of them right.
+// many of them twice. In the end every row must equal the oracle's. In every read, either all
+// spoiled rows must be wrong or all of them must be right.
 func TestRowsAreRebuiltBesideALiveConsumer(t *testing.T) {
 	t.Parallel()
 	for _, b := range books {

@@ -128,7 +128,7 @@ func (s *secured) scram() []string {
 }
 
 // TestSecuredCluster uses a cluster with TLS, SASL and ACLs. It tries every way to authenticate,
-// removes every permission in turn, and changes a password.
+// removes each permission once, and changes a password.
 func TestSecuredCluster(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t)

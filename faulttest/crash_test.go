@@ -70,8 +70,8 @@ func killAtRandom(s *scene) (hits int) {
 	return hits
 }
 
-// frozenReplica freezes a replica, as a hypervisor does, until the others own all its partitions.
-// Then the replica continues with its outdated state.
+// frozenReplica freezes a replica, as a hypervisor does, until the other replicas own all its
+// partitions. Then the replica continues with its outdated state.
 func frozenReplica(s *scene) (taken int) {
 	s.await("both have partitions", s.owned(2))
 	before := s.owners()

@@ -87,8 +87,8 @@ func (f *failover) changes(name string, change func(leader *devstack.PatroniNode
 	}
 }
 
-// killed kills the leader's Patroni and PostgreSQL, as the loss of its machine would. Commits that
-// an asynchronous standby has not received are lost.
+// killed kills the leader's Patroni and PostgreSQL, as the loss of its machine would do. Commits
+// that an asynchronous standby has not received are lost.
 func (f *failover) killed(leader *devstack.PatroniNode) {
 	if !f.synchronous {
 		f.holdBack(leader)

@@ -24,8 +24,8 @@ func lostEnds(kafka *devstack.Kafka) []fault {
 }
 
 const (
-	// lostTail is the number of records that the log loses. They are consumed before but have no
-	// effect, so they are not in the journal.
+	// lostTail is the number of records that the log loses. They are consumed before the loss but
+	// have no effect, so they are not in the journal.
 	lostTail = 200
 	// tempted is how long the test expects the partition to stay stopped. It is longer than the
 	// interval at which the program checks a stopped partition.

@@ -18,7 +18,7 @@ import (
 // stormWindow is the breaker's window in records.
 const stormWindow = 300
 
-// storm is a wrong deployment that makes every record a dead letter.
+// storm is a wrong deployment in which every record is dead-lettered.
 type storm struct {
 	class string
 	// wrong and right are the flags of the program, during the wrong deployment and after it.

@@ -63,8 +63,8 @@ func (o *ordered) forced(e *event) bool {
 	return true
 }
 
-// replay applies dead letters in order, as long as the next one has the next version. Dead letters
-// have precedence over parked events of the same version.
+// replay applies dead letters in the order of their versions, up to the first missing version. Dead
+// letters have precedence over parked events of the same version.
 func (o *ordered) replay(only string) {
 	for again := true; again; {
 		again = false

@@ -63,7 +63,7 @@ func (s *stage) discard(r *reader) {
 		return
 	}
 	p := s.draw("dlq discard", r, append(l.flags(), reason, "--yes")...)
-	if p.done() && !strings.Contains(p.stderr, "discarded 0 dead letters") { // a letter that was not discarded may have been applied in the meantime
+	if p.done() && !strings.Contains(p.stderr, "discarded 0 dead letters") { // the dead letter may have been applied in the meantime
 		r.oracle.discard(place{l.Partition, l.Offset})
 	}
 }

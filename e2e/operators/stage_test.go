@@ -233,7 +233,7 @@ func (s *stage) arrived(r *reader) {
 	s.follow(r)
 }
 
-// follow lets the oracle process all records of the topic.
+// follow makes the oracle process all records of the topic.
 func (s *stage) follow(r *reader) {
 	for p, records := range s.records() {
 		s.consume(r, p, int64(len(records)))
@@ -247,7 +247,7 @@ func (s *stage) records() [][]*event {
 	return slices.Clone(s.log)
 }
 
-// consume lets the oracle process the records of a partition up to an offset.
+// consume makes the oracle process the records of a partition up to an offset.
 func (s *stage) consume(r *reader, partition int, until int64) {
 	log := s.records()[partition]
 	for ; r.next[partition] < until; r.next[partition]++ {

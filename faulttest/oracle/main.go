@@ -36,7 +36,7 @@ type report struct {
 	Wrong    []string                     `json:"wrong"`
 }
 
-// court holds the flags.
+// court has the flags of the command.
 type court struct {
 	journal, database, brokers, dlq, ignore string
 

@@ -1,9 +1,8 @@
 // Package devstack starts the servers that the projector connects to, on this machine and for one
-// process: an in-process broker (kfake), a real Apache Kafka, Kafka Connect with Debezium, a schema
-// registry and a real PostgreSQL. The demos and the tests use it, so they need no Docker, no
-// service manager and no prepared host.
+// process. The demos and the tests use it, so they need no Docker, no service manager and no
+// prepared host.
 //
-//	Fake      kfake, ready in a few milliseconds. It implements the protocol and can inject faults.
+//	Fake      kfake, ready in a few milliseconds. It implements Kafka's protocol and injects faults.
 //	Kafka     Apache Kafka in KRaft mode, 1 or 3 nodes, from Maven Central. It needs java and mvn.
 //	Connect   Kafka Connect with Debezium's PostgreSQL connector, from Maven Central.
 //	Registry  Apicurio Registry, with Confluent's API, from Maven Central.

@@ -69,8 +69,8 @@ type kafkaNode struct {
 }
 
 // StartKafka creates a cluster, or starts the one that Dir holds. It returns when every broker
-// answers and knows all the others. The first call on a machine downloads the jars. ctx limits the
-// start only. Close ends the cluster.
+// answers and knows all other brokers. The first call on a machine downloads the jars. ctx limits
+// the start only. Close ends the cluster.
 func StartKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
 	k, err := newKafka(ctx, options)
 	if err != nil {

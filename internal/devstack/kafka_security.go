@@ -20,9 +20,9 @@ import (
 	"time"
 )
 
-// KafkaSecurity opens two TLS listeners. One authenticates users by SASL, the other requires a
-// client certificate. On both, every operation needs an ACL. The plain listener stays open for the
-// administrator, who may do everything.
+// KafkaSecurity opens two TLS listeners. The first authenticates users by SASL. The second requires
+// a client certificate. On both listeners, every operation needs an ACL. The plain listener stays
+// open for the administrator, who may do everything.
 //
 // The SASL mechanisms are PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512, whose users the administrator
 // creates, and OAUTHBEARER with unsecured tokens (RFC 7515, "alg" none).
@@ -54,7 +54,7 @@ func (k *Kafka) writeKeystores() error {
 		os.WriteFile(k.truststore(), k.security.ClientCA, 0o600))
 }
 
-// secure adds the settings of KafkaSecurity to those of a node.
+// secure adds the settings of KafkaSecurity to the settings of a node.
 func (k *Kafka) secure(lines map[string]string, node *kafkaNode) {
 	if k.security == nil {
 		return

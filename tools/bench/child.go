@@ -25,7 +25,7 @@ type answer struct {
 	Events  int
 }
 
-// serve is the protocol of a limit on the side of the child process.
+// serve runs in the child process of a limit and follows this protocol.
 func serve(std *streams, work func() (answer, error)) error {
 	_, _ = fmt.Fprintln(std.out, "ready")
 	in := bufio.NewReader(std.in)

@@ -4,9 +4,10 @@
 //
 // These programs are measured:
 //
-//	raw        only the projection's own statements, with nothing else running. Each event is a row,
-//	           and all rows are decoded before the clock starts. A statement has 2,000 rows, and there
-//	           are 2 connections. For a custom projection: only its SQL, 10,000 events a statement.
+//	raw        only the projection's own statements, with nothing else running. Each event is a
+//	           row, and all rows are decoded before the clock starts. A statement has 2,000 rows,
+//	           and there are 2 connections. For a custom projection, only its SQL is measured,
+//	           with 10,000 events a statement.
 //	decode     only fetching and decoding the topic, with nothing else running.
 //	projector  the binary, from the process start until the last record is durable.
 //	kfake      the projector with a broker in the process of bench, so no JVM uses the cores.

@@ -51,7 +51,7 @@ type workload struct {
 	// full means that the database already holds all accounts at version 1. The events continue
 	// from there.
 	full bool
-	// again means that the database already holds the result of the topic, and a new group reads
+	// again means that the database already holds the result of the topic. A new group then reads
 	// the whole topic again.
 	again    bool
 	subjects []subject

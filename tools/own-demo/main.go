@@ -177,7 +177,7 @@ func (d *demo) record(account, version int) *kgo.Record {
 		id, version, kind, id, version, points)}
 }
 
-// produce sends all events except the late one. It sends every fifth event twice.
+// produce sends all events except the late event. It sends every fifth event twice.
 func (d *demo) produce(ctx context.Context) error {
 	var records []*kgo.Record
 	for version := 1; version <= versions; version++ {

@@ -39,9 +39,9 @@ const (
 // ${env:BANK_DB_NAME}.
 const bankDatabase = "bank"
 
-// pipelines returns two pipelines with different formats. The first uses deploy/debezium unchanged.
-// In the second, keys and headers are quoted, the payload is a string of escaped JSON, and a time
-// is a number.
+// pipelines returns two pipelines with different formats. The first pipeline uses deploy/debezium
+// unchanged. In the second pipeline, keys and headers are quoted, the payload is a string of
+// escaped JSON, and a time is a number.
 func pipelines() []*pipeline {
 	const converter = "org.apache.kafka.connect.json.JsonConverter"
 	return []*pipeline{{
@@ -174,7 +174,7 @@ func offsetsState(written time.Time) string {
 }
 
 // unwritten reports whether every topic has enough records that the written offsets do not cover.
-// safe holds the numbers of records that they cover.
+// safe has the number of covered records for each topic.
 func (s *stage) unwritten(ends, safe map[string]int64) bool {
 	for _, p := range s.pipelines {
 		if ends[p.topic]-safe[p.topic] < s.options.Unwritten {

@@ -29,8 +29,8 @@ type servers struct {
 }
 
 const (
-	// partitions is the number of partitions of each topic. There is more than one, because the
-	// demo must show that the key keeps an account's events in order.
+	// partitions is the number of partitions of each topic. There is more than one partition,
+	// because the demo must show that the key keeps an account's events in order.
 	partitions = 3
 	// flushEvery is the interval in milliseconds at which Connect writes its offsets. The default
 	// of a minute would make the run long.
@@ -114,7 +114,7 @@ func (s *stage) database(ctx context.Context, name string) (*pgxpool.Pool, error
 	return pool, nil
 }
 
-// consume starts the projectors. Each serves its page on a free port.
+// consume starts the projectors. Each projector serves its status page on a free port.
 func (s *stage) consume(ctx context.Context) error { return s.startProjectors(ctx) }
 
 // startProjectors starts a projector for each pipeline. The status page of a projector has the
