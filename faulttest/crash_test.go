@@ -70,7 +70,7 @@ func killAtRandom(s *scene) (hits int) {
 	return hits
 }
 
-// frozenReplica freezes a replica, as a hypervisor does, until the other replicas own all its
+// frozenReplica freezes a replica, as a hypervisor can do, until the other replicas own all its
 // partitions. Then the replica continues with its outdated state.
 func frozenReplica(s *scene) (taken int) {
 	s.await("both have partitions", s.owned(2))

@@ -173,8 +173,8 @@ func (c *court) offsets(ctx context.Context, admin *kadm.Client, conn *pgx.Conn,
 	return "", nil
 }
 
-// lowered returns "" if the audit trigger has never seen a write that does not raise a version. The
-// trigger counts with a sequence, so writes that were rolled back count too.
+// lowered returns "" if every update of an account has raised its version. An audit trigger counts
+// all other updates with a sequence, so updates that were rolled back count too.
 func lowered(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var attempts, written int64
 	err := conn.QueryRow(ctx, "SELECT CASE WHEN is_called THEN last_value ELSE 0 END, (SELECT count(*) FROM version_audit) FROM version_audit_attempts").
