@@ -17,9 +17,9 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// TestAppendStopsWhereTheBreakerOpens: Append stops at a record at which the contract allows the
-// breaker to open. A duplicate that only the write detects may count as a successful record. Other
-// duplicates never count.
+// TestAppendStopsWhereTheBreakerOpens shows that Fold stops at a record at which the contract
+// allows the breaker to open. A duplicate that only the write detects may count as a successful
+// record. Other duplicates never count.
 func TestAppendStopsWhereTheBreakerOpens(t *testing.T) {
 	t.Parallel()
 	pool, run := openPool(t), 0
@@ -31,8 +31,8 @@ func TestAppendStopsWhereTheBreakerOpens(t *testing.T) {
 	}
 }
 
-// opens returns where the breaker may open, with the decisions up to there, and whether it may stay
-// closed.
+// opens returns the offsets at which the breaker may open, with the counts of the decisions up to
+// each of them. It also returns whether the breaker may stay closed.
 func opens(topic []delivered, rule projection.BreakerRule, m *model) (at map[int][4]int, never bool) {
 	at = map[int][4]int{}
 	windows := map[string]bool{"": true} // all possible states of the window: R is a root dead letter, s is a successful record
@@ -120,7 +120,7 @@ func stopsWhereTheBreakerOpens(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, ki
 	}
 }
 
-// TestAConflictMakesWhatFollowsSuspect: a record may become a dead letter only because of a
+// TestAConflictMakesWhatFollowsSuspect has a record that becomes a dead letter only because of a
 // conflict earlier in the same chunk. The breaker must still open at this record.
 func TestAConflictMakesWhatFollowsSuspect(t *testing.T) {
 	topic := []delivered{
@@ -156,8 +156,8 @@ func TestAConflictMakesWhatFollowsSuspect(t *testing.T) {
 	}
 }
 
-// TestKnownDuplicatesDoNotCount: duplicates that the recent-event cache finds do not lower the
-// share of dead letters.
+// TestKnownDuplicatesDoNotCount shows that duplicates found in the recent-event cache do not lower
+// the share of dead letters.
 func TestKnownDuplicatesDoNotCount(t *testing.T) {
 	open := statement.Definition().Open(readmodel.RunConfig{
 		Pool: openPool(t), FirstVersion: 1, CacheBytes: func() int { return 1 << 20 },
@@ -194,7 +194,8 @@ func (f *feeder) decoded(prefix string, topic []delivered) []projection.DecodedR
 	return records
 }
 
-// flushOrClaim flushes. If the batch must be decided again, it claims again and returns false.
+// flushOrClaim flushes. If the batch must be decided again, it claims the partition again and
+// returns false.
 func (f *feeder) flushOrClaim() bool {
 	f.t.Helper()
 	err := f.flush()

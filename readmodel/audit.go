@@ -19,7 +19,7 @@ import (
 // are part of the public interface.
 type ActionKind string
 
-// The kinds of actions.
+// These are the actions of the audit trail.
 const (
 	ActionReplay  ActionKind = "replay"
 	ActionDiscard ActionKind = "discard"
@@ -28,10 +28,11 @@ const (
 	ActionOpen    ActionKind = "open"
 	ActionUnskip  ActionKind = "unskip"
 	ActionRebuild ActionKind = "rebuild"
-	ActionPrune   ActionKind = "prune" // the inbox, by `projector inbox prune`
+	ActionPrune   ActionKind = "prune" // markers of the inbox, by `projector inbox prune`
 )
 
-// Results of actions, next to the effects of a replay. The names are part of the public interface.
+// These are results of actions. The result of a replay is its effect. The names are part of the
+// public interface.
 const (
 	ResultDiscarded = "discarded"
 	ResultSkipped   = "skipped"
@@ -50,12 +51,14 @@ type Action struct {
 	AccountID  string
 	Version    *int64 // of the event
 
-	// The position of the original record in its source topic. It is unknown if Topic is empty.
+	// Topic, Partition and Offset are the position of the original record in its source topic. The
+	// position is unknown if Topic is empty.
 	Topic     string
 	Partition int32
 	Offset    int64
 
-	// The position of the dead letter. There is no dead letter if DLQTopic is empty.
+	// DLQTopic, DLQPartition and DLQOffset are the position of the dead letter. There is no dead
+	// letter if DLQTopic is empty.
 	DLQTopic     string
 	DLQPartition int32
 	DLQOffset    int64
@@ -65,13 +68,14 @@ type Action struct {
 	Reason string
 	Result string
 
-	// ValueSHA256 is the digest of the replayed value, OriginalSHA256 that of the dead letter's value.
-	// For openings they are the digests of the opened accounts and of the ledger file.
+	// ValueSHA256 is the digest of the replayed value. OriginalSHA256 is the digest of the dead
+	// letter's value. For openings, these fields are the digests of the opened accounts and of the
+	// ledger file.
 	Altered        bool
 	ValueSHA256    string
 	OriginalSHA256 string
 
-	// PreviousEventID is set for a skip: the account's last event before it.
+	// For a skip, PreviousEventID is the account's last event before the skip.
 	PreviousEventID string
 }
 
@@ -92,7 +96,7 @@ func (a Action) With(v projection.Decision) Action {
 }
 
 // In returns the action with its projection. For one release, the result also names a custom
-// projection. The previous release does not know the column projection: its rebuild would apply
+// projection. The previous release does not know the column projection, so its rebuild would apply
 // the action to balances.
 func (a Action) In(name string, custom bool) Action {
 	a.Projection = name
@@ -163,14 +167,15 @@ func QueueActions(tx *Tx, actions []Action) {
 		dlqTopics, dlqPartitions, dlqOffsets, classes, actors, reasons, results, altered, values, originals, groups, projections, previous)
 }
 
-// DeadLetterPlace is the position of a record in a DLQ topic and of the original record it holds.
+// DeadLetterPlace is the position of a record in a DLQ topic, and the position of its original
+// record.
 type DeadLetterPlace struct {
 	Partition int32
 	Offset    int64
 	Original  projection.RecordRef
 }
 
-// DeadLetterHistory says what people have done about a dead letter.
+// DeadLetterHistory says what operators have done about a dead letter.
 type DeadLetterHistory struct {
 	Discarded bool
 	Replays   int // number of replays to the database

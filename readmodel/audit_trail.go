@@ -15,7 +15,8 @@ import (
 	"projector/sql"
 )
 
-// AuditRow is a row of dlq_action as it is shown, also in JSON. A nil field is unknown.
+// AuditRow is a row of dlq_action in the form in which it is shown, also as JSON. A nil field is
+// unknown.
 type AuditRow struct {
 	ID             int64     `json:"id"`
 	At             time.Time `json:"at"` // UTC
@@ -33,7 +34,7 @@ type AuditRow struct {
 	RequestID      *int64    `json:"request_id"`   // request that was approved
 	RequestedBy    *string   `json:"requested_by"` // login that made the request
 	Actor          string    `json:"actor"`
-	DBUser         *string   `json:"db_user"` // login of the connection, whatever Actor says
+	DBUser         *string   `json:"db_user"` // login of the connection; Actor may name another person
 	Reason         *string   `json:"reason"`
 	Result         string    `json:"result"`
 	Altered        bool      `json:"altered"` // the replayed key, value or headers differ from the dead letter's
@@ -89,9 +90,10 @@ type AuditReport struct {
 	Findings  []AuditFinding
 }
 
-// VerifyAudit computes the hashes of the audit trail again, in this process and not in PostgreSQL,
-// and reports where they differ. expected is a hash that somebody wrote down earlier. Only this
-// hash shows that the last rows of the trail were removed.
+// VerifyAudit computes the hashes of the audit trail again and reports where they differ. It
+// computes them in this process, not in PostgreSQL. The parameter expected is a hash that somebody
+// wrote down earlier. Only with this hash can VerifyAudit detect that the last rows of the trail
+// were removed.
 func VerifyAudit(ctx context.Context, pool *pgxpool.Pool, expected string) (AuditReport, error) {
 	var (
 		report AuditReport

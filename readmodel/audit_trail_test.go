@@ -107,7 +107,8 @@ func TestAnAlteredAuditTrailIsFound(t *testing.T) {
 	}
 }
 
-// TestNobodyWritesInAnothersName: a client cannot set the columns that the database itself fills.
+// TestNobodyWritesInAnothersName shows that a client cannot set the columns that the database
+// itself fills.
 func TestNobodyWritesInAnothersName(t *testing.T) {
 	pool := openPool(t)
 	_, err := pool.Exec(t.Context(), `INSERT INTO dlq_action (action, actor, result, db_user, chain, hash) VALUES ('skip', 'me', 'skipped', 'somebody', 77, 'x')`)
@@ -124,11 +125,11 @@ func TestNobodyWritesInAnothersName(t *testing.T) {
 	}
 }
 
-// TestRowsOfBothFormsAreOneChain: rows written before the later columns existed have the same hash
-// as before. A change of one of these columns is detected.
+// TestRowsOfBothFormsAreOneChain shows that a row without values in the newer columns has the same
+// hash as before these columns existed. A change of one of the newer columns is detected.
 func TestRowsOfBothFormsAreOneChain(t *testing.T) {
 	pool := openPool(t)
-	recorded(t, pool, "a") // as an older program writes rows
+	recorded(t, pool, "a") // this row has no values in the newer columns
 	const before = `SELECT encode(sha256(convert_to(E'\n' || (SELECT string_agg(coalesce(octet_length(f) || ':' || f, '-'), ',' ORDER BY n) FROM unnest(ARRAY[
 		a.id::text, a.action, a.account_id, a.version::text, a.topic, a.partition::text, a."offset"::text, a.dlq_topic, a.dlq_partition::text,
 		a.dlq_offset::text, a.class, a.actor, a.db_user, a.reason, a.result, a.altered::text, a.value_sha256, a.original_sha256, a.approved_by,

@@ -9,7 +9,7 @@ import (
 	"projector/readmodel/balance"
 )
 
-// BenchmarkVerify measures the steps before the write of a flush of 100,000 accounts: it lists the
+// BenchmarkVerify measures the steps before the write of a flush of 100,000 accounts. It lists the
 // dead letter and verifies the decision about it. Most of the time is spent on gathering the
 // accounts.
 func BenchmarkVerify(b *testing.B) {

@@ -123,7 +123,7 @@ func TestInterruptedHealingGoesOnAfterAClaim(t *testing.T) {
 	for v := 2; v <= 9; v++ {
 		w.fold(credit("a", v, "1", "EUR"))
 	}
-	w.fold(credit("z", 2, "1", "EUR")) // only the next version waits
+	w.fold(credit("z", 2, "1", "EUR")) // only the event after the missing one waits
 	w.mustFlush()
 	w.foldAlone(credit("a", 1, "1", "EUR"))
 	w.foldAlone(credit("z", 1, "1", "EUR"))
@@ -157,7 +157,8 @@ func TestParkLimitIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mustFlush()
-	// 3 to 102 were parked. 103 to 110 are only in the DLQ, and the account's row says so.
+	// Versions 3 to 102 were parked. Versions 103 to 110 are only in the DLQ, so the account waits
+	// for version 103.
 	expect(t, current(t, pool, "a"), "EUR 102.00 102 open a-102 true 103")
 }
 
@@ -232,7 +233,7 @@ func TestDecisionOnOldStateIsNoticed(t *testing.T) {
 	other.claim("other", projection.NoOffset)
 	other.fold(credit("a", 2, "1", "EUR"))
 	other.mustFlush()
-	w.fold(credit("a", 3, "1", "EUR")) // a gap for the worker that still has version 1
+	w.fold(credit("a", 3, "1", "EUR")) // a gap for the first worker, which still has version 1
 	if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
@@ -255,7 +256,7 @@ func TestRowAdvancedByAnotherIsNotWrittenOver(t *testing.T) {
 	}
 }
 
-// losing returns a pool whose replies to COMMIT are lost while lose is set.
+// losing returns a pool that loses the replies to COMMIT while lose is set.
 func losing(t *testing.T, database string) (pool *pgxpool.Pool, lose *atomic.Bool) {
 	t.Helper()
 	proxy, through, err := pgproxy.ListenBefore(database)
@@ -285,7 +286,7 @@ func TestAClaimTellsWhatBecameOfACommit(t *testing.T) {
 		if err == nil || again.Found == nil || *again.Found != want {
 			t.Fatalf("the claim found %+v, want %+v; error %v", again.Found, want, err)
 		}
-		want.Fence = fenceOf(t, pool) // the fence of the claim
+		want.Fence = fenceOf(t, pool) // the claim was committed with this fence
 	}
 	lose.Store(false)
 	if again := w.claim("me", projection.NoOffset); *again.Found != want || again.Next != want.Next {
@@ -304,7 +305,8 @@ func TestVersionNeverDecreasesWhoeverWrites(t *testing.T) {
 	}
 }
 
-// All other connections may be waiting for the lock of the transaction that fenced this writer.
+// A fenced writer must not need a second connection. All other connections may be waiting for the
+// lock of the transaction that fenced this writer.
 func TestAFencedWriterNeedsNoSecondConnection(t *testing.T) {
 	pool := openPoolAt(t, devtest.Database(t), readmodel.WithConns(1))
 	w := newWorker(t, pool, partition)
@@ -319,8 +321,8 @@ func TestAFencedWriterNeedsNoSecondConnection(t *testing.T) {
 	}
 }
 
-// Parked events may be as large as a record. The size of one read of them is therefore limited in
-// bytes too.
+// A parked event may be as large as a record. One read of parked events is therefore also limited
+// in bytes.
 func TestLargeParkedEventsHealInPieces(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -353,8 +355,8 @@ func TestLargeParkedEventsHealInPieces(t *testing.T) {
 	expect(t, current(t, pool, "b"), "EUR 7.00 7 open b-7 false -")
 }
 
-// TestAReaderOfABalanceReadsOneAccount: a query for one account uses the index, for any number of
-// accounts.
+// TestAReaderOfABalanceReadsOneAccount shows that a query for one account uses the index, even with
+// many accounts.
 func TestAReaderOfABalanceReadsOneAccount(t *testing.T) {
 	pool := openPool(t)
 	for _, statement := range []string{

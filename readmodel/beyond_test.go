@@ -11,8 +11,8 @@ import (
 	"projector/readmodel/repair"
 )
 
-// TestWhatHappensWhileEventsAreReadAgain: events beyond the park limit are read, and before they are
-// parked, a person discards one of them, or another one arrives.
+// TestWhatHappensWhileEventsAreReadAgain reads events beyond the park limit again. Before they are
+// parked, an operator discards one of them, or another event arrives.
 func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 	const row = "SELECT concat_ws(' ', lowest_version, highest_version, events, first_offset, first_version) FROM park_overflow"
 	for _, c := range []struct {

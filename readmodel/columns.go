@@ -12,8 +12,7 @@ import (
 )
 
 // TakenColumns returns events as the arrays that custom_events.sql unnests, sorted by account and
-// version. Statements that write rows of accounts then lock them in the same order, so partitions
-// do not deadlock.
+// version. All partitions then lock rows of accounts in the same order, so they do not deadlock.
 func TakenColumns(events []projection.CustomEvent) []any {
 	n := len(events)
 	var (
@@ -64,7 +63,8 @@ const PostgresEpoch = 946_684_800_000_000
 // NumericNegative is the sign of a negative numeric in binary format.
 const NumericNegative = 0x4000
 
-// Fields holds values in PostgreSQL's binary format. The length of a value comes before it.
+// Fields holds values in PostgreSQL's binary format. The length of each value is stored before the
+// value.
 type Fields []byte
 
 // Text adds a text or a bytea.
@@ -103,7 +103,7 @@ func (f *Fields) none() { *f = binary.BigEndian.AppendUint32(*f, ^uint32(0)) }
 
 // numeric adds an amount in minor units with at most 4 decimals. The format is that of numeric_recv
 // in PostgreSQL: the number of digits in base 10,000, the weight of the first digit, the sign, the
-// number of decimals to show, then the digits. One digit is after the decimal point.
+// number of decimals to show, then the digits. One digit in base 10,000 is after the decimal point.
 func (f *Fields) numeric(minor int64, decimals int) {
 	const most = 6
 	var (
@@ -146,7 +146,7 @@ func NewColumn(elementOID uint32, n, size int) *Column {
 	w = binary.BigEndian.AppendUint32(w, 0) // whether there are nulls
 	w = binary.BigEndian.AppendUint32(w, elementOID)
 	w = binary.BigEndian.AppendUint32(w, uint32(n))             //nolint:gosec // G115: at most upsertSlice
-	return &Column{Fields: binary.BigEndian.AppendUint32(w, 1)} // the first index
+	return &Column{Fields: binary.BigEndian.AppendUint32(w, 1)} // the lower bound of the array
 }
 
 // Null adds a null.

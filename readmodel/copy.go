@@ -19,16 +19,16 @@ type CopyRows struct {
 	n       int64
 }
 
-// copyHead is the header of the binary format: its signature, no flags, no extension.
+// copyHead is the header of the binary format, with the signature, no flags and no extension.
 const copyHead = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// NewCopyRows has room for about n rows of about size bytes each.
+// NewCopyRows returns a CopyRows with space for about n rows of about size bytes each.
 func NewCopyRows(columns, n, size int) *CopyRows {
 	wire := append(make([]byte, 0, len(copyHead)+n*(2+4*columns+size)+2), copyHead...)
 	return &CopyRows{wire: wire, columns: uint16(columns)} //nolint:gosec // G115: a few
 }
 
-// Begin starts a row. The caller then adds its columns in order.
+// Begin starts a row. The caller then adds the columns of the row in order.
 func (r *CopyRows) Begin() {
 	r.n++
 	r.wire = binary.BigEndian.AppendUint16(r.wire, r.columns)

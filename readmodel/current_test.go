@@ -17,8 +17,8 @@ import (
 	"projector/readmodel/balance"
 )
 
-// TestChangedAccounts: the accounts that a flush has written or parked are reported after its
-// commit.
+// TestChangedAccounts shows that the accounts that a flush has written or parked are reported after
+// its commit.
 func TestChangedAccounts(t *testing.T) {
 	t.Parallel()
 	var changed []string
@@ -50,7 +50,7 @@ func TestChangedAccounts(t *testing.T) {
 	reported("")
 }
 
-// TestCurrentAccounts: readers get the same values as in account_balance_current.
+// TestCurrentAccounts shows that LoadCurrent returns the same values as account_balance_current.
 func TestCurrentAccounts(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)
@@ -92,8 +92,8 @@ func TestCurrentAccounts(t *testing.T) {
 	}
 }
 
-// TestAwait: projector_await waits for a version, also if the row does not exist yet. When the time
-// is over it returns the current row.
+// TestAwait shows that projector_await waits for a version, even if the row does not exist yet.
+// When the time is over, it returns the current version.
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)

@@ -15,9 +15,9 @@ import (
 	"projector/sql"
 )
 
-// Decisions holds what people have decided about single events of a projection: which records
-// they discarded and which versions they skipped. It is read from the audit trail. A nil pointer
-// holds no decisions. Decisions is safe for concurrent use.
+// Decisions holds what operators have decided about single events of a projection. It knows which
+// records they discarded and which versions they skipped. The decisions are read from the audit
+// trail. A nil pointer holds no decisions. Decisions is safe for concurrent use.
 type Decisions struct {
 	pool       *pgxpool.Pool
 	projection string
@@ -26,7 +26,7 @@ type Decisions struct {
 	mu        sync.Mutex
 	through   int64                                     // the last row of the trail that was read
 	asked     time.Time                                 // when the last query started
-	discarded map[projection.RecordRef][]accountVersion // the events of a record; an event without account and version is unknown
+	discarded map[projection.RecordRef][]accountVersion // the discarded events of each record
 	skipped   map[accountVersion]struct{}
 }
 
@@ -36,7 +36,8 @@ type accountVersion struct {
 	version   int64
 }
 
-// NewDecisions returns the decisions about events of a projection. Call Read before the others.
+// NewDecisions returns the decisions about events of a projection. Call Read before the other
+// methods.
 func NewDecisions(pool *pgxpool.Pool, of Definition) *Decisions {
 	custom := ""
 	if of.Custom() {
@@ -56,7 +57,7 @@ func (d *Decisions) Read(ctx context.Context) error {
 	return d.ReadIn(ctx, d.pool)
 }
 
-// ReadIn is Read on a connection.
+// ReadIn reads the decisions on the given connection, like Read.
 func (d *Decisions) ReadIn(ctx context.Context, db Querier) error {
 	now := time.Now()
 	d.mu.Lock()
@@ -97,7 +98,7 @@ func (d *Decisions) add(kind ActionKind, result string, event accountVersion, pl
 	switch {
 	case kind == ActionDiscard && result == ResultDiscarded && place.Topic != "":
 		d.discarded[place] = append(d.discarded[place], event)
-	case kind == ActionReplay && result == string(EffectApplied): // a replay takes the discard back
+	case kind == ActionReplay && result == string(EffectApplied): // a replay revokes the discard
 		left := slices.DeleteFunc(d.discarded[place], func(e accountVersion) bool { return e == event || e.accountID == "" })
 		if d.discarded[place] = left; len(left) == 0 {
 			delete(d.discarded, place)

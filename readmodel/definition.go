@@ -16,8 +16,8 @@ import (
 // BalanceName is the name of the account_balance projection.
 const BalanceName = "account_balance"
 
-// Definition describes a projection: its name, and how it is run, repaired and rebuilt. All
-// differences between projections are behind this interface. See docs/adding-a-projection.md.
+// Definition describes a projection: its name, and how it is run, repaired and rebuilt. This
+// interface covers all differences between projections. See docs/adding-a-projection.md.
 type Definition interface {
 	// Name is used by --projection, metrics and dead letters. It is stored in the database, so it
 	// must never change.
@@ -31,12 +31,12 @@ type Definition interface {
 	Open(cfg RunConfig) func(Partition) session.Projection
 	// Tasks returns the work that is repeated while consumers run.
 	Tasks(cfg RunConfig) []Task
-	// Reports says which figures of the Observer the projection reports regularly.
+	// Reports says which metrics of the Observer the projection reports regularly.
 	Reports() Reports
-	// Replayer returns what replays the projection's dead letters.
+	// Replayer returns the Replayer of the projection's dead letters.
 	Replayer(cfg RepairConfig) Replayer
-	// Memory returns what keeps an event from being processed twice. It is nil if the projection's
-	// own table does that without a time limit.
+	// Memory returns the memory that prevents an event from being processed twice. It is nil if the
+	// projection's own table prevents this without a time limit.
 	Memory() Memory
 	// Rebuilds returns the tables that a rebuild compares and corrects. If there are none, a rebuild
 	// is refused.
@@ -47,8 +47,8 @@ type Definition interface {
 
 // Memory remembers for a limited time which events a projection has processed.
 type Memory interface {
-	// PrunedUntil returns the time before which events may be forgotten. It is zero if nothing was
-	// forgotten yet.
+	// PrunedUntil returns the time before which events may have been forgotten. It is zero if
+	// nothing was forgotten yet.
 	PrunedUntil(ctx context.Context, db Querier) (time.Time, error)
 	// Remembered returns the ids of the given events that are remembered. They stay remembered until
 	// PrunedUntil has advanced by more than MemoryMargin.
@@ -61,11 +61,12 @@ type RebuildTable struct {
 	Name string
 	// Adds is true if a row is a sum over events. Such a row can only be rebuilt from all events.
 	Adds bool
-	// Uncompared names the columns that are replaced with a row, but do not count as a difference.
+	// Uncompared names columns that are replaced together with the row, but do not count as a
+	// difference.
 	Uncompared []string
 }
 
-// MemoryMargin is how much longer than now an event has to be remembered.
+// MemoryMargin is how long an event has to be remembered after the query for it.
 const MemoryMargin = time.Hour
 
 // RunConfig is the configuration that a process gives to its projection. A projection uses only
@@ -78,20 +79,20 @@ type RunConfig struct {
 	ParkBytes      int64
 	Breaker        projection.BreakerRule
 	CacheBytes     func() int // how much memory a partition may use between flushes; it changes with the number of partitions
-	Busy           func() int // how many partitions have few records, to be durable soon; nil: unknown
-	IndexBytes     int        // limit of a version index, part of half of the CacheBytes of all partitions; 0: no index
+	Busy           func() int // how many partitions have few records that should be durable soon; may be nil
+	IndexBytes     int        // memory limit of a version index, in half of the CacheBytes of all partitions; 0: no index
 	InboxRetention time.Duration
-	// Changed is as in BalanceConfig, of account_balance.
+	// Changed is described at balance.Config. Only account_balance calls it.
 	Changed  func(accountIDs iter.Seq[string])
 	Observer Observer
-	// Decisions holds what people have decided about single events. It may be nil.
+	// Decisions holds what operators have decided about single events. It may be nil.
 	Decisions *Decisions
 	// Stopping is cancelled when the process must stop. Work that only saves later work ends then.
 	Stopping context.Context
 	Log      *slog.Logger
 }
 
-// Observer receives figures that only projections know. Its methods must be safe for concurrent
+// Observer receives metrics that only projections know. Its methods must be safe for concurrent
 // use.
 type Observer interface {
 	Parked(ParkedSummary)
@@ -102,18 +103,18 @@ type Observer interface {
 	DedupError(n int)
 }
 
-// Reports says which figures a projection reports for all partitions together.
+// Reports says which metrics a projection reports for all partitions together.
 type Reports struct {
 	Parked bool // events that wait for missing versions
 	Inbox  bool // number of rows in the inbox
 }
 
-// Task is work that is repeated while consumers run. Work that is not finished continues the next
-// time.
+// Task is work that is repeated while consumers run. Work that is not finished continues in the
+// next run.
 type Task struct {
 	Name   string // for the log, such as "count parked events"
 	Every  time.Duration
-	Within time.Duration // time limit of one run; 0: Every
+	Within time.Duration // time limit of one run; 0 means Every
 	Run    func(context.Context) error
 }
 
@@ -131,7 +132,7 @@ type Subject struct {
 type Replayer interface {
 	// ReplayStatuses returns the state of each subject in the read model now.
 	ReplayStatuses(ctx context.Context, subjects []Subject) ([]projection.ReplayStatus, error)
-	// Plan sets each record's Decision to what Apply would do with it now.
+	// Plan sets each record's Decision to the decision that Apply would make now.
 	Plan(ctx context.Context, records []*RepairRecord) error
 	// Apply applies the records in transactions of bounded size. It calls observe after each one and
 	// sets Decided and Decision of its records. After an error, committed transactions stay. To
@@ -139,6 +140,6 @@ type Replayer interface {
 	Apply(ctx context.Context, records []*RepairRecord, observe func(Step)) error
 }
 
-// DefaultFlush is the usual number of events in a flush: enough to make a commit worthwhile, and
-// few enough to repeat after a failure.
+// DefaultFlush is the usual number of events in a flush. It is large enough to make a commit
+// worthwhile, and small enough to repeat the flush after a failure.
 const DefaultFlush = 10_000

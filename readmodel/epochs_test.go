@@ -20,7 +20,7 @@ func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
 	}
 }
 
-// setBack sets the position back in the way of a person who uses SQL and changes only one column.
+// setBack sets the position back as an operator might do it by SQL, in only one column.
 func setBack(t *testing.T, pool *pgxpool.Pool, offset int64) {
 	t.Helper()
 	exec(t, pool, "UPDATE projector_position SET next_offset = $1", offset)
@@ -36,8 +36,9 @@ func epochs(t *testing.T, pool *pgxpool.Pool) string {
 	return fmt.Sprint(s.Next, s.LeaderEpoch, s.ProcessedUntil, s.ProcessedEpoch)
 }
 
-// A log that has lost its end receives new records at offsets below the stored position. Their leader
-// epoch is later than the stored one, which shows that they are new and no redeliveries.
+// A log that has lost its end receives new records at offsets below the stored position. The leader
+// epoch of these records is later than the stored epoch. This shows that they are new records and
+// not redelivered ones.
 func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
 	cases := map[string]struct {
 		epoch int32 // leader epoch of the records at the old offsets
@@ -73,8 +74,8 @@ func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
 	}
 }
 
-// If an additive projection has no more markers in its inbox, the leader epoch shows which records
-// it has counted.
+// After the inbox was pruned, the leader epoch shows which records an additive projection has
+// counted.
 func TestAPrunedInboxCountsWhatALaterLeaderAppends(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, turnover.Definition(), partition)
@@ -108,8 +109,8 @@ func TestAPrunedInboxCountsWhatALaterLeaderAppends(t *testing.T) {
 	same(t, "new to another group", turnoverOf(t, pool), "2026-01-01 EUR 1107.00 0.00 5")
 }
 
-// An older version or a person may move a position without its epoch. The epoch must then be
-// unknown, not wrong.
+// An older version of the program or an operator may move a position without its epoch. The stored
+// epoch must then be unknown, not wrong.
 func TestAnEpochBelongsToItsOffset(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -163,8 +164,8 @@ func TestAStoppedPartitionStaysStopped(t *testing.T) {
 	w.claim("next", projection.NoOffset)
 }
 
-// When brokers are upgraded, a topic without an id gets one. During the upgrade some brokers answer
-// without the id.
+// When brokers are upgraded, a topic without an id gets an id. During the upgrade some brokers
+// answer without the id.
 func TestAnUnknownTopicIDIsNoOther(t *testing.T) {
 	const none = "AAAAAAAAAAAAAAAAAAAAAA=="
 	pool := openPool(t)

@@ -52,8 +52,8 @@ func (m *model) deliver(offset int, d delivered) {
 	}
 }
 
-// TestBatchingChangesNothing: rows and outcomes are the same as for one record at a time. This
-// holds for all sizes of flushes and for all restarts.
+// TestBatchingChangesNothing shows that rows and outcomes are the same as if records were processed
+// one at a time. This holds for all sizes of flushes and for all restarts.
 func TestBatchingChangesNothing(t *testing.T) {
 	t.Parallel()
 	pool, run := openPool(t), 0
@@ -107,7 +107,7 @@ func batchingChangesNothing(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, kind 
 	}
 }
 
-// find reads the rows of a run, by the model's keys.
+// find returns the event ids in the rows of a run, by the keys of the model.
 func find(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, prefix string) (map[string]string, error) {
 	t.Helper()
 	query := `SELECT right(account_id, 1) || '/' || version, split_part(event_id, '-', 2) FROM account_statement WHERE account_id LIKE $1 || '-%'`

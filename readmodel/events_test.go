@@ -72,7 +72,7 @@ func (f *feeder) claim(committed int64) {
 	f.next = pos.Next
 }
 
-// fold folds values at the following offsets.
+// fold folds the values at the next offsets.
 func (f *feeder) fold(values ...string) {
 	f.t.Helper()
 	var records []projection.DecodedRecord
@@ -168,8 +168,8 @@ func same(t *testing.T, what, got, want string) {
 	}
 }
 
-// The texts of an event point into its record. The whole record therefore stays in memory until the
-// flush, and the pending size must include its key and headers.
+// The strings of an event point into its record. The whole record therefore stays in memory until
+// the flush. So the pending size must include the record's key and headers.
 func TestPendingCountsKeyAndHeaders(t *testing.T) {
 	pool := openPool(t)
 	const large = 1 << 20

@@ -98,8 +98,8 @@ func TestTheWorkedExample(t *testing.T) {
 	same(t, "outcomes", f.outcomes(), "3 5 0 2")
 }
 
-// TestTheGuideShowsCodeThatRuns: the code in docs/adding-a-projection.md is exactly the code in
-// this file.
+// TestTheGuideShowsCodeThatRuns checks that the code in docs/adding-a-projection.md is exactly the
+// code in this file.
 func TestTheGuideShowsCodeThatRuns(t *testing.T) {
 	guide, err := os.ReadFile("../docs/adding-a-projection.md")
 	if err != nil {

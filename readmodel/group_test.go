@@ -15,8 +15,8 @@ import (
 	"projector/readmodel/balance"
 )
 
-// groupWorkers returns workers of neighbouring partitions that write together. Each has folded one
-// event.
+// groupWorkers returns workers of neighbouring partitions that write together. Each worker has
+// folded one event.
 func groupWorkers(t *testing.T, pool *pgxpool.Pool) []*worker {
 	t.Helper()
 	group := balance.NewGroup(pool, nil)
@@ -139,8 +139,8 @@ func TestALockedAccountStopsItsPartitionOnly(t *testing.T) {
 	expect(t, current(t, pool, "a0"), "EUR 2.00 2 open a0-2 false -")
 }
 
-// knownWorkers returns busy workers of neighbouring partitions. Each has an account in the database
-// that is not in its cache.
+// knownWorkers returns busy workers of neighbouring partitions. Each worker has an account in the
+// database that is not in its cache.
 func knownWorkers(t *testing.T, pool *pgxpool.Pool) []*worker {
 	t.Helper()
 	for i, w := range groupWorkers(t, pool) {
@@ -177,14 +177,14 @@ func TestWhatIsReadTogetherIsRead(t *testing.T) {
 		}
 	}
 	for i, err := range writeAtOnce(workers[1:]) {
-		if err != nil && !errors.Is(err, projection.ErrStale) { // one of them has written the shared account first
+		if err != nil && !errors.Is(err, projection.ErrStale) { // another partition has written the shared account first
 			t.Fatal(i, err)
 		}
 	}
 }
 
-// TestADamagedRowStopsItsPartitionOnly: other partitions continue although their accounts are read
-// in the same query.
+// TestADamagedRowStopsItsPartitionOnly shows that other partitions continue although their accounts
+// are read in the same query.
 func TestADamagedRowStopsItsPartitionOnly(t *testing.T) {
 	pool := openPool(t)
 	workers := knownWorkers(t, pool)

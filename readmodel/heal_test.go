@@ -10,7 +10,7 @@ import (
 	"projector/readmodel/balance"
 )
 
-// tally counts the events that are read.
+// tally counts the parked events that are read.
 type tally struct {
 	event.Resolver
 	n int
@@ -21,8 +21,8 @@ func (c *tally) Resolve(ctx context.Context, m event.Message) (event.Format, err
 	return c.Resolver.Resolve(ctx, m)
 }
 
-// TestManyHolesOfOneAccount: every second event is late. Each late event heals the one after it. It
-// must not read all events that wait for other versions.
+// In TestManyHolesOfOneAccount, every second event is late. After each late event, the event after
+// it can be applied. The fold must not read all parked events of the account for this.
 func TestManyHolesOfOneAccount(t *testing.T) {
 	const gaps = 500
 	read := &tally{}

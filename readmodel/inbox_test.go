@@ -55,8 +55,8 @@ func TestPruningDeletesWhatIsTooOldInPieces(t *testing.T) {
 	}
 }
 
-// TestNobodyPrunesWhilePositionsAreSet: the check for markers must stay true until the records were
-// read again.
+// TestNobodyPrunesWhilePositionsAreSet shows that no marker is pruned before the records were read
+// again. The check for markers must stay true until then.
 func TestNobodyPrunesWhilePositionsAreSet(t *testing.T) {
 	pool := openPool(t)
 	of := readmodel.Partition{Projection: turnover.Name, Group: "g", Topic: "events"}

@@ -83,7 +83,7 @@ func (w *worker) claim(owner string, committed int64) projection.Position {
 	return pos
 }
 
-// fold folds values at the following offsets, without writing.
+// fold folds the values at the next offsets, without writing.
 func (w *worker) fold(values ...string) {
 	w.t.Helper()
 	records := w.records(values...)
@@ -96,7 +96,7 @@ func (w *worker) fold(values ...string) {
 	}
 }
 
-// foldAlone folds one event with a limit of one event, as for a flush of one event.
+// foldAlone folds one event with the limit 1, as for a flush of one event.
 func (w *worker) foldAlone(value string) {
 	w.t.Helper()
 	if n, err := w.Fold(w.t.Context(), w.records(value), 1); n != 1 || err != nil {
@@ -104,7 +104,7 @@ func (w *worker) foldAlone(value string) {
 	}
 }
 
-// records returns decoded records at the following offsets.
+// records returns decoded records at the next offsets.
 func (w *worker) records(values ...string) []projection.DecodedRecord {
 	var records []projection.DecodedRecord
 	for _, value := range values {
@@ -134,7 +134,7 @@ func (w *worker) flush() (projection.Flushed, error) {
 	return w.Flush(w.t.Context(), projection.NextOffset{Offset: w.next, LeaderEpoch: w.epoch})
 }
 
-// at returns an offset of a topic that has had one leader only.
+// at returns a position in a partition whose leader has never changed.
 func at(offset int64) projection.NextOffset { return projection.NextOffset{Offset: offset} }
 
 func (w *worker) mustFlush() projection.Flushed {

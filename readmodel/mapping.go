@@ -11,12 +11,14 @@ import (
 	"projector/sql"
 )
 
-// Mapping is how the records of a projection are read.
+// Mapping defines how the records of a projection are decoded.
 type Mapping interface {
-	// Meaning returns the mapping in a normal form: the same text for two files with the same rules.
+	// Meaning returns the mapping in a normal form. It is the same text for two files with the same
+	// rules.
 	Meaning() string
-	// Differs returns the flags that the mapping with that meaning had and those of this mapping, if
-	// the two read the stored events differently. Otherwise both are empty.
+	// Differs compares this mapping with the mapping that has the given meaning. If they read the
+	// stored events differently, it returns the flags of that mapping and the flags of this
+	// mapping. Otherwise both results are empty.
 	Differs(meaning string) (stored, now string)
 }
 
@@ -59,16 +61,16 @@ func (p *Partition) refuses(stored *projection.StoredPosition) *projection.Stopp
 	return &projection.StoppedError{Status: projection.StatusStopped, Reason: changed.Error(), Position: stored.Position}
 }
 
-// CheckMapping returns a *MappingChangedError when rows of the projection were made with a
-// mapping that reads events differently. Nothing is wrong while nothing was processed.
+// CheckMapping returns a *MappingChangedError when rows of the projection were made with a mapping
+// that reads events differently. It returns nil as long as no event was processed.
 func CheckMapping(ctx context.Context, db Querier, name string, m Mapping) error {
 	_, _, err := otherMappings(ctx, db, name, m)
 	return err
 }
 
-// otherMappings returns the normal forms of the other mappings that the projection's positions
-// have, and whether one of them reads events differently. It returns a *MappingChangedError if
-// events were processed with that one.
+// otherMappings returns the normal forms of the other mappings that are stored with the
+// projection's positions. It also returns whether one of them reads events differently. It returns
+// a *MappingChangedError if events were processed with such a mapping.
 func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (others []string, changed bool, err error) {
 	rows, _ := db.Query(ctx, sql.Query("mapping_kept"), name, m.Meaning())
 	others = []string{}

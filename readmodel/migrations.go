@@ -23,8 +23,8 @@ type Migration struct {
 	At      time.Time // when it was applied; zero if it was not
 }
 
-// Migrations returns all migrations in order. It only reads. In a database without a schema, none
-// is applied.
+// Migrations returns all migrations in order. It changes nothing. In a database without a schema,
+// none is applied.
 func Migrations(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
 	migrations, err := embedded()
 	if err != nil {

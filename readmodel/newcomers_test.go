@@ -23,8 +23,8 @@ func newcomers(prefix string, n int) []string {
 	return values
 }
 
-// trusting returns a worker that has seen only new accounts. It assumes that the next ones are new
-// too.
+// trusting returns a worker that has seen only new accounts. The worker assumes that the next
+// accounts are new too.
 func trusting(t *testing.T) (*worker, *pgxpool.Pool) {
 	t.Helper()
 	pool := openPool(t)
@@ -35,8 +35,8 @@ func trusting(t *testing.T) (*worker, *pgxpool.Pool) {
 	return w, pool
 }
 
-// TestANewcomerThatHasARow: if an account that was assumed to be new has a row, this row is not
-// overwritten, and the account is looked up the next time.
+// TestANewcomerThatHasARow shows that the row of an account that was assumed to be new is not
+// overwritten. The account is looked up the next time.
 func TestANewcomerThatHasARow(t *testing.T) {
 	for _, fresh := range []int{0, 2 * readmodel.CopyLeast} { // by INSERT and by COPY
 		w, pool := trusting(t)
@@ -59,9 +59,8 @@ func TestANewcomerThatHasARow(t *testing.T) {
 	}
 }
 
-// TestANewcomerOfWhichEventsAreParked: an account without a row may have parked events that wait
-// for its first event. These events heal, and none of them is dead-lettered because they were not
-// read.
+// In TestANewcomerOfWhichEventsAreParked, an account without a row has parked events that wait for
+// its first event. These events must be applied, and none of them may be dead-lettered.
 func TestANewcomerOfWhichEventsAreParked(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string][]string{
@@ -92,8 +91,9 @@ func TestANewcomerOfWhichEventsAreParked(t *testing.T) {
 	}
 }
 
-// TestNewEntriesAreCopied: after a write of new entries only, the next entries are written by COPY,
-// with the same result as by INSERT. If an entry was delivered before, the batch is decided again.
+// TestNewEntriesAreCopied shows that after a write of new entries only, the next entries are
+// written by COPY. The result is the same as with INSERT. If an entry was delivered before, the
+// batch is decided again.
 func TestNewEntriesAreCopied(t *testing.T) {
 	events := func(from, to int) (values []string) {
 		for i := from; i < to; i++ {

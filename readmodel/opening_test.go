@@ -19,7 +19,8 @@ import (
 	"projector/readmodel/repair"
 )
 
-// openedBy names the ledger in the trail. Each transaction of openings adds one row to the trail.
+// openedBy names the ledger file in the audit trail. Each transaction of openings adds one row to
+// the audit trail.
 var openedBy = repair.OpenedBy{Source: "ledger.csv", SHA256: "abc", Actor: "me", Reason: "moved"}
 
 // openAt returns an opening in EUR.
@@ -38,9 +39,9 @@ func open(t *testing.T, pool *pgxpool.Pool, piece int, openings ...repair.Openin
 	return steps
 }
 
-// TestOpeningsBesideALiveConsumerAreExact: two processes open accounts while a consumer processes a
-// random part of the history in a random order. At the end, each account has the result of its
-// opening and of the events after it.
+// In TestOpeningsBesideALiveConsumerAreExact, two processes open accounts while a consumer
+// processes a random part of the history in a random order. At the end, each account has the result
+// of its opening and of the events after it.
 func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 	pool, format, round := openPool(t), jsonFormat(t), 0
 	devtest.FewerChecks(t, "25")
@@ -94,7 +95,7 @@ func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 			workers.Go(func() { open(t, pool, piece, openings...) })
 		}
 		workers.Wait()
-		// The next claim heals the events that were parked during an opening.
+		// The next claim applies the events that were parked during an opening.
 		last := newLiveConsumer(pool, format, readmodel.Partition{Group: "g", Topic: "events", Number: int32(round)}, append(some, behind...))
 		if err := last.run(t.Context()); err != nil {
 			t.Errorf("consumer: %v", err)
@@ -111,8 +112,9 @@ func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 	})
 }
 
-// TestWhatIsParkedBehindOpeningsHealsWithThem: the parked events of an account heal in the
-// transaction of its opening. If there are many, a transaction opens only a few accounts.
+// TestWhatIsParkedBehindOpeningsHealsWithThem shows that the parked events of an account are
+// applied in the transaction of its opening. If accounts have many parked events, a transaction
+// opens only a few accounts.
 func TestWhatIsParkedBehindOpeningsHealsWithThem(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)
@@ -127,7 +129,7 @@ func TestWhatIsParkedBehindOpeningsHealsWithThem(t *testing.T) {
 		for v := range parked {
 			w.fold(credit(id, v+3, "1", "EUR"))
 		}
-		openings = append(openings, openAt(id, 5, 1000)) // the opening includes 3, 4 and 5
+		openings = append(openings, openAt(id, 5, 1000)) // the opening includes versions 3, 4 and 5
 	}
 	w.mustFlush()
 	steps := open(t, pool, 0, openings...)
@@ -149,8 +151,8 @@ func TestWhatIsParkedBehindOpeningsHealsWithThem(t *testing.T) {
 	}
 }
 
-// TestAnOpeningThatPostgresRefusesIsFound: only the refused account is not opened. Each transaction
-// writes its row in the trail, and no account is opened without such a row.
+// TestAnOpeningThatPostgresRefusesIsFound shows that only the refused account is not opened. Each
+// transaction writes its row in the audit trail, and no account is opened without such a row.
 func TestAnOpeningThatPostgresRefusesIsFound(t *testing.T) {
 	pool := openPool(t)
 	if _, err := pool.Exec(t.Context(), "ALTER TABLE account_balance ADD CHECK (balance < 100)"); err != nil {
@@ -189,8 +191,8 @@ func TestAnOpeningThatPostgresRefusesIsFound(t *testing.T) {
 	}
 }
 
-// TestAConsumerNeverWritesOverAnOpening: changes and decisions that were based on the account
-// before its opening are not written.
+// TestAConsumerNeverWritesOverAnOpening shows that changes and decisions that were based on the
+// account before its opening are not written.
 func TestAConsumerNeverWritesOverAnOpening(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -222,7 +224,7 @@ func TestAConsumerNeverWritesOverAnOpening(t *testing.T) {
 	}
 }
 
-// TestAnAccountThatGetsARowWhileItIsOpened: many new accounts are written by COPY, and another
+// In TestAnAccountThatGetsARowWhileItIsOpened, many new accounts are written by COPY. Another
 // session adds a row for one of them first. This row is not overwritten, and the opening is decided
 // again.
 func TestAnAccountThatGetsARowWhileItIsOpened(t *testing.T) {
@@ -262,8 +264,9 @@ func TestAnAccountThatGetsARowWhileItIsOpened(t *testing.T) {
 	}
 }
 
-// TestAnAccountThatIsKeptIsNotLocked: accounts that are opened from a ledger for the second time and
-// stay unchanged are not locked. The command neither waits for their writers nor delays them.
+// TestAnAccountThatIsKeptIsNotLocked opens accounts from a ledger for the second time. Accounts
+// that stay unchanged must not be locked. The command does not wait for the writers of these
+// accounts and does not delay them.
 func TestAnAccountThatIsKeptIsNotLocked(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)
@@ -287,8 +290,9 @@ func TestAnAccountThatIsKeptIsNotLocked(t *testing.T) {
 	}
 }
 
-// TestASwapLeavesAloneWhatWasOpenedSince: the tables of a rebuild hold only the openings from
-// before the rebuild. The swap must not change accounts that were opened later.
+// TestASwapLeavesAloneWhatWasOpenedSince opens an account after the rebuild has begun. The tables
+// of the rebuild have only the openings from before the rebuild. The swap must not change accounts
+// that were opened later.
 func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -311,7 +315,7 @@ func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
 	expect(t, current(t, pool, "before"), "EUR 11.00 4 open before-4 false -")
 }
 
-// BenchmarkOpenings opens new accounts, with as many in a transaction as the command uses.
+// BenchmarkOpenings opens as many new accounts in a transaction as the command.
 func BenchmarkOpenings(b *testing.B) {
 	pool := openPool(b)
 	openings := make([]repair.Opening, b.N)

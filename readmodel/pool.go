@@ -15,16 +15,17 @@ import (
 
 const (
 	// maxConns limits the connections of one process, unless the URL has pool_max_conns. Partitions
-	// share the connections. Transactions are short, and more of them than PostgreSQL has cores
-	// only wait for each other.
+	// share the connections. Transactions are short, and more concurrent transactions than
+	// PostgreSQL has cores would only wait for each other.
 	maxConns = 10
-	// leastConns is what a rebuild needs: one connection for its lock, two for the transactions that
-	// compare, and one to store the differences.
+	// leastConns is the number of connections that a rebuild needs. One connection holds the lock,
+	// two run the transactions that compare, and one stores the differences.
 	leastConns = 4
 )
 
 // sessionDefaults are set on every connection, unless the URL has other values. The timeouts end a
-// session on the server: a process that is frozen in a transaction must not keep its row locks.
+// session on the server, because a process that is frozen in a transaction must not keep its row
+// locks.
 var sessionDefaults = map[string]string{
 	"application_name":                    "projector",
 	"idle_in_transaction_session_timeout": "20s",
@@ -42,7 +43,7 @@ type connector struct {
 	url      string
 	password func() (string, error)
 	tracer   pgx.QueryTracer // may be nil
-	conns    int32           // the most connections; 0: as in the URL
+	conns    int32           // the most connections; 0 means the limit in the URL
 }
 
 // ConnectOption is a setting that is not part of the URL.
@@ -59,7 +60,7 @@ func WithTracer(tracer pgx.QueryTracer) ConnectOption {
 	return func(c *connector) { c.tracer = tracer }
 }
 
-// WithConns limits the connections. It overrides the URL.
+// WithConns limits the connections. This limit overrides the URL.
 func WithConns(n int32) ConnectOption {
 	return func(c *connector) { c.conns = n }
 }
@@ -93,7 +94,8 @@ func (c *connector) refresh(_ context.Context, conn *pgx.ConnConfig) error {
 	return nil
 }
 
-// bound returns the most connections of the pool. parsed is the value that pgx read from the URL.
+// bound returns the most connections of the pool. The parameter parsed is the value that pgx read
+// from the URL.
 func (c *connector) bound(parsed int32) (int32, error) {
 	if c.conns > 0 {
 		return c.conns, nil

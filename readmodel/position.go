@@ -22,11 +22,11 @@ type Partition struct {
 	Group      string
 	Topic      string
 	Number     int32
-	Mapping    Mapping // how records are decoded; nil: none
+	Mapping    Mapping // how records are decoded; may be nil
 }
 
 // GroupTakenError means that a consumer group belongs to another projection. Continuing at that
-// group's position would skip the records it has consumed.
+// group's position would skip the records that the group has consumed.
 type GroupTakenError struct {
 	Group, By, Wanted string
 }
@@ -40,10 +40,10 @@ func (e *GroupTakenError) Error() string {
 func (e *GroupTakenError) SafeText() string { return e.Error() }
 
 // ClaimPosition makes the caller the partition's owner and returns where to resume. The previous
-// owner is fenced. It returns projection.ErrFenced if the offset committed in Kafka is behind the
-// row and another owner has claimed the row since, and a *projection.StoppedError if a person has
-// to set or resume the position first. After an error, Found of the result is the row before the
-// claim, if it was read.
+// owner is fenced. It returns projection.ErrFenced if the offset committed in Kafka is below the
+// position in the row, and another owner has claimed the row since that offset was committed. It
+// returns a *projection.StoppedError if an operator has to set or resume the position first. After
+// an error, the field Found of the result is the row before the claim, if the row was read.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var (
 		claimed     projection.Position
@@ -74,7 +74,8 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		found := claimed.Found
 		claimed = stored.Position
 		claimed.Next, claimed.Found = next, found
-		// What is remembered outlives the position, which may be deleted or set by hand.
+		// The topic id is remembered in a separate table, because the position may be deleted or
+		// set by hand.
 		tx.Queue(sql.Query("source_remember"), p.Projection, p.Topic, c.TopicID)
 		tx.Queue(sql.Query("position_claim"), p.Group, p.Topic, p.Number,
 			claimed.Next, claimed.LeaderEpoch, c.Owner, knownTopicID(c.TopicID, stored.TopicID)).
@@ -99,7 +100,7 @@ func knownTopicID(now, stored string) string {
 	return now
 }
 
-// positionOf locks a position. It creates the row, at the start of the log, if there is none. It
+// positionOf locks a position. If there is no row, it creates one at the start of the log. It
 // returns a *GroupTakenError if the row belongs to another projection.
 func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID, owner string) (stored projection.StoredPosition, inserted bool, err error) {
 	tx.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, start, topicID, owner, p.Projection, p.meaning()).
@@ -127,21 +128,20 @@ func scanPosition(row pgx.CollectableRow) (s projection.StoredPosition, err erro
 	return s, err
 }
 
-// StopPosition stops the partition for every owner, until a person sets its position. It returns
-// projection.ErrFenced if the fence has changed. Before the offset end, the log still has the
-// records that were consumed; end is projection.NoOffset if that is unknown.
+// StopPosition stops the partition for every owner, until an operator sets its position. It returns
+// projection.ErrFenced if the fence has changed. Below the offset end, the log still has the
+// records that were consumed. If this offset is unknown, end is projection.NoOffset.
 func StopPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence, end int64, reason string) error {
 	return underFence(ctx, pool, "position_stop", p, fence, reason, end)
 }
 
-// HaltPosition stores why the partition's owner does not continue, for people to read. It stops
-// no consumer. It returns projection.ErrFenced if the fence has changed.
+// HaltPosition stores why the partition's owner does not continue, so that operators can read it.
+// It does not stop any consumer. It returns projection.ErrFenced if the fence has changed.
 func HaltPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence int64, reason string) error {
 	return underFence(ctx, pool, "position_halt", p, fence, reason)
 }
 
-// PositionCommitted stores that the offset committed in Kafka is now the position that a person
-// has set.
+// PositionCommitted stores that the position set by an operator is now committed in Kafka.
 func PositionCommitted(ctx context.Context, pool *pgxpool.Pool, p Partition, fence int64) error {
 	return underFence(ctx, pool, "position_committed", p, fence)
 }
@@ -193,8 +193,8 @@ func LoadPositions(ctx context.Context, db Querier, group, topic string) ([]proj
 	return positions, nil
 }
 
-// VerifyPosition returns projection.ErrFenced unless the position row has the owner's offset and
-// fence.
+// VerifyPosition returns projection.ErrFenced if the position row does not have the owner's offset
+// and fence.
 func VerifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position) error {
 	var held bool
 	err := pool.QueryRow(ctx, sql.Query("position_held"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next).Scan(&held)
@@ -207,7 +207,7 @@ func VerifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos pr
 	return nil
 }
 
-// Move is the change of one partition's position. From is what its owner knows.
+// Move is the change of one partition's position. From is the position that its owner knows.
 type Move struct {
 	Partition Partition
 	From, To  projection.Position

@@ -13,8 +13,8 @@ import (
 	"projector/sql"
 )
 
-// The actions of people who change positions. The result of position_set has the old position
-// and the new one.
+// These are the actions of operators who change positions. The result of ActionPositionSet has the
+// old position and the new one.
 const (
 	ActionPause       ActionKind = "pause"
 	ActionResume      ActionKind = "resume"
@@ -26,22 +26,22 @@ type PartitionLog struct {
 	Partition int32
 	TopicID   string
 	Start     int64
-	// Through is used when the partition is resumed: records up to this offset do not count for the
-	// breaker. With nil, the stored value stays.
+	// When the partition is resumed, records up to the offset Through do not count for the breaker.
+	// If Through is nil, the stored value stays.
 	Through *int64
 }
 
 // StatusChanged is the status of a partition before and after a change.
 type StatusChanged struct {
 	Was, Is projection.Status
-	Why     string // why it did not continue before; empty if it did
+	Why     string // why the partition did not continue before; empty if it did
 }
 
 // PlannedStatus is a planned change of a partition's status.
 type PlannedStatus struct {
 	PartitionLog
 	StatusChanged
-	Next int64 // the position when it was planned
+	Next int64 // the position at the time of the plan
 }
 
 // changed returns the status of the partition before and after the change.
@@ -55,7 +55,7 @@ func (l *PartitionLog) changed(change projection.StatusChange, stored projection
 	return c
 }
 
-// PlanStatuses returns what ChangeStatuses would do now, in the order of logs.
+// PlanStatuses returns what ChangeStatuses would do now, in the order of the given logs.
 func PlanStatuses(
 	ctx context.Context, pool *pgxpool.Pool, of Partition, logs []PartitionLog, change projection.StatusChange,
 ) ([]PlannedStatus, error) {
@@ -74,11 +74,11 @@ func PlanStatuses(
 	return planned, nil
 }
 
-// ChangeStatuses pauses or resumes partitions of a group's topic, all of them or none. It raises
-// their fences and records who did it and why. A partition without a position gets one at the
+// ChangeStatuses pauses or resumes partitions of a group's topic, all of them or none. It increases
+// their fences and records who did this and why. A partition without a position gets one at the
 // start of its log, as its first owner would create it. It returns a
-// *projection.RefusedPositionError if the status of a partition is not the planned one: a person
-// who resumes after one incident has not seen the next one.
+// *projection.RefusedPositionError if the status of a partition is not the planned one. An operator
+// who resumes after one incident has not seen the next incident.
 func ChangeStatuses(
 	ctx context.Context, pool *pgxpool.Pool, of Partition, planned []PlannedStatus, change projection.StatusChange, actor, reason string,
 ) error {
@@ -119,7 +119,7 @@ func ChangeStatuses(
 	return nil
 }
 
-// PositionSet is the position that a person wants for a partition, and the partition's log.
+// PositionSet is the position that an operator wants for a partition, and the partition's log.
 type PositionSet struct {
 	Partition int32
 	Want      projection.Reposition
@@ -150,10 +150,10 @@ func (s *PositionSet) plan(stored *projection.StoredPosition) (projection.Reposi
 	return plan, err
 }
 
-// SetPositions sets positions of a group's topic, all of them or none. It raises their fences and
-// records who did it and why. It returns a *projection.RefusedPositionError if one of the
-// positions is not allowed. check may be nil. It is called while the inbox cannot be pruned, so
-// that what it finds there is still true at the commit.
+// SetPositions sets positions of a group's topic, all of them or none. It increases their fences
+// and records who did this and why. It returns a *projection.RefusedPositionError if one of the
+// positions is not allowed. The function check may be nil. It is called while the inbox cannot be
+// pruned, so that its result is still true at the commit.
 func SetPositions(
 	ctx context.Context, pool *pgxpool.Pool, of Partition, sets []PositionSet, check func(context.Context, Querier) error, actor, reason string,
 ) ([]projection.Repositioned, error) {

@@ -34,7 +34,8 @@ func UnusedPositions(ctx context.Context, pool *pgxpool.Pool, group, topic strin
 var (
 	// ErrPositionsMoved means that a consumer uses one of the positions.
 	ErrPositionsMoved = errors.New("the positions have changed meanwhile")
-	// ErrMayNotRemove means that the role may not delete positions. The schema's owner may.
+	// ErrMayNotRemove means that the role may not delete positions. The owner of the schema may
+	// delete them.
 	ErrMayNotRemove = errors.New("missing privileges: DELETE on projector_position (SQLSTATE 42501)")
 )
 

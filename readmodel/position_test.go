@@ -41,7 +41,7 @@ func TestResumeAtTheLesser(t *testing.T) {
 	}
 }
 
-// A member that was evicted, and does not know it, claims with an old offset.
+// A group member that was evicted, and does not know this yet, claims with an old offset.
 func TestABelatedClaimTakesNothingBack(t *testing.T) {
 	w := newWorker(t, openPool(t), partition)
 	first := w.claim("first", projection.NoOffset)
@@ -154,7 +154,7 @@ func TestReadyNoticesGrantsAndColumns(t *testing.T) {
 	}
 }
 
-// reads is a mapping. Another value of it means another way to read events.
+// reads is a mapping for tests. Two different values read events differently.
 type reads string
 
 func (m reads) Meaning() string { return string(m) }
@@ -165,7 +165,7 @@ func (m reads) Differs(meaning string) (stored, now string) {
 	return "another --mapping", "--mapping=FILE"
 }
 
-// A claim with another mapping than the stored one fails, also if the partition has no row yet.
+// A claim with another mapping than the stored one fails, even if the partition has no row yet.
 func TestClaimChecksTheMapping(t *testing.T) {
 	pool := openPool(t)
 	claim := func(m readmodel.Mapping, partition int32) (projection.Position, error) {
@@ -202,8 +202,8 @@ func TestClaimChecksTheMapping(t *testing.T) {
 	}
 }
 
-// A pause or resume does what its plan showed, or nothing: a partition that another incident has
-// stopped since is not resumed, and the other partitions are not either.
+// A pause or resume does what its plan showed, or nothing. If another incident has stopped a
+// partition since the plan, no partition is resumed.
 func TestAStatusThatHasChangedIsNotChanged(t *testing.T) {
 	pool := openPool(t)
 	of := readmodel.Partition{Projection: readmodel.BalanceName, Group: "g", Topic: "events"}

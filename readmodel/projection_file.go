@@ -15,7 +15,7 @@ func (e *FileChangedError) Error() string {
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *FileChangedError) SafeText() string { return e.Error() }
 
-// Unwrap makes errclass treat it like a missing privilege: a person has to act.
+// Unwrap makes errclass treat the error like a missing privilege, because an operator has to act.
 func (e *FileChangedError) Unwrap() error {
 	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: e.Error()}
 }

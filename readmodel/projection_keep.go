@@ -13,9 +13,9 @@ import (
 )
 
 // KeepFile stores the file that the rows of a projection are made with. It returns a
-// *FileChangedError if another text is stored, unless accept is true or no event was processed
-// yet; then the new text replaces it. It returns a *ModeChangedError if the mode differs: what
-// the projection remembers about events depends on the mode.
+// *FileChangedError if another text is stored. If accept is true or no event was processed yet, the
+// new text replaces the stored one instead. It returns a *ModeChangedError if the mode differs,
+// because what the projection remembers about events depends on the mode.
 func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) error {
 	for range keepTries {
 		rows, _ := db.Query(ctx, sql.Query("projection_file_keep"), p.Name, p.SHA256, string(p.Mode), p.Text, accept)
@@ -23,7 +23,7 @@ func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) 
 		if err != nil {
 			return fmt.Errorf("keep the projection file: %w", err)
 		}
-		if len(kept) > 0 { // otherwise another process stored one at the same time
+		if len(kept) > 0 { // otherwise another process stored a file at the same time
 			return kept[0].refuse(p)
 		}
 	}
@@ -44,8 +44,8 @@ func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
 	return kept[0].refuse(p)
 }
 
-// IsFileStored reports whether a projection file with this SHA-256, in hex, is stored. Then the
-// projection was run with it.
+// IsFileStored reports whether a projection file with this SHA-256, in hex, is stored. If so, the
+// projection was run with this file.
 func IsFileStored(ctx context.Context, pool *pgxpool.Pool, sha256 string) (stored bool, err error) {
 	if err := pool.QueryRow(ctx, sql.Query("projection_file_stored"), sha256).Scan(&stored); err != nil {
 		return false, fmt.Errorf("look for the projection file: %w", err)

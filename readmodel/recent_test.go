@@ -84,8 +84,8 @@ func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
 	}
 }
 
-// TestTheRecentEventCacheIsFilledByCommitsOnly: the event of a transaction that was not committed
-// is not in the cache.
+// TestTheRecentEventCacheIsFilledByCommitsOnly shows that the event of a transaction that was not
+// committed is not in the cache.
 func TestTheRecentEventCacheIsFilledByCommitsOnly(t *testing.T) {
 	pool := openPool(t)
 	k := turnover.Definition().(appended.Definition)
@@ -105,7 +105,7 @@ func TestTheRecentEventCacheIsFilledByCommitsOnly(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "TRUNCATE daily_turnover, inbox; UPDATE projector_position SET next_offset = 0"); err != nil {
 		t.Fatal(err)
 	}
-	f.claim(0) // an older database was restored: its cache must be empty
+	f.claim(0) // an older database was restored, so the cache must be empty
 	f.feed(value)
 	same(t, "turnover of a restored database", turnoverOf(t, pool), "2026-01-01 EUR 1.00 0.00 1")
 }

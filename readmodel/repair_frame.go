@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// RepairEvents is the most events in one transaction of a repair. The transaction holds its locks
-	// only for a short time.
+	// RepairEvents is the most events in one transaction of a repair. With this limit, the
+	// transaction holds its locks only for a short time.
 	RepairEvents = 2000
 )
 
@@ -34,8 +34,8 @@ type RepairConfig struct {
 	Rate int
 	// Piece limits the events of one transaction. 0 means RepairEvents.
 	Piece int
-	// Ends is used to find out whether records wait for a consumer whose fence the repair has raised.
-	// Apply then lets that consumer continue before its next transaction. If Ends is nil, Apply only
+	// Ends shows whether records wait for a consumer whose fence the repair has increased. Apply
+	// then lets that consumer continue before its next transaction. If Ends is nil, Apply only
 	// pauses for as long as its transactions take.
 	Ends Ends
 }
@@ -44,15 +44,15 @@ type RepairConfig struct {
 // the transactions of a repair, so it must be fast.
 type Ends func(ctx context.Context, topic string) map[int32]int64
 
-// RepairRecord is a record that a repair decides about again. Its event is identified. Reprocessed
-// is false if the record was corrected.
+// RepairRecord is a record that a repair decides about again. Its event is identified, so its id,
+// account and version are known. Reprocessed is false if the record was corrected.
 type RepairRecord struct {
 	projection.DecodedRecord
 	FailedAt time.Time // when it was dead-lettered
 	// Action is recorded in the audit trail, with the record's effect as its result.
 	Action Action
-	// Decision is valid if Decided is true. Apply sets it when it is durable. Plan sets it to what
-	// Apply would decide.
+	// Decision is valid if Decided is true. Apply sets Decision when the decision is durable. Plan
+	// sets Decision to what Apply would decide.
 	Decision projection.Decision
 	Decided  bool
 	// Balance is set by Plan.
@@ -62,12 +62,12 @@ type RepairRecord struct {
 // Effect is the result of replaying a record. The names are part of the public interface.
 type Effect string
 
-// The effects.
+// These are the effects.
 const (
 	EffectApplied   Effect = "applied"
 	EffectDuplicate Effect = "duplicate" // the read model has this version already
-	EffectWaiting   Effect = "waiting"   // it waits for a missing version
-	EffectPoison    Effect = "poison"    // it cannot be applied unless somebody corrects it
+	EffectWaiting   Effect = "waiting"   // the event waits for a missing version
+	EffectPoison    Effect = "poison"    // the event cannot be applied unless somebody corrects it
 )
 
 // EffectOf returns the effect of a decision about a replayed record.
@@ -86,7 +86,7 @@ func EffectOf(v projection.Decision) Effect {
 
 // Step counts what one transaction of a repair has committed.
 type Step struct {
-	Records int // records decided about
+	Records int // records that were decided about
 	Healed  int // parked events applied
 }
 
@@ -103,13 +103,13 @@ type pieces interface {
 	// Do commits at most limit events and reports whether there are more.
 	Do(ctx context.Context, limit int) (step Step, more bool, err error)
 	// Refuse records that PostgreSQL refuses the event that Do tried last, with a limit of 1. It
-	// returns false if there is no such event or it was recorded before.
+	// returns false if there is no such event or if it was recorded before.
 	Refuse(reason string) bool
 }
 
 // InPieces does all of the work, one piece after the other. After a failure the next piece is
-// smaller: PostgreSQL refuses one of the events, or all of them together take too long. It calls
-// rest after each piece.
+// smaller, because PostgreSQL refuses one of the events or the piece takes too long. It calls the
+// function rest after each piece.
 func InPieces(ctx context.Context, cfg RepairConfig, work pieces, rest func(step Step, took time.Duration, more bool) error) error {
 	most := cmp.Or(cfg.Piece, RepairEvents)
 	if cfg.Rate > 0 {

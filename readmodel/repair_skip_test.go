@@ -31,7 +31,7 @@ func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
 	w.mustFlush()
 	repairer := newRepair(t, pool, 0)
 	changed, stale, refused := (*repair.SkipRefused)(nil), skipOf("a", 2), skipOf("a", 2)
-	stale.Planned = &repair.SkippedEvent{EventID: "a-2"} // which was not known any more
+	stale.Planned = &repair.SkippedEvent{EventID: "a-2"} // the event is no longer known
 	refused.Planned, refused.Refused = new(repair.SkippedEvent), true
 	for _, skip := range []repair.Skip{stale, refused} {
 		if _, err := repairer.Skip(t.Context(), skip); !errors.As(err, &changed) || !changed.Changed {
@@ -118,7 +118,7 @@ func TestAnAccountMayBeSkippedFromItsVeryFirstVersion(t *testing.T) {
 	expect(t, current(t, pool, "a"), "EUR 4.00 3 open a-3 false -")
 }
 
-// A skip is taken back as its plan showed, or not at all.
+// A skip is undone as its plan showed, or not at all.
 func TestAnUnskipWhosePlanHasChanged(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -172,8 +172,8 @@ func TestASkippedEventIsADuplicateWhenItComes(t *testing.T) {
 	expect(t, current(t, pool, "a"), "EUR 1.00 2 open a-2 false -")
 }
 
-// TestASkipAfterTheClaimIsReported: the decisions were read before the skip, and are read again
-// because the account is read.
+// TestASkipAfterTheClaimIsReported skips a version after the consumer has read the decisions. The
+// consumer reads the decisions again because it reads the account.
 func TestASkipAfterTheClaimIsReported(t *testing.T) {
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.Decisions = readmodel.NewDecisions(pool, balance.Definition{}) })

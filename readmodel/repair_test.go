@@ -27,7 +27,7 @@ func newRepair(t *testing.T, pool *pgxpool.Pool, piece int) *repair.Repair {
 	return repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(jsonFormat(t)), FirstVersion: 1, Piece: piece})
 }
 
-// replayOf makes repair records of values. Their offsets are 0, 1, …
+// replayOf returns repair records with these values. Their offsets are 0, 1, …
 func replayOf(format event.Format, values ...string) []*readmodel.RepairRecord {
 	var records []*readmodel.RepairRecord
 	for i, value := range values {
@@ -184,7 +184,7 @@ func TestActionsAreAppendOnly(t *testing.T) {
 }
 
 // liveConsumer consumes the records of one partition like a worker. When it is fenced or its
-// changes are stale, it claims again and decides again.
+// changes are stale, it claims the partition again and decides again.
 type liveConsumer struct {
 	balance *balance.Balance
 	records []projection.DecodedRecord
@@ -266,7 +266,7 @@ func TestReplaysBesideALiveConsumerAreExact(t *testing.T) {
 			accounts = append(accounts, h)
 		}
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
-		shuffled := func(share int) []string { // share percent of the values, some of them twice
+		shuffled := func(share int) []string { // a random part of the values, some of them twice
 			var some []string
 			for _, v := range all {
 				for range 2 {
@@ -309,7 +309,7 @@ func TestReplaysBesideALiveConsumerAreExact(t *testing.T) {
 		workers.Wait()
 		again := slices.Clone(all)
 		rng.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
-		replay(again, 7, -1) // and once more completely
+		replay(again, 7, -1) // at the end, all events are replayed once more
 
 		for _, h := range accounts {
 			expect(t, current(t, pool, h.id), fmt.Sprintf("EUR %d.00 %d open %s-%d false -", h.total, h.n, h.id, h.n))

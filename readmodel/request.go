@@ -18,12 +18,12 @@ import (
 // RequestState is the status of a request. The names are part of the public interface.
 type RequestState string
 
-// The states of a request.
+// These are the states of a request.
 const (
 	RequestOpen     RequestState = "open"
 	RequestApproved RequestState = "approved"
 	RequestRejected RequestState = "rejected"
-	RequestRefused  RequestState = "refused" // its plan had changed when it was approved
+	RequestRefused  RequestState = "refused" // the plan had changed when the request was approved
 )
 
 // RequestStates returns all states of a request.
@@ -130,7 +130,7 @@ func LoadCommand(ctx context.Context, pool *pgxpool.Pool, id int64) (c Requested
 	}
 	for i, flag := range flags {
 		if i >= len(names) || i >= len(contents) {
-			break // somebody wrote the row by hand: the plan will not be the same
+			break // somebody wrote the row by hand, so the plan will differ
 		}
 		c.Files = append(c.Files, RequestedFile{flag, names[i], contents[i]})
 	}
@@ -185,8 +185,8 @@ func nameRequest(ctx context.Context, tx *Tx) {
 	}
 }
 
-// OperatorWritesError means that four eyes cannot be turned on: an operator could still write to
-// the tables without approval.
+// OperatorWritesError means that the four-eyes policy cannot be turned on, because an operator
+// could still write to the tables without approval.
 type OperatorWritesError struct{ Ways []string }
 
 // Error implements error and names the remedy.
@@ -198,10 +198,11 @@ func (e *OperatorWritesError) Error() string {
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *OperatorWritesError) SafeText() string { return e.Error() }
 
-// ErrNoOperators means that the role projector_operator, which loses grants, does not exist.
+// ErrNoOperators means that the role projector_operator does not exist. This role would lose
+// grants.
 var ErrNoOperators = errors.New("there is no role projector_operator")
 
-// The audit trail also records who turned the policy on or off.
+// actionFourEyes is recorded when somebody turns the policy on or off.
 const actionFourEyes ActionKind = "four_eyes"
 
 const (
@@ -209,9 +210,9 @@ const (
 	resultOff = "off"
 )
 
-// SetFourEyes turns the policy on or off and changes the grants that belong to it, all or nothing.
-// Only the schema's owner may call it. ErrNoOperators means that the policy was changed and that
-// there were no grants to change.
+// SetFourEyes turns the four-eyes policy on or off and changes the grants that belong to it, in one
+// transaction. Only the schema's owner may call it. ErrNoOperators means that the policy was
+// changed and that there were no grants to change.
 func SetFourEyes(ctx context.Context, pool *pgxpool.Pool, on bool, actor string) error {
 	action := Action{Kind: actionFourEyes, Actor: actor, Result: resultOff}
 	if on {
@@ -238,8 +239,8 @@ func SetFourEyes(ctx context.Context, pool *pgxpool.Pool, on bool, actor string)
 	}
 }
 
-// CheckFourEyes returns an *OperatorWritesError if the policy is on and a later grant has given
-// operators the privileges back.
+// CheckFourEyes returns an *OperatorWritesError if the policy is on, but a later grant allows
+// operators to write again.
 func CheckFourEyes(ctx context.Context, pool *pgxpool.Pool) error {
 	if on, err := FourEyes(ctx, pool); err != nil || !on {
 		return err

@@ -10,8 +10,8 @@ import (
 	"projector/readmodel/statement"
 )
 
-// BenchmarkCompareRows compares account_statement with a million rows, of which 100 differ, and
-// corrects these. The comparison does not delay the consumer's writes.
+// BenchmarkCompareRows compares a million rows of account_statement, of which 100 differ, and
+// corrects these 100 rows. The comparison does not delay the consumer's writes.
 func BenchmarkCompareRows(b *testing.B) {
 	const rows = 1_000_000
 	pool := openPool(b)

@@ -19,7 +19,7 @@ import (
 	projectorsql "projector/sql"
 )
 
-// schemaTable is where goose keeps the schema's version.
+// schemaTable is the table in which goose stores the schema's version.
 const schemaTable = "projector_schema_version"
 
 // Migrated is one applied migration.
@@ -28,9 +28,9 @@ type Migrated struct {
 	Name    string
 }
 
-// Migrate brings the schema up to date. It grants the roles of sql/roles.sql what they need, if
-// these roles exist. Several processes may call it at the same time: an advisory lock lets one
-// after the other run.
+// Migrate brings the schema up to date. It grants the roles of sql/roles.sql the privileges that
+// they need, if these roles exist. Several processes may call it at the same time, because an
+// advisory lock lets them run one after the other.
 func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migrated, error) {
 	c := newConnector(url, options)
 	cfg, err := c.config()
@@ -60,7 +60,7 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 	return done, nil
 }
 
-// migrateError adds the missing grant to the error of a migration that failed for lack of one.
+// migrateError adds the missing grant to the error of a migration that failed because of it.
 func migrateError(ctx context.Context, db *sql.DB, err error) error {
 	if !HasCode(err, insufficientPrivilege) && !HasCode(err, noSchema) {
 		return fmt.Errorf("migrate: %w", err)
@@ -126,7 +126,7 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It tries once per second for ten minutes. Another process may be migrating.
+	// The locker tries once per second for ten minutes, because another process may be migrating.
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 600))
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 }
 
 // MissingOnDatabase returns the grants of sql/roles.sql on the database that are missing.
-// pg_restore does not restore them.
+// pg_restore does not restore these grants.
 func MissingOnDatabase(ctx context.Context, pool *pgxpool.Pool) ([]string, error) {
 	missing, err := Texts(ctx, pool, "database_grants")
 	if err != nil {
@@ -215,7 +215,8 @@ func wantedVersion() (int64, error) {
 
 // CheckDatabase runs a query that returns what is missing, one finding per row.
 func CheckDatabase(ctx context.Context, pool *pgxpool.Pool, query string) error {
-	// No prepared statement: its plan would not notice a dropped table.
+	// The query is not prepared, because the plan of a prepared statement would not notice a
+	// dropped table.
 	rows, _ := pool.Query(ctx, query, pgx.QueryExecModeExec)
 	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if HasCode(err, undefinedTable) {
@@ -233,7 +234,7 @@ func CheckDatabase(ctx context.Context, pool *pgxpool.Pool, query string) error 
 	return missingPrivileges(strings.Join(missing, ", "))
 }
 
-// SQLSTATEs that this package checks for.
+// These are the SQLSTATEs that this package checks for.
 const (
 	insufficientPrivilege = "42501"
 	uniqueViolation       = "23505"
@@ -255,8 +256,8 @@ func missingPrivileges(what string) error {
 	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: "missing privileges: " + what}
 }
 
-// checkVisible returns an error if the schema exists, but the role lacks USAGE. PostgreSQL reports
-// its tables as undefined.
+// checkVisible returns an error if the schema exists, but the role lacks USAGE. PostgreSQL then
+// reports the tables as undefined.
 func checkVisible(ctx context.Context, pool *pgxpool.Pool) error {
 	var hidden string
 	err := pool.QueryRow(ctx, projectorsql.Query("hidden_schema")).Scan(&hidden)

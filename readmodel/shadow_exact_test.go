@@ -17,7 +17,8 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// rebuilt is a topic of one partition with its consumer and a shadow that reads it too.
+// rebuilt is a topic of one partition, with its consumer and with a Shadow that also reads the
+// topic.
 type rebuilt struct {
 	t      *testing.T
 	pool   *pgxpool.Pool
@@ -98,7 +99,7 @@ func TestASwapIsWhereTheConsumersAre(t *testing.T) {
 	expect(t, lines(t, r.pool, `SELECT count(*) FROM dlq_action WHERE action = 'rebuild'`), "3")
 }
 
-// Rows that were written after the comparison are compared again, for every writer.
+// Rows that were written after the comparison are compared again, no matter who wrote them.
 func TestASwapComparesWhatWasWrittenSinceTheComparison(t *testing.T) {
 	r := newRebuilt(t, 4, 100, `UPDATE account_balance SET balance = 99 WHERE account_id = 'a'`,
 		credit("a", 1, "1", "EUR"), credit("b", 1, "1", "EUR"), credit("c", 1, "1", "EUR"), credit("c", 3, "1", "EUR"))
@@ -111,8 +112,8 @@ func TestASwapComparesWhatWasWrittenSinceTheComparison(t *testing.T) {
 	expect(t, lines(t, r.pool, `SELECT version FROM parked_event`), "3")
 }
 
-// A second event for a parked version is dead-lettered and not parked. It may be another event, or
-// the same event in a form that can be applied.
+// A second event for a parked version is dead-lettered and not parked. The second event may be
+// another event, or the same event in a form that can be applied.
 func TestASwapSeesAConflictingEventOfAParkedOne(t *testing.T) {
 	other := strings.Replace(credit("a", 2, "5", "EUR"), `"eventId":"`, `"eventId":"other-`, 1)
 	for name, corrected := range map[string]string{"other-a-2": other, "a-2": credit("a", 2, "5", "EUR")} {
@@ -132,7 +133,7 @@ func TestASwapSeesAConflictingEventOfAParkedOne(t *testing.T) {
 func TestASwapLeavesDeadLettersToTheConsumers(t *testing.T) {
 	r := newRebuilt(t, 2, 100, `UPDATE account_balance SET balance = 99`,
 		credit("a", 1, "1", "EUR"), credit("a", 3, "4", "USD"), // the second event comes early and has another currency
-		credit("a", 5, "16", "EUR"),                                                            // the consumer has read up to here when it is locked
+		credit("a", 5, "16", "EUR"),                                                            // the consumer has read up to here when the swap locks the positions
 		credit("a", 2, "2", "EUR"), credit("a", 7, "64", "EUR"), credit("a", 4, "none", "EUR"), // the consumer has not read these yet
 	)
 	r.moves = []int64{3}
@@ -167,8 +168,8 @@ func TestASwapCountsWhatWaitsBeyondTheParkLimit(t *testing.T) {
 	expect(t, lines(t, r.pool, `SELECT version FROM parked_event`), "3")
 }
 
-// A swap does not undo repairs that people make during the rebuild. In some cases only the trail
-// shows such a repair.
+// A swap does not undo repairs that operators make during the rebuild. In some cases only the audit
+// trail shows such a repair.
 func TestASwapLeavesAloneWhatIsRepairedMeanwhile(t *testing.T) {
 	r := newRebuilt(t, 2, 100, `UPDATE account_balance SET balance = 99`,
 		credit("a", 1, "1", "EUR"), credit("a", 2, "none", "EUR"), credit("a", 2, "3", "EUR"))

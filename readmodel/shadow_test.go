@@ -22,7 +22,7 @@ func openShadow(t *testing.T, pool *pgxpool.Pool, values ...string) *rebuild.Sha
 	return openShadowOf(t, pool, 100, values...)
 }
 
-// openShadowOf is openShadow with another park limit.
+// openShadowOf does the same as openShadow, with another park limit.
 func openShadowOf(t *testing.T, pool *pgxpool.Pool, parkLimit int64, values ...string) *rebuild.Shadow {
 	t.Helper()
 	s, err := rebuild.OpenShadow(t.Context(), pool, balance.Definition{}, parkLimit, 0)
@@ -161,7 +161,7 @@ func TestASwapParksWhateverTimeARecordHas(t *testing.T) {
 }
 
 // A swap that hangs ends within its time limit and changes nothing. If this process does not react,
-// the server ends it.
+// the server ends the swap.
 func TestASwapIsEndedByTheServer(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -196,7 +196,7 @@ func TestASwapIsEndedByTheServer(t *testing.T) {
 	if took := time.Since(began); took < within/2 || took > 2*within {
 		t.Errorf("given up after %s, not within %s", took, within)
 	}
-	// The locks are released: a consumer continues.
+	// The locks are released, so a consumer continues.
 	w.fold(credit("wrong", 2, "1", "EUR"))
 	w.mustFlush()
 	if err := locked.Rollback(t.Context()); err != nil {
@@ -206,8 +206,8 @@ func TestASwapIsEndedByTheServer(t *testing.T) {
 	expect(t, lines(t, pool, `SELECT count(*) FROM dlq_action`), "0")
 }
 
-// TestAnIdleSwapIsEndedByTheServer: this process hangs while it reads the last records. The server
-// ends the swap, so that the consumer can write.
+// In TestAnIdleSwapIsEndedByTheServer, this process hangs while it reads the last records. The
+// server ends the swap, so that the consumer can write.
 func TestAnIdleSwapIsEndedByTheServer(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)

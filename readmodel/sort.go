@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// sortedPlaces returns the indexes of items in sorted order; the sort is stable. It sorts indexes
-// because large items are slow to move: sorting 10,000 events took longer than decoding them.
+// sortedPlaces returns the indexes of items in sorted order. The sort is stable. It sorts indexes,
+// because large items are slow to move. Sorting 10,000 events took longer than decoding them.
 func sortedPlaces[T any](items []T, compare func(a, b *T) int) []int {
 	places := make([]int, len(items))
 	for i := range places {

@@ -9,7 +9,7 @@ import (
 	"projector/sql"
 )
 
-// Each claim stores the topic that the rows come from. This entry is never removed.
+// Each claim stores the topic from which the rows come. This entry is never removed.
 func TestSourcesAreRemembered(t *testing.T) {
 	pool := openPool(t)
 	claim := func(id, wanted string) {
@@ -36,7 +36,7 @@ func TestSourcesAreRemembered(t *testing.T) {
 	}
 }
 
-// In a database that already has positions, the topics are taken from them.
+// In a database that already has positions, the migration reads the topics from these positions.
 func TestSourcesAreTakenFromPositions(t *testing.T) {
 	pool := openPool(t)
 	migration, err := sql.Migrations.ReadFile("migrations/00006_projector_source.sql")

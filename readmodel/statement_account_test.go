@@ -123,8 +123,8 @@ func shownStatement(t *testing.T, pool *pgxpool.Pool, q statement.Query) (string
 	return strings.Join(shown, ", "), sum, err
 }
 
-// TestTheStatementOfAPart: for any part of a statement, the running balance is the same as in the
-// whole statement. It is unknown after a missing version.
+// TestTheStatementOfAPart shows that the running balance in any part of a statement is the same as
+// in the whole statement. The balance is unknown after a missing version.
 func TestTheStatementOfAPart(t *testing.T) {
 	devtest.FewerChecks(t, "25")
 	pool := openPool(t)
@@ -218,7 +218,7 @@ func TestAStatementIsHeldAgainstTheBalance(t *testing.T) {
 	}{
 		{1, "1.00", nil, false, false},
 		{1, "1.01", nil, true, false},
-		{1, "9.00", new(int64(0)), false, false}, // none of its events was read
+		{1, "9.00", new(int64(0)), false, false}, // no event of the account was read
 		{2, "3.00", nil, false, false},
 		{2, "3.01", new(int64(2)), true, false},
 		{2, "3.01", new(int64(1)), false, false},

@@ -105,8 +105,8 @@ func TestStatementIsWrittenByItsOwnerOnly(t *testing.T) {
 	same(t, "outcomes", owner.outcomes(), "1 0 0 0")
 }
 
-// TestOutcomesAreKnownBeforeTheCommit: if the reply to the COMMIT is lost, these outcomes are
-// counted if the write took place.
+// TestOutcomesAreKnownBeforeTheCommit shows that Flush returns the outcomes even if the reply to
+// the COMMIT is lost. They are counted if the write took place.
 func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
 	database := devtest.Database(t)
 	newFeeder(t, openPoolAt(t, database), statement.Definition(), readmodel.Partition{Group: "another", Topic: "events"}).
@@ -124,8 +124,8 @@ func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
 	}
 }
 
-// TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken: a replay writes the corrected event between the
-// decision about the broken one and the publishing of its dead letter.
+// In TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken, a replay writes the corrected event after
+// the decision about the broken event. The dead letter is not published yet at that time.
 func TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), partition)
@@ -141,7 +141,7 @@ func TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken(t *testing.T) {
 	same(t, "outcomes", f.outcomes(), "0 1 0 0")
 }
 
-// TestARefusedRowIsFoundAlone simulates the consumer: PostgreSQL refuses a batch, and the batch
+// TestARefusedRowIsFoundAlone simulates a consumer whose batch PostgreSQL refuses. The batch
 // becomes smaller until the refused event is alone.
 func TestARefusedRowIsFoundAlone(t *testing.T) {
 	pool := openPool(t)

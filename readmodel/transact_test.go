@@ -34,8 +34,8 @@ func TestAReplayWhoseCommitIsNotAnswered(t *testing.T) {
 	}
 }
 
-// TestACommitNobodyCanAskAbout: the reply to the COMMIT is lost, and then the database is away. The
-// error names the transaction and the remedy.
+// In TestACommitNobodyCanAskAbout, the reply to the COMMIT is lost, and then the database cannot be
+// queried. The error names the transaction and the remedy.
 func TestACommitNobodyCanAskAbout(t *testing.T) {
 	database := devtest.Database(t)
 	proxy, through, err := pgproxy.ListenBefore(database)
@@ -53,8 +53,8 @@ func TestACommitNobodyCanAskAbout(t *testing.T) {
 	}
 }
 
-// TestTheDefaultIsolationLevelDoesNotMatter: the database's default is serializable, but every
-// write uses read committed.
+// TestTheDefaultIsolationLevelDoesNotMatter shows that every write uses READ COMMITTED, even if the
+// database's default is SERIALIZABLE.
 func TestTheDefaultIsolationLevelDoesNotMatter(t *testing.T) {
 	pool := openPoolAt(t, devtest.Database(t)+"&default_transaction_isolation=serializable")
 	if _, err := pool.Exec(t.Context(), `CREATE FUNCTION only_read_committed() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -77,8 +77,8 @@ func TestTheDefaultIsolationLevelDoesNotMatter(t *testing.T) {
 	expect(t, current(t, pool, "a"), "EUR 7.00 3 open a-3 false -")
 }
 
-// TestARepairLocksAccountsInTheOrderOfBytes: a repair locks accounts in the same order as
-// consumers, for every collation of the database. Otherwise the two could deadlock.
+// TestARepairLocksAccountsInTheOrderOfBytes shows that a repair locks accounts in the same order as
+// consumers, for every collation of the database. Otherwise a repair and a consumer could deadlock.
 func TestARepairLocksAccountsInTheOrderOfBytes(t *testing.T) {
 	pool := openPool(t)
 	if _, err := pool.Exec(t.Context(), `ALTER TABLE account_balance DROP CONSTRAINT account_balance_pkey;

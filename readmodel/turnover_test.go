@@ -54,8 +54,8 @@ func TestTurnoverBeyond64Bits(t *testing.T) {
 	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 JPY 36893488147419103228 0 4")
 }
 
-// TestConcurrentRedeliveriesCountOnce: several groups process the same events at the same time, in
-// batches of different sizes.
+// In TestConcurrentRedeliveriesCountOnce, several groups process the same events at the same time,
+// in batches of different sizes.
 func TestConcurrentRedeliveriesCountOnce(t *testing.T) {
 	pool := openPool(t)
 	const events, groups = 400, 4
@@ -127,15 +127,16 @@ func TestBeyondTheWindowThePositionTells(t *testing.T) {
 	other.feed(eventAs("3", "FundsCredited", "a", 3, noon, eur("4")))
 	same(t, "what is new", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
 
-	// The first group now lags. The events that the other group processed have markers until these
-	// are pruned too. This worker has claimed before that.
+	// The first group is now behind the other group. The events that the other group processed have
+	// markers until these markers are pruned, too. The worker of the first group has claimed its
+	// partition before this pruning.
 	if n := age(t, pool); n != 1 {
 		t.Fatalf("pruned %d markers, want 1", n)
 	}
 	f.feed(eventAs("3", "FundsCredited", "a", 3, noon, eur("4")))
 	same(t, "behind another group", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
 
-	// This is the limit of the protection: without its marker, an event that is produced again
+	// This is the limit of the protection. Without its marker, an event that is produced again
 	// cannot be recognized.
 	f.feed(values[0])
 	same(t, "produced once more", turnoverOf(t, pool), "2026-01-01 EUR 8.00 0.00 4")
@@ -146,7 +147,7 @@ func TestWithinTheWindowTheMarkersTell(t *testing.T) {
 	f := newFeeder(t, pool, turnover.Definition(), partition)
 	value := eventAs("1", "FundsCredited", "a", 1, noon, eur("1"))
 	f.feed(value)
-	// A manual rebuild: the tables are emptied and the offsets are reset.
+	// This is a manual rebuild, in which the tables are emptied and the offsets are reset.
 	if _, err := pool.Exec(t.Context(), "TRUNCATE daily_turnover, inbox"); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,8 @@ func TestWithinTheWindowTheMarkersTell(t *testing.T) {
 }
 
 // TestPruningUnderAReader prunes between the claim of a range that is read again and its write.
-// This version does not remove the markers that are needed. An older version does.
+// This version of the program does not remove markers that are still needed. An older version
+// removes them.
 func TestPruningUnderAReader(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, turnover.Definition(), partition)

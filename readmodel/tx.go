@@ -17,9 +17,9 @@ import (
 	"projector/sql"
 )
 
-// Tx is a transaction that queues its statements and sends them together, so that a flush needs
-// few round trips. It is always READ COMMITTED. If it moves positions, Move comes first: Send
-// fails unless all positions have moved.
+// Tx is a transaction that queues its statements and sends them together, so that a flush needs few
+// round trips. It is always READ COMMITTED. If a transaction moves positions, Move is called first.
+// Then Send fails unless all positions have moved.
 type Tx struct {
 	conn   *pgx.Conn
 	queued *pgx.Batch
@@ -39,8 +39,8 @@ func (tx *Tx) Queue(statement string, args ...any) *pgx.QueuedQuery {
 	return tx.queued.Queue(statement, args...)
 }
 
-// Send sends the queued statements in one round trip. It returns projection.ErrFenced if a
-// position was not what its owner knew.
+// Send sends the queued statements in one round trip. It returns projection.ErrFenced if the
+// position in the database differs from what its owner knows.
 func (tx *Tx) Send(ctx context.Context) error {
 	if tx.queued.Len() == 0 {
 		return nil
@@ -57,31 +57,32 @@ func (tx *Tx) Send(ctx context.Context) error {
 	return nil
 }
 
-// Conn is the transaction's connection. Nothing may be queued.
+// Conn returns the transaction's connection. All queued statements must have been sent before.
 func (tx *Tx) Conn() *pgx.Conn { return tx.conn }
 
-// Query reads within the transaction. Nothing may be queued.
+// Query reads within the transaction. All queued statements must have been sent before.
 func (tx *Tx) Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error) {
 	return tx.conn.Query(ctx, statement, args...)
 }
 
-// QueryRow reads a row within the transaction. Nothing may be queued.
+// QueryRow reads a row within the transaction. All queued statements must have been sent before.
 func (tx *Tx) QueryRow(ctx context.Context, statement string, args ...any) pgx.Row {
 	return tx.conn.QueryRow(ctx, statement, args...)
 }
 
-// Exec runs a statement within the transaction. Nothing may be queued.
+// Exec runs a statement within the transaction. All queued statements must have been sent before.
 func (tx *Tx) Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error) {
 	return tx.conn.Exec(ctx, statement, args...)
 }
 
-// SendBatch sends a batch within the transaction. Nothing may be queued.
+// SendBatch sends a batch within the transaction. All queued statements must have been sent before.
 func (tx *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return tx.conn.SendBatch(ctx, b)
 }
 
 // commit sends COMMIT. If a statement of the transaction has failed, PostgreSQL answers ROLLBACK
-// without an error. The failpoints are for transactions that move positions.
+// without an error, but commit returns an error. The failpoints are for transactions that move
+// positions.
 func (tx *Tx) commit(ctx context.Context) error {
 	if tx.moves > 0 {
 		failpoint.Here(failpoint.BeforeCommit)
@@ -97,7 +98,7 @@ func (tx *Tx) commit(ctx context.Context) error {
 }
 
 // TransactQueued runs fn in a transaction and commits it. If fn returns an error, it rolls back.
-// BEGIN is queued, which saves a round trip: fn has to call Send before it reads anything.
+// BEGIN is queued, which saves a round trip. So fn has to call Send before it reads anything.
 func TransactQueued(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -116,7 +117,7 @@ func TransactQueued(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error)
 	return err
 }
 
-// Transact is TransactQueued for an fn that reads first.
+// Transact does the same as TransactQueued, for a function that reads first.
 func Transact(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error {
 	return TransactQueued(ctx, pool, func(tx *Tx) error {
 		nameRequest(ctx, tx)
@@ -127,8 +128,8 @@ func Transact(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error
 	})
 }
 
-// CommitUnknownError means that the reply to a COMMIT was lost and that PostgreSQL could not be
-// asked whether the transaction was committed.
+// CommitUnknownError means that the reply to a COMMIT was lost, and that PostgreSQL could not be
+// queried for the result.
 type CommitUnknownError struct {
 	Transaction string // PostgreSQL's transaction id
 	Cause       error
@@ -146,9 +147,10 @@ func (e *CommitUnknownError) SafeText() string {
 		": run the command again when it can be reached. What was committed is then found to be done already"
 }
 
-// TransactOnce is Transact with retries, for a limited time, after failures that may be transient.
-// The transaction is committed at most once: if the reply to COMMIT was lost, it first asks
-// PostgreSQL whether the transaction was committed. fn may run several times.
+// TransactOnce does the same as Transact, and retries for a limited time after failures that may be
+// transient. The transaction is committed at most once. If the reply to COMMIT was lost,
+// TransactOnce first queries whether the transaction was committed. The function fn may run several
+// times.
 func TransactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Context, *Tx) error) error {
 	unanswered := "" // id of a transaction without a reply to its COMMIT
 	err := Patiently(ctx, func(attempt context.Context) error {
@@ -181,7 +183,7 @@ func TransactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Conte
 }
 
 // Answered reports whether an error proves that nothing was committed. An error that ends the
-// session does not: the server may send it during the commit.
+// session is no proof, because the server may send it during the commit.
 func Answered(err error) bool {
 	var e *pgconn.PgError
 	return errors.Is(err, pgx.ErrTxCommitRollback) || errors.As(err, &e) && e.SeverityUnlocalized == "ERROR"
@@ -196,7 +198,7 @@ func WasCommitted(ctx context.Context, pool *pgxpool.Pool, transaction string) (
 	var status string
 	err := pool.QueryRow(ctx, sql.Query("transaction_status"), transaction).Scan(&status)
 	switch {
-	case HasCode(err, invalidParameterValue): // the id is in the future: this server lost the transaction in a failover
+	case HasCode(err, invalidParameterValue): // the id is in the future, because this server lost the transaction in a failover
 		return false, nil
 	case err == nil && status == "in progress":
 		err = fmt.Errorf("the transaction is still being committed: %w", projection.ErrStale)
@@ -208,11 +210,11 @@ const (
 	// RepairAttempt is the deadline of one transaction.
 	RepairAttempt = 10 * time.Second
 	// repairPatience limits the retries of a failing transaction. A command must fail, not hang,
-	// while a person waits for it.
+	// while an operator waits for it.
 	repairPatience = 12 * time.Second
 )
 
-// Patiently is Persistently with a deadline for each attempt.
+// Patiently does the same as Persistently, with a deadline for each attempt.
 func Patiently(ctx context.Context, fn func(context.Context) error) error {
 	return Persistently(ctx, func(ctx context.Context) error {
 		attempt, cancel := context.WithTimeout(ctx, RepairAttempt)

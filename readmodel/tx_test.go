@@ -9,8 +9,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestACommitThatRollsBackIsNone: PostgreSQL answers the COMMIT of a failed transaction with
-// ROLLBACK and without an error.
+// TestACommitThatRollsBackIsNone commits a failed transaction. PostgreSQL answers ROLLBACK without
+// an error, but Transact must return an error.
 func TestACommitThatRollsBackIsNone(t *testing.T) {
 	pool, err := OpenPool(t.Context(), devtest.Database(t))
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 // lookUps counts the queries of account_balance.
 type lookUps struct {
 	accounts, indexes atomic.Int64
-	reading           func(context.Context) // is called before all accounts are read
+	reading           func(context.Context) // called before all accounts are read
 }
 
 func (l *lookUps) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
@@ -49,7 +49,7 @@ func (l *lookUps) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBat
 }
 func (l *lookUps) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// openCounted is openPool with a count of the look-ups.
+// openCounted opens a pool that counts the look-ups.
 func openCounted(t *testing.T) (*pgxpool.Pool, *lookUps) {
 	t.Helper()
 	asked := &lookUps{}
@@ -169,8 +169,8 @@ func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
 	}
 }
 
-// TestOneReadingAtATime stops the reading for one partition while another partition claims. For the
-// second one this reading is too old.
+// TestOneReadingAtATime blocks the reading for one partition while another partition claims. For
+// the second partition, this reading is too old.
 func TestOneReadingAtATime(t *testing.T) {
 	t.Parallel()
 	pool, asked := openCounted(t)
@@ -206,8 +206,8 @@ func TestOneReadingAtATime(t *testing.T) {
 	}
 }
 
-// TestAReadingEndsWithTheProcess stops the reading of all accounts until its context ends. This
-// must happen at the end of the process, not only at the reading's own deadline.
+// TestAReadingEndsWithTheProcess blocks the reading of all accounts until its context ends. The
+// context must end with the process, not only at the reading's own deadline.
 func TestAReadingEndsWithTheProcess(t *testing.T) {
 	t.Parallel()
 	pool, asked := openCounted(t)
@@ -234,7 +234,7 @@ func TestAReadingEndsWithTheProcess(t *testing.T) {
 	}
 }
 
-// TestAReadingThatFailsIsLogged: a failure is logged once, with the reason.
+// TestAReadingThatFailsIsLogged shows that a failure is logged once, with the reason.
 func TestAReadingThatFailsIsLogged(t *testing.T) {
 	t.Parallel()
 	pool, _ := openCounted(t)

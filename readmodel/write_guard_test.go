@@ -20,8 +20,8 @@ func inPartition(n int32) readmodel.Partition {
 	return p
 }
 
-// TestTwoPartitionsOfOneAccount: two partitions have events of one account, both decided at version
-// 1. The later write must not overwrite the other one's event.
+// In TestTwoPartitionsOfOneAccount, two partitions have events of one account, and both decide at
+// version 1. The later write must not overwrite the event of the other partition.
 func TestTwoPartitionsOfOneAccount(t *testing.T) {
 	pool := openPool(t)
 	a, b := newWorker(t, pool, inPartition(0)), newWorker(t, pool, inPartition(1))
@@ -41,7 +41,7 @@ func TestTwoPartitionsOfOneAccount(t *testing.T) {
 	expect(t, current(t, pool, "x"), "EUR 15.00 3 open x-3 false -")
 }
 
-// TestTwoPartitionsOfANewAccount: the same for an account without a row.
+// TestTwoPartitionsOfANewAccount shows the same for an account without a row.
 func TestTwoPartitionsOfANewAccount(t *testing.T) {
 	pool := openPool(t)
 	a, b := newWorker(t, pool, inPartition(0)), newWorker(t, pool, inPartition(1))
@@ -55,8 +55,8 @@ func TestTwoPartitionsOfANewAccount(t *testing.T) {
 	}
 }
 
-// TestARepairLeavesOtherAccountsAlone: a consumer without pending events of the repaired account
-// can write, and its position moves.
+// TestARepairLeavesOtherAccountsAlone shows that a consumer without pending events of the repaired
+// account can write and move its position.
 func TestARepairLeavesOtherAccountsAlone(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -74,9 +74,9 @@ func TestARepairLeavesOtherAccountsAlone(t *testing.T) {
 	expect(t, current(t, pool, "b"), "EUR 3.00 2 open b-2 false -")
 }
 
-// TestAParkedEventRestsOnItsAccount: after the check of an event's dead letter, a repair raises the
-// account to the version before the event. The event must then not be parked behind a gap that no
-// longer exists.
+// In TestAParkedEventRestsOnItsAccount, the decision about an event's dead letter is verified. Then
+// a repair brings the account to the version before the event. The event must then not be parked,
+// because its gap no longer exists.
 func TestAParkedEventRestsOnItsAccount(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -98,8 +98,8 @@ func TestAParkedEventRestsOnItsAccount(t *testing.T) {
 	}
 }
 
-// TestAShortQueueIsSeenWithTheEventItWaitedFor: the flush that closes the gap includes all parked
-// events after it, or as many as the next flush may hold.
+// TestAShortQueueIsSeenWithTheEventItWaitedFor shows that the flush that fills the gap also applies
+// the parked events after it. If there are too many of them, it applies a limited number.
 func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 	for _, parked := range []int{3, 1000, 1500} {
 		t.Run(fmt.Sprint(parked), func(t *testing.T) {
@@ -125,8 +125,8 @@ func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 	}
 }
 
-// TestTheHoleItselfIsParkedAtTheLimit: the event that makes the gap is always parked, even if the
-// limit is reached. `gaps` shows this event and `account skip` skips it.
+// TestTheHoleItselfIsParkedAtTheLimit shows that the event that makes the gap is always parked,
+// even if the limit is reached. The command `gaps` shows this event, and `account skip` skips it.
 func TestTheHoleItselfIsParkedAtTheLimit(t *testing.T) {
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2 })
@@ -145,9 +145,9 @@ func TestTheHoleItselfIsParkedAtTheLimit(t *testing.T) {
 	}
 }
 
-// TestAPositionThatWasTakenBackIsNotMoved: a restored backup may have the owner's fence and an
-// earlier position. The records read since then are not in it, so the owner must not move its
-// position.
+// In TestAPositionThatWasTakenBackIsNotMoved, a restored backup has the owner's fence and an
+// earlier position. The records read since then are not in the backup, so the owner must not move
+// its position.
 func TestAPositionThatWasTakenBackIsNotMoved(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, inPartition(0))
@@ -164,10 +164,10 @@ func TestAPositionThatWasTakenBackIsNotMoved(t *testing.T) {
 	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 false -")
 }
 
-// TestALostClaimsFenceIsNotGivenAgain: an asynchronous failover loses a claim, and with it a repair
-// that its owner has seen. The next claim, at the same offset, is by another owner and must get a
-// new fence. The first owner must not write any more, because its duplicates are no longer applied
-// events.
+// In TestALostClaimsFenceIsNotGivenAgain, an asynchronous failover loses a claim, and with it a
+// repair that the owner has seen. The next claim, at the same offset, is by another owner and must
+// get a new fence. The first owner must not write any more, because events that it counts as
+// duplicates are no longer applied.
 func TestALostClaimsFenceIsNotGivenAgain(t *testing.T) {
 	pool := openPool(t)
 	first := newWorker(t, pool, inPartition(0))

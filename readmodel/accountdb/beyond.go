@@ -12,14 +12,16 @@ import (
 	"projector/sql"
 )
 
-// Beyond is an account whose next event is beyond the park limit, and what it has there.
+// Beyond is an account whose next event is beyond the park limit. Events beyond this limit are only
+// in the DLQ, not in the database.
 type Beyond struct {
 	AccountID string
-	Version   int64 // of the account
+	Version   int64 // the account's current version
 	BeyondRange
 }
 
-// BeyondRange describes the events of an account beyond the park limit. They are in one partition.
+// BeyondRange describes the events of an account beyond the park limit. All of these events are in
+// one partition.
 type BeyondRange struct {
 	Partition               int32
 	Lowest, Highest         int64 // versions
@@ -28,8 +30,8 @@ type BeyondRange struct {
 	FirstVersion            int64 // the lowest version of the events that are to be read again
 }
 
-// LoadBeyond reads some accounts of a projection whose next event is beyond the park limit. until has
-// the offsets up to which the records of each partition were processed.
+// LoadBeyond returns some of the accounts whose next event is beyond the park limit. For each
+// partition, until has the offset up to which records were processed.
 func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, partitions []int32) (due []Beyond, until map[int32]int64, err error) {
 	rows, _ := pool.Query(ctx, sql.AccountsOf(name).Query("overflow_due"), topic, partitions)
 	due, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Beyond, err error) {
@@ -54,8 +56,8 @@ func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, par
 	return due, until, nil
 }
 
-// LockBeyond returns what accounts have beyond the park limit now, and locks it. Accounts without such
-// events are left out.
+// LockBeyond locks and returns the present BeyondRange of each account. Accounts without events
+// beyond the park limit are left out.
 func LockBeyond(ctx context.Context, tx *Tx, ids []string) (map[string]BeyondRange, error) {
 	var (
 		found = map[string]BeyondRange{}
@@ -76,7 +78,7 @@ func LockBeyond(ctx context.Context, tx *Tx, ids []string) (map[string]BeyondRan
 	return found, nil
 }
 
-// Store queues the statement that stores what an account has beyond the park limit.
+// Store queues the statement that stores the range for an account.
 func (b *BeyondRange) Store(tx *Tx, id string) {
 	var offset, version *int64
 	if b.FirstOffset != projection.NoOffset {

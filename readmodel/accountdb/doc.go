@@ -1,4 +1,4 @@
-// Package accountdb reads and writes the accounts of one projection in PostgreSQL: their rows, their
-// parked events, and what readers see. The decisions are in package accounts. A write fails unless
-// each account has the version on which its decision is based.
+// Package accountdb reads and writes the accounts of one projection in PostgreSQL, with their
+// parked events. Package accounts makes the decisions about events. A write fails if an account no
+// longer has the version on which the decision is based.
 package accountdb

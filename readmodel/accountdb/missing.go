@@ -17,7 +17,7 @@ import (
 	"projector/sql"
 )
 
-// Missing is a range of versions that an account waits for: all versions before the first later
+// Missing is a range of versions that an account waits for. The range ends before the first later
 // event that is known.
 type Missing struct {
 	AccountID   string
@@ -27,7 +27,7 @@ type Missing struct {
 // MissingFilter selects accounts. A zero field does not filter.
 type MissingFilter struct {
 	AccountID string
-	For       time.Duration // the shortest time they have waited
+	For       time.Duration // the shortest time that the account has waited
 	// Topic and Partitions are the source of the events after the gap. An empty topic means any.
 	Topic      string
 	Partitions []int32

@@ -11,7 +11,7 @@ import (
 )
 
 // LoadParked reads up to limit parked events of an account above a version, in order, and decodes
-// them. If more is true, there may be further ones.
+// them. If more is true, further parked events may exist.
 func LoadParked(
 	ctx context.Context, db DB, formats event.Resolver, account string, above int64, limit int,
 ) (parked []projection.Parked, more bool, err error) {
@@ -44,7 +44,6 @@ func LoadParked(
 	return parked, events == limit || events > len(parked), nil
 }
 
-// decodeParked decodes a parked event.
 func decodeParked(ctx context.Context, formats event.Resolver, account string, p *projection.Parked) error {
 	format, err := formats.Resolve(ctx, p.Record.Message)
 	if err != nil {
@@ -57,15 +56,16 @@ func decodeParked(ctx context.Context, formats event.Resolver, account string, p
 		format.Decode(p.Record.Message, &p.Decoded)
 	}
 	if p.Decoded.Identity != event.Identified || p.Decoded.Event.Version != version {
-		// It was parked with another format or configuration. It waits for an operator.
+		// The event was parked with another format or configuration. An operator has to decide
+		// about it.
 		p.Decoded = unreadable(account, version)
 	}
 	return nil
 }
 
-// decodeEntry decodes the entry of a record with the given account and version. If there are
-// several, it takes the first one that can be decoded, else the first one. That is the one that was
-// parked, because an event that cannot be decoded gives way to one that can.
+// decodeEntry decodes the record's entry that has the given account and version. If several entries
+// have them, it uses the first one that can be decoded. If none can be decoded, it uses the first
+// one. The same entry was parked, because a decodable event replaces one that cannot be decoded.
 func decodeEntry(series event.Series, account string, version int64, p *projection.Parked) {
 	var one event.Decoded
 	check := func(entry int32) {
@@ -103,7 +103,7 @@ func queueParked(tx *Tx, parks []*projection.Parked) {
 	}
 }
 
-// queueReplacing queues the updates of parked events that give way.
+// queueReplacing queues the updates that replace parked events which cannot be applied.
 func queueReplacing(tx *Tx, by []*projection.Parked) {
 	for _, p := range by {
 		tx.Queue(tx.Tables.Query("park_instead"), parkedColumns(p)...)
@@ -118,7 +118,8 @@ func parkedColumns(p *projection.Parked) []any {
 	}
 }
 
-// packHeaders returns headers as key, value, key, value. A null value stays null.
+// packHeaders returns the keys and values of the headers alternately in one list. A null value
+// stays null.
 func packHeaders(headers []event.Header) [][]byte {
 	packed := make([][]byte, 0, 2*len(headers))
 	for _, h := range headers {

@@ -9,8 +9,8 @@ import (
 	"projector/sql"
 )
 
-// TestAccountsAreFoundByTheirKeys: the statements for some accounts read no other accounts. Each scan
-// of a table has a condition on its key.
+// TestAccountsAreFoundByTheirKeys shows that the statements for some accounts do not scan other
+// accounts. Each scan of a table must have a condition on its key.
 func TestAccountsAreFoundByTheirKeys(t *testing.T) {
 	pool := openPool(t)
 	tables := sql.AccountsOf("account_balance")
@@ -25,7 +25,7 @@ func TestAccountsAreFoundByTheirKeys(t *testing.T) {
 		}
 		for i, line := range lines {
 			unlimited := strings.Contains(line, " Scan using ") && !strings.Contains(lines[min(i+1, len(lines)-1)], "Cond:")
-			if unlimited && !strings.Contains(line, "width=0)") || // EXISTS reads one row
+			if unlimited && !strings.Contains(line, "width=0)") || // EXISTS reads only one row
 				strings.Contains(line, "Seq Scan") {
 				t.Errorf("%s reads a whole table:\n%s", name, strings.Join(lines, "\n"))
 				break

@@ -17,8 +17,9 @@ import (
 	"projector/sql"
 )
 
-// TestAccountsAreWrittenShardByShard writes accounts as if they were in three shards: first as new
-// accounts, then all of them again. It then reads them.
+// TestAccountsAreWrittenShardByShard writes accounts as if Citus stored them in three shards. It
+// first writes them as new accounts and then updates all of them twice. At the end it reads the
+// accounts.
 func TestAccountsAreWrittenShardByShard(t *testing.T) {
 	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t), readmodel.WithConns(1))
 	if err != nil {

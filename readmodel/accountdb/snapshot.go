@@ -11,8 +11,7 @@ import (
 	"projector/sql"
 )
 
-// Snapshot reads the balances of one moment, whatever is written meanwhile. It also works on a read
-// replica.
+// Snapshot reads all balances as they were at one moment. It also works on a read replica.
 type Snapshot struct{ tx pgx.Tx }
 
 // SnapshotAccount is one account of a snapshot.
@@ -60,7 +59,7 @@ func (s *Snapshot) each(ctx context.Context, into []any, fn func() error, query 
 	return own
 }
 
-// Clock returns the time of the database's clock, which also sets updated_at.
+// Clock returns the present time of the database's clock. The same clock sets updated_at.
 func Clock(ctx context.Context, pool *pgxpool.Pool) (time.Time, error) {
 	var now time.Time
 	if err := pool.QueryRow(ctx, sql.Query("clock")).Scan(&now); err != nil {

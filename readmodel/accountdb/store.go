@@ -28,7 +28,7 @@ type Store struct {
 
 var _ accounts.Store = Store{}
 
-// Versions implements accounts.Store. It has no index.
+// Versions implements accounts.Store. A Store has no index.
 func (Store) Versions(context.Context) *accounts.VersionIndex { return nil }
 
 // Parked implements accounts.Store.
@@ -95,16 +95,17 @@ func LoadVersions(ctx context.Context, db DB, ids []string) (map[string]int64, e
 	return versions, nil
 }
 
-// accountFormats are the formats that are requested for the columns of load_accounts.sql.
+// accountFormats are the wire formats that accountRow expects for the columns of load_accounts.sql.
 var accountFormats = []int16{
 	pgtype.TextFormatCode, pgtype.TextFormatCode, pgtype.BinaryFormatCode, pgtype.BinaryFormatCode,
 	pgtype.BinaryFormatCode, pgtype.TextFormatCode, pgtype.BinaryFormatCode,
 }
 
-// eachAccount calls fn with each row of load_accounts.sql. The texts are valid until fn returns.
+// eachAccount calls fn with each row of load_accounts.sql. The strings in the account are valid
+// until fn returns.
 //
-// The rows are decoded here and not by pgx's Scan, which took 1.0 to 1.5 µs per row.
-// BenchmarkAccountRow takes 80 ns and allocates nothing.
+// The rows are decoded here, because pgx's Scan took 1.0 to 1.5 µs per row. BenchmarkAccountRow
+// takes 80 ns and allocates nothing.
 func eachAccount(rows pgx.Rows, fn func(*projection.StoredAccount)) error {
 	var r accountReader
 	_, err := pgx.ForEachRow(rows, []any{&r}, func() error {
@@ -140,7 +141,7 @@ func (r *accountReader) ScanRow(rows pgx.Rows) (err error) {
 // DamagedRowError means that the row of an account was not written by this program.
 type DamagedRowError struct {
 	AccountID string
-	Problem   string // without the row's values
+	Problem   string // the problem, without the row's values
 }
 
 // Error implements error and names the remedy.
@@ -178,7 +179,8 @@ func accountRow(row [][]byte) (projection.StoredAccount, error) {
 	return a, err
 }
 
-// ViewOf returns b as a string without a copy. It is valid as long as b is.
+// ViewOf returns b as a string without a copy. The string is valid as long as b is valid and
+// unchanged.
 func ViewOf(b []byte) string {
 	if len(b) == 0 {
 		return ""
@@ -234,8 +236,8 @@ func minorUnits(wire []byte, digits int) (int64, error) {
 	return 0, errNotMinor
 }
 
-// healBytes limits the bytes of parked events that are read at a time. The first one is always read,
-// whatever its size.
+// healBytes limits the bytes of parked events that are read at a time. The first event is always
+// read, even if it is larger.
 const healBytes = 1 << 20
 
 // LoadStates reads the states of the given accounts. Accounts without a balance row are left out.

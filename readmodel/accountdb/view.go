@@ -18,17 +18,17 @@ import (
 // ErrUnknownAccount means that the read model does not have the account.
 var ErrUnknownAccount = errors.New("no event of the account has been applied or parked")
 
-// AccountView is an account as readers see it, with the events that wait.
+// AccountView is an account as readers see it, with its parked events.
 type AccountView struct {
 	ID      string
 	Balance *BalanceView // nil if its first version is missing
-	Hold    *Hold        // nil if it does not wait
+	Hold    *Hold        // nil if the account waits for no version
 	Parked  []ParkedView // sorted by version
 }
 
 // BalanceView is a row of account_balance.
 type BalanceView struct {
-	Currency    string // empty: not fixed yet
+	Currency    string // empty if it is not fixed yet
 	Balance     string // decimal, with the currency's number of decimals
 	Version     int64
 	Status      string
@@ -40,7 +40,7 @@ type BalanceView struct {
 type Hold struct {
 	AccountID string
 	Expected  int64 // the missing version
-	Received  int64 // the lowest known version that is not below it
+	Received  int64 // the lowest known version that is not below Expected
 	Class     event.Class
 	Waiting   int64 // number of waiting events
 	Beyond    int64 // number of waiting events beyond the park limit, which are only in the DLQ
@@ -48,7 +48,7 @@ type Hold struct {
 	Age       time.Duration
 }
 
-// ParkedView is a parked event without its payload, also in JSON.
+// ParkedView is a parked event without its payload. It can be encoded as JSON.
 type ParkedView struct {
 	Version   int64       `json:"version"`
 	Class     event.Class `json:"class"`
@@ -59,10 +59,11 @@ type ParkedView struct {
 }
 
 // ShowAccount reads an account of a projection with its waiting events, or returns
-// ErrUnknownAccount. In a custom projection, it has no balance and no status.
+// ErrUnknownAccount. An account of a custom projection has no balance and no status.
 func ShowAccount(ctx context.Context, pool *pgxpool.Pool, name, id string) (AccountView, error) {
 	view := AccountView{ID: id}
-	// It reads one snapshot, so that an account that heals meanwhile is shown consistently.
+	// All queries read the same snapshot. Otherwise an account that changes between two queries
+	// would be shown inconsistently.
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(snapshot pgx.Tx) (err error) {
 		tx := Of(snapshot, name)
 		if view.Balance, err = showBalance(ctx, tx, id); err != nil {
@@ -110,8 +111,8 @@ func showParked(ctx context.Context, db DB, id string) ([]ParkedView, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[ParkedView])
 }
 
-// Gaps streams the accounts of a projection that wait for a missing or corrected event, oldest gap
-// first. An error ends the iteration.
+// Gaps streams the accounts of a projection that wait for a missing or corrected event. The oldest
+// gap comes first. An error ends the iteration.
 func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, error] {
 	return func(yield func(Hold, error) bool) {
 		rows, err := pool.Query(ctx, sql.AccountsOf(name).Query("gaps"))
@@ -137,9 +138,10 @@ func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, 
 	}
 }
 
-// LoadOverdue returns those of the given partitions with a parked event that could have been applied
-// for at least the given time. It happens if an account's events are in several partitions: another
-// partition has applied the event before it. A new claim of the partition applies the parked event.
+// LoadOverdue returns the given partitions that have an overdue parked event. A parked event is
+// overdue if it could have been applied for at least the given time. This happens if an account's
+// events are in several partitions, and another partition has applied the event before it. A new
+// claim of the partition applies the parked event.
 func LoadOverdue(ctx context.Context, db readmodel.Querier, name, topic string, partitions []int32, quiet time.Duration) ([]int32, error) {
 	rows, _ := db.Query(ctx, sql.AccountsOf(name).Query("load_overdue"), topic, partitions, quiet.Seconds())
 	overdue, err := pgx.CollectRows(rows, pgx.RowTo[int32])

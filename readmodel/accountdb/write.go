@@ -17,8 +17,9 @@ import (
 	"projector/readmodel/citus"
 )
 
-// VerifyVersions returns projection.ErrStale unless the accounts have the versions on which the
-// decisions are based, and accounts that are assumed to be new have no parked events.
+// VerifyVersions returns projection.ErrStale if an account no longer has the version on which its
+// decision is based. It also returns ErrStale if an account that is assumed to be new has parked
+// events.
 func VerifyVersions(ctx context.Context, db DB, stored []accounts.StoredVersion, assumed []string) error {
 	if len(stored) == 0 {
 		return nil
@@ -62,18 +63,18 @@ const (
 	// upsertSlice is the most rows of one statement. PostgreSQL unnests its arrays in work_mem, by
 	// default 4 MB, and uses a file beyond that.
 	upsertSlice = 8192
-	// firstSlice is the number of rows in the first statement of a flush, and sliceWithin the
-	// intended time of a statement. On a slow server, statements get smaller.
+	// firstSlice is the number of rows in the first statement of a flush. sliceWithin is the
+	// intended time of a statement. On a slow server, later statements have fewer rows.
 	firstSlice  = 1024
 	sliceWithin = time.Second
 )
 
 // WriteChanges sends the writes of a flush or a repair, after the queued statements. It returns
-// projection.ErrStale if an account does not have the version its changes were computed from, or an
-// account that is assumed to be new has a row or parked events.
+// projection.ErrStale if an account no longer has the version from which its changes were computed.
+// It also returns ErrStale if an account that is assumed to be new has a row or parked events.
 //
-// As in every transaction, rows are locked in the order of their accounts. Accounts that only have
-// waiting events come last.
+// Rows are locked in the order of their account ids, as in every transaction. Accounts that only
+// have waiting events come last.
 func WriteChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 	rows, written, held, parked := 0, int64(0), int64(0), false
 	if len(c.Assumed) > 0 {
@@ -169,8 +170,8 @@ func splitRows(rows []accounts.Row) (known, fresh []accounts.Row) {
 	return known, fresh
 }
 
-// queueHeld queues the check of accounts that have parked events and get no row. It adds to as the
-// number of accounts that are unchanged since the decision.
+// queueHeld queues the check of accounts that were decided about but get no new row. The parameter
+// as counts the accounts that are unchanged since the decision.
 func queueHeld(tx *Tx, held []accounts.StoredVersion, as *int64) {
 	count := func(row pgx.Row) error {
 		var n int64

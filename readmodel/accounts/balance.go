@@ -2,14 +2,14 @@ package accounts
 
 import "projector/projection/event"
 
-// Balance is the balance of an account around one record, in minor units.
+// Balance is the balance of an account before and after one record, in minor units.
 type Balance struct {
 	Before, After int64
 	Currency      event.Currency
 	Known         bool
 }
 
-// BalanceOf returns the balance of an account. Read must have read the account.
+// BalanceOf returns the balance of an account. Read must have read the account before.
 func (f *Fold) BalanceOf(id string) Balance {
 	a := f.cache.hot.state(f.get(id))
 	return Balance{Before: a.Balance, After: a.Balance, Currency: a.Currency, Known: a.Version >= f.opts.FirstVersion}

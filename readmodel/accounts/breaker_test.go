@@ -13,11 +13,12 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// ruled is a simple model of the breaker, one record at a time. For each account it holds the
-// version and the parked events. It also holds which counted records were root dead letters.
+// ruled is a simple model of the breaker that processes one record at a time. For each account it
+// holds the version and the parked events. For each counted record, it also holds whether the
+// record was a root dead letter. A root dead letter is poison or the first event after a gap.
 type ruled struct {
 	versions map[string]int64
-	parked   map[string]map[int64]bool // true: the event cannot be applied
+	parked   map[string]map[int64]bool // true if the event cannot be applied
 	counted  []bool
 }
 
@@ -36,7 +37,8 @@ func (m *ruled) deliver(id string, version int64, poison bool) (root bool) {
 		if root = poison || len(parked) == 0; root {
 			m.counted = append(m.counted, true)
 		}
-		// The first event of a version stays, unless it cannot be applied and the new one can.
+		// The first event of a version stays. A new event replaces it only if the new event can be
+		// applied and the first one cannot.
 		if cannot, taken := parked[version]; !taken || cannot && !poison {
 			parked[version] = poison
 		}
@@ -66,8 +68,8 @@ func (m *ruled) storm(rule projection.BreakerRule) bool {
 	return float64(n) >= rule.Share*float64(rule.Window)
 }
 
-// TestFoldStopsWhereTheBreakerOpens: Fold stops at the record that opens the breaker, for all sizes
-// of chunks and flushes. No record after it is applied or dead-lettered.
+// TestFoldStopsWhereTheBreakerOpens shows that a Fold stops at the record that opens the breaker,
+// for all sizes of chunks and flushes. No record after it is applied or dead-lettered.
 func TestFoldStopsWhereTheBreakerOpens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rule := projection.BreakerRule{Window: rapid.IntRange(2, 8).Draw(rt, "window"), Share: 0.5}

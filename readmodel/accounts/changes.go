@@ -12,24 +12,24 @@ import (
 
 // Changes holds what a fold has gathered since the last flush.
 type Changes struct {
-	Records      int // number of records decided about
+	Records      int // number of records that were decided about
 	Outcomes     projection.OutcomeCounts
 	CustomEvents []projection.CustomEvent // applied events in order; see Options.Custom
 	Healed       int                      // parked events applied
 	HealFailed   int                      // parked events that were next and could not be applied
 	Bytes        int                      // approximate memory held
-	Decisions    []projection.Decision    // decision about each record, in a replay
-	Balances     []Balance                // around each record, see Options.Balances
+	Decisions    []projection.Decision    // in a replay: the decision about each record
+	Balances     []Balance                // before and after each record, see Options.Balances
 
 	DeadLetters []projection.DeadLetter // must be published before anything is written
-	DecidedOn   []StoredVersion         // the versions on which their decisions are based
-	Unwritten   []StoredVersion         // those of DecidedOn whose accounts get no row
+	DecidedOn   []StoredVersion         // the versions on which the dead letters are based
+	Unwritten   []StoredVersion         // the versions in DecidedOn whose accounts are not written
 	Assumed     []string                // accounts that are assumed to be new
 
-	Rows  []Row                // rows of accounts that no fold gathered; see RowChunks
+	Rows  []Row                // rows that do not come from a fold; see RowChunks
 	Parks []*projection.Parked // events to park, sorted by account id and version
-	// Replacing holds events that replace a parked event of the same version, if the parked event
-	// cannot be applied.
+	// Replacing holds events that replace a parked event of the same version which cannot be
+	// applied.
 	Replacing []*projection.Parked
 	Reclassed []Reclassed
 	Overflows []Overflow
@@ -56,7 +56,7 @@ type Row struct {
 	Exists    bool  // the account has a balance row
 }
 
-// Reclassed is a parked event that was next and could not be applied.
+// Reclassed is a parked event that could not be applied when it was next. Class is its new class.
 type Reclassed struct {
 	AccountID string
 	Version   int64
@@ -86,8 +86,8 @@ func (c *Changes) AnyExists() bool {
 }
 
 // RowChunks returns the rows in chunks, one row per account, sorted by account id. It calls size
-// before each chunk for its length. A chunk is valid until the next one: all rows of a flush of
-// half a million accounts would need 40 MB.
+// before each chunk for its length. A chunk is valid until the next one, because its memory is
+// reused. All rows of a flush of half a million accounts would need 40 MB.
 func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
 	return func(yield func([]Row) bool) {
 		var rows []Row
@@ -116,14 +116,16 @@ func (c *Changes) emptied() Changes {
 	}
 }
 
-// emptied clears a list for reuse. One pointer left in it would keep the memory of many accounts.
+// emptied clears a list for reuse. A pointer that stays in the list would keep the memory of many
+// accounts in use.
 func emptied[T any](list []T) []T {
 	clear(list)
 	return list[:0]
 }
 
 // Gather collects and sorts what has to be written. The result is valid until the fold is used
-// again. Call it once per flush: with half a million accounts it takes half a second.
+// again. Call Gather only once per flush, because it takes half a second with half a million
+// accounts.
 func (f *Fold) Gather() *Changes {
 	c := &f.changes
 	c.table, c.changed, c.Parks, c.Pruned, c.Unwritten, c.Assumed = f.cache.hot, c.changed[:0], c.Parks[:0], c.Pruned[:0], c.Unwritten[:0], c.Assumed[:0]
@@ -198,7 +200,7 @@ func (f *Fold) Pending() projection.Pending {
 	}
 }
 
-// full reports whether the memory for accounts touched since the last turn is used up.
+// full reports whether the hot generation of the cache has reached its memory limit.
 func (f *Fold) full() bool { return f.cache.hot.bytes() > f.opts.CacheBytes/3*2 }
 
 // Flushed returns the counts that are durable when the changes are written.

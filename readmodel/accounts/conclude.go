@@ -14,9 +14,9 @@ type eventRef struct {
 	id     string
 }
 
-// Refuse records that PostgreSQL refuses the last event that was decided about. The event is
-// dead-lettered when it is read again. Refuse returns false if the event was refused before or
-// there is none.
+// Refuse records that PostgreSQL has refused the event that was decided about last. The event is
+// dead-lettered when it is read again. Refuse returns false if the event was already refused
+// before, or if there is no such event.
 func (f *Fold) Refuse(reason string) bool {
 	ref := f.last
 	if ref == (eventRef{}) {
@@ -28,7 +28,8 @@ func (f *Fold) Refuse(reason string) bool {
 	return !again
 }
 
-// refusal returns why PostgreSQL has refused an event. It is empty if PostgreSQL has not.
+// refusal returns why PostgreSQL has refused an event. The result is empty if PostgreSQL has not
+// refused the event.
 func (f *Fold) refusal(ref eventRef) string {
 	if len(f.refused) == 0 {
 		return ""
@@ -41,8 +42,8 @@ func (f *Fold) refusal(ref eventRef) string {
 }
 
 // forgetRefused forgets the refusals whose dead letters are durable. If entries of the last record
-// are not processed yet, its refusals stay: the position is before the record, so it may be read
-// again.
+// are not processed yet, the refusals of this record stay. The position is before this record, so
+// the record may be read again.
 func (f *Fold) forgetRefused() {
 	f.refusedDecided = slices.DeleteFunc(f.refusedDecided, func(ref eventRef) bool {
 		if f.partly != (projection.RecordRef{}) && ref.record == f.partly {
@@ -53,7 +54,8 @@ func (f *Fold) forgetRefused() {
 	})
 }
 
-// conclude counts the decision. It stores a dead letter and parks its event.
+// conclude counts the decision. If the event is dead-lettered, conclude adds the dead letter and
+// parks the event.
 func (f *Fold) conclude(r *projection.DecodedRecord, a *account, decision projection.Decision) {
 	f.changes.Outcomes[decision.Outcome]++
 	if f.opts.Replay {
@@ -73,7 +75,8 @@ func (f *Fold) conclude(r *projection.DecodedRecord, a *account, decision projec
 	}
 }
 
-// noteDuplicate notes an event that is read for the first time, if its version was applied before.
+// noteDuplicate remembers an event whose version was already applied, although its record is read
+// for the first time.
 func (f *Fold) noteDuplicate(r *projection.DecodedRecord, decision projection.Decision) {
 	if !f.opts.Duplicates || decision.Outcome != projection.Duplicate || r.Reprocessed || r.Discarded {
 		return
@@ -82,8 +85,8 @@ func (f *Fold) noteDuplicate(r *projection.DecodedRecord, decision projection.De
 	f.duplicates = append(f.duplicates, projection.SkippedEvent{AccountID: ev.AccountID, Version: ev.Version, Record: r.Record.Ref()})
 }
 
-// Duplicates returns the events noted by noteDuplicate; see Options.Duplicates. They share the
-// memory of their records, so copy the texts of those that you store.
+// Duplicates returns the events noted by noteDuplicate; see Options.Duplicates. The events share
+// the memory of their records, so copy the strings that you store.
 func (f *Fold) Duplicates() []projection.SkippedEvent { return f.duplicates }
 
 // ForgetDuplicates removes all events from Duplicates.
@@ -106,8 +109,9 @@ func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, d
 	f.changes.Bytes += parkedBytes + rec.Bytes()
 }
 
-// park stores the event until it is the account's next one. If two events have the same version,
-// the first one stays, unless it cannot be applied and the second one can be decoded.
+// park stores the event until its version is the account's next one. If an event of the same
+// version is already parked, it stays, unless it cannot be applied and the new event can be
+// decoded.
 func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
 	version, q, size := d.Event.Version, f.queueOf(a), sizeOf(&rec)
 	parked := func() *projection.Parked {
@@ -147,14 +151,14 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 	f.touch(a)
 }
 
-// givesWay reports whether a parked event is replaced by another event of its version: the parked
-// event cannot be applied, and the new one only waits.
+// givesWay reports whether a new event replaces the parked event of the same version. It does if
+// the parked event cannot be applied and the new event only waits for earlier versions.
 func givesWay(parked, by event.Class) bool {
 	return parked != event.VersionGap && by == event.VersionGap
 }
 
-// replace lets the event replace the event of its version that is parked in the database, if that
-// one gives way.
+// replace adds an event that replaces the parked event of the same version in the database. The
+// parked event is only replaced if it cannot be applied.
 func (f *Fold) replace(a *account, q *queue, p *projection.Parked) {
 	version := p.Decoded.Event.Version
 	if q.instead[version] != nil {
@@ -168,10 +172,11 @@ func (f *Fold) replace(a *account, q *queue, p *projection.Parked) {
 	f.touch(a)
 }
 
-// fits reports whether so many more bytes may be parked for the account.
+// fits reports whether the parked events of the account may grow by size bytes.
 func (f *Fold) fits(q *queue, size int64) bool {
 	return f.opts.ParkBytes == 0 || q.bytes+size <= f.opts.ParkBytes
 }
 
-// sizeOf returns the size of a record for the park limit. It is at least what the database counts.
+// sizeOf returns the size of a record for the park limit. It is never less than the size that the
+// database counts.
 func sizeOf(r *projection.Record) int64 { return int64(r.Bytes()) }

@@ -1,5 +1,5 @@
-// Package accounts holds the accounts of a partition in memory while records are folded: a table
-// of accounts, the index of all versions, and the changes since the last flush. It decides by the
-// rule of package projection. It reads missing accounts from a Store. No other package knows its
-// memory layout, which makes it fast.
+// Package accounts applies records to the accounts of a partition in memory. It has a table of
+// accounts, an index of all versions, and the changes since the last flush. It decides by the rule
+// of package projection. It reads missing accounts from a Store. No other package depends on its
+// memory layout, which is optimized for speed.
 package accounts

@@ -20,7 +20,7 @@ type store struct {
 
 	first    int64                  // first version
 	piece    int                    // how many parked events one read returns
-	versions *accounts.VersionIndex // nil: every account is read
+	versions *accounts.VersionIndex // if nil, every account is read
 	read     []string               // the accounts that were read
 }
 
@@ -54,7 +54,7 @@ func (s *store) above(id string, version int64, n int) []projection.Parked {
 	return list[:min(n, len(list))]
 }
 
-// index returns the versions of as many accounts as fit into limit.
+// index returns an index with as many accounts as fit into limit bytes.
 func (s *store) index(limit int) *accounts.VersionIndex {
 	x := accounts.NewVersionIndex(limit)
 	for id, row := range s.rows {
@@ -73,7 +73,7 @@ func (s *store) Accounts(_ context.Context, ids []string, learn func(*projection
 	return nil
 }
 
-// Parked implements accounts.Store. It returns at most piece events in one call.
+// Parked implements accounts.Store. It returns at most s.piece events in one call.
 func (s *store) Parked(_ context.Context, id string, above int64, limit int) ([]projection.Parked, bool, error) {
 	parked := s.above(id, above, min(limit, s.piece))
 	return parked, len(parked) == min(limit, s.piece), nil
@@ -81,7 +81,7 @@ func (s *store) Parked(_ context.Context, id string, above int64, limit int) ([]
 
 func (s *store) Versions(context.Context) *accounts.VersionIndex { return s.versions }
 
-// write applies the same changes as one transaction of readmodel.
+// write changes the store in the same way as one transaction of package readmodel.
 func (s *store) write(t testing.TB, c *accounts.Changes) {
 	t.Helper()
 	for rows := range c.RowChunks(func() int { return 3 }) {

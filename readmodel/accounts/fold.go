@@ -9,38 +9,39 @@ import (
 
 // Store reads accounts from the database.
 type Store interface {
-	// Accounts calls found with the stored state of each account. The texts are valid until found
+	// Accounts calls found with the stored state of each account. The strings are valid until found
 	// returns. Accounts without a stored state are left out.
 	Accounts(ctx context.Context, ids []string, found func(*projection.StoredAccount)) error
 	// Parked reads up to limit parked events of an account with versions above the given one, in
-	// the order of their versions. If more is true, there may be further ones.
+	// the order of their versions. If more is true, further parked events may exist.
 	Parked(ctx context.Context, id string, above int64, limit int) (parked []projection.Parked, more bool, err error)
-	// Versions returns the index of all accounts, if it was read after the last Reset, or nil.
+	// Versions returns the index of all accounts. It returns nil if the index was not read since
+	// the last Reset.
 	Versions(ctx context.Context) *VersionIndex
 }
 
 // Options are the options of a Fold.
 type Options struct {
 	FirstVersion int64
-	ParkLimit    int64 // parked events per account
-	ParkBytes    int64 // size of an account's parked events; 0: no limit
-	// CacheBytes limits the memory for accounts. Two thirds are for the accounts touched since the
-	// last turn. See Pending.Full and SetCacheBytes.
+	ParkLimit    int64 // the most parked events per account
+	ParkBytes    int64 // the most bytes of an account's parked events; 0 means no limit
+	// CacheBytes limits the memory for accounts. Two thirds of them are for the hot generation of
+	// the cache. See Pending.Full and SetCacheBytes.
 	CacheBytes int
-	// Replay is set for a replay: events that cannot be applied are neither dead-lettered nor
-	// parked, and Changes.Decisions has the decision about each record.
+	// If Replay is set, events that cannot be applied are neither dead-lettered nor parked.
+	// Changes.Decisions then has the decision about each record.
 	Replay bool
 	// Balances fills Changes.Balances with the balances before and after each record, in a replay.
 	Balances bool
 	// Custom fills Changes.CustomEvents with the applied events.
 	Custom bool
-	// Duplicates makes Duplicates return events whose versions were applied before.
+	// If Duplicates is set, Fold.Duplicates returns events whose versions were applied before.
 	Duplicates bool
 }
 
 // Fold applies records to accounts in memory and gathers what has to be written and dead-lettered.
-// Its caller calls Apply and Heal, writes the Changes, and then calls Flushed, or Reset if the
-// database has another state than assumed.
+// Its caller calls Apply and Heal, writes the Changes, and then calls Flushed. If the database has
+// another state than assumed, the caller calls Reset instead.
 //
 // A Fold is not safe for concurrent use.
 type Fold struct {
@@ -71,14 +72,14 @@ type Fold struct {
 // queue holds the parked events of an account.
 type queue struct {
 	parked     int64 // see projection.StoredAccount
-	bytes      int64 // their size, at most; see projection.StoredAccount
+	bytes      int64 // the most that they can have; see projection.StoredAccount
 	waits      bool  // events are parked in the database
 	next       int64 // see projection.StoredAccount
 	nextClass  event.Class
 	overflowed bool
 	pending    map[int64]*projection.Parked // events parked by this fold and not written yet, by version
-	// instead holds, by version, the events that replace a parked event in the database, if that
-	// one cannot be applied.
+	// instead holds, by version, events that replace a parked event in the database if the parked
+	// event cannot be applied.
 	instead map[int64]*projection.Parked
 }
 
@@ -112,8 +113,8 @@ func NewFold(opts Options, store Store) *Fold {
 	return f
 }
 
-// SetCacheBytes changes the memory limit for accounts. If they need more now, accounts that were
-// not touched since the last turn are forgotten at once.
+// SetCacheBytes changes the memory limit for accounts. If the accounts need more memory than that,
+// the cold generation of the cache is removed at once.
 func (f *Fold) SetCacheBytes(n int) {
 	f.opts.CacheBytes = n
 	f.cache.keepWithin(n)
@@ -131,15 +132,17 @@ func (f *Fold) Reset() {
 	f.newcomers.inRow, f.duplicates = 0, nil
 }
 
-// AssumedWrongly is called if an account that was assumed to be new has a row. Accounts are then
-// looked up for a while. The caller calls Reset next.
+// AssumedWrongly is called if an account that was assumed to be new has a row. In the next flushes,
+// no account is assumed to be new. The caller calls Reset next.
 func (f *Fold) AssumedWrongly() { f.newcomers.distrust = distrustFor }
 
-// CountedBy sets the breaker that counts records. When it has opened, no record is folded.
+// CountedBy sets the breaker that counts records. After the breaker has opened, no record is
+// folded.
 func (f *Fold) CountedBy(breaker *projection.Breaker) { f.breaker = breaker }
 
-// Apply folds records in order until all are folded, limit events are pending or the breaker
-// opens. It returns the number of folded records. After an error, continue with the rest.
+// Apply folds records in order until all are folded, limit events are pending or the breaker opens.
+// It returns the number of folded records. After an error, the caller continues with the remaining
+// records.
 func (f *Fold) Apply(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	if f.breaker.Open() {
 		return 0, nil
@@ -160,7 +163,7 @@ func (f *Fold) Apply(ctx context.Context, records []projection.DecodedRecord, li
 	return n, err
 }
 
-// applyFound is Apply, after the accounts were looked up.
+// applyFound applies records whose accounts were looked up.
 func (f *Fold) applyFound(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	for i := range records {
 		a := f.lookup.found[i]
@@ -182,8 +185,8 @@ func (f *Fold) applyFound(ctx context.Context, records []projection.DecodedRecor
 	return len(records), nil
 }
 
-// applyRecord decides about a record of an account. a is nil if the record names no account, and
-// applied if the version index shows that the record was applied.
+// applyRecord decides about a record of an account. The account is nil if the record names none. It
+// is &applied if the version index shows that the event was applied.
 func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 	f.changes.Records++
 	f.last = eventRef{r.Record.Ref(), r.Decoded.Event.ID}
@@ -216,7 +219,7 @@ func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 	f.applyFitting(a)
 }
 
-// decide is Account.Apply, unless PostgreSQL has refused the event.
+// decide calls Account.Apply, or Account.ApplyRefused if PostgreSQL has refused the event.
 func (f *Fold) decide(a *account, r *projection.DecodedRecord) (projection.Account, projection.Decision) {
 	account := f.cache.hot.state(a)
 	if reason := f.refusal(f.last); reason != "" {
@@ -225,8 +228,8 @@ func (f *Fold) decide(a *account, r *projection.DecodedRecord) (projection.Accou
 	return account.Apply(&r.Decoded, r.Reprocessed)
 }
 
-// Skip skips a version of an account. Read must have read the account, and it must have no pending
-// changes. Skip returns false if the version is not the account's next one.
+// Skip skips a version of an account. Read must have read the account before, and the account must
+// have no pending changes. Skip returns false if the version is not the account's next one.
 func (f *Fold) Skip(id string, version int64, eventID string) bool {
 	a := f.get(id)
 	next, done := f.cache.hot.state(a).Skip(version, eventID)
@@ -243,7 +246,7 @@ func (f *Fold) advance(a *account, next projection.Account) {
 	f.touch(a)
 }
 
-// noteApplied adds an applied event to the changes, if the projection needs it. The event's texts
+// noteApplied adds an applied event to the changes, if the projection needs it. The event's strings
 // share the record's memory.
 func (f *Fold) noteApplied(r *projection.Record, ev *event.Event, decision projection.Decision) {
 	if !f.opts.Custom || decision.Outcome != projection.Applied {
@@ -273,7 +276,7 @@ func (f *Fold) queueOf(a *account) *queue {
 
 func (f *Fold) idOf(a *account) string { return f.cache.hot.idOf(a) }
 
-// get returns the account if it is in memory, read or unread.
+// get returns the account if it is in memory, even if it is still unread.
 func (f *Fold) get(id string) *account { return f.cache.get(id, f.cache.hash(id)) }
 
 // Flushed is called when the changes are durable. Accounts with parked events are forgotten, so

@@ -13,8 +13,8 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// BenchmarkFold folds decoded events, one in each iteration, and flushes every 100,000. A worker
-// does this between decoding and writing. All accounts are known from the start.
+// BenchmarkFold folds decoded events, one in each iteration, and flushes after every 100,000
+// events. A worker does this between decoding and writing. All accounts are known from the start.
 func BenchmarkFold(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 1, 999)
@@ -23,8 +23,7 @@ func BenchmarkFold(b *testing.B) {
 }
 
 // BenchmarkFoldWithBreaker folds the same chunks with and without a breaker, alternately. It
-// reports the relative speed by the medians, because other processes may disturb single
-// measurements.
+// compares the medians, because other processes may disturb single measurements.
 func BenchmarkFoldWithBreaker(b *testing.B) {
 	const many, turn = 125_000, 512 * 200
 	var folds [2]*accounts.Fold
@@ -55,7 +54,7 @@ func BenchmarkFoldWithBreaker(b *testing.B) {
 				chunk[k].Decoded = d
 			}
 			for i := range folds {
-				with := (i + done/len(chunk)) % 2 // each of the two is first equally often
+				with := (i + done/len(chunk)) % 2 // each of the two folds is first equally often
 				began := time.Now()
 				if _, err := folds[(counting+1+with)%2].Apply(b.Context(), chunk, math.MaxInt); err != nil {
 					b.Fatal(err)

@@ -29,8 +29,8 @@ func faulty(d event.Decoded, class event.Class) event.Decoded {
 	return d
 }
 
-// validStream draws the complete history of a few accounts. Each is in version order, and they are
-// interleaved.
+// validStream draws the complete history of a few accounts. Each history is in version order, and
+// the histories are interleaved.
 func validStream(t *rapid.T) []event.Decoded {
 	var stream []event.Decoded
 	next := map[string]int64{}
@@ -67,8 +67,8 @@ func cleanPass(stream []event.Decoded) map[string]projection.Account {
 	return states
 }
 
-// deliveries draws an order of delivery: ranges are delivered again any number of times, neighbours
-// are swapped, and at the end the whole stream is delivered in order.
+// deliveries draws an order of delivery. Parts of the stream, in order or shuffled, are delivered
+// any number of times. At the end the whole stream is delivered in order.
 func deliveries(t *rapid.T, stream []event.Decoded) []event.Decoded {
 	var arriving []event.Decoded
 	for range rapid.IntRange(0, 6).Draw(t, "replays") {
@@ -95,7 +95,7 @@ func run(tb testing.TB, t *rapid.T, db *store, arriving []event.Decoded, opts ac
 		case 2: // the process dies and another one starts at the last flush
 			d.flush()
 			d.fold.Reset()
-		case 3: // all accounts are read again from the database
+		case 3: // the fold gets an index of the versions in the database
 			db.versions = db.index(rapid.IntRange(0, 1<<20).Draw(t, "bytes of the index"))
 		}
 	}
@@ -179,8 +179,8 @@ func TestConservation(t *testing.T) {
 	})
 }
 
-// For all orders of delivery and all sizes of flushes, an account has at most as many parked events
-// as the limit allows, plus the event that makes the gap.
+// For all orders of delivery and all sizes of flushes, the parked events of an account never have
+// more bytes than the limit.
 func TestNoMoreIsParkedThanTheLimitAllows(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		stream := validStream(rt)

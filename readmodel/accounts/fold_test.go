@@ -120,8 +120,7 @@ func TestParkLimitOverflows(t *testing.T) {
 	}
 }
 
-// refuse simulates that PostgreSQL refuses an event folded from a record, and then forgets the
-// event.
+// refuse folds an event and simulates that PostgreSQL refuses it. Then it resets the fold.
 func (d *driver) refuse(rec projection.Record, decoded event.Decoded) bool {
 	d.t.Helper()
 	d.apply(rec, decoded)
@@ -164,7 +163,7 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 		t.Error("still remembered")
 	}
 
-	// A record with several entries is forgotten when its last entry is decided.
+	// The refusals of a record with several entries are forgotten when the last entry is durable.
 	d = newTestDriver(t, 10)
 	apply := func(entry int32) {
 		r := projection.DecodedRecord{Record: projection.Record{Offset: 3, Message: event.Message{Entry: entry}}, Decoded: credited(string('a'+entry), 1, 5), More: entry < 2}
@@ -193,7 +192,8 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 		t.Error("still remembered behind the record")
 	}
 
-	// The same for an event that is refused when it heals. It was parked at offset 1.
+	// An event can also be refused when it heals, which means that it is applied after it was
+	// parked. This event was parked at offset 1.
 	d = newTestDriver(t, 10)
 	d.feed(credited("a", 1, 5), credited("a", 3, 7))
 	d.apply(projection.Record{Offset: 2}, credited("a", 2, 6))
@@ -227,7 +227,7 @@ func TestAnEventParkedAtVersion0(t *testing.T) {
 	if l := d.fold.Gather().DeadLetters; len(l) != 1 || l[0].Expected == nil || *l[0].Expected != 0 {
 		t.Errorf("letters %+v", l)
 	}
-	d.apply(projection.Record{Offset: 1}, credited("a", 0, 5)) // a correction: the event that waits for it is next
+	d.apply(projection.Record{Offset: 1}, credited("a", 0, 5)) // after this correction, the event that waits for it is next
 	d.healAll()
 	if a := db.rows["a"]; a.Version != 1 || a.Balance != 12 {
 		t.Errorf("%+v", a)
@@ -235,7 +235,8 @@ func TestAnEventParkedAtVersion0(t *testing.T) {
 }
 
 // An event waits in the database. A conflicting event of the same version arrives in the same flush
-// as the event that both wait for. Another event heals the account before that flush.
+// as the event that both wait for. The account's next record causes the waiting event to be applied
+// before that flush.
 func TestOfTwoParkedForOneVersionTheFirstStays(t *testing.T) {
 	d := newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, 10)
 	d.feed(credited("a", 1, 5), faulty(credited("a", 2, 6), event.InvalidAmount), credited("a", 3, 10), credited("a", 5, 1))
@@ -246,8 +247,8 @@ func TestOfTwoParkedForOneVersionTheFirstStays(t *testing.T) {
 	}
 }
 
-// A correction arrives while its account waits for an earlier version. It arrives before or after a
-// flush, with and without space among the parked events.
+// A correction arrives while its account waits for an earlier version. The correction arrives
+// before or after a flush, with and without space for another parked event.
 func TestAParkedPoisonEventGivesWayToItsCorrection(t *testing.T) {
 	poison := faulty(credited("a", 3, 6), event.InvalidAmount)
 	corrected := with(credited("a", 3, 100), func(e *event.Event) { e.ID = "corrected" })
@@ -272,8 +273,8 @@ func TestAParkedPoisonEventGivesWayToItsCorrection(t *testing.T) {
 	}
 }
 
-// The event before the poison event is parked. The fold therefore knows only that a poison event
-// may be stored.
+// The first parked event of the account is not the poison event. After a flush, the fold therefore
+// knows only that a poison event may be parked.
 func TestACorrectionBeyondTheParkLimitReplacesAPoisonEvent(t *testing.T) {
 	poison := faulty(credited("a", 4, 6), event.InvalidAmount)
 	for cuts := range 1 << 5 {

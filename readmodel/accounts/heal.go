@@ -44,8 +44,9 @@ func (f *Fold) Heal(ctx context.Context, limit int) error {
 	return nil
 }
 
-// HealShortQueues applies the parked events of accounts whose gap was just filled, one piece of
-// each queue. It stops if limit events are pending.
+// HealShortQueues applies the parked events of accounts whose gap was just filled. A queue of at
+// most HealPiece events is applied completely. Events of a longer queue are applied until limit
+// events are pending.
 func (f *Fold) HealShortQueues(ctx context.Context, limit int) error {
 	for _, a := range slices.Clone(f.healing) {
 		room := HealPiece
@@ -60,11 +61,11 @@ func (f *Fold) HealShortQueues(ctx context.Context, limit int) error {
 }
 
 // healBefore applies the parked events of an account before its next record is folded. It returns
-// false if limit events are pending and the record has to wait. So a flush that PostgreSQL refuses
-// can be reduced to one event.
+// false if limit events are pending and the record has to wait. The parked events count towards
+// limit, so a flush that PostgreSQL refuses can be reduced to one event.
 func (f *Fold) healBefore(ctx context.Context, a *account, version int64, limit int) (bool, error) {
 	before := int64(math.MaxInt64)
-	if f.opts.Replay { // the record comes before the parked event with its version, because it may be corrected
+	if f.opts.Replay { // the record is decided first, because it may correct the parked event of its version
 		before = version
 	}
 	for piece := healGlance; a.healing && a.version < before-1; piece = healMore(piece) {
@@ -79,8 +80,8 @@ func (f *Fold) healBefore(ctx context.Context, a *account, version int64, limit 
 	return f.Pending().Events < limit, nil
 }
 
-// healUpTo applies up to room parked events after a gap was filled. Readers then see a short queue
-// together with the event that filled the gap.
+// healUpTo applies up to room parked events after a gap was filled. Readers then see the events of
+// a short queue at the same time as the event that filled the gap.
 func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
 	for piece := healGlance; room > 0 && a.healing; piece = healMore(piece) {
 		pending := f.Pending().Events
@@ -115,8 +116,8 @@ func (f *Fold) heal(ctx context.Context, a *account, room int, before int64) err
 	return nil
 }
 
-// healed removes an account from the list. Accounts heal in the order of the list, so the account is
-// near its start and is found quickly.
+// healed removes an account from f.healing. Accounts heal in the order of the list, so the account
+// is near its start and is found quickly.
 func (f *Fold) healed(a *account) {
 	at, last := slices.Index(f.healing, a), len(f.healing)-1
 	if at < 0 {
@@ -127,7 +128,7 @@ func (f *Fold) healed(a *account) {
 	f.healing = f.healing[:last]
 }
 
-// healWith handles one parked event of the database. It returns false if no later one can be
+// healWith handles one parked event of the database. It returns false if no later event can be
 // applied now.
 func (f *Fold) healWith(a *account, p *projection.Parked, before int64) bool {
 	f.choose(a, p)
@@ -149,7 +150,8 @@ func (f *Fold) healWith(a *account, p *projection.Parked, before int64) bool {
 }
 
 // choose decides between the parked event of the database and events of the same version that are
-// not written yet. The first one stays, unless it gives way.
+// not written yet. The event of the database stays, unless it cannot be applied and the newer event
+// only waits.
 func (f *Fold) choose(a *account, p *projection.Parked) {
 	q, version := f.queueOf(a), p.Decoded.Event.Version
 	if later := q.pending[version]; later != nil {
@@ -165,8 +167,8 @@ func (f *Fold) choose(a *account, p *projection.Parked) {
 	}
 }
 
-// applyFitting applies the pending parked events that are next. It marks the account as healing if
-// the next one is in the database.
+// applyFitting applies pending parked events as long as one of them is the account's next event. If
+// the next event is parked in the database, the account is marked as healing.
 func (f *Fold) applyFitting(a *account) {
 	q := f.queues[a]
 	if q == nil {
@@ -195,8 +197,9 @@ func (f *Fold) startHealing(a *account, q *queue) {
 	f.healing = append(f.healing, a)
 }
 
-// healNext applies a parked event if it is the account's next one. If it cannot be applied, it is
-// dead-lettered with the class of that error. In a replay, the consumer does that.
+// healNext applies a parked event if it is the account's next one. An event that cannot be applied
+// is dead-lettered with the class of its error. In a replay, the consumer dead-letters the event
+// later.
 func (f *Fold) healNext(a *account, p *projection.Parked) projection.HealResult {
 	ref := eventRef{p.Record.Ref(), p.Decoded.Event.ID}
 	next, decision, result := f.cache.hot.state(a).Heal(p, f.refusal(ref))

@@ -9,10 +9,11 @@ import (
 	"projector/projection/event"
 )
 
-// account is an account in memory: its stored state and its pending changes. Neither account nor
-// table has pointers, so the garbage collector does not have to scan hundreds of thousands of
-// accounts. Parked events, which few accounts have, are in a separate queue. The account id and the
-// last event id directly follow the account in memory, so that a look-up touches few cache lines.
+// account is an account in memory: its stored state and its pending changes. An account and the
+// index of its table have no pointers, so the garbage collector does not have to scan hundreds of
+// thousands of accounts. Parked events, which few accounts have, are in a separate queue. The
+// account id and the last event id directly follow the account in memory, so that a look-up touches
+// few cache lines.
 type account struct {
 	version, balance, eventAt int64
 	stored                    int64 // version in the database
@@ -25,7 +26,7 @@ type account struct {
 	healing                   bool
 	decidedOn                 bool // its stored version is among changes.DecidedOn
 	unread                    bool // the account was not read from the database yet
-	assumed                   bool // assumed to be new; while unread: it may be assumed, because its first event was read
+	assumed                   bool // assumed to be new; while unread, only a candidate for that
 	dropped                   bool // look-ups do not find it any more
 	spilled                   bool // its last event id is in longer, because it exceeds room
 }
@@ -33,12 +34,12 @@ type account struct {
 const (
 	accountBytes = int(unsafe.Sizeof(account{}))
 	wordBytes    = 8
-	slabWords    = 2048 // 16 KiB; each of up to 256 partitions has a partly filled one
+	slabWords    = 2048 // 16 KiB; small, because up to 256 partitions have a partly filled one
 	slotBytes    = 8
 	leastSlots   = 64
 
-	// eventRoom is the first size reserved for the last event id: the length of a UUID. After a longer
-	// id, accounts get more, up to mostRoom.
+	// eventRoom is the first size reserved for the last event id: the length of a UUID. After a
+	// longer id was stored, new accounts get more room, up to mostRoom.
 	eventRoom = 36
 	mostRoom  = 64
 )
@@ -50,7 +51,7 @@ type slab [slabWords]uint64
 // empty slot is 0.
 type slot uint64
 
-// table finds accounts by id: an index with open addressing over slabs.
+// table finds accounts by id. Its index uses open addressing, and the accounts are in slabs.
 type table struct {
 	seed   maphash.Seed
 	index  []slot // its length is a power of two
@@ -73,7 +74,7 @@ func (t *table) bytes() int {
 
 func (t *table) hash(id string) uint64 { return maphash.String(t.seed, id) }
 
-// mask reduces a hash to an index of the slots.
+// mask returns the bits of a hash that select a slot.
 func (t *table) mask() uint64 { return uint64(len(t.index)) - 1 }
 
 func (t *table) at(s slot) *account {
@@ -101,9 +102,9 @@ func (t *table) get(id string, hash uint64) *account {
 	}
 }
 
-// warm loads into the processor's cache what get will read, for many hashes. These loads overlap,
-// while each get would wait for memory. The sum has no meaning; without it, the compiler could remove
-// the loads.
+// For many hashes, warm loads the memory that get will read into the processor's cache. These loads
+// overlap, while each get would wait for memory. The sum has no meaning, but without it the
+// compiler could remove the loads.
 func (t *table) warm(hashes []uint64) (sum int64) {
 	if t.taken == 0 {
 		return 0
@@ -211,8 +212,9 @@ func (t *table) set(a *account, s projection.Account) {
 // drop hides the account from look-ups. Its memory is released with the table.
 func (t *table) drop(a *account) { a.dropped = true }
 
-// cache holds accounts in two generations: those touched since the last turn, and those touched in
-// the turn before, if there is memory for both. It approximates least-recently-used without a list.
+// cache holds accounts in two generations. The hot generation has the accounts that were used since
+// the last call of turn. The cold generation has the accounts that were used only before that call,
+// if there is memory for both. This approximates an LRU cache without a list.
 type cache struct {
 	hot, cold *table
 }
@@ -240,7 +242,7 @@ func (c *cache) get(id string, hash uint64) *account {
 	return a
 }
 
-// keepWithin drops the cold generation if both need more than n bytes.
+// keepWithin drops the cold generation if both generations together need more than n bytes.
 func (c *cache) keepWithin(n int) {
 	if c.cold.taken > 0 && c.hot.bytes()+c.cold.bytes() > n {
 		c.cold = newTable(c.hot.seed)

@@ -80,8 +80,8 @@ func TestTurnedCacheRemembersAndThenForgets(t *testing.T) {
 	}
 }
 
-// An id points into the memory of its fetch. A remembered id must be a copy, so that this memory
-// can be freed.
+// The event id of a record points into the memory of a whole fetch. The id in the table must be a
+// copy, so that this memory can be freed.
 func TestWhatIsRememberedIsCopied(t *testing.T) {
 	table := newTable(maphash.MakeSeed())
 	id := strings.Repeat("e", mostRoom+1)

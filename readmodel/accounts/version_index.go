@@ -11,9 +11,9 @@ import (
 // VersionIndex holds the version of every account at some moment. Versions never decrease, so an
 // event at or below that version is a duplicate, however old the index is.
 //
-// It stores a 128-bit keyed hash of the account id and a 64-bit hash of the last event id. This takes
-// 32 bytes, a quarter of an account with its texts. When it is filled, a VersionIndex is safe for
-// concurrent use.
+// It stores a 128-bit keyed hash of the account id and a 64-bit hash of the last event id. An entry
+// takes 32 bytes, a quarter of the memory for an account with its strings. After it was filled, a
+// VersionIndex is safe for concurrent use.
 type VersionIndex struct {
 	limit  int
 	id     [2]maphash.Seed
@@ -22,8 +22,9 @@ type VersionIndex struct {
 	slots  int
 }
 
-// indexShard is a part of the index, so that growing copies little at a time. Its length is not a
-// power of two. It is filled to between 0.57 and 0.85.
+// indexShard is a part of the index. The index has many of them, so that growing copies only a
+// small part at a time. A shard grows by half of its length. Therefore, between 57 % and 85 % of
+// its slots are used.
 type indexShard struct {
 	slots []indexEntry
 	taken int
@@ -36,7 +37,7 @@ type indexEntry struct {
 	event   uint64 // hash of the event applied at version; 0 if unknown
 }
 
-// idHash is the hash of an account id. The first half is never 0.
+// idHash is the hash of an account id. The first half is never 0, because 0 marks an empty slot.
 type idHash [2]uint64
 
 const (
@@ -53,8 +54,8 @@ func NewVersionIndex(limit int) *VersionIndex {
 // Room returns the most accounts that fit into the limit.
 func (f *VersionIndex) Room() int { return f.limit / entryBytes }
 
-// Add adds an account with its stored version. Each account is added once. It returns false if the
-// limit is reached.
+// Add adds an account with its stored version. The caller adds each account only once. It returns
+// false if the limit is reached.
 func (f *VersionIndex) Add(id string, version int64, lastEventID string) bool {
 	key := f.idOf(id)
 	s := f.shard(key)
@@ -130,8 +131,8 @@ func (s *indexShard) get(id idHash) *indexEntry {
 	}
 }
 
-// applied reports whether the event has certainly been applied. Another event at exactly the indexed
-// version may be a conflict; only the account shows that.
+// applied reports whether the event has certainly been applied. Another event at exactly the
+// indexed version may be a conflict. Only the account itself shows that, so the result is false.
 func (f *VersionIndex) applied(id idHash, ev *event.Event) bool {
 	slot := f.shard(id).get(id)
 	if slot == nil || ev.Version > slot.version {
@@ -140,7 +141,7 @@ func (f *VersionIndex) applied(id idHash, ev *event.Event) bool {
 	return ev.Version < slot.version || slot.event == 0 || slot.event == f.eventOf(ev.ID)
 }
 
-// warm loads into the processor's cache what applied will read; see table.warm.
+// warm loads the memory that applied will read into the processor's cache; see table.warm.
 func (f *VersionIndex) warm(ids []idHash) (sum int64) {
 	for _, id := range ids {
 		if s := f.shard(id); id[0] != 0 && s.taken > 0 {
@@ -150,17 +151,18 @@ func (f *VersionIndex) warm(ids []idHash) (sum int64) {
 	return sum
 }
 
-// redelivery detects that a partition gets redelivered events, and when that has ended.
+// redelivery detects when a redelivery of events in a partition begins and when it ends.
 type redelivery struct {
 	in      bool
-	against int // number of records in a row that are mostly no duplicates
+	against int // the count of what contradicts in; see applied
 }
 
 const (
-	// redeliveredAfter is the number of accounts that are read only for duplicates before the index is
-	// used. Until then, eight partitions have spent an eighth of the cost of reading a million accounts.
+	// redeliveredAfter is the number of accounts that are read only to find duplicates before the
+	// index is used. In eight partitions, reading that many accounts costs an eighth of reading a
+	// million accounts for the index.
 	redeliveredAfter = 512
-	// freshAfter is the number of records that are mostly no duplicates after which it has ended.
+	// freshAfter is the number of mostly new records after which a redelivery has ended.
 	freshAfter = 8192
 )
 

@@ -121,8 +121,8 @@ func TestAnIndexSavesTheReading(t *testing.T) {
 	}
 }
 
-// TestAVersionWithoutItsEvent: after a repair has skipped a version, the account's version may have
-// no event.
+// TestAVersionWithoutItsEvent reads an account whose last event is unknown. A repair that skips a
+// version can cause this.
 func TestAVersionWithoutItsEvent(t *testing.T) {
 	for version, read := range map[int64]int{6: 0, 7: 0, 8: 1} {
 		db := newStore()
@@ -179,8 +179,8 @@ func TestLessMemoryForgetsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAccountsThatFitAreReadOnce: as long as all accounts fit into two thirds of the cache, no
-// flush removes any of them.
+// TestAccountsThatFitAreReadOnce shows that no flush removes accounts while all of them fit into
+// two thirds of the cache.
 func TestAccountsThatFitAreReadOnce(t *testing.T) {
 	db := newStore()
 	fold := accounts.NewFold(accounts.Options{FirstVersion: 1, CacheBytes: 512 << 10}, db)

@@ -1,6 +1,6 @@
-// Package appended projects independent events into a table: no event waits for another. A
-// projection defines how its events are identified and written. This package has the rest:
-// position, fence, decisions, dead letters and their replay.
+// Package appended projects independent events into a table. Independent events never wait for each
+// other. A projection defines how its events are identified and written. This package does the
+// rest, such as the position, the decisions, the dead letters and their replay.
 package appended
 
 import (
@@ -28,18 +28,20 @@ type Table interface {
 	// Find returns the ids of the stored events with the given keys. Keys without a stored event
 	// are left out.
 	Find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error)
-	// Write stores the entries within tx. They are sorted by key; if several have the same key, the
-	// first one counts. It sets Present of each entry. The caller commits the transaction or repeats
-	// it.
+	// Write stores the entries within tx. The entries are sorted by key. If several entries have
+	// the same key, only the first one counts. It sets Present of each entry. The caller commits
+	// the transaction or repeats it.
 	Write(ctx context.Context, tx *readmodel.Tx, entries []Entry) error
 }
 
 // Guarded is a Table that remembers its events only for a limited time.
 type Guarded interface {
 	Table
-	// Claimed is called after the partition was claimed. pos is where it continues.
+	// Claimed is called after the partition was claimed. The position pos is where processing
+	// continues.
 	Claimed(ctx context.Context, db readmodel.Querier, pos projection.Position) error
-	// Passed reports whether the entry was certainly processed. The table may have forgotten it.
+	// Passed reports whether the entry was certainly processed. Passed is needed because the table
+	// may have forgotten the event.
 	Passed(entry *Entry) bool
 }
 
@@ -66,20 +68,20 @@ type Entry struct {
 	// Before is true if the record was processed before. Another event with its key is then not a
 	// conflict.
 	Before bool
-	// Present is set by Write: the id of the stored event with the same key. It is empty if this
-	// event was inserted.
+	// Write sets Present to the id of an event that was already stored with the same key. Present
+	// is empty if this event was inserted.
 	Present string
 }
 
-// Recent remembers recently processed events. It only saves work, so it may forget and may fail.
-// It must never report an event that was not marked since the last Clear.
+// Recent remembers recently processed events. It only saves work, so it may forget events and may
+// return errors. It must never report an event that was not marked since the last Clear.
 type Recent interface {
 	Check(Seen) (bool, error)
 	Mark([]Seen) error
 	Clear()
 }
 
-// Seen is an event at its key.
+// Seen is an event with its key.
 type Seen struct {
 	Key     Key
 	EventID string
@@ -93,15 +95,15 @@ type Config struct {
 	Recent    Recent // may be nil
 	Observer  readmodel.Observer
 	Breaker   projection.BreakerRule
-	Decisions *readmodel.Decisions // decisions of people; may be nil
+	Decisions *readmodel.Decisions // decisions of operators; may be nil
 }
 
 // Projection is the projection of one partition into a Table.
 //
-// Events are written first. The result of the write decides: if the same event is stored under
-// the key, it is a duplicate. If another event is stored under the key, it is a conflict, which
-// must be dead-lettered before anything is written. Then the batch is rolled back and decided
-// again, after a query for the stored events.
+// Events are written without a query for stored events. If the write finds the same event under the
+// key, the new event is a duplicate. If the write finds another event under the key, the new event
+// is a conflict and must be dead-lettered before anything is written. The batch is then rolled back
+// and decided again, after a query for the stored events.
 type Projection struct {
 	cfg      Config
 	guard    Guarded // nil if the table forgets nothing
@@ -111,7 +113,7 @@ type Projection struct {
 	byKey   map[Key]string // event ids of the entries; nil until needed
 	letters deadLetters
 	breaker *projection.Breaker // nil if it is off
-	taken   projection.Flushed  // as known before the write
+	taken   projection.Flushed  // the counts as they are known before the write
 	bytes   int
 
 	careful int // number of flushes in which every event is looked up first
@@ -200,12 +202,12 @@ func (e *Projection) Verify(ctx context.Context) error {
 	return err
 }
 
-// Flush implements session.Projection. It corrects the outcomes by what was already stored.
+// Flush implements session.Projection. It counts events that were already stored as duplicates.
 func (e *Projection) Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error) {
 	flushed := e.taken
 	flushed.DeadLetters = e.letters.list
 	pace.Expect(ctx, len(e.entries))
-	// If two events have the same key, the first one counts.
+	// The sort is stable, because the first of several events with the same key counts.
 	readmodel.SortStable(e.entries, func(a, b *Entry) int { return a.Key.Compare(b.Key) })
 	moved := e.position.Moved(next)
 	moved.Breaker = e.breaker.State(e.position.Breaker)
@@ -232,7 +234,7 @@ func (e *Projection) write(ctx context.Context, tx *readmodel.Tx, moved projecti
 		e.careful = staysCareful
 		return projection.ErrStale
 	}
-	e.correct(outcomes) // before the COMMIT, because its reply may be lost
+	e.correct(outcomes) // before the COMMIT, because the reply to it may be lost
 	return nil
 }
 

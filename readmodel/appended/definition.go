@@ -29,18 +29,18 @@ type Definition struct {
 	Background func(readmodel.RunConfig) []readmodel.Task
 	// Told says which figures these tasks report; see Definition.Reports.
 	Told readmodel.Reports
-	// Doubts is about an event that failed at a given time and is not in the table. Its result
-	// returns why the event may have been processed nevertheless, or an empty text. If Doubts is
-	// nil, an event that is not in the table was not processed.
+	// Doubts returns a function about events that are not in the table and that failed at a given
+	// time. The function returns why the event may have been processed nevertheless, or an empty
+	// string. If Doubts is nil, an event that is not in the table was not processed.
 	Doubts func(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error)
-	// Remembers is Definition.Memory.
+	// Remembers is the result of Memory.
 	Remembers readmodel.Memory
-	// RebuildTables is Definition.Rebuilds.
+	// RebuildTables is the result of Rebuilds.
 	RebuildTables []readmodel.RebuildTable
 	// Own is true for a custom projection.
 	Own bool
-	// Rebuildable returns an error if a rebuild would write to other tables than the shadow tables,
-	// which the pool has first in its search_path. It may be nil.
+	// Rebuildable returns an error if a rebuild would write to other tables than the shadow tables.
+	// The pool has the shadow tables first in its search_path. Rebuildable may be nil.
 	Rebuildable func(context.Context, *pgxpool.Pool) error
 }
 

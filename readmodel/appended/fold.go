@@ -11,7 +11,7 @@ const (
 	entryBytes  = 300 // an entry without its record's data
 	letterBytes = 600
 	// staysCareful is the number of flushes after a conflict in which every event is looked up
-	// first: more conflicts are likely.
+	// first. More conflicts are likely in these flushes.
 	staysCareful = 64
 )
 
@@ -38,8 +38,8 @@ func (e *Projection) Fold(ctx context.Context, records []projection.DecodedRecor
 	return n, nil
 }
 
-// lookUp queries the events whose decision cannot wait for the write: events that would be
-// dead-lettered unless they are already stored.
+// lookUp queries events that would be dead-lettered unless they are already stored. The decision
+// about them cannot wait for the write.
 func (e *Projection) lookUp(ctx context.Context, records []projection.DecodedRecord) (map[Key]string, error) {
 	var keys []Key
 	for i := range records {
@@ -83,8 +83,8 @@ func (e *Projection) decide(r *projection.DecodedRecord, found map[Key]string) {
 	}
 }
 
-// decideEvent decides about an event with a key, in the order of the contract. An event whose key
-// is already stored is a duplicate or a conflict, whatever else is wrong with it.
+// decideEvent decides about an event with a key, in the order that the contract defines. An event
+// whose key is already stored is a duplicate or a conflict, even if it also has a fault.
 func (e *Projection) decideEvent(r *projection.DecodedRecord, found map[Key]string) {
 	rec := &r.Record
 	entry := Entry{Event: r.Decoded.Event, Topic: rec.Topic, Offset: rec.Offset, LeaderEpoch: rec.LeaderEpoch, Partition: rec.Partition, Before: r.Reprocessed}
@@ -107,7 +107,7 @@ func (e *Projection) decideEvent(r *projection.DecodedRecord, found map[Key]stri
 		e.breaker.Passed(r, projection.Duplicate)
 	default:
 		e.take(entry)
-		e.breaker.Passed(r, projection.Applied) // also counts a duplicate that only the write finds
+		e.breaker.Passed(r, projection.Applied) // also if the write finds a duplicate
 	}
 }
 
@@ -126,7 +126,7 @@ func (e *Projection) present(key Key, found map[Key]string) (id string, present 
 	return id, present
 }
 
-// keep remembers the entry's key. If several entries have the same key, it keeps the first.
+// keep remembers the entry's key. If several entries have the same key, it keeps the first one.
 func (e *Projection) keep(entry *Entry) {
 	if _, taken := e.byKey[entry.Key]; !taken {
 		e.byKey[entry.Key] = entry.Event.ID
@@ -170,7 +170,7 @@ func (e *Projection) letterAbsent(r *projection.DecodedRecord, key Key, decision
 func (e *Projection) letter(r *projection.DecodedRecord, decision projection.Decision) {
 	e.taken.Outcomes[projection.DeadLettered]++
 	e.bytes += letterBytes + r.Record.Bytes()
-	e.breaker.DeadLettered(r, decision, false) // false: no account ever waits here
+	e.breaker.DeadLettered(r, decision, false) // false, because no account waits in this package
 	e.letters.list = append(e.letters.list, projection.NewDeadLetter(r.Record, &r.Decoded, decision.Class, decision.Message))
 }
 

@@ -4,9 +4,9 @@ import (
 	"projector/readmodel"
 )
 
-// Newcomers decides whether the entries of a write are assumed to be new and are written by COPY:
-// if all entries of the last write were new. Each writer has its own. The zero value never assumes
-// it.
+// Newcomers decides whether the entries of a write are assumed to be new and are written by COPY.
+// They are assumed to be new if all entries of the last write were new. Each writer has its own
+// Newcomers. The zero value never assumes new entries.
 type Newcomers struct {
 	copies   bool
 	trusted  bool

@@ -48,7 +48,8 @@ func (l *replayer) ReplayStatuses(ctx context.Context, subjects []readmodel.Subj
 	return statuses, nil
 }
 
-// find leaves out keys that PostgreSQL cannot store: they cannot be in the table.
+// find queries the events with the given keys. It leaves out keys that PostgreSQL cannot store,
+// because they cannot be in the table.
 func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error) {
 	asked := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return !readmodel.CanStore(k.Text) })
 	if len(asked) == 0 {
@@ -188,7 +189,8 @@ func (w *takingIn) Do(ctx context.Context, limit int) (readmodel.Step, bool, err
 	return readmodel.Step{Records: len(records)}, len(w.records) > 0, nil
 }
 
-// Refuse implements pieces. The record that was tried is the first one.
+// Refuse implements pieces. It refuses the first record, because PostgreSQL has refused a
+// transaction with this record alone.
 func (w *takingIn) Refuse(reason string) bool {
 	rec := w.records[0]
 	_, again := w.refused[rec]
@@ -204,7 +206,7 @@ func (l *replayer) fold(ctx context.Context, tx *readmodel.Tx, records []*readmo
 	}
 	var (
 		entries []Entry
-		of      []int // index of the record
+		of      []int // the index in records of each entry
 	)
 	for i, v := range decisions {
 		switch {

@@ -20,8 +20,8 @@ import (
 
 // Config is the configuration of a Balance.
 type Config struct {
-	// Projection is the name of a custom projection. It has its own tables without balances, and Custom
-	// gets each event. An empty name means account_balance.
+	// Projection is the name of a custom projection. A custom projection has its own tables without
+	// balances, and Custom gets each event. An empty name means account_balance.
 	Projection string
 	Custom     accountdb.CustomWriter
 	// Changed is called with the accounts that a flush has written, after the commit. It may be nil.
@@ -31,17 +31,17 @@ type Config struct {
 	Pool         *pgxpool.Pool
 	Formats      event.Resolver
 	FirstVersion int64
-	ParkLimit    int64      // parked events of an account
-	ParkBytes    int64      // size of an account's parked events; 0: no limit
+	ParkLimit    int64      // the most parked events of an account
+	ParkBytes    int64      // the most bytes of an account's parked events; 0 means no limit
 	CacheBytes   func() int // current memory limit for accounts of a partition
 	Breaker      projection.BreakerRule
 	Group        *Group               // combines small reads and writes of several partitions; may be nil
-	Versions     *VersionReader       // finds many duplicates at once; nil: each account is looked up
-	Decisions    *readmodel.Decisions // decisions of people; may be nil
+	Versions     *VersionReader       // finds many duplicates at once; without it, accounts are looked up
+	Decisions    *readmodel.Decisions // decisions of operators; may be nil
 }
 
-// Balance is the account_balance projection of one partition: accounts in memory,
-// read from and written to the database. It is not safe for concurrent use.
+// Balance is the account_balance projection of one partition. It holds accounts in memory, and
+// reads them from and writes them to the database. It is not safe for concurrent use.
 type Balance struct {
 	cfg       Config
 	partition readmodel.Partition
@@ -50,11 +50,11 @@ type Balance struct {
 	changes   *accounts.Changes // gathered from fold; nil until they are needed
 	breaker   *projection.Breaker
 	skipped   []projection.SkippedEvent // read since the last flush
-	loaded    bool                      // accounts were read since the decisions were read last
-	indexed   uint64                    // the version index that was used last
-	failed    bool                      // the last write failed: the next one must not delay other partitions
+	loaded    bool                      // accounts were read after the last read of the decisions
+	indexed   uint64                    // when the reading of the last used version index began
+	failed    bool                      // the last write failed, so the next one is not grouped
 	claimed   uint64                    // time of the claim on the version reader's clock
-	few       bool                      // few records are folded: their accounts are read in the group
+	few       bool                      // few records are folded, so accounts are read in the group
 }
 
 // New returns the projection of one partition. Call Claim first.
@@ -97,7 +97,8 @@ func (s balanceStore) Accounts(ctx context.Context, ids []string, found func(*pr
 	return s.Store.Accounts(ctx, ids, found)
 }
 
-// Claim implements Projection. It finds accounts whose healing was interrupted.
+// Claim implements Projection. It also reads accounts whose parked events can be applied, because a
+// previous owner may have been interrupted.
 func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
 	b.cfg.Versions.claiming()
 	pos, err := readmodel.ClaimPosition(ctx, b.cfg.Pool, b.partition, c)
@@ -145,8 +146,9 @@ func (b *Balance) Fold(ctx context.Context, records []projection.DecodedRecord, 
 	return n, b.noteSkipped(ctx)
 }
 
-// noteSkipped finds the new duplicates whose versions were skipped. Such a skip is older than the
-// state of the account that was read, so the decisions are read only if accounts were read since.
+// noteSkipped finds the new duplicates whose versions an operator has skipped. A skip is committed
+// before the fold can read the account with the skipped version. The decisions are therefore only
+// read again if accounts were read since the last time.
 func (b *Balance) noteSkipped(ctx context.Context) error {
 	duplicates := b.fold.Duplicates()
 	if len(duplicates) == 0 {
@@ -177,8 +179,8 @@ func (b *Balance) Pending() projection.Pending { return b.fold.Pending() }
 // DeadLetters implements Projection.
 func (b *Balance) DeadLetters() []projection.DeadLetter { return b.fold.DeadLetters() }
 
-// gathered returns the pending changes. They are gathered once per flush, also if the flush is
-// tried several times.
+// gathered returns the pending changes. The changes are gathered once per flush, even if the flush
+// is tried several times.
 func (b *Balance) gathered() *accounts.Changes {
 	if b.changes == nil {
 		b.changes = b.fold.Gather()

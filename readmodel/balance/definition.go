@@ -20,8 +20,8 @@ var _ readmodel.Definition = Definition{}
 // Name implements Definition.
 func (Definition) Name() string { return readmodel.BalanceName }
 
-// FlushEvents implements Definition. It is 0: many events of an account become one row, so large
-// flushes are best.
+// FlushEvents implements Definition. It is 0, because many events of an account become one row and
+// large flushes are therefore best.
 func (Definition) FlushEvents() int { return 0 }
 
 // Ready implements Definition.
@@ -45,12 +45,12 @@ func (Definition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) sessio
 // countParkedEvery is the interval between counts of the parked events.
 const countParkedEvery = 5 * time.Second
 
-// Tasks implements Definition: it counts the parked events.
+// Tasks implements Definition. The task counts the parked events.
 func (Definition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	return []readmodel.Task{countParked(cfg, readmodel.BalanceName)}
 }
 
-// countParked reports the parked events at intervals.
+// countParked returns the task that reports the number of parked events.
 func countParked(cfg readmodel.RunConfig, name string) readmodel.Task {
 	return readmodel.Task{Name: "count parked events", Every: countParkedEvery, Run: func(ctx context.Context) error {
 		parked, err := readmodel.CountParked(ctx, cfg.Pool, name)
@@ -69,10 +69,12 @@ func (Definition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {
 	return repair.New(cfg)
 }
 
-// Memory implements Definition: an account's version shows what was applied.
+// Memory implements Definition. It is nil, because an account's version shows which events were
+// applied.
 func (Definition) Memory() readmodel.Memory { return nil }
 
-// Rebuilds implements Definition. Package rebuild compares whole accounts.
+// Rebuilds implements Definition. For these tables, package rebuild compares whole accounts instead
+// of rows.
 func (Definition) Rebuilds() []readmodel.RebuildTable {
 	return []readmodel.RebuildTable{{Name: readmodel.BalanceName}, {Name: "parked_event"}}
 }

@@ -1,3 +1,3 @@
-// Package balance is the projection account_balance, and every ordered custom projection: the
-// accounts of one partition in memory, and their flushes to the database.
+// Package balance implements the projection account_balance and every ordered custom projection. It
+// holds the accounts of one partition in memory and writes them to the database.
 package balance

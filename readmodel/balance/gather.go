@@ -9,7 +9,8 @@ const (
 	// gatherFor is the longest time that the first partition waits for others. On a busy machine
 	// the others need some milliseconds.
 	gatherFor = 4 * time.Millisecond
-	// checkEvery is how soon it notices that another partition has nothing left to write.
+	// checkEvery is the interval at which the first partition checks whether another one can still
+	// join.
 	checkEvery = time.Millisecond
 )
 
@@ -44,8 +45,8 @@ func newGathering(busy func() int) gathering {
 	return gathering{busy: busy, reads: meeting[*read]{all: make(chan struct{}, 1)}, writes: meeting[*member]{all: make(chan struct{}, 1)}}
 }
 
-// join adds one to a meeting. If one is the leader, it returns all members, else nil. A leader
-// calls done afterwards.
+// join adds a member to a meeting. If this member is the leader, join returns all members, else
+// nil. The leader calls done after it has read or written for all of them.
 func join[T any](g *gathering, m *meeting[T], one T) (together []T) {
 	g.mu.Lock()
 	m.waiting = append(m.waiting, one)
@@ -59,7 +60,7 @@ func join[T any](g *gathering, m *meeting[T], one T) (together []T) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-m.all: // the value arrived together with the end of the wait
+	case <-m.all: // the value arrived just when the wait ended
 	default:
 	}
 	together, m.waiting = m.waiting, nil

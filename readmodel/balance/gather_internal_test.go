@@ -11,12 +11,12 @@ import (
 	"projector/internal/pace"
 )
 
-// TestTheFirstWaitsForThoseWhoMayCome: partitions arrive one by one, every 100 µs, some to read and
-// all to write. The first one waits for all of them and no longer.
+// TestTheFirstWaitsForThoseWhoMayCome lets partitions arrive one by one, every 100 µs. Some of them
+// read first, and all of them write. The first partition must wait for all of them and no longer.
 func TestTheFirstWaitsForThoseWhoMayCome(t *testing.T) {
 	const apart, asking = 100 * time.Microsecond, 200 * time.Microsecond
 	for name, c := range map[string]struct {
-		busy, come, read int // the first ones to arrive read before they write
+		busy, come, read int // the first partitions to arrive read before they write
 		reads, writes    []int
 		took             time.Duration
 	}{
@@ -67,8 +67,8 @@ func TestTheFirstWaitsForThoseWhoMayCome(t *testing.T) {
 	}
 }
 
-// TestWhoIsActedForIsNotWaitedFor: a third member arrives during the transaction of two others. It
-// must not wait for them.
+// In TestWhoIsActedForIsNotWaitedFor, a third member arrives during the transaction of two others.
+// The third member must not wait for them.
 func TestWhoIsActedForIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGathering(func() int { return 3 })
@@ -80,7 +80,8 @@ func TestWhoIsActedForIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// TestOneHasNothingLeftToWrite: the leader notices it at the next check.
+// TestOneHasNothingLeftToWrite shows that the leader starts at the next check if the other
+// partition has nothing left to write.
 func TestOneHasNothingLeftToWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var busy atomic.Int64
@@ -94,7 +95,8 @@ func TestOneHasNothingLeftToWrite(t *testing.T) {
 	})
 }
 
-// TestNobodyIsKnown: if the number of active partitions is unknown, the first member always waits.
+// TestNobodyIsKnown shows that the first member always waits if the number of active partitions is
+// unknown.
 func TestNobodyIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGathering(nil)

@@ -20,21 +20,22 @@ import (
 )
 
 const (
-	// groupRows is the largest write, in rows, that is grouped with others. A larger one is worth
-	// its own transaction.
+	// groupRows is the largest write, in rows, that is grouped with others. A larger write has its
+	// own transaction.
 	groupRows = 256
 	// groupRecords is the largest number of records for which accounts are read in a group. With
 	// more records, the partition is far from the end of its log.
 	groupRecords = 32
-	// groupWithin limits how long one stuck member delays the others.
+	// groupWithin limits how long a blocked member delays the others.
 	groupWithin = time.Second
 	groupLocks  = "SET LOCAL lock_timeout = '200ms'"
 )
 
 // Group puts small reads of several partitions into one query, and small writes into one
-// transaction. It only saves work: if a query or a transaction fails, each member reads or writes
-// alone. If the transaction was committed and the reply was lost, the positions have moved. Then
-// each member's own write fails with ErrFenced and writes nothing twice. See docs/decisions/0011.
+// transaction. It only saves work. If a query or a transaction fails, each member reads or writes
+// alone. If the transaction was committed and the reply was lost, the positions have moved. In this
+// case each member's own write fails with ErrFenced, so nothing is written twice. See
+// docs/decisions/0011.
 type Group struct {
 	pool *pgxpool.Pool
 	gathering
@@ -47,7 +48,7 @@ type member struct {
 	done    chan error // errAlone or nil
 }
 
-// read is one partition's question for accounts.
+// read is one partition's request for accounts.
 type read struct {
 	ids   []string
 	found func(*projection.StoredAccount)
@@ -55,13 +56,14 @@ type read struct {
 	done  chan error // nil if all stored accounts were found
 }
 
-// NewGroup returns a group for the partitions of a process. busy returns how many partitions are
-// expected to join. It may be nil.
+// NewGroup returns a group for the partitions of a process. The function busy returns how many
+// partitions are expected to join. It may be nil.
 func NewGroup(pool *pgxpool.Pool, busy func() int) *Group {
 	return &Group{pool: pool, gathering: newGathering(busy)}
 }
 
-// write writes m together with others. It returns false if m has to be written alone.
+// write writes the changes of m together with those of other partitions. It returns false if the
+// caller has to write m alone.
 func (g *Group) write(m *member) bool {
 	c := m.changes
 	if g == nil || c.NumRows() > groupRows || len(c.Unwritten)+len(c.Parks)+len(c.Replacing)+len(c.Reclassed)+len(c.Overflows)+len(c.Pruned) > 0 {
@@ -83,7 +85,7 @@ func (g *Group) write(m *member) bool {
 	return <-m.done == nil // until the result arrives, other goroutines read the changes
 }
 
-// read reads accounts as store does, together with others.
+// read reads accounts from the store, together with the accounts of other partitions.
 func (g *Group) read(ctx context.Context, store accountdb.Store, ids []string, found func(*projection.StoredAccount)) error {
 	r := &read{ids: ids, found: found, left: ids, done: make(chan error, 1)}
 	if reads := join(&g.gathering, &g.reads, r); len(reads) > 0 {
@@ -104,8 +106,8 @@ func (g *Group) read(ctx context.Context, store accountdb.Store, ids []string, f
 	return store.Accounts(ctx, r.left, found)
 }
 
-// readTogether reads the accounts of all members. After an error, left of each member has the ids
-// that were not found.
+// readTogether reads the accounts of all members. After an error, the field left of each member has
+// the ids that were not found.
 func readTogether(ctx context.Context, store accountdb.Store, reads []*read) error {
 	wanted := map[string][]*read{}
 	for _, r := range reads {
@@ -161,11 +163,11 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	return nil
 }
 
-// write writes the changes and moves the partition's position from pos, in one transaction with two
-// round trips. ErrFenced and ErrStale mean that nothing was written. After another error, the
-// transaction may have been committed; the next claim shows it. custom, which may be nil, gets the
-// applied events. With copies, many new rows are written by COPY, which fails if one of them
-// exists.
+// write writes the changes and moves the partition's position, in one transaction with two round
+// trips. ErrFenced and ErrStale mean that nothing was written. After another error, the transaction
+// may have been committed. The next claim shows whether it was. The writer custom gets the applied
+// events. It may be nil. If copies is set, many new rows are written by COPY, which fails if one of
+// the rows exists.
 func write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, moved projection.Position, c *accounts.Changes, custom accountdb.CustomWriter, copies bool) error {
 	tables := sql.AccountsOf(p.Projection)
 	err := readmodel.TransactQueued(ctx, pool, func(tx *readmodel.Tx) error {

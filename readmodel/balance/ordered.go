@@ -51,7 +51,7 @@ func (d OrderedDefinition) Open(cfg readmodel.RunConfig) func(readmodel.Partitio
 	return func(p readmodel.Partition) session.Projection { return New(balance, p) }
 }
 
-// Tasks implements Definition: it counts the parked events.
+// Tasks implements Definition. The task counts the parked events.
 func (d OrderedDefinition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	return []readmodel.Task{countParked(cfg, d.Label)}
 }
@@ -64,7 +64,8 @@ func (d OrderedDefinition) Replayer(cfg readmodel.RepairConfig) readmodel.Replay
 	return repair.NewCustom(cfg, d.Label, d.Writer)
 }
 
-// Memory implements Definition: an account's version shows what was applied.
+// Memory implements Definition. It is nil, because an account's version shows which events were
+// applied.
 func (OrderedDefinition) Memory() readmodel.Memory { return nil }
 
 // Rebuilds implements Definition.

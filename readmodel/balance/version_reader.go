@@ -24,8 +24,8 @@ const (
 	// readVersionsWithin limits the time to read all accounts. A million accounts take half a
 	// second.
 	readVersionsWithin = 5 * time.Second
-	// awaitVersions limits how long a partition waits for a reading. It uses a slower reading later,
-	// because a rebalance must not wait.
+	// awaitVersions limits how long a partition waits for a reading. A slower reading is used
+	// later, because a rebalance must not wait for it.
 	awaitVersions = time.Second
 	// readVersionsAgain is the pause after a failed reading.
 	readVersionsAgain = 5 * time.Minute
@@ -35,8 +35,8 @@ const (
 
 // VersionReader reads the versions of all accounts for partitions that get redelivered events.
 // Looking up each account by its key costs PostgreSQL twenty times as much. All partitions of a
-// process share one reading. It only saves work: without an index, accounts are looked up. See
-// docs/decisions/0019.
+// process share one reading. It only saves work, because without an index the accounts are looked
+// up. See docs/decisions/0019.
 type VersionReader struct {
 	cfg VersionReaderConfig
 
@@ -48,12 +48,12 @@ type VersionReader struct {
 	notBefore time.Time        // no reading starts before this time
 }
 
-// versionsReading is one reading of all accounts. A partition may use it if it started after the
-// partition's claim.
+// versionsReading is one reading of all accounts. A partition may use a reading that started after
+// the partition's claim.
 type versionsReading struct {
 	began uint64
 	done  chan struct{}
-	index *accounts.VersionIndex // valid when done; nil if the reading failed
+	index *accounts.VersionIndex // valid after done is closed; nil if the reading failed
 }
 
 // ended reports whether the reading is done.
@@ -73,7 +73,7 @@ type VersionReaderConfig struct {
 	// Stopping is cancelled when the process must stop. A reading ends then, so that the process does
 	// not wait for it. It may be nil.
 	Stopping context.Context
-	Within   time.Duration // time limit of a reading; 0: 5 s
+	Within   time.Duration // time limit of a reading; 0 means 5 s
 	Log      *slog.Logger  // may be nil
 }
 
@@ -100,7 +100,8 @@ func (r *VersionReader) claiming() {
 	r.claims++
 }
 
-// claimed is called after the claim. The result is a moment before all later readings.
+// claimed is called after the claim. The result is a time on the reader's clock, before all later
+// readings.
 func (r *VersionReader) claimed() uint64 {
 	if r == nil {
 		return 0
@@ -122,8 +123,9 @@ func (r *VersionReader) held() bool {
 	return r.current != nil
 }
 
-// since returns an index whose reading started after the moment, and when it started. Without one
-// it returns nil and 0. Call it for each use: a caller that stores the index keeps its memory in use.
+// since returns an index whose reading started after the given moment, and the moment when it
+// started. If there is no such index, it returns nil and 0. Call since for each use, because a
+// caller that stores the index keeps its memory in use.
 func (r *VersionReader) since(ctx context.Context, moment uint64) (*accounts.VersionIndex, uint64) {
 	if r == nil {
 		return nil, 0
@@ -161,7 +163,7 @@ func (r *VersionReader) reading(moment uint64) *versionsReading {
 		return nil
 	}
 	r.clock++
-	r.current = &versionsReading{began: r.clock, done: make(chan struct{})} // releases the memory of the older one
+	r.current = &versionsReading{began: r.clock, done: make(chan struct{})} // releases the memory of the older reading
 	go r.read(r.current)
 	return r.current
 }
@@ -187,7 +189,7 @@ func (r *VersionReader) read(reading *versionsReading) {
 	time.AfterFunc(keepVersions, func() { r.dropUnused(reading) })
 }
 
-// dropUnused drops an unused index. If it is in use, it checks again later.
+// dropUnused drops an unused index. If the index is in use, dropUnused checks again later.
 func (r *VersionReader) dropUnused(reading *versionsReading) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package citus contains what is special with Citus: how tables are distributed, in which shard an
-// account is, and how a claim waits for prepared transactions. It does not depend on the read model.
+// Package citus contains everything that is special with Citus. It knows how tables are
+// distributed, in which shard an account is, and how a claim waits for prepared transactions. It
+// does not depend on the read model.
 package citus
 
 import (
@@ -17,9 +18,9 @@ import (
 	"projector/sql"
 )
 
-// distributed lists the tables that Citus distributes by account, so that the rows of an account are
-// on one node. Positions, the audit trail, the inbox and the sums stay on the coordinator. The other
-// tables are co-located with the first one.
+// distributed lists the tables that Citus distributes by account, so that the rows of an account
+// are on one node. Positions, the audit trail, the inbox and the sums stay on the coordinator. All
+// tables of this list are co-located with its first table.
 var distributed = []string{"account_balance", "account_opening", "account_statement", "park_overflow", "parked_event"}
 
 // Table is a table that Citus distributes or can distribute.
@@ -99,11 +100,11 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []Table, err erro
 	return done, nil
 }
 
-// OnCitus is the key under which a connection stores the shards. It is only set with Citus.
+// OnCitus is the key under which a connection stores the shards. The key is only set with Citus.
 const OnCitus = "projector.citus"
 
-// BeginSession prepares a new connection, for Citus if the database has it. planned is true if the
-// URL sets plan_cache_mode.
+// BeginSession prepares a new connection, for Citus if the database has it. The parameter planned
+// says whether the URL sets plan_cache_mode.
 func BeginSession(ctx context.Context, conn *pgx.Conn, planned bool) error {
 	query := "citus_session"
 	if planned {
@@ -131,9 +132,10 @@ func On(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[OnCitus] != nil
 // settleEvery is the interval between checks for prepared transactions.
 const settleEvery = 25 * time.Millisecond
 
-// Settle waits for the transactions that are prepared on a node now. Their commit may have been
-// decided, so that the moved position is visible before the rows are. The next owner of the partition
-// must not decide on older rows. See docs/decisions/0038.
+// Settle waits until all transactions have ended that are prepared on a node now. The commit of
+// such a transaction may already be decided. Then the moved position may be visible before the
+// written rows. The next owner of the partition must not make decisions from older rows. See
+// docs/decisions/0038.
 func Settle(ctx context.Context, pool *pgxpool.Pool) error {
 	before, err := preparedOnNodes(ctx, pool)
 	for err == nil && len(before) > 0 {

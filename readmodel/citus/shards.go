@@ -13,9 +13,9 @@ import (
 )
 
 // Shards holds the lowest hash of each Citus shard, ascending. Without Citus it is empty. Citus
-// sends a statement about the accounts of one shard to that shard only, and locks no others. It
-// sends a statement about several shards to each of them, with all its data. Both are correct, also
-// after shards were split.
+// sends a statement about the accounts of one shard to that shard only, and locks no others. Citus
+// sends a statement about several shards to each of them, with all arguments. The results of both
+// are correct, even if shards were split after they were read.
 type Shards []int32
 
 // loadShards reads the shards of the accounts.
@@ -24,7 +24,8 @@ func loadShards(ctx context.Context, conn *pgx.Conn) (Shards, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[int32])
 }
 
-// ShardsOn returns the shards that were read when the connection was made; none without Citus.
+// ShardsOn returns the shards that were read when the connection was made. It returns none without
+// Citus.
 func ShardsOn(conn *pgx.Conn) Shards {
 	s, _ := conn.PgConn().CustomData()[OnCitus].(Shards)
 	return s
@@ -39,7 +40,7 @@ func (s Shards) of(account string) int {
 	return max(0, n-1)
 }
 
-// ByShard splits entries by the shard of their account. It keeps their order.
+// ByShard splits entries by the shard of their account. The order of the entries stays the same.
 func ByShard[T any](s Shards, entries []T, account func(*T) string) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		if len(s) < 2 {
@@ -71,7 +72,7 @@ func hashText(s string) int32 {
 		c += binary.LittleEndian.Uint32(data[8:])
 		a, b, c = mixed(a, b, c)
 	}
-	// lookup3 adds the length to the lowest byte of c.
+	// The lowest byte of c stays 0, because lookup3 reserves it for the length.
 	var rest [12]byte
 	copy(rest[:8], data)
 	if len(data) > 8 {

@@ -33,7 +33,8 @@ func TestHashTextIsPostgreSQLs(t *testing.T) {
 	})
 }
 
-// TestShards: an account is in the shard with the highest lower bound that is not above its hash.
+// TestShards shows that an account is in the shard with the highest lower bound that is not above
+// the account's hash.
 func TestShards(t *testing.T) {
 	s := Shards{math.MinInt32, 0}
 	for _, id := range []string{"", "a", "acc-1", "acc-2", "acc-3"} {

@@ -14,17 +14,17 @@ import (
 	"projector/sql"
 )
 
-// guard knows by offsets and leader epochs which records were certainly processed, after markers
-// were pruned. A record counts if any consumer group of the projection has processed it, because
-// all groups write to the same table. It implements part of appended.Guarded. For repairs, without
-// a partition, it knows no offsets.
+// guard knows which records were certainly processed, after markers were pruned. It uses offsets
+// and leader epochs. A record counts if any consumer group of the projection has processed it,
+// because all groups write to the same table. It implements part of appended.Guarded. A guard for
+// repairs has no partition and knows no offsets.
 //
-// While no marker was pruned it does nothing, because the markers are more exact: a record that was
-// dead-lettered has none, and can be processed now.
+// As long as no marker was pruned, the guard does nothing, because the markers are more exact. For
+// example, a dead-lettered record has no marker, and can be processed now.
 type guard struct {
 	inbox     Inbox
 	partition readmodel.Partition
-	processed []projection.NextOffset // of each group
+	processed []projection.NextOffset // by each consumer group
 	pruned    bool
 }
 
@@ -79,8 +79,8 @@ func (g *guard) args() []any {
 
 type guardAnswer struct {
 	until   *time.Time
-	offsets []int64 // of other groups, and
-	epochs  []int32 // the leader epochs there
+	offsets []int64 // processed offsets of other groups
+	epochs  []int32 // the leader epochs of these offsets
 }
 
 func scanGuard(row pgx.CollectableRow) (a guardAnswer, err error) {

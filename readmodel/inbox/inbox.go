@@ -1,10 +1,10 @@
 // Package inbox remembers which messages a handler has processed. It marks a message in the
-// transaction of its effect, so both exist or neither does. The unique key (message_id, handler)
-// lets only one of several concurrent deliveries succeed. Handlers that add to a sum need it,
-// because a sum does not show which events it contains.
+// transaction that writes the message's effect, so either both are stored or neither is. The unique
+// key (message_id, handler) lets only one of several concurrent deliveries succeed. Handlers that
+// add to a sum need an inbox, because a sum does not show which events it contains.
 //
-// Markers are pruned by age. The inbox also stores the time before which markers may be gone, so a
-// missing marker of an older event does not count as "not processed".
+// Markers are pruned by age. The inbox also stores the time before which markers may have been
+// pruned. A missing marker says nothing about an event that is older than this time.
 package inbox
 
 import (
@@ -22,8 +22,8 @@ import (
 // Inbox is the inbox of one handler.
 type Inbox struct{ handler string }
 
-// Of returns the inbox of a handler. The name must never change: with another name, all messages
-// would be new.
+// Of returns the inbox of a handler. The name must never change, because under another name all
+// messages would be new.
 func Of(handler string) Inbox { return Inbox{handler} }
 
 // sliceRows is the number of messages that one statement marks. Its arrays fit into work_mem.
@@ -35,7 +35,7 @@ type Marked struct {
 	fresh []string // ids that were not marked before
 }
 
-// Mark queues the marking of messages, sorted by id.
+// Mark queues the statements that mark messages. The ids are sorted.
 func (i Inbox) Mark(tx *readmodel.Tx, ids []string) *Marked {
 	m := &Marked{ids: ids, fresh: make([]string, 0, len(ids))}
 	for piece := range slices.Chunk(ids, sliceRows) {
@@ -47,7 +47,7 @@ func (i Inbox) Mark(tx *readmodel.Tx, ids []string) *Marked {
 	return m
 }
 
-// Copy marks messages by COPY, sorted by id. It returns projection.ErrStale if one of them is
+// Copy marks messages by COPY. The ids are sorted. It returns projection.ErrStale if one of them is
 // already marked. It sends the queued statements first.
 func (i Inbox) Copy(ctx context.Context, tx *readmodel.Tx, ids []string) error {
 	const size = 52 // approximate bytes of a row's values
@@ -60,8 +60,8 @@ func (i Inbox) Copy(ctx context.Context, tx *readmodel.Tx, ids []string) error {
 	return tx.Copy(ctx, sql.Query("copy_inbox"), rows)
 }
 
-// Each calls fn for each message in order. fresh is true if the message was not marked before. Of
-// equal ids, only the first is fresh.
+// Each calls fn for each message in order. The argument fresh is true if the message was not marked
+// before. If an id occurs several times, only its first message is fresh.
 func (m *Marked) Each(fn func(n int, fresh bool)) {
 	if len(m.fresh) == len(m.ids) {
 		for n := range m.ids {
@@ -112,8 +112,8 @@ func (i Inbox) Remembered(ctx context.Context, db readmodel.Querier, ids []strin
 	return i.find(ctx, db, "inbox_remembers", ids, readmodel.MemoryMargin)
 }
 
-// Doubts returns a function that says why an event without a marker may have been processed: if it
-// failed before the time of pruning, its marker may have been pruned.
+// Doubts returns a function that says why an event without a marker may have been processed. If the
+// event failed before the time of pruning, its marker may have been pruned.
 func (i Inbox) Doubts(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error) {
 	until, err := i.PrunedUntil(ctx, db)
 	if err != nil {

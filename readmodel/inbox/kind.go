@@ -8,12 +8,12 @@ import (
 	"projector/readmodel/appended"
 )
 
-// Add adds the events of the entries whose Present is empty to a projection's table, within tx. It
-// sends its statements.
+// Add adds events to a projection's table, within tx. It only adds entries whose Present is empty.
+// It also sends its statements.
 type Add func(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error
 
 // Define returns a projection whose table holds sums. An inbox with the projection's name makes it
-// idempotent. ready is the ReadyQuery of appended.Definition.
+// idempotent. The text ready is the ReadyQuery of appended.Definition.
 func Define(name, ready string, add Add) appended.Definition {
 	marks := Of(name)
 	return appended.Definition{

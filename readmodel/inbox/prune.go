@@ -31,9 +31,9 @@ const (
 )
 
 // Prune deletes the handler's markers that are older than the retention by the database's clock. It
-// uses transactions of bounded size, with equally long pauses, and calls observe, which may be nil,
-// after each. It does nothing while another session prunes the handler or records are read again.
-// After an error, committed deletions stay.
+// uses transactions of bounded size, and pauses after each for as long as the transaction took. It
+// calls observe, which may be nil, after each transaction. It does nothing while another session
+// prunes the handler or records are read again. After an error, committed deletions stay.
 func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {
 	var cutoff time.Time
 	if err := pool.QueryRow(ctx, "SELECT now()").Scan(&cutoff); err != nil {
@@ -79,7 +79,8 @@ func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Ti
 	return deleted, err
 }
 
-// Hold is a partition whose records are read again. Until they are, no marker is pruned.
+// Hold is a partition whose records are read again. No marker is pruned until these records were
+// read.
 type Hold struct {
 	Group, Topic string
 	Partition    int32
@@ -127,8 +128,8 @@ func Old(ctx context.Context, pool *pgxpool.Pool, retention time.Duration) (all 
 	return all, nil
 }
 
-// Count returns the number of the handler's markers: exact up to CountUpTo, else an estimate from
-// the statistics of the table.
+// Count returns the number of the handler's markers. It is exact up to CountUpTo, and above that an
+// estimate from the statistics of the table.
 func (i Inbox) Count(ctx context.Context, pool *pgxpool.Pool) (n int64, err error) {
 	if err := pool.QueryRow(ctx, sql.Query("inbox_rows"), i.handler, CountUpTo).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count the inbox: %w", err)

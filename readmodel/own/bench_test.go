@@ -23,7 +23,7 @@ SELECT account_id, sum((data->>'points')::bigint), count(*) FROM new_events GROU
 ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points, events = loyalty.events + EXCLUDED.events;
 `
 
-// rawSQL is the same statement with its own parameters.
+// rawSQL is the statement of benchSQL with parameters instead of the table new_events.
 const rawSQL = `INSERT INTO loyalty (account_id, points, events)
 SELECT account_id, sum((data->>'points')::bigint), count(*) FROM (
     SELECT e.account_id, e.version, e.event_id, e.event_type, e.occurred_at, nullif(e.correlation_id, '') AS correlation_id,
@@ -33,8 +33,8 @@ SELECT account_id, sum((data->>'points')::bigint), count(*) FROM (
 ) AS new_events GROUP BY account_id ORDER BY account_id
 ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points, events = loyalty.events + EXCLUDED.events`
 
-// BenchmarkFlush passes 10,000 events of different accounts, out of 200,000 accounts, to a
-// statement: directly, and as a projection of each mode.
+// BenchmarkFlush passes batches of 10,000 events to a statement, directly and as a projection of
+// each mode. The events of a batch are of different accounts, out of 200,000.
 func BenchmarkFlush(b *testing.B) {
 	for _, mode := range []string{"raw", "once", "ordered"} {
 		b.Run(mode, func(b *testing.B) { benchmarkFlush(b, mode) })
@@ -75,7 +75,7 @@ func benchmarkFlush(b *testing.B, mode string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// benchRecords returns the next events, decoded.
+// benchRecords returns the next batch of decoded events.
 func benchRecords(first int) []projection.DecodedRecord {
 	format := event.NewJSON(event.Options{FirstVersion: 1, CustomTypes: []string{"PointsEarned"}})
 	records := make([]projection.DecodedRecord, benchBatch)

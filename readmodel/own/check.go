@@ -18,8 +18,9 @@ import (
 	"projector/sql"
 )
 
-// Check returns a *StatementError if PostgreSQL would refuse a statement of a projection, run by
-// the projection's role: a missing table, a missing grant, a syntax error. It runs no statement.
+// Check returns a *StatementError if PostgreSQL would refuse a statement when the projection's role
+// runs it. The reason may be a missing table, a missing grant or a syntax error. Check runs no
+// statement.
 func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	err := plan(ctx, pool, &p)
 	var refused *StatementError
@@ -56,8 +57,8 @@ func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 	return nil
 }
 
-// ready is Check for an instance that runs the projection. It also returns an error if another
-// file with this name was accepted since; see readmodel.CheckFile.
+// ready does the same as Check, for an instance that runs the projection. It also returns an error
+// if another file with this name was accepted since the instance started; see readmodel.CheckFile.
 func ready(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	if err := readmodel.CheckFile(ctx, pool, &p); err != nil {
 		return err
@@ -71,14 +72,14 @@ const explainFirst = "EXPLAIN (VERBOSE, FORMAT JSON) "
 // explainable lists the first words of statements that have a plan.
 var explainable = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE"}
 
-// hasPlan reports whether a statement starts with one of these words.
+// hasPlan reports whether a statement starts with one of the words in explainable.
 func hasPlan(statement string) bool {
 	words := strings.FieldsFunc(statement, func(r rune) bool { return r == '(' || unicode.IsSpace(r) })
 	return len(words) > 0 && slices.Contains(explainable, strings.ToUpper(words[0]))
 }
 
 // explain lets PostgreSQL plan a statement and checks which tables it would write. A statement
-// without a plan is only parsed. first is the text that was put before the statement.
+// without a plan is only parsed. The result first is the text that was put before the statement.
 func explain(ctx context.Context, tx pgx.Tx, name, statement string) (first string, err error) {
 	if !hasPlan(statement) {
 		if _, err := tx.Exec(ctx, sql.Query("custom_become")); err != nil {
@@ -106,7 +107,7 @@ func explain(ctx context.Context, tx pgx.Tx, name, statement string) (first stri
 	return explainFirst, nil
 }
 
-// node is a node of a plan, with the written table.
+// node is a node of a query plan, with the table that it reads or writes.
 type node struct {
 	Node     string `json:"Node Type"`
 	Relation string `json:"Relation Name"`
@@ -138,8 +139,8 @@ func code(err error) string {
 	return ""
 }
 
-// position returns where in a statement the error is, or 0. The statement was run by a function,
-// with the text first before it.
+// position returns where in a statement the error is, or 0. If a function ran the statement, the
+// text first was put before it.
 func position(err error, statement, first string) int {
 	var refused *pgconn.PgError
 	switch {

@@ -19,7 +19,7 @@ import (
 
 const header = "-- projection: loyalty_points\n-- mode: %s\n-- types: PointsEarned\n"
 
-// refusal returns the error of the flush of one event.
+// refusal flushes one event and returns the error.
 func refusal(t *testing.T, pool *pgxpool.Pool, p file.Projection) error {
 	t.Helper()
 	f := feed(t, pool, p)
@@ -41,7 +41,7 @@ func TestAWrongStatementIsNotTheEventsFault(t *testing.T) {
 	for name, c := range map[string]struct {
 		sql     string
 		line    int
-		seen    bool // result of Check
+		seen    bool // whether Check finds the error
 		message string
 	}{
 		"no table":            {"INSERT INTO seen SELECT event_id, 1 FROM new_events;\nINSERT INTO nowhere SELECT 1;", 5, true, "42P01"},
@@ -127,7 +127,7 @@ func TestTheSQLRunsUnderARoleOfItsOwn(t *testing.T) {
 	}
 }
 
-// A consumer that still has the old text writes nothing more.
+// A consumer that still has the old text of the file can write nothing more.
 func TestAnotherTextStopsTheOldOne(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []file.Mode{file.Once, file.Ordered} {
@@ -148,7 +148,7 @@ func TestAnotherTextStopsTheOldOne(t *testing.T) {
 	}
 }
 
-// Two workers have the same partition. Nothing that the stale one writes is committed.
+// Two workers have the same partition. Nothing that the stale worker writes is committed.
 func TestAStaleOwnerWritesNothing(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []file.Mode{file.Once, file.Ordered} {

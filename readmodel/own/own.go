@@ -1,4 +1,4 @@
-// Package own runs custom projections: the statements of a SQL file get the events, in the
+// Package own runs custom projections. The statements of a SQL file get the events, in the
 // transaction that moves the position. See docs/decisions/0034.
 package own
 

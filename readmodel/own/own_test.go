@@ -68,7 +68,7 @@ func parse(t *testing.T, text string) file.Projection {
 	return p
 }
 
-// feeder is a partition of the projection, run through a session.
+// feeder runs one partition of the projection through a session.
 type feeder struct {
 	t       *testing.T
 	proj    session.Projection
@@ -96,7 +96,8 @@ func formatOf(p file.Projection) event.Format {
 	return event.NewJSON(event.Options{FirstVersion: 1, CustomTypes: p.Types})
 }
 
-// TestTheSizeOfWhatIsParkedIsBounded tests the limit of an account in an ordered projection.
+// TestTheSizeOfWhatIsParkedIsBounded tests the limit for the size of an account's parked events in
+// an ordered projection.
 func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 	t.Parallel()
 	pool := stage(t)
@@ -287,8 +288,8 @@ func same(t *testing.T, what string, got, want []string) {
 func TestEventsComeOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	log := []string{
-		points("a", 1, 5), points("b", 1, 7), points("a", 2, 1), points("a", 1, 5), // the last one is a duplicate
-		typed("Other", "a", 3, 100), points("a", 4, 2), // the first one is ignored, but the version advances
+		points("a", 1, 5), points("b", 1, 7), points("a", 2, 1), points("a", 1, 5), // the last event is a duplicate
+		typed("Other", "a", 3, 100), points("a", 4, 2), // the first event is ignored, but the version advances
 		points("c", 3, 1), points("c", 2, 1), // gaps
 		points("b", 2, 1), points("c", 1, 1), points("c", 4, 2),
 		`{"broken`, points("b", 3, "x"), points("b", 4, 1),
@@ -321,8 +322,8 @@ func TestEventsComeOnceAndInOrder(t *testing.T) {
 	}
 }
 
-// TestASlowStatementTakesSmallerBites: if the projection's SQL takes longer than the statement timeout,
-// no event is refused. The next attempts run it on fewer events.
+// TestASlowStatementTakesSmallerBites shows that no event is refused if the projection's SQL takes
+// longer than the statement timeout. The next attempts run the SQL on fewer events.
 func TestASlowStatementTakesSmallerBites(t *testing.T) {
 	t.Parallel()
 	const events, slow = 100, "SET LOCAL statement_timeout = '200ms'; SELECT pg_sleep(0.005) FROM new_events; INSERT INTO loyalty"

@@ -37,7 +37,7 @@ func (d delivery) value(prefix string) string {
 // oracle processes records one at a time by the rules of the contract.
 type oracle struct {
 	ordered bool
-	taken   map[delivery]bool // for mode once: by event id
+	taken   map[delivery]bool // in mode once: the processed events
 	at      map[int]int       // versions of accounts
 	parked  map[int]map[int]int
 	given   map[int][]string // versions passed to the SQL, by account
@@ -91,8 +91,8 @@ func (o *oracle) rows(prefix string) (lines []string) {
 	return lines
 }
 
-// TestEachEventIsGivenOnce: the SQL gets the events that the contract requires, for all sizes of
-// flushes, restarts and changes of the owner.
+// TestEachEventIsGivenOnce shows that the SQL gets the events that the contract requires. This must
+// be true for all sizes of flushes, restarts and changes of the owner.
 func TestEachEventIsGivenOnce(t *testing.T) {
 	t.Parallel()
 	pool, run := stage(t), 0
@@ -150,9 +150,10 @@ func eachEventIsGivenOnce(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, p file.
 	}
 }
 
-// TestARefusedEventComesAgain: PostgreSQL refuses the parked event of a version. When the gap
-// before it closes, PostgreSQL also refuses the record of that version. The processing must end for
-// any size of flush. A refused flush may repeat its dead letters.
+// In TestARefusedEventComesAgain, PostgreSQL refuses the parked event of a version. When the gap
+// before this version is filled, PostgreSQL also refuses another record of the version. Processing
+// must still reach the end of the log, for any size of flush. A refused flush may repeat its dead
+// letters.
 func TestARefusedEventComesAgain(t *testing.T) {
 	t.Parallel()
 	for _, events := range []int{1, 2, 1000} {

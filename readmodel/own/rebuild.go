@@ -15,8 +15,8 @@ import (
 // shadowSchema is the schema of a rebuild's tables.
 const shadowSchema = "projector_rebuild"
 
-// rebuildable returns an error if a statement would write to a live table in a rebuild: a table
-// that `-- tables:` does not name, or that the statement names with its schema. Writes of a
+// rebuildable returns an error if a statement would write to a live table in a rebuild. This is a
+// table that `-- tables:` does not name, or that the statement names with its schema. Writes by a
 // function are only detected afterwards; see guarded.
 func rebuildable(ctx context.Context, rebuilt *pgxpool.Pool, p file.Projection) error {
 	for _, s := range p.Statements {

@@ -10,8 +10,9 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// TestARebuildPutsOrderedTablesRight: one swap corrects the rows of an ordered projection, the
-// versions of its accounts and its waiting events. Consumers continue from there.
+// TestARebuildPutsOrderedTablesRight shows that one swap corrects the rows of an ordered
+// projection, the versions of its accounts and its waiting events. Consumers then continue with the
+// corrected tables.
 func TestARebuildPutsOrderedTablesRight(t *testing.T) {
 	t.Parallel()
 	pool := stage(t)
@@ -82,7 +83,7 @@ func TestARebuildPutsOrderedTablesRight(t *testing.T) {
 	wantRows, wantState = []string{"a 14 1 2 3 4", "b 1 1", "c 9 1 2 3 4"}, []string{"a 4 ", wantState[1], "c 4 "}
 	holds("rows")
 
-	// An account that begins again must not have its old rows.
+	// An account that gets a lower version must not keep rows from its later events.
 	execute(t, pool, "DELETE FROM projection_account WHERE account_id = 'b'; INSERT INTO loyalty VALUES ('b2', 1, 1, ''); UPDATE loyalty SET account_id = 'd' WHERE account_id = 'b2'")
 	if _, _, err := rebuiltAs(t, pool, p, &log, opts, func() {}); err != nil {
 		t.Error(err)

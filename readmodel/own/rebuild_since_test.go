@@ -18,8 +18,8 @@ INSERT INTO address SELECT account_id, data->>'points' FROM new_events WHERE eve
 ON CONFLICT (account_id) DO UPDATE SET street = EXCLUDED.street;
 `
 
-// TestARemovedAddressStaysRemoved: between the comparison and the swap, an event removes a row that
-// live does not have. The swap must not add this row.
+// In TestARemovedAddressStaysRemoved, an event between the comparison and the swap removes a row
+// that the live table does not have. The swap must not add this row.
 func TestARemovedAddressStaysRemoved(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []file.Mode{file.Once, file.Ordered} {
@@ -51,8 +51,8 @@ FROM (SELECT account_id, sum((data->>'points')::bigint) AS points FROM new_event
 WHERE s.account_id = e.account_id;
 `
 
-// TestWhatAnUpdateFoundNoRowForIsNotLost: the rows that the swap adds include the events that
-// consumers processed after the comparison.
+// TestWhatAnUpdateFoundNoRowForIsNotLost shows that the rows that the swap adds include the events
+// that consumers processed after the comparison.
 func TestWhatAnUpdateFoundNoRowForIsNotLost(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []file.Mode{file.Once, file.Ordered} {
@@ -82,9 +82,9 @@ INSERT INTO sum SELECT account_id, sum((data->>'points')::bigint) FROM new_event
 ON CONFLICT (account_id) DO UPDATE SET points = sum.points + EXCLUDED.points;
 `
 
-// TestWhatARebuildCountsIsMarked: after the comparison there is an event that the consumers could
-// not apply but the rebuild could. The swap adds its marker together with the rows, so that a
-// replay does not count it again.
+// In TestWhatARebuildCountsIsMarked, there is an event after the comparison that the consumers
+// could not apply but the rebuild could. The swap adds the marker of this event together with the
+// rows, so that a replay does not count the event again.
 func TestWhatARebuildCountsIsMarked(t *testing.T) {
 	t.Parallel()
 	pool := stage(t)

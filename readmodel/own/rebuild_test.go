@@ -24,7 +24,8 @@ func rebuilt(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string) 
 	return rebuiltAs(t, pool, p, &log, rebuild.SwapOptions{Topic: "events", Actor: "me", Remove: true}, func() {})
 }
 
-// rebuiltAs is rebuilt with an action between the comparison and the swap.
+// rebuiltAs does the same as rebuilt, with other options and with an action between the comparison
+// and the swap.
 func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log *[]string, opts rebuild.SwapOptions, between func()) (replaced, removed int64, err error) {
 	t.Helper()
 	shadow, proj, err := besideOf(t, pool, p)
@@ -141,7 +142,8 @@ func TestARebuildPutsOwnTablesRight(t *testing.T) {
 	f.consume(log)
 	same(t, "rows", rows(t, pool, query), []string{"a 6 2", "b 8 2", "c 3 1"})
 
-	// The SQL would write a table that the file does not name directly, instead of its shadow.
+	// If the file does not name a table, the SQL would write to the live table instead of its
+	// shadow table.
 	for name, wrong := range map[string]string{
 		"not named":       strings.Replace(text, "loyalty, seen", "loyalty", 1),
 		"with its schema": strings.Replace(text, "INSERT INTO seen", "INSERT INTO public.seen", 1),
@@ -154,7 +156,7 @@ func TestARebuildPutsOwnTablesRight(t *testing.T) {
 	same(t, "seen", rows(t, pool, "SELECT count(*) FROM seen"), []string{"5"})
 }
 
-// reads is a mapping. Another value of it means another way to read events.
+// reads is a mapping for tests. Two different values read events differently.
 type reads string
 
 func (m reads) Meaning() string { return string(m) }
@@ -165,7 +167,7 @@ func (m reads) Differs(meaning string) (stored, now string) {
 	return "another --mapping", "--mapping=FILE"
 }
 
-// Another mapping is stored only if no consumer continues with the old one.
+// Another mapping is stored only if no consumer continues with the old mapping.
 func TestARebuildByAnotherMappingWaitsForTheOldOne(t *testing.T) {
 	t.Parallel()
 	pool := stage(t)

@@ -55,7 +55,7 @@ func TestRepairsGiveEventsOnce(t *testing.T) {
 			if err := repairer.Plan(t.Context(), records); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // and a repetition of it
+			for range 2 { // the second Apply is a repetition
 				if err := repairer.Apply(t.Context(), records, nil); err != nil {
 					t.Fatal(err)
 				}
@@ -63,7 +63,7 @@ func TestRepairsGiveEventsOnce(t *testing.T) {
 			same(t, "rows", rows(t, pool, "SELECT account_id, points, events FROM loyalty ORDER BY account_id"), want)
 			same(t, "trail", rows(t, pool, "SELECT DISTINCT action, split_part(result, ' ', 2) i, split_part(result, ' ', 3) p FROM dlq_action"), []string{"replay in loyalty_points"})
 
-			f.claim() // the consumer continues after it
+			f.claim() // the consumer continues after the replay
 			f.consume(append(make([]string, f.next), points("a", 5, 1), points("b", 3, 1)))
 			same(t, "rows", rows(t, pool, "SELECT account_id, points, events FROM loyalty ORDER BY account_id"), []string{"a 16 5", "b 9 3"})
 			same(t, "events seen twice", rows(t, pool, "SELECT event_id FROM seen GROUP BY event_id HAVING count(*) > 1"), nil)

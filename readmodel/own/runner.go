@@ -15,9 +15,9 @@ import (
 	"projector/sql"
 )
 
-// CheckForRunner is Check for the role that will run the projection. If this login cannot become that
-// role, the statements are only parsed, which needs no grants on tables. Missing grants are then
-// derived from their text.
+// CheckForRunner does the same as Check, for the role that will run the projection. If this login
+// cannot become that role, the statements are only parsed, which needs no grants on tables. Missing
+// grants are then derived from their text.
 func CheckForRunner(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	var role string
 	if err := pool.QueryRow(ctx, sql.Query("custom_runner")).Scan(&role); err != nil {

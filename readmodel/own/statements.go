@@ -18,9 +18,9 @@ import (
 // statements runs the statements of a projection's file.
 type statements struct{ file file.Projection }
 
-// write implements accountdb.CustomWriter: it runs the statements on the events. It uses a role that cannot
-// write to the projector's tables, if there is one. Otherwise it checks afterwards that they were
-// not written.
+// write implements accountdb.CustomWriter. It runs the statements on the events. If there is a role
+// that cannot write to the projector's tables, the statements run under this role. Otherwise write
+// checks afterwards that these tables were not written.
 func (s *statements) write(ctx context.Context, tx *readmodel.Tx, events []projection.CustomEvent) error {
 	var before, after guarded
 	before.queue(tx, s.file.Name)
@@ -69,7 +69,7 @@ func (e *StatementError) SafeText() string {
 	return text
 }
 
-// Remedy returns no remedy: only the owner of the table knows why it refuses a row.
+// Remedy returns no remedy, because only the owner of the table knows why the table refuses a row.
 func (*StatementError) Remedy() string { return "" }
 
 // Unwrap implements the interface of package errors.
@@ -87,7 +87,7 @@ func (g *guarded) queue(tx *readmodel.Tx, name string) {
 	tx.Queue(sql.Query("custom_guard"), file.OwnTables, name).QueryRow(func(row pgx.Row) error { return row.Scan(&g.written, &g.outside, &g.file) })
 }
 
-// since returns an error if a table was written after before was read.
+// since returns an error if one of the tables was written after the state before was read.
 func (g *guarded) since(before *guarded, name string) error {
 	for i, table := range file.OwnTables {
 		if g.written[i] != before.written[i] {
@@ -116,7 +116,8 @@ func (e *TouchedError) Unwrap() error {
 	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: e.Error()}
 }
 
-// Role returns the role that runs a projection's SQL for a login. It is empty for the login itself.
+// Role returns the role that runs a projection's SQL for this login. It is empty if the login
+// itself runs the SQL.
 func Role(ctx context.Context, db interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 },

@@ -10,7 +10,8 @@ import (
 	"projector/sql"
 )
 
-// again compares, in the locked transaction, the rows that differed and the rows written since.
+// again compares the rows that differed and the rows written since the comparison. It runs in the
+// transaction that holds the locks.
 func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
 	t.next(failpoint.RebuildRead, "comparing again what differed and what was written since")
 	s := w.shadow
@@ -45,7 +46,7 @@ func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
 	return c, err
 }
 
-// noteAndLock notes the rows written since the comparison and locks what may be replaced.
+// noteAndLock notes the rows written since the comparison and locks the rows that may be replaced.
 func (s *Shadow) noteAndLock(ctx context.Context, t *swapTx) error {
 	if s.accounts != nil && !s.accounts.balances {
 		if _, err := t.exec(ctx, sql.Query("state_lock")); err != nil {

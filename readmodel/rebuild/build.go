@@ -15,8 +15,8 @@ import (
 	"projector/readmodel/appended"
 )
 
-// Source streams the committed records of a partition from the offset from up to, but without, the
-// offset to. An error ends the iteration.
+// Source streams the committed records of a partition. The offset from is included, and the offset
+// to is not. An error ends the iteration.
 type Source interface {
 	Records(ctx context.Context, partition int32, from, to int64) iter.Seq2[projection.Record, error]
 }
@@ -39,7 +39,7 @@ const (
 	atOnce = 4
 	// chunkRecords is the number of records that are folded together.
 	chunkRecords = 512
-	// flushEvents and flushBytes limit one transaction, and so the memory.
+	// flushEvents and flushBytes limit the size of a transaction, and thus the memory.
 	flushEvents = 200_000
 	flushBytes  = 16 << 20
 )
@@ -52,7 +52,7 @@ type Build struct {
 	cfg        Config
 	partitions map[int32]*partition
 
-	// Decisions of people; see Shadow.Build.
+	// These fields hold decisions of operators; see Shadow.Build.
 	skipAgain   func(ctx context.Context, e *decided, seen bool) (bool, error)
 	replays     map[projection.RecordRef][]*decided
 	discards    map[projection.RecordRef][]*decided
@@ -82,8 +82,9 @@ func New(cfg Config) *Build {
 	return b
 }
 
-// addReplay adds an event that dlq replay applied. An event that was replayed several times is
-// added once. With ordered, at most one event is applied for a version of an account.
+// addReplay adds an event that the command dlq replay applied. An event that was replayed several
+// times is added once. If ordered is true, at most one event is applied for each version of an
+// account.
 func (b *Build) addReplay(e *decided, ordered bool) {
 	e.given = !e.altered && e.place.Topic == b.cfg.Topic
 	switch key := (appended.Key{Text: e.accountID, Number: e.version}); {
@@ -102,8 +103,8 @@ func (b *Build) addReplay(e *decided, ordered bool) {
 	b.replays[e.place] = append(of, e)
 }
 
-// Advance brings each partition exactly to its offset in ends. It calls observe, which may be nil,
-// with the number of offsets read since the beginning, from several goroutines.
+// Advance brings each partition exactly to its offset in ends. It calls observe with the number of
+// offsets read since the beginning, from several goroutines. The function observe may be nil.
 func (b *Build) Advance(ctx context.Context, ends map[int32]int64, observe func(passed int64)) error {
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
@@ -151,8 +152,8 @@ func (b *Build) Next(partition int32) int64 {
 	return 0 // the partition was created after the rebuild began
 }
 
-// sawAltered reports whether an event was rebuilt from a record although the live tables have it in a
-// corrected form, maybe in another row.
+// sawAltered reports whether an event was rebuilt from a record although the live tables have the
+// event in a corrected form. The corrected form may be in another row.
 func (b *Build) sawAltered() bool { return b != nil && b.alteredSeen.Load() }
 
 // corrections returns the replayed events that differ from the topic's records.

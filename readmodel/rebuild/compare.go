@@ -16,13 +16,13 @@ type CatchUp func(ctx context.Context, positions []TopicPosition) error
 // CompareOptions are the options of a comparison.
 type CompareOptions struct {
 	Topic   string
-	Partial bool // the topic has lost records: rows that only the live tables have stay
+	Partial bool // the topic has lost records, so rows that only the live tables have stay
 	List    int  // the most differences to list
 }
 
-// Compare compares a snapshot of the live tables with the rebuilt tables. catchUp has to bring the
-// rebuilt tables exactly to the positions in the snapshot. Compare locks nothing. It notes the
-// differences for Swap.
+// Compare compares a snapshot of the live tables with the rebuilt tables. The function catchUp has
+// to bring the rebuilt tables exactly to the positions in the snapshot. Compare locks nothing. It
+// notes the differences for Swap.
 func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp CatchUp) (Report, error) {
 	c := newComparison(s, opts)
 	for _, t := range append(s.locked(), s.markers()...) {
@@ -105,8 +105,8 @@ func (c *comparison) compareAccounts(ctx context.Context, live, rebuilt pgx.Tx) 
 	return c.countHeadless(ctx, live)
 }
 
-// countHeadless counts the accounts that have waiting events and no row, and the accounts where
-// only the waiting events differ.
+// countHeadless adds accounts to the report that have waiting events and no row. It also corrects
+// the counts of accounts in which only the waiting events differ.
 func (c *comparison) countHeadless(ctx context.Context, live pgx.Tx) error {
 	var headless int64
 	if err := live.QueryRow(ctx, c.shadow.accounts.hold.statement("accounts_headless")).Scan(&headless); err != nil {
@@ -148,8 +148,9 @@ func (c *comparison) versions(ctx context.Context, tx pgx.Tx, ids []string, live
 	return err
 }
 
-// compareMarkers notes the markers that the inbox lacks. A pruned inbox lacks most of them. Then
-// markers are only added if rows may lack events, because it is unknown which events those are.
+// compareMarkers notes the markers that the inbox lacks. A pruned inbox lacks most of them. Missing
+// markers are then only added if some rows may lack events, because it is unknown which events
+// these rows lack.
 func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) error {
 	t := c.shadow.inbox
 	if t == nil {
@@ -171,8 +172,8 @@ func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) e
 	return err
 }
 
-// compare finds the groups of rows that differ between two tables, and calls add for each row in
-// these groups that differs.
+// compare finds the groups of rows that differ between the live and the rebuilt table. In these
+// groups, it calls add for each row that differs.
 func (c *comparison) compare(ctx context.Context, live, rebuilt pgx.Tx, t *rowTable, add func(a, b *row) error) error {
 	var theirs map[int64]group
 	second := make(chan error, 1)

@@ -11,7 +11,7 @@ import (
 	"projector/readmodel/appended"
 )
 
-// comparison holds the differences that were found, and what a swap does about them.
+// comparison holds the differences that were found, and what a swap will do about them.
 type comparison struct {
 	shadow *Shadow
 	opts   CompareOptions
@@ -19,9 +19,9 @@ type comparison struct {
 
 	given     map[appended.Key]bool // events applied in a corrected form, by account and version
 	corrected map[string]bool       // accounts with such events
-	unsure    bool                  // rows may contain corrections by people
+	unsure    bool                  // rows may contain corrections by operators
 	fetched   map[string]bool       // accounts with events fetched from the outbox
-	repaired  map[string]bool       // accounts that people have changed since the rebuild began
+	repaired  map[string]bool       // accounts that operators have changed since the rebuild began
 	forgets   bool                  // the inbox has forgotten markers
 	uncounted bool                  // some rows may lack events of the topic
 
@@ -36,7 +36,7 @@ type comparison struct {
 type accountDifference struct {
 	live, rebuilt         *int64 // versions; nil if there is no row
 	liveHold, rebuiltHold bool   // events wait for a missing version
-	state, hold           bool   // whether the account's row differs; whether the waiting events differ
+	state, hold           bool   // the account's row differs; the waiting events differ
 	digest                int64  // of the rebuilt state
 	rows                  Kind   // kind of the rows that are changed
 	listed                bool   // one of its rows is listed
@@ -50,7 +50,7 @@ func newComparison(s *Shadow, opts CompareOptions) *comparison {
 	}
 }
 
-// prepare reads the actions of people.
+// prepare loads the corrections of operators, and whether the inbox has forgotten markers.
 func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err error) {
 	c.given, c.corrected = map[appended.Key]bool{}, map[string]bool{}
 	if c.shadow.inbox != nil {
@@ -67,7 +67,8 @@ func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err e
 	return nil
 }
 
-// loadFetched reads the accounts with events fetched from the outbox. Only balances have them.
+// loadFetched reads the accounts with events fetched from the outbox. Only the projection
+// account_balance has such accounts.
 func (c *comparison) loadFetched(ctx context.Context, live readmodel.Querier) error {
 	c.fetched = map[string]bool{}
 	if a := c.shadow.accounts; a == nil || !a.balances {
@@ -80,7 +81,8 @@ func (c *comparison) loadFetched(ctx context.Context, live readmodel.Querier) er
 	return err
 }
 
-// addState adds an account whose row differs, or, with hold, whose waiting events differ.
+// addState adds an account whose row differs. If hold is true, the waiting events of the account
+// differ.
 func (c *comparison) addState(live, rebuilt *row, hold bool) {
 	d := c.account(either(live, rebuilt).of.Text)
 	if hold {
@@ -123,7 +125,7 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 	if !kind.changes() {
 		return nil
 	}
-	// It is unknown which events such a row contains: it may lack some.
+	// Such a row may lack events, and it is unknown which.
 	c.uncounted = c.uncounted || kind != Unknown
 	c.foreign = c.foreign || kind == Unknown && !t.ofAccounts
 	if d := c.accounts[id]; id != "" && d.rows != Unknown {
@@ -132,7 +134,7 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 	return c.add(ctx, db, t, one, kind)
 }
 
-// list counts a difference. It lists it if fewer than opts.List are listed.
+// list counts a difference. It also lists the difference if fewer than opts.List are listed.
 func (c *comparison) list(d Difference) {
 	c.report.Kinds[d.Kind]++
 	if len(c.report.Differences) < c.opts.List {
@@ -140,7 +142,8 @@ func (c *comparison) list(d Difference) {
 	}
 }
 
-// rowKind returns the kind of a row's difference. one is live or, if that is nil, rebuilt.
+// rowKind returns the kind of a row's difference. The parameter one is the live row, or the rebuilt
+// row if there is no live row.
 func (c *comparison) rowKind(t *rowTable, one, live, rebuilt *row) Kind {
 	f := facts{
 		live: live != nil, rebuilt: rebuilt != nil,
@@ -189,7 +192,7 @@ func (c *comparison) accountKind(id string, d *accountDifference) Kind {
 		f.beyond = d.ahead() && (f.rebuilt || c.fetched[id])
 		f.live = f.live && (d.live != nil || d.rebuilt == nil)
 	} else {
-		f.live, f.onlyHold = true, true // its rows are compared separately
+		f.live, f.onlyHold = true, true // the account's rows are compared separately
 	}
 	f.beyond = f.beyond || !f.rebuilt && (c.opts.Partial || c.shadow.later.accounts[id])
 	return f.kind()
@@ -200,7 +203,7 @@ func (d *accountDifference) ahead() bool {
 	return d.live != nil && (d.rebuilt == nil || *d.rebuilt < *d.live)
 }
 
-// concerned counts the accounts that would be changed and have no listed rows.
+// concerned counts the accounts that would be changed, without the accounts whose rows are changed.
 func (c *comparison) concerned(removing bool) (n int64) {
 	for _, d := range c.accounts {
 		if d.rows == "" && d.kind != "" && d.kind.changes() && (removing || d.kind != Unknown) {
@@ -210,7 +213,7 @@ func (c *comparison) concerned(removing bool) (n int64) {
 	return n
 }
 
-// plan returns a hash of what would be written to accounts.
+// plan returns a hash of the changes that would be written to accounts.
 func (c *comparison) plan(removing bool) string {
 	hash := sha256.New()
 	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {

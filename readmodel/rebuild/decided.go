@@ -14,24 +14,24 @@ import (
 	"projector/sql"
 )
 
-// decided is an event that a person has replayed, discarded or skipped.
+// decided is an event that an operator has replayed, discarded or skipped.
 type decided struct {
 	accountID string
-	version   int64                // 0: unknown
-	place     projection.RecordRef // of its record; unknown if the topic is empty
+	version   int64                // 0 if unknown
+	place     projection.RecordRef // the event's record; unknown if the topic is empty
 	altered   bool                 // the applied event differs from the record
 
-	// given is true if dlq replay applied the event as the topic has it.
+	// given is true if dlq replay applied the event in the form that the topic has.
 	given bool
 }
 
-// isAbout reports whether the decision is about an event of its record. If the record has several
-// entries, account and version have to match.
+// isAbout reports whether a decision about this record concerns the given event of the record. If
+// the record has several entries, account and version have to match.
 func (e *decided) isAbout(record *projection.Record, ev *event.Event) bool {
 	return record.Entry == 0 || e.accountID == ev.AccountID && e.version == ev.Version
 }
 
-// Build prepares to fill the shadow tables from the topic. It reads the decisions of people.
+// Build prepares to fill the shadow tables from the topic. It reads the decisions of operators.
 func (s *Shadow) Build(ctx context.Context, cfg Config) (*Build, error) {
 	run := readmodel.RunConfig{Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, CacheBytes: func() int { return cacheBytes }}
 	cfg.Open = func(partition int32) session.Projection { return s.Open(run, cfg.Topic, partition) }
@@ -84,9 +84,9 @@ func (s *Shadow) audited(ctx context.Context, query string, args ...any) ([]*dec
 	return events, nil
 }
 
-// skipAgain skips a version in the shadow tables if it is the account's next version. Unless seen
-// is true, its event also has to be parked. It then applies the events that waited for this
-// version. It returns whether the account has reached the version.
+// skipAgain skips a version in the shadow tables if it is the account's next version. If seen is
+// false, the event of this version also has to be parked. It then applies the events that waited
+// for this version. It returns whether the account has reached the version.
 func (s *Shadow) skipAgain(ctx context.Context, e *decided, seen bool) (passed bool, err error) {
 	cfg := readmodel.RepairConfig{Pool: s.Pool, Formats: s.build.cfg.Formats, FirstVersion: s.build.cfg.FirstVersion}
 	skipper, ok := s.kind.Replayer(cfg).(*repair.Repair)

@@ -1,11 +1,11 @@
-// Package rebuild builds a projection again from the first records of its topic, in shadow
-// tables, up to exactly the positions of the live tables. It compares the two and replaces the
-// rows that differ, in one transaction.
+// Package rebuild builds a projection again in shadow tables. It starts at the first records of the
+// topic and ends exactly at the positions of the live tables. It then compares the shadow tables
+// with the live tables, and replaces the rows that differ in one transaction.
 //
 //	Source ──records──▶ Build: decode, fold … write ──▶ Shadow: Compare, Swap ──▶ live tables
 //	                      │
 //	                      └── versions that people have skipped
 //
-// Decisions of people are repeated: a skipped version is skipped again and never applied. Dead
-// letters are parked, but not published, because they have been published before.
+// Decisions of operators are repeated. For example, a skipped version is skipped again and never
+// applied. Dead letters are parked, but not published, because they have been published before.
 package rebuild

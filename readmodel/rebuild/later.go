@@ -6,16 +6,16 @@ import (
 	"projector/readmodel/appended"
 )
 
-// later holds the events that the live tables contain and that the topic has only after the
-// positions. An earlier release left this behind when a person set a position back.
+// later holds events that the live tables already contain, although they are after the positions in
+// the topic. This happens if an operator set a position back with an earlier release.
 type later struct {
-	all      bool // sums contain such events, and it is unknown which rows
+	all      bool // sums contain such events, and it is unknown in which rows
 	accounts map[string]bool
 	rows     map[appended.Key]bool
 }
 
-// Doubtful reports whether live rows have no event up to the positions. Their events may come
-// later in the topic.
+// Doubtful reports whether the live tables have rows without an event up to the positions. The
+// events of these rows may come later in the topic.
 func (s *Shadow) Doubtful() bool {
 	c := s.found
 	return len(c.unknown)+len(c.marked) > 0 || c.report.Kinds[Unknown] > 0

@@ -9,8 +9,8 @@ import (
 	"projector/readmodel"
 )
 
-// consumed returns a database with a projection, where all events of account a but the last one in
-// the topic are consumed.
+// consumed returns a database with a projection. All events of account a in the topic are consumed,
+// except the last one.
 func consumed(t *testing.T, name string, versions ...int64) *pair {
 	t.Helper()
 	all := definitions(t)
@@ -27,7 +27,8 @@ func consumed(t *testing.T, name string, versions ...int64) *pair {
 	return p
 }
 
-// swap rebuilds, and calls locked while the swap holds its locks.
+// swap rebuilds the projection. It calls prepared just before the swap has its locks, and locked
+// while the swap holds its locks.
 func (p *pair) swap(prepared, locked func()) {
 	p.t.Helper()
 	_, _, err := p.swapped(func(catchUps int) {
@@ -50,8 +51,9 @@ func (p *pair) want(row string) {
 	}
 }
 
-// TestASwapReplacesRowsThatItsLastRecordsChange: the account is missing, so consumers park its next
-// event and do not write its row. The rebuild applies the event while the swap holds its locks.
+// In TestASwapReplacesRowsThatItsLastRecordsChange, the account is missing. Consumers therefore
+// park its next event and do not write its row. The rebuild applies the event while the swap holds
+// its locks.
 func TestASwapReplacesRowsThatItsLastRecordsChange(t *testing.T) {
 	t.Parallel()
 	p := consumed(t, "summed", 1, 2, 3)
@@ -61,7 +63,8 @@ func TestASwapReplacesRowsThatItsLastRecordsChange(t *testing.T) {
 	p.want("3 / 6 / a-1 a-2 a-3")
 }
 
-// TestASwapLeavesWhatIsReplayedWhileItHoldsLocks: the rebuilt rows do not have the replayed event.
+// TestASwapLeavesWhatIsReplayedWhileItHoldsLocks shows that a row with a replayed event is not
+// replaced, because the rebuilt row does not have this event.
 func TestASwapLeavesWhatIsReplayedWhileItHoldsLocks(t *testing.T) {
 	t.Parallel()
 	p := consumed(t, "summed", 1, 2, 3)
@@ -74,8 +77,9 @@ func TestASwapLeavesWhatIsReplayedWhileItHoldsLocks(t *testing.T) {
 	p.want("3 / 12 / a-1 a-2 a-3")
 }
 
-// TestASwapMarksWhatItsLastRecordsCount: consumers could not apply the event, and the rebuild applies
-// it while the swap holds its locks. It must be marked, or a replay would count it again.
+// In TestASwapMarksWhatItsLastRecordsCount, consumers could not apply an event. The rebuild applies
+// it while the swap holds its locks. The event must be marked, because otherwise a replay would
+// count it again.
 func TestASwapMarksWhatItsLastRecordsCount(t *testing.T) {
 	t.Parallel()
 	p := consumed(t, "counted", 1, 200)

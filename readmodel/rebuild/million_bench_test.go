@@ -11,8 +11,8 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// millionRows fills the tables of each projection with a row for each of $1 accounts, and makes 100
-// of them wrong.
+// millionRows has the statements that fill the tables of each projection, and the statements that
+// damage 100 of the rows.
 var millionRows = map[string]struct {
 	tables       []string
 	fill, damage string
@@ -49,8 +49,9 @@ var millionRows = map[string]struct {
 	},
 }
 
-// BenchmarkAMillionRows compares a table of 1,000,000 rows and replaces the 100 that are wrong, while
-// another session writes the position all the time: how long it had to wait at most.
+// BenchmarkAMillionRows compares a table of 1,000,000 rows and replaces the 100 rows that are
+// wrong. Another session writes the position all the time. The benchmark reports how long that
+// session had to wait at most.
 func BenchmarkAMillionRows(b *testing.B) {
 	const rows, wrong = 1_000_000, 100
 	for _, d := range definitions(b) {
@@ -85,7 +86,7 @@ func BenchmarkAMillionRows(b *testing.B) {
 				longest := writing(b, pool)
 				var from time.Time
 				done, err := shadow.Swap(b.Context(), rebuild.SwapOptions{Topic: topicName, Actor: "me"}, func(context.Context, []rebuild.TopicPosition) error {
-					from = time.Now() // the last time, the positions are locked
+					from = time.Now() // at the last call, the positions are locked
 					return nil
 				})
 				if err != nil || done.Replaced != wrong {
@@ -105,8 +106,8 @@ func BenchmarkAMillionRows(b *testing.B) {
 
 func upToDate(context.Context, []rebuild.TopicPosition) error { return nil }
 
-// writing writes the position again and again, as a consumer does. The function it returns ends that
-// and says how long a write took at most.
+// writing writes the position again and again, as a consumer does. The returned function ends this
+// and returns the longest time of a write.
 func writing(b *testing.B, pool *pgxpool.Pool) (longest func() time.Duration) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())

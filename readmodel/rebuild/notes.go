@@ -23,7 +23,7 @@ type execer interface {
 // noteRows is the number of notes in one insert.
 const noteRows = 5000
 
-// add notes a row. If db is nil, method note writes it.
+// add notes a row, with the kind of its difference. If db is nil, the method note writes it later.
 func (c *comparison) add(ctx context.Context, db execer, t *rowTable, r *row, kind Kind) error {
 	c.notes[t] = append(c.notes[t], strings.TrimSuffix(r.key, "}")+`,"_kind":`+strconv.Quote(string(kind))+"}")
 	if len(c.notes[t]) < noteRows || db == nil {
@@ -63,8 +63,8 @@ func (c *comparison) note(ctx context.Context, db execer) error {
 	return nil
 }
 
-// Concerned counts the accounts that would be changed, or the rows if they belong to no account.
-// --max-differences limits this number.
+// Concerned counts the accounts that would be changed. In tables without accounts, it counts the
+// rows. --max-differences limits this number.
 func (s *Shadow) Concerned(ctx context.Context, removing bool) (n int64, err error) {
 	return s.found.count(ctx, s.Pool, removing)
 }
@@ -110,13 +110,13 @@ func (s *Shadow) Digest(ctx context.Context, removing bool) (string, error) {
 	return all, nil
 }
 
-// OfAccounts reports whether Concerned counts accounts.
+// OfAccounts reports whether Concerned counts accounts and not rows.
 func (s *Shadow) OfAccounts() bool {
 	return !slices.ContainsFunc(s.tables, func(t *rowTable) bool { return !t.ofAccounts })
 }
 
-// Moved adds to the report the accounts or rows that the swap did not change, because people have
-// changed them since the rebuild began.
+// Moved corrects the report for accounts or rows that the swap did not change. Operators have
+// changed these accounts since the rebuild began.
 func (s *Shadow) Moved(r *Report) {
 	for i := range r.Differences {
 		d := &r.Differences[i]
@@ -128,7 +128,7 @@ func (s *Shadow) Moved(r *Report) {
 	}
 }
 
-// sinceRepaired reads the accounts that people have changed since the rebuild began.
+// sinceRepaired reads the accounts that operators have changed since the rebuild began.
 func (c *comparison) sinceRepaired(ctx context.Context, db readmodel.Querier) error {
 	ids, err := readmodel.Texts(ctx, db, "rebuild_repaired", c.shadow.kind.Name(), c.shadow.begun)
 	if a := c.shadow.accounts; err == nil && a != nil && a.balances {

@@ -22,11 +22,11 @@ type partition struct {
 	session *session.Session
 
 	claimed  bool
-	next     int64 // durable
+	next     int64 // the durable position
 	furthest int64 // the highest offset that was read
 	counted  int64 // records before this offset have been counted
 	records  []projection.DecodedRecord
-	waiting  map[string]struct{} // accounts with versions to skip, of which a record was read
+	waiting  map[string]struct{} // accounts with versions to skip and at least one read record
 	skipped  map[string]int64    // the last skipped version by account
 	turn     bool                // a version to skip may be next; it is skipped before the next record is folded
 }
@@ -67,13 +67,14 @@ func passing(err error) bool {
 		retry.Passing(err) || errclass.Registry(err) == errclass.Retry
 }
 
-// read reads and writes up to the offset end, or until the pending records have to be read again.
+// read reads records up to the offset end and writes their events. It ends early if the pending
+// records have to be read again.
 func (p *partition) read(ctx context.Context, end int64, observe func(int64)) error {
 	if err := p.claim(ctx); err != nil {
 		return err
 	}
 	p.empty()
-	if p.turn { // the last skip failed
+	if p.turn { // skipping failed in the last attempt
 		if err := p.flush(ctx); err != nil {
 			return err
 		}
@@ -140,8 +141,8 @@ func (p *partition) decode(ctx context.Context, record *projection.Record) error
 	return nil
 }
 
-// decide marks an event that must not be applied: it was discarded, its version was skipped, or
-// dlq replay applied another event with its version.
+// decide marks an event that must not be applied. The event was discarded, its version was skipped,
+// or dlq replay applied another event with this version.
 func (p *partition) decide(record *projection.Record, d *event.Decoded) {
 	discarded := slices.ContainsFunc(p.build.discards[record.Ref()], func(e *decided) bool { return e.isAbout(record, &d.Event) })
 	if d.Identity == event.Identified {
@@ -155,8 +156,8 @@ func (p *partition) decide(record *projection.Record, d *event.Decoded) {
 	}
 }
 
-// decideReplayed notes whether the topic has what dlq replay applied. It marks an event if another
-// one with its version was applied.
+// decideReplayed notes whether the topic has the event that dlq replay applied. It marks the event
+// as faulty if dlq replay applied another event with this version.
 func (p *partition) decideReplayed(record *projection.Record, d *event.Decoded) {
 	ev := &d.Event
 	for _, e := range p.build.replays[record.Ref()] {
@@ -174,7 +175,8 @@ func (p *partition) decideReplayed(record *projection.Record, d *event.Decoded) 
 	}
 }
 
-// decideSkipped notes that the account has versions to skip, and marks an event with such a version.
+// decideSkipped notes that the account has versions to skip, and marks an event with such a version
+// as faulty.
 func (p *partition) decideSkipped(d *event.Decoded) {
 	skips := p.build.skips[d.Event.AccountID]
 	if len(skips) == 0 {
@@ -210,7 +212,7 @@ func (p *partition) fold(ctx context.Context) error {
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
-	p.turn = false // only after the flush: a failed flush is tried again before the next record
+	p.turn = false // only after the flush, because a failed flush is tried again before the next record
 	return nil
 }
 
@@ -234,7 +236,7 @@ func (p *partition) flush(ctx context.Context) error {
 	return p.skipAgain(ctx)
 }
 
-// write writes the pending events. After a failure they are decided again from the durable
+// write writes the pending events. After a failure, these events are decided again from the durable
 // position.
 func (p *partition) write(ctx context.Context) error {
 	r := p.session.Flush(ctx)
@@ -259,12 +261,14 @@ func (*partition) Read(ctx context.Context, _ string, fn func(context.Context) e
 	return fn(ctx)
 }
 
-// Publish implements session.Driver. It does nothing: the dead letters were published before.
+// Publish implements session.Driver. It does nothing, because the consumers have published these
+// dead letters before.
 func (*partition) Publish(context.Context, int64, []projection.DeadLetter, func(context.Context) error) error {
 	return nil
 }
 
-// skipAgain skips the versions that are next, of the accounts in waiting.
+// For each account in waiting, skipAgain skips versions as long as they are the account's next
+// ones.
 func (p *partition) skipAgain(ctx context.Context) error {
 	done := false
 	for account := range p.waiting {

@@ -22,10 +22,10 @@ import (
 	"projector/readmodel/repair"
 )
 
-// TestARebuildGivesWhatWasNeverDamaged: a database is filled by consumers, repaired by people,
-// damaged, and rebuilt while consumers continue. The same is done to another database without the
-// damage. Both must then be equal, except for what the rebuild reports as left alone. Without damage
-// they must be equal entirely.
+// In TestARebuildGivesWhatWasNeverDamaged, a database is filled by consumers, repaired by
+// operators, damaged, and rebuilt while consumers continue. The same is done to another database
+// without the damage. Both databases must then be equal, except for rows that the rebuild reports
+// as unchanged. Without any damage, all rows must be equal.
 func TestARebuildGivesWhatWasNeverDamaged(t *testing.T) {
 	devtest.FewerChecks(t, "20")
 	for _, d := range definitions(t) {
@@ -40,7 +40,7 @@ func TestARebuildGivesWhatWasNeverDamaged(t *testing.T) {
 	}
 }
 
-// pair is a database that is damaged and one that is not.
+// pair is a damaged database and an undamaged one.
 type pair struct {
 	t           *testing.T
 	rt          *rapid.T
@@ -48,7 +48,7 @@ type pair struct {
 	d           *definition
 	log         log
 	live, clean *consumer
-	given       map[string]bool // accounts with events that people have given and the topic has not
+	given       map[string]bool // accounts with applied events that the topic does not have
 }
 
 // both calls do for both databases.
@@ -91,9 +91,9 @@ func rebuildsWhatWasNeverDamaged(t *testing.T, rt *rapid.T, d *definition, pool,
 	p.both(func(c *consumer) { c.to(t, ends) })
 	p.same(&report, damaged)
 	if d.ordered {
-		return // of two events of one version the other one may count when both come again
+		return // with two events of one version, the other one may be applied now
 	}
-	// What comes again changes nothing.
+	// Redelivered records must change nothing.
 	execute(t, pool, `UPDATE projector_position SET next_offset = 0`)
 	p.live = p.restarted()
 	p.live.to(t, ends)
@@ -112,8 +112,8 @@ func (p *pair) same(report *rebuild.Report, damages int) {
 	}
 }
 
-// forget removes the rows that the rebuild has left alone, and rows with events that the topic does
-// not have: a rebuild cannot repair those. With an inbox, such an event may be in any row.
+// forget removes rows that may differ. These are the rows that the rebuild did not change, and rows
+// with events that the topic does not have. With an inbox, such an event may be in any row.
 func (p *pair) forget(state map[string]string, report *rebuild.Report) {
 	left := leftAlone(report)
 	for key := range state {
@@ -131,8 +131,9 @@ func (p *pair) restarted() *consumer {
 	return c
 }
 
-// rebuild compares and swaps while consumers go on and, with replays, people replay. It returns the
-// report, and whether it has to be run again because of the replays.
+// rebuild compares and swaps while consumers continue. If replays is true, dead letters are
+// replayed meanwhile. It returns the report, and whether the rebuild has to be run again because of
+// the replays.
 func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
 	p.t.Helper()
 	report, left, err := p.swapped(func(catchUps int) {
@@ -141,7 +142,7 @@ func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
 			p.move("while it is brought there")
 		}
 		if replays && (!locked || p.d.Memory() == nil) && rapid.Bool().Draw(p.rt, "replayed meanwhile") {
-			p.ofSomeLetter("replay") // not while the swap has locked markers that a replay adds, too
+			p.ofSomeLetter("replay") // not while the swap has locked the markers, because a replay also adds markers
 		}
 	})
 	if err != nil && (!replays || !errors.Is(err, rebuild.ErrRepairedSince)) {
@@ -153,8 +154,9 @@ func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
 // locks is the number of the catch-up during which the swap holds locks.
 const locks = 3
 
-// swapped rebuilds the live database from the topic. It calls during after each catch-up, with its
-// number. left counts what the swap did not change because of repairs.
+// swapped rebuilds the live database from the topic. After each catch-up, it calls the function
+// during with the number of the catch-up. The result left counts the differences that the swap did
+// not change because of repairs.
 func (p *pair) swapped(during func(catchUps int)) (report rebuild.Report, left int64, err error) {
 	t, pool := p.t, p.live.pool
 	t.Helper()
@@ -195,7 +197,7 @@ func (p *pair) swapped(during func(catchUps int)) (report rebuild.Report, left i
 	return report, done.Left, err
 }
 
-// repair draws something that a person does, and does it in both databases.
+// repair draws an action of an operator and carries it out in both databases.
 func (p *pair) repair() {
 	whats := []string{"replay", "replay", "correct"}
 	if p.d.ordered {
@@ -244,17 +246,17 @@ func (p *pair) repair() {
 	}
 }
 
-// credited is an event that credits as much as its version.
+// credited returns an event whose amount is equal to its version.
 func credited(account string, version int64) string {
 	return fmt.Sprintf(`{"eventId":"%[1]s-%[2]d","eventType":"FundsCredited","accountId":%[1]q,"version":%[2]d,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"%[2]d","currency":"EUR"}}`, account, version)
 }
 
-// ofSomeLetter draws a dead letter and does what with it in both databases.
+// ofSomeLetter draws a dead letter and carries out the given action on it in both databases.
 func (p *pair) ofSomeLetter(what string) {
 	if len(p.live.letters) == 0 {
 		return
 	}
-	letters := slices.SortedFunc(slices.Values(p.live.letters), func(a, b projection.DeadLetter) int { // partitions write at the same time
+	letters := slices.SortedFunc(slices.Values(p.live.letters), func(a, b projection.DeadLetter) int { // sorted, because partitions write at the same time
 		return cmp.Or(cmp.Compare(a.Record.Partition, b.Record.Partition), cmp.Compare(a.Record.Offset, b.Record.Offset))
 	})
 	letter := &letters[rapid.IntRange(0, len(letters)-1).Draw(p.rt, "letter")]
@@ -264,8 +266,8 @@ func (p *pair) ofSomeLetter(what string) {
 	p.both(func(c *consumer) { p.ofLetter(c, what, letter) })
 }
 
-// single reports whether a dead letter's version comes once in the topic: where one of two is
-// discarded, the other one counts from the next time on that it is read.
+// single reports whether the topic has only one record with a dead letter's version. If one of two
+// such records is discarded, the other one is applied when it is read again.
 func (p *pair) single(letter *projection.DeadLetter) bool {
 	return p.records(letter.AccountID, letter.Received) == 1
 }
@@ -275,8 +277,8 @@ func (p *pair) records(account string, version int64) int {
 	return strings.Count(strings.Join(slices.Concat(p.log...), "\n"), fmt.Sprintf(`"accountId":%q,"version":%d,`, account, version))
 }
 
-// contested reports whether two records have one version of an account: which of them is applied
-// depends on when the version before it was skipped or opened.
+// contested reports whether two records have the same version of an account. In this case, the time
+// of a skip or an opening decides which of them is applied.
 func (p *pair) contested(account string) bool {
 	for version := range int64(7) {
 		if p.records(account, version) > 1 {
@@ -292,7 +294,7 @@ func (p *pair) repairs(c *consumer) readmodel.RepairConfig {
 
 func (p *pair) replayer(c *consumer) readmodel.Replayer { return p.d.Replayer(p.repairs(c)) }
 
-// record is a record that a person has applied.
+// record returns the record in the form in which a repair applies it.
 func (p *pair) record(record *projection.Record) *readmodel.RepairRecord {
 	format, err := p.d.formats.Resolve(p.t.Context(), record.Message)
 	if err != nil {
@@ -314,7 +316,7 @@ func (p *pair) apply(c *consumer, r *readmodel.RepairRecord) {
 	}
 }
 
-// ofLetter replays a dead letter, as it is or corrected, or discards it.
+// ofLetter replays a dead letter, either unchanged or corrected, or discards it.
 func (p *pair) ofLetter(c *consumer, what string, letter *projection.DeadLetter) {
 	record := letter.Record
 	if what == "correct" {

@@ -39,8 +39,8 @@ func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) erro
 // accountChanges holds the accounts that are changed, in order.
 type accountChanges struct {
 	ids       []string
-	gone, put []string // of these accounts: rows that are removed, rows that are inserted
-	// For the audit trail: the accounts without a recorded row.
+	gone, put []string // accounts whose row is removed; accounts whose row is inserted
+	// These fields are for the audit trail. They have the accounts without a recorded row.
 	alone, reasons, results []string
 	versions                []*int64
 }
@@ -81,7 +81,7 @@ func (w *swap) recordAccount(a *accountChanges, id string, d *accountDifference)
 	a.reasons, a.results = append(a.reasons, reason), append(a.results, result)
 }
 
-// replaceAccounts replaces the accounts that differ by the rebuilt ones.
+// replaceAccounts replaces the live accounts that differ by the rebuilt accounts.
 func (w *swap) replaceAccounts(ctx context.Context, t *swapTx, c *comparison) error {
 	accounts, changes := w.shadow.accounts, w.accountChanges(c)
 	if len(changes.ids) == 0 {

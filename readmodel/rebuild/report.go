@@ -4,15 +4,16 @@ package rebuild
 // are part of the public interface.
 type Kind string
 
-// The kinds of differences. With the last three, the live account is not changed.
+// These are the kinds of differences. A swap does not change live accounts or rows with one of the
+// last three kinds.
 const (
 	Different Kind = "different" // the balance, version or status differs
-	Missing   Kind = "missing"   // the live tables do not have it
-	Unknown   Kind = "unknown"   // the topic has no event for it
+	Missing   Kind = "missing"   // the live tables do not have the account or row
+	Unknown   Kind = "unknown"   // the topic has no event for the account or row
 	Hold      Kind = "hold"      // the waiting events differ
-	Ahead     Kind = "ahead"     // its version is higher than the topic's
-	Corrected Kind = "corrected" // a person applied a corrected event
-	Moved     Kind = "moved"     // a person has changed it since the rebuild began
+	Ahead     Kind = "ahead"     // the live version is higher than the topic's
+	Corrected Kind = "corrected" // an operator applied a corrected event
+	Moved     Kind = "moved"     // an operator has changed the account since the rebuild began
 )
 
 // Kinds returns all kinds.
@@ -25,9 +26,9 @@ func Kinds() []Kind {
 // facts describe a row or an account that differs.
 type facts struct {
 	live, rebuilt bool // which of the two exist
-	repaired      bool // people have changed it since the rebuild began
-	corrected     bool // people have applied an event that the topic does not have
-	beyond        bool // the topic has its event after the positions, or has lost it
+	repaired      bool // operators have changed the account since the rebuild began
+	corrected     bool // operators have applied an event that the topic does not have
+	beyond        bool // the topic has the event after the positions, or has lost it
 	onlyHold      bool // only the waiting events differ
 }
 
@@ -60,7 +61,8 @@ func (k Kind) changes() bool {
 type Difference struct {
 	ID   string // the account id, or the row's key as text
 	Kind Kind
-	// Versions of an account; nil if there is no row.
+	// Version and Rebuilt are the live and the rebuilt version of an account. They are nil if there
+	// is no row.
 	Version, Rebuilt *int64
 	// Key is the row's key as a JSON object. It is nil for an account.
 	Key []byte
@@ -73,8 +75,8 @@ type Report struct {
 	Checked, Matched int64
 	Kinds            map[Kind]int64 // number of differences by kind
 	Differences      []Difference   // the first differences
-	// Markers is the number of markers that the inbox lacks. Their events were counted, and would be
-	// counted again when redelivered.
+	// Markers is the number of markers that the inbox lacks. The events of these markers were
+	// counted, and would be counted again when they are redelivered.
 	Markers int64
 }
 

@@ -23,14 +23,14 @@ var ErrRebuilding = errors.New("another rebuild of this database is under way")
 type schema struct {
 	live *pgxpool.Pool
 	lock *pgxpool.Conn
-	// Pool has the shadow tables first in its search_path: a projection that uses it writes to the
-	// shadow tables.
+	// Pool has the shadow tables first in its search_path. A projection that uses Pool therefore
+	// writes to the shadow tables.
 	Pool *pgxpool.Pool
 }
 
 // openSchema creates the schema by a function of the database, which the role must be allowed to
 // call. It creates empty copies of the tables in copied and of the positions, and tables for the
-// differences of the tables in noted. It drops what an earlier rebuild left. It returns
+// differences of the tables in noted. It drops tables that an earlier rebuild left. It returns
 // ErrRebuilding if another rebuild is running.
 func openSchema(ctx context.Context, live *pgxpool.Pool, copied, noted []string, others ...string) (*schema, error) {
 	lock, err := live.Acquire(ctx)
@@ -65,7 +65,7 @@ func shadowPool(ctx context.Context, live *pgxpool.Pool, others ...string) (*pgx
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// tables creates the shadow tables. It drops all tables that are in the schema.
+// tables creates the shadow tables. It first drops all tables that are in the schema.
 func (b *schema) tables(ctx context.Context, copied, noted []string) error {
 	_, err := b.lock.Exec(ctx, sql.Query("shadow_tables"), copied, noted)
 	return err
@@ -105,8 +105,8 @@ func (b *schema) loadPositions(ctx context.Context, db readmodel.Querier, topic 
 	return at, err
 }
 
-// compared runs fn with a snapshot of the live tables and one of the shadow tables. catchUp has to
-// bring the shadow tables exactly to the positions of the first snapshot.
+// compared runs fn with a snapshot of the live tables and a snapshot of the shadow tables. The
+// function catchUp has to bring the shadow tables exactly to the positions of the live snapshot.
 func (b *schema) compared(ctx context.Context, projection, topic string, catchUp CatchUp, fn func(live, rebuilt pgx.Tx, positions []TopicPosition) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, b.live, options, func(live pgx.Tx) error {
@@ -132,7 +132,7 @@ func (b *schema) compared(ctx context.Context, projection, topic string, catchUp
 	})
 }
 
-// reached returns an error unless the shadow tables are exactly at the positions.
+// reached returns an error if the shadow tables are not exactly at the positions.
 func (b *schema) reached(ctx context.Context, db readmodel.Querier, topic string, positions []TopicPosition) error {
 	at, err := b.loadPositions(ctx, db, topic)
 	if err != nil {
@@ -146,7 +146,8 @@ func (b *schema) reached(ctx context.Context, db readmodel.Querier, topic string
 	return nil
 }
 
-// ShadowLostError means that the shadow tables are not at the positions they were brought to.
+// ShadowLostError means that the shadow tables are no longer at the positions to which they were
+// brought.
 type ShadowLostError struct{ Partition int32 }
 
 // Error implements error.
@@ -189,8 +190,8 @@ func LoadDependents(ctx context.Context, pool *pgxpool.Pool, tables []string) ([
 	return preparing(readmodel.Texts(ctx, pool, "rebuild_dependents", tables))
 }
 
-// LoadGrants returns, as GRANT statements, the privileges that this login lacks to copy and
-// compare the tables and, if changed is true, to replace and remove rows.
+// LoadGrants returns, as GRANT statements, the privileges that this login lacks to copy and compare
+// the tables. If changed is true, it also returns those to replace and remove rows.
 func LoadGrants(ctx context.Context, pool *pgxpool.Pool, tables []readmodel.RebuildTable, changed bool) ([]string, error) {
 	needed := []string{"SELECT"}
 	if changed {
@@ -206,7 +207,7 @@ func LoadGrants(ctx context.Context, pool *pgxpool.Pool, tables []readmodel.Rebu
 // ShadowRoom describes the disk space that the shadow tables need.
 type ShadowRoom struct {
 	Bytes   int64  // about the size of the live tables
-	Missing string // a missing privilege, without which they cannot be created
+	Missing string // a missing privilege without which the shadow tables cannot be created
 }
 
 // LoadShadowRoom checks whether shadow tables for these tables can be created. It does not know

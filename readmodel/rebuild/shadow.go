@@ -24,18 +24,18 @@ type Shadow struct {
 	tables   []*rowTable   // tables whose rows are replaced
 	inbox    *rowTable     // nil if the projection has no markers in the inbox
 	accounts *accountState // nil if the projection does not order events by account
-	custom   bool          // a custom projection: what its rows contain is unknown
+	custom   bool          // a custom projection, so it is unknown what its rows contain
 
-	begun     int64           // last row of the audit trail at the start: these actions are in the shadow tables
+	begun     int64           // last row of the audit trail at the start; later actions are not in the shadow tables
 	positions []TopicPosition // positions at the comparison
 	compared  string          // snapshot of the comparison
 	found     *comparison
 	later     later
-	build     *Build          // fills the tables; nil in tests that do it themselves
+	build     *Build          // fills the tables; nil in tests that fill them without a Build
 	moved     map[string]Kind // new kinds of listed differences that the swap did not change, by ID
 }
 
-// UnknownDefinitionError means that rebuild does not know a projection's type.
+// UnknownDefinitionError means that package rebuild does not know a projection's type.
 type UnknownDefinitionError struct{ Definition readmodel.Definition }
 
 // Error implements error.
@@ -46,9 +46,9 @@ func (e *UnknownDefinitionError) Error() string {
 // SafeText implements errclass.Describer.
 func (e *UnknownDefinitionError) SafeText() string { return e.Error() }
 
-// OpenShadow creates the shadow tables of a projection. They contain only the openings of
-// accounts. It drops what an earlier rebuild left. parkLimit and parkBytes are the limits of the
-// consumers. It returns ErrRebuilding if another rebuild is running.
+// OpenShadow creates the shadow tables of a projection. At first, they contain only the openings of
+// accounts. It drops tables that an earlier rebuild left. parkLimit and parkBytes are the limits of
+// the consumers. It returns ErrRebuilding if another rebuild is running.
 func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind readmodel.Definition, parkLimit, parkBytes int64) (_ *Shadow, err error) {
 	s := &Shadow{kind: kind}
 	var check func(context.Context, *pgxpool.Pool) error
@@ -86,8 +86,8 @@ func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind readmodel.Definiti
 	return s, nil
 }
 
-// make returns the tables to copy, the tables whose differences are noted, and the schemas of
-// tables that the SQL of a custom projection only reads.
+// make returns the tables to copy and the tables whose differences are noted. It also returns the
+// schemas of tables that the SQL of a custom projection only reads.
 func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel.RebuildTable) (copied, noted, others []string, err error) {
 	for _, t := range shown {
 		columns, err := loadColumns(ctx, live, t.Name)
@@ -113,8 +113,8 @@ func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel
 	return copied, noted, others, err
 }
 
-// begin copies the openings of accounts. It remembers the last action of people: later ones are not
-// in the shadow tables.
+// begin copies the openings of accounts. It remembers the last action of operators, because later
+// actions are not in the shadow tables.
 func (s *Shadow) begin(ctx context.Context) error {
 	if err := s.lock.QueryRow(ctx, sql.Query("rebuild_begin")).Scan(&s.begun); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (s *Shadow) Open(cfg readmodel.RunConfig, topic string, partition int32) se
 	p := readmodel.Partition{Projection: s.kind.Name(), Group: "rebuild", Topic: topic, Number: partition}
 	cfg.Pool, cfg.ParkLimit, cfg.ParkBytes = s.Pool, math.MaxInt64, 0
 	if kind, ok := s.kind.(appended.Definition); ok {
-		kind.Recent = nil // the cache would count for the consumers' metrics
+		kind.Recent = nil // otherwise the cache would be counted in the consumers' metrics
 		return kind.Open(cfg)(p)
 	}
 	return s.kind.Open(cfg)(p)
@@ -146,9 +146,9 @@ func (s *Shadow) Overdue(ctx context.Context, topic string, partitions []int32) 
 	return accountdb.LoadOverdue(ctx, s.Pool, s.kind.Name(), topic, partitions, 0)
 }
 
-// Opened says how many accounts start with an opening.
+// Opened says whether accounts start with an opening, and how many do not.
 type Opened struct {
-	Some    bool   // at least one account does
+	Some    bool   // at least one account has an opening
 	Lacking int64  // accounts without an opening
 	Example string // an account without an opening
 }

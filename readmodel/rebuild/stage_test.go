@@ -27,16 +27,17 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// definition is a projection, what its rows are, and what may be wrong in them.
+// definition is a projection, with a query for its rows and statements that damage them.
 type definition struct {
 	readmodel.Definition
 	formats event.Resolver
 	ordered bool
 	rows    string   // a query for the key and the text of each row
-	damages []string // statements
+	damages []string // statements that damage rows
 }
 
-// topicName is the topic of every test, an account's letter its partition.
+// topicName is the topic of every test. The accounts a, b and c are in its first partition, d and e
+// in its second.
 const topicName = "events"
 
 const ownTables = `CREATE TABLE counted (account_id text PRIMARY KEY, events bigint NOT NULL, amount numeric NOT NULL CHECK (amount < 100));
@@ -58,7 +59,7 @@ INSERT INTO summed SELECT account_id, sum((data->>'amount')::numeric), string_ag
 ON CONFLICT (account_id) DO UPDATE SET amount = summed.amount + EXCLUDED.amount, versions = summed.versions || ' ' || EXCLUDED.versions;
 `
 
-// definitions are the five kinds of projections.
+// definitions returns one projection of each of the five types.
 func definitions(t testing.TB) []definition {
 	t.Helper()
 	currencies, err := event.ParseCurrencies("all")
@@ -119,7 +120,7 @@ func definitions(t testing.TB) []definition {
 	}
 }
 
-// log is a topic: the values of its partitions.
+// log is a topic. It has the values of the records of each partition.
 type log [][]string
 
 // Records implements rebuild.Source.
@@ -133,7 +134,7 @@ func (l log) Records(_ context.Context, partition int32, from, to int64) iter.Se
 	}
 }
 
-// starts are the first offsets of the partitions.
+// starts returns the first offsets of the partitions.
 func (l log) starts() map[int32]int64 {
 	starts := map[int32]int64{}
 	for number := range l {
@@ -180,7 +181,7 @@ type consumer struct {
 	letters []projection.DeadLetter
 }
 
-// collecting is a projection whose dead letters are collected.
+// collecting is a projection that gives its dead letters to a consumer.
 type collecting struct {
 	session.Projection
 	c *consumer
@@ -218,7 +219,7 @@ func newConsumer(d definition, pool *pgxpool.Pool, l log) *consumer {
 	return c
 }
 
-// to consumes up to the offsets.
+// to consumes the topic up to the given offsets.
 func (c *consumer) to(t *testing.T, ends map[int32]int64) {
 	t.Helper()
 	if err := c.build.Advance(t.Context(), ends, nil); err != nil {
@@ -264,7 +265,7 @@ func emptied(t *testing.T, pool *pgxpool.Pool) {
 		daily_turnover, inbox, inbox_pruned, projection_account, projection_parked_event, projection_park_overflow, counted, summed`)
 }
 
-// rows are those of a projection, by key.
+// state returns the rows of the projection by key.
 func (d *definition) state(t *testing.T, pool *pgxpool.Pool) map[string]string {
 	t.Helper()
 	found, err := pool.Query(t.Context(), d.rows)
@@ -279,7 +280,7 @@ func (d *definition) state(t *testing.T, pool *pgxpool.Pool) map[string]string {
 	return state
 }
 
-// leftAlone are the keys of the rows that a rebuild has left, by the report.
+// leftAlone returns the keys of the rows that a rebuild did not change, according to the report.
 func leftAlone(report *rebuild.Report) (keys []string) {
 	for _, d := range report.Differences {
 		if slices.Contains([]rebuild.Kind{rebuild.Ahead, rebuild.Corrected, rebuild.Moved}, d.Kind) {

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestEveryStatementIsPrepared fills each file of sql/queries for each set of tables that has
-// values for its placeholders, and has PostgreSQL prepare it.
+// TestEveryStatementIsPrepared fills the placeholders of each file in sql/queries, for each set of
+// tables that has values for them. PostgreSQL must then be able to prepare the statement.
 func TestEveryStatementIsPrepared(t *testing.T) {
 	ctx := t.Context()
 	pool, err := readmodel.OpenPool(ctx, devtest.Database(t))
@@ -35,7 +35,7 @@ func TestEveryStatementIsPrepared(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	names := map[string]string{} // by the text
+	names := map[string]string{} // file names by the text of the statement
 	for _, projection := range []string{readmodel.BalanceName, "loyalty"} {
 		maps.Copy(names, sql.Names(projection))
 	}
@@ -61,7 +61,8 @@ func TestEveryStatementIsPrepared(t *testing.T) {
 	}
 }
 
-// filling is values for placeholders, and which statements are sent with them; nil: all that they fill.
+// filling has values for placeholders. The pattern sent matches the statements that are sent with
+// these values. If it is nil, all statements that can be filled are sent.
 type filling struct {
 	values sql.Values
 	sent   *regexp.Regexp
@@ -74,7 +75,8 @@ var (
 	ofWaiting = regexp.MustCompile("^rows_written$")
 )
 
-// rebuilds are the sets of tables that a rebuild has values for. The tables are made.
+// rebuilds returns the values for each set of tables that a rebuild uses. It also creates the
+// tables.
 func rebuilds(t *testing.T, pool *pgxpool.Pool) (sets []filling) {
 	t.Helper()
 	all := &Shadow{inbox: markerTable("daily_turnover")}
@@ -114,7 +116,8 @@ func prepared(ctx context.Context, pool *pgxpool.Pool, text string) error {
 	})
 }
 
-// onlyCitusHas: the server has no Citus, and so not the tables and functions of Citus.
+// onlyCitusHas reports whether the error is only about tables and functions of Citus, which this
+// server does not have.
 func onlyCitusHas(name string, err error) bool {
 	var pgErr *pgconn.PgError
 	return strings.HasPrefix(name, "citus_") && errors.As(err, &pgErr) && (pgErr.Code == "42P01" || pgErr.Code == "42883")

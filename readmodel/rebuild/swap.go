@@ -20,17 +20,17 @@ type SwapOptions struct {
 	Actor  string
 	Reason string        // may be empty
 	Remove bool          // also remove rows without an event in the topic
-	Most   *int64        // the most accounts or rows that may change; nil: no limit
-	Within time.Duration // time limit for the locks; 0: 30 s
+	Most   *int64        // the most accounts or rows that may change; nil means no limit
+	Within time.Duration // time limit for the locks; 0 means 30 s
 	// File is the new text of a custom projection's file. It is nil if the text is unchanged or the
 	// projection has no file.
 	File *file.Projection
-	// Mapping is the mapping that the rebuild used. It is nil if it is not to be stored.
+	// Mapping is the mapping that the rebuild used. It is nil if the mapping is not to be stored.
 	Mapping readmodel.Mapping
 }
 
-// Swapped counts the accounts or rows that were changed. Left counts those that were not changed,
-// because people have changed them since the rebuild began.
+// Swapped counts the accounts or rows that were changed. Left counts the accounts or rows that were
+// not changed, because operators have changed them since the rebuild began.
 type Swapped struct {
 	Replaced, Removed, Left int64
 	Markers                 int64 // markers added to the inbox
@@ -40,9 +40,10 @@ type Swapped struct {
 var errNotCompared = errors.New("swap: the tables were not compared")
 
 // Swap replaces the rows that differ, in one transaction. It locks the positions, so consumers of
-// the projection wait until it ends. catchUp then brings the shadow tables exactly to these
-// positions. Swap compares again the rows that differed and the rows written since, and replaces
-// those that still differ. The server ends the transaction at the time limit.
+// the projection wait until the swap ends. The function catchUp then brings the shadow tables
+// exactly to these positions. Swap compares again the rows that differed and the rows written
+// since, and replaces the rows that still differ. The server ends the transaction at the time
+// limit.
 func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (Swapped, error) {
 	if s.found == nil {
 		return Swapped{}, errNotCompared
@@ -69,12 +70,12 @@ func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (S
 	return w.done, nil
 }
 
-// swap is one swap. Each attempt is one transaction.
+// swap is the state of one call of Swap. Each attempt is one transaction.
 type swap struct {
 	shadow  *Shadow
 	opts    SwapOptions
 	catchUp CatchUp
-	// Results of the last attempt:
+	// The following fields are results of the last attempt.
 	done     Swapped
 	audited  int64
 	remapped bool            // a different mapping was stored
@@ -101,7 +102,7 @@ func (e *RefusedError) Error() string { return e.reason }
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *RefusedError) SafeText() string { return e.reason }
 
-// The reasons for which a swap is refused.
+// These are the reasons for which a swap is refused.
 var (
 	ErrRepairedSince = &RefusedError{"people have replayed, skipped or discarded events of this projection since the rebuild began, " +
 		"which the rebuilt rows do not have: nothing was changed; run it again"}
@@ -109,8 +110,8 @@ var (
 		"stop them (`projector pause --all --reason=rebuild --yes`), run this again, start them with the new flags, and resume"}
 	ErrOldTextRuns = &RefusedError{"consumers have gone on by the old text of the file while the rows were compared, so nothing was changed: " +
 		"stop them (`projector pause --all --reason=rebuild --yes`, with the same projection file), run this again, start them with the new text, and resume"}
-	// ErrRowsStay means that accounts would go back to a lower version while rows of their later events
-	// stay.
+	// ErrRowsStay means that accounts would get a lower version, while rows from their later events
+	// would stay.
 	ErrRowsStay = &RefusedError{"some accounts go back to a version that the topic gives, and rows that came from their later events would stay, " +
 		"so nothing was changed: with --remove those rows go, too"}
 )
@@ -159,7 +160,7 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 		}
 	}
 	t.next(failpoint.RebuildReplaced, "committing")
-	return t.limited(ctx) // COMMIT
+	return t.limited(ctx) // for the COMMIT
 }
 
 // reach locks the positions and brings the shadow tables exactly to them.
@@ -225,8 +226,8 @@ func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPos
 	return t.limited(ctx)
 }
 
-// allowed refuses changes that are not allowed. It counts what is not changed because people have
-// changed it.
+// allowed refuses changes that are not allowed. It counts the accounts or rows that are not
+// changed, because operators have changed them.
 func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 	if err := t.limited(ctx); err != nil {
 		return err
@@ -254,8 +255,8 @@ func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 	return nil
 }
 
-// leftAs returns the kind of an account that is now not changed, although it was to be. It is
-// empty if the account is changed.
+// leftAs returns the kind of an account's difference if the account is not changed now, although
+// the comparison planned to change it. It is empty if the account is changed.
 func (c *comparison) leftAs(id string) Kind {
 	if c.repaired[id] {
 		return Moved
@@ -266,8 +267,8 @@ func (c *comparison) leftAs(id string) Kind {
 	return ""
 }
 
-// keepsRows reports whether accounts would go back to a lower version while rows of their later
-// events stay.
+// keepsRows reports whether accounts would get a lower version, while rows from their later events
+// would stay.
 func (c *comparison) keepsRows() bool {
 	some := false
 	for _, d := range c.accounts {

@@ -23,7 +23,7 @@ const swapWithin = 30 * time.Second
 type SwapGivenUpError struct {
 	After  time.Duration
 	Within time.Duration
-	Stage  string // the step it was in
+	Stage  string // the step in which this happened
 	Cause  string
 }
 
@@ -44,15 +44,15 @@ var errNothingFits = errors.New("nothing can be changed now")
 type swapTx struct {
 	tx       *readmodel.Tx
 	within   time.Duration
-	locks    bool // it holds locks and has to end at the deadline
+	locks    bool // the transaction holds locks and has to end at the deadline
 	deadline time.Time
 	stage    string // the current step
 }
 
 // boundedSwap runs locks in a transaction with a time limit. The server ends the transaction even
-// if this process is frozen. before may be nil. It runs first and must not lock what consumers
-// need. After an early failure, boundedSwap tries again. After a late one it gives up, because
-// consumers have waited long enough.
+// if this process is frozen. The function before may be nil. It runs first and must not lock rows
+// that consumers need. After an early failure, boundedSwap tries again. After a late failure, it
+// gives up, because consumers have waited long enough.
 func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 	before func(context.Context, *readmodel.Tx) error, locks func(context.Context, *swapTx) error,
 ) error {
@@ -79,7 +79,7 @@ func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 	})
 }
 
-// transact is one attempt. It returns the transaction's id if COMMIT may have been sent and was
+// transact makes one attempt. It returns the transaction's id if COMMIT may have been sent and was
 // not answered.
 func (t *swapTx) transact(ctx context.Context, live *pgxpool.Pool,
 	before func(context.Context, *readmodel.Tx) error, locks func(context.Context, *swapTx) error,
@@ -111,7 +111,7 @@ func (t *swapTx) transact(ctx context.Context, live *pgxpool.Pool,
 	return unanswered, err
 }
 
-// waitCommitted asks for a limited time whether a transaction was committed.
+// waitCommitted queries, for a limited time, whether a transaction was committed.
 func waitCommitted(ctx context.Context, live *pgxpool.Pool, transaction string) (committed bool, err error) {
 	err = readmodel.Persistently(ctx, func(ctx context.Context) error {
 		committed, err = readmodel.WasCommitted(ctx, live, transaction)
@@ -120,10 +120,11 @@ func waitCommitted(ctx context.Context, live *pgxpool.Pool, transaction string) 
 	return committed, err
 }
 
-// idle is the time limit between two statements. A process that exceeds it is frozen or cut off.
+// idle is the time limit between two statements. A process that exceeds this limit is frozen or has
+// lost its connection.
 func (t *swapTx) idle() time.Duration { return t.within / 10 }
 
-// next is called at the end of a step. stage is the next step.
+// next is called at the end of a step. The parameter stage is the next step.
 func (t *swapTx) next(done, stage string) {
 	failpoint.Here(done)
 	t.stage = stage
@@ -153,7 +154,7 @@ func (t *swapTx) limit() error {
 	return nil
 }
 
-// limited is limit, sent at once.
+// limited sets the same limits as limit, and sends them at once.
 func (t *swapTx) limited(ctx context.Context) error {
 	if err := t.limit(); err != nil {
 		return err
@@ -161,7 +162,7 @@ func (t *swapTx) limited(ctx context.Context) error {
 	return t.tx.Send(ctx)
 }
 
-// fence raises the fences of a projection's consumers. It returns the positions of the live
+// fence increases the fences of a projection's consumers. It returns the positions of the live
 // tables, which the consumers can no longer move.
 func (t *swapTx) fence(ctx context.Context, projection, topic string) ([]TopicPosition, error) {
 	if _, err := t.exec(ctx, sql.Query("swap_fence"), projection); err != nil {

@@ -68,11 +68,11 @@ func (e *TableError) Error() string {
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *TableError) SafeText() string { return e.Error() }
 
-// rowSource describes where the rows of a rowTable are.
+// rowSource describes where the rows of a rowTable come from.
 type rowSource struct {
 	readmodel.RebuildTable
 	columns []rowColumn
-	label   string                     // only rows of this projection; empty: all rows
+	label   string                     // only rows of this projection; if empty, all rows
 	noted   string                     // name of the table of differences; empty: the table's name
 	from    func(schema string) string // a query instead of the table; may be nil
 	version string                     // column with the account's version; may be empty
@@ -170,7 +170,8 @@ func qualified(alias, column string) string {
 	return alias + "." + column
 }
 
-// countedBy is the SQL for what --max-differences counts: accounts, or rows without an account.
+// countedBy returns the SQL for what --max-differences counts. This is accounts, or rows if the
+// table has no accounts.
 func countedBy(key []rowColumn) string {
 	if ofAccounts(key) {
 		return "DISTINCT account_id"
@@ -182,8 +183,8 @@ func ofAccounts(key []rowColumn) bool {
 	return slices.ContainsFunc(key, func(c rowColumn) bool { return c.name == "account_id" })
 }
 
-// auditColumn is the SQL for a key column in the audit trail. It is null if the key has no such
-// column of this type.
+// auditColumn returns the SQL for a key column in the audit trail. The SQL is NULL if the key has
+// no such column of this type.
 func auditColumn(key []rowColumn, name, typ string) string {
 	if slices.ContainsFunc(key, func(c rowColumn) bool { return c.name == name && c.typ == typ }) {
 		return "d." + name
@@ -194,8 +195,8 @@ func auditColumn(key []rowColumn, name, typ string) string {
 // statement returns a query of folder sql, filled for this table.
 func (t *rowTable) statement(name string) string { return t.fill.Query(name) }
 
-// markerTable returns the inbox of a projection as a table of a rebuild. A marker either exists or
-// not.
+// markerTable returns the inbox of a projection as a table of a rebuild. A marker has only a key,
+// so it can be missing but cannot differ.
 func markerTable(handler string) *rowTable {
 	return newRowTable(rowSource{
 		RebuildTable: readmodel.RebuildTable{Name: "inbox"},
@@ -207,12 +208,12 @@ func markerTable(handler string) *rowTable {
 }
 
 // accountState holds the tables of a projection's accounts and of their waiting events. A swap
-// replaces them together, and with the account's rows.
+// replaces them together with the account's rows.
 type accountState struct {
 	account, hold    *rowTable
-	parked, overflow *rowTable // the tables behind hold
+	parked, overflow *rowTable // the tables from which hold is computed
 	fill             sql.Values
-	balances         bool // the projection account_balance: the accounts are its rows
+	balances         bool // true for account_balance, whose rows are the accounts
 }
 
 // newAccountState returns the state of account_balance or, with a label, of an ordered custom

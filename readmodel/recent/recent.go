@@ -1,6 +1,6 @@
 // Package recent remembers recently processed events, in bounded memory and for a limited time. It
-// saves queries: an event that it knows is a duplicate. For all other events, the table or the
-// inbox is queried.
+// saves queries, because an event that it knows is a duplicate. For all other events, the table or
+// the inbox is queried.
 //
 // It contains only durable events. It is cleared whenever the partition is claimed, because the
 // database may have been restored to an older state.
@@ -21,17 +21,18 @@ const TTL = time.Hour
 // Config limits a Cache.
 type Config struct {
 	Bytes func() int       // current memory limit, approximate
-	TTL   time.Duration    // 0: TTL
-	Now   func() time.Time // nil: time.Now
+	TTL   time.Duration    // 0 means the constant TTL
+	Now   func() time.Time // nil means time.Now
 }
 
 // Of returns the cache of one partition.
 func Of(cfg readmodel.RunConfig) appended.Recent { return New(Config{Bytes: cfg.CacheBytes}) }
 
-// Cache remembers events of one partition in two maps: one for the current period and one for the
-// period before, which is dropped at the next turn. One goroutine at a time uses it.
+// Cache remembers events of one partition in two maps. The first map is for the current period, and
+// the second one for the period before. The second map is dropped when the next period begins. One
+// goroutine at a time uses it.
 //
-// An event is identified by two independent 64-bit hashes with secret seeds, so two events are
+// An event is identified by two independent 64-bit hashes with secret seeds. So two events are
 // mixed up only if 128 bits are equal.
 type Cache struct {
 	cfg       Config
@@ -42,7 +43,8 @@ type Cache struct {
 
 type fingerprint [2]uint64
 
-// turn holds the events of one period, with the time they were marked in ns since the cache began.
+// turn holds the events of one period, with the times at which they were marked, in ns since the
+// cache was created.
 type turn struct {
 	marked map[fingerprint]int64
 	since  int64

@@ -13,16 +13,17 @@ import (
 
 // ReadAgain has the events of an account that were beyond the park limit and were read again.
 type ReadAgain struct {
-	Of     accountdb.Beyond      // as it was before the reading
-	First  []*projection.Parked  // to be parked, sorted by version
-	Rest   accountdb.BeyondRange // what is left; ParkBeyond adds what came since
+	Of     accountdb.Beyond      // the account's range before the events were read
+	First  []*projection.Parked  // events to park, sorted by version
+	Rest   accountdb.BeyondRange // events still beyond the limit; ParkBeyond adds later ones
 	Until  int64                 // the offset up to which the partition was read
 	Events int                   // number of parked events; ParkBeyond sets it
 }
 
-// ParkBeyond parks events that were beyond the park limit, and stores what still is. A consumer heals
-// the parked events. Events that a person has discarded are left out, also if that happened since they
-// were read: a discard locks the account, too.
+// ParkBeyond parks events that were beyond the park limit, and stores the range that is still
+// beyond it. A consumer then applies the parked events. Events that an operator has discarded are
+// left out, even if they were discarded after they were read. This cannot happen during the
+// transaction, because a discard locks the account, too.
 func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmodel.Decisions) error {
 	rest := a.Rest
 	err := r.transact(ctx, func(ctx context.Context, tx *accountdb.Tx) error {
@@ -58,8 +59,8 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 	return nil
 }
 
-// since returns what is left if the account has had more events beyond the limit since. They are at
-// Until or later, and their versions are not known.
+// since returns the range that is left if more events of the account have arrived beyond the limit.
+// These events are at the offset Until or later, and their versions are not known.
 func (a *ReadAgain) since(now *accountdb.BeyondRange) accountdb.BeyondRange {
 	rest := a.Rest
 	rest.Highest = now.Highest

@@ -17,11 +17,12 @@ import (
 
 // Discard is a dead letter to discard.
 type Discard struct {
-	// AccountID and Version of its event. They are unknown if AccountID is empty.
+	// AccountID and Version are those of the dead letter's event. They are unknown if AccountID is
+	// empty.
 	AccountID string
 	Version   int64
 	Class     event.Class
-	Place     projection.RecordRef // of the original record
+	Place     projection.RecordRef // position of the original record
 	Action    readmodel.Action
 }
 
@@ -29,7 +30,7 @@ type Discard struct {
 type Discarded struct {
 	// Removed is true if the event was parked and was removed.
 	Removed bool
-	// Passed is true if the read model has the version. Then nothing was discarded.
+	// Passed is true if the read model already has the version. Then nothing was discarded.
 	Passed bool
 }
 
@@ -45,8 +46,8 @@ func (r *Repair) PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, 
 	return result, nil
 }
 
-// Discard removes the events from the parked events and records it in the same transactions. After
-// an error, committed transactions stay.
+// Discard removes the events from the parked events. It records this in the audit trail in the same
+// transactions. After an error, committed transactions stay.
 func (r *Repair) Discard(ctx context.Context, list []Discard) ([]Discarded, error) {
 	result := make([]Discarded, 0, len(list))
 	consumers := resting{pool: r.db(), ends: r.cfg.Ends}
@@ -73,7 +74,8 @@ func (r *Repair) Discard(ctx context.Context, list []Discard) ([]Discarded, erro
 	return result, nil
 }
 
-// someAccounts returns how many dead letters one transaction discards: those of a few accounts.
+// someAccounts returns how many dead letters one transaction discards. These are the dead letters
+// of a few accounts.
 func someAccounts(list []Discard) int {
 	seen := map[string]bool{}
 	for i := range list {
@@ -84,8 +86,8 @@ func someAccounts(list []Discard) int {
 	return len(list)
 }
 
-// discard removes parked events. It raises the fence, so that a consumer that has decided but not
-// written yet decides again.
+// discard removes parked events. It increases the fence, so that a consumer that has decided but
+// not written yet decides again.
 func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []Discard, result []Discarded) error {
 	clear(result)
 	var (
@@ -161,8 +163,8 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	return nil
 }
 
-// without returns b without the discarded versions, which are sorted. Only the lowest and the
-// highest version of b are known.
+// without returns the range b without the discarded versions. The versions are sorted. Only the
+// lowest and the highest version of b are known.
 func without(b accountdb.BeyondRange, versions []int64) accountdb.BeyondRange {
 	for _, v := range versions {
 		if v < b.Lowest || v > b.Highest {
@@ -177,11 +179,11 @@ func without(b accountdb.BeyondRange, versions []int64) accountdb.BeyondRange {
 			b.Highest--
 		}
 	}
-	b.Events = max(1, b.Events) // an event may have been counted twice, so the range counts and not the number
+	b.Events = max(1, b.Events) // an event may have been counted twice, so only the range shows whether events are left
 	return b
 }
 
-// shrinkOverflow removes the discarded events that are not parked from the events beyond the park
+// shrinkOverflow removes discarded events that are not parked from the ranges beyond the park
 // limit.
 func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []Discard, result []Discarded) error {
 	versions := map[string][]int64{}

@@ -1,3 +1,3 @@
-// Package repair changes accounts at the request of a person, while consumers run: it replays,
+// Package repair changes accounts at the request of an operator, while consumers run. It replays,
 // discards and skips events, and opens accounts from a ledger.
 package repair

@@ -17,12 +17,12 @@ import (
 )
 
 // Opening is the state from which an account starts. The openings of a ledger are sorted by the
-// bytes of the account id. Each account has one.
+// bytes of the account id. Each account has one opening.
 type Opening struct {
 	AccountID string
 	projection.Opening
-	// Decision is valid if Decided is true. Apply sets it when it is durable. Plan sets it to what
-	// Apply would decide.
+	// Decision is valid if Decided is true. Apply sets Decision when the decision is durable. Plan
+	// sets Decision to what Apply would decide.
 	Decision projection.Decision
 	Decided  bool
 	// Now is the account's balance before it is opened.
@@ -35,14 +35,14 @@ type OpenedBy struct {
 	SHA256 string // digest of the ledger's file; may be empty
 	Actor  string
 	Reason string
-	// Each is true if the audit trail gets a row per account. Otherwise it gets one per transaction,
-	// because writing a row of the trail takes longer than an opening.
+	// Each is true if the audit trail gets a row per account. Otherwise the trail gets one row per
+	// transaction, because writing a row of the trail takes longer than an opening.
 	Each bool
 }
 
 // Openings opens accounts from a ledger while consumers run. It uses a Repair and applies waiting
-// events as after a replay. It locks more accounts at a time, and does not pause while no consumer
-// waits for it.
+// events as after a replay. It locks more accounts at a time than a replay, and pauses only if a
+// consumer waits for it.
 type Openings struct {
 	repair    *Repair
 	by        OpenedBy
@@ -76,7 +76,7 @@ func (o *Openings) Plan(ctx context.Context, openings []Opening) error {
 }
 
 // decide opens the accounts in the fold. It ends early if the opened accounts have as many parked
-// events as heals allows.
+// events as the parameter heals allows.
 func (o *Openings) decide(ctx context.Context, openings []Opening, heals int64) ([]projection.Decision, error) {
 	if err := o.fold.Read(ctx, openedIDs(openings)); err != nil {
 		return nil, err
@@ -127,8 +127,9 @@ func (o *Openings) actions(openings []Opening) []readmodel.Action {
 	return actions
 }
 
-// digest returns the SHA-256 of openings, written as the lines of a ledger without a header:
-// account id, version, balance, currency, status and last event id, as in account_opening.
+// digest returns the SHA-256 of openings, written as the lines of a ledger without a header. The
+// columns are account id, version, balance, currency, status and last event id, as in
+// account_opening.
 func digest(openings []Opening) string {
 	sum := sha256.New()
 	lines := csv.NewWriter(sum)

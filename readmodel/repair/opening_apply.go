@@ -12,12 +12,12 @@ import (
 )
 
 // OpeningPiece is the number of accounts that one transaction opens, unless RepairConfig.Piece is
-// set. They are locked for some tenths of a second.
+// set. The accounts are locked for some tenths of a second.
 const OpeningPiece = 8192
 
-// Apply opens the accounts in transactions of bounded size. It calls observe, which may be nil,
-// after each one. Accounts that have reached their opening's version are not changed, so after an
-// error the same openings may be applied again.
+// Apply opens the accounts in transactions of bounded size. After each transaction it calls
+// observe, which may be nil. Accounts that have reached their opening's version are not changed. So
+// the same openings may be applied again after an error.
 func (o *Openings) Apply(ctx context.Context, openings []Opening, observe func(readmodel.Step)) error {
 	if err := o.consumers.begin(ctx); err != nil {
 		return err
@@ -43,7 +43,7 @@ type opening struct {
 	alone   string // the account of the last transaction, if it was the only one
 }
 
-// Do implements pieces: one transaction decides and writes.
+// Do implements pieces. One transaction decides and writes.
 func (p *opening) Do(ctx context.Context, limit int) (step readmodel.Step, more bool, err error) {
 	var (
 		read      = p.left[:min(limit, p.most, len(p.left))]
@@ -75,9 +75,10 @@ func (p *opening) Do(ctx context.Context, limit int) (step readmodel.Step, more 
 	return readmodel.Step{Records: len(decisions), Healed: changes.Healed}, len(p.left) > 0 || len(p.healing) > 0, nil
 }
 
-// openLocked is open, with locks on the accounts whose rows change. It first decides without
-// locks, because most accounts of a ledger have no row to lock: if one gets a row meanwhile, the
-// write fails. Accounts that are not changed need no lock either, because versions never decrease.
+// openLocked does the same as open, and locks the accounts whose rows change. It first decides
+// without locks, because most accounts of a ledger have no row to lock. If such an account gets a
+// row meanwhile, the write fails. Accounts that are not changed need no lock either, because
+// versions never decrease.
 func (p *opening) openLocked(ctx context.Context, tx *accountdb.Tx, read []Opening, limit int) ([]projection.Decision, *accounts.Changes, error) {
 	for lock := len(p.healing) > 0; ; lock = true {
 		if lock {
@@ -97,7 +98,7 @@ func (p *opening) openLocked(ctx context.Context, tx *accountdb.Tx, read []Openi
 }
 
 // open applies the waiting events that an earlier transaction left, opens accounts and applies
-// their waiting events. With a limit of 1 it does one waiting event or one account.
+// their waiting events. With the limit 1, it applies one waiting event or opens one account.
 func (p *opening) open(ctx context.Context, openings []Opening, limit int) ([]projection.Decision, error) {
 	p.fold.Reset()
 	if err := p.fold.Read(ctx, p.healing); err != nil {

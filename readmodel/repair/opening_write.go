@@ -11,7 +11,7 @@ import (
 	"projector/sql"
 )
 
-// applied returns the openings whose decision is to apply them.
+// applied returns the openings that are applied according to the decisions.
 func applied(openings []Opening, decisions []projection.Decision) []Opening {
 	var some []Opening
 	for i := range decisions {
@@ -45,8 +45,8 @@ func (o *Openings) write(ctx context.Context, tx *readmodel.Tx, openings []Openi
 	return tx.Send(ctx)
 }
 
-// copy writes openings by COPY. COPY fails if one of the accounts has an opening. From then on
-// they are written by INSERT.
+// copy writes openings by COPY. COPY fails if one of the accounts has an opening. After that,
+// openings are written by INSERT.
 func (o *Openings) copy(ctx context.Context, tx *readmodel.Tx, openings []Opening) error {
 	rows := readmodel.NewCopyRows(9, len(openings), 80+len(o.by.Source)+len(o.by.Actor)+len(o.by.Reason))
 	for i := range openings {

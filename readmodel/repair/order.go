@@ -12,7 +12,7 @@ import (
 // inOrder sorts records by partition, account and version, so that a transaction locks few
 // accounts. Records of the same version keep their order.
 func inOrder(records []*readmodel.RepairRecord) []*readmodel.RepairRecord {
-	first := map[string]*projection.Record{} // by account: its first record; the others follow it
+	first := map[string]*projection.Record{} // the first record of each account
 	for _, rec := range records {
 		if id := rec.Decoded.Event.AccountID; first[id] == nil {
 			first[id] = &rec.Record

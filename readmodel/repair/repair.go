@@ -25,11 +25,11 @@ const (
 // records may be in any order. A repair may be interrupted and repeated.
 //
 // A transaction locks the accounts before it reads them. A consumer with pending changes to one of
-// them writes nothing and decides again, because each write compares the version it was computed
-// from. Other consumers continue. A repair publishes nothing: a parked event that cannot be applied
-// is left to the consumer, which dead-letters it.
+// these accounts writes nothing and decides again, because each write compares the version from
+// which it was computed. Other consumers continue. A repair publishes nothing. A parked event that
+// cannot be applied is left to the consumer, which dead-letters it.
 //
-// A Repair is safe for concurrent use; a RepairRecord is not.
+// A Repair is safe for concurrent use, but a RepairRecord is not.
 type Repair struct {
 	cfg          readmodel.RepairConfig
 	projection   string
@@ -41,7 +41,7 @@ func New(cfg readmodel.RepairConfig) *Repair {
 	return &Repair{cfg: cfg, projection: readmodel.BalanceName}
 }
 
-// NewCustom returns a Repair of an ordered custom projection. custom applies its events.
+// NewCustom returns a Repair of an ordered custom projection. The writer custom applies its events.
 func NewCustom(cfg readmodel.RepairConfig, name string, custom accountdb.CustomWriter) *Repair {
 	return &Repair{cfg: cfg, projection: name, customWriter: custom}
 }
@@ -49,7 +49,7 @@ func NewCustom(cfg readmodel.RepairConfig, name string, custom accountdb.CustomW
 // custom reports whether the projection is a custom one.
 func (r *Repair) custom() bool { return r.projection != readmodel.BalanceName }
 
-// Plan sets each record's Decision to what Apply would do now. It changes nothing.
+// Plan sets each record's Decision to the decision that Apply would make now. It changes nothing.
 func (r *Repair) Plan(ctx context.Context, records []*readmodel.RepairRecord) error {
 	records = inOrder(records)
 	store := r.storeOf(r.db())
@@ -75,8 +75,8 @@ func planSome(ctx context.Context, fold *accounts.Fold, records []*readmodel.Rep
 	return err
 }
 
-// Apply applies the records in transactions of bounded size, with pauses in between. It calls
-// observe, which may be nil, after each one. After an error, committed transactions stay. To
+// Apply applies the records in transactions of bounded size, with pauses in between. After each
+// transaction it calls observe, which may be nil. After an error, committed transactions stay. To
 // continue, apply the same records again.
 func (r *Repair) Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error {
 	if len(records) == 0 { // a login that may only read must not lock anything
@@ -121,8 +121,8 @@ func (r *Repair) options() accounts.Options {
 	return accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true, Custom: r.customWriter != nil}
 }
 
-// pause returns how long a repair pauses after a transaction: at least as long as the transaction
-// took, so that consumers have half of the time.
+// pause returns how long a repair pauses after a transaction. The pause is at least as long as the
+// transaction took, so that consumers have half of the time.
 func (r *Repair) pause(step readmodel.Step, took time.Duration) time.Duration {
 	return max(took, repairPause, r.cfg.Spread(step.Records)-took)
 }

@@ -20,12 +20,11 @@ type replay struct {
 	records []*readmodel.RepairRecord
 	healing []string
 
-	store accountdb.Store // within the transaction
+	store accountdb.Store // reads within the transaction
 	fold  *accounts.Fold
 }
 
-// Do implements pieces: one transaction locks the accounts, and decides and writes under
-// the locks.
+// Do implements pieces. One transaction locks the accounts, decides and writes.
 func (p *replay) Do(ctx context.Context, limit int) (step readmodel.Step, more bool, err error) {
 	var (
 		next    int
@@ -94,7 +93,7 @@ func (p *replay) next(limit int) []*readmodel.RepairRecord {
 // Refuse implements pieces.
 func (p *replay) Refuse(reason string) bool { return p.fold.Refuse(reason) }
 
-// lockAccounts keeps everybody else from the accounts, whose ids are in order.
+// lockAccounts locks the accounts against all other writers. The ids are sorted.
 func lockAccounts(ctx context.Context, tx *accountdb.Tx, ids []string) error {
 	tx.Queue(tx.Tables.Query("repair_lock_absent"), ids)
 	queueLocks(tx, ids)
@@ -104,7 +103,7 @@ func lockAccounts(ctx context.Context, tx *accountdb.Tx, ids []string) error {
 	return nil
 }
 
-// queueLocks locks the rows of accounts, in the order in which consumers do.
+// queueLocks locks the rows of accounts, in the order in which consumers lock them.
 func queueLocks(tx *accountdb.Tx, ids []string) {
 	if most := tx.Locked(max(len(ids), 1)); most < len(ids) {
 		slices.Sort(ids)
@@ -116,7 +115,7 @@ func queueLocks(tx *accountdb.Tx, ids []string) {
 	tx.Queue(tx.Tables.Query("repair_lock_accounts"), ids)
 }
 
-// transact runs fn in a transaction on the accounts that are repaired, see transactOnce.
+// transact runs fn in a transaction on the accounts that are repaired, see readmodel.TransactOnce.
 func (r *Repair) transact(ctx context.Context, fn func(context.Context, *accountdb.Tx) error) error {
 	return readmodel.TransactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *readmodel.Tx) error {
 		return fn(attempt, &accountdb.Tx{Tx: tx, Tables: r.tables()})
@@ -131,7 +130,7 @@ func (r *Repair) write(ctx context.Context, tx *accountdb.Tx, c *accounts.Change
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
-	readmodel.QueueActions(tx.Tx, actions) // last: from its place in the chain on, other writers of the trail wait
+	readmodel.QueueActions(tx.Tx, actions) // last, because other writers of the audit trail wait from here until the commit
 	return nil
 }
 
@@ -139,7 +138,7 @@ const (
 	// progressWithin is how long a repair waits, between two of its transactions, for a
 	// consumer to make progress.
 	progressWithin = 4 * time.Second
-	// progressEvery is how often it checks.
+	// progressEvery is the interval between the checks for progress.
 	progressEvery = 25 * time.Millisecond
 )
 
@@ -149,22 +148,23 @@ type partitionOf struct {
 	number       int32
 }
 
-// progress is where a consumer is. It claims its partition again when a repair has
-// overtaken it, which raises the fence.
+// progress is the fence and the position of a consumer's partition. A consumer that a repair has
+// overtaken claims its partition again, which increases the fence.
 type progress struct{ fence, next int64 }
 
-// resting lets consumers go on between the transactions of a repair. A consumer whose
-// changes the repair has overtaken reads and decides again, which may take longer than the
-// repair's transaction did. If it were overtaken again and again it would never move.
+// resting lets consumers continue between the transactions of a repair. A repair overtakes a
+// consumer if it writes an account to which the consumer has pending changes. The consumer then
+// reads and decides again, which may take longer than the repair's transaction. A consumer that is
+// overtaken every time would never make progress.
 type resting struct {
 	pool accountdb.DB
-	ends readmodel.Ends // nil: it is not known whether a consumer has anything to do, and none is waited for
+	ends readmodel.Ends // if nil, the repair does not wait for consumers, because their ends are unknown
 	// always waits for a consumer that was overtaken, even if it may have nothing to do.
 	always bool
 	seen   map[partitionOf]progress
 }
 
-// begin notes where the consumers are.
+// begin remembers the positions of the consumers.
 func (r *resting) begin(ctx context.Context) (err error) {
 	if r.ends != nil || r.always {
 		r.seen, err = r.load(ctx)
@@ -172,7 +172,7 @@ func (r *resting) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// ifOvertaken is rest, where a consumer was overtaken since the last time.
+// ifOvertaken calls rest if a consumer was overtaken since the last call.
 func (r *resting) ifOvertaken(ctx context.Context, pause time.Duration) error {
 	now, err := r.load(ctx)
 	if err != nil {
@@ -187,8 +187,8 @@ func (r *resting) ifOvertaken(ctx context.Context, pause time.Duration) error {
 	return nil
 }
 
-// rest waits for pause, and then until each consumer that was overtaken has made
-// progress, as long as that can be hoped for.
+// rest waits for the given pause. It then waits until each overtaken consumer has made progress,
+// but at most for progressWithin.
 func (r *resting) rest(ctx context.Context, pause time.Duration) error {
 	if err := pace.Sleep(ctx, pause); err != nil || r.ends == nil && !r.always {
 		return err
@@ -208,8 +208,8 @@ func (r *resting) rest(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// overtaken reports whether a consumer has claimed its partition again and not moved since,
-// although something waits for it.
+// overtaken reports whether a consumer has claimed its partition again and has not moved since,
+// although records wait for it.
 func (r *resting) overtaken(ctx context.Context, now map[partitionOf]progress) bool {
 	ends := map[string]map[int32]int64{}
 	for p, before := range r.seen {

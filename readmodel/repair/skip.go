@@ -16,7 +16,7 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// Skip is a version of an account that a person wants to skip.
+// Skip is a version of an account that an operator wants to skip.
 type Skip struct {
 	AccountID string
 	Version   int64
@@ -24,15 +24,15 @@ type Skip struct {
 	Reason    string
 	// NothingWaits allows the skip if no event of the account waits.
 	NothingWaits bool
-	// Planned is the event of the plan. If another event is found, nothing is changed. It is nil if
-	// there was no plan.
+	// Planned is the event that the plan showed. If another event is found, nothing is changed. It
+	// is nil if there was no plan.
 	Planned *SkippedEvent
 	// Refused means that the plan was refused. Then nothing is changed, and the audit trail records the
 	// refusal.
 	Refused bool
 }
 
-// changed reports whether the plan of the skip was for something else than an event.
+// changed reports whether the plan was refused or was made for another event.
 func (s *Skip) changed(of SkippedEvent) bool {
 	return s.Refused || s.Planned != nil && *s.Planned != of
 }
@@ -44,7 +44,8 @@ type SkippedEvent struct {
 	Place   projection.RecordRef
 }
 
-// SkipPlan is what a Skip or an Unskip would do. An Unskip parks the event again and applies none.
+// SkipPlan is what a Skip or an Unskip would do. An Unskip parks the event again and applies no
+// events.
 type SkipPlan struct {
 	Before, After AccountState
 	Event         SkippedEvent
@@ -58,7 +59,7 @@ type AccountState struct {
 	// Currency is empty if it is not known yet.
 	Currency string
 	Closed   bool
-	Waits    bool // it waits for the next version
+	Waits    bool // the account waits for its next version
 }
 
 // Skipped is the result of a skip.
@@ -96,8 +97,8 @@ func (e *SkipRefused) Error() string {
 }
 
 // Skip skips a version if the account waits for exactly this one. It then applies the events that
-// waited for it. A *SkipRefused means that nothing was changed. The refusal is recorded in the audit
-// trail.
+// waited for this version. A *SkipRefused means that nothing was changed. The refusal is recorded
+// in the audit trail.
 func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	var done Skipped
 	err := r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) (err error) {
@@ -261,10 +262,11 @@ func (r *Repair) recordRefusal(ctx context.Context, s Skip, refused *SkipRefused
 	return readmodel.RecordActions(ctx, r.cfg.Pool, []readmodel.Action{action})
 }
 
-// SkipAgain repeats an earlier skip in a rebuild and applies the events that waited for it. The topic
-// has a record of the account, which may have been discarded. The version must be the account's next
-// one. Its event must be parked, unless seen is true. If known is true, the earlier skip knew the
-// event, so the event's id is stored. It returns whether the account has reached the version.
+// SkipAgain repeats an earlier skip in a rebuild and applies the events that waited for it. The
+// account must have a record in the topic, which may have been discarded. The version must be the
+// account's next one. If seen is false, the event of this version must be parked. If known is true,
+// the earlier skip knew the event, so the event's id is stored. It returns whether the account has
+// reached the version.
 func (r *Repair) SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error) {
 	err = r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) (err error) {
 		passed, err = r.skipAgain(attempt, tx, s, known, seen)

@@ -38,7 +38,7 @@ func (r *Repair) PlanUnskip(ctx context.Context, s Skip) (plan SkipPlan, err err
 	return plan, err
 }
 
-// Unskip takes back the last skip of an account, if nothing was applied after it.
+// Unskip undoes the last skip of an account, if nothing was applied after the skip.
 func (r *Repair) Unskip(ctx context.Context, s Skip) error {
 	err := r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) error {
 		return r.unskip(attempt, tx, s)
@@ -71,7 +71,7 @@ func (r *Repair) unskip(ctx context.Context, tx *accountdb.Tx, s Skip) error {
 	tx.Queue(tx.Tables.Query("unskip_remove"), s.AccountID, s.Version).
 		Exec(func(tag pgconn.CommandTag) error { removed = tag.RowsAffected(); return nil })
 	changes := &accounts.Changes{}
-	if before.Version >= r.cfg.FirstVersion { // otherwise it had no row
+	if before.Version >= r.cfg.FirstVersion { // otherwise the account had no row
 		changes.Rows = []accounts.Row{{AccountID: s.AccountID, Account: before}}
 	}
 	switch {
@@ -99,7 +99,7 @@ func (r *Repair) unskip(ctx context.Context, tx *accountdb.Tx, s Skip) error {
 }
 
 // parkedAgain returns the skipped event as a parked event. Its payload is only in the DLQ topic, so
-// it cannot be applied. It gives way to an event with a payload.
+// it cannot be applied. An event with a payload can replace it.
 func parkedAgain(s Skip, of SkippedEvent) *projection.Parked {
 	p := &projection.Parked{Class: of.Class, Expected: s.Version}
 	if p.Class == event.VersionGap {
@@ -150,8 +150,8 @@ func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
 	return known, before, of, nil
 }
 
-// keepsRow refuses if the account has an opening, or if another table has a foreign key to its row:
-// the row would be removed and written again.
+// keepsRow returns an error if the account has an opening, or if another table has a foreign key to
+// its row. The row would be removed and written again.
 func (r *Repair) keepsRow(ctx context.Context, db readmodel.Querier, s Skip, refuse func(string, ...any) error) error {
 	if r.custom() {
 		return nil

@@ -17,7 +17,7 @@ import (
 // ErrNeverRun means that the projection account_statement never ran with this database.
 var ErrNeverRun = errors.New("no projector has written statements into this database")
 
-// ErrNoEntry means that an account exists and has no entry.
+// ErrNoEntry means that an account exists but has no entry.
 var ErrNoEntry = errors.New("the account has a balance and no entry")
 
 // Query selects the entries of an account. A zero field does not filter.
@@ -34,7 +34,8 @@ func (q *Query) shows(l *Line) bool {
 		(q.Since.IsZero() || !l.OccurredAt.Before(q.Since)) && (q.Until.IsZero() || l.OccurredAt.Before(q.Until))
 }
 
-// Line is an entry as it is shown. A nil field is unknown, or the event does not have it.
+// Line is an entry in the form in which it is shown. A nil field is unknown, or the event does not
+// have this value.
 type Line struct {
 	Version    int64
 	EventID    string
@@ -53,21 +54,21 @@ type Summary struct {
 	Shown   int
 	Last    int64 // the last shown version
 	Missing int64 // number of versions before Last without an entry
-	First   Span  // the first of these versions
+	First   Span  // the first range of these versions
 	Other   int64 // the first version up to Last that cannot be added; 0 if there is none
-	// Skipped holds the versions up to Last that a person skipped.
+	// Skipped holds the versions up to Last that an operator skipped.
 	Skipped  []int64
 	Unplaced int // number of shown entries with an unknown position in Kafka
-	// Topics lists the topics that such entries may come from. Recreated is true if one of them was
-	// deleted and created again.
+	// Topics lists the topics from which the entries may come. Recreated is true if one of these
+	// topics was deleted and created again.
 	Topics    []string
 	Recreated bool
 	// Opening is the version at which the account was opened from a ledger. The statement starts
-	// after it, with the opening's balance. It is nil if there was no opening.
+	// after this version, with the opening's balance. It is nil if there was no opening.
 	Opening *int64
-	// Balance is the version of the account's balance, or nil. Behind is true if the statement's last
-	// version, Through, is lower. Differs is true if the sum at the balance's version is another
-	// amount.
+	// Balance is the version of the account's balance. It is nil if there is no balance. Behind is
+	// true if Through, the statement's last version, is lower than Balance. Differs is true if the
+	// statement's sum at the version Balance is not the account's balance.
 	Balance *int64
 	Through int64
 	Behind  bool
@@ -79,7 +80,7 @@ type Summary struct {
 // entry.
 func Account(ctx context.Context, pool *pgxpool.Pool, q Query, fn func(*Line) error) (Summary, error) {
 	r := &reading{query: q}
-	// One snapshot, so that the sum and the balance are of the same moment.
+	// All queries use one snapshot, so that the sum and the balance are of the same moment.
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if err := r.begin(ctx, tx); err != nil {
 			return err
@@ -103,7 +104,7 @@ type reading struct {
 	held    bool   // the sum was compared with the balance
 }
 
-// begin reads everything but the entries.
+// begin reads everything except the entries.
 func (r *reading) begin(ctx context.Context, tx pgx.Tx) error {
 	rows, _ := tx.Query(ctx, sql.Query("statement_topics"), Name)
 	var (
@@ -127,7 +128,7 @@ func (r *reading) begin(ctx context.Context, tx pgx.Tx) error {
 	return r.beginning(ctx, tx)
 }
 
-// beginning reads the opening, and the balance to compare with.
+// beginning reads the opening, and the balance with which the sum is compared.
 func (r *reading) beginning(ctx context.Context, tx pgx.Tx) error {
 	var opening struct{ amount, currency string }
 	err := tx.QueryRow(ctx, sql.Query("statement_balance"), r.query.AccountID).
@@ -171,7 +172,7 @@ func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) 
 	return nil
 }
 
-// nothing returns why an account has no entry. It is nil if that is normal.
+// nothing returns why an account has no entry. It returns nil if this is normal.
 func (r *reading) nothing() error {
 	switch {
 	case len(r.sum.Topics) == 0:
@@ -185,7 +186,7 @@ func (r *reading) nothing() error {
 	}
 }
 
-// take adds an entry to the sum. It calls fn if the query selects it.
+// take adds an entry to the sum. It calls fn if the query selects the entry.
 func (r *reading) take(l Line, fn func(*Line) error) error {
 	if b := r.sum.Balance; b != nil && l.Version > *b {
 		r.running.Reach(min(l.Version, *b+1))

@@ -11,8 +11,8 @@ import (
 	"projector/sql"
 )
 
-// findPresent finds the entries that were not inserted, and the rows with their keys. It is called
-// only if there are such entries.
+// findPresent finds the entries that were not inserted, and sets Present to the event ids of the
+// stored rows. It is called only if there are such entries.
 func findPresent(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	found, first := 0, 0
 	for piece := range slices.Chunk(entries, sliceRows) {
@@ -37,10 +37,10 @@ func findPresent(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry
 	return nil
 }
 
-// readPresent reads the rows with the keys of the entries, starting at index from. If this
-// transaction inserted the row, it belongs to the first entry with its key. Later entries with the
-// same key were delivered twice. Transaction ids are reused after a wraparound, so a row only counts
-// as inserted here if it also has the entry's event id.
+// readPresent reads the rows with the keys of some of the entries. These entries start at the index
+// from. A row that this transaction inserted belongs to the first entry with its key. For later
+// entries with the same key, Present is set. Transaction ids are reused after a wraparound, so a
+// row only counts as inserted here if it also has the entry's event id.
 func readPresent(rows pgx.Rows, entries []appended.Entry, from int) (n int, err error) {
 	var (
 		place int64

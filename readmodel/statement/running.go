@@ -7,29 +7,29 @@ import (
 	"projector/projection/event"
 )
 
-// Span is a range of versions, From and To included.
+// Span is a range of versions, including From and To.
 type Span struct{ From, To int64 }
 
 // Running adds the entries of an account in the order of their versions. The result is the balance,
 // unless a version is missing or cannot be added.
 type Running struct {
-	Skipped []int64 // versions that a person skipped, sorted
+	Skipped []int64 // versions that an operator skipped, sorted
 	next    int64   // the expected version
 	sum     decimal
 	digits  int // decimals of the currency
 	// Currency is the currency of the first entry that has one.
 	Currency string
-	// Missing counts the versions without an entry, without skipped ones. First is the first range of
-	// them.
+	// Missing counts the versions that have no entry and were not skipped. First is the first range
+	// of these versions.
 	Missing int64
 	First   Span
-	// Other is the first version that cannot be added: its currency differs, or its amount is not a
-	// number. It is 0 if there is none.
+	// Other is the first version that cannot be added, because its currency differs or its amount
+	// is not a number. It is 0 if there is none.
 	Other int64
 }
 
-// NewRunning starts the sum of an account. first is the account's first version. skipped is sorted
-// and must not be changed by the caller.
+// NewRunning starts the sum of an account. The parameter first is the account's first version. The
+// slice skipped is sorted and must not be changed by the caller.
 func NewRunning(first int64, skipped []int64) *Running {
 	return &Running{Skipped: skipped, next: first}
 }
@@ -51,7 +51,7 @@ func (r *Running) denominate(currency string) {
 	}
 }
 
-// Reach counts the versions up to, but without, the given one: each is missing or was skipped.
+// Reach counts the remaining versions before the given one. Each of them is missing or was skipped.
 func (r *Running) Reach(version int64) {
 	for r.next < version {
 		to := version
@@ -77,7 +77,7 @@ func (r *Running) PassSkipped() {
 	}
 }
 
-// isSkipped reports whether a version was skipped. It forgets skipped versions below it.
+// isSkipped reports whether a version was skipped. It removes lower versions from Skipped.
 func (r *Running) isSkipped(version int64) bool {
 	for len(r.Skipped) > 0 && r.Skipped[0] < version {
 		r.Skipped = r.Skipped[1:]
@@ -88,7 +88,7 @@ func (r *Running) isSkipped(version int64) bool {
 // Through returns the last version that was added.
 func (r *Running) Through() int64 { return r.next - 1 }
 
-// Add adds an entry. amount is a decimal, or nil for an event without an amount.
+// Add adds an entry. The amount is a decimal, or nil for an event without an amount.
 func (r *Running) Add(version int64, amount *string, currency string) {
 	r.Reach(version)
 	skipped := r.isSkipped(version)

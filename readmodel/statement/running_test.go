@@ -17,8 +17,9 @@ type entry struct {
 	currency       string
 }
 
-// TestRunningBalance: the running balance is the sum of the entries so far. It is known as long as
-// every earlier version has an entry or was skipped, and all entries have one currency.
+// TestRunningBalance shows that the running balance is the sum of the entries so far. The balance
+// is known as long as every earlier version has an entry or was skipped, and all entries have one
+// currency.
 func TestRunningBalance(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		first := rapid.Int64Range(0, 2).Draw(rt, "first")
@@ -74,7 +75,7 @@ func TestRunningBalanceIsExact(t *testing.T) {
 		{"EUR", []string{"92233720368547758.07", "92233720368547758.07"}, "184467440737095516.14"},
 		{"EUR", []string{"0.05", "-0.10"}, "-0.05"},
 		{"EUR", []string{"0.05", "-0.05"}, "0.00"},
-		{"EUR", []string{"1", "0.005"}, "1.005"}, // an amount that a person wrote by SQL
+		{"EUR", []string{"1", "0.005"}, "1.005"}, // an amount that somebody wrote by SQL
 		{"EUR", []string{"1", "NaN", "1"}, ""},
 		{"EUR", []string{"Infinity"}, ""},
 	} {

@@ -1,6 +1,6 @@
-// Package statement is the projection account_statement: one row per event, with the natural key
-// account and version. A redelivered event finds its row. The order of the rows does not matter, so
-// no event waits.
+// Package statement is the projection account_statement. It has one row per event, with the natural
+// key account and version. A redelivered event is recognized by its row. The order of the rows does
+// not matter, so no event waits.
 package statement
 
 import (
@@ -22,7 +22,7 @@ import (
 // Name is the name of the projection.
 const Name = "account_statement"
 
-// Definition is the projection.
+// Definition returns the projection.
 func Definition() readmodel.Definition {
 	return appended.Definition{
 		Label:      Name,
@@ -30,7 +30,8 @@ func Definition() readmodel.Definition {
 		Tables:     func(p readmodel.Partition) appended.Table { return &table{appended.NewcomersTo(p)} },
 		Recent:     recent.Of,
 
-		// Source partition and offset are those of the first delivery, which a rebuild may not repeat.
+		// The source partition and offset are those of the first delivery. A rebuild may read
+		// another delivery first.
 		RebuildTables: []readmodel.RebuildTable{{Name: Name, Uncompared: []string{"source_partition", "source_offset"}}},
 	}
 }

@@ -1,7 +1,7 @@
-// Package turnover is the projection daily_turnover: the money moved per day and currency, over all
-// accounts. A sum does not show which events it contains, so the projection uses the inbox: it
-// marks each event in the transaction that adds it, and adds only events that were not marked
-// before.
+// Package turnover is the projection daily_turnover. It has the money moved per day and currency,
+// over all accounts. A sum does not show which events it contains, so the projection uses the
+// inbox. It marks each event in the transaction that adds the event, and adds only events that were
+// not marked before.
 package turnover
 
 import (
@@ -18,15 +18,15 @@ import (
 // Name is the name of the projection, and its name as a handler in the inbox.
 const Name = "daily_turnover"
 
-// Definition is the projection.
+// Definition returns the projection.
 func Definition() readmodel.Definition {
 	d := inbox.Define(Name, sql.Query("turnover_ready"), add)
 	d.RebuildTables = []readmodel.RebuildTable{{Name: Name, Adds: true}}
 	return d
 }
 
-// add adds credits and debits to their days. Opening and closing an account move no money: these
-// events are marked and add nothing.
+// add adds credits and debits to their days. Opening and closing an account move no money, so these
+// events are marked but add nothing.
 func add(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	s := sums{}
 	for i := range entries {
