@@ -15,8 +15,8 @@ import (
 	"projector/sql"
 )
 
-// ActionKind names an action of the audit trail. A person or an instance carried it out. The names
-// are part of the public interface.
+// ActionKind names an action of the audit trail. An operator or an instance of the program carried
+// the action out. The names are part of the public interface.
 type ActionKind string
 
 // These are the actions of the audit trail.
@@ -31,7 +31,7 @@ const (
 	ActionPrune   ActionKind = "prune" // markers of the inbox, by `projector inbox prune`
 )
 
-// These are results of actions. The result of a replay is its effect. The names are part of the
+// These are results of actions. The result of a replay is an Effect. The names are part of the
 // public interface.
 const (
 	ResultDiscarded = "discarded"
@@ -181,8 +181,8 @@ type DeadLetterHistory struct {
 	Replays   int // number of replays to the database
 }
 
-// LoadHistory reads what was done about records of a DLQ topic. The keys are partition and offset
-// in that topic. Records without an action have no entry.
+// LoadHistory reads what was done about records of a DLQ topic. The keys of the result are
+// partition and offset in that topic. Records without an action have no entry.
 func LoadHistory(ctx context.Context, pool *pgxpool.Pool, dlqTopic string, places []DeadLetterPlace) (map[[2]int64]DeadLetterHistory, error) {
 	n := len(places)
 	partitions, offsets := make([]int32, n), make([]int64, n)

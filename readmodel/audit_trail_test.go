@@ -34,7 +34,7 @@ func audited(t *testing.T, pool *pgxpool.Pool, expected string) readmodel.AuditR
 	return report
 }
 
-// TestTheAuditTrailIsOneChain runs several concurrent writers. Each writes several rows in a
+// TestTheAuditTrailIsOneChain runs several concurrent writers. Each writer writes several rows in a
 // transaction, and one transaction is rolled back.
 func TestTheAuditTrailIsOneChain(t *testing.T) {
 	pool := openPool(t)

@@ -8,8 +8,8 @@ import (
 	"projector/projection"
 )
 
-// CopyLeast is the number of new rows from which COPY is faster than INSERT. COPY needs one more
-// round trip, but only half of PostgreSQL's time per row.
+// CopyLeast is the smallest number of new rows for which COPY is faster than INSERT. COPY needs one
+// more round trip, but only half of PostgreSQL's time per row.
 const CopyLeast = 256
 
 // CopyRows holds rows in the binary format of COPY.

@@ -15,9 +15,9 @@ import (
 	"projector/sql"
 )
 
-// Decisions holds what operators have decided about single events of a projection. It knows which
-// records they discarded and which versions they skipped. The decisions are read from the audit
-// trail. A nil pointer holds no decisions. Decisions is safe for concurrent use.
+// Decisions holds what operators have decided about single events of a projection. It has the
+// records that they discarded and the versions that they skipped. The decisions are read from the
+// audit trail. A nil pointer holds no decisions. Decisions is safe for concurrent use.
 type Decisions struct {
 	pool       *pgxpool.Pool
 	projection string
@@ -57,7 +57,7 @@ func (d *Decisions) Read(ctx context.Context) error {
 	return d.ReadIn(ctx, d.pool)
 }
 
-// ReadIn reads the decisions on the given connection, like Read.
+// ReadIn does the same as Read, on the given connection.
 func (d *Decisions) ReadIn(ctx context.Context, db Querier) error {
 	now := time.Now()
 	d.mu.Lock()

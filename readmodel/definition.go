@@ -22,8 +22,8 @@ type Definition interface {
 	// Name is used by --projection, metrics and dead letters. It is stored in the database, so it
 	// must never change.
 	Name() string
-	// FlushEvents is the most events of a partition in one transaction. 0 means as many as memory
-	// allows.
+	// FlushEvents is the largest number of events of a partition in one transaction. 0 means as
+	// many as memory allows.
 	FlushEvents() int
 	// Ready returns an error if the database lacks a table or a privilege that the projection needs.
 	Ready(ctx context.Context, pool *pgxpool.Pool) error
@@ -80,14 +80,15 @@ type RunConfig struct {
 	Breaker        projection.BreakerRule
 	CacheBytes     func() int // how much memory a partition may use between flushes; it changes with the number of partitions
 	Busy           func() int // how many partitions have few records that should be durable soon; may be nil
-	IndexBytes     int        // memory limit of a version index, in half of the CacheBytes of all partitions; 0: no index
+	IndexBytes     int        // memory limit of a version index; 0 means no index
 	InboxRetention time.Duration
 	// Changed is described at balance.Config. Only account_balance calls it.
 	Changed  func(accountIDs iter.Seq[string])
 	Observer Observer
 	// Decisions holds what operators have decided about single events. It may be nil.
 	Decisions *Decisions
-	// Stopping is cancelled when the process must stop. Work that only saves later work ends then.
+	// Stopping is cancelled when the process must stop. Optional work, which only saves later work,
+	// ends then.
 	Stopping context.Context
 	Log      *slog.Logger
 }
@@ -134,9 +135,9 @@ type Replayer interface {
 	ReplayStatuses(ctx context.Context, subjects []Subject) ([]projection.ReplayStatus, error)
 	// Plan sets each record's Decision to the decision that Apply would make now.
 	Plan(ctx context.Context, records []*RepairRecord) error
-	// Apply applies the records in transactions of bounded size. It calls observe after each one and
-	// sets Decided and Decision of its records. After an error, committed transactions stay. To
-	// continue, apply the same records again.
+	// Apply applies the records in transactions of bounded size. After each transaction it calls
+	// observe, and sets Decided and Decision of the transaction's records. After an error,
+	// committed transactions stay. To continue, apply the same records again.
 	Apply(ctx context.Context, records []*RepairRecord, observe func(Step)) error
 }
 

@@ -56,7 +56,7 @@ func TestPruningDeletesWhatIsTooOldInPieces(t *testing.T) {
 }
 
 // TestNobodyPrunesWhilePositionsAreSet shows that no marker is pruned before the records were read
-// again. The check for markers must stay true until then.
+// again. The result of the check for markers must stay valid until then.
 func TestNobodyPrunesWhilePositionsAreSet(t *testing.T) {
 	pool := openPool(t)
 	of := readmodel.Partition{Projection: turnover.Name, Group: "g", Topic: "events"}

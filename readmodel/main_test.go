@@ -134,7 +134,7 @@ func (w *worker) flush() (projection.Flushed, error) {
 	return w.Flush(w.t.Context(), projection.NextOffset{Offset: w.next, LeaderEpoch: w.epoch})
 }
 
-// at returns a position in a partition whose leader has never changed.
+// The function at returns a position in a partition whose leader has never changed.
 func at(offset int64) projection.NextOffset { return projection.NextOffset{Offset: offset} }
 
 func (w *worker) mustFlush() projection.Flushed {

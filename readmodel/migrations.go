@@ -24,7 +24,7 @@ type Migration struct {
 }
 
 // Migrations returns all migrations in order. It changes nothing. In a database without a schema,
-// none is applied.
+// no migration is applied yet.
 func Migrations(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
 	migrations, err := embedded()
 	if err != nil {

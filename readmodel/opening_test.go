@@ -315,7 +315,7 @@ func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
 	expect(t, current(t, pool, "before"), "EUR 11.00 4 open before-4 false -")
 }
 
-// BenchmarkOpenings opens as many new accounts in a transaction as the command.
+// BenchmarkOpenings opens as many new accounts in a transaction as the command does.
 func BenchmarkOpenings(b *testing.B) {
 	pool := openPool(b)
 	openings := make([]repair.Opening, b.N)

@@ -40,10 +40,10 @@ func (e *GroupTakenError) Error() string {
 func (e *GroupTakenError) SafeText() string { return e.Error() }
 
 // ClaimPosition makes the caller the partition's owner and returns where to resume. The previous
-// owner is fenced. It returns projection.ErrFenced if the offset committed in Kafka is below the
-// position in the row, and another owner has claimed the row since that offset was committed. It
-// returns a *projection.StoppedError if an operator has to set or resume the position first. After
-// an error, the field Found of the result is the row before the claim, if the row was read.
+// owner is fenced. It returns projection.ErrFenced if another owner has claimed the row since the
+// committed offset was read, and this offset is below the position in the row. It returns a
+// *projection.StoppedError if an operator has to set or resume the position first. After an error,
+// the field Found of the result is the row before the claim, if the row was read.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var (
 		claimed     projection.Position

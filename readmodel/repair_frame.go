@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// RepairEvents is the most events in one transaction of a repair. With this limit, the
-	// transaction holds its locks only for a short time.
+	// RepairEvents is the largest number of events in one transaction of a repair. With this limit,
+	// the transaction holds its locks only for a short time.
 	RepairEvents = 2000
 )
 
@@ -40,8 +40,8 @@ type RepairConfig struct {
 	Ends Ends
 }
 
-// Ends returns the ends of a topic's partitions, as far as they can be read. It is called between
-// the transactions of a repair, so it must be fast.
+// Ends returns the end offsets of a topic's partitions, as far as they can be read. It is called
+// between the transactions of a repair, so it must be fast.
 type Ends func(ctx context.Context, topic string) map[int32]int64
 
 // RepairRecord is a record that a repair decides about again. Its event is identified, so its id,

@@ -198,8 +198,8 @@ func (e *OperatorWritesError) Error() string {
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *OperatorWritesError) SafeText() string { return e.Error() }
 
-// ErrNoOperators means that the role projector_operator does not exist. This role would lose
-// grants.
+// ErrNoOperators means that the role projector_operator, whose grants the policy changes, does not
+// exist.
 var ErrNoOperators = errors.New("there is no role projector_operator")
 
 // actionFourEyes is recorded when somebody turns the policy on or off.

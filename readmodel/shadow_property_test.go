@@ -26,8 +26,8 @@ func newReader(t *testing.T, pool *pgxpool.Pool, number int32, topic []string, g
 	return r
 }
 
-// to reads records up to an offset and writes them, like a consumer. If necessary, it claims again
-// and continues from its durable position.
+// The method to reads records up to an offset and writes them, like a consumer. If necessary, it
+// claims again and continues from its durable position.
 func (r *reader) to(offset int64) {
 	r.t.Helper()
 	for tries := 0; r.next < offset; tries++ {

@@ -202,7 +202,7 @@ func mustExec(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, text string, args .
 	}
 }
 
-// A statement is compared with the balance at the same version, and says up to which version it
+// A statement is compared with the balance at the same version, and reports up to which version it
 // goes.
 func TestAStatementIsHeldAgainstTheBalance(t *testing.T) {
 	pool := openPool(t)

@@ -89,7 +89,8 @@ func TestStatementOfARangeReadAgain(t *testing.T) {
 	f.feed(values...)
 	f.claim(0) // the group's offsets were reset
 	f.feed(values...)
-	// The poison event was processed before. The row that now has its version is not a conflict.
+	// The poison event was processed before. So the row that now has the same version is not a
+	// conflict.
 	same(t, "outcomes", f.outcomes(), "2 3 0 1")
 	same(t, "letters", f.letters(), "invalid_amount poison")
 }
@@ -106,7 +107,7 @@ func TestStatementIsWrittenByItsOwnerOnly(t *testing.T) {
 }
 
 // TestOutcomesAreKnownBeforeTheCommit shows that Flush returns the outcomes even if the reply to
-// the COMMIT is lost. They are counted if the write took place.
+// the COMMIT is lost. These outcomes are counted if the write took place.
 func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
 	database := devtest.Database(t)
 	newFeeder(t, openPoolAt(t, database), statement.Definition(), readmodel.Partition{Group: "another", Topic: "events"}).
@@ -187,7 +188,7 @@ func TestABalanceAsOfAVersionOrATime(t *testing.T) {
 	)
 	same(t, "as of version 2", lines(t, pool, "SELECT sum(amount)::text FROM account_statement WHERE account_id = 'a' AND version <= 2"), "10.00")
 	same(t, "as of a time", lines(t, pool, "SELECT sum(amount)::text FROM account_statement WHERE account_id = 'a' AND occurred_at < '2026-01-03T12:00:00Z'"), "6.00")
-	// One index holds all columns of the query.
+	// One index has all columns of the query, so an index-only scan is possible.
 	for _, sql := range []string{"VACUUM account_statement", "SET enable_seqscan = off"} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

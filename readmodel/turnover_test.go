@@ -156,9 +156,9 @@ func TestWithinTheWindowTheMarkersTell(t *testing.T) {
 	same(t, "counted anew", turnoverOf(t, pool), "2026-01-01 EUR 1.00 0.00 1")
 }
 
-// TestPruningUnderAReader prunes between the claim of a range that is read again and its write.
-// This version of the program does not remove markers that are still needed. An older version
-// removes them.
+// TestPruningUnderAReader prunes after the claim of a range that is read again, and before the
+// range is written. This version of the program does not remove markers that are still needed. An
+// older version removes them.
 func TestPruningUnderAReader(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, turnover.Definition(), partition)

@@ -30,8 +30,8 @@ type BeyondRange struct {
 	FirstVersion            int64 // the lowest version of the events that are to be read again
 }
 
-// LoadBeyond returns some of the accounts whose next event is beyond the park limit. For each
-// partition, until has the offset up to which records were processed.
+// LoadBeyond returns some of the accounts whose next event is beyond the park limit. The result
+// until maps each partition to the offset up to which its records were processed.
 func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, partitions []int32) (due []Beyond, until map[int32]int64, err error) {
 	rows, _ := pool.Query(ctx, sql.AccountsOf(name).Query("overflow_due"), topic, partitions)
 	due, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Beyond, err error) {

@@ -10,7 +10,7 @@ import (
 	"projector/sql"
 )
 
-// Current is an account as account_balance_current has it.
+// Current has the same values as a row of the view account_balance_current.
 type Current struct {
 	AccountID  string
 	Exists     bool   // it has a balance row; otherwise it only has waiting events

@@ -28,7 +28,8 @@ type Missing struct {
 type MissingFilter struct {
 	AccountID string
 	For       time.Duration // the shortest time that the account has waited
-	// Topic and Partitions are the source of the events after the gap. An empty topic means any.
+	// Topic and Partitions select accounts by the source of the events after the gap. An empty
+	// topic means any.
 	Topic      string
 	Partitions []int32
 }

@@ -60,8 +60,8 @@ func parkedOf(ctx context.Context, db DB, ids []string) (parked bool, err error)
 }
 
 const (
-	// upsertSlice is the most rows of one statement. PostgreSQL unnests its arrays in work_mem, by
-	// default 4 MB, and uses a file beyond that.
+	// upsertSlice is the largest number of rows in one statement. PostgreSQL unnests its arrays in
+	// work_mem, by default 4 MB, and uses a file beyond that.
 	upsertSlice = 8192
 	// firstSlice is the number of rows in the first statement of a flush. sliceWithin is the
 	// intended time of a statement. On a slow server, later statements have fewer rows.

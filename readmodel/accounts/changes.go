@@ -85,9 +85,9 @@ func (c *Changes) AnyExists() bool {
 	return slices.ContainsFunc(c.changed, func(a *account) bool { return a.exists })
 }
 
-// RowChunks returns the rows in chunks, one row per account, sorted by account id. It calls size
-// before each chunk for its length. A chunk is valid until the next one, because its memory is
-// reused. All rows of a flush of half a million accounts would need 40 MB.
+// RowChunks returns the rows in chunks, one row per account, sorted by account id. Before each
+// chunk, it calls size for the length of the chunk. A chunk is valid until the next one, because
+// its memory is reused. All rows of a flush of half a million accounts would need 40 MB.
 func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
 	return func(yield func([]Row) bool) {
 		var rows []Row

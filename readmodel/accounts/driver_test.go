@@ -167,7 +167,7 @@ func (d *driver) flush() {
 	d.fold.Flushed()
 }
 
-// healAll heals all remaining accounts and flushes.
+// healAll applies all parked events that can be applied, and flushes.
 func (d *driver) healAll() {
 	d.t.Helper()
 	d.flush()

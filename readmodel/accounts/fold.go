@@ -228,8 +228,8 @@ func (f *Fold) decide(a *account, r *projection.DecodedRecord) (projection.Accou
 	return account.Apply(&r.Decoded, r.Reprocessed)
 }
 
-// Skip skips a version of an account. Read must have read the account before, and the account must
-// have no pending changes. Skip returns false if the version is not the account's next one.
+// Skip skips a version of an account. The account must have been read by Read before, and must have
+// no pending changes. Skip returns false if the version is not the account's next one.
 func (f *Fold) Skip(id string, version int64, eventID string) bool {
 	a := f.get(id)
 	next, done := f.cache.hot.state(a).Skip(version, eventID)
@@ -264,7 +264,7 @@ func (f *Fold) touch(a *account) {
 	}
 }
 
-// queueOf returns the account's queue. It creates it if there is none.
+// queueOf returns the account's queue. It creates an empty queue if there is none.
 func (f *Fold) queueOf(a *account) *queue {
 	q := f.queues[a]
 	if q == nil {

@@ -209,7 +209,7 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 	}
 }
 
-// again returns a driver of the same store that has no memory of earlier events.
+// The method again returns a driver of the same store that has no memory of earlier events.
 func (d *driver) again() *driver {
 	return newDriver(d.t, d.db, accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, d.db.piece)
 }

@@ -9,8 +9,8 @@ import (
 	"projector/projection/event"
 )
 
-// HealPiece is the most parked events that are read and applied at a time. A queue up to this
-// length is applied in the transaction that fills the gap.
+// HealPiece is the largest number of parked events that are read and applied at a time. A queue up
+// to this length is applied in the transaction that fills the gap.
 const HealPiece = 1000
 
 // healGlance is the number of parked events that are read first. Often another gap follows, and the
@@ -93,8 +93,8 @@ func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
 	return nil
 }
 
-// heal reads up to room parked events of the account. It applies those that are next, with versions
-// before the given one.
+// heal reads up to room parked events of the account. It applies the events that are next and have
+// versions before the given one.
 func (f *Fold) heal(ctx context.Context, a *account, room int, before int64) error {
 	parked, more, err := f.store.Parked(ctx, f.idOf(a), a.version, min(room, HealPiece))
 	if err != nil {

@@ -84,7 +84,7 @@ func (f *Fold) findOne(id string, hash uint64, version int64) *account {
 	return a
 }
 
-// setNew sets an account that is not in the database.
+// setNew sets the state of an account that is not in the database.
 func (f *Fold) setNew(a *account) {
 	account := projection.NewAccount(f.opts.FirstVersion)
 	f.cache.hot.set(a, account)

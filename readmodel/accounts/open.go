@@ -2,8 +2,8 @@ package accounts
 
 import "projector/projection"
 
-// Open starts an account from an opening balance. Read must have read the account before, and the
-// account must have no pending changes. Open also returns how many parked events may be applied
+// Open starts an account from an opening balance. The account must have been read by Read before,
+// and must have no pending changes. Open also returns how many parked events may be applied
 // afterwards.
 func (f *Fold) Open(id string, o *projection.Opening) (projection.Decision, int64) {
 	a := f.get(id)

@@ -9,7 +9,7 @@ import (
 )
 
 // VersionIndex holds the version of every account at some moment. Versions never decrease, so an
-// event at or below that version is a duplicate, however old the index is.
+// event at or below the indexed version is a duplicate, even if the index is old.
 //
 // It stores a 128-bit keyed hash of the account id and a 64-bit hash of the last event id. An entry
 // takes 32 bytes, a quarter of the memory for an account with its strings. After it was filled, a
@@ -22,9 +22,9 @@ type VersionIndex struct {
 	slots  int
 }
 
-// indexShard is a part of the index. The index has many of them, so that growing copies only a
-// small part at a time. A shard grows by half of its length. Therefore, between 57 % and 85 % of
-// its slots are used.
+// indexShard is a part of the index. The index has many of them, so that only a small part is
+// copied when a shard grows. A shard grows by half of its length. Therefore, between 57 % and 85 %
+// of its slots are used.
 type indexShard struct {
 	slots []indexEntry
 	taken int
@@ -51,7 +51,7 @@ func NewVersionIndex(limit int) *VersionIndex {
 	return &VersionIndex{limit: limit, id: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, event: maphash.MakeSeed()}
 }
 
-// Room returns the most accounts that fit into the limit.
+// Room returns the largest number of accounts that fit into the limit.
 func (f *VersionIndex) Room() int { return f.limit / entryBytes }
 
 // Add adds an account with its stored version. The caller adds each account only once. It returns
@@ -154,7 +154,7 @@ func (f *VersionIndex) warm(ids []idHash) (sum int64) {
 // redelivery detects when a redelivery of events in a partition begins and when it ends.
 type redelivery struct {
 	in      bool
-	against int // the count of what contradicts in; see applied
+	against int // what was counted against the present value of in; see applied
 }
 
 const (

@@ -29,7 +29,7 @@ type Table interface {
 	// are left out.
 	Find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error)
 	// Write stores the entries within tx. The entries are sorted by key. If several entries have
-	// the same key, only the first one counts. It sets Present of each entry. The caller commits
+	// the same key, only the first one counts. Write sets Present of each entry. The caller commits
 	// the transaction or repeats it.
 	Write(ctx context.Context, tx *readmodel.Tx, entries []Entry) error
 }
@@ -60,13 +60,13 @@ func (k Key) Compare(other Key) int {
 type Entry struct {
 	Event event.Event
 	Key   Key
-	// Topic, Offset, LeaderEpoch and Partition of the record.
+	// Topic, Offset, LeaderEpoch and Partition are those of the record.
 	Topic       string
 	Offset      int64
 	LeaderEpoch int32
 	Partition   int32
-	// Before is true if the record was processed before. Another event with its key is then not a
-	// conflict.
+	// Before is true if the record was processed before. Another event with the same key is then
+	// not a conflict.
 	Before bool
 	// Write sets Present to the id of an event that was already stored with the same key. Present
 	// is empty if this event was inserted.
@@ -100,10 +100,10 @@ type Config struct {
 
 // Projection is the projection of one partition into a Table.
 //
-// Events are written without a query for stored events. If the write finds the same event under the
-// key, the new event is a duplicate. If the write finds another event under the key, the new event
-// is a conflict and must be dead-lettered before anything is written. The batch is then rolled back
-// and decided again, after a query for the stored events.
+// Events are written without a query for the events that are already stored. If the write finds the
+// same event under the key, the new event is a duplicate. If the write finds another event under
+// the key, the new event is a conflict and must be dead-lettered before anything is written. The
+// batch is then rolled back and decided again, after a query for the stored events.
 type Projection struct {
 	cfg      Config
 	guard    Guarded // nil if the table forgets nothing
@@ -202,7 +202,7 @@ func (e *Projection) Verify(ctx context.Context) error {
 	return err
 }
 
-// Flush implements session.Projection. It counts events that were already stored as duplicates.
+// Flush implements session.Projection. Events that were already stored are counted as duplicates.
 func (e *Projection) Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error) {
 	flushed := e.taken
 	flushed.DeadLetters = e.letters.list

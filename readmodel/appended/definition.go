@@ -21,13 +21,13 @@ type Definition struct {
 	// Tables makes the table of one partition. For repairs, only Projection is set in the
 	// Partition.
 	Tables func(readmodel.Partition) Table
-	// Flush is the most events in one transaction. 0 means DefaultFlush.
+	// Flush is the largest number of events in one transaction. 0 means DefaultFlush.
 	Flush int
 	// Recent makes a partition's recent-event cache. It may be nil.
 	Recent func(readmodel.RunConfig) Recent
 	// Background returns the tasks that are repeated while consumers run. It may be nil.
 	Background func(readmodel.RunConfig) []readmodel.Task
-	// Told says which figures these tasks report; see Definition.Reports.
+	// Told says which metrics these tasks report; see readmodel.Definition.Reports.
 	Told readmodel.Reports
 	// Doubts returns a function about events that are not in the table and that failed at a given
 	// time. The function returns why the event may have been processed nevertheless, or an empty

@@ -40,8 +40,8 @@ type Config struct {
 	Decisions    *readmodel.Decisions // decisions of operators; may be nil
 }
 
-// Balance is the account_balance projection of one partition. It holds accounts in memory, and
-// reads them from and writes them to the database. It is not safe for concurrent use.
+// Balance is the account_balance projection of one partition. It holds accounts in memory. It reads
+// them from the database and writes them to it. It is not safe for concurrent use.
 type Balance struct {
 	cfg       Config
 	partition readmodel.Partition
@@ -191,8 +191,8 @@ func (b *Balance) gathered() *accounts.Changes {
 // Refuse implements Projection.
 func (b *Balance) Refuse(reason string) bool { return b.fold.Refuse(reason) }
 
-// Verify implements Projection. It checks the position first. If this writer still owns it,
-// everything read since the claim is from this owner's database.
+// Verify implements Projection. It checks the position first. If this writer still owns the
+// position, everything read since the claim comes from the database of this claim.
 func (b *Balance) Verify(ctx context.Context) error {
 	if err := readmodel.VerifyPosition(ctx, b.cfg.Pool, b.partition, b.position); err != nil {
 		return err

@@ -85,7 +85,7 @@ func await[T any](g *gathering, m *meeting[T]) {
 	}
 }
 
-// done is called when a leader has finished for n members.
+// The function done is called when a leader has finished for n members.
 func done[T any](g *gathering, m *meeting[T], n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

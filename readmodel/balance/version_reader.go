@@ -113,7 +113,7 @@ func (r *VersionReader) claimed() uint64 {
 	return r.clock
 }
 
-// held reports whether an index is in memory.
+// The method held reports whether an index is in memory.
 func (r *VersionReader) held() bool {
 	if r == nil {
 		return false
@@ -123,9 +123,9 @@ func (r *VersionReader) held() bool {
 	return r.current != nil
 }
 
-// since returns an index whose reading started after the given moment, and the moment when it
-// started. If there is no such index, it returns nil and 0. Call since for each use, because a
-// caller that stores the index keeps its memory in use.
+// The method since returns an index whose reading started after the given moment, and the moment
+// when it started. If there is no such index, it returns nil and 0. Call since for each use,
+// because a caller that stores the index keeps its memory in use.
 func (r *VersionReader) since(ctx context.Context, moment uint64) (*accounts.VersionIndex, uint64) {
 	if r == nil {
 		return nil, 0

@@ -103,8 +103,8 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []Table, err erro
 // OnCitus is the key under which a connection stores the shards. The key is only set with Citus.
 const OnCitus = "projector.citus"
 
-// BeginSession prepares a new connection, for Citus if the database has it. The parameter planned
-// says whether the URL sets plan_cache_mode.
+// BeginSession prepares a new connection. If the database has Citus, it prepares the connection for
+// Citus. The parameter planned says whether the URL sets plan_cache_mode.
 func BeginSession(ctx context.Context, conn *pgx.Conn, planned bool) error {
 	query := "citus_session"
 	if planned {

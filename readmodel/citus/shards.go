@@ -13,9 +13,9 @@ import (
 )
 
 // Shards holds the lowest hash of each Citus shard, ascending. Without Citus it is empty. Citus
-// sends a statement about the accounts of one shard to that shard only, and locks no others. Citus
-// sends a statement about several shards to each of them, with all arguments. The results of both
-// are correct, even if shards were split after they were read.
+// sends a statement about the accounts of one shard to that shard only, and locks no other shards.
+// Citus sends a statement about several shards to each of them, with all arguments. In both cases
+// the result is correct, even if shards were split after they were read.
 type Shards []int32
 
 // loadShards reads the shards of the accounts.
@@ -31,7 +31,7 @@ func ShardsOn(conn *pgx.Conn) Shards {
 	return s
 }
 
-// of returns the number of an account's shard.
+// The method of returns the number of an account's shard.
 func (s Shards) of(account string) int {
 	n, lowest := slices.BinarySearch(s, hashText(account))
 	if lowest {

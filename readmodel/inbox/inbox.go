@@ -26,7 +26,8 @@ type Inbox struct{ handler string }
 // messages would be new.
 func Of(handler string) Inbox { return Inbox{handler} }
 
-// sliceRows is the number of messages that one statement marks. Its arrays fit into work_mem.
+// sliceRows is the number of messages that one statement marks. The arrays of such a statement fit
+// into work_mem.
 const sliceRows = 8192
 
 // Marked is the result of Mark. It is valid after the statement was sent.
@@ -47,8 +48,8 @@ func (i Inbox) Mark(tx *readmodel.Tx, ids []string) *Marked {
 	return m
 }
 
-// Copy marks messages by COPY. The ids are sorted. It returns projection.ErrStale if one of them is
-// already marked. It sends the queued statements first.
+// Copy marks messages by COPY. The ids are sorted. It returns projection.ErrStale if one of the
+// messages is already marked. It sends the queued statements first.
 func (i Inbox) Copy(ctx context.Context, tx *readmodel.Tx, ids []string) error {
 	const size = 52 // approximate bytes of a row's values
 	rows := readmodel.NewCopyRows(2, len(ids), size)

@@ -12,8 +12,8 @@ import (
 // It also sends its statements.
 type Add func(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error
 
-// Define returns a projection whose table holds sums. An inbox with the projection's name makes it
-// idempotent. The text ready is the ReadyQuery of appended.Definition.
+// Define returns a projection whose table holds sums. An inbox with the projection's name makes the
+// projection idempotent. The text ready is the ReadyQuery of appended.Definition.
 func Define(name, ready string, add Add) appended.Definition {
 	marks := Of(name)
 	return appended.Definition{

@@ -15,9 +15,9 @@ import (
 // shadowSchema is the schema of a rebuild's tables.
 const shadowSchema = "projector_rebuild"
 
-// rebuildable returns an error if a statement would write to a live table in a rebuild. This is a
-// table that `-- tables:` does not name, or that the statement names with its schema. Writes by a
-// function are only detected afterwards; see guarded.
+// rebuildable returns an error if a statement would write to a live table in a rebuild. The table
+// is live if `-- tables:` does not name it, or if the statement names it with its schema. Writes by
+// a function are only detected afterwards; see guarded.
 func rebuildable(ctx context.Context, rebuilt *pgxpool.Pool, p file.Projection) error {
 	for _, s := range p.Statements {
 		if !hasPlan(s.SQL) {

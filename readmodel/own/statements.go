@@ -87,7 +87,8 @@ func (g *guarded) queue(tx *readmodel.Tx, name string) {
 	tx.Queue(sql.Query("custom_guard"), file.OwnTables, name).QueryRow(func(row pgx.Row) error { return row.Scan(&g.written, &g.outside, &g.file) })
 }
 
-// since returns an error if one of the tables was written after the state before was read.
+// The method since returns an error if one of the tables was written since the earlier state was
+// read.
 func (g *guarded) since(before *guarded, name string) error {
 	for i, table := range file.OwnTables {
 		if g.written[i] != before.written[i] {

@@ -10,8 +10,8 @@ import (
 	"projector/sql"
 )
 
-// again compares the rows that differed and the rows written since the comparison. It runs in the
-// transaction that holds the locks.
+// The method again compares the rows that differed and the rows written since the comparison. It
+// runs in the transaction that holds the locks.
 func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
 	t.next(failpoint.RebuildRead, "comparing again what differed and what was written since")
 	s := w.shadow
@@ -164,7 +164,8 @@ func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add 
 	return err
 }
 
-// with returns the row with this digest and version. It returns nil if there is no digest.
+// The method with returns the row with this digest and version. It returns nil if there is no
+// digest.
 func (r *row) with(digest, version *int64) *row {
 	if digest == nil {
 		return nil

@@ -82,7 +82,7 @@ func (c *comparison) loadFetched(ctx context.Context, live readmodel.Querier) er
 }
 
 // addState adds an account whose row differs. If hold is true, the waiting events of the account
-// differ.
+// differ instead.
 func (c *comparison) addState(live, rebuilt *row, hold bool) {
 	d := c.account(either(live, rebuilt).of.Text)
 	if hold {

@@ -6,8 +6,8 @@ import (
 	"projector/readmodel/appended"
 )
 
-// later holds events that the live tables already contain, although they are after the positions in
-// the topic. This happens if an operator set a position back with an earlier release.
+// later holds events that the live tables already contain, although these events come after the
+// positions in the topic. This happens if an operator set a position back with an earlier release.
 type later struct {
 	all      bool // sums contain such events, and it is unknown in which rows
 	accounts map[string]bool

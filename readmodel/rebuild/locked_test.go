@@ -27,8 +27,8 @@ func consumed(t *testing.T, name string, versions ...int64) *pair {
 	return p
 }
 
-// swap rebuilds the projection. It calls prepared just before the swap has its locks, and locked
-// while the swap holds its locks.
+// swap rebuilds the projection. It calls prepared before the swap has its locks, and locked while
+// the swap holds its locks.
 func (p *pair) swap(prepared, locked func()) {
 	p.t.Helper()
 	_, _, err := p.swapped(func(catchUps int) {

@@ -191,7 +191,7 @@ func (p *partition) decideSkipped(d *event.Decoded) {
 	}
 }
 
-// fold folds the chunk. It writes when enough events have been folded.
+// fold folds the chunk. It writes the folded events when there are enough of them.
 func (p *partition) fold(ctx context.Context) error {
 	before := p.next
 	for rest := p.records; len(rest) > 0; {

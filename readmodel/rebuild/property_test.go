@@ -51,7 +51,7 @@ type pair struct {
 	given       map[string]bool // accounts with applied events that the topic does not have
 }
 
-// both calls do for both databases.
+// The method both calls the function do for each of the two databases.
 func (p *pair) both(do func(*consumer)) { do(p.live); do(p.clean) }
 
 // move makes the consumers of both databases read up to the same random offsets.
@@ -100,7 +100,7 @@ func rebuildsWhatWasNeverDamaged(t *testing.T, rt *rapid.T, d *definition, pool,
 	p.same(&report, damaged)
 }
 
-// same compares the two databases.
+// The method same compares the two databases.
 func (p *pair) same(report *rebuild.Report, damages int) {
 	got, want := p.d.state(p.t, p.live.pool), p.d.state(p.t, p.clean.pool)
 	if damages > 0 {

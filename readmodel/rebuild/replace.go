@@ -9,7 +9,7 @@ import (
 	"projector/sql"
 )
 
-// replaceRows replaces the rows of a table that differ.
+// replaceRows replaces those rows of a table that differ.
 func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) error {
 	steps := []string{"rows_update", "rows_insert"}
 	if w.opts.Remove {
@@ -40,7 +40,8 @@ func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) erro
 type accountChanges struct {
 	ids       []string
 	gone, put []string // accounts whose row is removed; accounts whose row is inserted
-	// These fields are for the audit trail. They have the accounts without a recorded row.
+	// These fields are for the audit trail. They describe the accounts for which no row is
+	// recorded.
 	alone, reasons, results []string
 	versions                []*int64
 }

@@ -40,7 +40,8 @@ type row struct {
 	version *int64 // version, if the row is an account
 }
 
-// parseKey reads the account and the version in the key. Their columns may have any type.
+// parseKey reads the account and the version in the key. The columns of the account and the version
+// may have any type.
 func (r *row) parseKey() error {
 	var columns struct {
 		Account any `json:"account_id"`
@@ -87,8 +88,8 @@ func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Se
 	}
 }
 
-// merged calls add for each id in two streams that are sorted by id. If only one stream has the
-// id, the other argument is nil.
+// merged calls add for each id in two streams that are sorted by id. If only one stream has the id,
+// the argument for the other stream is nil.
 func merged(as, bs iter.Seq2[*row, error], add func(a, b *row) error) error {
 	nextA, stopA := iter.Pull2(as)
 	defer stopA()

@@ -61,8 +61,8 @@ func TestEveryStatementIsPrepared(t *testing.T) {
 	}
 }
 
-// filling has values for placeholders. The pattern sent matches the statements that are sent with
-// these values. If it is nil, all statements that can be filled are sent.
+// filling has values for placeholders. The pattern in sent matches the statements that are sent
+// with these values. If it is nil, all statements that can be filled are sent.
 type filling struct {
 	values sql.Values
 	sent   *regexp.Regexp

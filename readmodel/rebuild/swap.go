@@ -116,8 +116,8 @@ var (
 		"so nothing was changed: with --remove those rows go, too"}
 )
 
-// restoreMarkers adds the markers that the inbox lacks. A consumer waits only if one of these
-// events is redelivered at this moment.
+// restoreMarkers adds the markers that the inbox lacks. A consumer only has to wait if an event
+// with such a marker is redelivered at this moment.
 func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 	if err := tx.Send(ctx); err != nil {
 		return err

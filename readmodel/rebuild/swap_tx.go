@@ -37,7 +37,7 @@ func (e *SwapGivenUpError) Error() string {
 func (e *SwapGivenUpError) SafeText() string { return e.Error() }
 
 // errNothingFits rolls back a transaction that would change nothing, so that consumers are not
-// fenced and keep their memory.
+// fenced and keep their cached accounts.
 var errNothingFits = errors.New("nothing can be changed now")
 
 // swapTx is the part of a swap's transaction that holds locks.
@@ -49,10 +49,10 @@ type swapTx struct {
 	stage    string // the current step
 }
 
-// boundedSwap runs locks in a transaction with a time limit. The server ends the transaction even
-// if this process is frozen. The function before may be nil. It runs first and must not lock rows
-// that consumers need. After an early failure, boundedSwap tries again. After a late failure, it
-// gives up, because consumers have waited long enough.
+// boundedSwap runs the function locks in a transaction with a time limit. The server ends the
+// transaction even if this process is frozen. The function before may be nil. It runs first and
+// must not lock rows that consumers need. After an early failure, boundedSwap tries again. After a
+// late failure, it gives up, because consumers have waited long enough.
 func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 	before func(context.Context, *readmodel.Tx) error, locks func(context.Context, *swapTx) error,
 ) error {

@@ -28,7 +28,7 @@ type rowTable struct {
 	fill       sql.Values
 }
 
-// loadColumns reads the columns of a table, those of the primary key first.
+// loadColumns reads the columns of a table, with the columns of the primary key first.
 func loadColumns(ctx context.Context, db readmodel.Querier, name string) ([]rowColumn, error) {
 	rows, _ := db.Query(ctx, sql.Query("rows_columns"), name)
 	columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c rowColumn, err error) {
@@ -150,7 +150,7 @@ func writtenNow(columns string, uncompared []string) string {
 	return strings.ReplaceAll(columns, "s.updated_at", "now()")
 }
 
-// each formats each column and joins the results.
+// The function each formats each column and joins the results.
 func each(columns []rowColumn, format string) string {
 	texts := make([]string, len(columns))
 	for i, c := range columns {
@@ -192,7 +192,7 @@ func auditColumn(key []rowColumn, name, typ string) string {
 	return "NULL"
 }
 
-// statement returns a query of folder sql, filled for this table.
+// statement returns a query of folder sql, with the placeholders filled for this table.
 func (t *rowTable) statement(name string) string { return t.fill.Query(name) }
 
 // markerTable returns the inbox of a projection as a table of a rebuild. A marker has only a key,
@@ -252,5 +252,6 @@ func (s *accountState) copied() []string {
 	return []string{s.account.Name, s.parked.Name, s.overflow.Name}
 }
 
-// statement returns a query of folder sql, filled for the waiting events of these accounts.
+// statement returns a query of folder sql, with the placeholders filled for the waiting events of
+// these accounts.
 func (s *accountState) statement(name string) string { return s.fill.Query(name) }

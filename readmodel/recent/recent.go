@@ -18,7 +18,7 @@ import (
 // TTL is the default time for which an event is remembered.
 const TTL = time.Hour
 
-// Config limits a Cache.
+// Config is the configuration of a Cache.
 type Config struct {
 	Bytes func() int       // current memory limit, approximate
 	TTL   time.Duration    // 0 means the constant TTL

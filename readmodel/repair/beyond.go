@@ -22,7 +22,7 @@ type ReadAgain struct {
 
 // ParkBeyond parks events that were beyond the park limit, and stores the range that is still
 // beyond it. A consumer then applies the parked events. Events that an operator has discarded are
-// left out, even if they were discarded after they were read. This cannot happen during the
+// left out, even if they were discarded after they were read. No event can be discarded during the
 // transaction, because a discard locks the account, too.
 func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmodel.Decisions) error {
 	rest := a.Rest
@@ -59,8 +59,8 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 	return nil
 }
 
-// since returns the range that is left if more events of the account have arrived beyond the limit.
-// These events are at the offset Until or later, and their versions are not known.
+// The method since returns the range that is left if more events of the account have arrived beyond
+// the limit. These events are at the offset Until or later, and their versions are not known.
 func (a *ReadAgain) since(now *accountdb.BeyondRange) accountdb.BeyondRange {
 	rest := a.Rest
 	rest.Highest = now.Highest

@@ -163,8 +163,8 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	return nil
 }
 
-// without returns the range b without the discarded versions. The versions are sorted. Only the
-// lowest and the highest version of b are known.
+// The function without returns the range b without the discarded versions. The versions are sorted.
+// Only the lowest and the highest version of b are known.
 func without(b accountdb.BeyondRange, versions []int64) accountdb.BeyondRange {
 	for _, v := range versions {
 		if v < b.Lowest || v > b.Highest {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// repairAccounts is the most accounts that one transaction of a repair locks.
+	// repairAccounts is the largest number of accounts that one transaction of a repair locks.
 	repairAccounts = 100
 	// repairPause is the shortest pause between transactions.
 	repairPause = 10 * time.Millisecond
@@ -109,7 +109,7 @@ func (r *Repair) tables() *sql.Accounts {
 	return sql.AccountsOf(r.projection)
 }
 
-// in returns the action with the projection.
+// The method in returns the action with the projection.
 func (r *Repair) in(a readmodel.Action) readmodel.Action {
 	return a.In(r.projection, r.custom())
 }

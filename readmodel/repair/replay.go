@@ -53,8 +53,8 @@ func (p *replay) Do(ctx context.Context, limit int) (step readmodel.Step, more b
 	return readmodel.Step{Records: next, Healed: changes.Healed}, len(p.records) > 0 || len(p.healing) > 0, nil
 }
 
-// decide locks accounts and folds up to limit of their events. It returns the number of records it
-// has decided about.
+// decide locks accounts and folds up to limit of their events. It returns the number of records
+// about which it has decided.
 func (p *replay) decide(ctx context.Context, tx *accountdb.Tx, limit int) (int, error) {
 	p.fold.Reset()
 	records := p.next(limit)
@@ -142,7 +142,7 @@ const (
 	progressEvery = 25 * time.Millisecond
 )
 
-// partitionOf names a partition as a consumer group reads it.
+// partitionOf is a partition that a consumer group reads.
 type partitionOf struct {
 	group, topic string
 	number       int32
@@ -158,8 +158,9 @@ type progress struct{ fence, next int64 }
 // overtaken every time would never make progress.
 type resting struct {
 	pool accountdb.DB
-	ends readmodel.Ends // if nil, the repair does not wait for consumers, because their ends are unknown
-	// always waits for a consumer that was overtaken, even if it may have nothing to do.
+	ends readmodel.Ends // nil if unknown; then the repair only waits for consumers if always is set
+	// If always is set, the repair waits for an overtaken consumer even if this consumer may have
+	// nothing to do.
 	always bool
 	seen   map[partitionOf]progress
 }

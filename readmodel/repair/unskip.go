@@ -151,7 +151,7 @@ func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
 }
 
 // keepsRow returns an error if the account has an opening, or if another table has a foreign key to
-// its row. The row would be removed and written again.
+// its row. An unskip would remove this row and write it again.
 func (r *Repair) keepsRow(ctx context.Context, db readmodel.Querier, s Skip, refuse func(string, ...any) error) error {
 	if r.custom() {
 		return nil

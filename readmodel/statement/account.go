@@ -172,7 +172,7 @@ func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) 
 	return nil
 }
 
-// nothing returns why an account has no entry. It returns nil if this is normal.
+// The method nothing returns why an account has no entry. It returns nil if this is normal.
 func (r *reading) nothing() error {
 	switch {
 	case len(r.sum.Topics) == 0:

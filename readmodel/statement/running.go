@@ -10,7 +10,7 @@ import (
 // Span is a range of versions, including From and To.
 type Span struct{ From, To int64 }
 
-// Running adds the entries of an account in the order of their versions. The result is the balance,
+// Running adds the entries of an account in the order of their versions. The sum is the balance,
 // unless a version is missing or cannot be added.
 type Running struct {
 	Skipped []int64 // versions that an operator skipped, sorted
@@ -110,7 +110,8 @@ func (r *Running) Add(version int64, amount *string, currency string) {
 	r.sum = r.sum.plus(d)
 }
 
-// Balance returns the sum, with at least the decimals of its currency, and whether it is complete.
+// Balance returns the sum and whether the sum is complete. The text has at least the decimals of
+// the currency.
 func (r *Running) Balance() (text string, known bool) {
 	if r.Missing > 0 || r.Other != 0 {
 		return "", false
