@@ -9,7 +9,7 @@ type Balance struct {
 	Known         bool
 }
 
-// BalanceOf returns the balance of an account. The account must have been read by Read before.
+// BalanceOf returns the balance of an account. The caller must have called Read for the account.
 func (f *Fold) BalanceOf(id string) Balance {
 	a := f.cache.hot.state(f.get(id))
 	return Balance{Before: a.Balance, After: a.Balance, Currency: a.Currency, Known: a.Version >= f.opts.FirstVersion}

@@ -228,8 +228,9 @@ func (f *Fold) decide(a *account, r *projection.DecodedRecord) (projection.Accou
 	return account.Apply(&r.Decoded, r.Reprocessed)
 }
 
-// Skip skips a version of an account. The account must have been read by Read before, and must have
-// no pending changes. Skip returns false if the version is not the account's next one.
+// Skip skips a version of an account. The caller must have called Read for the account, and the
+// account must have no pending changes. Skip returns false if the version is not the account's next
+// one.
 func (f *Fold) Skip(id string, version int64, eventID string) bool {
 	a := f.get(id)
 	next, done := f.cache.hot.state(a).Skip(version, eventID)

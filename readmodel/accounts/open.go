@@ -2,9 +2,9 @@ package accounts
 
 import "projector/projection"
 
-// Open starts an account from an opening balance. The account must have been read by Read before,
-// and must have no pending changes. Open also returns how many parked events may be applied
-// afterwards.
+// Open starts an account from an opening balance. The caller must have called Read for the account,
+// and the account must have no pending changes. Open also returns how many parked events may be
+// applied afterwards.
 func (f *Fold) Open(id string, o *projection.Opening) (projection.Decision, int64) {
 	a := f.get(id)
 	next, decision := f.cache.hot.state(a).Open(o)

@@ -32,9 +32,9 @@ const (
 )
 
 // Group puts small reads of several partitions into one query, and small writes into one
-// transaction. It only saves work. If a query or a transaction fails, each member reads or writes
-// alone. If the transaction was committed and the reply was lost, the positions have moved. In this
-// case each member's own write fails with ErrFenced, so nothing is written twice. See
+// transaction. A Group only saves work. If a query or a transaction fails, each member reads or
+// writes alone. If the transaction was committed and the reply was lost, the positions have moved.
+// In this case each member's own write fails with ErrFenced, so nothing is written twice. See
 // docs/decisions/0011.
 type Group struct {
 	pool *pgxpool.Pool

@@ -35,8 +35,8 @@ const (
 
 // VersionReader reads the versions of all accounts for partitions that get redelivered events.
 // Looking up each account by its key costs PostgreSQL twenty times as much. All partitions of a
-// process share one reading. It only saves work, because without an index the accounts are looked
-// up. See docs/decisions/0019.
+// process share one reading. A VersionReader only saves work. Without an index, each account is
+// looked up. See docs/decisions/0019.
 type VersionReader struct {
 	cfg VersionReaderConfig
 

@@ -203,7 +203,8 @@ func (d *accountDifference) ahead() bool {
 	return d.live != nil && (d.rebuilt == nil || *d.rebuilt < *d.live)
 }
 
-// concerned counts the accounts that would be changed, without the accounts whose rows are changed.
+// concerned counts the accounts that would be changed. It leaves out accounts whose rows are
+// changed.
 func (c *comparison) concerned(removing bool) (n int64) {
 	for _, d := range c.accounts {
 		if d.rows == "" && d.kind != "" && d.kind.changes() && (removing || d.kind != Unknown) {

@@ -170,7 +170,7 @@ func qualified(alias, column string) string {
 	return alias + "." + column
 }
 
-// countedBy returns the SQL for what --max-differences counts. This is accounts, or rows if the
+// countedBy returns the SQL for what --max-differences counts. These are accounts, or rows if the
 // table has no accounts.
 func countedBy(key []rowColumn) string {
 	if ofAccounts(key) {
