@@ -109,8 +109,8 @@ func TestEachAlertHasARunbook(t *testing.T) {
 	}
 }
 
-// TestEachAlertIsWithItsMetrics checks the table of docs/observability.md. It must have each alert
-// in the rows of the metrics that the alert's expression reads, and in no other row.
+// TestEachAlertIsWithItsMetrics checks the table of docs/observability.md. The table must name each
+// alert in the rows of the metrics that the alert's expression reads, and in no other row.
 func TestEachAlertIsWithItsMetrics(t *testing.T) {
 	want := map[string][]string{}
 	for _, r := range rules(t) {

@@ -42,8 +42,8 @@ type panel struct {
 // target is one query of a panel.
 type target struct{ RefID, Expr, LegendFormat string }
 
-// dashboard reads the panels. In their queries it replaces Grafana's variables with the values that
-// select everything.
+// dashboard reads the panels of dashboard.json. In their queries it replaces Grafana's variables
+// with the values that select everything.
 func dashboard(t *testing.T, rateInterval string) []panel {
 	t.Helper()
 	grafana := strings.NewReplacer("$__rate_interval", rateInterval, "$namespace", ".*", "$projection", ".*", "$instance", ".*")
@@ -65,7 +65,7 @@ func dashboard(t *testing.T, rateInterval string) []panel {
 	return file.Panels
 }
 
-// emptyWhenWell has the panels that are empty as long as there is no error.
+// emptyWhenWell has the titles of the panels that show nothing as long as no error occurs.
 var emptyWhenWell = map[string]bool{
 	"Errors of Kafka connections":                   true, // its counters start with the first error
 	"Time until retention removes an unread record": true, // there is no unread record

@@ -18,7 +18,7 @@ type shown struct {
 	at            map[string]float64
 }
 
-// nightShows has at least one line for each query of the dashboard.
+// nightShows has at least one expected line for each query of the dashboard.
 var nightShows = []shown{
 	{"Ready", "", map[string]float64{"22:30": 3, "00:45": 0, "01:10": 3, "04:20": 2, "05:30": 3}},
 	{"Unready", "", map[string]float64{"22:30": 0, "00:45": 3, "01:10": 0, "04:20": 1, "05:30": 0}},

@@ -21,7 +21,7 @@ import (
 	"projector/e2e/wait"
 )
 
-// prometheus is a real Prometheus with the alerts of this folder and shorter times.
+// prometheus is a real Prometheus with the alerts of this folder, whose durations are shortened.
 type prometheus struct {
 	t       *testing.T
 	address string
@@ -41,7 +41,7 @@ scrape_configs:
 `, target), "projector_ready")
 }
 
-// launchPrometheus runs Prometheus with a configuration and waits until a query has an answer. Its
+// launchPrometheus runs Prometheus with a configuration and waits until the query has a result. Its
 // database is the subfolder data.
 func launchPrometheus(t *testing.T, folder, config, query string) *prometheus {
 	t.Helper()
@@ -138,7 +138,7 @@ func (p *prometheus) expect(when string, want ...string) {
 	})
 }
 
-// sees waits until a query has an answer.
+// sees waits until the result of a query is not empty.
 func (p *prometheus) sees(query string) {
 	p.t.Helper()
 	p.await(query, func() string {

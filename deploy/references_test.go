@@ -96,7 +96,8 @@ func TestReferencesMeetTheirObjects(t *testing.T) {
 	}
 }
 
-// checkTrigger checks that KEDA's variables are set in the environment that KEDA reads.
+// checkTrigger checks that the ConfigMap of the scaled Deployment has the variables that KEDA
+// reads.
 func checkTrigger(t *testing.T, trigger map[string]string, has map[string]*object, target *object) {
 	t.Helper()
 	if target == nil {

@@ -39,7 +39,8 @@ func run(ctx context.Context, dir, name string, args ...string) (string, error) 
 	return out.String(), nil
 }
 
-// build returns the result of kustomize build for a folder. It runs once for each folder.
+// build returns the result of kustomize build for a folder. kustomize runs only once for each
+// folder.
 func build(t *testing.T, folder string) string {
 	t.Helper()
 	once, _ := builds.LoadOrStore(folder, sync.OnceValues(func() (string, error) {

@@ -72,7 +72,8 @@ func TestEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
 	p.terminate()
 }
 
-// TestManyEventsBeyondTheParkLimit fills a gap with more waiting events than are read again at once.
+// TestManyEventsBeyondTheParkLimit closes a gap after which more events wait than the program reads
+// again in one step.
 func TestManyEventsBeyondTheParkLimit(t *testing.T) {
 	t.Parallel()
 	const last = 21_000

@@ -159,8 +159,8 @@ func TestBreakerStopsAStorm(t *testing.T) {
 	}
 }
 
-// TestBreakerLetsOthersGoOn expects two partitions to continue. The share of dead letters of the
-// first partition is below the limit. The second partition is next to a stopped partition.
+// TestBreakerLetsOthersGoOn stops the second of two partitions. The first partition has dead
+// letters too, but their share is below the limit, so it must continue.
 func TestBreakerLetsOthersGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)

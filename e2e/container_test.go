@@ -251,8 +251,9 @@ func (l *largestBatch) OnProduceBatchWritten(_ kgo.BrokerMetadata, _ string, _ i
 	*l = max(*l, largestBatch(batch.UncompressedBytes))
 }
 
-// credited produces the versions from to to, in order, for each of the accounts with the prefix. If
-// note is not empty, each event has a field "note", which the program ignores.
+// For each account with the prefix, credited produces one event per version, from the version from
+// to the version to. If note is not empty, each event has a field "note", which the program
+// ignores.
 func (w *world) credited(client *kgo.Client, prefix string, accounts, from, to int, note string) {
 	w.t.Helper()
 	failed := make(chan error, 1)

@@ -10,7 +10,7 @@ const (
 	repeated    = compare.Repeated
 )
 
-// reader has the names that package compare needs: the topic, group and projection of the world.
+// reader returns the topic, group and projection of the world for the functions of package compare.
 func (w *world) reader() compare.Reader {
 	return compare.Reader{Topic: w.topic, Group: w.group, Projection: "account_balance"}
 }

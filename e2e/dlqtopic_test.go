@@ -73,8 +73,8 @@ func TestDeadLettersRefused(t *testing.T) {
 }
 
 // stopsAtDeadLetter consumes a stream with a broken record in partition 0 while the DLQ topic
-// cannot be written. It expects partition 0 to stop before this record. Then it calls mend and
-// expects partition 0 to continue.
+// cannot be written. It expects partition 0 to stop before this record. Then it calls the function
+// mend, after which the topic can be written, and expects partition 0 to continue.
 func (w *world) stopsAtDeadLetter(mend func()) {
 	w.t.Helper()
 	records := testbank.Generate(testbank.Options{Seed: seed(w.t), Records: 3000, Partitions: w.partitions, Accounts: 100, Clean: true})

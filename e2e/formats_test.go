@@ -13,9 +13,9 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// dialect converts an event of the default format to another format. It gets a record whose value,
-// key and headers it may change. All fields of an event are strings, except version, which is a
-// number, and data.
+// dialect is a wire format of the program, with a function that converts an event of the default
+// format. The function write gets a record whose value, key and headers it may change. All fields
+// of an event are strings, except version, which is a number, and data.
 type dialect struct {
 	flags []string
 	write func(r *testbank.Record, n int, fields map[string]any)
@@ -49,7 +49,8 @@ func prepend(r *testbank.Record, fields map[string]any, names ...string) {
 	r.Headers = append(headers, r.Headers...)
 }
 
-// debezium writes the payload alternately as an object and as JsonConverter writes it.
+// debezium writes the payload alternately as an object and as a JSON string, as the JsonConverter
+// of Kafka Connect does.
 func debezium(r *testbank.Record, n int, fields map[string]any) {
 	prepend(r, fields, "eventId", "id", "eventType", "eventType", "version", "sequence", "occurredAt", "occurredAt", "correlationId", "correlationId")
 	r.Key, r.Value = nil, text(fields["data"])
@@ -104,7 +105,7 @@ fields:
   amount: money.value
 `
 
-// renamed writes the layout that otherNames describes.
+// renamed writes the layout that the mapping file otherNames describes.
 func renamed(r *testbank.Record, _ int, fields map[string]any) {
 	meta := map[string]any{}
 	value := map[string]any{"meta": meta}
@@ -263,7 +264,7 @@ func TestRepairsHonourTheFormat(t *testing.T) {
 		}
 		return ""
 	})
-	// With the unit set, the stored record can be decoded and is the missing event.
+	// With DEBEZIUM_TIME_UNIT set, the stored record can be decoded. It is the missing event.
 	status, out, errOut := once(t, append(env, "DEBEZIUM_TIME_UNIT=us"), "dlq", "replay", "--account=acc", "--yes")
 	if status != 0 {
 		t.Fatalf("dlq replay: exit status %d\n%s%s", status, out, errOut)

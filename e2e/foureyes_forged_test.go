@@ -62,7 +62,8 @@ func (r *roles) forgesRequests(operator *session) {
 	file := "--from-file=" + write("invented.jsonl", r.invented("account_balance", "9999999.00"))
 	honest := r.mustAs("bank_operator", append(replay, "--not-in-topic", "--actor=me", file)...)
 
-	// 15 SQL of a projection that never ran; the request is made by the program or inserted by hand
+	// Attack 15: use SQL of a projection that never ran. The request is made by the program or
+	// inserted by hand.
 	const unknown = "no projection was run from this text of evil.sql"
 	r.refusedAs("bank_operator", unknown, append(replay, "--not-in-topic", "--from-file="+write("innocent.jsonl", lines), "--projection-file="+sql)...)
 	id := insert(`replace(replace(arguments[2], '"ProjectionFile":""', '"ProjectionFile":"evil.sql"'), '"Projection":"account_balance"', '"Projection":""')`,
@@ -82,7 +83,8 @@ func (r *roles) forgesRequests(operator *session) {
 		r.refusedAs("bank_approver", "was made by hand", "approve", id, "--reason=harmless")
 	}
 
-	// 16 an amount that no producer sent; the request is refused, or shown as not in the DLQ topic
+	// Attack 16: replay an amount that no producer sent. The request is refused, or shown as not in
+	// the DLQ topic.
 	r.refusedAs("bank_operator", "line 1: topic "+r.topic+".dlq has no dead letter at 0/900004", append(replay, file)...)
 	id = honest
 	for user, sees := range map[string]bool{"bank_operator": false, "bank_approver": true} {

@@ -45,7 +45,8 @@ func mustRun(t testing.TB, user string, env []string, args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// refusedAs runs a command as the user and expects it to fail with an error that contains why.
+// refusedAs runs a command as the user. It expects the command to fail with an error that contains
+// the text why.
 func (r *roles) refusedAs(user, why string, args ...string) {
 	r.t.Helper()
 	if status, said := r.as(user, args...); status != 1 || !strings.Contains(said, why) {
@@ -64,48 +65,48 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	before := r.snapshot()
 	operator := r.session("bank_operator")
 	for _, statement := range []string{
-		// 1 write the tables that repairs write
+		// Attack 1: write the tables that repairs write.
 		"UPDATE account_balance SET balance = 1000000", "INSERT INTO account_balance DEFAULT VALUES", "SELECT FROM account_balance FOR UPDATE",
 		"UPDATE parked_event SET value = ''", "DELETE FROM park_overflow", "UPDATE projector_position SET next_offset = 0",
 		"INSERT INTO account_statement DEFAULT VALUES", "UPDATE daily_turnover SET credited = 0", "DELETE FROM inbox",
-		// 2 assume a role with more rights
+		// Attack 2: assume a role with more rights.
 		"SET ROLE projector_runtime", "SET ROLE projector_approver", "SET ROLE projector_migrator", "SET ROLE bank_approver",
 		"SET SESSION AUTHORIZATION bank_approver", "GRANT projector_approver TO bank_operator", "ALTER ROLE bank_operator SUPERUSER",
 		"CREATE ROLE bank_mine LOGIN IN ROLE projector_approver",
-		// 3 request in another login's name, or insert an approved request
+		// Attack 3: request in another login's name, or insert an approved request.
 		"INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, requested_by) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x', 'bank_colleague')",
 		"INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, state) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x', 'approved')",
 		"INSERT INTO repair_request (id, action) OVERRIDING SYSTEM VALUE VALUES (99, 'skip')",
-		// 4 change a request after the approver has read it
+		// Attack 4: change a request after the approver has read it.
 		"UPDATE repair_request SET plan_sha256 = 'other'", "UPDATE repair_request SET arguments = '{rebuild,--remove=true}'",
 		"DELETE FROM repair_request", "TRUNCATE repair_request",
-		// 5 approve the operator's own request
+		// Attack 5: approve the operator's own request.
 		"UPDATE repair_request SET state = 'approved', decision_reason = 'x'",
-		// 6 change or forge the audit trail
+		// Attack 6: change or forge the audit trail.
 		"UPDATE dlq_action SET actor = 'nobody'", "DELETE FROM dlq_action",
 		"INSERT INTO dlq_action (action, actor, result, approved_by) VALUES ('skip', 'me', 'skipped', 'bank_approver')",
-		// 7 change the tables or their defaults
+		// Attack 7: change the tables or their defaults.
 		"ALTER TABLE account_balance ALTER balance SET DEFAULT 1000000", "ALTER TABLE account_balance DISABLE TRIGGER ALL",
 		"ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON TABLES TO bank_operator",
 		"CREATE RULE mine AS ON SELECT TO account_balance DO INSTEAD NOTHING",
 		"CREATE TRIGGER mine BEFORE UPDATE ON account_balance EXECUTE FUNCTION dlq_action_stamp()",
-		// 8 bulk statements
+		// Attack 8: use bulk statements.
 		"TRUNCATE account_balance", "COPY account_balance FROM STDIN", "COPY account_balance FROM PROGRAM 'true'", "COPY (SELECT) TO PROGRAM 'true'",
 		"LOCK TABLE account_balance IN EXCLUSIVE MODE",
-		// 9 turn the policy or the triggers off
+		// Attack 9: turn the policy or the triggers off.
 		"UPDATE repair_policy SET four_eyes = false", "DROP TRIGGER decide ON repair_request", "SET session_replication_role = replica",
-		// 10 create objects that hide the real objects, because PostgreSQL searches a schema with
-		// the approver's name first
+		// Attack 10: create objects that hide the real objects, because PostgreSQL searches a
+		// schema with the approver's name first.
 		"CREATE SCHEMA bank_approver", "CREATE TABLE public.repair_policy2 (i int)", "CREATE FUNCTION public.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"ALTER ROLE bank_approver SET search_path = pg_temp", "ALTER FUNCTION repair_request_decide() RESET search_path",
 	} {
 		operator.may(statement, false)
 	}
-	// 11 call the trigger functions, or attach them to another table
+	// Attack 11: call the trigger functions, or attach them to another table.
 	operator.may("SELECT dlq_action_link()", false)
 	operator.may("CREATE TEMP TABLE mine (id bigint); CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION dlq_action_link()", false)
-	// 12 create temporary tables and functions, because a session finds them first; an
-	// administrator has granted TEMPORARY by mistake
+	// Attack 12: create temporary tables and functions, because a session finds them first. An
+	// administrator has granted TEMPORARY by mistake.
 	operator.may("CREATE TEMP TABLE repair_policy AS SELECT false AS four_eyes", false)
 	r.exec("GRANT TEMPORARY ON DATABASE " + quoted(r.db.Config().ConnConfig.Database) + " TO bank_operator")
 	for _, statement := range []string{
@@ -120,13 +121,13 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 		}
 	}
 	operator.may("UPDATE public.account_balance SET balance = 0", false)
-	// 13 set the number of an approved request in the session, as the program does
+	// Attack 13: set the number of an approved request in the session, as the program does.
 	if _, err := operator.conn.Exec(t.Context(), "SELECT set_config('projector.request', '1', false)"); err != nil {
 		t.Error(err)
 	}
 	operator.may("INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", false)
 	r.rebuildsAlone(operator)
-	// 14 use the program
+	// Attack 14: use the program.
 	r.refusedAs("bank_operator", "another login has to approve it", "approve", id, "--reason=mine")
 	r.refusedAs("bank_colleague", "42501", "approve", id, "--reason=as a colleague")
 	r.refusedAs("bank_colleague", "42501", "reject", id, "--reason=as a colleague")
@@ -179,7 +180,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 		}
 	}
 	for _, statement := range []string{
-		// 17 create objects in the schema of the rebuild, which the operator does not own
+		// Attack 17: create objects in the schema of the rebuild, which the operator does not own.
 		"CREATE TABLE projector_rebuild.mine (i int)", "CREATE VIEW projector_rebuild.mine AS SELECT 1",
 		"CREATE FUNCTION projector_rebuild.lower(text) RETURNS text LANGUAGE sql AS 'SELECT 1'",
 		"CREATE TRIGGER mine BEFORE INSERT ON projector_rebuild.account_balance EXECUTE FUNCTION suppress_redundant_updates_trigger()",
@@ -189,7 +190,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 		"CREATE INDEX ON projector_rebuild.account_balance ((1 / balance))", "TRUNCATE projector_rebuild.account_balance",
 		"ALTER FUNCTION projector_rebuild_tables(text[], text[]) RESET search_path", "ALTER FUNCTION projector_rebuild_analyze() OWNER TO bank_operator",
 		"CREATE OR REPLACE FUNCTION public.projector_rebuild_analyze() RETURNS void LANGUAGE sql AS ''",
-		// 18 write balances with these tables
+		// Attack 18: write balances with these tables.
 		"INSERT INTO public.account_balance SELECT * FROM projector_rebuild.account_balance", "DELETE FROM public.account_balance",
 		"UPDATE public.account_statement SET amount = 0", "DELETE FROM public.daily_turnover",
 	} {
@@ -201,8 +202,8 @@ func (r *roles) rebuildsAlone(operator *session) {
 			r.t.Errorf("a table like %s: %v", name, err)
 		}
 	}
-	// 19 read or change an approver's rebuild; its tables are new, and the operator has no access
-	// to them, although the owner has set default privileges
+	// Attack 19: read or change an approver's rebuild. Its tables are new, and the operator has no
+	// access to them, although the owner has set default privileges.
 	r.exec("ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON TABLES TO PUBLIC; ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON SCHEMAS TO PUBLIC, projector_operator")
 	if _, err := approver.conn.Exec(ctx, made); err != nil {
 		r.t.Errorf("approver: %s: %v", made, err)
@@ -228,7 +229,7 @@ func (r *roles) snapshot() (all string) {
 	return all
 }
 
-// stamped expects the given number of requests that satisfy the condition.
+// stamped expects the given number of repair requests that satisfy the condition.
 func (r *roles) stamped(condition string, want int) {
 	r.t.Helper()
 	var n int
@@ -304,8 +305,8 @@ var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|open|gaps
 // owner.
 var others = regexp.MustCompile(`^($|run( |$)|migrate)`)
 
-// runbook returns the commands of docs/runbook.md and docs/repairs.md, with the names of this
-// world. Of several commands with the same flags it returns only one.
+// runbook returns the commands of docs/runbook.md and docs/repairs.md, with the topic, group and
+// accounts of this test. Of several commands with the same flags it returns only one.
 func (r *roles) runbook(folder, account string, version int64, letter string) [][]string {
 	r.t.Helper()
 	var text strings.Builder

@@ -142,7 +142,7 @@ func (n *namespace) secret(name string, keys ...string) {
 	n.apply(n.kubectl(args...))
 }
 
-// database returns the URL of a login's database in the form that a manifest has.
+// database returns the URL with which a login connects to a database, as a manifest has it.
 func (k *kubernetesBank) database(login, name string) string {
 	_, port, err := net.SplitHostPort(k.cluster.Addr())
 	if err != nil {
@@ -152,7 +152,8 @@ func (k *kubernetesBank) database(login, name string) string {
 		login, net.JoinHostPort(os.Getenv("KUBERNETES_HOST"), port), name)
 }
 
-// addresses returns the generators of an overlay that set the server addresses of one projection.
+// addresses returns the ConfigMap generators of an overlay that set the server addresses of one
+// projection.
 func (k *kubernetesBank) addresses(prefix, database string, more ...string) string {
 	var text strings.Builder
 	for suffix, login := range map[string]string{"": "bank_app", "-migrate": "bank_migrate", "-commands": "bank_operator"} {
@@ -235,7 +236,7 @@ func (k *kubernetesBank) deploy(kustomization string) {
 	k.ns.kubectl("apply", "-k", k.folder)
 }
 
-// right waits until the balances equal the oracle's and the other projections have consumed
+// right waits until the balances equal those of the oracle and the other projections have consumed
 // everything. It does not compare the rows of the other projections, because their oracles need a
 // stream without errors.
 func (k *kubernetesBank) right(allow compare.Repeats) {

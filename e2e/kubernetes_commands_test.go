@@ -43,7 +43,7 @@ func (k *kubernetesBank) inCluster(job string, command ...string) string {
 	return strings.TrimSpace(log)
 }
 
-// commands runs the lines of docs/deploy.md, and the operators' commands of the runbook.
+// commands runs the example commands of docs/deploy.md and the operators' commands of the runbook.
 func (k *kubernetesBank) commands() {
 	var account string
 	var version int64
@@ -52,8 +52,8 @@ func (k *kubernetesBank) commands() {
 		ORDER BY account_id LIMIT 1`).Scan(&account, &version); err != nil { // an account without waiting events, because its skip can be reversed
 		k.t.Fatal(err)
 	}
-	// A replay for an account that still waits fails. The Job must fail at once, and its log must
-	// be printed.
+	// A replay for an account that still waits for another version fails. The Job must fail at
+	// once, and its log must be printed.
 	log, err := k.ns.shell(k.t.TempDir(), strings.ReplaceAll(documented(k.t, "in_cluster()"), "acc-42", account))
 	if err == nil || !strings.Contains(log, "could not be applied") {
 		k.t.Errorf("the lines of docs/deploy.md, for an account that waits: %v\n%s", err, log)
@@ -96,7 +96,7 @@ func (k *kubernetesBank) commands() {
 }
 
 // stopped pauses all partitions with the pause command and resumes them later. A person who sets
-// --replicas=0 would not stop them, because KEDA would undo this.
+// --replicas=0 would not stop them, because KEDA would start the pods again.
 func (k *kubernetesBank) stopped(records []testbank.Record) {
 	k.inCluster("pause-1", "pause", "--all", "--reason=test", "--yes")
 	await(k.t, "all partitions are paused", k.gauges(`projector_paused\{.*\} 1\n`, int(k.partitions)))

@@ -194,8 +194,8 @@ func (k *kubernetesBank) custom() {
 	}
 }
 
-// allCounted waits until the custom projection has consumed everything. This is the case when no
-// account has fewer events than its statement. A rebuild compares the counts later.
+// allCounted waits until the custom projection has consumed everything. It then waits until the
+// projection has counted all events of account_statement. A rebuild compares the counts later.
 func (k *kubernetesBank) allCounted() {
 	k.t.Helper()
 	other := *k.world

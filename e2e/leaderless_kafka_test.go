@@ -18,8 +18,8 @@ import (
 
 // TestCommandsDuringAnOutageOfOneBroker uses topics without replicas on three brokers. It freezes
 // and then kills one broker. The commands must report the partitions of the other two brokers
-// within their time limit. This must work both while the cluster still names the dead broker as
-// leader and after the cluster has noticed its end.
+// within their time limit. This must work while the cluster still names the dead broker as leader.
+// It must also work after the cluster has noticed that the broker is dead.
 func TestCommandsDuringAnOutageOfOneBroker(t *testing.T) {
 	t.Parallel()
 	const partitions, letters = 3, 60

@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// mayTables lists the rights of each role on each relation: S select, I insert, U update, D delete.
-// An empty text means no right. fourEyes has the rights of an operator while four eyes is on. For
-// dlq_action and repair_request, I is a right on single columns (see
-// TestTheRuntimeAddsOnlyWhatItFetches).
+// mayTables lists the rights of each role on each relation, as letters. S is SELECT, I is INSERT, U
+// is UPDATE and D is DELETE. An empty text means no right. The field fourEyes has the rights of an
+// operator while four eyes is on. For dlq_action and repair_request, I is a right on some columns
+// only (see TestTheRuntimeAddsOnlyWhatItFetches).
 var mayTables = map[string]struct{ reader, runtime, operator, fourEyes, approver string }{
 	"account_balance":           {"", "SIU", "SIUD", "S", "SIUD"},
 	"account_balance_current":   {"S", "", "S", "S", "S"},
@@ -96,9 +96,9 @@ var mayStatements = []struct{ class, statement, who string }{
 	{"policy", "SELECT set_config('projector.request', '1', true); INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied')", ""},
 }
 
-// TestEveryLoginAgainstEveryClassOfStatement checks the rights of decision 30 for every login. It
-// fails for a table that is not in mayTables, because somebody must decide the rights of a new
-// table.
+// TestEveryLoginAgainstEveryClassOfStatement checks the rights of docs/decisions/0030 for every
+// login. It fails for a table that is not in mayTables, because somebody must decide the rights of
+// a new table.
 func TestEveryLoginAgainstEveryClassOfStatement(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)

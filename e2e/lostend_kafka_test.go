@@ -20,7 +20,7 @@ type realDisk struct {
 }
 
 // copyLogs stops the broker, saves the log of the first partition of each topic, and starts the
-// broker again. If back is true, it restores the saved logs.
+// broker again. If the parameter back is true, it also restores the saved logs.
 func (d *realDisk) copyLogs(back bool, topics ...string) {
 	d.t.Helper()
 	if err := d.kafka.Stop(d.t.Context()); err != nil {

@@ -53,8 +53,8 @@ func (d *disk) stop() {
 	}
 }
 
-// beside starts the broker for a moment at another address and calls change. The clients of the
-// test do not know this address.
+// beside starts the broker for a moment at another address and calls the function change. The
+// clients of the test do not know this address.
 func (d *disk) beside(change func(*devstack.Fake)) {
 	d.t.Helper()
 	fake := must(devstack.StartFake(d.t.Context(), d.options))(d.t)
@@ -62,7 +62,7 @@ func (d *disk) beside(change func(*devstack.Fake)) {
 	change(fake)
 }
 
-// keep saves the current log of a topic's partition 0.
+// keep saves the current log of partition 0 of a topic.
 func (d *disk) keep(topic string) {
 	d.t.Helper()
 	d.stop()
@@ -72,7 +72,7 @@ func (d *disk) keep(topic string) {
 	d.start()
 }
 
-// putBack stops the broker and replaces the log by the saved one.
+// putBack stops the broker and replaces the log by the saved log.
 func (d *disk) putBack(topic string) {
 	d.t.Helper()
 	d.stop()

@@ -29,7 +29,8 @@ func TestATopicWithoutItsBeginning(t *testing.T) {
 	for partition, end := range ends {
 		w.deleteUntil(partition, end/2)
 	}
-	// These are the ledger at the time of the last deleted record, and the ledger at a later time.
+	// The variable then has the ledger at the time of the last deleted record, and the variable
+	// later has the ledger at a later time.
 	then, later := ledgerAt(all, ends, 0.5), ledgerAt(all, ends, 0.7)
 	early, late := map[string]testbank.Row{}, map[string]testbank.Row{}
 	for i, id := range slices.Sorted(maps.Keys(o.Rows())) {

@@ -131,8 +131,8 @@ func TestAnEventHealsWhatAnotherPartitionHasParked(t *testing.T) {
 		}
 		return ""
 	})
-	// These 3,000 records delay a rebuild in partition 0, so it reads all of partition 1 before the
-	// event of version 2.
+	// These 3,000 records delay a rebuild in partition 0, so the rebuild reads all of partition 1
+	// before the event of version 2.
 	w.at(0, credits("other", 1, 3000)...)
 	w.at(0, credit("moved", 2))
 	await(t, "the healing", w.reads("moved", "5 0.05 false"))

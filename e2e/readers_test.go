@@ -71,7 +71,7 @@ func (r *readers) answers(query, want string) func() string {
 	}
 }
 
-// expect requests an account once. The response must begin with want.
+// expect requests an account one time. The response must begin with want.
 func (r *readers) expect(query, want string) {
 	r.t.Helper()
 	if wrong := r.answers(query, want)(); wrong != "" {

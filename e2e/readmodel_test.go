@@ -39,7 +39,7 @@ func (w *world) rows() map[string]testbank.Row {
 	return must(compare.Rows(w.t.Context(), w.db, ""))(w.t)
 }
 
-// differences is a check for await. It succeeds when the read model equals the oracle's.
+// differences is a check for await. It succeeds when the read model equals the rows of the oracle.
 func (w *world) differences(o *testbank.Oracle) string { return compare.Differences(w.rows(), o) }
 
 // physical returns the row version (location and transaction) of each row of account_balance.

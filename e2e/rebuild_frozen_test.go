@@ -80,7 +80,7 @@ func TestAFrozenRebuildGivesUp(t *testing.T) {
 	w.atRest()
 }
 
-// pictured returns the accounts whose names begin with a. It reads them in one statement.
+// pictured returns the accounts whose ids begin with the letter a. It reads them in one statement.
 func (w *world) pictured(ctx context.Context) (all string) {
 	w.t.Helper()
 	all, err := w.picture(ctx, w.db)
@@ -100,7 +100,7 @@ func (w *world) picture(ctx context.Context, db interface {
 }
 
 // watch polls the accounts. The returned function stops the polling and returns all results that
-// were not allowed.
+// are not in the list of allowed results.
 func (w *world) watch(allowed ...string) (stop func() []string) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	seen := make(chan []string, 1)

@@ -79,8 +79,8 @@ func (w *world) polled(s *spoiling) (stop func() []string) {
 }
 
 // TestRowsAreRebuiltBesideALiveConsumer spoils rows by hand and rebuilds them while events arrive,
-// many of them twice. In the end every row must equal the oracle's. In every read, either all
-// spoiled rows must be wrong or all of them must be right.
+// many of them twice. In the end every row must equal the row of the oracle. In every read, either
+// all spoiled rows must be wrong or all of them must be right.
 func TestRowsAreRebuiltBesideALiveConsumer(t *testing.T) {
 	t.Parallel()
 	for _, b := range books {
@@ -139,8 +139,8 @@ func TestRowsAreRebuiltBesideALiveConsumer(t *testing.T) {
 	}
 }
 
-// TestAStoppedRebuildOfRowsChangesNothing freezes one rebuild and kills another. It does so after
-// everything is written and before the commit.
+// TestAStoppedRebuildOfRowsChangesNothing freezes one rebuild and kills another. This happens after
+// the rebuild has written everything and before it commits.
 func TestAStoppedRebuildOfRowsChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, b := range books {

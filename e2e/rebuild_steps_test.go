@@ -101,7 +101,7 @@ func aRebuildEndsAt(t *testing.T, point, action string) {
 }
 
 // dumped expects pg_dump to finish while the rebuild is frozen. The dump must contain exactly the
-// accounts of pictured.
+// accounts in the parameter pictured.
 func (w *world) dumped(pictured string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)

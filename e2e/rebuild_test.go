@@ -34,7 +34,7 @@ func (w *world) rebuild(more ...string) rebuilt {
 }
 
 // TestRebuildBesideALiveConsumer spoils the read model by hand and rebuilds it while events arrive.
-// In the end it must equal the oracle's.
+// In the end the read model must equal that of the oracle.
 func TestRebuildBesideALiveConsumer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4)

@@ -34,8 +34,8 @@ func TestRealSchemaRegistry(t *testing.T) {
 }
 
 // away changes the schema on one partition while the registry is stopped. That partition must wait
-// and the other partitions must continue. No extra record may be dead-lettered. When the registry
-// runs again, the partition must continue.
+// and the other partitions must continue. No record may be dead-lettered because of the stopped
+// registry. When the registry runs again, the partition must continue.
 func (r *registered) away(t *testing.T) {
 	w := newWorld(t, 3)
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: scaled(6_000), Partitions: w.partitions, Accounts: 200, Rivals: true})

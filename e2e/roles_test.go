@@ -133,7 +133,8 @@ func (s *session) may(statement string, allowed bool) {
 	}
 }
 
-// TestRoles runs the usual work of each user. It expects all other statements to be refused.
+// TestRoles runs the usual work of each user. It expects the harmful statements in this test to be
+// refused.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -242,8 +243,8 @@ func (r *roles) caughtUp(group string) func() string {
 	}
 }
 
-// balances counts the accounts whose balance differs from the oracle's. It ignores accounts with a
-// missing version, because the oracle does not know the skipped events.
+// balances counts the accounts whose balance differs from the balance of the oracle. It ignores
+// accounts with a missing version, because the oracle does not know the skipped events.
 func (r *roles) balances() (wrong int) {
 	r.t.Helper()
 	rows := r.rows()

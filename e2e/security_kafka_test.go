@@ -29,8 +29,8 @@ const (
 	scramUser, scramPassword = "projector", "scram-horse-battery"
 )
 
-// newSecured starts the cluster. The folder of the world has the certificates and passwords of
-// clients.
+// newSecured starts the cluster. The field files is a folder with the certificates and passwords of
+// the clients.
 func newSecured(t *testing.T) *secured {
 	t.Helper()
 	authority := newAuthority(t)

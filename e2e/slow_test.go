@@ -17,7 +17,7 @@ func (w *world) slowRows(perSecond int) {
 		CREATE TRIGGER slow_row BEFORE INSERT OR UPDATE ON account_balance FOR EACH ROW EXECUTE FUNCTION slow_row();`, 1/float64(perSecond)))
 }
 
-// TestASlowDatabaseGetsProgress has more records to catch up than the database can write within the
+// TestASlowDatabaseGetsProgress produces more records than the database can write within the
 // deadline of one attempt.
 func TestASlowDatabaseGetsProgress(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestASlowDatabaseGetsProgress(t *testing.T) {
 			started := time.Now()
 			within(t, bound, "progress", w.passed(1))
 			t.Logf("first progress after %s, to %d", time.Since(started).Round(time.Millisecond), sum(w.positions()))
-			// The position must move again within the bound.
+			// The position must move again within the time limit.
 			at := sum(w.positions())
 			within(t, bound, "more progress", w.passed(at+1))
 			within(t, bound, "ready", p.answers("/readyz", 200, ""))

@@ -16,7 +16,8 @@ import (
 )
 
 // TestStopWhileAllAccountsAreRead stops a projector while it reads all accounts in one query. The
-// projector does this when the topic is delivered again. The query does not end in time.
+// projector does this when the topic is delivered again. The query takes longer than a stop may
+// take.
 func TestStopWhileAllAccountsAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

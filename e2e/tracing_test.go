@@ -128,7 +128,7 @@ func (w *world) letterHeaders(t testing.TB) []kgo.RecordHeader {
 }
 
 // TestTracingChangesNothing traces every record. The spans exceed the limits of the program. The
-// read model and the dead letters must still equal the oracle's byte by byte.
+// read model and the dead letters must still equal those of the oracle byte by byte.
 func TestTracingChangesNothing(t *testing.T) {
 	t.Parallel()
 	w, spans := newWorld(t, 3), devtest.Spans(t)

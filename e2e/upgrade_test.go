@@ -18,7 +18,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// lastRelease is the commit that the tests upgrade from. It is needed because there is no release
+// lastRelease is the commit that the tests upgrade from. It is a commit because there is no release
 // yet.
 const lastRelease = "34f8c717af2538585ab43e165f897776fe26b0f6"
 

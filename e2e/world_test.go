@@ -123,7 +123,8 @@ func (w *world) counts(query string, n int) func() string {
 	}
 }
 
-// seed returns a new seed for each run. The seed is printed if the test fails.
+// seed returns PROJECTOR_TEST_SEED, or a new seed for each run if this variable is not set. The
+// seed is printed if the test fails.
 func seed(t testing.TB) uint64 {
 	t.Helper()
 	n := uint64(time.Now().UnixNano())

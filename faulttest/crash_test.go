@@ -10,7 +10,7 @@ import (
 	"projector/internal/failpoint"
 )
 
-// crashes returns the faults of the program's own processes.
+// crashes returns the faults that kill, freeze or stop the program's processes.
 func crashes() []fault {
 	return []fault{
 		{name: "kill -9 after the DLQ acknowledgement", quick: true, setting: alone, strike: killAt(failpoint.DLQAcknowledged, 4)},
@@ -34,8 +34,8 @@ func crashes() []fault {
 // alone is the setting in which only the replicas of the fault run.
 var alone = setting{replicas: -1, during: 30 * time.Second}
 
-// killAt starts replicas that a failpoint kills, one after the other, at one of the first n times
-// that it is reached. The last replica has no failpoint.
+// killAt starts one replica after the other. A failpoint kills each of them at one of the first n
+// times that the replica reaches it. The last replica has no failpoint.
 func killAt(point string, n int) func(*scene) int {
 	return func(s *scene) (hits int) {
 		for range scaled(5, 2) {

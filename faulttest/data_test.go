@@ -201,7 +201,7 @@ func (s *scene) stopped(partition int32, offset int64) {
 	})
 }
 
-// passOver moves the position past the lost records with the command of the runbook.
+// passOver moves the position past the lost records by SQL.
 func (s *scene) passOver(partition int32, offset int64) {
 	s.t.Helper()
 	s.uncounted = true

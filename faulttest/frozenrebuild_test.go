@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// swapLimit is the longest time that a rebuild may block the consumers' positions. It does so
-	// in its swap, the transaction that replaces rows.
+	// swapLimit is the longest time that a rebuild may block the consumers' positions. The rebuild
+	// blocks them in its swap, which is the transaction that replaces rows.
 	swapLimit = 30 * time.Second
 	// swapGrace is the time in which consumers must continue after swapLimit.
 	swapGrace = 10 * time.Second

@@ -15,8 +15,8 @@ import (
 )
 
 // TestHostileRecords sends random records through the whole program. A tenth of them have a few
-// random bytes changed. No record may end the program, and the outcomes by partition (applied,
-// duplicate, ignored or dead-lettered) must equal the oracle's.
+// random bytes changed. No record may end the program. The outcomes by partition (applied,
+// duplicate, ignored or dead-lettered) must equal those of the oracle.
 func TestHostileRecords(t *testing.T) {
 	total := scaled(1_000_000, 30_000)
 	if text := os.Getenv("PROJECTOR_HOSTILE_RECORDS"); text != "" {

@@ -35,7 +35,7 @@ const (
 // logLosesItsEnd replaces a partition's log by an older copy and then appends records beyond the
 // consumer's position. The partition must stay stopped, also with new replicas, until an operator
 // sets its position. Then all new records must be processed. logLosesItsEnd returns how many
-// records a consumer without this check would have skipped.
+// records a consumer that does not notice the loss would have skipped.
 func (s *scene) logLosesItsEnd(kafka *devstack.Kafka, running bool) int {
 	const partition = 1
 	s.uncounted = true // the counters include the lost records, but the journal does not
@@ -168,7 +168,7 @@ func (s *scene) committedAll() string {
 	return ""
 }
 
-// setPosition sets the position of a stopped partition with the operator's command.
+// setPosition sets the position of a stopped partition by SQL.
 func (s *scene) setPosition(partition int32, offset int64) {
 	s.t.Helper()
 	s.exec(`UPDATE projector_position SET next_offset = $1, judged_until = $1, stopped_reason = NULL, fence = fence + 1

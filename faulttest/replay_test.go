@@ -23,8 +23,7 @@ var unparked = setting{
 	records: scaled(15_000, 4000), during: lasting(time.Minute, 16*time.Second),
 }
 
-// replays returns the faults that replays can cause: the program replays dead letters while events
-// arrive.
+// replays returns the faults in which dead letters are replayed while events arrive.
 func replays() []fault {
 	return []fault{
 		{name: "dlq replay of many accounts, under load", quick: true, setting: unparked, strike: replayMany},

@@ -56,9 +56,9 @@ type scene struct {
 	replicas []*replica
 	watch    *watcher
 	healedAt time.Time
-	// uncounted means that the counters of the present replicas cannot equal the oracle's. Possible
-	// causes: a replica was killed or frozen, the database lost counted records, or an operator
-	// skipped records.
+	// uncounted means that the counters of the present replicas cannot equal those of the oracle.
+	// It is true after a replica was killed or frozen, after the database lost counted records, or
+	// after an operator skipped records.
 	uncounted bool
 }
 
@@ -278,7 +278,8 @@ func pairs(list []string) map[string]string {
 	return settings
 }
 
-// seed returns a new seed for each run and prints it.
+// seed returns PROJECTOR_TEST_SEED, or a new seed for each run if this variable is not set. It
+// prints the seed.
 func seed(t testing.TB) uint64 {
 	t.Helper()
 	n := uint64(time.Now().UnixNano())

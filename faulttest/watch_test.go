@@ -15,8 +15,8 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// watcher polls all the time. It checks that no offset is committed to Kafka that is not durable.
-// It also records how much memory the replicas use.
+// watcher polls all the time. It checks that no offset in Kafka is beyond the durable position. It
+// also records how much memory the replicas use.
 type watcher struct {
 	reader compare.Reader
 	admin  *kadm.Client
@@ -112,8 +112,8 @@ func (w *watcher) follow(db *pgxpool.Pool) {
 }
 
 // pardon turns the check of offsets off or on. The check is off while the database goes back to an
-// earlier state, because Kafka's offsets are then beyond the database's positions until the
-// replicas have rewound.
+// earlier state. Kafka's offsets are then beyond the database's positions until the replicas have
+// rewound.
 func (w *watcher) pardon(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

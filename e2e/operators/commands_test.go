@@ -21,7 +21,8 @@ type moved struct {
 	To        int64
 }
 
-// rewind sets positions back. The oracle then processes these records again, too.
+// rewind sets positions back. The oracle then processes the records after the new positions again,
+// too.
 func (s *stage) rewind(r *reader) {
 	s.t.Helper()
 	partition := s.rnd.IntN(partitions)
@@ -90,8 +91,8 @@ func (s *stage) pauses(r *reader) {
 	s.draw("resume", r, "--all", reason, "--yes")
 }
 
-// rebuild runs a rebuild and the same change in the oracle. At this time the consumer may not have
-// read all records again after a rewind.
+// rebuild runs the command rebuild and makes the same change in the oracle. At this time the
+// consumer may not have read all records again after a rewind.
 func (s *stage) rebuild(r *reader) {
 	s.t.Helper()
 	if !s.draw("rebuild", r, "--yes", "--remove", "--max-differences=100000").done() {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// skip skips the next version.
+// skip applies an operator's decision to skip the next version of an account.
 func (o *ordered) skip(id string) {
 	a := o.account(id)
 	before := *a

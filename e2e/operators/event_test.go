@@ -89,7 +89,7 @@ func (e *event) text() string {
 	return fmt.Sprintf("%d/%d %s %s v%d %s%s %s%s", e.partition, e.offset, e.account, e.id, e.version, money(e.signed()), e.currency, e.kind, more)
 }
 
-// many is a value of points that PostgreSQL cannot convert to a number.
+// many is a value of the field points that PostgreSQL cannot convert to a number.
 const many = `"many"`
 
 // bankFault returns the error class that the built-in projections give to the event, or "".

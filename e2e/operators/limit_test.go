@@ -35,8 +35,8 @@ const orderedKnown = `SELECT account_id, coalesce(b.version, 0), coalesce(o.high
 
 // limited adopts the database's state for accounts that have more waiting events than the park
 // limit. It is not predictable which of these events are parked. A batch may count a repeated event
-// twice and then parks fewer events (docs/decisions/0010). adopt checks that the version in the
-// database is possible.
+// twice and then parks fewer events (docs/decisions/0010). The method adopt checks that the version
+// in the database is possible.
 func (s *stage) limited(r *reader) error {
 	query := balanceKnown
 	if r.name != "account_balance" {

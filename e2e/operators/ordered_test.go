@@ -25,7 +25,7 @@ type state struct {
 	points, count int64
 }
 
-// parked is a waiting event. It can also be an event that the program cannot apply.
+// parked is an event that waits, or an event that the program cannot apply.
 type parked struct {
 	*event
 	class string
@@ -51,8 +51,8 @@ func (a *account) waits() bool { return len(a.waiting) > 0 || a.beyond > a.versi
 // ordered is the oracle of a projection that applies versions in order.
 type ordered struct {
 	limit int
-	// fault returns the error of an event itself. apply returns the error of applying an event as
-	// the next version.
+	// The function fault returns the error class of the event itself. The function apply returns
+	// the error class of applying the event as the next version.
 	fault func(*event) string
 	apply func(*state, *event) string
 
@@ -76,7 +76,7 @@ func (o *ordered) account(id string) *account {
 	return o.accounts[id]
 }
 
-// deliver processes one record. If again is true, the record was processed before.
+// deliver processes one record. The parameter again is true if the record was processed before.
 func (o *ordered) deliver(e *event, again bool) {
 	if e.garbage || o.discarded[e.place()] {
 		return

@@ -16,9 +16,9 @@ const (
 )
 
 // producer sends the events of all accounts, with every kind of error. Operators decide only about
-// busy accounts. Calm accounts never exceed the park limit and lose no event. Their events may
-// therefore be sent while any command runs, because the order of command and event does not change
-// the result.
+// the accounts in the field busy. The accounts in the field calm never exceed the park limit and
+// lose no event. Their events may therefore be sent while any command runs, because the order of
+// command and event does not change the result.
 type producer struct {
 	s    *stage
 	rnd  *rand.Rand
@@ -246,7 +246,7 @@ func (p *producer) produceCalm(n int) {
 	}
 }
 
-// alongside sends events of calm accounts while do runs and until do has ended.
+// alongside sends events of calm accounts while the function do runs.
 func (p *producer) alongside(do func()) {
 	p.s.t.Helper()
 	main := p.rnd

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// oracle is the interface of the projections' oracles.
+// oracle computes what the table of one projection must contain.
 type oracle interface {
 	deliver(e *event, again bool)
 	force(e *event) bool

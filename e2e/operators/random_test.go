@@ -73,7 +73,7 @@ func (s *stage) failover(mode devstack.StopMode) {
 	s.count("restart of PostgreSQL", true)
 }
 
-// step runs one random step.
+// step draws one of the steps by its weight and runs it.
 func (s *stage) step() {
 	total := 0
 	for _, d := range steps {

@@ -136,7 +136,7 @@ func (s *stage) skip(r *reader) {
 	}
 }
 
-// unskip reverses a skip. This is possible if no event was applied after the skip.
+// unskip reverses a skip. An operator can do this if no event was applied after the skip.
 func (s *stage) unskip(r *reader) {
 	s.t.Helper()
 	o := r.ordered()

@@ -181,7 +181,8 @@ func (s *stage) launch(r *reader) {
 	r.process = binary.Launch(s.t, env, args...)
 }
 
-// evict removes the members of a killed consumer's group. The test then needs no session timeout.
+// evict removes the members of a killed consumer's group. The test then need not wait for the
+// session timeout.
 func (s *stage) evict(r *reader) {
 	s.t.Helper()
 	groups := must(s.admin.DescribeGroups(s.t.Context(), r.group))(s.t)

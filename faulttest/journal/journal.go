@@ -86,7 +86,7 @@ func (p *Producer) write(entry *testbank.Record) error {
 	return err
 }
 
-// Note writes a record that another client has produced to the journal.
+// Note adds to the journal a record that another client has produced.
 func (p *Producer) Note(entry *testbank.Record) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

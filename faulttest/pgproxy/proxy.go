@@ -105,8 +105,9 @@ func (p *Proxy) SwitchTo(target string) {
 	}
 }
 
-// LoseReplies calls lose after every executed COMMIT. If lose returns true, the proxy drops the
-// reply and the connection. If lose is nil, nothing is dropped. Only one call runs at a time.
+// LoseReplies calls the function lose after every executed COMMIT. If lose returns true, the proxy
+// drops the reply and the connection. If lose is nil, nothing is dropped. Only one call runs at a
+// time.
 func (p *Proxy) LoseReplies(lose func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

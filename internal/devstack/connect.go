@@ -221,5 +221,5 @@ func (c *Connect) command() *exec.Cmd {
 	return cmd
 }
 
-// errNotRunning is a temporary state of a connector. awaitConnector continues to wait.
+// errNotRunning means that a connector does not run yet, so awaitConnector continues to wait.
 var errNotRunning = errors.New("connector is not running yet")

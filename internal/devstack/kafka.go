@@ -28,8 +28,8 @@ type KafkaOptions struct {
 	// Host is the address of this machine that clients connect to. Empty means 127.0.0.1. Clients
 	// in containers with their own network need another address.
 	Host string
-	// ForLoad lets Java optimize the servers' code for hours of load. Without it, the start uses
-	// two thirds of the processor time.
+	// ForLoad lets Java optimize the servers' code for hours of load. Without ForLoad, the start
+	// uses one third less processor time.
 	ForLoad bool
 	// Log receives the servers' warnings and errors. Nil discards them.
 	Log io.Writer

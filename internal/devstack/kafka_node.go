@@ -250,7 +250,7 @@ func (o FakeOptions) LogDir(topic string, partition int32) string {
 	return filepath.Join(o.Dir, "partitions", fmt.Sprintf("%s-%d", url.PathEscape(topic), partition))
 }
 
-// ReplaceDir removes dir and copies the folder of in its place.
+// ReplaceDir replaces the folder dir by a copy of another folder.
 func ReplaceDir(dir, of string) error {
 	if _, err := os.Stat(of); err != nil {
 		return fmt.Errorf("copy a folder: %w", err)

@@ -277,7 +277,7 @@ func (p *Patroni) Close(ctx context.Context) error {
 }
 
 // Start starts a node's Patroni and returns at once. Patroni then starts or repairs the node's
-// PostgreSQL. Patroni.Whole reports when the node follows.
+// PostgreSQL. Patroni.Whole reports when the node follows the leader.
 func (n *PatroniNode) Start() (err error) {
 	n.daemon, err = n.of.run("patroni", n.config())
 	return err

@@ -142,8 +142,8 @@ func (p *Postgres) Start(ctx context.Context) error {
 	return nil
 }
 
-// takesConnections reports by a nil error that the server accepts connections. It logs in with this
-// cluster's own password. If another server has taken the port, the login fails.
+// takesConnections returns nil if the server accepts connections. It logs in with this cluster's
+// own password. If another server has taken the port, the login fails.
 func (p *Postgres) takesConnections(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, p.URL())
 	if err != nil {
