@@ -151,8 +151,8 @@ func binariesRoot() (string, error) {
 
 // fetchPostgres downloads the servers and unpacks them into dir. The library has no separate call
 // for this. Its Start downloads and unpacks, and then checks the data folder. This function passes
-// an invalid data folder, so Start always fails. The error therefore counts only if the servers are
-// missing.
+// an invalid data folder, so Start always fails. fetchPostgres ignores this error if the servers
+// are in dir.
 func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
 	scratch, err := os.MkdirTemp("", "projector-download-")
 	if err != nil {

@@ -65,8 +65,8 @@ func (p *Postgres) prepare(ctx context.Context) error {
 	return p.initdb(ctx)
 }
 
-// makeFolders creates the data folder and the password file. Both belong to the server's user. It
-// also owns a temporary folder, because otherwise it could not enter the folder.
+// makeFolders creates the data folder and the password file. Both belong to the server's user. This
+// user also owns a temporary cluster folder, because it could not enter the folder otherwise.
 func (p *Postgres) makeFolders() error {
 	if err := os.Mkdir(p.dataDir(), 0o700); err != nil && !os.IsExist(err) {
 		return err

@@ -32,8 +32,8 @@ type process struct {
 }
 
 // startProcess starts cmd in its own process group. A Ctrl-C for the caller therefore does not
-// reach the server before the caller has finished its work. The server gets the signal last if the
-// caller dies without stopping it.
+// reach the server before the caller has finished its work. If the caller dies without stopping the
+// server, the server gets the signal in the parameter last.
 func startProcess(cmd *exec.Cmd, last syscall.Signal, log io.Writer) (*process, error) {
 	p := &process{cmd: cmd, tail: &tail{}, done: make(chan struct{})}
 	output := io.MultiWriter(p.tail, log)

@@ -127,7 +127,7 @@ func (c *runCmd) Run(ctx context.Context, std *streams) error {
 	return errors.Join(err, s.close())
 }
 
-// bench is one call of run.
+// bench is the state of one call of the command run.
 type bench struct {
 	*stack
 	*runCmd

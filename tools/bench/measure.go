@@ -132,7 +132,7 @@ func (b *bench) nextGroup() string {
 	return "bench-" + strconv.Itoa(b.groups)
 }
 
-// one runs a subject once, in a new database.
+// one measures a subject one time, in a new database.
 func (b *bench) one(ctx context.Context, p *prepared, s subject) (Run, error) {
 	l := p.loaded
 	if s == subjectKfake {

@@ -40,8 +40,8 @@ type comparison struct {
 	less     bool
 }
 
-// comparisons has all comparisons in the order of the workloads. Those with a limit are the
-// project's targets.
+// comparisons has all comparisons in the order of the workloads. The comparisons with a limit are
+// the project's targets.
 var comparisons = []comparison{
 	{"uniform: raw upserts", "uniform", subjectProjector, "uniform", subjectRaw, eventsPerSecond, 1.0, false},
 	{"uniform, kfake: raw upserts", "uniform", subjectKfake, "uniform", subjectRaw, eventsPerSecond, 1.1, false},
@@ -151,8 +151,8 @@ func (c *comparison) values(r *results) (clean, disturbed []float64) {
 	return clean, disturbed
 }
 
-// reached reports whether the median satisfies the limit: "yes" or "no". It returns "" if there is
-// no limit.
+// reached returns "yes" if the median satisfies the limit and "no" otherwise. It returns "" if
+// there is no limit.
 func (r *ratio) reached() string {
 	switch {
 	case r.limit == 0:

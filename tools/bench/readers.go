@@ -27,8 +27,9 @@ type accountVersion struct {
 	version int32
 }
 
-// between is the time between two checks of the positions. At before, the event was not committed.
-// At found, a check saw for the first time that it was committed.
+// between is the time between two checks of the positions. The field before is the time of the last
+// check that did not find the event committed. The field found is the time of the first check that
+// found it committed.
 type between struct{ before, found time.Time }
 
 // answers shows how soon the waiting readers were answered after an event became visible, in

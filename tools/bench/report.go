@@ -240,12 +240,12 @@ func (r *results) of(name string, s subject) []Run {
 // table describes the tables that a workload's events are projected into.
 type table struct {
 	relation string
-	// fingerprint is a query that computes one text from the final state. A row in the wrong place
-	// changes the text. want returns the expected text.
+	// fingerprint is a query that computes one text from the final state. The text also changes if
+	// the values of two rows are swapped. The function want returns the expected text.
 	fingerprint string
 	want        func(w *workload, g *generator) string
-	// raw returns the events as the projector's own statements. There is one list for each
-	// connection, and one batch for each transaction.
+	// The function raw returns the projector's own statements with the events as arguments. There
+	// is one list for each connection, and one batch for each transaction.
 	raw func(w *workload) [][]*pgx.Batch
 	// mode is the mode of a custom projection. Empty means a built-in projection.
 	mode file.Mode

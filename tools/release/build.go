@@ -125,10 +125,10 @@ var demoModules = []string{
 // profile is the compiler's profile, as in make build-optimized.
 const profile = "tools/bench/projector.pgo"
 
-// compile builds the program. It fixes everything that could differ between two machines: the level
-// of the processor, flags from the environment, paths and the build id. It omits the symbols for
-// debuggers, which are a third of the file. Panics and profiles show function names and lines
-// without these symbols.
+// compile builds the program. It sets everything explicitly that could differ between two machines:
+// the level of the processor, flags from the environment, paths and the build id. It omits the
+// symbols for debuggers, which are a third of the file. Panics and profiles show function names and
+// lines without these symbols.
 func (b *build) compile(ctx context.Context, p platform, binary string) error {
 	stamp := fmt.Sprintf("-s -w -buildid= -X main.version=%s -X main.commit=%s", b.version, b.tree.commit)
 	_, err := output(ctx, ".", []string{

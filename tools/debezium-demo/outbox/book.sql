@@ -1,6 +1,6 @@
--- The parameters are $1 the account, $2 the minor units (negative for a debit) and $3 the
--- correlation id. The row stays locked until the transaction ends, so the versions of an account
--- are committed in order.
+-- The parameter $1 is the account, $2 is the amount in minor units (negative for a debit), and $3
+-- is the correlation id. The row stays locked until the transaction ends, so the versions of an
+-- account are committed in order.
 WITH booked AS (
     UPDATE ledger SET minor = minor + $2::bigint, version = version + 1
     WHERE account_id = $1 AND NOT closed

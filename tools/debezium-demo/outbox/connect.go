@@ -136,8 +136,8 @@ func (s *stage) connectEnv(ctx context.Context) ([]string, error) {
 const killLimit = 60 * time.Second
 
 // killConnect kills Connect when it has published enough events to every topic since it last wrote
-// its offsets. With afterWrite, it first waits until Connect has written its offsets once since its
-// start.
+// its offsets. If afterWrite is true, killConnect first waits until Connect has written its offsets
+// once since its start.
 func (s *stage) killConnect(ctx context.Context, afterWrite bool) error {
 	known, err := s.connect.OffsetsWrittenAt()
 	if err != nil {

@@ -1,4 +1,4 @@
--- The parameters are $1 the account, $2 its currency and $3 the currency's decimals.
+-- The parameter $1 is the account, $2 is its currency, and $3 is the currency's number of decimals.
 WITH opened AS (
     INSERT INTO ledger (account_id, currency, decimals, version) VALUES ($1, $2, $3, 1)
     RETURNING account_id, currency, version

@@ -186,7 +186,7 @@ const lookEvery = 50 * time.Millisecond
 // errTooSlow ends a wait that exceeds its limit.
 var errTooSlow = errors.New("it takes too long")
 
-// await calls look until it returns true, but not longer than limit.
+// await calls the function look until it returns true, but not longer than limit.
 func await(ctx context.Context, limit time.Duration, look func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooSlow)
 	defer cancel()
