@@ -16,6 +16,8 @@
 // the same way for all. The final state of a run is compared with the produced events. The CPU time
 // of other processes is measured too. A run in which they used much CPU time is marked as
 // disturbed.
+//
+// Results are stored as JSON next to the document that shows them. A new run of some workloads
 // replaces only the results of these workloads.
 package main
 
