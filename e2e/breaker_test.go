@@ -84,9 +84,9 @@ func (w *world) statesAfter(command string, args ...string) (states []string) {
 	return states
 }
 
-// letterOffsets returns the source offsets of a partition that have a dead letter in the DLQ topic.
-// Each offset occurs once.
-func (w *world) letterOffsets(partition int32) []int64 {
+// deadLetterOffsets returns the source offsets of a partition that have a dead letter in the DLQ
+// topic. Each offset occurs once.
+func (w *world) deadLetterOffsets(partition int32) []int64 {
 	w.t.Helper()
 	var offsets []int64
 	status, stdout, stderr := w.command("dlq", "list", "--output=json", fmt.Sprint("--partition=", partition))
@@ -178,7 +178,7 @@ func TestBreakerLetsOthersGoOn(t *testing.T) {
 	await(t, "the other is consumed", w.durable(0, int64(len(mixed))))
 	w.produce(euros(0, "b", 50))
 	await(t, "the other goes on", w.durable(0, int64(len(mixed))+50))
-	if n := len(w.letterOffsets(1)); n != 100 {
+	if n := len(w.deadLetterOffsets(1)); n != 100 {
 		t.Errorf("%d dead letters of the partition that stopped, want 100", n)
 	}
 
@@ -229,7 +229,7 @@ func TestBreakerIsKilled(t *testing.T) {
 	}
 	p := w.start(flag)
 	w.breakerOpens(p, 0, event.MalformedPayload)
-	if offsets := w.letterOffsets(0); len(offsets) != window || offsets[window-1] != window-1 {
+	if offsets := w.deadLetterOffsets(0); len(offsets) != window || offsets[window-1] != window-1 {
 		t.Errorf("%d different records were dead-lettered, want %d", len(offsets), window)
 	}
 	p.terminate()

@@ -34,8 +34,8 @@ func (p *program) linesWith(message string) (found []line) {
 	return found
 }
 
-// TestRecoveredTellsTheTruth checks the log line that is written after an outage.
-func TestRecoveredTellsTheTruth(t *testing.T) {
+// TestRecoveredLogLineIsCorrect checks the log line that is written after an outage.
+func TestRecoveredLogLineIsCorrect(t *testing.T) {
 	t.Parallel()
 	const outage = 8 * time.Second
 	cluster, url := ownPostgres(t)

@@ -45,7 +45,7 @@ func TestRefusedRowIsIsolated(t *testing.T) {
 		}
 	}
 	o.Refuse = nil
-	o.Decide(behind(w.read(w.topic), ends))
+	o.Decide(recordsFrom(w.read(w.topic), ends))
 	w.exact(o, exactlyOnce)
 	p.terminate()
 	w.atRest()

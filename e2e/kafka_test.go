@@ -138,8 +138,8 @@ func (w *world) read(topic string) []testbank.Record {
 	return must(compare.ReadTopic(w.t.Context(), topic, kgo.SeedBrokers(w.addrs...)))(w.t)
 }
 
-// behind returns the records whose offsets are at or after the given end offsets.
-func behind(records []testbank.Record, ends map[int32]int64) []testbank.Record {
+// recordsFrom returns the records whose offsets are at or after the given end offsets.
+func recordsFrom(records []testbank.Record, ends map[int32]int64) []testbank.Record {
 	return slices.DeleteFunc(records, func(r testbank.Record) bool { return r.Offset < ends[r.Partition] })
 }
 

@@ -79,6 +79,6 @@ func TestRealLogLostItsEnd(t *testing.T) {
 	running.stoppedAt(programs[running], 6, 0)
 	programs[running].terminate()
 	for _, w := range worlds {
-		w.mendedByAPerson(w.start())
+		w.recoveredByOperator(w.start())
 	}
 }

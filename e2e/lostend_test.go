@@ -53,17 +53,17 @@ func (d *disk) stop() {
 	}
 }
 
-// beside starts the broker for a moment at another address and calls the function change. The
-// clients of the test do not know this address.
-func (d *disk) beside(change func(*devstack.Fake)) {
+// atAnotherAddress starts the broker for a moment at another address and calls the function change.
+// The clients of the test do not know this address.
+func (d *disk) atAnotherAddress(change func(*devstack.Fake)) {
 	d.t.Helper()
 	fake := must(devstack.StartFake(d.t.Context(), d.options))(d.t)
 	defer func() { _ = fake.Close(d.t.Context()) }()
 	change(fake)
 }
 
-// keep saves the current log of partition 0 of a topic.
-func (d *disk) keep(topic string) {
+// saveLog saves the current log of partition 0 of a topic.
+func (d *disk) saveLog(topic string) {
 	d.t.Helper()
 	d.stop()
 	if err := devstack.ReplaceDir(d.older, d.options.LogDir(topic, 0)); err != nil {
@@ -72,8 +72,8 @@ func (d *disk) keep(topic string) {
 	d.start()
 }
 
-// putBack stops the broker and replaces the log by the saved log.
-func (d *disk) putBack(topic string) {
+// restoreLog stops the broker and replaces the log by the saved log.
+func (d *disk) restoreLog(topic string) {
 	d.t.Helper()
 	d.stop()
 	if err := devstack.ReplaceDir(d.options.LogDir(topic, 0), d.older); err != nil {
@@ -99,7 +99,7 @@ func newLostEnd(t *testing.T) (*world, *disk, *program) {
 	d := newDisk(t)
 	w := newWorldOn(t, d.addrs, devtest.Database(t), 2)
 	w.produce(euros(0, "a", 2))
-	d.keep(w.topic)
+	d.saveLog(w.topic)
 	w.produce(euros(0, "lost", 4))
 	w.produce(euros(1, "c", 3))
 	p := w.start()
@@ -107,11 +107,11 @@ func newLostEnd(t *testing.T) (*world, *disk, *program) {
 	return w, d, p
 }
 
-// writtenOn appends records to partition 0 under a new leader epoch. The log then ends beyond the
-// projector's position.
-func (w *world) writtenOn(d *disk) {
+// appendBeyondPosition appends records to partition 0 under a new leader epoch. The log then ends
+// beyond the projector's position.
+func (w *world) appendBeyondPosition(d *disk) {
 	w.t.Helper()
-	d.beside(func(fake *devstack.Fake) {
+	d.atAnotherAddress(func(fake *devstack.Fake) {
 		if err := fake.Cluster.MoveTopicPartition(w.topic, 0, 0); err != nil {
 			w.t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestLogLostItsEnd(t *testing.T) {
 	cases := map[string]func(*world, *disk, *program){
 		// Kafka refuses the fetch at offset six, because the log has only two records.
 		"under a running instance": func(w *world, d *disk, p *program) {
-			d.putBack(w.topic)
+			d.restoreLog(w.topic)
 			d.start()
 			w.stoppedAt(p, 6, 0)
 			w.produce(euros(0, "b", 6))
@@ -156,8 +156,8 @@ func TestLogLostItsEnd(t *testing.T) {
 		// The log is longer than the position again, so the client notices the loss only by the
 		// leader epoch.
 		"under a running instance, written on": func(w *world, d *disk, p *program) {
-			d.putBack(w.topic)
-			w.writtenOn(d)
+			d.restoreLog(w.topic)
+			w.appendBeyondPosition(d)
 			d.start()
 			w.stoppedAt(p, 6, 0)
 			p.terminate()
@@ -165,13 +165,13 @@ func TestLogLostItsEnd(t *testing.T) {
 		// No client runs, so only the leader epoch that is stored with the position shows the loss.
 		"while nothing ran, written on": func(w *world, d *disk, p *program) {
 			p.terminate()
-			d.putBack(w.topic)
-			w.writtenOn(d)
+			d.restoreLog(w.topic)
+			w.appendBeyondPosition(d)
 			d.start()
 		},
 		"while nothing ran": func(w *world, d *disk, p *program) {
 			p.terminate()
-			d.putBack(w.topic)
+			d.restoreLog(w.topic)
 			d.start()
 			p = w.start()
 			w.stoppedAt(p, 6, 0)
@@ -184,14 +184,14 @@ func TestLogLostItsEnd(t *testing.T) {
 			t.Parallel()
 			w, d, p := newLostEnd(t)
 			lose(w, d, p)
-			w.mendedByAPerson(w.start())
+			w.recoveredByOperator(w.start())
 		})
 	}
 }
 
-// mendedByAPerson expects partition 0 to stay stopped until an operator sets its position to two,
-// where the log ended. After that, all appended records must be consumed.
-func (w *world) mendedByAPerson(p *program) {
+// recoveredByOperator expects partition 0 to stay stopped until an operator sets its position to
+// two, where the log ended. After that, all appended records must be consumed.
+func (w *world) recoveredByOperator(p *program) {
 	w.t.Helper()
 	w.stoppedAt(p, 6, 1)
 	w.set(1, "--skip-unread", "--partition=0", "--offset=8", "--reason=test", "--yes")

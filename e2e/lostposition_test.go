@@ -202,7 +202,7 @@ func TestGapsOfALossAreExpected(t *testing.T) {
 	await(t, "every record consumed that is left", w.arrived)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	right := w.line("SELECT count(*)::text FROM account_balance_current WHERE version = 4 AND balance = 4 AND NOT stale")
-	if letters := len(w.letterOffsets(0)); right != fmt.Sprint(accounts) || letters != 2*accounts {
+	if letters := len(w.deadLetterOffsets(0)); right != fmt.Sprint(accounts) || letters != 2*accounts {
 		t.Errorf("%s of %d accounts are right, %d dead letters, want %d", right, accounts, letters, 2*accounts)
 	}
 	p.terminate()

@@ -11,17 +11,18 @@ import (
 	"projector/internal/testbank"
 )
 
-// asked is one command line of the test. role is the name that the error must contain when rights
-// are missing. may has the logins that must have all rights for the command.
-type asked struct {
-	command string
-	args    []string
-	role    string
-	may     []string
+// commandLine is one command line of the test. The field role is the name that the error must
+// contain when rights are missing. The field allowedLogins has the logins that must have all rights
+// for the command.
+type commandLine struct {
+	command       string
+	args          []string
+	role          string
+	allowedLogins []string
 }
 
 // everyCommand returns a line for each command that uses the database.
-func (r *roles) everyCommand() []asked {
+func (r *roles) everyCommand() []commandLine {
 	folder := r.t.TempDir()
 	ledger, file := filepath.Join(folder, "ledger.csv"), filepath.Join(folder, "debits.sql")
 	for path, text := range map[string]string{
@@ -37,7 +38,7 @@ func (r *roles) everyCommand() []asked {
 		query  = "--outbox-query=SELECT account_id AS key, ''::text AS value FROM unnest($1::text[], $2::bigint[]) AS w (account_id, version)"
 	)
 	operator, anybody := []string{"bank_operator", "bank_approver"}, []string{"bank_operator", "bank_approver", "bank_reader"}
-	return []asked{
+	return []commandLine{
 		{"migrate", nil, "projector_migrator", []string{"bank_migrate"}},
 		{"migrate status", nil, "projector_migrator", []string{"bank_migrate"}},
 		{"gaps", nil, "projector_operator", operator},
@@ -91,7 +92,7 @@ func TestAMissingRoleIsNamed(t *testing.T) {
 			for _, user := range []string{"bank_migrate", "bank_app", "bank_operator", "bank_approver", "bank_reader", "bank_nobody"} {
 				_, _, stderr := once(t, append(r.connection(user), "KAFKA_TOPIC="+r.topic), append(strings.Fields(c.command), c.args...)...)
 				refused := strings.Contains(stderr, "42501")
-				if refused && (slices.Contains(c.may, user) || !strings.Contains(stderr, "a login in "+c.role) || !strings.Contains(stderr, "docs/security.md")) {
+				if refused && (slices.Contains(c.allowedLogins, user) || !strings.Contains(stderr, "a login in "+c.role) || !strings.Contains(stderr, "docs/security.md")) {
 					t.Errorf("%s as %s: %s", c.command, user, stderr)
 				}
 				if user == "bank_nobody" && !refused {

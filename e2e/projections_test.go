@@ -130,11 +130,11 @@ func TestProjectionsEqualTheOracle(t *testing.T) {
 			again := w.start(choose)
 			await(t, "everything read again", again.consumed(total))
 			w.group += "-renamed"
-			beside := w.start(choose)
-			await(t, "everything read by another group", beside.consumed(total))
-			await(t, "ready", beside.Answers("/readyz", 200, ""))
+			otherGroup := w.start(choose)
+			await(t, "everything read by another group", otherGroup.consumed(total))
+			await(t, "ready", otherGroup.Answers("/readyz", 200, ""))
 			again.terminate()
-			beside.terminate()
+			otherGroup.terminate()
 			if wrong := w.differs(b, records)(); wrong != "" {
 				t.Error(wrong)
 			}

@@ -16,9 +16,9 @@ import (
 // rows are wrong.
 type spoiling struct {
 	statements []string
-	// look is a query about the changed rows. It returns "wrong" if all of them are wrong and
+	// query is SQL about the changed rows. It returns "wrong" if all of them are wrong and
 	// "right" if all are correct. Otherwise it returns a description.
-	look string
+	query string
 }
 
 // Rows to which consumers add are changed and not deleted, because consumers would insert a deleted
@@ -51,16 +51,16 @@ var spoilings = map[string]spoiling{
 		count(*) FILTER (WHERE day < '2000-01-01') AS phantoms FROM daily_turnover) AS now`},
 }
 
-// looks runs the query look.
-func (s *spoiling) looks(ctx context.Context, db interface {
+// result runs the query.
+func (s *spoiling) result(ctx context.Context, db interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 },
 ) (seen string, err error) {
-	err = db.QueryRow(ctx, s.look).Scan(&seen)
+	err = db.QueryRow(ctx, s.query).Scan(&seen)
 	return seen, err
 }
 
-// polled runs the query look in a loop. The returned function stops the loop and returns all
+// polled runs the query of s in a loop. The returned function stops the loop and returns all
 // different results.
 func (w *world) polled(s *spoiling) (stop func() []string) {
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -68,7 +68,7 @@ func (w *world) polled(s *spoiling) (stop func() []string) {
 	go func() {
 		var different []string
 		for ctx.Err() == nil {
-			if seen, err := s.looks(ctx, w.db); err == nil && !slices.Contains(different, seen) {
+			if seen, err := s.result(ctx, w.db); err == nil && !slices.Contains(different, seen) {
 				different = append(different, seen)
 			}
 			pause(ctx, 5*time.Millisecond)
@@ -108,7 +108,7 @@ func TestRowsAreRebuiltBesideALiveConsumer(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = before.Rollback(context.WithoutCancel(t.Context())) }()
-			if seen, err := s.looks(t.Context(), before); err != nil || seen != "wrong" {
+			if seen, err := s.result(t.Context(), before); err != nil || seen != "wrong" {
 				t.Fatalf("before the rebuild: %s, %v", seen, err)
 			}
 			seen := w.polled(&s)
@@ -119,7 +119,7 @@ func TestRowsAreRebuiltBesideALiveConsumer(t *testing.T) {
 			if done.Changed != plan.Different || done.Result == nil {
 				t.Errorf("planned %+v, done %+v", plan, done)
 			}
-			if seen, err := s.looks(t.Context(), before); err != nil || seen != "wrong" {
+			if seen, err := s.result(t.Context(), before); err != nil || seen != "wrong" {
 				t.Errorf("a snapshot of before the swap sees: %s, %v", seen, err)
 			}
 			finish()
@@ -162,7 +162,7 @@ func TestAStoppedRebuildOfRowsChangesNothing(t *testing.T) {
 			}
 			still := func(when string) {
 				t.Helper()
-				if seen, err := s.looks(t.Context(), w.db); err != nil || seen != "wrong" {
+				if seen, err := s.result(t.Context(), w.db); err != nil || seen != "wrong" {
 					t.Errorf("%s: %s, %v", when, seen, err)
 				}
 			}

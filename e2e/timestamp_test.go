@@ -17,9 +17,9 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// takesAnyTime configures the topic to accept records with any timestamp. Brokers before 3.6 always
-// accept them.
-func (w *world) takesAnyTime() {
+// acceptAnyTimestamp configures the topic to accept records with any timestamp. Brokers before 3.6
+// always accept them.
+func (w *world) acceptAnyTimestamp() {
 	w.t.Helper()
 	configs := map[string]string{
 		"retention.ms": "-1", "message.timestamp.after.max.ms": fmt.Sprint(int64(math.MaxInt64)),
@@ -50,7 +50,7 @@ func TestTimestampsBeyondTheCalendar(t *testing.T) {
 		{"usual", 1_700_000_000_123, "1700000000123"},
 	}
 	w := newWorld(t, 1)
-	w.takesAnyTime()
+	w.acceptAnyTimestamp()
 	p := w.start()
 	want := map[string]string{}
 	for _, c := range cases {

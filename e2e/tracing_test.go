@@ -88,7 +88,7 @@ func TestARecordIsTracedFromItsProducerToTheTransaction(t *testing.T) {
 			return "not in the trace of the flush"
 		})
 	}
-	letter := w.letterHeaders(t)
+	letter := w.deadLetterHeaders(t)
 	if len(letter) < 3 || letter[0].Key != "source" || letter[0].Value != nil ||
 		letter[1].Key != "traceparent" || !bytes.Equal(letter[1].Value, parentOf(0xb2).Value) || string(letter[2].Value) != "bank=x" {
 		t.Errorf("headers of the dead letter: %v", letter)
@@ -113,8 +113,8 @@ func TestARecordIsTracedFromItsProducerToTheTransaction(t *testing.T) {
 	}
 }
 
-// letterHeaders returns the headers of the only dead letter.
-func (w *world) letterHeaders(t testing.TB) []kgo.RecordHeader {
+// deadLetterHeaders returns the headers of the only dead letter.
+func (w *world) deadLetterHeaders(t testing.TB) []kgo.RecordHeader {
 	t.Helper()
 	letters := w.read(w.dlq)
 	if len(letters) != 1 {

@@ -22,8 +22,8 @@ import (
 // yet.
 const lastRelease = "34f8c717af2538585ab43e165f897776fe26b0f6"
 
-// released builds the last release once for all runs. PROJECTOR_UPGRADE_RELEASE names another commit or
-// tag.
+// released builds the last release once for all runs. PROJECTOR_UPGRADE_RELEASE names another
+// commit or tag.
 var released = sync.OnceValues(func() (string, error) {
 	commit := lastRelease
 	if other := os.Getenv("PROJECTOR_UPGRADE_RELEASE"); other != "" {

@@ -57,7 +57,7 @@ func newFailover(t *testing.T, kafka devtest.Cluster, synchronous bool) *failove
 	mixed := testbank.Generate(testbank.Options{
 		Seed: s.seed, Records: wrong, Partitions: s.setting.partitions, Accounts: wrong / 50, Prefix: "wrong-",
 	})
-	f.feeds = []*feed{s.feed, s.feedBeside(mixed, chunkOf(mixed, lasts))}
+	f.feeds = []*feed{s.feed, s.feedMore(mixed, chunkOf(mixed, lasts))}
 	return f
 }
 
@@ -122,14 +122,15 @@ func (f *failover) pgbouncer() string {
 	return through
 }
 
-// look returns a context with a time limit for one query, because the database may not answer.
-func (s *scene) look() (context.Context, context.CancelFunc) {
+// queryContext returns a context with a time limit for one query, because the database may not
+// answer.
+func (s *scene) queryContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.t.Context(), 2*time.Second)
 }
 
-// takenBack returns how many records the replicas read again because the new leader lacks some
+// readAgainCount returns how many records the replicas read again because the new leader lacks some
 // commits. It reads the number from their logs.
-func (f *failover) takenBack() (records int) {
+func (f *failover) readAgainCount() (records int) {
 	for _, r := range f.s.replicas {
 		for _, line := range r.Lines() {
 			var entry struct {
@@ -152,7 +153,7 @@ type writers struct {
 	mu    sync.Mutex // guards what follows
 	now   []bool
 	both  int // polls in which both nodes accepted writes
-	looks int
+	polls int
 }
 
 const (
@@ -171,7 +172,7 @@ func watchWriters(t testing.TB, cluster *devstack.Patroni) *writers {
 		tick := time.NewTicker(writersEvery)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			w.look(ctx)
+			w.poll(ctx)
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -188,16 +189,16 @@ func watchWriters(t testing.TB, cluster *devstack.Patroni) *writers {
 	return w
 }
 
-// look queries the first node, the second node, and the first node again. If the first node
+// poll queries the first node, the second node, and the first node again. If the first node
 // accepted writes both times, it also accepted writes during the query of the second node.
-func (w *writers) look(ctx context.Context) {
+func (w *writers) poll(ctx context.Context) {
 	first := w.asks(ctx, 0)
 	second := w.asks(ctx, 1)
 	both := first && second && w.asks(ctx, 0)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now[0], w.now[1] = first, second
-	w.looks++
+	w.polls++
 	if both {
 		w.both++
 	}
@@ -246,9 +247,9 @@ func (w *writers) report(t testing.TB) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t.Logf("%d looks at which nodes take writes", w.looks)
-	if w.both > 0 || w.looks == 0 {
-		t.Errorf("at %d of %d looks both nodes took writes", w.both, w.looks)
+	t.Logf("%d looks at which nodes take writes", w.polls)
+	if w.both > 0 || w.polls == 0 {
+		t.Errorf("at %d of %d looks both nodes took writes", w.both, w.polls)
 	}
 }
 

@@ -60,9 +60,9 @@ func (f *failover) changes(name string, change func(leader *devstack.PatroniNode
 	if leader == nil {
 		s.t.Fatalf("%s: there is no leader before", name)
 	}
-	lost := f.takenBack()
+	lost := f.readAgainCount()
 	if !f.synchronous {
-		s.watch.pardon(true)
+		s.watch.pauseOffsetCheck(true)
 	}
 	began := time.Now()
 	change(leader)
@@ -73,7 +73,7 @@ func (f *failover) changes(name string, change func(leader *devstack.PatroniNode
 	s.db.Reset()
 	wait.Until(s.t, backWithin, name+": lag 0 behind the new leader", f.caughtUp())
 	back := time.Since(s.healedAt)
-	lost = f.takenBack() - lost
+	lost = f.readAgainCount() - lost
 	report(figure{
 		Fault: fmt.Sprintf("%s, %s", name, f.mode()), Hits: 1, ReadAgain: lost, Seed: s.seed,
 		Struck: elected.Round(100 * time.Millisecond).String(), Lag0: back.Round(100 * time.Millisecond).String(),
@@ -172,7 +172,7 @@ func (f *failover) caughtUp() func() string {
 		at   time.Time
 	)
 	return func() string {
-		ctx, cancel := f.s.look()
+		ctx, cancel := f.s.queryContext()
 		defer cancel()
 		if ends == nil || time.Since(at) > steadyWithin {
 			ends, at = f.s.ends(), time.Now()

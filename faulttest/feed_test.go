@@ -31,7 +31,7 @@ func (s *scene) startFeed() {
 		records = doubled(records, chunk)
 		chunk *= 2
 	}
-	s.feed = s.feedBeside(records, chunk)
+	s.feed = s.feedMore(records, chunk)
 }
 
 // chunkOf returns how many records each tick must send if all records together take the given time.
@@ -39,8 +39,8 @@ func chunkOf(records []testbank.Record, during time.Duration) int {
 	return max(1, len(records)/max(1, int(during/feedEvery)))
 }
 
-// feedBeside starts to produce more records, in addition to the scene's stream.
-func (s *scene) feedBeside(records []testbank.Record, chunk int) *feed {
+// feedMore starts to produce more records, in addition to the scene's stream.
+func (s *scene) feedMore(records []testbank.Record, chunk int) *feed {
 	f := &feed{t: s.t, hurry: make(chan struct{}), halt: make(chan struct{}), done: make(chan error, 1)}
 	go f.run(s.producer, records, chunk)
 	return f

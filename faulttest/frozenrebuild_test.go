@@ -49,7 +49,7 @@ func rebuildFrozen(s *scene) (hits int) {
 		s.await("nothing is executed for the rebuild", s.count(swaps+" AND state = 'active'", 0))
 		if s.count(swaps, 1)() == "" {
 			hits++
-			s.goOnBeside(began)
+			s.movesWhileFrozen(began)
 		}
 		rebuild.Signal(syscall.SIGCONT)
 		status := rebuild.Exit(2 * time.Minute)
@@ -113,8 +113,8 @@ func (s *scene) beginRebuild(params string) *command {
 	return s.command("rebuild", "--yes")
 }
 
-// goOnBeside expects every partition to move while the rebuild is frozen.
-func (s *scene) goOnBeside(stopped time.Time) {
+// movesWhileFrozen expects every partition to move while the rebuild is frozen.
+func (s *scene) movesWhileFrozen(stopped time.Time) {
 	s.t.Helper()
 	every := make([]int32, s.setting.partitions)
 	for p := range every {

@@ -51,7 +51,7 @@ func (s *scene) logLosesItsEnd(kafka *devstack.Kafka, running bool) int {
 	if !running {
 		s.endAll()
 	}
-	s.watch.pardon(true)
+	s.watch.pauseOffsetCheck(true)
 	check(s.t, kafka.Stop(s.t.Context()))
 	check(s.t, devstack.ReplaceDir(dir, older))
 	check(s.t, kafka.StartNode(s.t.Context(), 1))

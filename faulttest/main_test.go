@@ -34,7 +34,7 @@ func broker(t testing.TB) *devstack.Kafka {
 
 // projector builds the program with its failpoints. It does so only once.
 var projector = sync.OnceValues(func() (string, error) {
-	path, err := beside("projector-with-failpoints")
+	path, err := nextToTestBinary("projector-with-failpoints")
 	if err != nil {
 		return "", err
 	}
@@ -43,16 +43,16 @@ var projector = sync.OnceValues(func() (string, error) {
 
 // theOracle builds the program of the oracle. It does so only once.
 var theOracle = sync.OnceValues(func() (string, error) {
-	path, err := beside("oracle")
+	path, err := nextToTestBinary("oracle")
 	if err != nil {
 		return "", err
 	}
 	return path, process.BuildCommand(context.Background(), "projector/faulttest/oracle", path)
 })
 
-// beside returns a path in the folder of the test binary. go test removes this folder with its
-// files.
-func beside(name string) (string, error) {
+// nextToTestBinary returns a path in the folder of the test binary. go test removes this folder
+// with its files.
+func nextToTestBinary(name string) (string, error) {
 	self, err := os.Executable()
 	return filepath.Join(filepath.Dir(self), name), err
 }

@@ -227,7 +227,7 @@ func standbyPromoted(s *scene) int {
 		}
 		return ""
 	})
-	s.watch.pardon(true)
+	s.watch.pauseOffsetCheck(true)
 	lost := sum(s.positions())
 	check(s.t, s.cluster.Stop(s.t.Context(), devstack.Immediate))
 	check(s.t, standby.Promote(s.t.Context()))
@@ -251,7 +251,7 @@ func (s *scene) rewound() {
 		}
 		return ""
 	})
-	s.watch.pardon(false)
+	s.watch.pauseOffsetCheck(false)
 }
 
 func (s *scene) count(query string, want int) func() string {
@@ -270,7 +270,7 @@ func backupRestored(s *scene) int {
 	s.closeAtEnd(backup)
 	at := sum(s.positions())
 	s.await("work after the backup", s.passed(at+int64(s.setting.records/10)))
-	s.watch.pardon(true)
+	s.watch.pauseOffsetCheck(true)
 	before := sum(s.positions())
 	check(s.t, s.cluster.Stop(s.t.Context(), devstack.Immediate))
 	check(s.t, backup.Start(s.t.Context()))

@@ -19,14 +19,14 @@ type pulse struct {
 	stop     context.CancelFunc
 	ended    sync.WaitGroup
 
-	mu      sync.Mutex // guards the fields below
-	at      map[int32]int64
-	since   map[int32]time.Time     // time of the last move, or the last time without unread records
-	longest map[int32]time.Duration // longest time without a move while there were unread records
-	moves   map[int32]int
-	blind   time.Duration // the longest time between two polls
-	looked  time.Time
-	unready []string
+	mu       sync.Mutex // guards the fields below
+	at       map[int32]int64
+	since    map[int32]time.Time     // time of the last move, or the last time without unread records
+	longest  map[int32]time.Duration // longest time without a move while there were unread records
+	moves    map[int32]int
+	blind    time.Duration // the longest time between two polls
+	lastPoll time.Time
+	unready  []string
 }
 
 const pulseEvery = 100 * time.Millisecond
@@ -36,11 +36,11 @@ func (s *scene) startPulse() *pulse {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(s.t.Context())
 	p := &pulse{
-		s: s, stop: stop, replicas: append([]*replica(nil), s.replicas...), looked: time.Now(),
+		s: s, stop: stop, replicas: append([]*replica(nil), s.replicas...), lastPoll: time.Now(),
 		at: map[int32]int64{}, since: map[int32]time.Time{}, longest: map[int32]time.Duration{}, moves: map[int32]int{},
 	}
 	for partition := range s.setting.partitions {
-		p.since[partition] = p.looked
+		p.since[partition] = p.lastPoll
 	}
 	for partition, next := range s.positions() {
 		p.at[partition] = next
@@ -59,7 +59,7 @@ func (p *pulse) run(ctx context.Context) {
 	tick := time.NewTicker(pulseEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		p.look(ctx)
+		p.poll(ctx)
 		p.knock()
 		select {
 		case <-tick.C:
@@ -68,12 +68,12 @@ func (p *pulse) run(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	p.look(ctx) // includes a move after the last poll
+	p.poll(ctx) // includes a move after the last poll
 }
 
-// look reads the ends of the topic before the positions. In the other order, a record that arrives
+// poll reads the ends of the topic before the positions. In the other order, a record that arrives
 // between the two reads would make a partition at its end count as stopped.
-func (p *pulse) look(ctx context.Context) {
+func (p *pulse) poll(ctx context.Context) {
 	ends, err := compare.Ends(ctx, p.s.admin, p.s.reader.Topic)
 	if err != nil {
 		return // the failed poll makes blind longer
@@ -85,7 +85,7 @@ func (p *pulse) look(ctx context.Context) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.blind, p.looked = max(p.blind, now.Sub(p.looked)), now
+	p.blind, p.lastPoll = max(p.blind, now.Sub(p.lastPoll)), now
 	for partition, end := range ends {
 		next := positions[partition]
 		p.longest[partition] = max(p.longest[partition], now.Sub(p.since[partition]))

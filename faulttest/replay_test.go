@@ -88,11 +88,11 @@ func replayMany(s *scene) int {
 	p := s.startPulse()
 	replay := s.command("dlq", "replay", "--yes")
 	const aSecond = int(time.Second / feedEvery)
-	beside := s.feedBeside(same, 240/aSecond)
+	more := s.feedMore(same, 240/aSecond)
 	applied := s.replayed(replay)
 	p.steady(repairLimit)
 	s.proxy.Slow(0, 0)
-	beside.finish()
+	more.finish()
 	return applied
 }
 

@@ -112,7 +112,7 @@ func (storm *storm) breaks(s *scene) (hits int, began time.Time) {
 	if hits == 0 {
 		s.t.Error("nothing was killed: this proves nothing")
 	}
-	for partition, n := range s.lettersOf(storm.class) {
+	for partition, n := range s.deadLettersOf(storm.class) {
 		if n > stormWindow {
 			s.t.Errorf("%d records of partition %d were dead-lettered, want at most %d", n, partition, stormWindow)
 		}
@@ -121,8 +121,9 @@ func (storm *storm) breaks(s *scene) (hits int, began time.Time) {
 	return hits, began
 }
 
-// lettersOf returns, for each partition, how many different records have a dead letter of a class.
-func (s *scene) lettersOf(class string) map[int32]int {
+// deadLettersOf returns, for each partition, how many different records have a dead letter of a
+// class.
+func (s *scene) deadLettersOf(class string) map[int32]int {
 	s.t.Helper()
 	seen, letters := map[string]bool{}, map[int32]int{}
 	for line := range strings.Lines(s.does("dlq", "list", "--class="+class)) {

@@ -23,13 +23,13 @@ type watcher struct {
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 
-	mu         sync.Mutex // guards the fields below
-	db         *pgxpool.Pool
-	pids       []int
-	memory     int64
-	looks      int
-	pardoned   bool
-	violations []string
+	mu                sync.Mutex // guards the fields below
+	db                *pgxpool.Pool
+	pids              []int
+	memory            int64
+	polls             int
+	offsetCheckPaused bool
+	violations        []string
 }
 
 const lookEvery = 20 * time.Millisecond
@@ -53,7 +53,7 @@ func (w *watcher) run(ctx context.Context) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		w.measure()
-		w.look(ctx)
+		w.poll(ctx)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -61,16 +61,16 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// look reads Kafka's offsets before the positions. A position that rises between the two reads can
+// poll reads Kafka's offsets before the positions. A position that rises between the two reads can
 // hide a violation, but it cannot cause a false violation.
-func (w *watcher) look(ctx context.Context) {
+func (w *watcher) poll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	w.mu.Lock()
-	db, pardoned := w.db, w.pardoned
+	db, offsetCheckPaused := w.db, w.offsetCheckPaused
 	w.mu.Unlock()
 	committed, err := w.reader.Committed(ctx, w.admin)
-	if err != nil || pardoned {
+	if err != nil || offsetCheckPaused {
 		return
 	}
 	positions, err := w.reader.Positions(ctx, db)
@@ -79,10 +79,10 @@ func (w *watcher) look(ctx context.Context) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.pardoned || w.db != db {
+	if w.offsetCheckPaused || w.db != db {
 		return
 	}
-	w.looks++
+	w.polls++
 	for p, at := range committed {
 		if at > positions[p] {
 			w.violations = append(w.violations, fmt.Sprintf("partition %d: committed %d, durable %d", p, at, positions[p]))
@@ -111,20 +111,20 @@ func (w *watcher) follow(db *pgxpool.Pool) {
 	w.db = db
 }
 
-// pardon turns the check of offsets off or on. The check is off while the database goes back to an
-// earlier state. Kafka's offsets are then beyond the database's positions until the replicas have
-// rewound.
-func (w *watcher) pardon(on bool) {
+// pauseOffsetCheck turns the check of offsets off or on. The check is off while the database goes
+// back to an earlier state. Kafka's offsets are then beyond the database's positions until the
+// replicas have rewound.
+func (w *watcher) pauseOffsetCheck(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pardoned = on
+	w.offsetCheckPaused = on
 }
 
 // findings returns the results of all polls.
-func (w *watcher) findings() (looks int, memory int64, violations []string) {
+func (w *watcher) findings() (polls int, memory int64, violations []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.looks, w.memory, w.violations
+	return w.polls, w.memory, w.violations
 }
 
 func each(rows pgx.Rows, into []any, do func()) error {

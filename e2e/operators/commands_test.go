@@ -105,7 +105,7 @@ func (s *stage) rebuild(r *reader) {
 	}
 	for p, records := range s.records() {
 		log = append(log, records[:r.high[p]])
-		found.behind = found.behind || r.next[p] < r.high[p]
+		found.rereading = found.rereading || r.next[p] < r.high[p]
 	}
 	r.oracle.rebuilt(log, found)
 }

@@ -12,8 +12,8 @@ func (o *ordered) skip(id string) {
 	before.waiting, before.skipped = maps.Clone(a.waiting), maps.Clone(a.skipped)
 	a.version++
 	a.lastID = ""
-	if hole := a.waiting[a.version]; hole != nil {
-		a.lastID = hole.id
+	if next := a.waiting[a.version]; next != nil {
+		a.lastID = next.id
 	}
 	a.skipped[a.version] = a.lastID
 	a.passed()
@@ -145,7 +145,7 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 			before = a.version
 			o.readAgain(a, id, log)
 		}
-		if version == live.version && (found.behind || live.beyond > live.version) {
+		if version == live.version && (found.rereading || live.beyond > live.version) {
 			continue
 		}
 		if a.version == live.version {
@@ -171,8 +171,8 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 
 // rebuiltRows gives the oracle access to the state of the database after a rebuild.
 type rebuiltRows struct {
-	// behind is true if the position was set back and some records have not been read again yet.
-	behind bool
+	// rereading is true if the position was set back and some records have not been read again yet.
+	rereading bool
 	// account returns the version of an account and its parked versions.
 	account func(id string) (version int64, parked []int64)
 	// rows returns the rows of the projection.

@@ -89,7 +89,7 @@ func newStage(t *testing.T, seed uint64) *stage {
 	s.pruning = s.rnd.IntN(3) == 0
 	s.breaker = []string{"--breaker-share=0", "--breaker-window=40", "--breaker-window=1000"}[s.rnd.IntN(3)]
 	s.note("park limit %d, pruning %v, %s", s.parkLimit, s.pruning, s.breaker)
-	t.Cleanup(s.tellFailure)
+	t.Cleanup(s.printFailure)
 	s.servers()
 	s.producer = newProducer(s)
 	s.addReaders()
@@ -272,8 +272,8 @@ func (s *stage) note(format string, args ...any) {
 	s.journal = append(s.journal, fmt.Sprintf(format, args...))
 }
 
-// tellFailure prints the journal if the run has failed.
-func (s *stage) tellFailure() {
+// printFailure prints the journal if the run has failed.
+func (s *stage) printFailure() {
 	if !s.t.Failed() {
 		return
 	}

@@ -77,7 +77,7 @@ func (u *unordered) rebuilt(log [][]*event, found rebuiltRows) {
 	u.letters = known
 	got, before := found.rows(), u.rows(live)
 	for key, e := range u.applied {
-		if row := u.row(e); live[key] == nil && (len(u.corrected) > 0 || found.behind) && got[row] == before[row] {
+		if row := u.row(e); live[key] == nil && (len(u.corrected) > 0 || found.rereading) && got[row] == before[row] {
 			delete(u.applied, key)
 		}
 	}

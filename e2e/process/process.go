@@ -105,7 +105,7 @@ func (b Binary) Launch(t testing.TB, env []string, args ...string) *Process {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			p.tellGoroutines()
+			p.printGoroutines()
 		}
 		_ = p.cmd.Process.Kill()
 		<-p.ended
@@ -142,8 +142,8 @@ func (p *Process) Log() string { return strings.Join(p.Lines(), "\n") }
 
 var forbidden = regexp.MustCompile(`DATA RACE|panic:|goroutine \d+ \[`)
 
-// checkLog fails the test if the log contains a payload, a secret, a data race or a panic. If the test
-// has failed, it prints the end of the log.
+// checkLog fails the test if the log contains a payload, a secret, a data race or a panic. If the
+// test has failed, it prints the end of the log.
 func (p *Process) checkLog() {
 	p.t.Helper()
 	log := p.Log()
@@ -162,9 +162,9 @@ func (p *Process) checkLog() {
 	}
 }
 
-// tellGoroutines ends a program that still runs or is frozen. It prints the stack of each
+// printGoroutines ends a program that still runs or is frozen. It prints the stack of each
 // goroutine. A blocked program logs nothing, so the log alone is not enough.
-func (p *Process) tellGoroutines() {
+func (p *Process) printGoroutines() {
 	select {
 	case <-p.ended:
 		return

@@ -36,8 +36,8 @@ type report struct {
 	Wrong    []string                     `json:"wrong"`
 }
 
-// court has the flags of the command.
-type court struct {
+// checker has the flags of the command.
+type checker struct {
 	journal, database, brokers, dlq, ignore string
 
 	reader  compare.Reader
@@ -49,7 +49,7 @@ type court struct {
 func main() { os.Exit(run()) }
 
 func run() int {
-	var c court
+	var c checker
 	flag.StringVar(&c.journal, "journal", "", "file with the producer's journal")
 	flag.StringVar(&c.database, "database-url", os.Getenv("DATABASE_URL"), "the read model")
 	flag.StringVar(&c.brokers, "brokers", "localhost:9092", "host:port,host:port")
@@ -80,7 +80,7 @@ func run() int {
 
 // check applies the journal once. It then repeats the comparison until nothing is wrong or the time
 // is over.
-func (c *court) check(ctx context.Context) (*report, error) {
+func (c *checker) check(ctx context.Context) (*report, error) {
 	records, err := journal.Read(c.journal)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (c *court) check(ctx context.Context) (*report, error) {
 	}
 }
 
-func (c *court) compare(ctx context.Context, records []testbank.Record, o *testbank.Oracle, found *report) error {
+func (c *checker) compare(ctx context.Context, records []testbank.Record, o *testbank.Oracle, found *report) error {
 	seeds := kgo.SeedBrokers(strings.Split(c.brokers, ",")...)
 	client, err := kgo.NewClient(seeds)
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *court) compare(ctx context.Context, records []testbank.Record, o *testb
 
 // offsets returns "" if everything is consumed and no offset that is committed to Kafka is beyond
 // the durable position.
-func (c *court) offsets(ctx context.Context, admin *kadm.Client, conn *pgx.Conn, ends map[int32]int64) (string, error) {
+func (c *checker) offsets(ctx context.Context, admin *kadm.Client, conn *pgx.Conn, ends map[int32]int64) (string, error) {
 	committed, err := c.reader.Committed(ctx, admin)
 	if err != nil {
 		return "", err

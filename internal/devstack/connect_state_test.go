@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestConnectorStateTellsRunningFromStartingAndFailed(t *testing.T) {
+func TestConnectorStateDistinguishesRunningStartingAndFailed(t *testing.T) {
 	tests := map[string]struct {
 		status       int
 		body         string

@@ -44,7 +44,7 @@ func (p *Patroni) HAProxy(ctx context.Context) (*Door, error) {
 		servers += fmt.Sprintf("    server %s %s check port %s\n", node.name(), node.addr, port)
 	}
 	// Until its first check, HAProxy treats all nodes as leaders and uses them in turn.
-	looked := func(ctx context.Context, addr string) error {
+	ready := func(ctx context.Context, addr string) error {
 		for range p.nodes {
 			conn, err := pgx.Connect(ctx, p.url(addr, "postgres", "&target_session_attrs=read-write"))
 			if err != nil {
@@ -58,7 +58,7 @@ func (p *Patroni) HAProxy(ctx context.Context) (*Door, error) {
 	}
 	return openDoor(ctx, "haproxy", func(host, port string) string {
 		return fmt.Sprintf(haproxyConfig, net.JoinHostPort(host, port), servers)
-	}, looked, "-db", "-f")
+	}, ready, "-db", "-f")
 }
 
 const haproxyConfig = `global

@@ -32,7 +32,7 @@ func TestFakeCarriesRecords(t *testing.T) {
 	}
 }
 
-func TestFakeMakesOnlyTheTopicsItIsTold(t *testing.T) {
+func TestFakeCreatesOnlyTheConfiguredTopics(t *testing.T) {
 	fake := startFake(t, FakeOptions{Topics: map[string]int32{"seeded": 3}})
 	produce(t, fake.Addrs(), "seeded", "value")
 	client := newClient(t, fake.Addrs(), kgo.AllowAutoTopicCreation())

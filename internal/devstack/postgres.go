@@ -134,7 +134,7 @@ func (p *Postgres) Start(ctx context.Context) error {
 	if err != nil {
 		return p.account.explain(err, p.program("postgres"), p.dir)
 	}
-	if err := server.await(ctx, p.takesConnections); err != nil {
+	if err := server.await(ctx, p.acceptsConnections); err != nil {
 		server.kill()
 		return err
 	}
@@ -142,9 +142,9 @@ func (p *Postgres) Start(ctx context.Context) error {
 	return nil
 }
 
-// takesConnections returns nil if the server accepts connections. It logs in with this cluster's
+// acceptsConnections returns nil if the server accepts connections. It logs in with this cluster's
 // own password. If another server has taken the port, the login fails.
-func (p *Postgres) takesConnections(ctx context.Context) error {
+func (p *Postgres) acceptsConnections(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, p.URL())
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func TestUsablePostgres(t *testing.T) {
 	}
 }
 
-func TestPostgresBinariesTakesTheNamedFolder(t *testing.T) {
+func TestPostgresBinariesUsesTheNamedFolder(t *testing.T) {
 	named := programs(t, "postgres (PostgreSQL) 16.1", "initdb", "postgres")
 	t.Setenv("PG_BINDIR", named)
 	if got, err := postgresBinaries(t.Context()); err != nil || got != named {

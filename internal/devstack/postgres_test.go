@@ -181,7 +181,7 @@ func openFolder(t *testing.T) string {
 	return dir
 }
 
-func TestPostgresTakesUpAKeptFolder(t *testing.T) {
+func TestPostgresReusesItsFolder(t *testing.T) {
 	dir := filepath.Join(openFolder(t), "cluster")
 	first := startPostgres(t, PostgresOptions{Dir: dir})
 	runSQL(t, first.URL(), "create table kept as select 'still here' as text")

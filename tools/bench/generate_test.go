@@ -11,7 +11,7 @@ func small(s shape, full bool) *workload {
 	return &workload{name: "small", accounts: 50, events: 2000, shape: s, full: full}
 }
 
-func TestEveryGeneratedEventIsOneTheProjectorTakes(t *testing.T) {
+func TestProjectorAcceptsEveryGeneratedEvent(t *testing.T) {
 	format := event.NewJSON(event.Options{FirstVersion: 1})
 	for _, s := range []shape{uniform, zipf} {
 		w := small(s, false)
@@ -51,7 +51,7 @@ func TestOnceTouchesEveryAccountOnce(t *testing.T) {
 	}
 }
 
-func TestTheFingerprintTellsSwappedAccountsApart(t *testing.T) {
+func TestTheFingerprintDetectsSwappedAccounts(t *testing.T) {
 	g := newGenerator(small(uniform, false))
 	var c change
 	for range 100 {

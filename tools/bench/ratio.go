@@ -100,8 +100,9 @@ type ratio struct {
 	all       bool
 }
 
-// besides returns the comparisons with the other binary of --beside: speed and memory.
-func besides() []comparison {
+// otherBinaryComparisons returns the comparisons with the other binary of --beside: speed and
+// memory.
+func otherBinaryComparisons() []comparison {
 	var all []comparison
 	for _, w := range workloads {
 		if own := w.own(); own == subjectSteady || own == subjectStart {
@@ -120,7 +121,7 @@ func besides() []comparison {
 // ratiosOf computes the result of each comparison. It compares two runs only within one round.
 func ratiosOf(r *results) []ratio {
 	var found []ratio
-	for _, c := range slices.Concat(comparisons, besides()) {
+	for _, c := range slices.Concat(comparisons, otherBinaryComparisons()) {
 		x := ratio{comparison: c}
 		clean, disturbed := c.values(r)
 		x.spread, x.disturbed = spreadOf(clean), len(disturbed)

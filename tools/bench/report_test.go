@@ -170,7 +170,7 @@ func TestWorkloadsOfOneStreamReadOneTopic(t *testing.T) {
 	}
 }
 
-func TestWrongUsageIsTold(t *testing.T) {
+func TestWrongUsageIsReported(t *testing.T) {
 	for _, args := range [][]string{{"--only=nothing"}, {"--scale=0"}, {"peers", "--dir=" + t.TempDir()}} {
 		var stderr bytes.Buffer
 		if status := execute(t.Context(), args, &streams{strings.NewReader(""), &stderr, &stderr}); status == 0 {

@@ -100,7 +100,7 @@ func (s *stack) startOnce(
 		if n > before && first == 0 {
 			first = time.Since(begun)
 		}
-		if err = pace.Sleep(ctx, lookEvery); err != nil {
+		if err = pace.Sleep(ctx, checkEvery); err != nil {
 			break
 		}
 	}

@@ -18,9 +18,9 @@ import (
 const (
 	steadyRate   = 1000 // in events/s
 	steadyWarmUp = 3 * time.Second
-	// lookEvery is the interval between checks of the committed positions. Measured latencies are
+	// checkEvery is the interval between checks of the committed positions. Measured latencies are
 	// therefore too high by half of this interval on average, but never too low.
-	lookEvery = time.Millisecond
+	checkEvery = time.Millisecond
 )
 
 // acked is an event that the broker has acknowledged and that the watcher has not yet seen
@@ -40,7 +40,7 @@ type stopwatch struct {
 	from    time.Time // earlier acknowledgements belong to the warm-up
 	err     error
 
-	looked map[int32]time.Time // time of the last check, by partition
+	lastCheck map[int32]time.Time // time of the last check, by partition
 	// visible holds, for each event, the interval between two checks in which the event became
 	// visible. If it is nil, nothing is recorded.
 	visible map[accountVersion]between
@@ -68,13 +68,13 @@ func (s *stopwatch) committed(partition int32, next int64, now time.Time) {
 			s.took = append(s.took, now.Sub(queue[0].at))
 		}
 		if s.visible != nil {
-			s.visible[queue[0].event] = between{s.looked[partition], now}
+			s.visible[queue[0].event] = between{s.lastCheck[partition], now}
 		}
 		s.count++
 		queue = queue[1:]
 	}
 	s.waiting[partition] = queue
-	s.looked[partition] = now
+	s.lastCheck[partition] = now
 }
 
 // state returns how many events are committed, and the first error.
@@ -139,7 +139,7 @@ func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *
 	}
 	defer client.Close()
 	g := newGenerator(&l.workload)
-	sw := &stopwatch{waiting: map[int32][]acked{}, looked: map[int32]time.Time{}}
+	sw := &stopwatch{waiting: map[int32][]acked{}, lastCheck: map[int32]time.Time{}}
 	var waiting *crowd
 	if readers > 0 {
 		sw.visible = map[accountVersion]between{}
@@ -152,7 +152,7 @@ func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *
 	var producing sync.WaitGroup
 	stop := make(chan struct{})
 	producing.Go(func() { producePaced(client, g, l.events, sw, stop) })
-	run, err := look(ctx, l.events, w, p, m, sw)
+	run, err := awaitCommits(ctx, l.events, w, p, m, sw)
 	close(stop)
 	producing.Wait()
 	if waiting != nil && err == nil {
@@ -182,10 +182,10 @@ func producePaced(client *kgo.Client, g *generator, events int, sw *stopwatch, s
 	}
 }
 
-// look checks the positions until every event is committed.
-func look(ctx context.Context, events int, w *watcher, p *program, m *meter, sw *stopwatch) (Run, error) {
+// awaitCommits checks the positions until every event is committed.
+func awaitCommits(ctx context.Context, events int, w *watcher, p *program, m *meter, sw *stopwatch) (Run, error) {
 	start, measuring := time.Now(), false
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	for {
 		if err := w.positions(ctx, sw.committed); err != nil {
@@ -216,9 +216,9 @@ func look(ctx context.Context, events int, w *watcher, p *program, m *meter, sw 
 	}
 }
 
-// positions reads each partition's durable position and calls tell with the position and the time
-// of the query.
-func (w *watcher) positions(ctx context.Context, tell func(int32, int64, time.Time)) error {
+// positions reads each partition's durable position and calls the function report with the position
+// and the time of the query.
+func (w *watcher) positions(ctx context.Context, report func(int32, int64, time.Time)) error {
 	rows, err := w.conn.Query(ctx, `SELECT partition, next_offset FROM projector_position WHERE consumer_group = $1`, w.group)
 	if err != nil {
 		return err
@@ -226,7 +226,7 @@ func (w *watcher) positions(ctx context.Context, tell func(int32, int64, time.Ti
 	var partition int32
 	var next int64
 	_, err = pgx.ForEachRow(rows, []any{&partition, &next}, func() error {
-		tell(partition, next, time.Now())
+		report(partition, next, time.Now())
 		return nil
 	})
 	return err

@@ -117,7 +117,7 @@ func (b *Bank) something(ctx context.Context) error {
 	case 0:
 		return b.open(ctx)
 	case 1:
-		return b.transact(ctx, func(tx pgx.Tx) error { return entry(ctx, tx, closeSQL, accountID(b.anyone())) })
+		return b.transact(ctx, func(tx pgx.Tx) error { return entry(ctx, tx, closeSQL, accountID(b.randomAccount())) })
 	default:
 		return b.transfer(ctx)
 	}
@@ -137,8 +137,8 @@ func (b *Bank) open(ctx context.Context) error {
 
 // transfer moves money between two accounts of one currency, which may be the same account.
 func (b *Bank) transfer(ctx context.Context) error {
-	from := b.anyone()
-	to := b.anyoneLike(from)
+	from := b.randomAccount()
+	to := b.randomAccountLike(from)
 	amount := 1 + rand.Int64N(100_000)                        //nolint:gosec // G404: nothing here is secret
 	reference := fmt.Sprintf("transfer-%016x", rand.Uint64()) //nolint:gosec // G404: nothing here is secret
 	if from > to {
@@ -168,13 +168,13 @@ func entry(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	return err
 }
 
-// anyone returns the number of a random account, which may be closed.
-func (b *Bank) anyone() int64 {
+// randomAccount returns the number of a random account, which may be closed.
+func (b *Bank) randomAccount() int64 {
 	return 1 + rand.Int64N(b.numbers.Load()) //nolint:gosec // G404: nothing here is secret
 }
 
-// anyoneLike returns the number of a random account in the same currency.
-func (b *Bank) anyoneLike(number int64) int64 {
+// randomAccountLike returns the number of a random account in the same currency.
+func (b *Bank) randomAccountLike(number int64) int64 {
 	n := int64(len(currencies))
 	first := number % n
 	if first == 0 {
@@ -202,8 +202,8 @@ func (b *Bank) Accounts(ctx context.Context) (map[string]Account, error) {
 	return accounts, nil
 }
 
-// Told returns how many events are in the outbox.
-func (b *Bank) Told(ctx context.Context) (n int64, err error) {
+// EventCount returns how many events are in the outbox.
+func (b *Bank) EventCount(ctx context.Context) (n int64, err error) {
 	if err := b.pool.QueryRow(ctx, "SELECT count(*) FROM outbox").Scan(&n); err != nil {
 		return 0, fmt.Errorf("count the outbox: %w", err)
 	}

@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m, nil) }
 
-// untold counts the accounts whose events in the outbox do not match the books.
-const untold = `
+// mismatched counts the accounts whose events in the outbox do not match the books.
+const mismatched = `
 SELECT count(*)
 FROM ledger_balance l
 FULL JOIN (
@@ -31,7 +31,7 @@ const madeOrLost = `
 SELECT count(*) FROM (SELECT sum(minor) AS total, count(*) AS accounts FROM ledger GROUP BY currency) c
 WHERE total <> accounts * 1000000`
 
-func TestTheOutboxTellsWhatTheBooksSay(t *testing.T) {
+func TestTheOutboxMatchesTheBooks(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), devtest.Database(t))
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestTheOutboxTellsWhatTheBooksSay(t *testing.T) {
 	if err := bank.Open(t.Context(), outbox.MinAccounts); err != nil {
 		t.Fatal(err)
 	}
-	told := workUntilTold(t, bank, 300)
+	made := workUntilEvents(t, bank, 300)
 	accounts, err := bank.Accounts(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -53,10 +53,10 @@ func TestTheOutboxTellsWhatTheBooksSay(t *testing.T) {
 	for _, a := range accounts {
 		versions += a.Version
 	}
-	if versions != told {
-		t.Errorf("the outbox tells of %d events, the books of %d", told, versions)
+	if versions != made {
+		t.Errorf("the outbox tells of %d events, the books of %d", made, versions)
 	}
-	for what, sql := range map[string]string{"differ from the outbox": untold, "(currencies) are out of balance": madeOrLost} {
+	for what, sql := range map[string]string{"differ from the outbox": mismatched, "(currencies) are out of balance": madeOrLost} {
 		var n int
 		if err := pool.QueryRow(t.Context(), sql).Scan(&n); err != nil {
 			t.Fatal(err)
@@ -67,17 +67,17 @@ func TestTheOutboxTellsWhatTheBooksSay(t *testing.T) {
 	}
 }
 
-// workUntilTold lets the bank work until its outbox has the given number of events. It returns the
-// number of events after all clients have ended.
-func workUntilTold(t *testing.T, bank *outbox.Bank, events int64) (told int64) {
+// workUntilEvents lets the bank work until its outbox has the given number of events. It returns
+// the number of events after all clients have ended.
+func workUntilEvents(t *testing.T, bank *outbox.Bank, events int64) (made int64) {
 	t.Helper()
 	working, goHome := context.WithCancel(t.Context())
 	defer goHome()
 	ended := make(chan error, 1)
 	go func() { ended <- bank.Work(working, 8, 2000) }()
 	var err error
-	for told < events && err == nil {
-		if told, err = bank.Told(t.Context()); err != nil {
+	for made < events && err == nil {
+		if made, err = bank.EventCount(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -85,8 +85,8 @@ func workUntilTold(t *testing.T, bank *outbox.Bank, events int64) (told int64) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if told, err = bank.Told(t.Context()); err != nil {
+	if made, err = bank.EventCount(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return told
+	return made
 }

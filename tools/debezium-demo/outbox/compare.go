@@ -51,7 +51,7 @@ SELECT coalesce((SELECT sum(next_offset) FROM projector_position), 0)::bigint,
 // arrived reports whether the read model has as many events as the outbox and whether the projector
 // is at the end of its topic.
 func (p *pipeline) arrived(ctx context.Context, end int64) (bool, error) {
-	told, err := p.bank.Told(ctx)
+	inOutbox, err := p.bank.EventCount(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -59,7 +59,7 @@ func (p *pipeline) arrived(ctx context.Context, end int64) (bool, error) {
 	if err := p.readModel.QueryRow(ctx, readArrived).Scan(&position, &events); err != nil {
 		return false, fmt.Errorf("look into the read model of %s: %w", p.topic, err)
 	}
-	return events >= told && position == end, nil
+	return events >= inOutbox && position == end, nil
 }
 
 // report stops the projectors and compares each read model with its bank's books.
@@ -74,7 +74,7 @@ func (s *stage) report(ctx context.Context) (*Report, error) {
 	report := &Report{Took: time.Since(s.began)}
 	for _, p := range s.pipelines {
 		result := Result{Pipeline: p.name, Topic: p.topic, Records: ends[p.topic], DeadLetters: ends[p.dlqTopic()]}
-		if result.Events, err = p.bank.Told(ctx); err != nil {
+		if result.Events, err = p.bank.EventCount(ctx); err != nil {
 			return nil, err
 		}
 		if err := p.compare(ctx, &result); err != nil {

@@ -180,20 +180,20 @@ func (s *stage) killTwice(ctx context.Context) error {
 	return nil
 }
 
-// lookEvery is the interval between two checks of a condition.
-const lookEvery = 50 * time.Millisecond
+// checkEvery is the interval between two checks of a condition.
+const checkEvery = 50 * time.Millisecond
 
 // errTooSlow ends a wait that exceeds its limit.
 var errTooSlow = errors.New("it takes too long")
 
-// await calls the function look until it returns true, but not longer than limit.
-func await(ctx context.Context, limit time.Duration, look func(context.Context) (bool, error)) error {
+// await calls the function check until it returns true, but not longer than limit.
+func await(ctx context.Context, limit time.Duration, check func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooSlow)
 	defer cancel()
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	for {
-		done, err := look(ctx)
+		done, err := check(ctx)
 		if done || err != nil {
 			return err
 		}
