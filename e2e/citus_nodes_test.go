@@ -27,8 +27,8 @@ import (
 // TestCitusNodesAreKilled kills a node with SIGKILL in the middle of a two-phase commit. It also
 // kills the instance that commits. A second instance then takes over its partitions. To hold the
 // commit at that moment, one node waits for a synchronous standby that does not exist. If this node
-// is a worker, it waits in its PREPARE TRANSACTION. If it is the coordinator, it waits between its
-// own COMMIT and the COMMIT PREPARED of the workers.
+// is a worker, it waits in its PREPARE TRANSACTION. If this node is the coordinator, it waits
+// between its own COMMIT and the COMMIT PREPARED of the workers.
 //
 // All nodes must run on this machine, read their settings from their data folder, and accept the
 // user of TEST_CITUS_URL as superuser.

@@ -387,7 +387,7 @@ func words(line string) []string {
 
 // TestTheRunbookNeedsNoOtherRole runs each command of docs/runbook.md and docs/repairs.md as an
 // operator. With four eyes on, a command that changes data becomes a request and an approver
-// approves it. With four eyes off, it runs at once.
+// approves it. With four eyes off, the command runs at once.
 func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 	t.Parallel()
 	r, account, version := twoPeople(t)

@@ -149,7 +149,7 @@ func (w *world) committed() map[int32]int64 {
 	return must(w.reader().Committed(w.t.Context(), w.admin))(w.t)
 }
 
-// must fails the test on an error.
+// must returns a function that returns v, or fails the test if err is not nil.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

@@ -104,7 +104,7 @@ func (k *kubernetesBank) access() {
 	}
 }
 
-// image builds the program and loads it into the cluster as an image with a tag.
+// image builds the program and loads it into the cluster as an image with the given tag.
 func (k *kubernetesBank) image(tag string) {
 	k.t.Helper()
 	program := filepath.Join(k.t.TempDir(), "projector")

@@ -42,8 +42,8 @@ func newNamespace(t testing.TB, name string) *namespace {
 	return n
 }
 
-// shell runs a script of docs/deploy.md with bash in a folder. This namespace is the default
-// namespace.
+// shell runs a script of docs/deploy.md with bash in a folder. The script uses this namespace
+// instead of the namespace projector.
 func (n *namespace) shell(folder, script string) (out string, err error) {
 	n.t.Helper()
 	cmd := exec.CommandContext(n.t.Context(), "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(script, "-n projector ", "-n "+n.name+" "))

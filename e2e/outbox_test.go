@@ -11,7 +11,7 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// producer is the database of the producer. It has an outbox table.
+// producer is the database of the producer, in which the method publishes creates an outbox table.
 type producer struct {
 	t    testing.TB
 	url  string

@@ -98,7 +98,7 @@ func TestTheSQLOfAProjectionStaysInItsRole(t *testing.T) {
 	r.runsFile("p_after", "INSERT INTO app.stamps SELECT event_id FROM new_events", "")
 }
 
-// nothingLeaked fails the test if the table secret has a row. way is the attack that was tried.
+// nothingLeaked fails the test if the table secret has a row. The parameter way names the attack.
 func (r *roles) nothingLeaked(way string) {
 	r.t.Helper()
 	var leaked string

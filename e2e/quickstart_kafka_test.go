@@ -21,7 +21,7 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// blockEnd is what the shell prints after each block of the page.
+// blockEnd is the text that the shell prints after each block of docs/tutorial.md.
 const blockEnd = "--- end of block"
 
 // TestQuickStart runs the database step of docs/tutorial.md in a shell, block by block. It uses new

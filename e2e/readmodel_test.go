@@ -76,8 +76,8 @@ func (w *world) audited() (n int) {
 	return n
 }
 
-// slowWrites delays each transaction of the projector, so that something can happen in the middle
-// of a stream.
+// slowWrites delays each transaction of the projector, so that a test can act in the middle of a
+// stream.
 func (w *world) slowWrites(d time.Duration) {
 	w.t.Helper()
 	w.exec(fmt.Sprintf(`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$

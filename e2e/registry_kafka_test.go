@@ -22,8 +22,8 @@ type registered struct {
 }
 
 // TestRealSchemaRegistry decodes streams whose schemas refer to other schemas of a real registry.
-// All schemas are registered before the first stream is read, so the last streams show that the
-// registry stores them.
+// All schemas are registered before the registry is stopped, so the last streams show that the
+// registry has stored them.
 func TestRealSchemaRegistry(t *testing.T) {
 	t.Parallel()
 	registry := devtest.Registry(t)

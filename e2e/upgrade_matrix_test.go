@@ -19,8 +19,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestMovedByLogicalReplication moves the read model to a newer major version of PostgreSQL by
-// logical replication, as docs/postgres.md says, while a consumer runs. The consumer is then
+// TestMovedByLogicalReplication moves the read model to a newer major version of PostgreSQL while a
+// consumer runs. It uses logical replication, as docs/postgres.md says. The consumer is then
 // started on the new server two times: when all rows are replicated, and when some rows are
 // missing.
 func TestMovedByLogicalReplication(t *testing.T) {

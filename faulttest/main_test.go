@@ -32,7 +32,7 @@ func broker(t testing.TB) *devstack.Kafka {
 	return kafka
 }
 
-// projector builds the program with its failpoints. It does so only once.
+// projector builds the program with its failpoints, one time for all tests.
 var projector = sync.OnceValues(func() (string, error) {
 	path, err := nextToTestBinary("projector-with-failpoints")
 	if err != nil {
@@ -41,7 +41,7 @@ var projector = sync.OnceValues(func() (string, error) {
 	return path, process.Build(context.Background(), path, "-tags=failpoints")
 })
 
-// theOracle builds the program of the oracle. It does so only once.
+// theOracle builds the program of the oracle, one time for all tests.
 var theOracle = sync.OnceValues(func() (string, error) {
 	path, err := nextToTestBinary("oracle")
 	if err != nil {
@@ -57,7 +57,7 @@ func nextToTestBinary(name string) (string, error) {
 	return filepath.Join(filepath.Dir(self), name), err
 }
 
-// must fails the test on an error.
+// must returns a function that returns v, or fails the test if err is not nil.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

@@ -18,7 +18,7 @@ type printed struct {
 func (p printed) done() bool { return p.status == 0 }
 
 // run runs a command. The program may refuse it (exit status 1, with a reason). With exit status 2
-// the test fails, because it means that the command line is wrong.
+// the test fails, because this status means that the command line is wrong.
 func (s *stage) run(args ...string) printed {
 	s.t.Helper()
 	env := []string{"DATABASE_URL=" + s.url, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}

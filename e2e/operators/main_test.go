@@ -23,7 +23,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, process.Build(context.Background(), path)
 })
 
-// must fails the test on an error.
+// must returns a function that returns v, or fails the test if err is not nil.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

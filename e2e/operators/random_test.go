@@ -165,7 +165,7 @@ func (s *stage) report() string {
 	return strings.Join(text, ", ")
 }
 
-// fixed holds the seeds of every run of the suite.
+// fixed holds the seeds that every run of the suite uses.
 var fixed = []uint64{11, 14, 23}
 
 const stepsEach = 12

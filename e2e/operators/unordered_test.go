@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// unordered is the oracle of a projection that applies events in any order. It applies each key
-// once.
+// unordered is the oracle of a projection that applies events in any order. It applies one event
+// for each key.
 type unordered struct {
 	key   func(*event) string
 	fault func(*event) string // the reason why an event cannot be applied

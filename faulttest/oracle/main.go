@@ -78,8 +78,8 @@ func run() int {
 	return 0
 }
 
-// check applies the journal once. It then repeats the comparison until nothing is wrong or the time
-// is over.
+// check applies the journal one time. It then repeats the comparison until nothing is wrong or the
+// time is over.
 func (c *checker) check(ctx context.Context) (*report, error) {
 	records, err := journal.Read(c.journal)
 	if err != nil {

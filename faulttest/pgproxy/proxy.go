@@ -36,7 +36,7 @@ type Proxy struct {
 	line   line
 }
 
-// line has the delay and the bandwidth. They apply to each direction.
+// line has the delay and the bandwidth of a connection. They apply to each direction.
 type line struct {
 	latency        time.Duration
 	bytesPerSecond int

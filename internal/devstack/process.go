@@ -24,7 +24,7 @@ var errExited = errors.New("server ended before it was ready")
 // outputGrace is how long the children of an ended server may hold its output open.
 const outputGrace = 5 * time.Second
 
-// process is one running server.
+// process is a server that was started.
 type process struct {
 	cmd  *exec.Cmd
 	tail *tail

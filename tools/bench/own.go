@@ -70,8 +70,8 @@ func (w *workload) projectionFile(folder string) (path string, err error) {
 		w.projection, mode, strings.Join(ownTypes, ", "), ownStatement), 0o600)
 }
 
-// connect opens a connection for the raw limit. The prepared parameters of a custom projection work
-// only with the projector's own kind of connection, which OpenPool makes.
+// connect opens a connection for the raw limit. The parameters of a custom projection have types
+// that readmodel.OpenPool registers for its connections.
 func (w *workload) connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	if w.table().mode == "" {
 		return pgx.Connect(ctx, url)

@@ -93,7 +93,7 @@ func (s *stack) close() error {
 	return err
 }
 
-// database is one database of the server.
+// database is one database of the benchmark's PostgreSQL server.
 type database struct {
 	name, url string
 }
@@ -161,7 +161,8 @@ func (s *stack) fullDatabase(ctx context.Context, w *workload) (database, error)
 	return d, errors.Join(err, conn.Close(ctx))
 }
 
-// broker is the broker of a topic. It is the real broker or a broker in this process.
+// broker has the addresses of the broker that stores a topic. This is the real broker or a broker
+// in this process.
 type broker struct {
 	addrs []string
 	pid   int // process id, or 0 for this process

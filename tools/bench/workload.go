@@ -48,8 +48,8 @@ type workload struct {
 	fixed      bool
 	partitions int32
 	projection string // empty: account_balance
-	// full means that the database already holds all accounts at version 1. The events continue
-	// from there.
+	// full means that the database already holds all accounts at version 1. The topic then begins
+	// with version 2 of each account.
 	full bool
 	// again means that the database already holds the result of the topic. A new group then reads
 	// the whole topic again.

@@ -71,7 +71,7 @@ func compress(content []byte) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// sumsFile has the format of `sha256sum -c`.
+// sumsFile names the file with the checksums, which has the format of `sha256sum -c`.
 const sumsFile = "SHA256SUMS"
 
 // writeSums writes the checksums of all files in a folder.

@@ -40,8 +40,8 @@ type Options struct {
 	Log io.Writer
 	// Say, if not nil, is called with a description of each step.
 	Say func(what string)
-	// Stay is called with the results and all addresses. The servers then run until the context
-	// ends. Nil means that they are stopped at once.
+	// Stay, if not nil, is called after the comparison with the results and all addresses. The
+	// servers then run until the context ends. Otherwise they are stopped at once.
 	Stay func(*Report, []Place)
 }
 
@@ -166,7 +166,8 @@ func (s *stage) act(ctx context.Context) error {
 	return s.awaitArrival(ctx)
 }
 
-// killTwice kills Connect once before and once after it has written its offsets for the first time.
+// killTwice kills Connect two times: before and after Connect has written its offsets for the first
+// time.
 func (s *stage) killTwice(ctx context.Context) error {
 	for _, written := range []bool{false, true} {
 		if err := s.killConnect(ctx, written); err != nil {
