@@ -211,7 +211,8 @@ func TestARewindIsLogged(t *testing.T) {
 	p = w.start()
 	rewound(p, "Kafka", end, end-10)
 
-	// A backup is restored two times: while the program runs, and while it does not run.
+	// The test moves the stored position back, as a restored backup would do. It does this while
+	// the program runs, and again while it does not run.
 	w.exec("UPDATE projector_position SET next_offset = $1, fence = fence + 7 WHERE consumer_group = $2", end-20, w.group)
 	rewound(p, "restored", end, end-20)
 	if n := len(p.linesWith("the position was taken back")); n != 2 {

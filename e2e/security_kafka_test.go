@@ -183,8 +183,9 @@ func (s *secured) waysIn(t *testing.T) {
 	}
 }
 
-// permissions starts the program without permissions and grants one permission after another. The
-// program must name each missing permission and continue without a restart.
+// permissions starts the program without permissions and grants one permission after another. It
+// then revokes each permission for a moment. The program must name each missing permission and
+// continue without a restart.
 func (s *secured) permissions() *program {
 	const user = "User:" + scramUser
 	records := s.few()

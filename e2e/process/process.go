@@ -73,7 +73,8 @@ func Migrate(build func() (string, error)) func(ctx context.Context, databaseURL
 	}
 }
 
-// command prepares the program. The environment has only the given variables.
+// command returns the program as a command that has not started. Its environment has only PATH,
+// HOME, GORACE and the given variables.
 func (b Binary) command(t testing.TB, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(context.Background(), b.Path, args...)

@@ -152,8 +152,8 @@ func (p *Postgres) loaded(ctx context.Context, query string) (at time.Time, err 
 type CloneMode int
 
 const (
-	// Backup is an independent cluster with the data as of the end of Clone. It is stopped, and
-	// Start restores it.
+	// Backup is an independent cluster with the data as of the end of Clone. Clone leaves it
+	// stopped, and Start starts it as a restored backup.
 	Backup CloneMode = iota
 	// Standby follows the original cluster by asynchronous streaming replication until Promote.
 	Standby
