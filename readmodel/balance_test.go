@@ -202,7 +202,7 @@ func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 	w.mustFlush()
 	last := int(n) + 2
 	expect(t, current(t, pool, "a"), fmt.Sprintf("EUR %d.00 %d open a-%d true %d", last, last, last, last+1))
-	for v := last + 1; v <= 40; v++ { // these were only dead-lettered
+	for v := last + 1; v <= 40; v++ { // these events were only dead-lettered
 		w.fold(credit("a", v, "1", "EUR"))
 	}
 	w.mustFlush()
@@ -269,8 +269,8 @@ func losing(t *testing.T, database string) (pool *pgxpool.Pool, lose *atomic.Boo
 	return openPoolAt(t, through), lose
 }
 
-// TestAClaimTellsWhatBecameOfACommit loses the reply to a COMMIT, and then the replies to claims.
-// The next claim still shows whether the write took place.
+// TestAClaimShowsWhetherACommitTookPlace loses the reply to a COMMIT, and then the replies to
+// claims. The next claim still shows whether the write took place.
 func TestAClaimTellsWhatBecameOfACommit(t *testing.T) {
 	pool, lose := losing(t, devtest.Database(t))
 	w := newWorker(t, pool, partition)

@@ -11,7 +11,7 @@ import (
 	"projector/projection"
 )
 
-// TakenColumns returns events as the arrays that custom_events.sql unnests, sorted by account and
+// EventColumns returns events as the arrays that custom_events.sql unnests, sorted by account and
 // version. All partitions then lock rows of accounts in the same order, so they do not deadlock.
 func TakenColumns(events []projection.CustomEvent) []any {
 	n := len(events)
@@ -103,7 +103,7 @@ func (f *Fields) none() { *f = binary.BigEndian.AppendUint32(*f, ^uint32(0)) }
 
 // numeric adds an amount in minor units with at most 4 decimals. The format is that of numeric_recv
 // in PostgreSQL: the number of digits in base 10,000, the weight of the first digit, the sign, the
-// number of decimals to show, then the digits. One digit in base 10,000 is after the decimal point.
+// number of decimals to show, then the digits. One of these digits is after the decimal point.
 func (f *Fields) numeric(minor int64, decimals int) {
 	const most = 6
 	var (

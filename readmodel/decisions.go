@@ -62,7 +62,7 @@ func (d *Decisions) ReadIn(ctx context.Context, db Querier) error {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.asked.After(now) { // another partition's claim has read them while this call waited
+	if d.asked.After(now) { // another partition's claim has read the decisions while this call waited
 		return nil
 	}
 	now = time.Now()
@@ -78,7 +78,7 @@ func (d *Decisions) ReadIn(ctx context.Context, db Querier) error {
 		place        projection.RecordRef
 	)
 	_, err := pgx.ForEachRow(rows, []any{&chain, &kind, &result, &event.accountID, &event.version, &place.Topic, &place.Partition, &place.Offset}, func() error {
-		if chain <= d.through { // the database was restored
+		if chain <= d.through { // the database was restored to an older state
 			clear(d.discarded)
 			clear(d.skipped)
 		}

@@ -38,8 +38,8 @@ type Definition interface {
 	// Memory returns the memory that prevents an event from being processed twice. It is nil if the
 	// projection's own table prevents this without a time limit.
 	Memory() Memory
-	// Rebuilds returns the tables that a rebuild compares and corrects. If there are none, a rebuild
-	// is refused.
+	// Rebuilds returns the tables that a rebuild compares and corrects. If there are no such
+	// tables, a rebuild is refused.
 	Rebuilds() []RebuildTable
 	// Custom reports whether this is a custom projection.
 	Custom() bool

@@ -21,7 +21,7 @@ func (c *tally) Resolve(ctx context.Context, m event.Message) (event.Format, err
 	return c.Resolver.Resolve(ctx, m)
 }
 
-// In TestManyHolesOfOneAccount, every second event is late. After each late event, the event after
+// In TestManyGapsOfOneAccount, every second event is late. After each late event, the event after
 // it can be applied. The fold must not read all parked events of the account for this.
 func TestManyHolesOfOneAccount(t *testing.T) {
 	const gaps = 500

@@ -126,8 +126,8 @@ func TestOnlyOnePrunesAtATime(t *testing.T) {
 	same(t, "left", lines(t, pool, left), "a 10")
 }
 
-// TestPruningBesideWriters prunes while events are written. No writer fails, and no young marker is
-// removed.
+// TestPruningWhileEventsAreWritten prunes while events are written. No writer fails, and no young
+// marker is removed.
 func TestPruningBesideWriters(t *testing.T) {
 	pool := openPool(t)
 	markers(t, pool, turnover.Name, 20_000, 8*24*time.Hour)

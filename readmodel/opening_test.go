@@ -39,9 +39,9 @@ func open(t *testing.T, pool *pgxpool.Pool, piece int, openings ...repair.Openin
 	return steps
 }
 
-// In TestOpeningsBesideALiveConsumerAreExact, two processes open accounts while a consumer
-// processes a random part of the history in a random order. At the end, each account has the result
-// of its opening and of the events after it.
+// In TestOpeningsWithALiveConsumerAreExact, two processes open accounts while a consumer processes
+// a random part of the history in a random order. At the end, each account has the result of its
+// opening and of the events after it.
 func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 	pool, format, round := openPool(t), jsonFormat(t), 0
 	devtest.FewerChecks(t, "25")
@@ -112,9 +112,9 @@ func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 	})
 }
 
-// TestWhatIsParkedBehindOpeningsHealsWithThem shows that the parked events of an account are
-// applied in the transaction of its opening. If accounts have many parked events, a transaction
-// opens only a few accounts.
+// TestParkedEventsAreAppliedWithTheOpening shows that the parked events of an account are applied
+// in the transaction of its opening. If accounts have many parked events, a transaction opens only
+// a few accounts.
 func TestWhatIsParkedBehindOpeningsHealsWithThem(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)

@@ -31,8 +31,8 @@ var sessionDefaults = map[string]string{
 	"idle_in_transaction_session_timeout": "20s",
 	"lock_timeout":                        "5s",
 	"statement_timeout":                   "60s",
-	// Accounts are always looked up by their key. PostgreSQL would scan a small table instead, and
-	// would use the same plan when the table has grown.
+	// Accounts are always looked up by their key. PostgreSQL would otherwise plan a scan of a small
+	// table, and would still use this plan after the table has grown.
 	"plan_cache_mode": "force_generic_plan",
 	"enable_seqscan":  "off",
 }
@@ -55,7 +55,8 @@ func WithPassword(password func() (string, error)) ConnectOption {
 	return func(c *connector) { c.password = password }
 }
 
-// WithTracer sets a tracer for statements, and for the other events that it has methods for.
+// WithTracer sets a tracer for statements. It also traces other events, if the tracer has methods
+// for them.
 func WithTracer(tracer pgx.QueryTracer) ConnectOption {
 	return func(c *connector) { c.tracer = tracer }
 }

@@ -77,8 +77,8 @@ func PlanStatuses(
 // ChangeStatuses pauses or resumes partitions of a group's topic, all of them or none. It increases
 // their fences and records who did this and why. A partition without a position gets one at the
 // start of its log, as its first owner would create it. It returns a
-// *projection.RefusedPositionError if the status of a partition is not the planned one. An operator
-// who resumes after one incident has not seen the next incident.
+// *projection.RefusedPositionError if the status of a partition is not the planned one. For
+// example, a second incident may have stopped the partition after the plan was made.
 func ChangeStatuses(
 	ctx context.Context, pool *pgxpool.Pool, of Partition, planned []PlannedStatus, change projection.StatusChange, actor, reason string,
 ) error {

@@ -154,7 +154,7 @@ func TestReadyNoticesGrantsAndColumns(t *testing.T) {
 	}
 }
 
-// reads is a mapping for tests. Two different values read events differently.
+// testMapping is a mapping for tests. Mappings with different values read events differently.
 type reads string
 
 func (m reads) Meaning() string { return string(m) }

@@ -12,7 +12,7 @@ import (
 	"projector/sql"
 )
 
-// KeepFile stores the file that the rows of a projection are made with. It returns a
+// KeepFile stores the file with which the rows of a projection are made. It returns a
 // *FileChangedError if another text is stored. If accept is true or no event was processed yet, the
 // new text replaces the stored one instead. It returns a *ModeChangedError if the mode differs,
 // because what the projection remembers about events depends on the mode.
@@ -31,7 +31,7 @@ func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) 
 }
 
 // CheckFile returns a *FileChangedError if another text of the file is stored, and a
-// *ModeChangedError if another mode is stored. It returns nil while no event was processed.
+// *ModeChangedError if another mode is stored. As long as no event was processed, it returns nil.
 func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
 	rows, _ := db.Query(ctx, sql.Query("projection_file_kept"), p.Name)
 	kept, err := pgx.CollectRows(rows, pgx.RowToStructByPos[keptFile])

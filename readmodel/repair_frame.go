@@ -86,7 +86,7 @@ func EffectOf(v projection.Decision) Effect {
 
 // Step counts what one transaction of a repair has committed.
 type Step struct {
-	Records int // records that were decided about
+	Records int // records about which the repair has decided
 	Healed  int // parked events applied
 }
 

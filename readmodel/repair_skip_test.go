@@ -239,7 +239,7 @@ func TestManyParkedEventsHealInPieces(t *testing.T) {
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2000 })
 	w.claim("me", projection.NoOffset)
-	for v := 2; v <= 1090; v++ { // more events than one transaction of the repair heals
+	for v := 2; v <= 1090; v++ { // more events than one transaction of the repair applies
 		w.fold(credit("a", v, "1", "EUR"))
 	}
 	w.mustFlush()

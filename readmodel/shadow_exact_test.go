@@ -155,7 +155,7 @@ func TestASwapLeavesDeadLettersToTheConsumers(t *testing.T) {
 		"3 currency_mismatch\n4 invalid_amount\n5 version_gap\n7 version_gap")
 }
 
-// Waiting events beyond the park limit are only counted.
+// The swap only counts the waiting events beyond the park limit. They are not in the database.
 func TestASwapCountsWhatWaitsBeyondTheParkLimit(t *testing.T) {
 	r := newRebuilt(t, 3, 1, `UPDATE account_balance SET balance = 99`,
 		credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 6, "1", "EUR"), credit("a", 5, "1", "EUR"))

@@ -169,8 +169,8 @@ func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
 	}
 }
 
-// TestOneReadingAtATime blocks the reading for one partition while another partition claims. For
-// the second partition, this reading is too old.
+// TestOneQueryOfAllVersionsAtATime blocks the query that one partition has started, and then
+// another partition claims. The result of this query is too old for the second partition.
 func TestOneReadingAtATime(t *testing.T) {
 	t.Parallel()
 	pool, asked := openCounted(t)
@@ -180,7 +180,7 @@ func TestOneReadingAtATime(t *testing.T) {
 	defer release()
 	ctx, stop := context.WithCancel(t.Context())
 	asked.reading = func(context.Context) {
-		stop() // the worker that started the reading must not wait for it
+		stop() // the worker that started the query must not wait for it
 		<-status.Done()
 	}
 	for records := again[0].records(events...); ctx.Err() == nil; {
@@ -195,7 +195,7 @@ func TestOneReadingAtATime(t *testing.T) {
 	if n := asked.indexes.Load(); n != 1 {
 		t.Errorf("%d readings at once", n)
 	}
-	release() // now the reading can end
+	release() // now the query can end
 	for range 100 {
 		if expectDuplicates(t, again[1], events); asked.indexes.Load() > 1 {
 			break
@@ -206,8 +206,8 @@ func TestOneReadingAtATime(t *testing.T) {
 	}
 }
 
-// TestAReadingEndsWithTheProcess blocks the reading of all accounts until its context ends. The
-// context must end with the process, not only at the reading's own deadline.
+// TestTheQueryOfAllVersionsEndsWithTheProcess blocks the query of all versions until its context
+// ends. The context must end with the process, not only at the query's own deadline.
 func TestAReadingEndsWithTheProcess(t *testing.T) {
 	t.Parallel()
 	pool, asked := openCounted(t)
@@ -228,13 +228,13 @@ func TestAReadingEndsWithTheProcess(t *testing.T) {
 	if err := <-why; !errors.Is(err, context.Canceled) {
 		t.Errorf("the reading ended by %v, want that the process is asked to stop", err)
 	}
-	pool.Close() // waits for the connection of the reading
+	pool.Close() // waits for the connection of the query
 	if log.Len() > 0 {
 		t.Errorf("a stop is no failure: %s", &log)
 	}
 }
 
-// TestAReadingThatFailsIsLogged shows that a failure is logged once, with the reason.
+// TestAFailedQueryOfAllVersionsIsLogged shows that a failure is logged once, with the reason.
 func TestAReadingThatFailsIsLogged(t *testing.T) {
 	t.Parallel()
 	pool, _ := openCounted(t)

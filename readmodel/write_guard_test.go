@@ -125,7 +125,7 @@ func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 	}
 }
 
-// TestTheHoleItselfIsParkedAtTheLimit shows that the event that makes the gap is always parked,
+// TestTheEventAtTheGapIsParkedAtTheLimit shows that the event that makes the gap is always parked,
 // even if the limit is reached. The command `gaps` shows this event, and `account skip` skips it.
 func TestTheHoleItselfIsParkedAtTheLimit(t *testing.T) {
 	pool := openPool(t)

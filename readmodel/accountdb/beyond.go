@@ -12,8 +12,8 @@ import (
 	"projector/sql"
 )
 
-// Beyond is an account whose next event is beyond the park limit. Events beyond this limit are only
-// in the DLQ, not in the database.
+// Beyond is an account whose next event was not parked, because the park limit was reached. Events
+// beyond this limit are only in the DLQ, not in the database.
 type Beyond struct {
 	AccountID string
 	Version   int64 // the account's current version

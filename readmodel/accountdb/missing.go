@@ -27,7 +27,7 @@ type Missing struct {
 // MissingFilter selects accounts. A zero field does not filter.
 type MissingFilter struct {
 	AccountID string
-	For       time.Duration // the shortest time that the account has waited
+	For       time.Duration // only accounts that have waited at least this long
 	// Topic and Partitions select accounts by the source of the events after the gap. An empty
 	// topic means any.
 	Topic      string

@@ -65,7 +65,8 @@ func decodeParked(ctx context.Context, formats event.Resolver, account string, p
 
 // decodeEntry decodes the record's entry that has the given account and version. If several entries
 // match, it uses the first one that can be decoded. If none can be decoded, it uses the first one.
-// The same entry was parked, because a decodable event replaces one that cannot be decoded.
+// The entry found here is the one that was parked, because a decodable event replaces one that
+// cannot be decoded.
 func decodeEntry(series event.Series, account string, version int64, p *projection.Parked) {
 	var one event.Decoded
 	check := func(entry int32) {

@@ -62,8 +62,7 @@ type ParkedView struct {
 // ErrUnknownAccount. An account of a custom projection has no balance and no status.
 func ShowAccount(ctx context.Context, pool *pgxpool.Pool, name, id string) (AccountView, error) {
 	view := AccountView{ID: id}
-	// All queries read the same snapshot. Otherwise an account that changes between two queries
-	// would be shown inconsistently.
+	// All queries read the same snapshot, because the account may change between two queries.
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(snapshot pgx.Tx) (err error) {
 		tx := Of(snapshot, name)
 		if view.Balance, err = showBalance(ctx, tx, id); err != nil {

@@ -60,8 +60,8 @@ func parkedOf(ctx context.Context, db DB, ids []string) (parked bool, err error)
 }
 
 const (
-	// upsertSlice is the largest number of rows in one statement. PostgreSQL unnests its arrays in
-	// work_mem, by default 4 MB, and uses a file beyond that.
+	// upsertSlice is the largest number of rows in one statement. PostgreSQL unnests the arrays of
+	// the statement in work_mem, by default 4 MB, and writes larger arrays to a file.
 	upsertSlice = 8192
 	// firstSlice is the number of rows in the first statement of a flush. sliceWithin is the
 	// intended time of a statement. On a slow server, later statements have fewer rows.
@@ -170,8 +170,8 @@ func splitRows(rows []accounts.Row) (known, fresh []accounts.Row) {
 	return known, fresh
 }
 
-// queueHeld queues the check of accounts that were decided about but get no new row. The parameter
-// as counts the accounts that are unchanged since the decision.
+// queueHeld queues a check of accounts that get no new row, but whose versions were used for
+// decisions. The parameter unchanged counts the accounts that still have this version.
 func queueHeld(tx *Tx, held []accounts.StoredVersion, as *int64) {
 	count := func(row pgx.Row) error {
 		var n int64

@@ -12,11 +12,11 @@ import (
 
 // Changes holds what a fold has gathered since the last flush.
 type Changes struct {
-	Records      int // number of records that were decided about
+	Records      int // number of decided records
 	Outcomes     projection.OutcomeCounts
 	CustomEvents []projection.CustomEvent // applied events in order; see Options.Custom
 	Healed       int                      // parked events applied
-	HealFailed   int                      // parked events that were next and could not be applied
+	HealFailed   int                      // parked events with the account's next version that could not be applied
 	Bytes        int                      // approximate memory held
 	Decisions    []projection.Decision    // in a replay: the decision about each record
 	Balances     []Balance                // before and after each record, see Options.Balances
@@ -26,7 +26,7 @@ type Changes struct {
 	Unwritten   []StoredVersion         // the versions in DecidedOn whose accounts are not written
 	Assumed     []string                // accounts that are assumed to be new
 
-	Rows  []Row                // rows that do not come from a fold; see RowChunks
+	Rows  []Row                // rows of changes that do not come from a fold; see RowChunks
 	Parks []*projection.Parked // events to park, sorted by account id and version
 	// Replacing holds events that replace a parked event of the same version which cannot be
 	// applied.
@@ -47,8 +47,8 @@ type StoredVersion struct {
 	Version   int64
 }
 
-// Row is the new row of an account, and the version it was computed from. It may only replace a
-// row with that version.
+// Row is the new row of an account, with the stored version from which it was computed. It may only
+// replace a row with that version.
 type Row struct {
 	AccountID string
 	Account   projection.Account
@@ -56,7 +56,8 @@ type Row struct {
 	Exists    bool  // the account has a balance row
 }
 
-// Reclassed is a parked event that could not be applied when it was next. Class is its new class.
+// Reclassed is a parked event that could not be applied when its version was the account's next
+// one. Class is its new class.
 type Reclassed struct {
 	AccountID string
 	Version   int64
@@ -68,7 +69,7 @@ type Overflow struct {
 	AccountID string
 	Version   int64
 	Expected  int64
-	Place     projection.RecordRef // in the topic; its Partition is projection.NoPartition if unknown
+	Place     projection.RecordRef // the event's record; its Partition is projection.NoPartition if unknown
 }
 
 // PrunedThrough is the version up to which an account's parked events can be deleted.
@@ -87,7 +88,7 @@ func (c *Changes) AnyExists() bool {
 
 // RowChunks returns the rows in chunks, one row per account, sorted by account id. Before each
 // chunk, it calls size for the length of the chunk. A chunk is valid until the next one, because
-// its memory is reused. All rows of a flush of half a million accounts would need 40 MB.
+// its memory is reused. All rows of a flush with half a million accounts together would need 40 MB.
 func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
 	return func(yield func([]Row) bool) {
 		var rows []Row

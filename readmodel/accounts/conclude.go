@@ -14,7 +14,7 @@ type eventRef struct {
 	id     string
 }
 
-// Refuse records that PostgreSQL has refused the event that was decided about last. The event is
+// Refuse records that PostgreSQL has refused the event of the last decision. The event is
 // dead-lettered when it is read again. Refuse returns false if the event was already refused
 // before, or if there is no such event.
 func (f *Fold) Refuse(reason string) bool {
@@ -110,8 +110,8 @@ func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, d
 }
 
 // park stores the event until its version is the account's next one. If an event of the same
-// version is already parked, it stays, unless it cannot be applied and the new event can be
-// decoded.
+// version is already parked, that event stays. The new event replaces it only if the parked event
+// cannot be applied and the new event only waits for earlier versions.
 func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
 	version, q, size := d.Event.Version, f.queueOf(a), sizeOf(&rec)
 	parked := func() *projection.Parked {
@@ -151,8 +151,8 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 	f.touch(a)
 }
 
-// givesWay reports whether a new event replaces the parked event of the same version. It does if
-// the parked event cannot be applied and the new event only waits for earlier versions.
+// givesWay reports whether a new event replaces the parked event of the same version. This is the
+// case if the parked event cannot be applied and the new event only waits for earlier versions.
 func givesWay(parked, by event.Class) bool {
 	return parked != event.VersionGap && by == event.VersionGap
 }

@@ -19,7 +19,7 @@ type store struct {
 	over   map[string]bool
 
 	first    int64                  // first version
-	piece    int                    // how many parked events one read returns
+	piece    int                    // the most parked events that one read returns
 	versions *accounts.VersionIndex // if nil, every account is read
 	read     []string               // the accounts that were read
 }

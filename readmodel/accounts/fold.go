@@ -25,15 +25,16 @@ type Options struct {
 	FirstVersion int64
 	ParkLimit    int64 // the most parked events per account
 	ParkBytes    int64 // the most bytes of an account's parked events; 0 means no limit
-	// CacheBytes limits the memory for accounts. Two thirds of them are for the hot generation of
-	// the cache. See Pending.Full and SetCacheBytes.
+	// CacheBytes limits the memory for accounts. Two thirds of this memory are for the hot
+	// generation of the cache. See Pending.Full and SetCacheBytes.
 	CacheBytes int
 	// If Replay is set, events that cannot be applied are neither dead-lettered nor parked.
 	// Changes.Decisions then has the decision about each record.
 	Replay bool
-	// Balances fills Changes.Balances with the balances before and after each record, in a replay.
+	// If Balances is set in a replay, Changes.Balances has the balances before and after each
+	// record.
 	Balances bool
-	// Custom fills Changes.CustomEvents with the applied events.
+	// If Custom is set, Changes.CustomEvents has the applied events.
 	Custom bool
 	// If Duplicates is set, Fold.Duplicates returns events whose versions were applied before.
 	Duplicates bool
@@ -53,7 +54,7 @@ type Fold struct {
 	dirty   []*account
 	healing []*account
 	changes Changes
-	last    eventRef             // the last event that was decided about
+	last    eventRef             // the event of the last decision
 	partly  projection.RecordRef // the last record, if entries of it are not processed yet; else zero
 	breaker *projection.Breaker  // nil if it is off
 	// duplicates holds events that were read for the first time and whose versions were applied
@@ -72,7 +73,7 @@ type Fold struct {
 // queue holds the parked events of an account.
 type queue struct {
 	parked     int64 // see projection.StoredAccount
-	bytes      int64 // the most that they can have; see projection.StoredAccount
+	bytes      int64 // upper bound for the bytes of these events; see projection.StoredAccount
 	waits      bool  // events are parked in the database
 	next       int64 // see projection.StoredAccount
 	nextClass  event.Class
@@ -277,7 +278,7 @@ func (f *Fold) queueOf(a *account) *queue {
 
 func (f *Fold) idOf(a *account) string { return f.cache.hot.idOf(a) }
 
-// get returns the account if it is in memory, even if it is still unread.
+// get returns the account if it is in memory, even if its state was not read from the database yet.
 func (f *Fold) get(id string) *account { return f.cache.get(id, f.cache.hash(id)) }
 
 // Flushed is called when the changes are durable. Accounts with parked events are forgotten, so
@@ -301,7 +302,7 @@ func (f *Fold) Flushed() {
 	f.dropUnread()
 	f.newcomers.distrust = max(0, f.newcomers.distrust-1)
 	if f.full() && len(f.healing) == 0 {
-		f.cache.turn()  // so that the next flush can be as large
+		f.cache.turn()  // frees memory, so that the next flush can be as large
 		clear(f.queues) // only healed accounts are left here; those with parked events are forgotten above
 	}
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // BenchmarkFold folds decoded events, one in each iteration, and flushes after every 100,000
-// events. A worker does this between decoding and writing. All accounts are known from the start.
+// events. This is the work of a partition's worker between decoding and writing. All accounts are
+// known from the start.
 func BenchmarkFold(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 1, 999)
@@ -43,7 +44,7 @@ func BenchmarkFoldWithBreaker(b *testing.B) {
 	chunk := make([]projection.DecodedRecord, 512)
 	var took [2][]time.Duration
 	for n := 0; b.Loop(); n++ {
-		counting := n % 2 // swapped in each round, because one of the two may be better placed in memory by chance
+		counting := n % 2 // swapped in each round, because one fold may be better placed in memory by chance
 		folds[counting].CountedBy(breaker)
 		folds[1-counting].CountedBy(nil)
 		for done := 0; done < turn; done += len(chunk) {

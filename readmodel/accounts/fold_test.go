@@ -209,7 +209,7 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 	}
 }
 
-// The method again returns a driver of the same store that has no memory of earlier events.
+// restarted returns a driver of the same store without any accounts in memory, as after a restart.
 func (d *driver) again() *driver {
 	return newDriver(d.t, d.db, accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, d.db.piece)
 }
@@ -227,7 +227,7 @@ func TestAnEventParkedAtVersion0(t *testing.T) {
 	if l := d.fold.Gather().DeadLetters; len(l) != 1 || l[0].Expected == nil || *l[0].Expected != 0 {
 		t.Errorf("letters %+v", l)
 	}
-	d.apply(projection.Record{Offset: 1}, credited("a", 0, 5)) // after this correction, the event that waits for it is next
+	d.apply(projection.Record{Offset: 1}, credited("a", 0, 5)) // after this correction, the waiting event is next
 	d.healAll()
 	if a := db.rows["a"]; a.Version != 1 || a.Balance != 12 {
 		t.Errorf("%+v", a)
@@ -235,8 +235,8 @@ func TestAnEventParkedAtVersion0(t *testing.T) {
 }
 
 // An event waits in the database. A conflicting event of the same version arrives in the same flush
-// as the event that both wait for. The account's next record causes the waiting event to be applied
-// before that flush.
+// as the event for which both wait. The account's next record causes the waiting event to be
+// applied before that flush.
 func TestOfTwoParkedForOneVersionTheFirstStays(t *testing.T) {
 	d := newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, 10)
 	d.feed(credited("a", 1, 5), faulty(credited("a", 2, 6), event.InvalidAmount), credited("a", 3, 10), credited("a", 5, 1))

@@ -9,15 +9,16 @@ import (
 	"projector/projection/event"
 )
 
-// HealPiece is the largest number of parked events that are read and applied at a time. A queue up
-// to this length is applied in the transaction that fills the gap.
+// HealPiece is the largest number of parked events that are read and applied at a time. If the
+// account has no more parked events than this, all are applied in the transaction that fills the
+// gap.
 const HealPiece = 1000
 
 // healGlance is the number of parked events that are read first. Often another gap follows, and the
 // events after that gap would be read for nothing.
 const healGlance = 8
 
-// healMore returns how many events to read after a piece that was applied completely.
+// healMore returns the size of the next piece, after a piece that was applied completely.
 func healMore(piece int) int { return min(4*piece, HealPiece) }
 
 // Healing returns the accounts whose next event is parked in the database.
@@ -29,8 +30,8 @@ func (f *Fold) Healing() []string {
 	return ids
 }
 
-// Heal applies parked events of accounts whose gap was filled, until limit events are pending or
-// HealPiece events were applied.
+// Heal applies parked events of accounts whose gap was filled. It stops when limit or HealPiece
+// events are pending.
 func (f *Fold) Heal(ctx context.Context, limit int) error {
 	for _, a := range slices.Clone(f.healing) {
 		room := min(limit, HealPiece) - f.Pending().Events
@@ -151,7 +152,7 @@ func (f *Fold) healWith(a *account, p *projection.Parked, before int64) bool {
 
 // choose decides between the parked event of the database and events of the same version that are
 // not written yet. The event of the database stays, unless it cannot be applied and the newer event
-// only waits.
+// only waits for earlier versions.
 func (f *Fold) choose(a *account, p *projection.Parked) {
 	q, version := f.queueOf(a), p.Decoded.Event.Version
 	if later := q.pending[version]; later != nil {

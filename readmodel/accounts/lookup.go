@@ -19,7 +19,7 @@ type lookup struct {
 }
 
 // applied is a placeholder in lookup.found. It marks events that were applied according to the
-// VersionIndex, whose accounts are not looked up.
+// VersionIndex. Their accounts are not looked up.
 var applied account
 
 // find looks up the accounts of records in memory. An unknown account is added as unread.
@@ -69,7 +69,7 @@ func (f *Fold) findApplied(records []projection.DecodedRecord, versions *Version
 	}
 }
 
-// findOne finds or adds the account of an event.
+// findOne finds the account of an event in memory, or adds it.
 func (f *Fold) findOne(id string, hash uint64, version int64) *account {
 	if a := f.cache.get(id, hash); a != nil {
 		return a
@@ -96,7 +96,7 @@ func (f *Fold) setNew(a *account) {
 // checked before anything is published or written.
 type newcomers struct {
 	inRow    int // new accounts that were looked up in a row
-	distrust int // number of flushes until accounts are assumed to be new again
+	distrust int // number of flushes until accounts may be assumed to be new again
 }
 
 const (
@@ -120,7 +120,8 @@ func (f *Fold) Read(ctx context.Context, ids []string) error {
 	return f.readUnread(ctx)
 }
 
-// readUnread reads the unread accounts, also those of an earlier look-up that failed.
+// readUnread reads the unread accounts, including the unread accounts of an earlier look-up that
+// failed.
 func (f *Fold) readUnread(ctx context.Context) error {
 	f.unreadIDs = emptied(f.unreadIDs)
 	for _, a := range f.lookup.unread {
@@ -131,7 +132,7 @@ func (f *Fold) readUnread(ctx context.Context) error {
 	if len(f.unreadIDs) == 0 {
 		return nil
 	}
-	slices.Sort(f.unreadIDs) // sorted, so that neighbours in the index are read together
+	slices.Sort(f.unreadIDs) // sorted, so that PostgreSQL reads adjacent index entries together
 	if err := f.store.Accounts(ctx, f.unreadIDs, f.setStored); err != nil {
 		return err
 	}

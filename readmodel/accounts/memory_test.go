@@ -25,7 +25,7 @@ func (emptyStore) Parked(context.Context, string, int64, int) ([]projection.Park
 
 func (emptyStore) Versions(context.Context) *VersionIndex { return nil }
 
-// A large batch is followed by a smaller one. The lists that are used again must not hold the
+// A large batch is followed by a smaller one. The lists are reused, but they must not hold the
 // accounts of the large batch.
 func TestAccountsThatAreForgottenKeepNoMemory(t *testing.T) {
 	f := NewFold(Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, emptyStore{})

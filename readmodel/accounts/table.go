@@ -28,7 +28,7 @@ type account struct {
 	unread                    bool // the account was not read from the database yet
 	assumed                   bool // assumed to be new; while unread, only a candidate for that
 	dropped                   bool // look-ups do not find it any more
-	spilled                   bool // its last event id is in longer, because it exceeds room
+	spilled                   bool // its last event id is in table.longer, because the id exceeds room
 }
 
 const (
@@ -249,7 +249,8 @@ func (c *cache) keepWithin(n int) {
 	}
 }
 
-// turn makes the hot generation cold and drops the cold one. No changes may be pending.
+// turn makes the hot generation the cold one, and drops the previous cold generation. No changes
+// may be pending.
 func (c *cache) turn() {
 	c.hot, c.cold = newTable(c.hot.seed), c.hot
 }

@@ -54,7 +54,7 @@ func NewVersionIndex(limit int) *VersionIndex {
 // Room returns the largest number of accounts that fit into the limit.
 func (f *VersionIndex) Room() int { return f.limit / entryBytes }
 
-// Add adds an account with its stored version. The caller adds each account only once. It returns
+// Add adds an account with its stored version. The caller adds each account only once. Add returns
 // false if the limit is reached.
 func (f *VersionIndex) Add(id string, version int64, lastEventID string) bool {
 	key := f.idOf(id)
@@ -154,7 +154,7 @@ func (f *VersionIndex) warm(ids []idHash) (sum int64) {
 // redelivery detects when a redelivery of events in a partition begins and when it ends.
 type redelivery struct {
 	in      bool
-	against int // what was counted against the present value of in; see applied
+	against int // counts records or accounts that contradict the value of in; see applied
 }
 
 const (
@@ -166,7 +166,7 @@ const (
 	freshAfter = 8192
 )
 
-// applied counts records, and the accounts that were read for them.
+// applied counts records, and the accounts that were read for these records.
 func (r *redelivery) applied(records, duplicates, accountsRead int) {
 	if records == 0 {
 		return

@@ -23,14 +23,14 @@ import (
 // Table stores the events of a projection. It defines how an event is identified and written. One
 // goroutine at a time uses it.
 type Table interface {
-	// Key identifies the event in the table.
+	// Key returns the event's key in the table.
 	Key(ev *event.Event) Key
 	// Find returns the ids of the stored events with the given keys. Keys without a stored event
 	// are left out.
 	Find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error)
 	// Write stores the entries within tx. The entries are sorted by key. If several entries have
-	// the same key, only the first one counts. Write sets Present of each entry. The caller commits
-	// the transaction or repeats it.
+	// the same key, only the first one counts. Write sets the field Present of each entry. The
+	// caller commits the transaction or repeats it.
 	Write(ctx context.Context, tx *readmodel.Tx, entries []Entry) error
 }
 
@@ -40,8 +40,8 @@ type Guarded interface {
 	// Claimed is called after the partition was claimed. The position pos is where processing
 	// continues.
 	Claimed(ctx context.Context, db readmodel.Querier, pos projection.Position) error
-	// Passed reports whether the entry was certainly processed. Passed is needed because the table
-	// may have forgotten the event.
+	// Passed reports whether the entry was certainly processed. Find is not enough for this,
+	// because the table may have forgotten the event.
 	Passed(entry *Entry) bool
 }
 
@@ -65,11 +65,11 @@ type Entry struct {
 	Offset      int64
 	LeaderEpoch int32
 	Partition   int32
-	// Before is true if the record was processed before. Another event with the same key is then
-	// not a conflict.
+	// Before is true if the record was processed before. If another event is stored under its key,
+	// the record is then not a conflict.
 	Before bool
-	// Write sets Present to the id of an event that was already stored with the same key. Present
-	// is empty if this event was inserted.
+	// Table.Write sets Present to the id of the event that was already stored with the same key. If
+	// this event was inserted, Present is empty.
 	Present string
 }
 
@@ -113,12 +113,12 @@ type Projection struct {
 	byKey   map[Key]string // event ids of the entries; nil until needed
 	letters deadLetters
 	breaker *projection.Breaker // nil if it is off
-	taken   projection.Flushed  // the counts as they are known before the write
+	taken   projection.Flushed  // the counts before the write, which may find more duplicates
 	bytes   int
 
-	careful int // number of flushes in which every event is looked up first
+	careful int // number of further flushes that look up every event before the write
 	refused map[sole]string
-	sole    sole // the last event that was decided about
+	sole    sole // the event of the last decision
 }
 
 // sole identifies an event by its record and its entry.

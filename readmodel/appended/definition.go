@@ -18,8 +18,8 @@ type Definition struct {
 	// Check returns an error if the database lacks something else that the projection needs. It may
 	// be nil.
 	Check func(context.Context, *pgxpool.Pool) error
-	// Tables makes the table of one partition. For repairs, only Projection is set in the
-	// Partition.
+	// Tables makes the table of one partition. For repairs, only the field Projection of the
+	// Partition is set.
 	Tables func(readmodel.Partition) Table
 	// Flush is the largest number of events in one transaction. 0 means DefaultFlush.
 	Flush int
@@ -29,13 +29,13 @@ type Definition struct {
 	Background func(readmodel.RunConfig) []readmodel.Task
 	// Told says which metrics these tasks report; see readmodel.Definition.Reports.
 	Told readmodel.Reports
-	// Doubts returns a function about events that are not in the table and that failed at a given
-	// time. The function returns why the event may have been processed nevertheless, or an empty
-	// string. If Doubts is nil, an event that is not in the table was not processed.
+	// Doubts returns a function for events that are not in the table. From the time at which an
+	// event failed, the function returns why the event may have been processed nevertheless, or an
+	// empty string. If Doubts is nil, an event that is not in the table was not processed.
 	Doubts func(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error)
-	// Remembers is the result of Memory.
+	// Remembers is the result of the method Memory.
 	Remembers readmodel.Memory
-	// RebuildTables is the result of Rebuilds.
+	// RebuildTables is the result of the method Rebuilds.
 	RebuildTables []readmodel.RebuildTable
 	// Own is true for a custom projection.
 	Own bool

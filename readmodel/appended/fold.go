@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	entryBytes  = 300 // an entry without its record's data
+	entryBytes  = 300 // memory of an entry without its record's data
 	letterBytes = 600
-	// staysCareful is the number of flushes after a conflict in which every event is looked up
-	// first. More conflicts are likely in these flushes.
+	// staysCareful is the number of flushes after a conflict that look up every event before the
+	// write. More conflicts are likely in these flushes.
 	staysCareful = 64
 )
 
@@ -38,8 +38,8 @@ func (e *Projection) Fold(ctx context.Context, records []projection.DecodedRecor
 	return n, nil
 }
 
-// lookUp queries events that would be dead-lettered unless they are already stored. The decision
-// about them cannot wait for the write.
+// lookUp queries which events are stored, for the events that would be dead-lettered otherwise. The
+// decision about them cannot wait for the write.
 func (e *Projection) lookUp(ctx context.Context, records []projection.DecodedRecord) (map[Key]string, error) {
 	var keys []Key
 	for i := range records {

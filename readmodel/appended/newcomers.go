@@ -6,11 +6,11 @@ import (
 
 // Newcomers decides whether the entries of a write are assumed to be new and are written by COPY.
 // They are assumed to be new if all entries of the last write were new. Each writer has its own
-// Newcomers. The zero value never assumes new entries.
+// Newcomers. The zero value never uses COPY.
 type Newcomers struct {
 	copies   bool
 	trusted  bool
-	distrust int // number of writes until entries are assumed to be new again
+	distrust int // number of writes until entries may be assumed to be new again
 }
 
 // NewcomersTo returns the Newcomers of a partition. Repairs have no partition and never use COPY.
@@ -40,7 +40,7 @@ func (n *Newcomers) Copied(err error) error {
 // distrustFor is the number of writes without COPY after a COPY was refused.
 const distrustFor = 64
 
-// Inserted records how many of all entries were new.
+// Inserted records the result of an INSERT: fresh entries were new, of all entries of the write.
 func (n *Newcomers) Inserted(fresh, all int) {
 	n.distrust = max(0, n.distrust-1)
 	n.trusted = fresh == all && n.distrust == 0

@@ -58,7 +58,7 @@ func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (
 	return l.table.Find(ctx, db, asked)
 }
 
-// doubts always returns a function, unless it returns an error.
+// If doubts returns no error, the returned function is not nil.
 func (l *replayer) doubts(ctx context.Context, db readmodel.Querier) (func(time.Time) string, error) {
 	if l.kind.Doubts == nil {
 		return func(time.Time) string { return "" }, nil
@@ -164,7 +164,7 @@ type takingIn struct {
 	refused map[*readmodel.RepairRecord]string // why PostgreSQL refuses them
 }
 
-// Do implements pieces.
+// Do implements the interface pieces of package readmodel.
 func (w *takingIn) Do(ctx context.Context, limit int) (readmodel.Step, bool, error) {
 	records := w.records[:min(limit, len(w.records))]
 	var decisions []projection.Decision
@@ -189,8 +189,8 @@ func (w *takingIn) Do(ctx context.Context, limit int) (readmodel.Step, bool, err
 	return readmodel.Step{Records: len(records)}, len(w.records) > 0, nil
 }
 
-// Refuse implements pieces. It refuses the first record, because PostgreSQL has refused a
-// transaction with this record alone.
+// Refuse implements the interface pieces. It refuses the first record, because PostgreSQL has
+// refused a transaction with this record alone.
 func (w *takingIn) Refuse(reason string) bool {
 	rec := w.records[0]
 	_, again := w.refused[rec]

@@ -40,8 +40,8 @@ type Config struct {
 	Decisions    *readmodel.Decisions // decisions of operators; may be nil
 }
 
-// Balance is the account_balance projection of one partition. It holds accounts in memory. It reads
-// them from the database and writes them to it. It is not safe for concurrent use.
+// Balance is the account_balance projection of one partition. It holds accounts in memory, reads
+// them from the database and writes the changed ones. A Balance is not safe for concurrent use.
 type Balance struct {
 	cfg       Config
 	partition readmodel.Partition
@@ -51,10 +51,10 @@ type Balance struct {
 	breaker   *projection.Breaker
 	skipped   []projection.SkippedEvent // read since the last flush
 	loaded    bool                      // accounts were read after the last read of the decisions
-	indexed   uint64                    // when the reading of the last used version index began
+	indexed   uint64                    // when the query for the last used index began, on the version reader's clock
 	failed    bool                      // the last write failed, so the next one is not grouped
 	claimed   uint64                    // time of the claim on the version reader's clock
-	few       bool                      // few records are folded, so accounts are read in the group
+	few       bool                      // few records are folded, so accounts are read together with other partitions
 }
 
 // New returns the projection of one partition. Call Claim first.
@@ -98,7 +98,7 @@ func (s balanceStore) Accounts(ctx context.Context, ids []string, found func(*pr
 }
 
 // Claim implements Projection. It also reads accounts whose parked events can be applied, because a
-// previous owner may have been interrupted.
+// previous owner may have been interrupted before it applied them.
 func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
 	b.cfg.Versions.claiming()
 	pos, err := readmodel.ClaimPosition(ctx, b.cfg.Pool, b.partition, c)
@@ -192,7 +192,7 @@ func (b *Balance) gathered() *accounts.Changes {
 func (b *Balance) Refuse(reason string) bool { return b.fold.Refuse(reason) }
 
 // Verify implements Projection. It checks the position first. If this writer still owns the
-// position, everything read since the claim comes from the database of this claim.
+// position, everything read since the claim comes from the same database as the claim.
 func (b *Balance) Verify(ctx context.Context) error {
 	if err := readmodel.VerifyPosition(ctx, b.cfg.Pool, b.partition, b.position); err != nil {
 		return err

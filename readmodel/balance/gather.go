@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// gatherFor is the longest time that the first partition waits for others. On a busy machine
-	// the others need some milliseconds.
+	// gatherFor is the longest time that the first partition waits for others. On a busy machine,
+	// the other partitions need some milliseconds to arrive.
 	gatherFor = 4 * time.Millisecond
 	// checkEvery is the interval at which the first partition checks whether another one can still
 	// join.

@@ -11,8 +11,9 @@ import (
 	"projector/internal/pace"
 )
 
-// TestTheFirstWaitsForThoseWhoMayCome lets partitions arrive one by one, every 100 µs. Some of them
-// read first, and all of them write. The first partition must wait for all of them and no longer.
+// TestTheLeaderWaitsForPartitionsThatMayJoin lets partitions arrive one by one, every 100 µs. Some
+// of them read first, and all of them write. The first partition must wait for all of them and no
+// longer.
 func TestTheFirstWaitsForThoseWhoMayCome(t *testing.T) {
 	const apart, asking = 100 * time.Microsecond, 200 * time.Microsecond
 	for name, c := range map[string]struct {
@@ -67,8 +68,8 @@ func TestTheFirstWaitsForThoseWhoMayCome(t *testing.T) {
 	}
 }
 
-// In TestWhoIsActedForIsNotWaitedFor, a third member arrives during the transaction of two others.
-// The third member must not wait for them.
+// In TestPartitionsInATransactionAreNotWaitedFor, a third member arrives during the transaction of
+// two others. The third member must not wait for them.
 func TestWhoIsActedForIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGathering(func() int { return 3 })

@@ -32,10 +32,10 @@ const (
 )
 
 // Group puts small reads of several partitions into one query, and small writes into one
-// transaction. A Group only saves work. If a query or a transaction fails, each member reads or
-// writes alone. If the transaction was committed and the reply was lost, the positions have moved.
-// In this case each member's own write fails with ErrFenced, so nothing is written twice. See
-// docs/decisions/0011.
+// transaction. A Group only saves work, and nothing depends on it. If a query or a transaction
+// fails, each member reads or writes alone. If the transaction was committed and the reply was
+// lost, the positions have moved. In this case each member's own write fails with ErrFenced, so
+// nothing is written twice. See docs/decisions/0011.
 type Group struct {
 	pool *pgxpool.Pool
 	gathering
@@ -115,7 +115,7 @@ func readTogether(ctx context.Context, store accountdb.Store, reads []*read) err
 			wanted[id] = append(wanted[id], r)
 		}
 	}
-	ids := slices.Sorted(maps.Keys(wanted)) // sorted, so that neighbours in the index are read together
+	ids := slices.Sorted(maps.Keys(wanted)) // sorted, so that PostgreSQL reads adjacent index entries together
 	err := store.Accounts(ctx, ids, func(a *projection.StoredAccount) {
 		for _, r := range wanted[a.ID] {
 			r.found(a)
@@ -165,9 +165,9 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 
 // write writes the changes and moves the partition's position, in one transaction with two round
 // trips. ErrFenced and ErrStale mean that nothing was written. After another error, the transaction
-// may have been committed. The next claim shows whether it was. The writer custom gets the applied
-// events. It may be nil. If copies is set, many new rows are written by COPY, which fails if one of
-// the rows exists.
+// may have been committed. The next claim shows whether it was. The parameter custom gets the
+// applied events and may be nil. If copies is set, many new rows are written by COPY, which fails
+// if one of the rows exists.
 func write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, moved projection.Position, c *accounts.Changes, custom accountdb.CustomWriter, copies bool) error {
 	tables := sql.AccountsOf(p.Projection)
 	err := readmodel.TransactQueued(ctx, pool, func(tx *readmodel.Tx) error {

@@ -24,10 +24,10 @@ const (
 	// readVersionsWithin limits the time to read all accounts. A million accounts take half a
 	// second.
 	readVersionsWithin = 5 * time.Second
-	// awaitVersions limits how long a partition waits for a reading. A slower reading is used
-	// later, because a rebalance must not wait for it.
+	// awaitVersions limits how long a partition waits for the query of all versions. A rebalance
+	// must not wait longer, so the result of a slower query is used later.
 	awaitVersions = time.Second
-	// readVersionsAgain is the pause after a failed reading.
+	// readVersionsAgain is the pause after the query of all versions failed.
 	readVersionsAgain = 5 * time.Minute
 	// keepVersions is how long an unused index stays in memory.
 	keepVersions = 10 * time.Second
@@ -35,28 +35,28 @@ const (
 
 // VersionReader reads the versions of all accounts for partitions that get redelivered events.
 // Looking up each account by its key costs PostgreSQL twenty times as much. All partitions of a
-// process share one reading. A VersionReader only saves work. Without an index, each account is
+// process share one query and its index. The index only saves work. Without it, each account is
 // looked up. See docs/decisions/0019.
 type VersionReader struct {
 	cfg VersionReaderConfig
 
 	mu        sync.Mutex
-	clock     uint64           // counts claims and readings
+	clock     uint64           // counts claims and queries of all versions
 	claims    int              // running claims
-	current   *versionsReading // the running reading or the last one; may be nil
+	current   *versionsReading // the running query or the last one; may be nil
 	asked     time.Time        // time of the last use
-	notBefore time.Time        // no reading starts before this time
+	notBefore time.Time        // no query starts before this time
 }
 
-// versionsReading is one reading of all accounts. A partition may use a reading that started after
-// the partition's claim.
+// versionsReading is one query of the versions of all accounts, and the index from its result. A
+// partition may use it only if the query started after the partition's claim.
 type versionsReading struct {
 	began uint64
 	done  chan struct{}
-	index *accounts.VersionIndex // valid after done is closed; nil if the reading failed
+	index *accounts.VersionIndex // valid after done is closed; nil if the query failed
 }
 
-// ended reports whether the reading is done.
+// ended reports whether the query has ended.
 func (f *versionsReading) ended() bool {
 	select {
 	case <-f.done:
@@ -70,10 +70,10 @@ func (f *versionsReading) ended() bool {
 type VersionReaderConfig struct {
 	Pool  *pgxpool.Pool
 	Bytes int // memory limit of the index
-	// Stopping is cancelled when the process must stop. A reading ends then, so that the process does
-	// not wait for it. It may be nil.
+	// Stopping is cancelled when the process must stop. A running query then ends, so that the
+	// process does not wait for it. Stopping may be nil.
 	Stopping context.Context
-	Within   time.Duration // time limit of a reading; 0 means 5 s
+	Within   time.Duration // time limit of a query; 0 means 5 s
 	Log      *slog.Logger  // may be nil
 }
 
@@ -89,8 +89,8 @@ func NewVersionReader(cfg VersionReaderConfig) *VersionReader {
 	return &VersionReader{cfg: cfg}
 }
 
-// claiming is called before a partition is claimed. No reading starts until claimed is called,
-// because the partition could not use it.
+// claiming is called before a partition is claimed. No query of all versions starts until claimed
+// is called, because this partition could not use its result.
 func (r *VersionReader) claiming() {
 	if r == nil {
 		return
@@ -100,8 +100,8 @@ func (r *VersionReader) claiming() {
 	r.claims++
 }
 
-// claimed is called after the claim. The result is a time on the reader's clock, before all later
-// readings.
+// claimed is called after the claim. The result is a time on the reader's clock, before the start
+// of all later queries.
 func (r *VersionReader) claimed() uint64 {
 	if r == nil {
 		return 0
@@ -123,8 +123,8 @@ func (r *VersionReader) held() bool {
 	return r.current != nil
 }
 
-// The method since returns an index whose reading started after the given moment, and the moment
-// when it started. If there is no such index, it returns nil and 0. Call since for each use,
+// The method since returns an index whose query started after the given moment, and the moment when
+// this query started. If there is no such index, it returns nil and 0. Call since for each use,
 // because a caller that stores the index keeps its memory in use.
 func (r *VersionReader) since(ctx context.Context, moment uint64) (*accounts.VersionIndex, uint64) {
 	if r == nil {
@@ -151,7 +151,8 @@ func (r *VersionReader) since(ctx context.Context, moment uint64) (*accounts.Ver
 	return reading.index, reading.began
 }
 
-// reading returns a reading that started after the moment. It starts one if necessary.
+// reading returns a versionsReading whose query started after the moment. It starts a query if
+// necessary.
 func (r *VersionReader) reading(moment uint64) *versionsReading {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,12 +164,12 @@ func (r *VersionReader) reading(moment uint64) *versionsReading {
 		return nil
 	}
 	r.clock++
-	r.current = &versionsReading{began: r.clock, done: make(chan struct{})} // releases the memory of the older reading
+	r.current = &versionsReading{began: r.clock, done: make(chan struct{})} // releases the memory of the older index
 	go r.read(r.current)
 	return r.current
 }
 
-// read reads an index and keeps it in memory as long as it is used.
+// read fills the index, and drops it when it is no longer used.
 func (r *VersionReader) read(reading *versionsReading) {
 	ctx, cancel := context.WithTimeout(r.cfg.Stopping, r.cfg.Within)
 	defer cancel()
@@ -214,7 +215,7 @@ func readVersions(ctx context.Context, pool *pgxpool.Pool, limit int) (*accounts
 		if _, err := tx.Exec(ctx, sql.Query("index_session")); err != nil {
 			return err
 		}
-		// One row more than memory allows shows that there are too many accounts.
+		// If the query returns one row more than fits into memory, there are too many accounts.
 		rows, _ := tx.Query(ctx, sql.Query("load_index"), index.Room()+1)
 		_, err := pgx.ForEachRow(rows, []any{versionRow{index}}, func() error { return nil })
 		return err
@@ -225,7 +226,7 @@ func readVersions(ctx context.Context, pool *pgxpool.Pool, limit int) (*accounts
 	return index, nil
 }
 
-// versionRow adds rows of load_index.sql to the index, without decoding them by pgx.
+// versionRow adds rows of load_index.sql to the index. It avoids the slower decoding by pgx.
 type versionRow struct{ index *accounts.VersionIndex }
 
 // ScanRow implements pgx.RowScanner.

@@ -1,4 +1,4 @@
-// Package citus contains everything that is special with Citus. It knows how tables are
+// Package citus contains the code that is only needed with Citus. It knows how tables are
 // distributed, in which shard an account is, and how a claim waits for prepared transactions. It
 // does not depend on the read model.
 package citus

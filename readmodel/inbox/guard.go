@@ -14,10 +14,10 @@ import (
 	"projector/sql"
 )
 
-// guard knows which records were certainly processed, after markers were pruned. It uses offsets
-// and leader epochs. A record counts as processed if any consumer group of the projection has
-// processed it, because all groups write to the same table. It implements part of appended.Guarded.
-// A guard for repairs has no partition and knows no offsets.
+// guard knows which records were certainly processed, after markers were pruned. It knows this from
+// offsets and leader epochs. A record counts as processed if any consumer group of the projection
+// has processed it, because all groups write to the same table. It implements part of
+// appended.Guarded. A guard for repairs has no partition and knows no offsets.
 //
 // As long as no marker was pruned, the guard does nothing, because the markers are more exact. For
 // example, a dead-lettered record has no marker, and can be processed now.

@@ -114,7 +114,7 @@ func (i Inbox) Remembered(ctx context.Context, db readmodel.Querier, ids []strin
 }
 
 // Doubts returns a function that says why an event without a marker may have been processed. If the
-// event failed before the time of pruning, its marker may have been pruned.
+// event failed before the time up to which markers were pruned, its marker may have been pruned.
 func (i Inbox) Doubts(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error) {
 	until, err := i.PrunedUntil(ctx, db)
 	if err != nil {

@@ -22,7 +22,8 @@ const (
 	pruneRows = 5000
 	// pruneEvery is the interval between prunings.
 	pruneEvery = time.Minute
-	// pruneWithin limits one pruning. An inbox that was never pruned needs many transactions.
+	// pruneWithin limits the time of one pruning. An inbox that was never pruned needs many
+	// transactions.
 	pruneWithin = time.Hour
 	// countEvery is the interval between counts of the markers.
 	countEvery = 15 * time.Second
@@ -32,8 +33,9 @@ const (
 
 // Prune deletes the handler's markers that are older than the retention by the database's clock. It
 // uses transactions of bounded size, and pauses after each for as long as the transaction took. It
-// calls observe, which may be nil, after each transaction. It does nothing while another session
-// prunes the handler or records are read again. After an error, committed deletions stay.
+// calls observe, which may be nil, after each transaction. It deletes nothing while another session
+// prunes the handler's markers, or while records of the handler are read again. After an error,
+// committed deletions stay.
 func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {
 	var cutoff time.Time
 	if err := pool.QueryRow(ctx, "SELECT now()").Scan(&cutoff); err != nil {

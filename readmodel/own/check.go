@@ -139,8 +139,8 @@ func code(err error) string {
 	return ""
 }
 
-// position returns where in a statement the error is, or 0. If a function ran the statement, the
-// text first was put before it.
+// position returns where in a statement the error is, or 0. If a function of the database ran the
+// statement, the text first was put before the statement.
 func position(err error, statement, first string) int {
 	var refused *pgconn.PgError
 	switch {

@@ -322,7 +322,7 @@ func TestEventsComeOnceAndInOrder(t *testing.T) {
 	}
 }
 
-// TestASlowStatementTakesSmallerBites shows that no event is refused if the projection's SQL takes
+// TestASlowStatementGetsFewerEvents shows that no event is refused if the projection's SQL takes
 // longer than the statement timeout. The next attempts run the SQL on fewer events.
 func TestASlowStatementTakesSmallerBites(t *testing.T) {
 	t.Parallel()

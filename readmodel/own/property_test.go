@@ -14,7 +14,7 @@ import (
 
 type delivery struct{ account, version, variant int }
 
-// These are the variants of an event.
+// These are the variants of an event. Each variant has another event id.
 const (
 	good = iota
 	another

@@ -64,7 +64,7 @@ func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log *[]strin
 	return done.Replaced, done.Removed, err
 }
 
-// besideOf returns the tables of a rebuild and the projection that fills them.
+// openShadow returns the tables of a rebuild and the projection that fills them.
 func besideOf(t *testing.T, pool *pgxpool.Pool, p file.Projection) (*rebuild.Shadow, session.Projection, error) {
 	t.Helper()
 	shadow, err := rebuild.OpenShadow(t.Context(), pool, own.Definition(p), 100, 0)
@@ -156,7 +156,7 @@ func TestARebuildPutsOwnTablesRight(t *testing.T) {
 	same(t, "seen", rows(t, pool, "SELECT count(*) FROM seen"), []string{"5"})
 }
 
-// reads is a mapping for tests. Two different values read events differently.
+// testMapping is a mapping for tests. Mappings with different values read events differently.
 type reads string
 
 func (m reads) Meaning() string { return string(m) }

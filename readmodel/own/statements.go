@@ -77,7 +77,7 @@ func (e *StatementError) Unwrap() error { return e.Err }
 
 // guarded is the state of the projector's own tables within a transaction.
 type guarded struct {
-	written []string // in the order of file.OwnTables
+	written []string // what was written to each table of file.OwnTables, in this order
 	outside string   // in a rebuild: what was written to live tables
 	file    string   // SHA-256 of the file that the projection was last run from; may be empty
 }
@@ -87,7 +87,7 @@ func (g *guarded) queue(tx *readmodel.Tx, name string) {
 	tx.Queue(sql.Query("custom_guard"), file.OwnTables, name).QueryRow(func(row pgx.Row) error { return row.Scan(&g.written, &g.outside, &g.file) })
 }
 
-// The method since returns an error if one of the tables was written since the earlier state was
+// checkUnchanged returns an error if one of the tables was written after the earlier state was
 // read.
 func (g *guarded) since(before *guarded, name string) error {
 	for i, table := range file.OwnTables {

@@ -30,7 +30,7 @@ func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
 	if err := c.sinceRepaired(ctx, t.tx); err != nil {
 		return nil, err
 	}
-	c.unsure, c.fetched = c.unsure || s.found.unsure, s.found.fetched // later fetched events are among the repairs
+	c.unsure, c.fetched = c.unsure || s.found.unsure, s.found.fetched // events that were fetched later count as repairs
 	if err := c.runAgain(ctx, t); err != nil {
 		return nil, err
 	}
@@ -46,7 +46,8 @@ func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
 	return c, err
 }
 
-// noteAndLock notes the rows written since the comparison and locks the rows that may be replaced.
+// noteAndLock adds the rows written since the comparison to the tables of differences. It locks the
+// rows that may be replaced.
 func (s *Shadow) noteAndLock(ctx context.Context, t *swapTx) error {
 	if s.accounts != nil && !s.accounts.balances {
 		if _, err := t.exec(ctx, sql.Query("state_lock")); err != nil {
@@ -71,7 +72,7 @@ func (s *Shadow) noteAndLock(ctx context.Context, t *swapTx) error {
 	return nil
 }
 
-// locked returns the tables whose noted rows are locked and replaced.
+// locked returns the tables in which rows that differ are locked and replaced.
 func (s *Shadow) locked() []*rowTable {
 	if s.accounts == nil {
 		return s.tables
@@ -95,7 +96,7 @@ func (s *Shadow) written() []*rowTable {
 	return append(slices.Clone(s.tables), s.accounts.account, s.accounts.parked, s.accounts.overflow)
 }
 
-// runAgain compares the noted rows.
+// runAgain compares the rows in the tables of differences.
 func (c *comparison) runAgain(ctx context.Context, t *swapTx) error {
 	s := c.shadow
 	if s.accounts != nil {
@@ -118,7 +119,7 @@ func (c *comparison) runAgain(ctx context.Context, t *swapTx) error {
 	return nil
 }
 
-// accountsAgain compares the noted accounts.
+// accountsAgain compares the accounts in the tables of differences.
 func (c *comparison) accountsAgain(ctx context.Context, t *swapTx) error {
 	a := c.shadow.accounts
 	err := c.noted(ctx, t, a.account, func(l, r *row, differs bool) error {
@@ -141,7 +142,7 @@ func (c *comparison) accountsAgain(ctx context.Context, t *swapTx) error {
 	})
 }
 
-// noted calls add for each noted row of a table.
+// noted calls add for each row that the table of differences has for a table.
 func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add func(live, rebuilt *row, differs bool) error) error {
 	if err := t.limited(ctx); err != nil {
 		return err

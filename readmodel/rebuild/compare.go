@@ -10,19 +10,19 @@ import (
 	"projector/sql"
 )
 
-// CatchUp brings the rebuilt tables exactly to positions of the live tables.
+// CatchUp brings the rebuilt tables exactly to the given positions of the live tables.
 type CatchUp func(ctx context.Context, positions []TopicPosition) error
 
 // CompareOptions are the options of a comparison.
 type CompareOptions struct {
 	Topic   string
-	Partial bool // the topic has lost records, so rows that only the live tables have stay
-	List    int  // the most differences to list
+	Partial bool // the topic has lost records, so a swap leaves rows that exist only in the live tables
+	List    int  // the largest number of differences in Report.Differences
 }
 
 // Compare compares a snapshot of the live tables with the rebuilt tables. The function catchUp has
 // to bring the rebuilt tables exactly to the positions in the snapshot. Compare locks nothing. It
-// notes the differences for Swap.
+// stores the differences in tables, for Swap.
 func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp CatchUp) (Report, error) {
 	c := newComparison(s, opts)
 	for _, t := range append(s.locked(), s.markers()...) {
@@ -148,8 +148,8 @@ func (c *comparison) versions(ctx context.Context, tx pgx.Tx, ids []string, live
 	return err
 }
 
-// compareMarkers notes the markers that the inbox lacks. A pruned inbox lacks most of them. Missing
-// markers are then only added if some rows may lack events, because it is unknown which events
+// compareMarkers stores which markers the live inbox lacks. A pruned inbox lacks most of them. Its
+// missing markers are only stored if some rows may lack events. It is then unknown which events
 // these rows lack.
 func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) error {
 	t := c.shadow.inbox

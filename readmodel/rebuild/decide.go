@@ -22,11 +22,11 @@ type comparison struct {
 	unsure    bool                  // rows may contain corrections by operators
 	fetched   map[string]bool       // accounts with events fetched from the outbox
 	repaired  map[string]bool       // accounts that operators have changed since the rebuild began
-	forgets   bool                  // the inbox has forgotten markers
+	forgets   bool                  // markers were pruned from the inbox
 	uncounted bool                  // some rows may lack events of the topic
 
 	accounts map[string]*accountDifference
-	foreign  bool // rows without an account have no event in the topic
+	foreign  bool // some rows that belong to no account have no event in the topic
 	notes    map[*rowTable][]string
 	unknown  map[string]bool // keys of rows without an event in the topic
 	marked   map[string]bool // markers of events that the rebuild did not process
@@ -38,7 +38,7 @@ type accountDifference struct {
 	liveHold, rebuiltHold bool   // events wait for a missing version
 	state, hold           bool   // the account's row differs; the waiting events differ
 	digest                int64  // of the rebuilt state
-	rows                  Kind   // kind of the rows that are changed
+	rows                  Kind   // kind of difference of the account's rows that are changed
 	listed                bool   // one of its rows is listed
 	kind                  Kind   // kind of the difference in the state; empty if there is none
 }
@@ -50,7 +50,7 @@ func newComparison(s *Shadow, opts CompareOptions) *comparison {
 	}
 }
 
-// prepare loads the corrections of operators, and whether the inbox has forgotten markers.
+// prepare loads the corrections of operators, and whether markers were pruned from the inbox.
 func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err error) {
 	c.given, c.corrected = map[appended.Key]bool{}, map[string]bool{}
 	if c.shadow.inbox != nil {
@@ -125,7 +125,7 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 	if !kind.changes() {
 		return nil
 	}
-	// Such a row may lack events, and it is unknown which.
+	// Such a row may lack events, and it is unknown which events it lacks.
 	c.uncounted = c.uncounted || kind != Unknown
 	c.foreign = c.foreign || kind == Unknown && !t.ofAccounts
 	if d := c.accounts[id]; id != "" && d.rows != Unknown {
@@ -204,7 +204,7 @@ func (d *accountDifference) ahead() bool {
 }
 
 // concerned counts the accounts that would be changed. It leaves out accounts whose rows are
-// changed.
+// changed, because these accounts are counted with their rows.
 func (c *comparison) concerned(removing bool) (n int64) {
 	for _, d := range c.accounts {
 		if d.rows == "" && d.kind != "" && d.kind.changes() && (removing || d.kind != Unknown) {

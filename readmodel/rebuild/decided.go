@@ -18,7 +18,7 @@ import (
 type decided struct {
 	accountID string
 	version   int64                // 0 if unknown
-	place     projection.RecordRef // the event's record; unknown if the topic is empty
+	place     projection.RecordRef // the event's record; unknown if place.Topic is empty
 	altered   bool                 // the applied event differs from the record
 
 	// given is true if dlq replay applied the event in the form that the topic has.
@@ -66,7 +66,7 @@ func (s *Shadow) Build(ctx context.Context, cfg Config) (*Build, error) {
 	return b, nil
 }
 
-// result returns the result of an action as the audit trail has it for this projection.
+// result returns the text in the audit trail for this result of an action of this projection.
 func (s *Shadow) result(of string) string {
 	return readmodel.Action{Result: of}.In(s.kind.Name(), s.custom).Result
 }

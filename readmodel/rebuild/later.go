@@ -7,15 +7,16 @@ import (
 )
 
 // later holds events that the live tables already contain, although these events come after the
-// positions in the topic. This happens if an operator set a position back with an earlier release.
+// positions in the topic. This happens if an operator set a position back with an earlier release
+// of this program.
 type later struct {
 	all      bool // sums contain such events, and it is unknown in which rows
 	accounts map[string]bool
 	rows     map[appended.Key]bool
 }
 
-// Doubtful reports whether the live tables have rows without an event up to the positions. The
-// events of these rows may come later in the topic.
+// Doubtful reports whether the live tables have rows whose events are not in the topic up to the
+// positions. The events of these rows may come later in the topic.
 func (s *Shadow) Doubtful() bool {
 	c := s.found
 	return len(c.unknown)+len(c.marked) > 0 || c.report.Kinds[Unknown] > 0

@@ -51,9 +51,9 @@ func (p *pair) want(row string) {
 	}
 }
 
-// In TestASwapReplacesRowsThatItsLastRecordsChange, the account is missing. Consumers therefore
-// park its next event and do not write its row. The rebuild applies the event while the swap holds
-// its locks.
+// In TestASwapReplacesRowsThatItsLastRecordsChange, the account's version was deleted from the live
+// tables. Consumers therefore park its next event and do not write its row. The rebuild applies the
+// event while the swap holds its locks.
 func TestASwapReplacesRowsThatItsLastRecordsChange(t *testing.T) {
 	t.Parallel()
 	p := consumed(t, "summed", 1, 2, 3)

@@ -116,7 +116,7 @@ func writing(b *testing.B, pool *pgxpool.Pool) (longest func() time.Duration) {
 		var most time.Duration
 		for ctx.Err() == nil {
 			start := time.Now()
-			_, _ = pool.Exec(ctx, "UPDATE projector_position SET updated_at = now()") // the last one is cancelled
+			_, _ = pool.Exec(ctx, "UPDATE projector_position SET updated_at = now()") // the last write is cancelled
 			most = max(most, time.Since(start))
 		}
 		took <- most

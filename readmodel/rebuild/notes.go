@@ -23,8 +23,8 @@ type execer interface {
 // noteRows is the number of notes in one insert.
 const noteRows = 5000
 
-// add adds a row to the noted differences, with the kind of its difference. If db is nil, the
-// method note writes it later.
+// add adds a row to the notes, with the kind of its difference. Notes are the rows of a table of
+// differences. If db is nil, the method note writes it later.
 func (c *comparison) add(ctx context.Context, db execer, t *rowTable, r *row, kind Kind) error {
 	c.notes[t] = append(c.notes[t], strings.TrimSuffix(r.key, "}")+`,"_kind":`+strconv.Quote(string(kind))+"}")
 	if len(c.notes[t]) < noteRows || db == nil {
@@ -43,7 +43,7 @@ func (c *comparison) flush(ctx context.Context, db execer, t *rowTable) error {
 	return nil
 }
 
-// note writes the remaining notes, and all accounts that differ.
+// note writes the remaining notes, including notes of all accounts that differ.
 func (c *comparison) note(ctx context.Context, db execer) error {
 	if a := c.shadow.accounts; a != nil {
 		for id, d := range c.accounts {

@@ -91,7 +91,7 @@ func rebuildsWhatWasNeverDamaged(t *testing.T, rt *rapid.T, d *definition, pool,
 	p.both(func(c *consumer) { c.to(t, ends) })
 	p.same(&report, damaged)
 	if d.ordered {
-		return // with two events of one version, the other one may be applied now
+		return // if two events have the same version, the other event may be applied now
 	}
 	// Redelivered records must change nothing.
 	execute(t, pool, `UPDATE projector_position SET next_offset = 0`)

@@ -16,7 +16,7 @@ const (
 	Moved     Kind = "moved"     // an operator has changed the account since the rebuild began
 )
 
-// Kinds returns all kinds.
+// Kinds returns all kinds of differences.
 func Kinds() []Kind {
 	return []Kind{
 		Different, Missing, Unknown, Hold, Ahead, Corrected, Moved,
@@ -32,7 +32,7 @@ type facts struct {
 	onlyHold      bool // only the waiting events differ
 }
 
-// kind returns the kind of the difference.
+// kind returns the kind of the difference. The first case that matches decides.
 func (f facts) kind() Kind {
 	switch {
 	case f.repaired:

@@ -13,7 +13,8 @@ import (
 	"projector/readmodel/appended"
 )
 
-// group is the number of rows in a group and the sum of their hashes.
+// group has the number of rows in a group and the sum of their hashes. Only groups that differ are
+// compared row by row.
 type group struct {
 	rows   int64
 	digest string

@@ -185,13 +185,15 @@ func LoadOtherTopics(ctx context.Context, pool *pgxpool.Pool, projection, topic 
 	return preparing(readmodel.Texts(ctx, pool, "rebuild_sources", projection, topic))
 }
 
-// LoadDependents returns tables whose rows would change if a row is replaced or removed.
+// LoadDependents returns tables whose rows PostgreSQL would change or delete, because of a foreign
+// key, when a rebuild deletes a row.
 func LoadDependents(ctx context.Context, pool *pgxpool.Pool, tables []string) ([]string, error) {
 	return preparing(readmodel.Texts(ctx, pool, "rebuild_dependents", tables))
 }
 
 // LoadGrants returns, as GRANT statements, the privileges that this login lacks to copy and compare
-// the tables. If changed is true, it also returns those to replace and remove rows.
+// the tables. If changed is true, it also returns the missing privileges to replace and remove
+// rows.
 func LoadGrants(ctx context.Context, pool *pgxpool.Pool, tables []readmodel.RebuildTable, changed bool) ([]string, error) {
 	needed := []string{"SELECT"}
 	if changed {

@@ -24,7 +24,7 @@ type Shadow struct {
 	tables   []*rowTable   // tables whose rows are replaced
 	inbox    *rowTable     // nil if the projection has no markers in the inbox
 	accounts *accountState // nil if the projection does not order events by account
-	custom   bool          // a custom projection, so it is unknown what its rows contain
+	custom   bool          // it is a custom projection, so the meaning of its rows is unknown
 
 	begun     int64           // last row of the audit trail at the start; later actions are not in the shadow tables
 	positions []TopicPosition // positions at the comparison
@@ -153,7 +153,8 @@ type Opened struct {
 	Example string // an account without an opening
 }
 
-// LoadOpened counts the accounts that cannot be rebuilt without the beginning of the topic.
+// LoadOpened counts the accounts without an opening. These cannot be rebuilt without the beginning
+// of the topic.
 func LoadOpened(ctx context.Context, pool *pgxpool.Pool) (o Opened, err error) {
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sql.Query("rebuild_session")); err != nil {

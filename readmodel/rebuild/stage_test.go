@@ -181,7 +181,7 @@ type consumer struct {
 	letters []projection.DeadLetter
 }
 
-// collecting is a projection that gives its dead letters to a consumer.
+// collecting is a projection that adds its dead letters to a consumer's list.
 type collecting struct {
 	session.Projection
 	c *consumer
@@ -257,7 +257,7 @@ func execute(t testing.TB, pool *pgxpool.Pool, query string, args ...any) {
 	}
 }
 
-// emptied empties every table that a check writes.
+// emptied empties every table that one run of the property writes.
 func emptied(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	execute(t, pool, `SET session_replication_role = replica; DELETE FROM dlq_action; SET session_replication_role = DEFAULT;

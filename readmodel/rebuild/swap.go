@@ -110,8 +110,8 @@ var (
 		"stop them (`projector pause --all --reason=rebuild --yes`), run this again, start them with the new flags, and resume"}
 	ErrOldTextRuns = &RefusedError{"consumers have gone on by the old text of the file while the rows were compared, so nothing was changed: " +
 		"stop them (`projector pause --all --reason=rebuild --yes`, with the same projection file), run this again, start them with the new text, and resume"}
-	// ErrRowsStay means that accounts would get a lower version, while rows from their later events
-	// would stay.
+	// ErrRowsStay means that accounts would get a lower version, but that rows from their later
+	// events would stay.
 	ErrRowsStay = &RefusedError{"some accounts go back to a version that the topic gives, and rows that came from their later events would stay, " +
 		"so nothing was changed: with --remove those rows go, too"}
 )
@@ -127,7 +127,7 @@ func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 	return err
 }
 
-// run does all work that needs locks.
+// run does all work of the swap that needs locks.
 func (w *swap) run(ctx context.Context, t *swapTx) error {
 	w.done, w.audited, w.remapped = Swapped{Markers: w.done.Markers}, 0, false
 	if err := w.reach(ctx, t); err != nil {
@@ -160,7 +160,7 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 		}
 	}
 	t.next(failpoint.RebuildReplaced, "committing")
-	return t.limited(ctx) // for the COMMIT
+	return t.limited(ctx) // sets the time limits for the COMMIT
 }
 
 // reach locks the positions and brings the shadow tables exactly to them.
@@ -226,8 +226,8 @@ func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPos
 	return t.limited(ctx)
 }
 
-// allowed refuses changes that are not allowed. It counts the accounts or rows that are not
-// changed, because operators have changed them.
+// allowed returns an error if the changes are not allowed. It counts the accounts or rows that are
+// not changed, because operators have changed them.
 func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 	if err := t.limited(ctx); err != nil {
 		return err
@@ -256,7 +256,7 @@ func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 }
 
 // leftAs returns the kind of an account's difference if the account is not changed now, although
-// the comparison planned to change it. It is empty if the account is changed.
+// the comparison planned to change it. The result is empty if the account is changed.
 func (c *comparison) leftAs(id string) Kind {
 	if c.repaired[id] {
 		return Moved
@@ -267,8 +267,8 @@ func (c *comparison) leftAs(id string) Kind {
 	return ""
 }
 
-// keepsRows reports whether accounts would get a lower version, while rows from their later events
-// would stay.
+// keepsRows reports whether accounts would get a lower version, although rows from their later
+// events would stay.
 func (c *comparison) keepsRows() bool {
 	some := false
 	for _, d := range c.accounts {

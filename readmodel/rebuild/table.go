@@ -73,7 +73,7 @@ type rowSource struct {
 	readmodel.RebuildTable
 	columns []rowColumn
 	label   string                     // only rows of this projection; if empty, all rows
-	noted   string                     // name of the table of differences; empty: the table's name
+	noted   string                     // name of the table of differences; if empty, the table's name
 	from    func(schema string) string // a query instead of the table; may be nil
 	version string                     // column with the account's version; may be empty
 }
@@ -216,8 +216,8 @@ type accountState struct {
 	balances         bool // true for account_balance, whose rows are the accounts
 }
 
-// newAccountState returns the state of account_balance or, with a label, of an ordered custom
-// projection.
+// newAccountState returns the accountState of account_balance or, with a label, of an ordered
+// custom projection.
 func newAccountState(ctx context.Context, db readmodel.Querier, label string, parkLimit, parkBytes int64) (*accountState, error) {
 	projection, uncompared := readmodel.BalanceName, []string{"updated_at"}
 	if label != "" {

@@ -43,7 +43,7 @@ type Cache struct {
 
 type fingerprint [2]uint64
 
-// turn holds the events of one period, with the times at which they were marked, in ns since the
+// period holds the events of one period, with the times at which they were marked, in ns since the
 // cache was created.
 type turn struct {
 	marked map[fingerprint]int64

@@ -86,8 +86,8 @@ func someAccounts(list []Discard) int {
 	return len(list)
 }
 
-// discard removes parked events. It increases the fence, so that a consumer that has decided but
-// not written yet decides again.
+// discard removes parked events. It increases the fence of each partition, so that a consumer with
+// decisions that are not written yet decides again.
 func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []Discard, result []Discarded) error {
 	clear(result)
 	var (
@@ -139,7 +139,7 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 		return err
 	}
 	rows, _ := db.Query(ctx, statement, ids, versions, topics, partitions, offsets)
-	type parkedEvent struct { // several entries of a record have the same place
+	type parkedEvent struct { // several entries of a record have the same topic, partition and offset
 		accountID string
 		version   int64
 		place     projection.RecordRef
@@ -163,8 +163,8 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	return nil
 }
 
-// The function without returns the range b without the discarded versions. The versions are sorted.
-// Only the lowest and the highest version of b are known.
+// withoutVersions returns the range b without the discarded versions. The versions are sorted. Only
+// the lowest and the highest version of b are known.
 func without(b accountdb.BeyondRange, versions []int64) accountdb.BeyondRange {
 	for _, v := range versions {
 		if v < b.Lowest || v > b.Highest {

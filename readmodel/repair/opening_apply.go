@@ -43,7 +43,7 @@ type opening struct {
 	alone   string // the account of the last transaction, if it was the only one
 }
 
-// Do implements pieces. One transaction decides and writes.
+// Do implements the interface pieces of package readmodel. One transaction decides and writes.
 func (p *opening) Do(ctx context.Context, limit int) (step readmodel.Step, more bool, err error) {
 	var (
 		read      = p.left[:min(limit, p.most, len(p.left))]
@@ -114,7 +114,7 @@ func (p *opening) open(ctx context.Context, openings []Opening, limit int) ([]pr
 	return decisions, p.fold.HealShortQueues(ctx, min(limit, readmodel.RepairEvents))
 }
 
-// Refuse implements pieces.
+// Refuse implements the interface pieces.
 func (p *opening) Refuse(reason string) bool {
 	if p.alone == "" {
 		return p.fold.Refuse(reason)

@@ -109,7 +109,7 @@ func (r *Repair) tables() *sql.Accounts {
 	return sql.AccountsOf(r.projection)
 }
 
-// The method in returns the action with the projection.
+// The method in returns the action with the name of this projection.
 func (r *Repair) in(a readmodel.Action) readmodel.Action {
 	return a.In(r.projection, r.custom())
 }

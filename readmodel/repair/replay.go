@@ -24,7 +24,8 @@ type replay struct {
 	fold  *accounts.Fold
 }
 
-// Do implements pieces. One transaction locks the accounts, decides and writes.
+// Do implements the interface pieces of package readmodel. One transaction locks the accounts,
+// decides and writes.
 func (p *replay) Do(ctx context.Context, limit int) (step readmodel.Step, more bool, err error) {
 	var (
 		next    int
@@ -90,7 +91,7 @@ func (p *replay) next(limit int) []*readmodel.RepairRecord {
 	return p.records
 }
 
-// Refuse implements pieces.
+// Refuse implements the interface pieces.
 func (p *replay) Refuse(reason string) bool { return p.fold.Refuse(reason) }
 
 // lockAccounts locks the accounts against all other writers. The ids are sorted.
@@ -209,8 +210,8 @@ func (r *resting) rest(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// overtaken reports whether a consumer has claimed its partition again and has not moved since,
-// although records wait for it.
+// overtaken reports whether a consumer has claimed its partition again and its position has not
+// changed, although the partition has unread records.
 func (r *resting) overtaken(ctx context.Context, now map[partitionOf]progress) bool {
 	ends := map[string]map[int32]int64{}
 	for p, before := range r.seen {

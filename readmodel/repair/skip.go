@@ -116,8 +116,9 @@ func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	return done, err
 }
 
-// heal applies the waiting events of an account that are next. It runs after the transaction of the
-// skip, because an event that PostgreSQL refuses must not prevent the skip.
+// heal applies the waiting events of an account, as long as one of them has the account's next
+// version. It runs after the transaction of the skip, because an event that PostgreSQL refuses must
+// not prevent the skip.
 func (r *Repair) heal(ctx context.Context, account string) (healed int, err error) {
 	err = r.run(ctx, &replay{repair: r, healing: []string{account}}, func(step readmodel.Step) { healed += step.Healed })
 	return healed, err
@@ -197,7 +198,7 @@ func (r *Repair) passOver(ctx context.Context, tx *accountdb.Tx, s Skip, eventID
 	return r.write(ctx, tx, fold.Gather(), actions)
 }
 
-// known reads an account.
+// known reads an account. If the database does not have it, the result is a new account.
 func (r *Repair) known(ctx context.Context, db accountdb.DB, id string) (projection.StoredAccount, error) {
 	known := projection.StoredAccount{ID: id, Account: projection.NewAccount(r.cfg.FirstVersion)}
 	err := r.storeOf(db).Accounts(ctx, []string{id}, func(a *projection.StoredAccount) {

@@ -172,7 +172,7 @@ func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) 
 	return nil
 }
 
-// The method nothing returns why an account has no entry. It returns nil if this is normal.
+// noEntryError returns why an account has no entry. It returns nil if this is normal.
 func (r *reading) nothing() error {
 	switch {
 	case len(r.sum.Topics) == 0:
@@ -186,7 +186,7 @@ func (r *reading) nothing() error {
 	}
 }
 
-// take adds an entry to the sum. It calls fn if the query selects the entry.
+// add adds an entry to the sum. It calls fn if the query selects the entry.
 func (r *reading) take(l Line, fn func(*Line) error) error {
 	if b := r.sum.Balance; b != nil && l.Version > *b {
 		r.running.Reach(min(l.Version, *b+1))
@@ -214,7 +214,7 @@ func (r *reading) take(l Line, fn func(*Line) error) error {
 	return fn(&l)
 }
 
-// hold compares the sum with the balance when both have the same version.
+// compareWithBalance compares the sum with the balance when both have the same version.
 func (r *reading) hold() {
 	if b := r.sum.Balance; b == nil || r.held || r.running.Through() != *b {
 		return

@@ -70,7 +70,7 @@ func (r *Running) Reach(version int64) {
 	}
 }
 
-// PassSkipped passes the next versions that were skipped.
+// PassSkipped advances over the next versions, as long as they were skipped.
 func (r *Running) PassSkipped() {
 	for r.isSkipped(r.next) {
 		r.next++
@@ -85,7 +85,7 @@ func (r *Running) isSkipped(version int64) bool {
 	return len(r.Skipped) > 0 && r.Skipped[0] == version
 }
 
-// Through returns the last version that was added.
+// Through returns the version before the next expected one.
 func (r *Running) Through() int64 { return r.next - 1 }
 
 // Add adds an entry. The amount is a decimal, or nil for an event without an amount.

@@ -66,8 +66,8 @@ func (*table) Find(ctx context.Context, db readmodel.Querier, keys []appended.Ke
 	return found, nil
 }
 
-// sliceRows is the largest number of rows in one statement. PostgreSQL unnests its arrays in
-// work_mem, by default 4 MB, and uses a file beyond that.
+// sliceRows is the largest number of rows in one statement. PostgreSQL unnests the arrays of the
+// statement in work_mem, by default 4 MB, and writes larger arrays to a file.
 const sliceRows = 8192
 
 // Write implements appended.Table.

@@ -1,7 +1,7 @@
-// Package turnover is the projection daily_turnover. It has the money moved per day and currency,
-// over all accounts. A sum does not show which events it contains, so the projection uses the
-// inbox. It marks each event in the transaction that adds the event, and adds only events that were
-// not marked before.
+// Package turnover is the projection daily_turnover. Its table has the money that was moved per day
+// and currency, over all accounts. A sum does not show which events it contains, so the projection
+// uses the inbox. It marks each event in the transaction that adds the event, and adds only events
+// that were not marked before.
 package turnover
 
 import (
