@@ -120,9 +120,9 @@ func stopsWhereTheBreakerOpens(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, ki
 	}
 }
 
-// TestAConflictMakesWhatFollowsSuspect has a record that becomes a dead letter only because of a
-// conflict earlier in the same chunk. The breaker must still open at this record.
-func TestAConflictMakesWhatFollowsSuspect(t *testing.T) {
+// TestAConflictBeforeADeadLetterInOneChunk has a record that becomes a dead letter only because of
+// a conflict earlier in the same chunk. The breaker must still open at this record.
+func TestAConflictBeforeADeadLetterInOneChunk(t *testing.T) {
 	topic := []delivered{
 		{account: 0, version: 1, id: 1},
 		{account: 0, version: 2, id: 2},

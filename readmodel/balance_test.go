@@ -86,7 +86,7 @@ func TestDuplicatesWriteNoRow(t *testing.T) {
 	expect(t, trace(), before)
 }
 
-func TestHolesParkAndHeal(t *testing.T) {
+func TestGapsParkAndHeal(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
@@ -271,7 +271,7 @@ func losing(t *testing.T, database string) (pool *pgxpool.Pool, lose *atomic.Boo
 
 // TestAClaimShowsWhetherACommitTookPlace loses the reply to a COMMIT, and then the replies to
 // claims. The next claim still shows whether the write took place.
-func TestAClaimTellsWhatBecameOfACommit(t *testing.T) {
+func TestAClaimShowsWhetherACommitTookPlace(t *testing.T) {
 	pool, lose := losing(t, devtest.Database(t))
 	w := newWorker(t, pool, partition)
 	pos := w.claim("me", projection.NoOffset)

@@ -11,7 +11,7 @@ import (
 	"projector/projection"
 )
 
-// EventColumns returns events as the arrays that custom_events.sql unnests, sorted by account and
+// TakenColumns returns events as the arrays that custom_events.sql unnests, sorted by account and
 // version. All partitions then lock rows of accounts in the same order, so they do not deadlock.
 func TakenColumns(events []projection.CustomEvent) []any {
 	n := len(events)
@@ -27,7 +27,7 @@ func TakenColumns(events []projection.CustomEvent) []any {
 		partitions   = NewColumn(pgtype.Int4OID, n, 4)
 		offsets      = NewColumn(pgtype.Int8OID, n, 8)
 	)
-	for _, i := range sortedPlaces(events, compareTaken) {
+	for _, i := range sortedPlaces(events, compareEvents) {
 		ev, r := &events[i].Event, &events[i].Record
 		names.Text(ev.AccountID)
 		versions.Int8(ev.Version)
@@ -43,7 +43,7 @@ func TakenColumns(events []projection.CustomEvent) []any {
 	return ColumnArgs(names, versions, ids, types, times, correlations, data, topics, partitions, offsets)
 }
 
-func compareTaken(a, b *projection.CustomEvent) int {
+func compareEvents(a, b *projection.CustomEvent) int {
 	return cmp.Or(strings.Compare(a.Event.AccountID, b.Event.AccountID), cmp.Compare(a.Event.Version, b.Event.Version))
 }
 

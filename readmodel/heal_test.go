@@ -23,7 +23,7 @@ func (c *tally) Resolve(ctx context.Context, m event.Message) (event.Format, err
 
 // In TestManyGapsOfOneAccount, every second event is late. After each late event, the event after
 // it can be applied. The fold must not read all parked events of the account for this.
-func TestManyHolesOfOneAccount(t *testing.T) {
+func TestManyGapsOfOneAccount(t *testing.T) {
 	const gaps = 500
 	read := &tally{}
 	pool := openPool(t)

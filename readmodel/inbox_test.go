@@ -128,7 +128,7 @@ func TestOnlyOnePrunesAtATime(t *testing.T) {
 
 // TestPruningWhileEventsAreWritten prunes while events are written. No writer fails, and no young
 // marker is removed.
-func TestPruningBesideWriters(t *testing.T) {
+func TestPruningWhileEventsAreWritten(t *testing.T) {
 	pool := openPool(t)
 	markers(t, pool, turnover.Name, 20_000, 8*24*time.Hour)
 	f := newFeeder(t, pool, turnover.Definition(), partition)
@@ -155,7 +155,7 @@ type pruned struct {
 func (p *pruned) InboxRows(n int64)   { p.rows = n }
 func (p *pruned) InboxPruned(n int64) { p.deleted += n }
 
-func TestTheInboxIsLookedAfterBesideTheConsuming(t *testing.T) {
+func TestTasksPruneAndCountTheInbox(t *testing.T) {
 	pool := openPool(t)
 	markers(t, pool, turnover.Name, 5, 2*time.Hour)
 	markers(t, pool, turnover.Name, 7, time.Minute)

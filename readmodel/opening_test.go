@@ -42,7 +42,7 @@ func open(t *testing.T, pool *pgxpool.Pool, piece int, openings ...repair.Openin
 // In TestOpeningsWithALiveConsumerAreExact, two processes open accounts while a consumer processes
 // a random part of the history in a random order. At the end, each account has the result of its
 // opening and of the events after it.
-func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
+func TestOpeningsWithALiveConsumerAreExact(t *testing.T) {
 	pool, format, round := openPool(t), jsonFormat(t), 0
 	devtest.FewerChecks(t, "25")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -115,7 +115,7 @@ func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 // TestParkedEventsAreAppliedWithTheOpening shows that the parked events of an account are applied
 // in the transaction of its opening. If accounts have many parked events, a transaction opens only
 // a few accounts.
-func TestWhatIsParkedBehindOpeningsHealsWithThem(t *testing.T) {
+func TestParkedEventsAreAppliedWithTheOpening(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 3000 })

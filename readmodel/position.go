@@ -218,30 +218,30 @@ type Move struct {
 func moveArgs(moves []Move) []any {
 	n := len(moves)
 	var (
-		partitions   = NewColumn(pgtype.Int4OID, n, 4)
-		fences       = NewColumn(pgtype.Int8OID, n, 8)
-		stood        = NewColumn(pgtype.Int8OID, n, 8)
-		next         = NewColumn(pgtype.Int8OID, n, 8)
-		epochs       = NewColumn(pgtype.Int4OID, n, 4)
-		judged       = NewColumn(pgtype.Int8OID, n, 8)
-		judgedEpochs = NewColumn(pgtype.Int4OID, n, 4)
-		windows      = NewColumn(pgtype.ByteaOID, n, 8)
-		reasons      = NewColumn(pgtype.TextOID, n, 0)
+		partitions      = NewColumn(pgtype.Int4OID, n, 4)
+		fences          = NewColumn(pgtype.Int8OID, n, 8)
+		fromOffsets     = NewColumn(pgtype.Int8OID, n, 8)
+		next            = NewColumn(pgtype.Int8OID, n, 8)
+		epochs          = NewColumn(pgtype.Int4OID, n, 4)
+		processed       = NewColumn(pgtype.Int8OID, n, 8)
+		processedEpochs = NewColumn(pgtype.Int4OID, n, 4)
+		windows         = NewColumn(pgtype.ByteaOID, n, 8)
+		reasons         = NewColumn(pgtype.TextOID, n, 0)
 	)
 	for i := range moves {
 		from, to := &moves[i].From, &moves[i].To
 		partitions.Int4(moves[i].Partition.Number)
 		fences.Int8(from.Fence)
-		stood.Int8(from.Next)
+		fromOffsets.Int8(from.Next)
 		next.Int8(to.Next)
 		epochs.Int4(to.LeaderEpoch)
-		judged.Int8(to.ProcessedUntil)
-		judgedEpochs.Int4(to.ProcessedEpoch)
+		processed.Int8(to.ProcessedUntil)
+		processedEpochs.Int4(to.ProcessedEpoch)
 		windows.Text(to.Breaker.Window)
 		reasons.Text(to.Breaker.Reason)
 	}
 	of := moves[0].Partition
-	return append([]any{of.Group, of.Topic}, ColumnArgs(partitions, fences, stood, next, epochs, judged, judgedEpochs, windows, reasons)...)
+	return append([]any{of.Group, of.Topic}, ColumnArgs(partitions, fences, fromOffsets, next, epochs, processed, processedEpochs, windows, reasons)...)
 }
 
 // LoadSourceIDs reads all Kafka ids of a topic from which a projection has consumed. There are

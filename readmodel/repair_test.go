@@ -242,7 +242,7 @@ func (c *liveConsumer) session(ctx context.Context, next *int64) error {
 	return nil
 }
 
-func TestReplaysBesideALiveConsumerAreExact(t *testing.T) {
+func TestReplaysWithALiveConsumerAreExact(t *testing.T) {
 	t.Parallel()
 	pool, format, round := openPool(t), jsonFormat(t), 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -204,7 +204,7 @@ func mustExec(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, text string, args .
 
 // A statement is compared with the balance at the same version, and reports up to which version it
 // goes.
-func TestAStatementIsHeldAgainstTheBalance(t *testing.T) {
+func TestAStatementIsComparedWithTheBalance(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), partition)
 	f.feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("2")))

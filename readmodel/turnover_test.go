@@ -102,7 +102,7 @@ func age(t *testing.T, pool *pgxpool.Pool) (deleted int64) {
 	return deleted
 }
 
-func TestBeyondTheWindowThePositionTells(t *testing.T) {
+func TestAfterPruningThePositionDecides(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, turnover.Definition(), partition)
 	values := []string{
@@ -142,7 +142,7 @@ func TestBeyondTheWindowThePositionTells(t *testing.T) {
 	same(t, "produced once more", turnoverOf(t, pool), "2026-01-01 EUR 8.00 0.00 4")
 }
 
-func TestWithinTheWindowTheMarkersTell(t *testing.T) {
+func TestBeforePruningTheMarkersDecide(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, turnover.Definition(), partition)
 	value := eventAs("1", "FundsCredited", "a", 1, noon, eur("1"))

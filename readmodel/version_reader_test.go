@@ -171,7 +171,7 @@ func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
 
 // TestOneQueryOfAllVersionsAtATime blocks the query that one partition has started, and then
 // another partition claims. The result of this query is too old for the second partition.
-func TestOneReadingAtATime(t *testing.T) {
+func TestOneQueryOfAllVersionsAtATime(t *testing.T) {
 	t.Parallel()
 	pool, asked := openCounted(t)
 	events := firstEvents()
@@ -208,7 +208,7 @@ func TestOneReadingAtATime(t *testing.T) {
 
 // TestTheQueryOfAllVersionsEndsWithTheProcess blocks the query of all versions until its context
 // ends. The context must end with the process, not only at the query's own deadline.
-func TestAReadingEndsWithTheProcess(t *testing.T) {
+func TestTheQueryOfAllVersionsEndsWithTheProcess(t *testing.T) {
 	t.Parallel()
 	pool, asked := openCounted(t)
 	events := firstEvents()
@@ -235,7 +235,7 @@ func TestAReadingEndsWithTheProcess(t *testing.T) {
 }
 
 // TestAFailedQueryOfAllVersionsIsLogged shows that a failure is logged once, with the reason.
-func TestAReadingThatFailsIsLogged(t *testing.T) {
+func TestAFailedQueryOfAllVersionsIsLogged(t *testing.T) {
 	t.Parallel()
 	pool, _ := openCounted(t)
 	events := firstEvents()

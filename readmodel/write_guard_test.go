@@ -127,7 +127,7 @@ func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 
 // TestTheEventAtTheGapIsParkedAtTheLimit shows that the event that makes the gap is always parked,
 // even if the limit is reached. The command `gaps` shows this event, and `account skip` skips it.
-func TestTheHoleItselfIsParkedAtTheLimit(t *testing.T) {
+func TestTheEventAtTheGapIsParkedAtTheLimit(t *testing.T) {
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2 })
 	w.claim("me", projection.NoOffset)

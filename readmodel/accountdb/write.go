@@ -172,11 +172,11 @@ func splitRows(rows []accounts.Row) (known, fresh []accounts.Row) {
 
 // queueHeld queues a check of accounts that get no new row, but whose versions were used for
 // decisions. The parameter unchanged counts the accounts that still have this version.
-func queueHeld(tx *Tx, held []accounts.StoredVersion, as *int64) {
+func queueHeld(tx *Tx, held []accounts.StoredVersion, unchanged *int64) {
 	count := func(row pgx.Row) error {
 		var n int64
 		err := row.Scan(&n)
-		*as += n
+		*unchanged += n
 		return err
 	}
 	for piece := range slices.Chunk(held, upsertSlice) {

@@ -13,17 +13,18 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// ruled is a simple model of the breaker that processes one record at a time. For each account it
-// holds the version and the parked events. For each counted record, it also holds whether the
-// record was a root dead letter. A root dead letter is poison or the first event after a gap.
-type ruled struct {
+// breakerModel is a simple model of the breaker that processes one record at a time. For each
+// account it holds the version and the parked events. For each counted record, it also holds
+// whether the record was a root dead letter. A root dead letter is poison or the first event after
+// a gap.
+type breakerModel struct {
 	versions map[string]int64
 	parked   map[string]map[int64]bool // true if the event cannot be applied
 	counted  []bool
 }
 
 // deliver processes a record and reports whether it counts as a root dead letter.
-func (m *ruled) deliver(id string, version int64, poison bool) (root bool) {
+func (m *breakerModel) deliver(id string, version int64, poison bool) (root bool) {
 	at, parked := m.versions[id], m.parked[id]
 	if parked == nil {
 		parked = map[int64]bool{}
@@ -55,7 +56,7 @@ func (m *ruled) deliver(id string, version int64, poison bool) (root bool) {
 	return false
 }
 
-func (m *ruled) storm(rule projection.BreakerRule) bool {
+func (m *breakerModel) storm(rule projection.BreakerRule) bool {
 	if len(m.counted) < rule.Window {
 		return false
 	}
@@ -77,7 +78,7 @@ func TestFoldStopsWhereTheBreakerOpens(t *testing.T) {
 		d := newDriver(t, db, accounts.Options{FirstVersion: 1, ParkLimit: 100, CacheBytes: 1 << 20}, rapid.IntRange(1, 5).Draw(rt, "piece"))
 		breaker := projection.NewBreaker(rule, 0, &projection.Position{})
 		d.fold.CountedBy(breaker)
-		m := ruled{versions: map[string]int64{}, parked: map[string]map[int64]bool{}}
+		m := breakerModel{versions: map[string]int64{}, parked: map[string]map[int64]bool{}}
 		var records []projection.DecodedRecord
 		opens := -1
 		for i := range 60 {

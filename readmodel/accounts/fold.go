@@ -102,9 +102,9 @@ func (f *Fold) waits(a *account) bool {
 func (f *Fold) Waits(id string) bool { return f.waits(f.get(id)) }
 
 const (
-	dirtyBytes  = 2 * 8 // pointers to a changed account
-	parkedBytes = 400   // a parked event or dead letter without its payload
-	takenBytes  = 200   // an applied event without its payload
+	dirtyBytes   = 2 * 8 // pointers to a changed account
+	parkedBytes  = 400   // a parked event or dead letter without its payload
+	appliedBytes = 200   // an applied event without its payload
 )
 
 // NewFold returns an empty fold.
@@ -255,7 +255,7 @@ func (f *Fold) noteApplied(r *projection.Record, ev *event.Event, decision proje
 		return
 	}
 	f.changes.CustomEvents = append(f.changes.CustomEvents, projection.CustomEvent{Event: *ev, Record: r.Ref()})
-	f.changes.Bytes += takenBytes + r.Bytes()
+	f.changes.Bytes += appliedBytes + r.Bytes()
 }
 
 func (f *Fold) touch(a *account) {

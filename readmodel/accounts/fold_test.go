@@ -202,7 +202,7 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 	if got := d.feed(credited("a", 2, 6)); !slices.Equal(got, refused) {
 		t.Errorf("dead letters %v", got)
 	}
-	d = d.again()
+	d = d.restarted()
 	d.apply(projection.Record{Offset: 9}, credited("a", 3, 8))
 	if d.db.rows["a"].Version != 2 {
 		t.Errorf("version %d", d.db.rows["a"].Version)
@@ -210,7 +210,7 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 }
 
 // restarted returns a driver of the same store without any accounts in memory, as after a restart.
-func (d *driver) again() *driver {
+func (d *driver) restarted() *driver {
 	return newDriver(d.t, d.db, accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, d.db.piece)
 }
 

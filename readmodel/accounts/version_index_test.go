@@ -85,8 +85,8 @@ func redelivered(t *testing.T, db *store) *accounts.Fold {
 	return fold
 }
 
-// TestAnIndexSavesTheReading checks that accounts in the index are not read.
-func TestAnIndexSavesTheReading(t *testing.T) {
+// TestIndexedAccountsAreNotRead checks that accounts in the index are not read.
+func TestIndexedAccountsAreNotRead(t *testing.T) {
 	const many = 10_000
 	db := newStore()
 	fold := redelivered(t, db)

@@ -113,21 +113,21 @@ type Projection struct {
 	byKey   map[Key]string // event ids of the entries; nil until needed
 	letters deadLetters
 	breaker *projection.Breaker // nil if it is off
-	taken   projection.Flushed  // the counts before the write, which may find more duplicates
+	counts  projection.Flushed  // the counts before the write, which may find more duplicates
 	bytes   int
 
 	careful int // number of further flushes that look up every event before the write
-	refused map[sole]string
-	sole    sole // the event of the last decision
+	refused map[entryRef]string
+	last    entryRef // the event of the last decision
 }
 
-// sole identifies an event by its record and its entry.
-type sole struct {
+// entryRef identifies an event by its record and its entry.
+type entryRef struct {
 	record projection.RecordRef
 	entry  int32
 }
 
-func soleOf(r *projection.Record) sole { return sole{r.Ref(), r.Entry} }
+func entryRefOf(r *projection.Record) entryRef { return entryRef{r.Ref(), r.Entry} }
 
 // deadLetters holds the pending dead letters, and the keys on which their decisions are based.
 type deadLetters struct {
@@ -137,7 +137,7 @@ type deadLetters struct {
 
 // New returns the projection of one partition. Call Claim first.
 func New(cfg Config) *Projection {
-	e := &Projection{cfg: cfg, refused: map[sole]string{}}
+	e := &Projection{cfg: cfg, refused: map[entryRef]string{}}
 	e.guard, _ = cfg.Table.(Guarded)
 	return e
 }
@@ -169,12 +169,12 @@ func (e *Projection) reset() {
 	clear(e.entries)
 	e.entries, e.byKey = e.entries[:0], nil
 	e.letters = deadLetters{}
-	e.taken, e.bytes = projection.Flushed{}, 0
+	e.counts, e.bytes = projection.Flushed{}, 0
 }
 
 // Pending implements session.Projection.
 func (e *Projection) Pending() projection.Pending {
-	return projection.Pending{Events: e.taken.Records, Bytes: e.bytes, Open: e.breaker.Open()}
+	return projection.Pending{Events: e.counts.Records, Bytes: e.bytes, Open: e.breaker.Open()}
 }
 
 // DeadLetters implements session.Projection.
@@ -182,8 +182,8 @@ func (e *Projection) DeadLetters() []projection.DeadLetter { return e.letters.li
 
 // Refuse implements session.Projection.
 func (e *Projection) Refuse(reason string) bool {
-	_, again := e.refused[e.sole]
-	e.refused[e.sole] = reason
+	_, again := e.refused[e.last]
+	e.refused[e.last] = reason
 	return !again
 }
 
@@ -204,7 +204,7 @@ func (e *Projection) Verify(ctx context.Context) error {
 
 // Flush implements session.Projection. Events that were already stored are counted as duplicates.
 func (e *Projection) Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error) {
-	flushed := e.taken
+	flushed := e.counts
 	flushed.DeadLetters = e.letters.list
 	pace.Expect(ctx, len(e.entries))
 	// The sort is stable, because the first of several events with the same key counts.
@@ -252,7 +252,7 @@ func (e *Projection) correct(outcomes *projection.OutcomeCounts) {
 func (e *Projection) written(moved projection.Position) {
 	e.markSeen()
 	e.careful = max(0, e.careful-1)
-	maps.DeleteFunc(e.refused, func(s sole, _ string) bool { return s.record.Offset < moved.Next })
+	maps.DeleteFunc(e.refused, func(s entryRef, _ string) bool { return s.record.Offset < moved.Next })
 	e.position = moved
 	e.reset()
 }

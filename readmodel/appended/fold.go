@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	entryBytes  = 300 // memory of an entry without its record's data
-	letterBytes = 600
+	entryBytes      = 300 // memory of an entry without its record's data
+	deadLetterBytes = 600
 	// staysCareful is the number of flushes after a conflict that look up every event before the
 	// write. More conflicts are likely in these flushes.
 	staysCareful = 64
@@ -19,7 +19,7 @@ const conflictMessage = "another event has this version"
 
 // Fold implements session.Projection.
 func (e *Projection) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
-	n := min(len(records), max(0, limit-e.taken.Records))
+	n := min(len(records), max(0, limit-e.counts.Records))
 	e.position.MarkReprocessed(records[:n])
 	e.cfg.Decisions.MarkDiscarded(records[:n])
 	if e.breaker.Open() {
@@ -60,24 +60,24 @@ func (e *Projection) mustLookUp(r *projection.DecodedRecord) bool {
 	if len(e.refused) == 0 {
 		return false
 	}
-	_, refused := e.refused[soleOf(&r.Record)]
+	_, refused := e.refused[entryRefOf(&r.Record)]
 	return refused
 }
 
 func (e *Projection) decide(r *projection.DecodedRecord, found map[Key]string) {
 	d := &r.Decoded
-	e.taken.Records++
+	e.counts.Records++
 	e.bytes += entryBytes + r.Record.Bytes() // the event's texts share this memory
-	e.sole = soleOf(&r.Record)
+	e.last = entryRefOf(&r.Record)
 	switch {
 	case r.Discarded:
-		e.taken.Outcomes[projection.Duplicate]++
+		e.counts.Outcomes[projection.Duplicate]++
 		e.breaker.Passed(r, projection.Duplicate)
 	case d.Tombstone, d.Skip:
-		e.taken.Outcomes[projection.Ignored]++
+		e.counts.Outcomes[projection.Ignored]++
 		e.breaker.Passed(r, projection.Ignored)
 	case d.Identity == event.Unidentified:
-		e.letter(r, projection.Refused(d.Fault))
+		e.deadLetter(r, projection.Refused(d.Fault))
 	default:
 		e.decideEvent(r, found)
 	}
@@ -97,16 +97,16 @@ func (e *Projection) decideEvent(r *projection.DecodedRecord, found map[Key]stri
 			return
 		}
 	}
-	switch reason, refused := e.refused[soleOf(&r.Record)]; {
+	switch reason, refused := e.refused[entryRefOf(&r.Record)]; {
 	case r.Decoded.Fault != nil:
-		e.letterAbsent(r, entry.Key, projection.Refused(r.Decoded.Fault))
+		e.deadLetterAbsent(r, entry.Key, projection.Refused(r.Decoded.Fault))
 	case refused:
-		e.letterAbsent(r, entry.Key, projection.Decision{Outcome: projection.DeadLettered, Class: event.RejectedByDatabase, Message: reason})
+		e.deadLetterAbsent(r, entry.Key, projection.Decision{Outcome: projection.DeadLettered, Class: event.RejectedByDatabase, Message: reason})
 	case e.guard != nil && e.guard.Passed(&entry), e.seenLately(&entry):
-		e.taken.Outcomes[projection.Duplicate]++
+		e.counts.Outcomes[projection.Duplicate]++
 		e.breaker.Passed(r, projection.Duplicate)
 	default:
-		e.take(entry)
+		e.add(entry)
 		e.breaker.Passed(r, projection.Applied) // also if the write finds a duplicate
 	}
 }
@@ -135,23 +135,23 @@ func (e *Projection) keep(entry *Entry) {
 
 func (e *Projection) decidePresent(r *projection.DecodedRecord, entry *Entry) {
 	if !entry.conflicts() {
-		e.taken.Outcomes[projection.Duplicate]++
+		e.counts.Outcomes[projection.Duplicate]++
 		e.breaker.Passed(r, projection.Duplicate)
 		return
 	}
 	e.careful = staysCareful
-	e.letter(r, projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionConflict, Message: conflictMessage})
+	e.deadLetter(r, projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionConflict, Message: conflictMessage})
 }
 
 // conflicts reports whether another event is stored under the entry's key.
 func (e *Entry) conflicts() bool { return e.Present != e.Event.ID && !e.Before }
 
-func (e *Projection) take(entry Entry) {
+func (e *Projection) add(entry Entry) {
 	e.entries = append(e.entries, entry)
 	if e.byKey != nil {
 		e.keep(&entry)
 	}
-	e.taken.Outcomes[appliedAs(&entry.Event)]++
+	e.counts.Outcomes[appliedAs(&entry.Event)]++
 }
 
 // appliedAs returns the outcome of an event that is applied.
@@ -162,14 +162,14 @@ func appliedAs(ev *event.Event) projection.Outcome {
 	return projection.Applied
 }
 
-func (e *Projection) letterAbsent(r *projection.DecodedRecord, key Key, decision projection.Decision) {
+func (e *Projection) deadLetterAbsent(r *projection.DecodedRecord, key Key, decision projection.Decision) {
 	e.letters.absent = append(e.letters.absent, key)
-	e.letter(r, decision)
+	e.deadLetter(r, decision)
 }
 
-func (e *Projection) letter(r *projection.DecodedRecord, decision projection.Decision) {
-	e.taken.Outcomes[projection.DeadLettered]++
-	e.bytes += letterBytes + r.Record.Bytes()
+func (e *Projection) deadLetter(r *projection.DecodedRecord, decision projection.Decision) {
+	e.counts.Outcomes[projection.DeadLettered]++
+	e.bytes += deadLetterBytes + r.Record.Bytes()
 	e.breaker.DeadLettered(r, decision, false) // false, because no account waits in this package
 	e.letters.list = append(e.letters.list, projection.NewDeadLetter(r.Record, &r.Decoded, decision.Class, decision.Message))
 }

@@ -145,7 +145,7 @@ func (l *replayer) entry(rec *readmodel.RepairRecord) Entry {
 
 // Apply implements Replayer.
 func (l *replayer) Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error {
-	work := &takingIn{letters: l, records: records, refused: map[*readmodel.RepairRecord]string{}}
+	work := &replayWork{replay: l, records: records, refused: map[*readmodel.RepairRecord]string{}}
 	return readmodel.InPieces(ctx, l.cfg, work, func(step readmodel.Step, took time.Duration, more bool) error {
 		if observe != nil {
 			observe(step)
@@ -157,24 +157,24 @@ func (l *replayer) Apply(ctx context.Context, records []*readmodel.RepairRecord,
 	})
 }
 
-// takingIn holds the records that are not processed yet.
-type takingIn struct {
-	letters *replayer
+// replayWork holds the records that are not processed yet.
+type replayWork struct {
+	replay  *replayer
 	records []*readmodel.RepairRecord
 	refused map[*readmodel.RepairRecord]string // why PostgreSQL refuses them
 }
 
 // Do implements the interface pieces of package readmodel.
-func (w *takingIn) Do(ctx context.Context, limit int) (readmodel.Step, bool, error) {
+func (w *replayWork) Do(ctx context.Context, limit int) (readmodel.Step, bool, error) {
 	records := w.records[:min(limit, len(w.records))]
 	var decisions []projection.Decision
-	err := readmodel.TransactOnce(ctx, w.letters.cfg.Pool, func(attempt context.Context, tx *readmodel.Tx) (err error) {
-		if decisions, err = w.letters.fold(attempt, tx, records, w.refused); err != nil {
+	err := readmodel.TransactOnce(ctx, w.replay.cfg.Pool, func(attempt context.Context, tx *readmodel.Tx) (err error) {
+		if decisions, err = w.replay.fold(attempt, tx, records, w.refused); err != nil {
 			return err
 		}
 		actions := make([]readmodel.Action, len(records))
 		for i, rec := range records {
-			actions[i] = rec.Action.With(decisions[i]).In(w.letters.kind.Label, w.letters.kind.Own)
+			actions[i] = rec.Action.With(decisions[i]).In(w.replay.kind.Label, w.replay.kind.Own)
 		}
 		readmodel.QueueActions(tx, actions)
 		return tx.Send(attempt)
@@ -191,7 +191,7 @@ func (w *takingIn) Do(ctx context.Context, limit int) (readmodel.Step, bool, err
 
 // Refuse implements the interface pieces. It refuses the first record, because PostgreSQL has
 // refused a transaction with this record alone.
-func (w *takingIn) Refuse(reason string) bool {
+func (w *replayWork) Refuse(reason string) bool {
 	rec := w.records[0]
 	_, again := w.refused[rec]
 	w.refused[rec] = reason

@@ -14,7 +14,7 @@ import (
 // TestTheLeaderWaitsForPartitionsThatMayJoin lets partitions arrive one by one, every 100 µs. Some
 // of them read first, and all of them write. The first partition must wait for all of them and no
 // longer.
-func TestTheFirstWaitsForThoseWhoMayCome(t *testing.T) {
+func TestTheLeaderWaitsForPartitionsThatMayJoin(t *testing.T) {
 	const apart, asking = 100 * time.Microsecond, 200 * time.Microsecond
 	for name, c := range map[string]struct {
 		busy, come, read int // the first partitions to arrive read before they write
@@ -70,7 +70,7 @@ func TestTheFirstWaitsForThoseWhoMayCome(t *testing.T) {
 
 // In TestPartitionsInATransactionAreNotWaitedFor, a third member arrives during the transaction of
 // two others. The third member must not wait for them.
-func TestWhoIsActedForIsNotWaitedFor(t *testing.T) {
+func TestPartitionsInATransactionAreNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGathering(func() int { return 3 })
 		g.writes.acting = 2
@@ -96,9 +96,9 @@ func TestOneHasNothingLeftToWrite(t *testing.T) {
 	})
 }
 
-// TestNobodyIsKnown shows that the first member always waits if the number of active partitions is
-// unknown.
-func TestNobodyIsKnown(t *testing.T) {
+// TestTheNumberOfActivePartitionsIsUnknown shows that the first member always waits if the number
+// of active partitions is unknown.
+func TestTheNumberOfActivePartitionsIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGathering(nil)
 		began := time.Now()

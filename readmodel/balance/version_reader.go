@@ -41,23 +41,23 @@ type VersionReader struct {
 	cfg VersionReaderConfig
 
 	mu        sync.Mutex
-	clock     uint64           // counts claims and queries of all versions
-	claims    int              // running claims
-	current   *versionsReading // the running query or the last one; may be nil
-	asked     time.Time        // time of the last use
-	notBefore time.Time        // no query starts before this time
+	clock     uint64         // counts claims and queries of all versions
+	claims    int            // running claims
+	current   *versionsQuery // the running query or the last one; may be nil
+	asked     time.Time      // time of the last use
+	notBefore time.Time      // no query starts before this time
 }
 
-// versionsReading is one query of the versions of all accounts, and the index from its result. A
+// versionsQuery is one query of the versions of all accounts, and the index from its result. A
 // partition may use it only if the query started after the partition's claim.
-type versionsReading struct {
+type versionsQuery struct {
 	began uint64
 	done  chan struct{}
 	index *accounts.VersionIndex // valid after done is closed; nil if the query failed
 }
 
 // ended reports whether the query has ended.
-func (f *versionsReading) ended() bool {
+func (f *versionsQuery) ended() bool {
 	select {
 	case <-f.done:
 		return true
@@ -130,30 +130,30 @@ func (r *VersionReader) since(ctx context.Context, moment uint64) (*accounts.Ver
 	if r == nil {
 		return nil, 0
 	}
-	reading := r.reading(moment)
-	if reading == nil {
+	query := r.queryAfter(moment)
+	if query == nil {
 		return nil, 0
 	}
-	if !reading.ended() {
+	if !query.ended() {
 		patience := time.NewTimer(awaitVersions)
 		defer patience.Stop()
 		select {
-		case <-reading.done:
+		case <-query.done:
 		case <-patience.C:
 			return nil, 0
 		case <-ctx.Done():
 			return nil, 0
 		}
 	}
-	if reading.index == nil {
+	if query.index == nil {
 		return nil, 0
 	}
-	return reading.index, reading.began
+	return query.index, query.began
 }
 
-// reading returns a versionsReading whose query started after the moment. It starts a query if
+// queryAfter returns a versionsQuery whose query started after the moment. It starts a query if
 // necessary.
-func (r *VersionReader) reading(moment uint64) *versionsReading {
+func (r *VersionReader) queryAfter(moment uint64) *versionsQuery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked = time.Now()
@@ -164,13 +164,13 @@ func (r *VersionReader) reading(moment uint64) *versionsReading {
 		return nil
 	}
 	r.clock++
-	r.current = &versionsReading{began: r.clock, done: make(chan struct{})} // releases the memory of the older index
+	r.current = &versionsQuery{began: r.clock, done: make(chan struct{})} // releases the memory of the older index
 	go r.read(r.current)
 	return r.current
 }
 
 // read fills the index, and drops it when it is no longer used.
-func (r *VersionReader) read(reading *versionsReading) {
+func (r *VersionReader) read(query *versionsQuery) {
 	ctx, cancel := context.WithTimeout(r.cfg.Stopping, r.cfg.Within)
 	defer cancel()
 	index, err := readVersions(ctx, r.cfg.Pool, r.cfg.Bytes)
@@ -181,25 +181,25 @@ func (r *VersionReader) read(reading *versionsReading) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	defer close(reading.done)
+	defer close(query.done)
 	if err != nil {
 		r.current, r.notBefore = nil, time.Now().Add(readVersionsAgain)
 		return
 	}
-	reading.index = index
-	time.AfterFunc(keepVersions, func() { r.dropUnused(reading) })
+	query.index = index
+	time.AfterFunc(keepVersions, func() { r.dropUnused(query) })
 }
 
 // dropUnused drops an unused index. If the index is in use, dropUnused checks again later.
-func (r *VersionReader) dropUnused(reading *versionsReading) {
+func (r *VersionReader) dropUnused(query *versionsQuery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch unused := time.Since(r.asked); {
-	case r.current != reading:
+	case r.current != query:
 	case unused >= keepVersions:
 		r.current = nil
 	default:
-		time.AfterFunc(keepVersions-unused, func() { r.dropUnused(reading) })
+		time.AfterFunc(keepVersions-unused, func() { r.dropUnused(query) })
 	}
 }
 

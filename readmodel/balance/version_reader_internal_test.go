@@ -8,12 +8,12 @@ import (
 	"projector/readmodel/accounts"
 )
 
-func TestAnIndexNobodyAsksForIsDropped(t *testing.T) {
+func TestAnUnusedIndexIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reading := &versionsReading{began: 1, done: make(chan struct{}), index: accounts.NewVersionIndex(0)}
-		close(reading.done)
-		r := &VersionReader{current: reading, asked: time.Now()}
-		time.AfterFunc(keepVersions, func() { r.dropUnused(reading) })
+		query := &versionsQuery{began: 1, done: make(chan struct{}), index: accounts.NewVersionIndex(0)}
+		close(query.done)
+		r := &VersionReader{current: query, asked: time.Now()}
+		time.AfterFunc(keepVersions, func() { r.dropUnused(query) })
 		for range 3 {
 			<-time.After(keepVersions - time.Second)
 			if index, _ := r.since(t.Context(), 0); index == nil {
@@ -27,7 +27,7 @@ func TestAnIndexNobodyAsksForIsDropped(t *testing.T) {
 	})
 }
 
-func TestNoReadingBeginsDuringAClaim(t *testing.T) {
+func TestNoQueryOfAllVersionsStartsDuringAClaim(t *testing.T) {
 	r := &VersionReader{}
 	r.claiming()
 	first := r.claimed()

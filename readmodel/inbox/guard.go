@@ -41,9 +41,11 @@ func (g *guard) Claimed(ctx context.Context, db readmodel.Querier, pos projectio
 }
 
 // Passed implements appended.Guarded.
-func (g *guard) Passed(entry *appended.Entry) bool { return g.pruned && isBehind(g.processed, entry) }
+func (g *guard) Passed(entry *appended.Entry) bool {
+	return g.pruned && wasProcessed(g.processed, entry)
+}
 
-func isBehind(processed []projection.NextOffset, entry *appended.Entry) bool {
+func wasProcessed(processed []projection.NextOffset, entry *appended.Entry) bool {
 	return slices.ContainsFunc(processed, func(n projection.NextOffset) bool {
 		return n.Behind(entry.Offset, entry.LeaderEpoch)
 	})
@@ -66,7 +68,7 @@ func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []appended.
 	}
 	processed := append(now.others(), g.processed...)
 	for i := range entries {
-		if isBehind(processed, &entries[i]) {
+		if wasProcessed(processed, &entries[i]) {
 			return projection.ErrStale
 		}
 	}

@@ -324,7 +324,7 @@ func TestEventsComeOnceAndInOrder(t *testing.T) {
 
 // TestASlowStatementGetsFewerEvents shows that no event is refused if the projection's SQL takes
 // longer than the statement timeout. The next attempts run the SQL on fewer events.
-func TestASlowStatementTakesSmallerBites(t *testing.T) {
+func TestASlowStatementGetsFewerEvents(t *testing.T) {
 	t.Parallel()
 	const events, slow = 100, "SET LOCAL statement_timeout = '200ms'; SELECT pg_sleep(0.005) FROM new_events; INSERT INTO loyalty"
 	var log []string

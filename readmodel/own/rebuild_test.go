@@ -28,7 +28,7 @@ func rebuilt(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string) 
 // and the swap.
 func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log *[]string, opts rebuild.SwapOptions, between func()) (replaced, removed int64, err error) {
 	t.Helper()
-	shadow, proj, err := besideOf(t, pool, p)
+	shadow, proj, err := openShadow(t, pool, p)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -65,7 +65,7 @@ func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log *[]strin
 }
 
 // openShadow returns the tables of a rebuild and the projection that fills them.
-func besideOf(t *testing.T, pool *pgxpool.Pool, p file.Projection) (*rebuild.Shadow, session.Projection, error) {
+func openShadow(t *testing.T, pool *pgxpool.Pool, p file.Projection) (*rebuild.Shadow, session.Projection, error) {
 	t.Helper()
 	shadow, err := rebuild.OpenShadow(t.Context(), pool, own.Definition(p), 100, 0)
 	if err != nil {
@@ -157,10 +157,10 @@ func TestARebuildPutsOwnTablesRight(t *testing.T) {
 }
 
 // testMapping is a mapping for tests. Mappings with different values read events differently.
-type reads string
+type testMapping string
 
-func (m reads) Meaning() string { return string(m) }
-func (m reads) Differs(meaning string) (stored, now string) {
+func (m testMapping) Meaning() string { return string(m) }
+func (m testMapping) Differs(meaning string) (stored, now string) {
 	if meaning == string(m) {
 		return "", ""
 	}
@@ -178,7 +178,7 @@ func TestARebuildByAnotherMappingWaitsForTheOldOne(t *testing.T) {
 	f.consume(log)
 	execute(t, pool, "UPDATE projector_position SET mapping = 'old'")
 	execute(t, pool, "UPDATE loyalty SET events = 9") // the row has a value that the old mapping would have made
-	opts := rebuild.SwapOptions{Topic: "events", Actor: "me", Mapping: reads("new")}
+	opts := rebuild.SwapOptions{Topic: "events", Actor: "me", Mapping: testMapping("new")}
 	stored := "SELECT mapping FROM projector_position"
 
 	_, _, err := rebuiltAs(t, pool, p, &log, opts, func() {

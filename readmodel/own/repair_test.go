@@ -72,7 +72,7 @@ func TestRepairsGiveEventsOnce(t *testing.T) {
 	}
 }
 
-func TestAVersionIsPassedOver(t *testing.T) {
+func TestAVersionIsSkipped(t *testing.T) {
 	t.Parallel()
 	pool := stage(t)
 	p := parse(t, fmt.Sprintf(loyalty, file.Ordered))

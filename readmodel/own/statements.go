@@ -44,7 +44,7 @@ func (s *statements) write(ctx context.Context, tx *readmodel.Tx, events []proje
 	if before.file != "" && before.file != s.file.SHA256 {
 		return &readmodel.FileChangedError{Projection: s.file.Name}
 	}
-	return after.since(&before, s.file.Name)
+	return after.checkUnchanged(&before, s.file.Name)
 }
 
 // StatementError is the error of a statement that PostgreSQL refused.
@@ -89,7 +89,7 @@ func (g *guarded) queue(tx *readmodel.Tx, name string) {
 
 // checkUnchanged returns an error if one of the tables was written after the earlier state was
 // read.
-func (g *guarded) since(before *guarded, name string) error {
+func (g *guarded) checkUnchanged(before *guarded, name string) error {
 	for i, table := range file.OwnTables {
 		if g.written[i] != before.written[i] {
 			return &TouchedError{Projection: name, Table: table}

@@ -10,9 +10,9 @@ import (
 	"projector/sql"
 )
 
-// The method again compares the rows that differed and the rows written since the comparison. It
-// runs in the transaction that holds the locks.
-func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
+// compareAgain compares the rows that differed and the rows written since the comparison. It runs
+// in the transaction that holds the locks.
+func (w *swap) compareAgain(ctx context.Context, t *swapTx) (*comparison, error) {
 	t.next(failpoint.RebuildRead, "comparing again what differed and what was written since")
 	s := w.shadow
 	if err := s.noteAndLock(ctx, t); err != nil {
@@ -156,7 +156,7 @@ func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add 
 		if err := r.parseKey(); err != nil {
 			return err
 		}
-		l, b := r.with(liveDigest, liveVersion), r.with(rebuiltDigest, rebuiltVersion)
+		l, b := r.withDigest(liveDigest, liveVersion), r.withDigest(rebuiltDigest, rebuiltVersion)
 		if l == nil && b == nil {
 			return nil
 		}
@@ -165,9 +165,8 @@ func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add 
 	return err
 }
 
-// The method with returns the row with this digest and version. It returns nil if there is no
-// digest.
-func (r *row) with(digest, version *int64) *row {
+// withDigest returns the row with this digest and version. It returns nil if there is no digest.
+func (r *row) withDigest(digest, version *int64) *row {
 	if digest == nil {
 		return nil
 	}

@@ -142,7 +142,7 @@ func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
 			p.move("while it is brought there")
 		}
 		if replays && (!locked || p.d.Memory() == nil) && rapid.Bool().Draw(p.rt, "replayed meanwhile") {
-			p.ofSomeLetter("replay") // not while the swap has locked the markers, because a replay also adds markers
+			p.actOnSomeDeadLetter("replay") // not while the swap has locked the markers, because a replay also adds markers
 		}
 	})
 	if err != nil && (!replays || !errors.Is(err, rebuild.ErrRepairedSince)) {
@@ -210,7 +210,7 @@ func (p *pair) repair() {
 	version := rapid.Int64Range(1, 6).Draw(p.rt, "repaired version")
 	switch what := rapid.SampledFrom(whats).Draw(p.rt, "repair"); what {
 	case "replay", "correct", "discard":
-		p.ofSomeLetter(what)
+		p.actOnSomeDeadLetter(what)
 	case "skip":
 		if p.contested(account) {
 			return
@@ -251,8 +251,8 @@ func credited(account string, version int64) string {
 	return fmt.Sprintf(`{"eventId":"%[1]s-%[2]d","eventType":"FundsCredited","accountId":%[1]q,"version":%[2]d,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"%[2]d","currency":"EUR"}}`, account, version)
 }
 
-// ofSomeLetter draws a dead letter and carries out the given action on it in both databases.
-func (p *pair) ofSomeLetter(what string) {
+// actOnSomeDeadLetter draws a dead letter and carries out the given action on it in both databases.
+func (p *pair) actOnSomeDeadLetter(what string) {
 	if len(p.live.letters) == 0 {
 		return
 	}
@@ -263,7 +263,7 @@ func (p *pair) ofSomeLetter(what string) {
 	if what == "discard" && !p.single(letter) {
 		return
 	}
-	p.both(func(c *consumer) { p.ofLetter(c, what, letter) })
+	p.both(func(c *consumer) { p.actOnDeadLetter(c, what, letter) })
 }
 
 // single reports whether the topic has only one record with a dead letter's version. If one of two
@@ -316,8 +316,8 @@ func (p *pair) apply(c *consumer, r *readmodel.RepairRecord) {
 	}
 }
 
-// ofLetter replays a dead letter, either unchanged or corrected, or discards it.
-func (p *pair) ofLetter(c *consumer, what string, letter *projection.DeadLetter) {
+// actOnDeadLetter replays a dead letter, either unchanged or corrected, or discards it.
+func (p *pair) actOnDeadLetter(c *consumer, what string, letter *projection.DeadLetter) {
 	record := letter.Record
 	if what == "correct" {
 		for _, wrong := range []string{`"none"`, `"7"`} {

@@ -133,7 +133,7 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 	if err := w.reach(ctx, t); err != nil {
 		return err
 	}
-	found, err := w.again(ctx, t)
+	found, err := w.compareAgain(ctx, t)
 	if err != nil {
 		return err
 	}

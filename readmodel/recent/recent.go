@@ -38,14 +38,14 @@ type Cache struct {
 	cfg       Config
 	seeds     [2]maphash.Seed
 	began     time.Time
-	hot, cold turn
+	hot, cold period
 }
 
 type fingerprint [2]uint64
 
 // period holds the events of one period, with the times at which they were marked, in ns since the
 // cache was created.
-type turn struct {
+type period struct {
 	marked map[fingerprint]int64
 	since  int64
 }
@@ -103,7 +103,7 @@ func (c *Cache) Mark(events []appended.Seen) error {
 	now, most := c.now(), c.cfg.Bytes()/2/entryBytes
 	for _, s := range events {
 		if len(c.hot.marked) >= most || now-c.hot.since >= int64(c.cfg.TTL) {
-			c.hot, c.cold = newTurn(now), c.hot
+			c.hot, c.cold = newPeriod(now), c.hot
 		}
 		c.hot.marked[c.fingerprint(s)] = now
 	}
@@ -111,9 +111,9 @@ func (c *Cache) Mark(events []appended.Seen) error {
 }
 
 // Clear forgets everything.
-func (c *Cache) Clear() { c.hot, c.cold = newTurn(c.now()), newTurn(c.now()) }
+func (c *Cache) Clear() { c.hot, c.cold = newPeriod(c.now()), newPeriod(c.now()) }
 
 // Held returns the approximate memory in use, in bytes.
 func (c *Cache) Held() int { return (len(c.hot.marked) + len(c.cold.marked)) * entryBytes }
 
-func newTurn(now int64) turn { return turn{marked: map[fingerprint]int64{}, since: now} }
+func newPeriod(now int64) period { return period{marked: map[fingerprint]int64{}, since: now} }

@@ -44,7 +44,7 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 		})
 		a.Events = len(parks)
 		if now, some := ranges[a.Of.AccountID]; some && now.FirstOffset != projection.NoOffset {
-			if rest = a.since(&now); rest.Events == 0 {
+			if rest = a.rangeSince(&now); rest.Events == 0 {
 				tx.Queue(tx.Tables.Query("overflow_forget"), a.Of.AccountID)
 			} else {
 				rest.Store(tx, a.Of.AccountID)
@@ -61,7 +61,7 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 
 // rangeSince returns the range that is left if more events of the account have arrived beyond the
 // limit. These events are at the offset Until or later, and their versions are not known.
-func (a *ReadAgain) since(now *accountdb.BeyondRange) accountdb.BeyondRange {
+func (a *ReadAgain) rangeSince(now *accountdb.BeyondRange) accountdb.BeyondRange {
 	rest := a.Rest
 	rest.Highest = now.Highest
 	if *now == a.Of.BeyondRange && a.Until > now.LastOffset {

@@ -165,7 +165,7 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 
 // withoutVersions returns the range b without the discarded versions. The versions are sorted. Only
 // the lowest and the highest version of b are known.
-func without(b accountdb.BeyondRange, versions []int64) accountdb.BeyondRange {
+func withoutVersions(b accountdb.BeyondRange, versions []int64) accountdb.BeyondRange {
 	for _, v := range versions {
 		if v < b.Lowest || v > b.Highest {
 			continue
@@ -202,7 +202,7 @@ func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []Discard, resul
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		slices.Sort(versions[id])
 		before := found[id]
-		switch after := without(before, slices.Compact(versions[id])); {
+		switch after := withoutVersions(before, slices.Compact(versions[id])); {
 		case after == before:
 		case after.Lowest > after.Highest:
 			tx.Queue(tx.Tables.Query("overflow_forget"), id)

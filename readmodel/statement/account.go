@@ -95,13 +95,13 @@ func Account(ctx context.Context, pool *pgxpool.Pool, q Query, fn func(*Line) er
 
 // reading is the state while a statement is read.
 type reading struct {
-	query   Query
-	sum     Summary
-	skipped []int64
-	running *Running
-	balance struct{ amount, currency string }
-	last    *int64 // last version with an entry; nil if there is none
-	held    bool   // the sum was compared with the balance
+	query    Query
+	sum      Summary
+	skipped  []int64
+	running  *Running
+	balance  struct{ amount, currency string }
+	last     *int64 // last version with an entry; nil if there is none
+	compared bool   // the sum was compared with the balance
 }
 
 // begin reads everything except the entries.
@@ -150,7 +150,7 @@ func (r *reading) beginning(ctx context.Context, tx pgx.Tx) error {
 // entries reads all entries up to the last one that the query selects.
 func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) error {
 	if r.last == nil {
-		if err := r.nothing(); err != nil {
+		if err := r.noEntryError(); err != nil {
 			return err
 		}
 	}
@@ -158,12 +158,12 @@ func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) 
 	var l Line
 	_, err := pgx.ForEachRow(rows, []any{
 		&l.Version, &l.EventID, &l.EventType, &l.Amount, &l.Currency, &l.OccurredAt, &l.Partition, &l.Offset,
-	}, func() error { return r.take(l, fn) })
+	}, func() error { return r.add(l, fn) })
 	if err != nil {
 		return err
 	}
 	r.running.PassSkipped()
-	r.hold()
+	r.compareWithBalance()
 	r.sum.Through = r.running.Through()
 	whole := r.query.To == nil || r.last == nil || *r.query.To >= *r.last
 	r.sum.Behind = r.sum.Balance != nil && r.sum.Through < *r.sum.Balance && whole
@@ -173,7 +173,7 @@ func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) 
 }
 
 // noEntryError returns why an account has no entry. It returns nil if this is normal.
-func (r *reading) nothing() error {
+func (r *reading) noEntryError() error {
 	switch {
 	case len(r.sum.Topics) == 0:
 		return ErrNeverRun
@@ -187,10 +187,10 @@ func (r *reading) nothing() error {
 }
 
 // add adds an entry to the sum. It calls fn if the query selects the entry.
-func (r *reading) take(l Line, fn func(*Line) error) error {
+func (r *reading) add(l Line, fn func(*Line) error) error {
 	if b := r.sum.Balance; b != nil && l.Version > *b {
 		r.running.Reach(min(l.Version, *b+1))
-		r.hold()
+		r.compareWithBalance()
 	}
 	currency := ""
 	if l.Currency != nil {
@@ -215,11 +215,11 @@ func (r *reading) take(l Line, fn func(*Line) error) error {
 }
 
 // compareWithBalance compares the sum with the balance when both have the same version.
-func (r *reading) hold() {
-	if b := r.sum.Balance; b == nil || r.held || r.running.Through() != *b {
+func (r *reading) compareWithBalance() {
+	if b := r.sum.Balance; b == nil || r.compared || r.running.Through() != *b {
 		return
 	}
-	r.held = true
+	r.compared = true
 	if _, known := r.running.Balance(); known {
 		r.sum.Differs = !r.running.Is(r.balance.amount, r.balance.currency)
 	}
