@@ -17,9 +17,9 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// TestAppendStopsWhereTheBreakerOpens shows that Fold stops at a record at which the contract
-// allows the breaker to open. A duplicate that only the write detects may count as a successful
-// record. Other duplicates never count.
+// TestAppendStopsWhereTheBreakerOpens shows that Fold stops at a record at which the breaker may
+// open. The function opens computes these records from a simple model. A duplicate that only the
+// write detects may count as a successful record. Other duplicates never count.
 func TestAppendStopsWhereTheBreakerOpens(t *testing.T) {
 	t.Parallel()
 	pool, run := openPool(t), 0

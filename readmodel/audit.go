@@ -19,7 +19,7 @@ import (
 // the action out. The names are part of the public interface.
 type ActionKind string
 
-// These are the actions of the audit trail.
+// These are actions in the audit trail. Other files of this package define further actions.
 const (
 	ActionReplay  ActionKind = "replay"
 	ActionDiscard ActionKind = "discard"

@@ -50,8 +50,8 @@ type Memory interface {
 	// PrunedUntil returns the time before which events may have been forgotten. It is zero if
 	// nothing was forgotten yet.
 	PrunedUntil(ctx context.Context, db Querier) (time.Time, error)
-	// Remembered returns the ids of the given events that are remembered. They stay remembered until
-	// PrunedUntil has advanced by more than MemoryMargin.
+	// Remembered returns those of the given ids whose events are remembered. These events stay
+	// remembered until PrunedUntil has advanced by more than MemoryMargin.
 	Remembered(ctx context.Context, db Querier, ids []string) ([]string, error)
 }
 
@@ -136,8 +136,8 @@ type Replayer interface {
 	// Plan sets each record's Decision to the decision that Apply would make now.
 	Plan(ctx context.Context, records []*RepairRecord) error
 	// Apply applies the records in transactions of bounded size. After each transaction it calls
-	// observe, and sets Decided and Decision of the transaction's records. After an error,
-	// committed transactions stay. To continue, apply the same records again.
+	// observe, and sets Decided and Decision of the transaction's records. An error does not undo
+	// the committed transactions. To continue, apply the same records again.
 	Apply(ctx context.Context, records []*RepairRecord, observe func(Step)) error
 }
 

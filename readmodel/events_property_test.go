@@ -27,7 +27,7 @@ func (d delivered) value(prefix string) string {
 	return eventAs(fmt.Sprintf("%s-e%d", prefix, d.id), "FundsCredited", fmt.Sprintf("%s-a%d", prefix, d.account), d.version, noon, eur(amount))
 }
 
-// model processes records one at a time by the rules of the contract.
+// model processes records one at a time by the rules of docs/events.md.
 type model struct {
 	taken          map[string]string // event ids by key
 	processedUntil int

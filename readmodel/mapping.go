@@ -13,8 +13,8 @@ import (
 
 // Mapping defines how the records of a projection are decoded.
 type Mapping interface {
-	// Meaning returns the mapping in a normal form. It is the same text for two files with the same
-	// rules.
+	// Meaning returns the mapping in a normal form. Two files with the same rules have the same
+	// normal form.
 	Meaning() string
 	// Differs compares this mapping with the mapping that has the given meaning. If they read the
 	// stored events differently, it returns the flags of that mapping and the flags of this

@@ -9,7 +9,8 @@ import (
 	"projector/readmodel"
 )
 
-// In a database with another encoding, one account id could stop a partition for ever.
+// In a database whose encoding cannot store every text, one account id could stop a partition for
+// ever.
 func TestMigrateRefusesAnEncodingThatCannotHoldEveryText(t *testing.T) {
 	url := devtest.Database(t)
 	pool, err := readmodel.OpenPool(t.Context(), url)

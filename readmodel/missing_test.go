@@ -18,7 +18,7 @@ func TestMissingVersions(t *testing.T) {
 	w.fold(
 		credit("a", 1, "1", "EUR"), credit("a", 5, "1", "EUR"), credit("a", 7, "1", "EUR"), // 2 to 4 and 6 are missing
 		credit("b", 3, "1", "EUR"),                             // no event of b was applied
-		credit("c", 1, "x", "EUR"), credit("c", 2, "1", "EUR"), // the next event is stored and is poison
+		credit("c", 1, "x", "EUR"), credit("c", 2, "1", "EUR"), // the next event is parked and cannot be applied
 		credit("d", 1, "1", "EUR"), credit("d", 2, "1", "EUR"), // no event is missing
 	)
 	w.mustFlush()

@@ -49,8 +49,8 @@ type connector struct {
 // ConnectOption is a setting that is not part of the URL.
 type ConnectOption func(*connector)
 
-// WithPassword calls password before each new connection, so that the password may change. If the
-// function fails, connecting fails with its error.
+// WithPassword calls password before each new connection, so that the password may change. If
+// password returns an error, the connection attempt fails with this error.
 func WithPassword(password func() (string, error)) ConnectOption {
 	return func(c *connector) { c.password = password }
 }

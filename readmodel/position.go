@@ -129,8 +129,8 @@ func scanPosition(row pgx.CollectableRow) (s projection.StoredPosition, err erro
 }
 
 // StopPosition stops the partition for every owner, until an operator sets its position. It returns
-// projection.ErrFenced if the fence has changed. Below the offset end, the log still has the
-// records that were consumed. If this offset is unknown, end is projection.NoOffset.
+// projection.ErrFenced if the fence has changed. The parameter end is the offset up to which the
+// log still has the consumed records. If this offset is unknown, end is projection.NoOffset.
 func StopPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence, end int64, reason string) error {
 	return underFence(ctx, pool, "position_stop", p, fence, reason, end)
 }

@@ -62,7 +62,7 @@ type RepairRecord struct {
 // Effect is the result of replaying a record. The names are part of the public interface.
 type Effect string
 
-// These are the effects.
+// These are the possible effects of a replayed record.
 const (
 	EffectApplied   Effect = "applied"
 	EffectDuplicate Effect = "duplicate" // the read model has this version already
@@ -90,7 +90,7 @@ type Step struct {
 	Healed  int // parked events applied
 }
 
-// Spread returns how long this number of records takes at Rate. Without a rate it is 0.
+// Spread returns the time that this number of records takes at Rate. Without a rate it is 0.
 func (cfg *RepairConfig) Spread(records int) time.Duration {
 	if cfg.Rate == 0 {
 		return 0
@@ -103,7 +103,7 @@ type pieces interface {
 	// Do commits at most limit events and reports whether there are more.
 	Do(ctx context.Context, limit int) (step Step, more bool, err error)
 	// Refuse records that PostgreSQL refuses the event that Do tried last, with a limit of 1. It
-	// returns false if there is no such event or if it was recorded before.
+	// returns false if there is no such event, or if this refusal was recorded before.
 	Refuse(reason string) bool
 }
 

@@ -18,7 +18,7 @@ import (
 // RequestState is the status of a request. The names are part of the public interface.
 type RequestState string
 
-// These are the states of a request.
+// These are the states of a request. Only an open request can be decided.
 const (
 	RequestOpen     RequestState = "open"
 	RequestApproved RequestState = "approved"

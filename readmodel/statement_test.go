@@ -53,7 +53,7 @@ func TestStatementTellsDuplicatesFromConflicts(t *testing.T) {
 	f.feed(
 		first,
 		eventAs("other", "FundsCredited", "a", 1, noon, eur("9")),
-		eventAs("e1", "FundsCredited", "a", 1, noon, eur("-1")), // poison, and the version already has a row
+		eventAs("e1", "FundsCredited", "a", 1, noon, eur("-1")), // an invalid amount, and the version already has a row
 		eventAs("e1", "Nonsense", "a", 1, noon, "{}"),
 		eventAs("worse", "FundsCredited", "a", 2, noon, eur("-1")),
 	)
@@ -89,8 +89,8 @@ func TestStatementOfARangeReadAgain(t *testing.T) {
 	f.feed(values...)
 	f.claim(0) // the group's offsets were reset
 	f.feed(values...)
-	// The poison event was processed before. So the row that now has the same version is not a
-	// conflict.
+	// The event with the invalid amount was processed before. So the row that now has the same
+	// version is not a conflict.
 	same(t, "outcomes", f.outcomes(), "2 3 0 1")
 	same(t, "letters", f.letters(), "invalid_amount poison")
 }

@@ -209,8 +209,8 @@ func WasCommitted(ctx context.Context, pool *pgxpool.Pool, transaction string) (
 const (
 	// RepairAttempt is the deadline of one transaction.
 	RepairAttempt = 10 * time.Second
-	// repairPatience limits the retries of a failing transaction. A command must fail, not hang,
-	// while an operator waits for it.
+	// repairPatience limits the retries of a failing transaction. An operator waits for the
+	// command, so it must fail after some time and not hang.
 	repairPatience = 12 * time.Second
 )
 

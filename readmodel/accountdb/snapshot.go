@@ -35,7 +35,7 @@ func ReadSnapshot(ctx context.Context, pool *pgxpool.Pool, fn func(*Snapshot) er
 }
 
 // Accounts calls fn with every account, sorted by the bytes of the account id. The account is valid
-// until fn returns. If since is nil, Since is false for all accounts.
+// until fn returns. If the parameter since is nil, the field Since is false for all accounts.
 func (s *Snapshot) Accounts(ctx context.Context, since *time.Time, fn func(*SnapshotAccount) error) error {
 	var a SnapshotAccount
 	return s.each(ctx, []any{&a.ID, &a.Exists, &a.Version, &a.Balance, &a.Since}, func() error { return fn(&a) },

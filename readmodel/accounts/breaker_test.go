@@ -15,8 +15,8 @@ import (
 
 // breakerModel is a simple model of the breaker that processes one record at a time. For each
 // account it holds the version and the parked events. For each counted record, it also holds
-// whether the record was a root dead letter. A root dead letter is poison or the first event after
-// a gap.
+// whether the record was a root dead letter. A root dead letter is an event that cannot be applied,
+// or the first event after a gap.
 type breakerModel struct {
 	versions map[string]int64
 	parked   map[string]map[int64]bool // true if the event cannot be applied
@@ -70,7 +70,7 @@ func (m *breakerModel) storm(rule projection.BreakerRule) bool {
 }
 
 // TestFoldStopsWhereTheBreakerOpens shows that a Fold stops at the record that opens the breaker,
-// for all sizes of chunks and flushes. No record after it is applied or dead-lettered.
+// for all sizes of chunks and flushes. No record after this one is applied or dead-lettered.
 func TestFoldStopsWhereTheBreakerOpens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rule := projection.BreakerRule{Window: rapid.IntRange(2, 8).Draw(rt, "window"), Share: 0.5}

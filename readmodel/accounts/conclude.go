@@ -177,6 +177,6 @@ func (f *Fold) fits(q *queue, size int64) bool {
 	return f.opts.ParkBytes == 0 || q.bytes+size <= f.opts.ParkBytes
 }
 
-// sizeOf returns the size of a record for the park limit. It is never less than the size that the
-// database counts.
+// sizeOf returns the size of a record for the park limit. This size is never less than the size
+// that the database counts.
 func sizeOf(r *projection.Record) int64 { return int64(r.Bytes()) }

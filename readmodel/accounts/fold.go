@@ -25,8 +25,9 @@ type Options struct {
 	FirstVersion int64
 	ParkLimit    int64 // the most parked events per account
 	ParkBytes    int64 // the most bytes of an account's parked events; 0 means no limit
-	// CacheBytes limits the memory for accounts. Two thirds of this memory are for the hot
-	// generation of the cache. See Pending.Full and SetCacheBytes.
+	// CacheBytes limits the memory for accounts. Two thirds of this memory are for the accounts
+	// that were used since the last flush. These are the hot generation of the cache. See
+	// Pending.Full and SetCacheBytes.
 	CacheBytes int
 	// If Replay is set, events that cannot be applied are neither dead-lettered nor parked.
 	// Changes.Decisions then has the decision about each record.
@@ -121,8 +122,8 @@ func (f *Fold) SetCacheBytes(n int) {
 	f.cache.keepWithin(n)
 }
 
-// Reset forgets pending changes and all accounts. It keeps refused events, so that they are
-// dead-lettered when they are read again.
+// Reset removes pending changes and all accounts from memory. It keeps refused events, so that they
+// are dead-lettered when they are read again.
 func (f *Fold) Reset() {
 	f.cache = newCache()
 	f.queues = map[*account]*queue{}
@@ -281,8 +282,8 @@ func (f *Fold) idOf(a *account) string { return f.cache.hot.idOf(a) }
 // get returns the account if it is in memory, even if its state was not read from the database yet.
 func (f *Fold) get(id string) *account { return f.cache.get(id, f.cache.hash(id)) }
 
-// Flushed is called when the changes are durable. Accounts with parked events are forgotten, so
-// that their state is read again from the database.
+// Flushed is called when the changes are durable. Accounts with parked events are removed from
+// memory, so that their state is read again from the database.
 func (f *Fold) Flushed() {
 	for _, a := range f.dirty {
 		a.exists = a.exists || a.version != a.stored

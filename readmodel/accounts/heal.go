@@ -94,8 +94,8 @@ func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
 	return nil
 }
 
-// heal reads up to room parked events of the account. It applies the events that are next and have
-// versions before the given one.
+// heal reads up to room parked events of the account. It applies them in order, as long as each one
+// has the account's next version and this version is lower than before.
 func (f *Fold) heal(ctx context.Context, a *account, room int, before int64) error {
 	parked, more, err := f.store.Parked(ctx, f.idOf(a), a.version, min(room, HealPiece))
 	if err != nil {

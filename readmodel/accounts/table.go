@@ -226,7 +226,7 @@ func newCache() cache {
 
 func (c *cache) hash(id string) uint64 { return c.hot.hash(id) }
 
-// get returns a known account or nil.
+// get returns an account that is in memory, or nil.
 func (c *cache) get(id string, hash uint64) *account {
 	if a := c.hot.get(id, hash); a != nil {
 		return a

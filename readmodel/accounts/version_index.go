@@ -159,8 +159,8 @@ type redelivery struct {
 
 const (
 	// redeliveredAfter is the number of accounts that are read only to find duplicates before the
-	// index is used. In eight partitions, reading that many accounts costs an eighth of reading a
-	// million accounts for the index.
+	// index is used. If each of eight partitions reads this many accounts, this costs an eighth of
+	// reading a million accounts for the index.
 	redeliveredAfter = 512
 	// freshAfter is the number of mostly new records after which a redelivery has ended.
 	freshAfter = 8192

@@ -87,7 +87,7 @@ type Seen struct {
 	EventID string
 }
 
-// Config is what a Projection needs.
+// Config is the configuration of a Projection.
 type Config struct {
 	Pool      *pgxpool.Pool
 	Partition readmodel.Partition

@@ -83,8 +83,9 @@ func (e *Projection) decide(r *projection.DecodedRecord, found map[Key]string) {
 	}
 }
 
-// decideEvent decides about an event with a key, in the order that the contract defines. An event
-// whose key is already stored is a duplicate or a conflict, even if it also has a fault.
+// decideEvent decides about an event with a key. The order of the checks is defined in
+// docs/events.md. An event whose key is already stored is a duplicate or a conflict, even if it
+// also has a fault.
 func (e *Projection) decideEvent(r *projection.DecodedRecord, found map[Key]string) {
 	rec := &r.Record
 	entry := Entry{Event: r.Decoded.Event, Topic: rec.Topic, Offset: rec.Offset, LeaderEpoch: rec.LeaderEpoch, Partition: rec.Partition, Before: r.Reprocessed}

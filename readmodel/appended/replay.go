@@ -48,8 +48,8 @@ func (l *replayer) ReplayStatuses(ctx context.Context, subjects []readmodel.Subj
 	return statuses, nil
 }
 
-// find queries the events with the given keys. It leaves out keys that PostgreSQL cannot store,
-// because they cannot be in the table.
+// find queries the stored events with the given keys. It leaves out keys that PostgreSQL cannot
+// store, because they cannot be in the table.
 func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error) {
 	asked := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return !readmodel.CanStore(k.Text) })
 	if len(asked) == 0 {

@@ -34,8 +34,8 @@ const (
 // Prune deletes the handler's markers that are older than the retention by the database's clock. It
 // uses transactions of bounded size, and pauses after each for as long as the transaction took. It
 // calls observe, which may be nil, after each transaction. It deletes nothing while another session
-// prunes the handler's markers, or while records of the handler are read again. After an error,
-// committed deletions stay.
+// prunes the handler's markers, or while records of the handler are read again. An error does not
+// undo the committed deletions.
 func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {
 	var cutoff time.Time
 	if err := pool.QueryRow(ctx, "SELECT now()").Scan(&cutoff); err != nil {
@@ -60,8 +60,8 @@ func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Dur
 	}
 }
 
-// pruneSome deletes some markers. It returns 0 if there are none, another session prunes, or
-// records are read again.
+// pruneSome deletes some markers. It returns 0 if there are none, if another session prunes, or if
+// records of the handler are read again.
 func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Time) (deleted int64, err error) {
 	err = readmodel.Transact(ctx, pool, func(tx *readmodel.Tx) error {
 		var mine bool

@@ -34,7 +34,7 @@ func (d delivery) value(prefix string) string {
 		prefix, d.account, d.version, d.variant, kind, prefix, d.account, d.version, n)
 }
 
-// oracle processes records one at a time by the rules of the contract.
+// oracle processes records one at a time by the rules of docs/events.md.
 type oracle struct {
 	ordered bool
 	taken   map[delivery]bool // in mode once: the processed events
@@ -91,8 +91,8 @@ func (o *oracle) rows(prefix string) (lines []string) {
 	return lines
 }
 
-// TestEachEventIsGivenOnce shows that the SQL gets the events that the contract requires. This must
-// be true for all sizes of flushes, restarts and changes of the owner.
+// TestEachEventIsGivenOnce shows that the SQL gets the events that docs/events.md requires. This
+// must be true for all sizes of flushes, restarts and changes of the owner.
 func TestEachEventIsGivenOnce(t *testing.T) {
 	t.Parallel()
 	pool, run := stage(t), 0

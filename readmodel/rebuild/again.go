@@ -142,7 +142,7 @@ func (c *comparison) accountsAgain(ctx context.Context, t *swapTx) error {
 	})
 }
 
-// noted calls add for each row that the table of differences has for a table.
+// noted calls add for each row in the differences of the given table.
 func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add func(live, rebuilt *row, differs bool) error) error {
 	if err := t.limited(ctx); err != nil {
 		return err

@@ -166,8 +166,8 @@ func (c *comparison) rowKind(t *rowTable, one, live, rebuilt *row) Kind {
 	return kind
 }
 
-// decideAccounts sets the kind of each account's difference. It does not list accounts that have
-// listed rows.
+// decideAccounts sets the kind of each account's difference. If a row of an account is listed, the
+// account itself is not listed.
 func (c *comparison) decideAccounts() {
 	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {
 		d := c.accounts[id]

@@ -6,6 +6,7 @@
 //	                      │
 //	                      └── versions that people have skipped
 //
-// Decisions of operators are repeated. For example, a skipped version is skipped again and never
-// applied. Dead letters are parked, but not published, because they have been published before.
+// The rebuild repeats the decisions of operators. For example, a skipped version is skipped again
+// and never applied. Dead letters are parked, but not published, because they have been published
+// before.
 package rebuild

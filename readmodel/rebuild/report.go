@@ -52,7 +52,8 @@ func (f facts) kind() Kind {
 	}
 }
 
-// changes reports whether a swap replaces or removes the live account.
+// changes reports whether a swap replaces or removes live accounts and rows with this kind of
+// difference.
 func (k Kind) changes() bool {
 	return k != Ahead && k != Corrected && k != Moved
 }

@@ -150,7 +150,8 @@ func (l log) record(partition int32, offset int64) projection.Record {
 	}
 }
 
-// drawLog draws a topic with gaps, redeliveries, conflicts and poison, in any order.
+// drawLog draws a topic with gaps, redeliveries, conflicts and events that cannot be applied, in
+// any order.
 func drawLog(rt *rapid.T) (l log) {
 	for _, accounts := range [][]string{{"a", "b", "c"}, {"d", "e"}} {
 		l = append(l, rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) string {

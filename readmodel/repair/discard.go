@@ -15,7 +15,7 @@ import (
 	"projector/sql"
 )
 
-// Discard is a dead letter to discard.
+// Discard is a dead letter that an operator discards.
 type Discard struct {
 	// AccountID and Version are those of the dead letter's event. They are unknown if AccountID is
 	// empty.
@@ -47,7 +47,7 @@ func (r *Repair) PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, 
 }
 
 // Discard removes the events from the parked events. It records this in the audit trail in the same
-// transactions. After an error, committed transactions stay.
+// transactions. An error does not undo the committed transactions.
 func (r *Repair) Discard(ctx context.Context, list []Discard) ([]Discarded, error) {
 	result := make([]Discarded, 0, len(list))
 	consumers := resting{pool: r.db(), ends: r.cfg.Ends}

@@ -25,9 +25,9 @@ const (
 // records may be in any order. A repair may be interrupted and repeated.
 //
 // A transaction locks the accounts before it reads them. A consumer with pending changes to one of
-// these accounts writes nothing and decides again, because each write compares the version from
-// which it was computed. Other consumers continue. A repair publishes nothing. A parked event that
-// cannot be applied is left to the consumer, which dead-letters it.
+// these accounts writes nothing and decides again, because each write checks that the account still
+// has the version from which the write was computed. Other consumers continue. A repair publishes
+// nothing. A parked event that cannot be applied is left to the consumer, which dead-letters it.
 //
 // A Repair is safe for concurrent use, but a RepairRecord is not.
 type Repair struct {
@@ -76,8 +76,8 @@ func planSome(ctx context.Context, fold *accounts.Fold, records []*readmodel.Rep
 }
 
 // Apply applies the records in transactions of bounded size, with pauses in between. After each
-// transaction it calls observe, which may be nil. After an error, committed transactions stay. To
-// continue, apply the same records again.
+// transaction it calls observe, which may be nil. An error does not undo the committed
+// transactions. To continue, apply the same records again.
 func (r *Repair) Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error {
 	if len(records) == 0 { // a login that may only read must not lock anything
 		return nil

@@ -172,7 +172,8 @@ func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) 
 	return nil
 }
 
-// noEntryError returns why an account has no entry. It returns nil if this is normal.
+// noEntryError returns why an account has no entry. It returns nil if the account was opened from a
+// ledger and has no later event.
 func (r *reading) noEntryError() error {
 	switch {
 	case len(r.sum.Topics) == 0:

@@ -34,7 +34,7 @@ func NewRunning(first int64, skipped []int64) *Running {
 	return &Running{Skipped: skipped, next: first}
 }
 
-// Open starts the sum with an opening's balance.
+// Open starts the sum with the balance of the account's opening.
 func (r *Running) Open(balance, currency string) {
 	r.sum, _ = parseDecimal(balance) // written by PostgreSQL, and never NaN
 	r.denominate(currency)
