@@ -106,7 +106,7 @@ func (a Action) In(name string, custom bool) Action {
 	return a
 }
 
-// Because returns the action with a reason added to the actor's reason.
+// Because returns the action with a further reason added to the actor's reason.
 func (a Action) Because(why string) Action {
 	switch {
 	case why == "":

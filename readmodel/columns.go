@@ -57,7 +57,8 @@ func ColumnArgs(columns ...*Column) []any {
 	return args
 }
 
-// PostgresEpoch is the zero of PostgreSQL's timestamps, 2000-01-01, in microseconds since 1970.
+// PostgresEpoch is the time at which PostgreSQL's timestamps are 0: 2000-01-01, in microseconds
+// since 1970.
 const PostgresEpoch = 946_684_800_000_000
 
 // NumericNegative is the sign of a negative numeric in binary format.

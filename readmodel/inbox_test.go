@@ -56,7 +56,8 @@ func TestPruningDeletesWhatIsTooOldInPieces(t *testing.T) {
 }
 
 // TestNobodyPrunesWhilePositionsAreSet shows that no marker is pruned before the records were read
-// again. The result of the check for markers must stay valid until then.
+// again. Before an operator sets a position, the program checks which events still have markers.
+// The result of this check must stay valid until the records were read.
 func TestNobodyPrunesWhilePositionsAreSet(t *testing.T) {
 	pool := openPool(t)
 	of := readmodel.Partition{Projection: turnover.Name, Group: "g", Topic: "events"}

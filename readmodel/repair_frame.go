@@ -22,7 +22,7 @@ const (
 	RepairEvents = 2000
 )
 
-// PlanPiece is the number of events that one query looks up.
+// PlanPiece is the largest number of events that one query looks up.
 const PlanPiece = 5000
 
 // RepairConfig is the configuration of a repair.

@@ -56,7 +56,8 @@ func inTx(t *testing.T, pool *pgxpool.Pool, statements string) error {
 	})
 }
 
-// The migration does not rewrite existing rows, and no session waits long for a reader's lock.
+// The migration does not rewrite existing rows, and no session waits long because of a reader's
+// lock.
 func TestPlacesAreAddedToALargeTable(t *testing.T) {
 	pool := openPool(t)
 	up, down := statementMigration(t)

@@ -41,7 +41,7 @@ func (f *Fold) refusal(ref eventRef) string {
 	return reason
 }
 
-// forgetRefused forgets the refusals whose dead letters are durable. If entries of the last record
+// forgetRefused removes the refusals whose dead letters are durable. If entries of the last record
 // are not processed yet, the refusals of this record stay. The position is before this record, so
 // the record may be read again.
 func (f *Fold) forgetRefused() {
@@ -75,8 +75,8 @@ func (f *Fold) conclude(r *projection.DecodedRecord, a *account, decision projec
 	}
 }
 
-// noteDuplicate remembers an event whose version was already applied, although its record is read
-// for the first time.
+// noteDuplicate adds an event to Duplicates if its version was already applied, although its record
+// is read for the first time.
 func (f *Fold) noteDuplicate(r *projection.DecodedRecord, decision projection.Decision) {
 	if !f.opts.Duplicates || decision.Outcome != projection.Duplicate || r.Reprocessed || r.Discarded {
 		return

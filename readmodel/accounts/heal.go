@@ -14,8 +14,8 @@ import (
 // gap.
 const HealPiece = 1000
 
-// healGlance is the number of parked events that are read first. Often another gap follows, and the
-// events after that gap would be read for nothing.
+// healGlance is the largest number of parked events that are read first. Often another gap follows,
+// and the events after that gap would be read for nothing.
 const healGlance = 8
 
 // healMore returns the size of the next piece, after a piece that was applied completely.
@@ -95,7 +95,7 @@ func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
 }
 
 // heal reads up to room parked events of the account. It applies them in order, as long as each one
-// has the account's next version and this version is lower than before.
+// has the account's next version and this version is below the parameter before.
 func (f *Fold) heal(ctx context.Context, a *account, room int, before int64) error {
 	parked, more, err := f.store.Parked(ctx, f.idOf(a), a.version, min(room, HealPiece))
 	if err != nil {

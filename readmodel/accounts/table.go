@@ -102,9 +102,9 @@ func (t *table) get(id string, hash uint64) *account {
 	}
 }
 
-// For many hashes, warm loads the memory that get will read into the processor's cache. These loads
-// overlap, while each get would wait for memory. The sum has no meaning, but without it the
-// compiler could remove the loads.
+// For many hashes, warm loads into the processor's cache the memory that get will read. These loads
+// overlap, whereas separate calls of get would each wait for memory. The sum has no meaning, but
+// without it the compiler could remove the loads.
 func (t *table) warm(hashes []uint64) (sum int64) {
 	if t.taken == 0 {
 		return 0

@@ -22,9 +22,9 @@ type VersionIndex struct {
 	slots  int
 }
 
-// indexShard is a part of the index. The index has many of them, so that only a small part is
-// copied when a shard grows. A shard grows by half of its length. Therefore, between 57 % and 85 %
-// of its slots are used.
+// indexShard is a part of the index. The index has many shards, so that only a small part is copied
+// when a shard grows. A shard grows by half of its length. Therefore, between 57 % and 85 % of its
+// slots are used.
 type indexShard struct {
 	slots []indexEntry
 	taken int
@@ -141,7 +141,7 @@ func (f *VersionIndex) applied(id idHash, ev *event.Event) bool {
 	return ev.Version < slot.version || slot.event == 0 || slot.event == f.eventOf(ev.ID)
 }
 
-// warm loads the memory that applied will read into the processor's cache; see table.warm.
+// warm loads into the processor's cache the memory that applied will read; see table.warm.
 func (f *VersionIndex) warm(ids []idHash) (sum int64) {
 	for _, id := range ids {
 		if s := f.shard(id); id[0] != 0 && s.taken > 0 {

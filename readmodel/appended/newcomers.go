@@ -40,7 +40,8 @@ func (n *Newcomers) Copied(err error) error {
 // distrustFor is the number of writes without COPY after a COPY was refused.
 const distrustFor = 64
 
-// Inserted records the result of an INSERT: fresh entries were new, of all entries of the write.
+// Inserted records the result of an INSERT: how many entries were new, and how many entries the
+// write had in all.
 func (n *Newcomers) Inserted(fresh, all int) {
 	n.distrust = max(0, n.distrust-1)
 	n.trusted = fresh == all && n.distrust == 0

@@ -165,7 +165,7 @@ func (b *Balance) noteSkipped(ctx context.Context) error {
 	return nil
 }
 
-// cacheBytes is the memory limit of the fold. A version index uses half of it.
+// cacheBytes is the memory limit of the fold. It is halved as long as a version index is in memory.
 func (b *Balance) cacheBytes() int {
 	if b.cfg.Versions.held() {
 		return b.cfg.CacheBytes() / 2

@@ -107,7 +107,7 @@ func (g *gathering) check() {
 	}
 }
 
-// complete lets the leader start, if there is one.
+// complete lets the leader start, if a leader waits.
 func (m *meeting[T]) complete() {
 	if len(m.waiting) == 0 {
 		return

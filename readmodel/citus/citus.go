@@ -62,8 +62,8 @@ func Load(ctx context.Context, db Querier) (tables []Table, err error) {
 	return tables, nil
 }
 
-// Distribute lets Citus distribute the tables that are not distributed yet, all or none of them. Their
-// rows are moved to the workers. Meanwhile no session can read or write them.
+// Distribute lets Citus distribute the tables that are not distributed yet, all or none of them.
+// Their rows are moved to the workers. Meanwhile no session can read or write these tables.
 func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []Table, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		tables, err := Load(ctx, tx)

@@ -26,8 +26,8 @@ type Inbox struct{ handler string }
 // messages would be new.
 func Of(handler string) Inbox { return Inbox{handler} }
 
-// sliceRows is the number of messages that one statement marks. The arrays of such a statement fit
-// into work_mem.
+// sliceRows is the largest number of messages that one statement marks. The arrays of such a
+// statement fit into work_mem.
 const sliceRows = 8192
 
 // Marked is the result of Mark. It is valid after the statement was sent.

@@ -17,8 +17,8 @@ import (
 const Retention = 7 * 24 * time.Hour
 
 const (
-	// pruneRows is the number of markers that one transaction deletes. It is small, so that other
-	// sessions wait for the deleted markers only for a short time.
+	// pruneRows is the largest number of markers that one transaction deletes. It is small, so that
+	// other sessions wait for the deleted markers only for a short time.
 	pruneRows = 5000
 	// pruneEvery is the interval between prunings.
 	pruneEvery = time.Minute

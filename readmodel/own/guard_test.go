@@ -120,7 +120,8 @@ func TestTheSQLRunsUnderARoleOfItsOwn(t *testing.T) {
 	}
 	same(t, "rows", rows(t, owner, "SELECT account_id, points FROM loyalty ORDER BY account_id"), []string{"a 10", "b 4"})
 
-	// The login may delete from inbox. The role that runs the projection's SQL may not.
+	// The login may delete from inbox. The role that runs the projection's SQL may not delete from
+	// it.
 	p := parse(t, fmt.Sprintf(header, file.Once)+"DELETE FROM inbox;")
 	if err := own.Check(t.Context(), pool, p); errclass.Postgres(err) != errclass.RetryUnready || !strings.Contains(err.Error(), "may not touch inbox") {
 		t.Errorf("check: %v", err)

@@ -37,7 +37,7 @@ type Config struct {
 const (
 	// atOnce is the number of partitions that are read concurrently.
 	atOnce = 4
-	// chunkRecords is the number of records that are folded together.
+	// A chunk of records is folded at the latest when it has chunkRecords records.
 	chunkRecords = 512
 	// flushEvents and flushBytes limit the size of a transaction, and thus the memory.
 	flushEvents = 200_000

@@ -20,7 +20,7 @@ type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// noteRows is the number of notes in one insert.
+// noteRows is the largest number of notes in one insert.
 const noteRows = 5000
 
 // add adds a row to the notes, with the kind of its difference. Notes are the rows of a table of

@@ -41,9 +41,9 @@ var errNotCompared = errors.New("swap: the tables were not compared")
 
 // Swap replaces the rows that differ, in one transaction. It locks the positions, so consumers of
 // the projection wait until the swap ends. The function catchUp then brings the shadow tables
-// exactly to these positions. Swap compares again the rows that differed and the rows written
-// since, and replaces the rows that still differ. The server ends the transaction at the time
-// limit.
+// exactly to these positions. Swap compares again the rows that differed and the rows written since
+// the comparison. It replaces the rows that still differ. The server ends the transaction at the
+// time limit.
 func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (Swapped, error) {
 	if s.found == nil {
 		return Swapped{}, errNotCompared

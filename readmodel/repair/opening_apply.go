@@ -11,8 +11,8 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// OpeningPiece is the number of accounts that one transaction opens, unless RepairConfig.Piece is
-// set. The accounts are locked for some tenths of a second.
+// OpeningPiece is the largest number of accounts that one transaction opens, unless
+// RepairConfig.Piece is set. The accounts are locked for some tenths of a second.
 const OpeningPiece = 8192
 
 // Apply opens the accounts in transactions of bounded size. After each transaction it calls

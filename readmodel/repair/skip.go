@@ -263,11 +263,11 @@ func (r *Repair) recordRefusal(ctx context.Context, s Skip, refused *SkipRefused
 	return readmodel.RecordActions(ctx, r.cfg.Pool, []readmodel.Action{action})
 }
 
-// SkipAgain repeats an earlier skip in a rebuild and applies the events that waited for it. The
-// account must have a record in the topic, which may have been discarded. The version must be the
-// account's next one. If seen is false, the event of this version must be parked. If known is true,
-// the earlier skip knew the event, so the event's id is stored. It returns whether the account has
-// reached the version.
+// SkipAgain repeats an earlier skip in a rebuild and applies the events that waited for the skipped
+// version. The account must have a record in the topic, which may have been discarded. The version
+// must be the account's next one. If seen is false, the event of this version must be parked. If
+// known is true, the earlier skip knew the event, so the event's id is stored. It returns whether
+// the account has reached the version.
 func (r *Repair) SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error) {
 	err = r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) (err error) {
 		passed, err = r.skipAgain(attempt, tx, s, known, seen)
