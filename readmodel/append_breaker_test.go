@@ -78,7 +78,7 @@ func stopsWhereTheBreakerOpens(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, ki
 		}
 		return d
 	}), 1, 40).Draw(rt, "topic")
-	m := &model{taken: map[string]string{}, byVersion: kind.Name() == statement.Name}
+	m := &model{stored: map[string]string{}, byVersion: kind.Name() == statement.Name}
 	want, never := opens(topic, rule, m)
 
 	k := kind.(appended.Definition)
@@ -132,7 +132,7 @@ func TestAConflictBeforeADeadLetterInOneChunk(t *testing.T) {
 		{account: 2, version: 1, id: 6}, // conflicts with the event before it
 		{account: 2, version: 2, id: 7},
 	}
-	rule, m := projection.BreakerRule{Window: 4, Share: 0.5}, &model{taken: map[string]string{}, byVersion: true}
+	rule, m := projection.BreakerRule{Window: 4, Share: 0.5}, &model{stored: map[string]string{}, byVersion: true}
 	if want, never := opens(topic, rule, m); len(want) != 1 || want[5] == [4]int{} || never {
 		t.Fatalf("the oracle opens it at %v", want)
 	}

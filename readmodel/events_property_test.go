@@ -29,7 +29,7 @@ func (d delivered) value(prefix string) string {
 
 // model processes records one at a time by the rules of docs/events.md.
 type model struct {
-	taken          map[string]string // event ids by key
+	stored         map[string]string // event ids by key
 	processedUntil int
 	counts         [4]int // indexed by projection.Outcome
 	byVersion      bool
@@ -40,7 +40,7 @@ func (m *model) deliver(offset int, d delivered) {
 	if m.byVersion {
 		key = fmt.Sprint(d.account, "/", d.version)
 	}
-	stored, there := m.taken[key]
+	stored, there := m.stored[key]
 	switch {
 	case there && stored != id && offset >= m.processedUntil, !there && d.poison:
 		m.counts[projection.DeadLettered]++
@@ -48,7 +48,7 @@ func (m *model) deliver(offset int, d delivered) {
 		m.counts[projection.Duplicate]++
 	default:
 		m.counts[projection.Applied]++
-		m.taken[key] = id
+		m.stored[key] = id
 	}
 }
 
@@ -74,7 +74,7 @@ func batchingChangesNothing(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, kind 
 		}
 	}), 1, 25).Draw(rt, "topic")
 	f := newFeeder(t, pool, kind, readmodel.Partition{Group: prefix, Topic: "events"})
-	m := &model{taken: map[string]string{}, byVersion: kind.Name() == statement.Name}
+	m := &model{stored: map[string]string{}, byVersion: kind.Name() == statement.Name}
 	for reads := rapid.IntRange(1, 2).Draw(rt, "reads"); reads > 0; reads-- {
 		for next := 0; next < len(topic); {
 			n := rapid.IntRange(1, len(topic)-next).Draw(rt, "batch")
@@ -97,10 +97,10 @@ func batchingChangesNothing(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, kind 
 	if err != nil {
 		rt.Fatal(err)
 	}
-	if len(found) != len(m.taken) {
-		rt.Fatalf("took in %v, want %v", found, m.taken)
+	if len(found) != len(m.stored) {
+		rt.Fatalf("took in %v, want %v", found, m.stored)
 	}
-	for key, id := range m.taken {
+	for key, id := range m.stored {
 		if found[key] != id {
 			rt.Fatalf("at %s: got %s, want %s", key, found[key], id)
 		}

@@ -52,8 +52,8 @@ func (l *lookUps) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndDat
 // openCounted opens a pool that counts the look-ups.
 func openCounted(t *testing.T) (*pgxpool.Pool, *lookUps) {
 	t.Helper()
-	asked := &lookUps{}
-	return openPoolAt(t, devtest.Database(t), readmodel.WithTracer(asked)), asked
+	queries := &lookUps{}
+	return openPoolAt(t, devtest.Database(t), readmodel.WithTracer(queries)), queries
 }
 
 const indexedAccounts = 4000
@@ -109,13 +109,13 @@ func (l *lookUps) awaitIndex(t *testing.T, w *worker, events []string) {
 
 func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 	t.Parallel()
-	pool, asked := openCounted(t)
+	pool, queries := openCounted(t)
 	events := firstEvents()
 	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
 	for _, w := range again {
-		asked.awaitIndex(t, w, events)
+		queries.awaitIndex(t, w, events)
 	}
-	if n := asked.indexes.Load(); n != 1 {
+	if n := queries.indexes.Load(); n != 1 {
 		t.Errorf("all accounts were read %d times", n)
 	}
 	again[0].fold(credit("acc-0007", 2, "5", "EUR"), credit("acc-0008", 1, "1", "EUR"), credit("new", 1, "5", "EUR"))
@@ -130,13 +130,13 @@ func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 // before a claim must not be used after it, no matter which worker read it.
 func TestAnIndexIsOfTheClaim(t *testing.T) {
 	t.Parallel()
-	pool, asked := openCounted(t)
+	pool, queries := openCounted(t)
 	events := firstEvents()
 	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
 	for i, kept := range []int{3000, 2500, 2000, 1500} {
 		one, other := again[i%2], again[1-i%2]
-		asked.awaitIndex(t, one, events) // the worker that claimed last has read all accounts again
-		asked.awaitIndex(t, other, events)
+		queries.awaitIndex(t, one, events) // the worker that claimed last has read all accounts again
+		queries.awaitIndex(t, other, events)
 		if _, err := pool.Exec(t.Context(), `DELETE FROM projector_position`); err != nil {
 			t.Fatal(err)
 		}
@@ -154,17 +154,17 @@ func TestAnIndexIsOfTheClaim(t *testing.T) {
 
 func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
 	t.Parallel()
-	pool, asked := openCounted(t)
+	pool, queries := openCounted(t)
 	events := firstEvents()
 	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: indexedAccounts / 2 * 32}))
-	asked.accounts.Store(0)
+	queries.accounts.Store(0)
 	for _, w := range again {
 		expectDuplicates(t, w, events)
 	}
-	if n := asked.accounts.Load(); n != 2*indexedAccounts {
+	if n := queries.accounts.Load(); n != 2*indexedAccounts {
 		t.Errorf("%d accounts were looked up, want each", n)
 	}
-	if n := asked.indexes.Load(); n != 1 {
+	if n := queries.indexes.Load(); n != 1 {
 		t.Errorf("to read all accounts was tried %d times", n)
 	}
 }
@@ -173,13 +173,13 @@ func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
 // another partition claims. The result of this query is too old for the second partition.
 func TestOneQueryOfAllVersionsAtATime(t *testing.T) {
 	t.Parallel()
-	pool, asked := openCounted(t)
+	pool, queries := openCounted(t)
 	events := firstEvents()
 	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20, Within: time.Hour}))
 	status, release := context.WithCancel(t.Context())
 	defer release()
 	ctx, stop := context.WithCancel(t.Context())
-	asked.reading = func(context.Context) {
+	queries.reading = func(context.Context) {
 		stop() // the worker that started the query must not wait for it
 		<-status.Done()
 	}
@@ -192,16 +192,16 @@ func TestOneQueryOfAllVersionsAtATime(t *testing.T) {
 	}
 	again[1].claim("other", projection.NoOffset)
 	expectDuplicates(t, again[1], events)
-	if n := asked.indexes.Load(); n != 1 {
+	if n := queries.indexes.Load(); n != 1 {
 		t.Errorf("%d readings at once", n)
 	}
 	release() // now the query can end
 	for range 100 {
-		if expectDuplicates(t, again[1], events); asked.indexes.Load() > 1 {
+		if expectDuplicates(t, again[1], events); queries.indexes.Load() > 1 {
 			break
 		}
 	}
-	if n := asked.indexes.Load(); n != 2 {
+	if n := queries.indexes.Load(); n != 2 {
 		t.Errorf("all accounts were read %d times, want once more for the later claim", n)
 	}
 }
@@ -210,7 +210,7 @@ func TestOneQueryOfAllVersionsAtATime(t *testing.T) {
 // ends. The context must end with the process, not only at the query's own deadline.
 func TestTheQueryOfAllVersionsEndsWithTheProcess(t *testing.T) {
 	t.Parallel()
-	pool, asked := openCounted(t)
+	pool, queries := openCounted(t)
 	events := firstEvents()
 	life, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -219,14 +219,14 @@ func TestTheQueryOfAllVersionsEndsWithTheProcess(t *testing.T) {
 		Pool: pool, Bytes: 1 << 20, Stopping: life, Log: slog.New(slog.NewJSONHandler(&log, nil)),
 	}))
 	why := make(chan error, 1)
-	asked.reading = func(ctx context.Context) {
+	queries.reading = func(ctx context.Context) {
 		stop()
 		<-ctx.Done()
 		why <- ctx.Err()
 	}
 	expectDuplicates(t, again[0], events)
 	if err := <-why; !errors.Is(err, context.Canceled) {
-		t.Errorf("the reading ended by %v, want that the process is asked to stop", err)
+		t.Errorf("the reading ended by %v, want that the process is queries to stop", err)
 	}
 	pool.Close() // waits for the connection of the query
 	if log.Len() > 0 {

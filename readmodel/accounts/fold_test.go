@@ -240,8 +240,8 @@ func TestAnEventParkedAtVersion0(t *testing.T) {
 func TestOfTwoParkedForOneVersionTheFirstStays(t *testing.T) {
 	d := newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, 10)
 	d.feed(credited("a", 1, 5), faulty(credited("a", 2, 6), event.InvalidAmount), credited("a", 3, 10), credited("a", 5, 1))
-	rival := with(credited("a", 3, 99), func(e *event.Event) { e.ID = "rival" })
-	d.feed(rival, credited("a", 2, 6), credited("a", 2, 6))
+	conflicting := with(credited("a", 3, 99), func(e *event.Event) { e.ID = "rival" })
+	d.feed(conflicting, credited("a", 2, 6), credited("a", 2, 6))
 	if a := d.db.account("a"); a.Account.Version != 3 || a.Account.Balance != 21 || a.Parked != 1 || a.NextParked != 5 {
 		t.Errorf("%+v", a)
 	}

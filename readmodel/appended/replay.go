@@ -51,11 +51,11 @@ func (l *replayer) ReplayStatuses(ctx context.Context, subjects []readmodel.Subj
 // find queries the stored events with the given keys. It leaves out keys that PostgreSQL cannot
 // store, because they cannot be in the table.
 func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error) {
-	asked := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return !readmodel.CanStore(k.Text) })
-	if len(asked) == 0 {
+	storable := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return !readmodel.CanStore(k.Text) })
+	if len(storable) == 0 {
 		return nil, nil
 	}
-	return l.table.Find(ctx, db, asked)
+	return l.table.Find(ctx, db, storable)
 }
 
 // If doubts returns no error, the returned function is not nil.
@@ -88,7 +88,7 @@ func decidePresent(entry *Entry) projection.Decision {
 
 // Plan implements Replayer.
 func (l *replayer) Plan(ctx context.Context, records []*readmodel.RepairRecord) error {
-	taken := map[Key]string{}
+	planned := map[Key]string{}
 	for piece := range slices.Chunk(records, readmodel.PlanPiece) {
 		attempt, cancel := context.WithTimeout(ctx, readmodel.RepairAttempt)
 		decided, err := l.decide(attempt, l.cfg.Pool, piece)
@@ -98,12 +98,12 @@ func (l *replayer) Plan(ctx context.Context, records []*readmodel.RepairRecord) 
 		}
 		for i, rec := range piece {
 			entry := l.entry(rec)
-			if id, before := taken[entry.Key]; before && decided[i].Outcome != projection.DeadLettered {
+			if id, before := planned[entry.Key]; before && decided[i].Outcome != projection.DeadLettered {
 				entry.Present = id
 				decided[i] = decidePresent(&entry)
 			}
 			if decided[i].Outcome == projection.Applied || decided[i].Outcome == projection.Ignored {
-				taken[entry.Key] = entry.Event.ID
+				planned[entry.Key] = entry.Event.ID
 			}
 			rec.Decision = decided[i]
 		}

@@ -80,11 +80,11 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []Table, err erro
 			if t.Shards > 0 {
 				continue
 			}
-			beside := distributed[0]
-			if t.Name == beside {
-				beside = "none"
+			colocateWith := distributed[0]
+			if t.Name == colocateWith {
+				colocateWith = "none"
 			}
-			if _, err := tx.Exec(ctx, sql.Query("citus_distribute"), t.Name, beside); err != nil {
+			if _, err := tx.Exec(ctx, sql.Query("citus_distribute"), t.Name, colocateWith); err != nil {
 				return fmt.Errorf("table %s: %w", t.Name, err)
 			}
 			done = append(done, t)

@@ -36,17 +36,17 @@ func (d delivery) value(prefix string) string {
 
 // oracle processes records one at a time by the rules of docs/events.md.
 type oracle struct {
-	ordered bool
-	taken   map[delivery]bool // in mode once: the processed events
-	at      map[int]int       // versions of accounts
-	parked  map[int]map[int]int
-	given   map[int][]string // versions passed to the SQL, by account
+	ordered   bool
+	processed map[delivery]bool // in mode once: the processed events
+	at        map[int]int       // versions of accounts
+	parked    map[int]map[int]int
+	given     map[int][]string // versions passed to the SQL, by account
 }
 
 func (o *oracle) deliver(d delivery) {
 	if !o.ordered {
-		if !o.taken[d] && d.variant != poison {
-			o.taken[d] = true
+		if !o.processed[d] && d.variant != poison {
+			o.processed[d] = true
 			o.give(d)
 		}
 		return
@@ -116,7 +116,7 @@ func eachEventIsGivenOnce(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, p file.
 		log[i] = d.value(prefix)
 	}
 	o := &oracle{
-		ordered: p.Mode == file.Ordered, taken: map[delivery]bool{}, at: map[int]int{},
+		ordered: p.Mode == file.Ordered, processed: map[delivery]bool{}, at: map[int]int{},
 		parked: map[int]map[int]int{}, given: map[int][]string{},
 	}
 	owner := func() *feeder {
