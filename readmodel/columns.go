@@ -11,9 +11,9 @@ import (
 	"projector/projection"
 )
 
-// TakenColumns returns events as the arrays that custom_events.sql unnests, sorted by account and
+// EventColumns returns events as the arrays that custom_events.sql unnests, sorted by account and
 // version. All partitions then lock rows of accounts in the same order, so they do not deadlock.
-func TakenColumns(events []projection.CustomEvent) []any {
+func EventColumns(events []projection.CustomEvent) []any {
 	n := len(events)
 	var (
 		names        = NewColumn(pgtype.TextOID, n, 16)

@@ -98,7 +98,7 @@ func rawFlush(b *testing.B, pool *pgxpool.Pool) func([]projection.DecodedRecord)
 			events[i] = projection.CustomEvent{Event: records[i].Decoded.Event, Record: records[i].Record.Ref()}
 		}
 		err := pgx.BeginFunc(b.Context(), pool, func(tx pgx.Tx) error {
-			_, err := tx.Exec(b.Context(), rawSQL, readmodel.TakenColumns(events)...)
+			_, err := tx.Exec(b.Context(), rawSQL, readmodel.EventColumns(events)...)
 			return err
 		})
 		if err != nil {

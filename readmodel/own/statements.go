@@ -24,7 +24,7 @@ type statements struct{ file file.Projection }
 func (s *statements) write(ctx context.Context, tx *readmodel.Tx, events []projection.CustomEvent) error {
 	var before, after guarded
 	before.queue(tx, s.file.Name)
-	tx.Queue(sql.Query("custom_events"), readmodel.TakenColumns(events)...)
+	tx.Queue(sql.Query("custom_events"), readmodel.EventColumns(events)...)
 	done := 0
 	for i := range s.file.Statements {
 		step := "run"

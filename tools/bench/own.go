@@ -106,7 +106,7 @@ func rawOwn(w *workload) [][]*pgx.Batch {
 			taken[i] = projection.CustomEvent{Event: d.Event, Record: projection.RecordRef{Topic: w.topic(), Offset: int64(i)}}
 		}
 		b := &pgx.Batch{}
-		b.Queue(events+ownStatement, readmodel.TakenColumns(taken)...)
+		b.Queue(events+ownStatement, readmodel.EventColumns(taken)...)
 		return b
 	})
 }
