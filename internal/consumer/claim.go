@@ -24,7 +24,8 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		return projection.Position{}, err
 	}
 	w.status.log(topic)
-	// The id is read before the claim, because Kafka refuses a commit with it after an eviction.
+	// The member id is read before the claim. If this member is evicted later, Kafka refuses a
+	// commit with the old id.
 	member := w.c.member()
 	fence, err := w.confirm(kafka, member)
 	if errors.Is(err, errOtherMember) {
@@ -48,7 +49,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	var stopped *projection.StoppedError
 	switch {
 	case errors.As(err, &stopped):
-		w.claimed(stopped.Position) // so this worker notices when a person sets a new one
+		w.claimed(stopped.Position) // so this worker notices when a person sets a new position
 		return pos, w.suspend(stateOf(stopped.Status), stopped.Reason)
 	case errors.Is(err, projection.ErrTopicRecreated):
 		w.status.noPosition()
@@ -56,7 +57,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		return pos, w.halt("the topic was deleted and created again, or is on another cluster: the stored position belongs to the old one. " +
 			"See the runbook, \"topic recreated\"")
 	case errors.Is(err, projection.ErrFenced):
-		return pos, session.ErrAgain // another owner has claimed it since Kafka was read
+		return pos, session.ErrAgain // another owner has claimed the partition meanwhile
 	case err != nil:
 		return pos, err
 	}
@@ -144,8 +145,8 @@ const noFence = -1
 // halt stops the partition and logs an error. The partition stays assigned, but it is not ready and
 // not fetched until a person has fixed the cause.
 func (w *worker) halt(reason string) error {
-	// Commands show the stored reason. An error of storing it is ignored, because the log and
-	// /readyz have the reason too.
+	// Commands show the stored reason. An error of Halt is ignored, because the log and /readyz
+	// have the reason too.
 	ctx, cancel := context.WithTimeout(w.ctx, noteWithin)
 	defer cancel()
 	_ = w.c.cfg.Database.Halt(ctx, w.partition, w.status.fence.Load(), reason)
@@ -155,7 +156,8 @@ func (w *worker) halt(reason string) error {
 // noteWithin limits the time for storing why a partition has stopped.
 const noteWithin = 2 * time.Second
 
-// suspend stops the partition for a reason that is already stored. A pause is not a failure.
+// suspend stops or pauses the partition for a reason that is already stored. For a pause, the
+// health condition does not fail.
 func (w *worker) suspend(state projection.State, reason string) error {
 	w.c.pause(w.partition)
 	w.status.set(state, reason)
@@ -186,7 +188,7 @@ func (w *worker) markRunning() {
 	}
 }
 
-// stateOf returns the state of a partition that is stored as not running.
+// stateOf converts the stored status of a partition that is not running into its state.
 func stateOf(s projection.Status) projection.State {
 	switch s {
 	case projection.StatusPaused:

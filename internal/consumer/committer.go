@@ -16,9 +16,9 @@ import (
 )
 
 // committer commits offsets to Kafka, after the transactions. There is only one committer, so
-// commits never overtake each other. It knows which partitions are owned. After a cooperative
-// rebalance, Kafka would accept a commit for a lost partition, and the group's offset would move
-// back.
+// commits never overtake each other. It stores which partitions this member owns. After a
+// cooperative rebalance, Kafka would accept a commit for a lost partition, and the group's offset
+// would move back.
 //
 // Only the member id that claimed a partition may commit for it. A member that is evicted during a
 // rebalance joins again with another id, but its partitions are not revoked. Other members may have
@@ -33,7 +33,7 @@ type committer struct {
 
 	mu     sync.Mutex       // guards owned and marked
 	owned  map[int32]string // member id at the claim, by partition
-	marked map[int32]int64  // offset that is durable but not committed, by partition
+	marked map[int32]int64  // offset that is durable in PostgreSQL, not yet committed, by partition
 	busy   sync.Mutex       // held during a commit
 }
 
@@ -80,7 +80,8 @@ func (c *committer) disown(ctx context.Context, partitions []int32, lost bool) {
 	}
 }
 
-// mark notes that everything before the offset next is durable.
+// mark stores the offset next for the next commit. Everything before this offset is durable in
+// PostgreSQL.
 func (c *committer) mark(partition int32, next int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,10 +106,11 @@ func (c *committer) confirm(ctx context.Context, partition int32, member string,
 	return c.commit(ctx, member, map[int32]int64{partition: next})
 }
 
-// errGivenUp means that this member no longer owns the partition.
+// errGivenUp is returned by confirm if this member no longer owns the partition.
 var errGivenUp = errors.New("the partition was given up")
 
-// errOtherMember means that this process has a new member id.
+// errOtherMember means that this process has a new member id, so a commit with the old id is not
+// sent.
 var errOtherMember = errors.New("evicted from the group meanwhile")
 
 // run commits at a fixed interval until ctx ends.
@@ -207,8 +209,8 @@ func patiently(fn func(), within time.Duration) {
 	}
 }
 
-// shutDown stops all workers, commits and leaves the group. The channel is closed when the client
-// is closed.
+// shutDown stops all workers, commits and leaves the group. The channel left is closed when the
+// client is closed.
 func (c *Consumer) shutDown() (left <-chan struct{}) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), c.cfg.DrainWithin, errors.New("shutting down"))
 	defer cancel()

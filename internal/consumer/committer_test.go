@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// recorder has a commit function that records its offsets and returns the error err.
+// recorder records the offsets of each commit. If its field err is set, commit returns that error
+// and records nothing.
 type recorder struct {
 	commits []map[int32]int64
 	err     error

@@ -26,10 +26,10 @@ type DeadLetters interface {
 type Database interface {
 	// Positions reads the stored positions of the group's topic.
 	Positions(context.Context) ([]projection.StoredPosition, error)
-	// Stop stops a partition for every owner, until a person sets its position. Up to the offset
-	// end, the log still has the consumed records. It is projection.NoOffset if this is not known.
-	// Stop, Halt and PositionCommitted return projection.ErrFenced if another owner has claimed the
-	// partition since, which raises the fence.
+	// Stop stops a partition for every owner, until a person sets its position. The parameter end
+	// is the offset up to which the log still has the consumed records. It is projection.NoOffset
+	// if the offset is not known. Stop, Halt and PositionCommitted return projection.ErrFenced if
+	// another owner has claimed the partition meanwhile. Each claim raises the fence.
 	Stop(ctx context.Context, partition int32, fence, end int64, reason string) error
 	// Halt stores the reason why a partition has stopped, for the commands that show it.
 	Halt(ctx context.Context, partition int32, fence int64, reason string) error
@@ -58,7 +58,7 @@ type Access interface {
 type Observer interface {
 	Assigned(topic string, partition int32)
 	Revoked(topic string, partition int32)
-	// Flushed receives what a flush has made durable, and the time that the flush took.
+	// Flushed receives the result of a successful flush and the duration of the flush.
 	Flushed(topic string, partition int32, f *projection.Flushed, took time.Duration)
 	Retry(dependency, reason string)
 	Retrying(topic string, partition int32, on bool)
@@ -103,10 +103,10 @@ type Config struct {
 type Limits struct {
 	BatchBytes  int           // largest decompressed batch of records; it is in memory as a whole
 	FetchBytes  int           // size of one fetch before decompression; two may run at a time
-	QueueBytes  int           // fetched and not folded records of all partitions; at most doubled
+	QueueBytes  int           // fetched, not yet decoded records of all partitions; twice this is possible
 	FlushEvents int           // flush a partition after this many events
 	FlushBytes  int           // flush a partition when its share of these bytes is pending
-	FlushAge    time.Duration // flush a lagging partition this long after its first event
+	FlushAge    time.Duration // flush a lagging partition this long after its first pending event
 }
 
 // DefaultLimits returns limits for an instance with 512 MiB.

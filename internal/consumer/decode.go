@@ -30,8 +30,8 @@ const (
 	chunksAhead = 2
 )
 
-// chunk is a sequence of decoded records. The field next is the offset after the last record.
-// Control records count for it, although they have no event.
+// chunk is a sequence of decoded records. The field next is the offset after the last record. The
+// last record may be a control record, which is not in the field records.
 type chunk struct {
 	records []projection.DecodedRecord
 	traced  []*kgo.Record // the records that are traced, see Trace
@@ -42,7 +42,8 @@ type chunk struct {
 
 var chunkPool = sync.Pool{New: func() any { return new(chunk) }}
 
-// release clears the chunk and returns it to the pool. Its records must not be used any more.
+// release clears the chunk and returns it to the pool. The caller must not use the chunk's records
+// any more.
 func (c *chunk) release() {
 	clear(c.records)
 	clear(c.traced)
@@ -101,7 +102,7 @@ func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 	return true
 }
 
-// hand gives a chunk to the worker. It returns false if the worker must stop.
+// hand sends a chunk to the worker. It returns false if the worker must stop.
 func (w *worker) hand(c *chunk) bool {
 	select {
 	case w.chunks <- c:
@@ -115,9 +116,8 @@ func newChunk() *chunk {
 	return chunkPool.Get().(*chunk) //nolint:forcetypeassert // the pool holds nothing else
 }
 
-// decodeChunk decodes records until the number of events in the chunk reaches the limit most. It
-// ends earlier at a record whose schema is not available. The result n is the number of decoded
-// records.
+// decodeChunk decodes records until the chunk has most events. It ends earlier at a record whose
+// schema is not available. The result n is the number of decoded records.
 func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver, most int) (c *chunk, n int, err error) {
 	c = newChunk()
 	c.records = slices.Grow(c.records, len(raw))
@@ -143,7 +143,7 @@ func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver,
 // projection.NoTimestamp and projection.LastTimestamp for the exceptions. The client converts
 // Kafka's milliseconds to nanoseconds. This conversion overflows for times after 2262 or before
 // 1677, and the original time is lost. An overflow gives a whole number of milliseconds in only one
-// of 15,625 cases. In all other cases it is recognised.
+// of 15,625 cases. In all other cases this function recognises the overflow.
 func TimestampOf(r *kgo.Record) int64 {
 	switch {
 	case r.Timestamp.IsZero(): // the message format of Kafka 0.9 has no timestamp

@@ -12,7 +12,8 @@ import (
 	"projector/projection/event"
 )
 
-// slowRegistry is a Resolver that cannot resolve records with a key until known is closed.
+// slowRegistry is a Resolver that cannot resolve records with a key until the channel known is
+// closed.
 type slowRegistry struct {
 	asked chan struct{}
 	known chan struct{}
@@ -48,7 +49,7 @@ func (c *chunk) offsets() []int64 {
 }
 
 // TestUnreadableRecordsWait shows what happens if the schema of a record cannot be fetched. The
-// records before it are processed, and the partition's status shows that the record waits.
+// records before that record are processed, and the partition's status is retrying.
 func TestUnreadableRecordsWait(t *testing.T) {
 	h := &healthLog{}
 	w := scripted(t, pending(0))
@@ -103,7 +104,7 @@ func TestAStopEndsTheWaitForASchema(t *testing.T) {
 }
 
 // TestErrorsNameTheirDependency shows that an error of the schema registry is not reported as an
-// error of PostgreSQL. Such an error can come from the projection, when it reads a parked event.
+// error of PostgreSQL. The projection can return such an error when it reads a parked event.
 func TestErrorsNameTheirDependency(t *testing.T) {
 	for want, err := range map[string]error{
 		"postgres": errors.New("anything"), "schema_registry": errors.Join(errors.New("read"), awayError{}),
@@ -114,8 +115,8 @@ func TestErrorsNameTheirDependency(t *testing.T) {
 	}
 }
 
-// TestAChunkIsGivenBackAsGoodAsNew shows that a released chunk keeps no error. Another partition
-// may use the same chunk next.
+// TestAChunkIsGivenBackAsGoodAsNew shows that a released chunk has no old values, such as the error
+// of a partition. Another partition may use the same chunk next.
 func TestAChunkIsGivenBackAsGoodAsNew(t *testing.T) {
 	w := scripted(t, pending(0))
 	w.epoch = 2
@@ -152,7 +153,7 @@ func TestTimestampOf(t *testing.T) {
 }
 
 // TestLagOfAStrangeTimestamp shows that an unknown or future timestamp is not used for the lag. The
-// lag is then the time since the partition was first seen behind.
+// age of the lag is then the time since the lag was first seen.
 func TestLagOfAStrangeTimestamp(t *testing.T) {
 	now := time.Now()
 	for _, ms := range []int64{0, projection.NoTimestamp, projection.LastTimestamp} {

@@ -15,7 +15,7 @@ func TestDescribeTellsWhatAPartitionDoes(t *testing.T) {
 	for name, c := range map[string]struct {
 		state         projection.State
 		position, end int64
-		moved         time.Duration // time since the position moved; 0: it has not moved
+		moved         time.Duration // time since the position moved; 0 if it has not moved
 		paused        bool
 		want          projection.State
 		wantEnd       int64

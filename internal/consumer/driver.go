@@ -22,8 +22,7 @@ func (w *worker) Read(_ context.Context, operation string, fn func(context.Conte
 }
 
 // Publish implements session.Driver. It retries until all dead letters are acknowledged. A dead
-// letter that is already acknowledged is not sent again, even if the batch was processed again
-// since.
+// letter that is already acknowledged is not sent again, even if the batch is processed again.
 func (w *worker) Publish(ctx context.Context, next int64, letters []projection.DeadLetter, verify func(context.Context) error) error {
 	switch {
 	case len(letters) == 0 && w.delivery == nil:
@@ -55,7 +54,8 @@ func (w *worker) Publish(ctx context.Context, next int64, letters []projection.D
 
 func (w *worker) publish(ctx context.Context, verify func(context.Context) error) error {
 	if err := verify(ctx); err != nil {
-		// It is not retried here, because the session handles it like the error of a failed write.
+		// The error is not retried here, because the session handles it like the error of a failed
+		// write.
 		return retry.Stop(err)
 	}
 	err := w.c.cfg.DeadLetters.Deliver(ctx, w.delivery)
@@ -68,7 +68,8 @@ func (w *worker) publish(ctx context.Context, verify func(context.Context) error
 	return err
 }
 
-// flush makes everything pending durable and handles the outcome.
+// flush writes everything pending to PostgreSQL and handles the outcome. It returns
+// session.ErrAgain if the worker must claim the partition again.
 func (w *worker) flush() error {
 	if w.session.Durable() {
 		return nil
@@ -101,7 +102,8 @@ func (w *worker) flush() error {
 	return nil
 }
 
-// written marks the offset for the committer after a flush that has become durable.
+// written updates the worker after a successful flush. It also passes the new offset to the
+// committer.
 func (w *worker) written(r *session.Report) {
 	w.counted(r)
 	w.queue.durable(r.Next.Offset)
@@ -112,7 +114,7 @@ func (w *worker) written(r *session.Report) {
 	w.writing().Over()
 }
 
-// counted reports what a flush has made durable.
+// counted reports the result of a successful flush to the metrics, the log and the trace.
 func (w *worker) counted(r *session.Report) {
 	f, topic := &r.Flushed, w.c.cfg.Topic
 	w.c.cfg.Observer.Flushed(topic, w.partition, f, r.Took)
@@ -126,8 +128,8 @@ func (w *worker) counted(r *session.Report) {
 }
 
 // claimOnce claims the partition in the database. The claim may show that an earlier flush, whose
-// answer was lost, is durable. Then that flush is counted now. Its offset is not committed here,
-// because the claimed position is at least as high.
+// answer was lost, is durable. In that case, claimOnce reports that flush now. The flush's offset
+// is not committed here, because the claimed position is at least as high.
 func (w *worker) claimOnce(ctx context.Context, c projection.Claim) (projection.Position, error) {
 	pos, r, err := w.session.Claim(ctx, c)
 	if r.Outcome == session.Confirmed {
@@ -141,8 +143,9 @@ func (w *worker) claimOnce(ctx context.Context, c projection.Claim) (projection.
 	return pos, err
 }
 
-// delivered drops the delivery when the whole batch is durable and no parked event can be healed.
-// Until then, the same dead letters may be decided again, including those of parked events.
+// delivered drops the delivery when the whole batch is durable and no parked event can be applied.
+// Until then, the same records and parked events may be processed again. Their dead letters must
+// not be sent twice.
 func (w *worker) delivered(next int64) {
 	switch {
 	case w.delivery == nil:
@@ -153,8 +156,8 @@ func (w *worker) delivered(next int64) {
 	}
 }
 
-// writing returns the outage of flushes. It begins with the first failed flush after the last
-// successful one.
+// writing returns the outage of flushes. An outage begins with the first failed flush after the
+// last successful flush.
 func (w *worker) writing() *retry.Outage {
 	if w.outage == nil {
 		w.outage = w.c.cfg.Retry.Outage(&retryObserver{w: w, obstacle: notWritten, dependency: "postgres", operation: "write a batch"})
@@ -179,7 +182,7 @@ func (w *worker) flushLast() {
 	}
 }
 
-// stored returns the partition's position in the database.
+// stored reads the partition's position from the database.
 func (w *worker) stored(ctx context.Context) (projection.Stood, error) {
 	rows, err := w.c.cfg.Database.Positions(ctx)
 	for i := range rows {

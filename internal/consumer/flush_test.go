@@ -105,7 +105,7 @@ func TestSlowDatabasesGetProgress(t *testing.T) {
 	}
 }
 
-// observed is a Health and an Observer that records its calls, together with a log.
+// observed is a Health and an Observer that records its calls. It also has the log's text.
 type observed struct {
 	healthLog
 	retrying bool
@@ -136,8 +136,8 @@ func listened(t *testing.T, s *script, policy retry.Policy) (*worker, *observed)
 	return w, o
 }
 
-// recovered returns, by operation, the attempts and the duration from the log lines about
-// recoveries.
+// recovered reads the log lines about recoveries. It returns the attempts and the duration for each
+// operation.
 func (o *observed) recovered(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -245,8 +245,8 @@ type existing struct{ *dlq.Publisher }
 func (existing) EnsureTopic(context.Context) error { return nil }
 
 // TestADeadLetterOfAHealingIsSentOnce shows that the dead letter of a parked event is sent only
-// once. Its record was parked long before. So the position does not show whether the dead letter
-// was sent.
+// once. The event's record was parked long ago. So the position does not show whether the dead
+// letter was sent.
 func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 	healing := projection.DeadLetter{Record: projection.Record{Topic: "t", Offset: 3}, Class: event.CurrencyMismatch, AccountID: "a"}
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t.dlq"))
@@ -278,7 +278,7 @@ func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 		}
 	}
 	flush(20, session.ErrAgain, 1, healing)
-	flush(10, nil, 1) // this smaller flush does not reach the event that causes the healing
+	flush(10, nil, 1) // this smaller flush does not include the event that causes the healing
 	flush(20, nil, 1, healing)
 	flush(30, nil, 2, healing) // this is a new healing, so the dead letter is sent again
 }

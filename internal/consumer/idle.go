@@ -48,8 +48,8 @@ func (i *idle) OnBrokerWrite(b kgo.BrokerMetadata, key int16, _ int, _, _ time.D
 	i.done()
 }
 
-// listen sets the function done. It is called when all brokers have been asked from now on and had
-// no records. It must not wait.
+// listen sets the function done, which must not block. It is called when all brokers have been
+// asked after this call and had no records.
 func (i *idle) listen(done func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -58,8 +58,8 @@ func (i *idle) listen(done func()) {
 
 // rest pauses fetching for a short time, because no record has arrived for some time. Without the
 // pause, an instance without work would ask each broker 100 times per second. A seek or the end of
-// ctx ends the pause. It returns the context for the next poll, which ends when no broker had
-// records.
+// ctx ends the pause. The returned context is for the next poll. It ends when all brokers were
+// asked and none had records.
 func (c *Consumer) rest(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.cl.PauseFetchTopics(c.cfg.Topic)
 	c.untilSeek(ctx, idleRest)

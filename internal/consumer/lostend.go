@@ -16,8 +16,8 @@ import (
 
 // A log loses its last records when a replica without them becomes the leader (an unclean leader
 // election), or when a broker is restored with an older disk. New records then get the offsets of
-// the lost records. If the position is after the new end, these new records would be skipped. So
-// the partition stops for every owner until a person sets the position.
+// the lost records. If the stored position is after the log's new end, these new records would be
+// skipped. So the partition stops, for every member that owns it, until a person sets the position.
 
 // logEnd is the end of a partition's log, as its leader reports it.
 type logEnd struct {
@@ -71,7 +71,7 @@ func (e logEnd) believed(next projection.NextOffset, after time.Duration) bool {
 
 const (
 	// lostAsks is how many answers in a row must contradict the position before the partition
-	// stops. lostPause is the pause between two questions. One answer is not enough, because the
+	// stops. lostPause is the pause between two requests. One answer is not enough, because the
 	// leader may be changing.
 	lostAsks  = 4
 	lostPause = 300 * time.Millisecond
@@ -94,7 +94,8 @@ func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (lost lo
 }
 
 // askForEnd asks for the log's end until an answer agrees with the position, or until lostAsks
-// answers have contradicted it. The parameter log may be the first answer.
+// answers have contradicted it. The parameter log counts as the first answer if it already
+// contradicts the position.
 func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log partitionInfo, began time.Time) (lost loss, err error) {
 	for asked := range lostAsks {
 		if asked > 0 && pace.Sleep(ctx, lostPause) != nil {
@@ -121,8 +122,8 @@ func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log 
 	return lost, nil
 }
 
-// stopForAll stops a partition because its log has lost its end. It is stopped for every owner
-// until a person sets the position.
+// stopForAll stops a partition because its log has lost its end. The partition is stopped for every
+// owner until a person sets the position.
 func (w *worker) stopForAll(position int64, lost loss) error {
 	reason := fmt.Sprintf("the log has lost its end: the position is %d, and %s. It stays stopped until a person sets the position. "+
 		"See the runbook, \"log lost its end\"", position, lost.found)
@@ -145,8 +146,9 @@ type brokenOff struct {
 	loss       *kgo.ErrDataLoss // the client has detected that the log has lost its end
 }
 
-// breakOff ends the fetching of the partition. The poller calls it when Kafka returns no more
-// records of the partition. Records that were already fetched are still processed.
+// breakOff stops the partition if err is an error that a retry cannot remove. The poller calls it
+// for each fetch error of the partition. Other errors have no effect here. Records that were
+// already fetched are still processed.
 func (w *worker) breakOff(err error) {
 	var (
 		broken brokenOff
@@ -183,8 +185,9 @@ func (w *worker) stopAtBreak(broken *brokenOff) error {
 	return w.stopForAll(w.session.Next().Offset, lostBehind(broken.loss.ConsumedToEpoch, broken.loss.ResetTo))
 }
 
-// stopOutOfRange stops a partition whose next offset is outside the log. It asks only once. Later,
-// producers may have appended records past that offset, which would hide the loss.
+// stopOutOfRange stops a partition whose next offset is outside the log. It asks for the log's end
+// only one time. Later, producers may have appended records past that offset, which would hide the
+// loss.
 func (w *worker) stopOutOfRange() error {
 	var log partitionInfo
 	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {

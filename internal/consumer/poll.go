@@ -20,9 +20,9 @@ const (
 	// watchdog.
 	pollWithin = 5 * time.Second
 	// seeksApart is the minimum time between two rounds of seeks. Each round makes the client drop
-	// its fetches of all partitions, and usually many partitions are claimed at the same time. The
-	// client does not accept a seek before its assignment is complete. Such a seek is repeated in
-	// the next round.
+	// its fetches of all partitions. The pause collects the seeks of many partitions in one round,
+	// because workers often claim at the same time. The client does not accept a seek before its
+	// assignment is complete. Such a seek is repeated in the next round.
 	seeksApart = 20 * time.Millisecond
 )
 
@@ -34,7 +34,8 @@ type seek struct {
 }
 
 // seek requests that the poller reads the worker's partition from an offset on. Only the poller
-// sets the client's offsets. So all records that it dispatches after that belong to the new epoch.
+// sets the client's offsets. So all records that it dispatches after a seek belong to the new
+// epoch.
 func (c *Consumer) seek(w *worker, next projection.NextOffset, epoch int) {
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()
@@ -58,7 +59,7 @@ func (c *Consumer) poll(ctx context.Context) {
 		fetches := c.cl.PollRecords(pollCtx, pollRecords)
 		cancel()
 		c.cfg.Health.Beat()
-		fetches.EachError(c.dataLost)     // before the records, as they may come after the loss
+		fetches.EachError(c.dataLost)     // before the records, because these may come after the loss
 		fetches.EachPartition(c.dispatch) // before other errors, because the records precede them
 		fetches.EachError(c.fetchFailed)
 		c.cl.AllowRebalance()
@@ -91,8 +92,8 @@ func (c *Consumer) interruptible(ctx context.Context, within time.Duration) (con
 	return ctx, c.interrupt
 }
 
-// makeSeeks executes the seeks. It returns the seeks that the client did not accept because it does
-// not know the partition yet.
+// makeSeeks executes the seeks. It returns the seeks that the client did not accept because the
+// partition is not yet assigned in the client.
 func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 	// Seeks of revoked partitions are dropped.
 	seeks = slices.DeleteFunc(seeks, func(s seek) bool { return c.worker(s.w.partition) != s.w })
@@ -123,7 +124,7 @@ func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 	return later
 }
 
-// firstEpoch is the epoch of a worker's first seek. Before it, nothing was fetched.
+// firstEpoch is the epoch of a worker's first seek. Before this seek, nothing was fetched.
 const firstEpoch = 1
 
 // noSuchEpoch is an epoch that no record has. It also differs from the client's value for an
@@ -156,7 +157,7 @@ func (c *Consumer) dataLost(_ string, p int32, err error) {
 	}
 }
 
-// fetchFailed reports an error from which the client does not recover by itself.
+// fetchFailed reports an error that the client has returned for a partition, or for all partitions.
 func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	var loss *kgo.ErrDataLoss
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kgo.ErrClientClosed) ||

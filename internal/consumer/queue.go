@@ -21,7 +21,7 @@ type queue struct {
 	broken  *brokenOff
 	ended   bool  // no more records are accepted until restart
 	end     int64 // last stable offset in the latest fetch
-	fetched int   // number of records fetched since all were durable
+	fetched int   // number of records fetched after the last time that all were durable
 	busy    bool  // see occupy
 	arrived chan struct{}
 	shared  shared
@@ -41,7 +41,7 @@ func newQueue(s shared) *queue {
 	return &queue{arrived: make(chan struct{}, 1), shared: s}
 }
 
-// put appends records. It pauses the partition if the queue is too large then.
+// put appends records. If the queue is then too large, it pauses the partition.
 func (q *queue) put(records []*kgo.Record, end int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,7 +62,8 @@ func (q *queue) put(records []*kgo.Record, end int64) {
 	}
 }
 
-// fewRecords is the largest number of records that count as durable soon (see occupy).
+// fewRecords is the largest number of fetched records that will probably be durable soon (see
+// occupy).
 const fewRecords = 32
 
 // occupy notes whether the partition has records that will probably be durable soon.
@@ -76,7 +77,7 @@ func (q *queue) occupy(busy bool) {
 	q.busy = busy
 }
 
-// durable notes that everything before the offset next is durable.
+// durable notes that everything before the offset next is durable in PostgreSQL.
 func (q *queue) durable(next int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,7 +100,7 @@ func (q *queue) grow(n int) {
 }
 
 // remove moves up to limit records from the queue to the slice into. If the records are large, it
-// moves fewer. It also returns their epoch.
+// moves fewer. The second result is the epoch of these records.
 func (q *queue) remove(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -134,7 +135,7 @@ func (q *queue) breakOff(broken *brokenOff) {
 }
 
 // removeBreak returns the reason why no more records arrive, and the epoch. It returns the reason
-// once, and only after all records were removed. Otherwise it returns nil.
+// only one time, and only after all records were removed. Otherwise it returns nil.
 func (q *queue) removeBreak() (*brokenOff, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

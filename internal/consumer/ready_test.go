@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// healthLog records its calls in order.
+// healthLog is a Health that records its calls in order.
 type healthLog struct {
 	quiet
 	mu       sync.Mutex
@@ -35,8 +35,8 @@ func (h *healthLog) FailAfter(condition, _ string, grace time.Duration) {
 }
 func (h *healthLog) OK(condition string) { h.note("ok " + condition) }
 
-// count returns how many notes are equal to a text. It does not count the first notes, whose number
-// is the parameter from.
+// count returns how many of the recorded calls are equal to what. It ignores the calls with an
+// index below from.
 func (h *healthLog) count(from int, what string) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

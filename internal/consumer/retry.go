@@ -44,9 +44,9 @@ func final(err error) bool {
 	return session.Final(err) || errors.Is(err, projection.ErrTopicRecreated) || errors.Is(err, errOtherMember) || isStopped(err)
 }
 
-// awaitFormat retries until it gets a record's schema, because the schema registry cannot be
-// reached. It returns false if the worker must stop. The decoder calls it, so that the worker can
-// flush the earlier records meanwhile.
+// awaitFormat requests a record's schema until the schema registry returns it. It returns false if
+// the worker must stop. The decoder calls it, so that the worker can flush the earlier records
+// meanwhile.
 func (w *worker) awaitFormat(r *kgo.Record) bool {
 	obs := &retryObserver{w: w, obstacle: notRead, dependency: dependencyRegistry, operation: "read events"}
 	m := FromKafka(r).Message
@@ -67,8 +67,8 @@ const dependencyRegistry = "schema_registry"
 // decoded.
 const schemaCondition = " schema"
 
-// dependencyOf returns the dependency that failed. It is the one that the error names, or else the
-// one that the caller has asked.
+// dependencyOf returns the dependency that failed. This is the dependency that the error names. If
+// the error names none, it is the dependency that the caller has called.
 func dependencyOf(err error, asked string) string {
 	var names interface{ Dependency() string }
 	if errors.As(err, &names) {
@@ -78,7 +78,7 @@ func dependencyOf(err error, asked string) string {
 }
 
 // obstacle is a reason why a partition cannot continue. A partition can have several obstacles at
-// the same time. It flows only if it has none.
+// the same time. Its state is flowing only if it has none.
 type obstacle int
 
 const (
@@ -149,7 +149,7 @@ type retryObserver struct {
 	obstacle   obstacle
 	dependency string           // the dependency that is called
 	operation  string           // what the dependency is called for
-	other      *retry.Throttled // log of a second dependency that has failed; nil if none has
+	other      *retry.Throttled // log of a second dependency that has failed; nil if there is none
 	failing    bool
 }
 

@@ -31,7 +31,7 @@ type status struct {
 const idleAfter = 10 * time.Second
 
 // from returns the offset from which the lag is counted. It is the position or, without a position,
-// the first offset of the log. It returns -1 if that is not known.
+// the first offset of the log. It returns -1 if that offset is not known.
 func (s *status) from() int64 {
 	if s.fence.Load() > 0 {
 		return s.position.Load()
@@ -68,7 +68,7 @@ func (s *status) waiting() bool {
 	return s.state.Waiting()
 }
 
-// change sets the state and the reason. The caller holds the lock.
+// change sets the state and the reason. The caller holds mu.
 func (s *status) change(state projection.State, reason string) {
 	if s.state != state {
 		s.since = time.Now()
@@ -169,10 +169,10 @@ func (w *worker) reportLag() {
 	}
 }
 
-// lag returns how many records the partition is behind. Without a position, these are all records
-// of the log. The result age is the age of the oldest fetched record that is not durable. If there
-// is none, age is the time since the partition was first seen behind. The status page, the metric
-// and the command all show this lag.
+// lag returns how many records of the partition are not durable yet. Without a position, these are
+// all records of the log. The result age is the age of the oldest fetched record that is not
+// durable. If there is none, age is the time since the lag was first seen. The status page, the
+// metric and the command all show this lag.
 func (w *worker) lag(now time.Time) (records int64, age time.Duration, known bool) {
 	s := &w.status
 	end, from := s.end.Load(), s.from()
@@ -188,14 +188,14 @@ func (w *worker) lag(now time.Time) (records int64, age time.Duration, known boo
 	if oldest == 0 {
 		oldest = w.queue.oldest()
 	}
-	if oldest <= 0 || oldest > now.UnixMilli() { // it is missing or in the future
+	if oldest <= 0 || oldest > now.UnixMilli() { // the record's time is missing or in the future
 		oldest = s.lagging.Load()
 	}
 	return records, max(0, now.Sub(time.UnixMilli(oldest))), true
 }
 
-// logRewind logs why a position was moved back, by this claim or earlier. Because of this, records
-// that are already applied are read again.
+// logRewind logs why a position was moved back, by this claim or earlier. After such a move,
+// records that are already applied are read again.
 func (w *worker) logRewind(kafka int64, found projection.Stood, pos projection.Position) {
 	from, reason := projection.NoOffset, ""
 	switch known := w.status.position.Load(); {

@@ -93,8 +93,8 @@ func TestRecordsAreFollowedThroughTheirFlush(t *testing.T) {
 	}
 }
 
-// TestAFollowedFlushWhoseAnswerWasLost shows that the trace has the result that the flush had in
-// the database.
+// TestAFollowedFlushWhoseAnswerWasLost shows that the trace has the flush's real result, which the
+// next claim finds in the database.
 func TestAFollowedFlushWhoseAnswerWasLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		row  projection.Stood

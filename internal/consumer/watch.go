@@ -13,9 +13,9 @@ import (
 	"projector/projection"
 )
 
-// These constants say how often the background tasks check, and how long one check may take. Their
-// sum is less than 10 s, because an idle instance must be unready within 10 s after an outage
-// begins.
+// These constants say how often the background tasks check, and how long one check may take. The
+// sum of watchEvery and watchWithin is less than 10 s, because an idle instance must be unready
+// within 10 s after an outage begins.
 const (
 	watchEvery  = 3 * time.Second
 	watchWithin = 4 * time.Second
@@ -41,7 +41,8 @@ func every(ctx context.Context, pause, within time.Duration, check func(context.
 	}
 }
 
-// watchDatabase reports whether the database is ready. It does so even if nothing is consumed.
+// watchDatabase reports whether the database is ready. It checks the database even if nothing is
+// consumed.
 func (c *Consumer) watchDatabase(ctx context.Context) {
 	every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
 		err := c.cfg.Database.Ready(attempt)
@@ -203,7 +204,7 @@ func (c *Consumer) watchPositions(ctx context.Context) {
 		}
 		for _, row := range stored {
 			if w := c.worker(row.Partition); w != nil && row.SetByHand && w.status.fence.Load() == 0 && w.status.waiting() {
-				w.reclaim() // its position belonged to another topic
+				w.reclaim() // the old position belonged to a deleted topic
 			}
 			if k, mine := before[row.Partition]; mine && row.Fence == k.Fence && row.Next >= k.Next {
 				delete(before, row.Partition)
@@ -228,8 +229,9 @@ func (c *Consumer) knownPositions() map[int32]projection.Position {
 	return known
 }
 
-// Reclaim makes the worker of a partition claim it again. The worker then heals parked events that
-// it did not know of. It returns false if the partition is not claimed, or is stopped.
+// Reclaim makes the worker of a partition claim it again. The worker then finds and applies parked
+// events that it did not know. Reclaim returns false if the partition is not claimed, or is
+// stopped.
 func (c *Consumer) Reclaim(partition int32) bool {
 	w := c.worker(partition)
 	if w == nil || w.status.fence.Load() <= 0 || w.status.waiting() {

@@ -40,7 +40,7 @@ type worker struct {
 	startStop context.CancelFunc
 	done      chan struct{}
 
-	committed chan int64    // receives Kafka's committed offset once
+	committed chan int64    // receives Kafka's committed offset one time
 	recheck   chan struct{} // receives a value when the worker must claim again
 	status    status
 
@@ -58,7 +58,7 @@ type worker struct {
 
 const (
 	// flushWithin is how long a flush should take. If a position does not move for longer, people
-	// think that it is stuck.
+	// think that the partition is stuck.
 	flushWithin = 10 * time.Second
 	// overtakenFreely is how many times in a row records may be processed again without a wait.
 	overtakenFreely = 2
@@ -128,7 +128,7 @@ func (w *worker) run() {
 		err := w.consume(kafka)
 		switch {
 		case errors.Is(err, session.ErrAgain):
-			kafka = projection.NoOffset // it was read for the first claim only
+			kafka = projection.NoOffset // Kafka's offset is used for the first claim only
 			w.c.cfg.Retry.Sleep(w.drain, w.pause)
 			w.pause = 0
 		case errors.Is(err, errDrained):
@@ -263,7 +263,7 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 }
 
 // flushDue reports whether to flush now instead of folding more records. At the end of the
-// partition it flushes at once. Before the end it flushes when enough is pending.
+// partition, a flush is due at once. Before the end, it is due when enough is pending.
 func (w *worker) flushDue() bool {
 	if w.session.Durable() {
 		return false

@@ -29,7 +29,7 @@ type script struct {
 	write     []error // results of Flush, in order; after them nil
 	deliver   []error
 	verify    []error
-	refused   bool              // the event was already dead-lettered as refused by the database
+	refused   bool              // Refuse returns false, because the event is already dead-lettered as refused
 	found     *projection.Stood // returned by Claim
 	positions []projection.StoredPosition
 	heals     atomic.Int32
@@ -180,8 +180,8 @@ func pending(n int, letters ...projection.DeadLetter) *script {
 	return &script{pending: n, letters: letters}
 }
 
-// agreeing is a script whose stored positions match those of the workers. Otherwise the workers
-// would have to claim again every two seconds.
+// agreeing returns a script whose stored positions match the positions of the workers. Otherwise
+// the workers would have to claim again every two seconds.
 func agreeing(partitions int32) *script {
 	s := pending(0)
 	for p := range partitions {
