@@ -1,8 +1,9 @@
 // Package acl names the Kafka permission that is missing: operation, resource and principal.
 //
 // For TOPIC_AUTHORIZATION_FAILED, a broker's answer has neither the topic nor the operation.
-// Consuming and Publishing add both to the error. Check asks the brokers what this client may do
-// (KIP-430), so that an instance without work reports a missing permission too.
+// Consuming and Publishing add the topic and the operation to the error. Check asks the brokers
+// what this client may do (KIP-430), so that an instance without work reports a missing permission
+// too.
 package acl
 
 import (
@@ -82,10 +83,10 @@ func (n Needs) topic(err error) error { return &Missing{read, topic, n.Topic, n.
 func (n Needs) group(err error) error { return &Missing{read, group, n.Group, n.Principal, err} }
 func (n Needs) dlq(err error) error   { return &Missing{write, topic, n.DLQ, n.Principal, err} }
 
-// Check asks the brokers what this client may do. It joins a *Missing for each permission that is
-// missing. A broker before Kafka 2.3 does not report permissions, and then nothing counts as
-// missing. Nothing counts as missing for a resource that does not exist, either. Any other error
-// means that the brokers could not be asked.
+// Check asks the brokers what this client may do. It returns the joined *Missing errors, with one
+// error for each permission that is missing. A broker before Kafka 2.3 does not report permissions,
+// and then nothing counts as missing. Nothing counts as missing for a resource that does not exist,
+// either. Any other error means that the brokers could not be asked.
 func (n Needs) Check(ctx context.Context, client *kgo.Client) error {
 	topics, err := n.checkTopics(ctx, client)
 	if err != nil {
@@ -143,7 +144,7 @@ func (n Needs) checkGroup(ctx context.Context, client *kgo.Client) (missing, err
 	return nil, nil
 }
 
-// notTold is what a broker sends as the permissions if it does not report them.
+// notTold is the value that a broker sends instead of the permissions if it does not report them.
 const notTold = math.MinInt32
 
 // refuses reports whether a broker's answer does not permit the operation. The bits of allowed are

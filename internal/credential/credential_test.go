@@ -45,7 +45,8 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// party is the authority and the certificate of one side of a connection.
+// party has the certificate of one side of a connection, and the authority that has signed the
+// certificate.
 type party struct {
 	authority *devstack.Authority
 	devstack.Certificate

@@ -20,8 +20,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Attempt is one attempt at an operation that asks a server several times. It limits how long the
-// server may give no answer, but not how long the work takes. Each answer (a statement, an
+// Attempt is one attempt at an operation that asks a server several times. An Attempt limits how
+// long the server may give no answer, but not how long the work takes. Each answer (a statement, an
 // acknowledgement) starts this time again. BeginBound also limits the whole time.
 //
 //	a := pace.Begin(ctx, 30*time.Second)
@@ -40,8 +40,8 @@ type Attempt struct {
 // attemptKey is the key under which a context has its Attempt.
 type attemptKey struct{}
 
-// foreseen limits how early an attempt may be given up because its remaining work would take too
-// long. It must have run for at least 1/foreseen of its bound.
+// An attempt may be given up early because its remaining work would take too long. Before that, it
+// must have run for at least 1/foreseen of its bound.
 const foreseen = 6
 
 // Begin starts an attempt. Its context ends with ctx, or when there was no answer for the duration
@@ -109,7 +109,7 @@ func Expect(ctx context.Context, all int) {
 }
 
 // Done estimates how many of n items are done, from the share of the expected units that Answered
-// has counted. It is 0 if nothing was expected.
+// has counted. Done returns 0 if Expect was not called.
 func (a *Attempt) Done(n int) int {
 	all := a.all.Load()
 	if all == 0 {

@@ -15,8 +15,8 @@ const (
 	// calmUsage and busyUsage are shares of one processor.
 	calmUsage = 0.3
 	busyUsage = 0.5
-	// calmFor is how many calm measurements must follow each other before one processor is enough:
-	// 5 s.
+	// calmFor is how many calm measurements must follow each other before one processor is enough.
+	// This takes 5 s.
 	calmFor = 25
 )
 

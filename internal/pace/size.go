@@ -19,7 +19,7 @@ const grow = 2
 //	longer than target ► what fits into the target time at the measured speed
 //	failed ────────────► an eighth, at least 1
 //
-// A Size is a plain value that has neither a clock nor a lock. NewSize makes one.
+// A Size is a plain value that has neither a clock nor a lock. NewSize makes a Size.
 type Size struct {
 	limit, most int
 	target      time.Duration
@@ -47,8 +47,8 @@ func (s *Size) Wrote(n int, took time.Duration) {
 	}
 }
 
-// Failed notes a failed write of n events or rows. done is how many of them were written within
-// took, or 0 if this is not known.
+// Failed notes a failed write of n events or rows. The parameter done is how many of them were
+// written within took, or 0 if this is not known.
 func (s *Size) Failed(n, done int, took time.Duration) {
 	if n <= 0 {
 		return

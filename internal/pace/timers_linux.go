@@ -18,9 +18,10 @@ const timerSlack = time.Millisecond
 //
 // A thread gets the slack of the thread that starts it, and the monitor thread starts before main.
 // So the program sets the slack and then executes itself again, with the same process id, arguments
-// and environment. If that is not possible, it continues as it is. Call it first in main.
+// and environment. If that is not possible, the program continues without the slack. CoarseTimers
+// must be the first call in main.
 func CoarseTimers() {
-	runtime.LockOSThread() // the slack belongs to a thread, and the new program gets that of this one
+	runtime.LockOSThread() // the slack belongs to a thread, and the new program gets the slack of this thread
 	defer runtime.UnlockOSThread()
 	now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err != nil || now >= int(timerSlack) {

@@ -58,8 +58,8 @@ const (
 // Config is the configuration of a Server.
 type Config struct {
 	Addr string // host:port; port 0 means a free port
-	// Load reads accounts from the database. Its result does not contain accounts of which nothing
-	// is known.
+	// Load reads accounts from the database. The result does not contain accounts that have neither
+	// a row nor a waiting event.
 	Load func(ctx context.Context, ids []string) ([]accountdb.Current, error)
 	// Token returns the current token, which clients have to send. If Token is nil, clients need no
 	// token.
@@ -100,7 +100,7 @@ func NewServer(cfg Config) *Server {
 // client waits for. It is safe for concurrent use.
 func (s *Server) Changed(ids iter.Seq[string]) { s.register.changed(ids) }
 
-// Start listens and serves in the background. Call it once.
+// Start listens and serves in the background. Start must be called only one time.
 func (s *Server) Start(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Addr)
 	if err != nil {

@@ -24,7 +24,8 @@ const (
 	stopping
 )
 
-// answer is what a waiter receives. The account is set only if the outcome is reached or behind.
+// answer is what a waiter receives. The field account is set only for the outcomes reached and
+// behind.
 type answer struct {
 	outcome outcome
 	account accountdb.Current
@@ -34,9 +35,9 @@ type answer struct {
 type waiter struct {
 	id      string
 	version int64
-	// since is the number of the last query that was sent before the waiter was added. When the
-	// waiting time ends, since is set again. Only a query with a higher number can show that the
-	// account has not reached the version.
+	// The field since is the number of the last query that was sent before the waiter was added.
+	// When the waiting time ends, since is set to the last query's number again. Only a query with
+	// a higher number can show that the account has not reached the version.
 	since  uint64
 	over   bool // the waiting time is over, so the next query decides
 	at     int  // index in register.accounts[id]; -1 after the removal
@@ -52,8 +53,8 @@ type register struct {
 	sent     uint64 // number of the last query
 	waiting  int
 	accounts map[string][]*waiter
-	// due are the accounts that the next query must read. They have a new waiter, an ended waiting
-	// time, or were written.
+	// due are the accounts that the next query must read. These accounts have a new waiter, have a
+	// waiter whose time is over, or were written.
 	due      map[string]struct{}
 	closed   bool
 	somebody chan struct{} // contains a value after a waiter was added
@@ -160,8 +161,8 @@ func (r *register) query(all bool) (number uint64, ids []string) {
 	return r.sent, ids
 }
 
-// found answers waiters from the result of the query with this number. The result current does not
-// contain accounts of which nothing is known.
+// found answers waiters from the result of the query with this number. The query was for the
+// accounts ids, and the parameter current has the accounts that it returned.
 func (r *register) found(number uint64, ids []string, current []accountdb.Current) {
 	known := make(map[string]*accountdb.Current, len(current))
 	for i := range current {
@@ -184,8 +185,9 @@ func (r *register) failed() {
 	}
 }
 
-// decide returns the waiter's answer, or false if the waiter has to wait longer. The account now
-// comes from the query with this number. It is nil if nothing is known of the account.
+// decide returns the waiter's answer, or false if the waiter has to wait longer. The parameter now
+// is the account in the result of the query with this number. It is nil if the result does not
+// contain the account.
 func (w *waiter) decide(now *accountdb.Current, number uint64) (answer, bool) {
 	switch {
 	case now != nil && now.Exists && now.Version >= w.version:
@@ -215,7 +217,7 @@ func (r *register) answer(id string, decide func(*waiter) (answer, bool)) {
 	}
 }
 
-// close answers all waiters with stopping. After it, add fails.
+// close answers all waiters with the outcome stopping. After that, add fails.
 func (r *register) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -83,7 +83,7 @@ func TestWhatAQueryAnswers(t *testing.T) {
 	}
 }
 
-// answered sends a query and gives the result current to the register.
+// answered begins a query of the register and passes it the result current.
 func answered(r *register, all bool, current ...accountdb.Current) {
 	number, ids := r.query(all)
 	r.found(number, ids, current)
@@ -175,8 +175,8 @@ func TestRegister(t *testing.T) {
 		const limit = 8
 		r := newRegister(limit)
 		ids := []string{"a", "b", "c"}
-		world := map[string]int64{} // current version of each account; 0: it has no row
-		// came has the versions when the waiter was added, or when its time was over.
+		world := map[string]int64{} // current version of each account; 0 if it has no row
+		// came has the versions of all accounts when a waiter was added, or when its time was over.
 		came := map[*waiter]map[string]int64{}
 		var waiting []*waiter
 		type query struct {

@@ -49,8 +49,8 @@ func (d *database) load(_ context.Context, ids []string) ([]accountdb.Current, e
 	return found, nil
 }
 
-// newServer creates and runs a server that queries the database d. The server requires the token,
-// unless it is empty.
+// newServer creates and runs a server that queries the database d. If the parameter token is empty,
+// the server requires no token.
 func newServer(t *testing.T, d *database, token string, balances bool) *Server {
 	t.Helper()
 	cfg := Config{
@@ -72,7 +72,7 @@ func newServer(t *testing.T, d *database, token string, balances bool) *Server {
 	return s
 }
 
-// ask sends a request to the handler without a network. The request what is a target, or a method
+// ask sends a request to the handler without a network. The parameter what is a target, or a method
 // and a target.
 func ask(t *testing.T, s *Server, what string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()

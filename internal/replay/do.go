@@ -28,7 +28,8 @@ func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error
 	return r.events().apply(ctx, r.Store, shown)
 }
 
-// recordFixed records the items whose plan did not need the database's decision.
+// recordFixed writes the audit trail's rows of the items without a Record. Their plan was made
+// without the database.
 func (r *Replay) recordFixed(ctx context.Context) error {
 	var actions []readmodel.Action
 	for _, item := range r.Items {
@@ -43,7 +44,7 @@ func (r *Replay) recordFixed(ctx context.Context) error {
 	return r.Store.Record(ctx, actions)
 }
 
-// done returns the audit trail's row for an item whose plan did not need the database's decision.
+// done returns the audit trail's row for an item, with the result and the reason from the item.
 func (r *Replay) done(item *Item) readmodel.Action {
 	a := item.replayed(r)
 	a.Result = item.Result
@@ -75,8 +76,8 @@ func NewProducer(options ...kgo.Opt) (*kgo.Client, error) {
 	)...)
 }
 
-// Publish publishes the original records to ToTopic in order, and records this in the audit trail.
-// The function shown is called with the progress. It may be nil.
+// Publish publishes the original records to ToTopic in order, and writes each result to the audit
+// trail. The function shown is called with the progress. It may be nil.
 func (r *Replay) Publish(ctx context.Context, producer Producer, shown func(done, total int64)) error {
 	size := publishAtOnce
 	if r.Rate > 0 {
@@ -141,8 +142,8 @@ func (r *Replay) publish(ctx context.Context, producer Producer, chunk []*Item) 
 	return errors.Join(failure, r.Store.Record(ctx, actions))
 }
 
-// republished returns the record to publish for an item. If the item is refused, it returns false and
-// notes the reason.
+// republished returns the record to publish for an item. If the item is refused, it returns false,
+// and the item has the reason.
 func (r *Replay) republished(item *Item) (*kgo.Record, bool) {
 	if item.Result == readmodel.ResultRefused {
 		return nil, false

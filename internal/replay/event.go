@@ -10,8 +10,8 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// These are the plans that the command's output may contain: what a replay or a fetch would do with
-// an event.
+// A plan is what a replay or a fetch would do with an event. These texts are in the output of
+// commands.
 const (
 	PlanApply     = "will_apply"
 	PlanDuplicate = string(readmodel.EffectDuplicate)
@@ -27,7 +27,8 @@ const (
 type Event struct {
 	Plan   string
 	Result string // empty if the event was not executed
-	// Record is nil if the plan did not need the database's decision.
+	// Record is the event as Store.Plan and Store.Apply receive it. It is nil if the plan was made
+	// without the database.
 	Record *readmodel.RepairRecord
 }
 
@@ -69,7 +70,7 @@ func (all events) records() (records []*readmodel.RepairRecord) {
 	return records
 }
 
-// plan sets the plan of each event that needs the database's decision.
+// plan requests the plan of each event with a Record from the database.
 func (all events) plan(ctx context.Context, store Applier) error {
 	if err := store.Plan(ctx, all.records()); err != nil {
 		return err

@@ -25,8 +25,8 @@ type Fetch struct {
 	Missing []*Missing // grouped by account, in the order of versions
 
 	// Refused is how many events that the outbox returned cannot be applied. Last is the version of
-	// the last refused event. Its account is empty if it cannot be read. Why is the reason for
-	// which the last refused event cannot be applied.
+	// the last refused event. The account in Last is empty if it cannot be read. Why is the reason
+	// for which the last refused event cannot be applied.
 	Refused int
 	Last    outbox.Version
 	Why     string
@@ -97,7 +97,7 @@ func (f *Fetch) events() (all events) {
 	return all
 }
 
-// Failed returns how many versions the accounts still wait for.
+// Failed returns how many of the missing versions were not applied.
 func (f *Fetch) Failed() (n int) {
 	for _, m := range f.Missing {
 		if m.failed() {

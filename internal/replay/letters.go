@@ -1,5 +1,5 @@
 // Package replay reads dead letters and their current status, and plans and executes replays. A
-// Fetch does the same for missing events of the producer's outbox. The package connects the DLQ
+// Fetch plans and applies missing events from the producer's outbox. The package connects the DLQ
 // topic, the outbox and the database. It does not depend on the command line.
 package replay
 
@@ -26,16 +26,17 @@ type DeadLetter struct {
 	Decoded  event.Decoded // the value, decoded by this program
 	Status   dlq.Status
 	Replays  int // number of replays so far, to a topic or to the database
-	// Corrected means that it was read from a file in which a person has changed the message.
+	// Corrected means that the dead letter was read from a file in which a person has changed the
+	// message.
 	Corrected bool
 	// OtherFrame means that the key or the headers differ from those of the record in the topic.
 	OtherFrame bool
-	// NotInTopic means that it was read from a file and is missing in the topic.
+	// NotInTopic means that the dead letter was read from a file and is missing in the topic.
 	NotInTopic bool
 
-	// These are set for a dead letter from a file. Value is the SHA-256 of its value in hex, and
-	// Original is that of the value in the topic. Original is empty if the dead letter is missing
-	// in the topic.
+	// Value and Original are set for a dead letter from a file. Value is the SHA-256 of the value
+	// in the file, in hex. Original is the SHA-256 of the value in the topic. Original is empty if
+	// the dead letter is missing in the topic.
 	Value, Original string
 	// InTopic is the topic's record at the same partition and offset, if Scan.KeepOriginals is set.
 	InTopic *Original
@@ -81,7 +82,8 @@ type Store interface {
 	readmodel.Replayer
 	// History reads what was done with records of a DLQ topic. See readmodel.LoadHistory.
 	History(ctx context.Context, dlqTopic string, places []readmodel.DeadLetterPlace) (map[[2]int64]readmodel.DeadLetterHistory, error)
-	// Record records actions that change no account. It records all of them or none.
+	// Record writes actions that change no account to the audit trail. It writes all of them or
+	// none.
 	Record(ctx context.Context, actions []readmodel.Action) error
 }
 
@@ -116,8 +118,8 @@ func (d *DeadLetter) Action(kind readmodel.ActionKind, actor string) readmodel.A
 	}
 }
 
-// Discard returns the discard of the dead letter. The parameter action is its row of the audit
-// trail.
+// Discard returns the arguments with which package repair discards the dead letter. The parameter
+// action is the row for the audit trail.
 func (d *DeadLetter) Discard(action readmodel.Action) repair.Discard {
 	of := d.subject()
 	account := readmodel.Storable(of.AccountID)

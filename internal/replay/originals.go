@@ -46,7 +46,8 @@ type exportLine struct {
 	inTopic bool
 }
 
-// add adds a line. It refuses a line whose value contains a different event than the line names.
+// add adds a line. It refuses a line whose value contains another event than the line's ids name.
+// It also refuses a second line for the same dead letter.
 func (x *export) add(line int, said dlq.Identity, d *DeadLetter) error {
 	if err := sameEvent(line, said, d); err != nil {
 		return err
@@ -56,7 +57,7 @@ func (x *export) add(line int, said dlq.Identity, d *DeadLetter) error {
 	if first, twice := x.places[place]; twice {
 		return refusedLine(line, "is the dead letter of line %d once more", first.number)
 	}
-	// This is computed now, because the value of a resolved dead letter is dropped later.
+	// The digest is computed now, because the value of a resolved dead letter is dropped later.
 	d.Value = readmodel.ValueDigest(e.Value)
 	added := &exportLine{number: line, letter: d}
 	x.lines, x.places[place] = append(x.lines, added), added
@@ -100,7 +101,8 @@ func (x *export) compare(ctx context.Context, s *Scan) error {
 	return nil
 }
 
-// compare compares a line with the record that the topic has in its place.
+// compare compares a line with the topic's record at the same partition and offset. It refuses the
+// line if it differs in more than the key, the value and the headers.
 func (l *exportLine) compare(original *dlq.Entry) error {
 	d := l.letter
 	if field := original.PlaceDiffers(&d.Entry); field != "" {

@@ -16,7 +16,7 @@ import (
 type Item struct {
 	*DeadLetter
 	Event
-	why string // reason of a plan or result, unless the database's decision has the reason
+	why string // reason of the plan or result; empty if Record.Decision has the reason
 }
 
 // Reason returns the reason of the plan. It is the reason at present, not the one for which the
@@ -51,7 +51,7 @@ type Replay struct {
 	Store      Store
 	Actor      string // for the audit trail
 	Reason     string // the actor's reason for the replay
-	MaxReplays int    // a dead letter that was replayed this often is refused
+	MaxReplays int    // a dead letter that was replayed this many times is refused
 	Limit      int    // plan at most this many, sorted by account and version; 0 means all
 	ToTopic    string // topic to publish to; empty means that they are applied
 	Rate       int    // publish at most this many records per second; 0 means no limit
@@ -82,7 +82,7 @@ func (r *Replay) Add(d *DeadLetter) error {
 	if d.Status == dlq.Resolved && r.ToTopic == "" {
 		d.Entry.Key, d.Entry.Value, d.Entry.Headers = nil, nil, nil
 	}
-	d.Entry.EventID = cmp.Or(d.Decoded.Event.ID, d.Entry.EventID) // so the text is in memory once
+	d.Entry.EventID = cmp.Or(d.Decoded.Event.ID, d.Entry.EventID) // so both fields share one text in memory
 	d.Entry.AccountID = cmp.Or(d.Decoded.Event.AccountID, d.Entry.AccountID)
 	r.Items = append(r.Items, &Item{DeadLetter: d})
 	if r.Limit > 0 && len(r.Items) >= 2*r.Limit+ChunkRecords {
@@ -118,8 +118,8 @@ func compareVersions(a, b *int64) int {
 	}
 }
 
-// Plan sorts the items and sets the plan of each item. Where fix sets no plan, the database
-// decides. It changes nothing in the database.
+// Plan sorts the items and sets the plan of each item. The method fix makes the plans that need no
+// database. The database makes the other plans, but is not changed.
 func (r *Replay) Plan(ctx context.Context) error {
 	r.order()
 	for _, item := range r.Items {
@@ -130,8 +130,9 @@ func (r *Replay) Plan(ctx context.Context) error {
 	return r.events().plan(ctx, r.Store)
 }
 
-// fix sets the plan of a dead letter that does not need the database's decision. An entry of an
-// array is not published again. Its record has other entries, which may have been applied.
+// fix sets the plan of a dead letter if this needs no database. A dead letter that is one of
+// several events in a record is not published again. The record's other events may have been
+// applied.
 func (i *Item) fix(maxReplays int, publish bool) {
 	e, d := &i.Entry, &i.Decoded
 	conflict := e.Class == event.VersionConflict && !i.Corrected

@@ -27,7 +27,7 @@ const (
 	dlqTopic   = "events.dlq"
 )
 
-// source is a DLQ topic in memory. The partitions in lost cannot be read.
+// source is a DLQ topic in memory. The partitions in the field lost cannot be read.
 type source struct {
 	records []*kgo.Record
 	lost    map[int32]bool
@@ -270,8 +270,8 @@ func TestWhatWasReplayedTooOftenIsRefused(t *testing.T) {
 	equal(t, r.Items[0].Reason(), "it has been replayed too often, see --max-replays")
 }
 
-// TestAnApplyThatFailsSaysWhatWasDone shows that items that were committed before an error are
-// reported as done, and the others are not.
+// TestAnApplyThatFailsSaysWhatWasDone shows that only the items that were committed before an error
+// are reported as done.
 func TestAnApplyThatFailsSaysWhatWasDone(t *testing.T) {
 	in := &store{versions: map[string]int64{}}
 	r := planned(t, &replay.Replay{}, &source{records: []*kgo.Record{gap("a", 1, 0), gap("b", 1, 1)}}, in)
@@ -284,7 +284,7 @@ func TestAnApplyThatFailsSaysWhatWasDone(t *testing.T) {
 	equal(t, strings.Join(in.applied, ", "), "a 1, b 1")
 }
 
-// producer accepts all records except those with the key in fails.
+// producer accepts all records except the records whose key is the field fails.
 type producer struct {
 	values []string
 	fails  string
@@ -316,8 +316,8 @@ func TestWhatIsPublishedIsOnRecord(t *testing.T) {
 	equal(t, strings.Join(recorded, ", "), "a published to topic again, c published to topic again")
 }
 
-// TestAnEntryIsNotPublished shows that an entry of an array is not published, even if its version
-// is resolved or its value is unreadable.
+// TestAnEntryIsNotPublished shows that a dead letter is not published if its record has several
+// events. This is so even if its version is resolved or its value is unreadable.
 func TestAnEntryIsNotPublished(t *testing.T) {
 	for _, value := range []string{eventOf("a", 2), "{"} {
 		for _, have := range []int64{1, 2} {
@@ -364,8 +364,8 @@ func TestAnExportIsReadBack(t *testing.T) {
 	}
 }
 
-// TestALongExportIsComparedWithItsTopic shows that, for a long file, the whole topic is read. A
-// line that is missing in the topic is reported then, too.
+// TestALongExportIsComparedWithItsTopic shows that, for a long file, whole partitions of the topic
+// are read. A line that is missing in the topic is reported in this case, too.
 func TestALongExportIsComparedWithItsTopic(t *testing.T) {
 	var file bytes.Buffer
 	in, from := &store{}, &source{}

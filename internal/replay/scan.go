@@ -37,7 +37,7 @@ func (s *Selection) includes(status dlq.Status) bool {
 	return s.Statuses == nil || slices.Contains(s.Statuses, status)
 }
 
-// Scan streams dead letters.
+// Scan reads dead letters, with their status, one chunk after the other.
 type Scan struct {
 	Topic   string // topic of the dead letters
 	Source  Source
@@ -231,7 +231,7 @@ func (s *Scan) hand(ctx context.Context, chunk []*DeadLetter, fn func(*DeadLette
 	return nil
 }
 
-// readable returns the selected partitions that can be read, except the partition without.
+// readable returns the selected partitions that can be read, except one partition.
 func (s *Scan) readable(ctx context.Context, without int32) []int32 {
 	all, _, err := s.Source.Extents(ctx)
 	if err != nil {

@@ -8,15 +8,16 @@ import (
 	"projector/internal/pace"
 )
 
-// Bound repeats an operation after a temporary failure, and gives up at a limit. It is for
-// operations that people wait for. A consumer uses a Policy instead, because a Policy has no limit.
+// Bound repeats an operation after a temporary failure, and gives up at a limit. Use it for
+// operations that people wait for. A consumer uses a Policy instead, because a consumer must not
+// give up.
 type Bound struct {
 	// Within limits how long after the first attempt another attempt may begin. 0 means no limit.
 	Within time.Duration
 	// Attempts is the maximum number of attempts without progress. 0 means no limit.
 	Attempts int
-	// Pause is the time before the second attempt. Each pause is twice as long as the last, up to
-	// Longest.
+	// Pause is the time before the second attempt. Each pause is twice as long as the pause before,
+	// up to Longest.
 	Pause, Longest time.Duration
 	Passing        func(error) bool // reports whether the next attempt may succeed
 }
@@ -33,7 +34,8 @@ func (b Bound) Do(ctx context.Context, fn func(context.Context) error) error {
 	}
 }
 
-// Begin is for callers that have their own loop. Call it before the first attempt.
+// Begin returns a counter for callers that do not use Do, but a separate loop. Call it before the
+// first attempt.
 func (b Bound) Begin() *Tries { return &Tries{bound: b, began: time.Now()} }
 
 // Tries counts the attempts of one operation. One goroutine at a time may use it.
@@ -62,7 +64,7 @@ func (t *Tries) Again(ctx context.Context, err error) bool {
 	return pace.Sleep(ctx, pause) == nil
 }
 
-// Progress resets the limits, because the operation has made progress.
+// Progress resets the number of attempts and the time, because the operation has made progress.
 func (t *Tries) Progress() { t.failed, t.began = 0, time.Now() }
 
 // Passing reports whether the next attempt at PostgreSQL may succeed.

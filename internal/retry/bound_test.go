@@ -15,7 +15,7 @@ func always(error) bool { return true }
 func TestABoundedRetryGivesUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		bound    retry.Bound
-		fails    int // number of attempts that fail; -1: all
+		fails    int // number of attempts that fail; -1 if all fail
 		attempts int
 		took     time.Duration
 	}{
@@ -45,8 +45,8 @@ func TestABoundedRetryGivesUp(t *testing.T) {
 	}
 }
 
-// TestABoundedRetryEndsWithItsContext checks that the returned error is the last failure. It helps
-// more than the error of an expired context.
+// TestABoundedRetryEndsWithItsContext checks that the returned error is the last failure. This
+// failure helps a reader more than the error of an expired context.
 func TestABoundedRetryEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)

@@ -8,7 +8,7 @@ import (
 )
 
 // Lines limits how often a repeated event is logged. Each key is limited separately. Each log line
-// has the number of events since the last line of its key. It is safe for concurrent use.
+// has the number of events since the last line of its key. Lines is safe for concurrent use.
 type Lines struct {
 	pauses []time.Duration
 	quiet  time.Duration
@@ -18,7 +18,7 @@ type Lines struct {
 	keys map[string]*counted
 }
 
-// counted is what has happened under a key since its last line.
+// counted has the number of a key's events since the key's last log line.
 type counted struct {
 	incident
 	n     int
@@ -29,8 +29,8 @@ type counted struct {
 const maxKeys = 256
 
 // NewLines returns Lines that write a line for the first event of a key, and then after each of the
-// pauses. The last pause repeats. If no event happens for the duration quiet, the next event counts
-// as the first again. If now is nil, the system's clock is used.
+// pauses. The last pause repeats. If no event of a key happens for the duration quiet, the key's
+// next event counts as the first again. If now is nil, the system's clock is used.
 func NewLines(now func() time.Time, quiet time.Duration, pauses ...time.Duration) *Lines {
 	if now == nil {
 		now = time.Now
@@ -91,7 +91,8 @@ func (c *counted) line() {
 	}
 }
 
-// makeRoom removes incidents that are over. If there are still too many, it removes all incidents.
+// makeRoom removes the keys whose incident is over, if there are too many keys. If there are still
+// too many, it removes all keys.
 func (l *Lines) makeRoom(now time.Time) {
 	if len(l.keys) < maxKeys {
 		return
@@ -102,8 +103,8 @@ func (l *Lines) makeRoom(now time.Time) {
 	}
 }
 
-// incident is a series of repetitions of one event. It ends when the event has not happened for
-// some time. It decides when a log line is due.
+// incident is a series of repetitions of one event. The incident ends when the event has not
+// happened for some time. Its methods decide when a log line is due.
 type incident struct {
 	ends  time.Time // when the incident is over, if the event does not happen again
 	next  time.Time // when the next line is due

@@ -1,8 +1,8 @@
 // Package retry repeats failed operations without a limit. The first wait is 1 s. Each wait is
-// twice as long as the last, with jitter, up to a maximum. So an outage of PostgreSQL or Kafka
-// never produces a dead letter. The waits come from the library backoff. The library's loop is not
-// used, because it sets no deadline for an attempt. It does not report the number and the duration
-// of failures, either.
+// twice as long as the wait before, with jitter, up to a maximum. So an outage of PostgreSQL or
+// Kafka never produces a dead letter. The waits come from the library backoff. The library's loop
+// is not used, because it sets no deadline for an attempt. It does not report the number and the
+// duration of failures, either.
 //
 //	attempt ──ok──────────────► nil
 //	   │ └─Stop(err)──────────► err
@@ -91,8 +91,8 @@ func (p Policy) try(ctx context.Context, fn func(context.Context) error) error {
 // longest is the longest wait, jitter included.
 func (p Policy) longest() time.Duration { return orDefault(p.Max, defaultMax) }
 
-// waits returns the waits of one outage. The library applies its maximum before the jitter, so the
-// maximum that it receives is lower.
+// waits returns the waits of one outage. The library applies its maximum before the jitter. So the
+// library receives a lower maximum than the policy's.
 func (p Policy) waits() *backoff.ExponentialBackOff {
 	capped := time.Duration(float64(p.longest()) / (1 + jitter))
 	return backoff.NewExponentialBackOff(
@@ -138,14 +138,15 @@ func (systemClock) Sleep(ctx context.Context, d time.Duration) { _ = pace.Sleep(
 // Observer receives the failures and the recovery of a retried operation. It serves metrics, health
 // and the log. The retrying goroutine calls it, so it must not block.
 //
-// It is not called when the loop ends without success, after Stop or the end of ctx. So an observer
-// that shows a state must be reset by the caller of Forever.
+// An Observer is not called when the loop ends without success, after Stop or the end of ctx. So an
+// observer that shows a state must be reset by the caller of Forever.
 type Observer interface {
-	// Failing is called after every failed attempt. The first has attempt number 1. since is the
-	// time from the first failure to this one, and next is the wait that follows.
+	// Failing is called after every failed attempt. The first attempt has number 1. The parameter
+	// since is the time from the first failure to this failure, and next is the wait that follows.
 	Failing(err error, attempt int, since, next time.Duration)
 	// Recovered is called when an attempt succeeds after at least one failure. The number of
-	// attempts includes the successful one. after is the time from the first failure to now.
+	// attempts includes the successful one. The parameter after is the time from the first failure
+	// to now.
 	Recovered(attempts int, after time.Duration)
 }
 

@@ -33,7 +33,7 @@ type failure struct {
 
 type recorder struct {
 	failures  []failure
-	recovered int // the number of attempts; 0: Recovered was not called
+	recovered int // the number of attempts; 0 if Recovered was not called
 	after     time.Duration
 }
 

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// calm is how long there must be no failure before the next failure counts as a new outage. It
-	// is counted from the last wait or recovery. Without it, a dependency that often fails and
-	// recovers would cause a log line each time.
+	// calm is how long there must be no failure before the next failure counts as a new outage.
+	// This time is counted from the last wait or recovery. Without it, a dependency that often
+	// fails and recovers would cause a log line each time.
 	calm = time.Minute
 	// maxReasons limits how many reasons are logged at once within one outage.
 	maxReasons = 6
@@ -26,8 +26,8 @@ var outagePauses = []time.Duration{10 * time.Second, 50 * time.Second, 4 * time.
 // Throttled is an Observer that logs an outage in few lines: at the first failure, at each new reason,
 // after 10 s, 1 min and 5 min, then every 5 min, and at the recovery.
 //
-// Several partitions may share a Throttled. Then an outage of their dependency is logged once. It
-// is safe for concurrent use.
+// Several partitions may share a Throttled. Then an outage of their dependency is logged only one
+// time. A Throttled is safe for concurrent use.
 type Throttled struct {
 	log *slog.Logger
 	now func() time.Time
@@ -38,9 +38,9 @@ type Throttled struct {
 	failing bool            // the last call reported a failure
 	logged  bool            // the current outage was logged
 
-	// These fields are what Note counts.
+	// Only Note uses these fields.
 	failures int
-	since    time.Time // the time of the first of these failures
+	since    time.Time // time of the first of these failures
 }
 
 // Throttle returns an observer that logs failures of the operation what ("write batch"). The
@@ -76,8 +76,8 @@ func (t *Throttled) Recovered(attempts int, after time.Duration) {
 	}
 }
 
-// Note is for operations that run regularly and do not count their attempts. err is the result of
-// this run, or nil after a success. next is the time until the next run.
+// Note is for operations that run regularly and do not count their attempts. The parameter err is
+// the result of one run, nil after a success. The parameter next is the time until the next run.
 func (t *Throttled) Note(err error, next time.Duration) {
 	now := t.now()
 	t.mu.Lock()
@@ -116,8 +116,8 @@ func (t *Throttled) due(reason string, next time.Duration) bool {
 }
 
 // Outage tracks an operation from its first failure until it succeeds again. It counts the
-// failures, returns the wait after each, and reports them to an observer. After a success it can be
-// used for the next outage. One goroutine at a time may use it.
+// failures, returns the wait after each, and reports them to an observer. After a success, the same
+// Outage can be used for the next outage. One goroutine at a time may use it.
 //
 // Forever is a loop around one operation, and uses an Outage itself. Use an Outage directly if the
 // next attempt may be a different operation.
@@ -139,7 +139,7 @@ func (o *Outage) Failed(err error) time.Duration {
 		o.since, o.waits = now, o.policy.waits()
 	}
 	o.failures++
-	next := min(o.waits.NextBackOff(), o.policy.longest()) // because rounding may exceed it
+	next := min(o.waits.NextBackOff(), o.policy.longest()) // because rounding may exceed the maximum
 	if o.observer != nil {
 		o.observer.Failing(err, o.failures, now.Sub(o.since), next)
 	}

@@ -83,7 +83,8 @@ func (b *browser) close() {
 	_ = os.RemoveAll(b.profile)
 }
 
-// read passes the browser's messages to their receivers until the browser ends.
+// read passes each response to the call that waits for it, and each event to the function of its
+// session. It ends when the browser ends.
 func (b *browser) read() {
 	from := bufio.NewReader(b.from)
 	for {

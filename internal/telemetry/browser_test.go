@@ -57,7 +57,7 @@ type tab struct {
 	ctx     context.Context
 	url     string
 	session string
-	scripts bool // scripts may run; only then can promises be awaited
+	scripts bool // scripts may run; without scripts, no promise can be awaited
 
 	mu       sync.Mutex
 	problems []string // errors, violations of the policy and requests to other servers
@@ -107,7 +107,7 @@ func open(t *testing.T, handler http.Handler, l look) *tab {
 	return b
 }
 
-// call sends a command to the tab. Before there is a tab, it sends the command to the browser.
+// call sends a command to the tab. As long as there is no tab, it sends the command to the browser.
 func (b *tab) call(method string, params args, result any) {
 	b.t.Helper()
 	if err := chromium.call(b.ctx, b.session, method, params, result); err != nil {
@@ -115,7 +115,7 @@ func (b *tab) call(method string, params args, result any) {
 	}
 }
 
-// prefer sets the system's colour scheme, which is light or dark.
+// prefer makes the browser report a colour scheme of the system, which is light or dark.
 func (b *tab) prefer(scheme string) {
 	b.t.Helper()
 	b.call("Emulation.setEmulatedMedia", args{"features": []args{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
@@ -165,7 +165,8 @@ func (b *tab) await(expression string) {
 	}
 }
 
-// heard records events that must not happen in a page.
+// heard receives all events of the page. It records the events that must not happen, and the end of
+// the page's load.
 func (b *tab) heard(method string, params json.RawMessage) {
 	var e struct {
 		Entry            struct{ Level, Source, Text, URL string }

@@ -197,8 +197,8 @@ func TestPageFollowsWhatHappens(t *testing.T) {
 	b.await(`document.querySelector("#silence").hidden`)
 }
 
-// row returns an expression that is true when the page shows a partition in the state, with all the
-// texts.
+// row returns a JavaScript expression. It is true when the page shows a partition in the state, and
+// the partition's row contains all the texts.
 func row(state string, texts ...string) string {
 	shown := fmt.Sprintf("r.querySelector(%q)", "td "+state)
 	for _, text := range texts {

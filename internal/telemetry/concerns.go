@@ -7,7 +7,7 @@ import (
 	"projector/projection"
 )
 
-// level is the overall state of the instance on the page.
+// level is the overall state of the instance, as the status page shows it.
 type level string
 
 const (
@@ -19,14 +19,14 @@ const (
 // These thresholds equal those of the alerts in deploy/monitoring. A test compares them with the
 // alerts.
 const (
-	gapOldSeconds        = 3600.0  // threshold of ProjectorGapOld
-	retentionNearSeconds = 86400.0 // threshold of ProjectorRetentionNear
+	gapOldSeconds        = 3600.0  // threshold of the alert ProjectorGapOld
+	retentionNearSeconds = 86400.0 // threshold of the alert ProjectorRetentionNear
 )
 
 // concern is a problem that a person should check although the instance is ready.
 type concern struct {
 	Text    string
-	Section string // anchor of its heading in the runbook
+	Section string // anchor of the concern's heading in the runbook
 }
 
 // concernsOf returns the concerns of an instance, the most urgent first.
@@ -54,7 +54,7 @@ func concernsOf(s *Status) []concern {
 	return all
 }
 
-// warned converts the instance's warnings to concerns.
+// warned converts the instance's warnings (see Health.Warn) to concerns.
 func warned(warnings []Reason) []concern {
 	var all []concern
 	for _, w := range warnings {
@@ -89,8 +89,8 @@ func stateSection(s projection.State) string {
 
 var named = regexp.MustCompile(`See the runbook, "([^"]+)"`)
 
-// reasonSection returns the anchor of the section that a reason names. If it names none, it returns
-// other.
+// reasonSection returns the anchor of the runbook's section that the reason's text names. If the
+// text names no section, it returns the parameter other.
 func reasonSection(reason, other string) string {
 	if found := named.FindStringSubmatch(reason); found != nil {
 		return anchor(found[1])

@@ -12,7 +12,7 @@ import (
 )
 
 // TestThePageIsGreenOnlyWhenNobodyIsNeeded shows when the page is green. An instance that is ready
-// may still need a person.
+// but needs a person is not green.
 func TestThePageIsGreenOnlyWhenNobodyIsNeeded(t *testing.T) {
 	inState := func(state projection.State, of ...int) func(*scene) {
 		return func(s *scene) {
@@ -62,7 +62,8 @@ func TestThePageIsGreenOnlyWhenNobodyIsNeeded(t *testing.T) {
 	}
 }
 
-// TestConcernsAreThoseOfTheAlerts compares the limits of the page with those of the alerts.
+// TestConcernsAreThoseOfTheAlerts shows that the thresholds of the page equal the thresholds of the
+// alerts.
 func TestConcernsAreThoseOfTheAlerts(t *testing.T) {
 	alerts, err := os.ReadFile("../../deploy/monitoring/alerts.yaml")
 	if err != nil {
@@ -79,7 +80,8 @@ func TestConcernsAreThoseOfTheAlerts(t *testing.T) {
 	}
 }
 
-// TestEveryStateLinksToTheRunbook follows the links of all states and reasons.
+// TestEveryStateLinksToTheRunbook shows that each state and each reason links to an existing
+// section of the runbook.
 func TestEveryStateLinksToTheRunbook(t *testing.T) {
 	runbook, err := os.ReadFile("../../docs/runbook.md")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // defaultStallAfter is the time without a heartbeat after which the instance should be restarted.
-// It is long, because a poll returns within seconds even if the topic is idle or all dependencies
-// are down.
+// This time is long enough to mean that the poll loop hangs. A poll returns within seconds, even if
+// the topic is idle or all dependencies are down.
 const defaultStallAfter = 2 * time.Minute
 
 // HealthConfig is the configuration of Health. Its zero value is ready for use.
@@ -21,8 +21,8 @@ type HealthConfig struct {
 	StallAfter time.Duration    // 0 means defaultStallAfter
 }
 
-// Health has the named conditions that make an instance unready. It also has the heartbeat whose
-// end makes the instance not alive. It is safe for concurrent use.
+// Health has the named conditions that make an instance unready. It also has the heartbeat of the
+// poll loop. Without heartbeats, the instance is not alive. Health is safe for concurrent use.
 //
 //	starting ──Started──▶ ready ◀──Fail / OK──▶ unready ──Stopping──▶ stopping
 type Health struct {
@@ -79,14 +79,14 @@ func NewHealth(cfg HealthConfig) *Health {
 	}
 }
 
-// Started ends the phase of starting. After it, only the conditions decide whether the instance is
-// ready.
+// Started ends the phase of starting. After this call, only the conditions decide whether the
+// instance is ready.
 func (h *Health) Started() {
 	h.enter(running)
 }
 
-// Stopping makes the instance unready until it ends, because it must get no more traffic. It also
-// disarms the watchdog, because the poll loop ends on purpose.
+// Stopping makes the instance unready until the process ends, because it must get no more traffic.
+// It also disarms the watchdog, because the poll loop ends on purpose.
 func (h *Health) Stopping() {
 	h.enter(stopping)
 }
@@ -137,7 +137,8 @@ func (h *Health) Warn(name, reason string) {
 	h.warnings[name] = w
 }
 
-// OK ends the condition or the warning of that name. It has no effect if there is none.
+// OK ends the condition and the warning of that name. Without such a condition or warning, it has
+// no effect.
 func (h *Health) OK(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,9 +183,9 @@ func (h *Health) Beat() {
 	h.beat.Store(int64(h.clock().Sub(h.born)) + 1)
 }
 
-// Alive returns false if a restart would help, because there was no heartbeat for longer than
-// StallAfter. silence is the time since the last heartbeat. It is 0 while the watchdog is not
-// armed.
+// Alive returns false if there was no heartbeat for longer than StallAfter. In that case a restart
+// would help. The result silence is the time since the last heartbeat. It is 0 while the watchdog
+// is not armed.
 func (h *Health) Alive() (alive bool, silence time.Duration) {
 	h.mu.Lock()
 	armed := h.phase != stopping

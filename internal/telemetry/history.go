@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// historyEvery is the interval of the samples, and historyKept is how many samples are stored:
-	// 15 minutes, in about 100 KB.
+	// historyEvery is the interval of the samples, and historyKept is how many samples are stored.
+	// These samples cover 15 minutes and need about 100 KB.
 	historyEvery = time.Second
 	historyKept  = 900
 	// rateSamples is the number of samples over which a rate is averaged. With fewer samples the
@@ -36,7 +36,7 @@ type Rates struct {
 }
 
 // History stores the last minutes for the charts, so that a page shows them as soon as it is
-// opened. It needs a fixed amount of memory. It is safe for concurrent use.
+// opened. A History needs a fixed amount of memory and is safe for concurrent use.
 type History struct {
 	take func() Sample
 
@@ -54,7 +54,8 @@ type moment struct {
 	lagSeconds float64
 }
 
-// NewHistory returns an empty history. The function take must not do I/O.
+// NewHistory returns an empty history. The function take returns the current values. It must not do
+// I/O.
 func NewHistory(take func() Sample) *History { return &History{take: take} }
 
 // Run takes a sample each second until ctx ends.
@@ -72,7 +73,7 @@ func (h *History) Run(ctx context.Context) {
 }
 
 func (h *History) sample() {
-	s := h.take() // before the lock, because a page must not wait for it
+	s := h.take() // before the lock, because a page must not wait for take
 	m := moment{at: s.At.UnixMilli(), records: s.Records, lagRecords: math.NaN(), lagSeconds: math.NaN()}
 	if s.LagRecords != nil {
 		m.lagRecords = float64(*s.LagRecords)
@@ -129,7 +130,7 @@ type series struct {
 	LagSeconds   []number `json:"lag_seconds"`
 }
 
-// since returns the samples after the time after, which is a Unix time in ms.
+// since returns the samples that are newer than the parameter after, a Unix time in ms.
 func (h *History) since(after int64) series {
 	s := series{
 		At: []int64{}, Applied: []number{}, Duplicate: []number{}, Ignored: []number{},

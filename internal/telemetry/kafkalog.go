@@ -28,11 +28,11 @@ func newKafkaLogger(log *slog.Logger, clock func() time.Time) *kafkaLogger {
 	return &kafkaLogger{log: log, lines: retry.NewLines(clock, kafkaQuiet, kafkaPauses...)}
 }
 
-// kafkaQuiet is how long an equal line must not have occurred before it is written at once again.
-// After this time the problem is over, because the client retries within seconds.
+// If no equal line has occurred for kafkaQuiet, the next line is written at once. After this time
+// the earlier problem is over, because the client retries within seconds.
 const kafkaQuiet = 30 * time.Second
 
-// kafkaPauses are the pauses between two equal lines.
+// kafkaPauses are the pauses between equal lines while a problem lasts. They grow up to 5 minutes.
 var kafkaPauses = []time.Duration{
 	5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute,
 }
@@ -86,8 +86,8 @@ func slogLevel(level kgo.LogLevel) slog.Level {
 	}
 }
 
-// kafkaKeys maps the client's keys to the names of the conventions. Other keys get the prefix
-// "kafka.".
+// kafkaKeys maps the client's log keys to the names of OpenTelemetry's semantic conventions. Other
+// keys get the prefix "kafka.".
 var kafkaKeys = map[string]string{
 	"topic":     keyTopic,
 	"partition": keyPartition,

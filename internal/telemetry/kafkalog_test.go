@@ -75,8 +75,8 @@ func TestKafkaKeysGetTheNamesOfTheConventions(t *testing.T) {
 	}
 }
 
-// dialError returns the client's error for a broker that is down. Each error has a different local
-// port.
+// dialError returns the client's error for a broker that is down. Each error has another local
+// port, so the texts differ in their digits only.
 func dialError(i int) error {
 	return fmt.Errorf("read tcp 127.0.0.1:%d->10.0.0.%d:9092: connection reset by peer", 40000+i, i%3)
 }

@@ -40,20 +40,20 @@ func (l *letters) newest() []DeadLetter {
 	return list
 }
 
-// DeadLetter has the place of a dead letter in the DLQ topic, and the place of its record in the
-// source topic.
+// DeadLetter has the partition and offset of a dead letter in the DLQ topic. It also has the topic,
+// partition and offset of the original record.
 type DeadLetter struct {
-	At           time.Time `json:"at"` // time of the failure
+	At           time.Time `json:"at"` // time at which the record was dead-lettered
 	Class        string    `json:"class"`
 	DLQPartition int32     `json:"dlq_partition"`
 	DLQOffset    int64     `json:"dlq_offset"`
-	Topic        string    `json:"topic"` // topic, partition and offset of the record
+	Topic        string    `json:"topic"` // topic, partition and offset of the original record
 	Partition    int32     `json:"partition"`
 	Offset       int64     `json:"offset"`
 }
 
-// DeadLettersStatus counts the dead letters that were published since the start. It includes those
-// that were resolved.
+// DeadLettersStatus counts the dead letters that were published since the start. Dead letters that
+// were resolved later are included.
 type DeadLettersStatus struct {
 	Total   int64            `json:"total"`
 	ByClass map[string]int64 `json:"by_class"`

@@ -15,7 +15,7 @@ import (
 //
 // The level is debug, info, warn or error, and an empty level is info. The format is text or json.
 // An empty format is text on a terminal, else json. The text format has colours if Colours returns
-// true. For an unknown name, the error has the name of the flag and its valid values.
+// true. For an unknown level or format, the error has the name of the flag and its valid values.
 func NewLogger(w io.Writer, isTerminal bool, level, format string) (*slog.Logger, error) {
 	lvl, known := levels[strings.ToLower(level)]
 	if !known {
@@ -37,13 +37,13 @@ func NewLogger(w io.Writer, isTerminal bool, level, format string) (*slog.Logger
 	}
 }
 
-// Colours reports whether text may be coloured. This is so on a terminal, unless NO_COLOR is set
-// (https://no-color.org) or TERM is dumb.
+// Colours reports whether text may be coloured. It returns true on a terminal, unless NO_COLOR is
+// set (https://no-color.org) or TERM is dumb.
 func Colours(isTerminal bool) bool {
 	return isTerminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// levels maps the names of the levels.
+// levels maps the values of --log-level. The empty value means info.
 var levels = map[string]slog.Level{
 	"debug": slog.LevelDebug, "": slog.LevelInfo, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
 }
@@ -83,7 +83,7 @@ const (
 // These are attribute keys for which the conventions have no name.
 const (
 	KeyDependency = "projector.dependency"
-	keySuppressed = "projector.log.suppressed" // number of equal lines since the last one
+	keySuppressed = "projector.log.suppressed" // number of equal lines since the last line
 )
 
 // Err returns an attribute with an error's text. The caller must make sure that the text contains no

@@ -17,7 +17,7 @@ const (
 
 var (
 	// durationBuckets range from a batch with only duplicates (1 ms) to a batch that has used the
-	// whole time of an attempt (60 s).
+	// maximum time of an attempt (60 s).
 	durationBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60}
 	// recordBuckets range from single records (on an idle topic) to the largest batches of a
 	// catch-up. Their steps are a factor of about three, because only the order of magnitude
@@ -59,8 +59,8 @@ type Metrics struct {
 	inbox      atomic.Int64 // number of rows plus 1; 0 if they were not counted yet
 }
 
-// NewMetrics registers every projector_* family with reg. The name is that of the projection. It
-// panics if the families are already registered.
+// NewMetrics registers every projector_* family with reg. The name is that of the projection.
+// NewMetrics panics if the families are already registered.
 func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 	f := factory{reg: reg, labels: prometheus.Labels{"projection": name}}
 	// These families have no label projection.
@@ -103,7 +103,8 @@ func (m *Metrics) Declare(topic string, classes []string) {
 }
 
 // Flushed counts the results of a flush of a partition. The parameter took is the duration of the
-// flush. It may be called after Revoked, because a partition is still flushed when it is revoked.
+// flush. Flushed may be called after Revoked, because a partition is still flushed when it is
+// revoked.
 func (m *Metrics) Flushed(topic string, partition int32, f *projection.Flushed, took time.Duration) {
 	m.partitions.consumed(partitionID{topic, partition}, &f.Outcomes)
 	for i := range f.DeadLetters {
@@ -117,7 +118,7 @@ func (m *Metrics) Flushed(topic string, partition int32, f *projection.Flushed, 
 	m.progress(time.Now())
 }
 
-// Spans counts n spans by their result. It creates the series if n is 0.
+// Spans counts n spans by their result. If n is 0, it only creates the series.
 func (m *Metrics) Spans(result string, n int) { add(m.spans.WithLabelValues(result), n) }
 
 // Retry counts one failed attempt. The reason must be a short fixed word and not the text of an
@@ -135,8 +136,8 @@ func (m *Metrics) Parked(accounts, events, bytes int64, oldestGap time.Duration)
 	m.oldestGap.Set(max(oldestGap, 0).Seconds())
 }
 
-// DLQRetention sets how long dead letters are stored. It is nil if there is no limit, or if the
-// limit is not known.
+// DLQRetention sets how long dead letters are stored. The parameter kept is nil if there is no
+// limit, or if the limit is not known.
 func (m *Metrics) DLQRetention(kept *time.Duration) {
 	gauge{m.dlqRetention, seconds(kept)}.set()
 }
@@ -147,7 +148,7 @@ func (m *Metrics) Healed(n int) { add(m.healed, n) }
 // Fetched counts n missing events that were fetched from the outbox and applied.
 func (m *Metrics) Fetched(n int) { add(m.fetched, n) }
 
-// progress sets the time of the last batch that became durable.
+// progress sets the time at which the last batch was committed to PostgreSQL.
 func (m *Metrics) progress(at time.Time) {
 	m.lastProgress.Set(float64(at.UnixMicro()) / 1e6)
 	m.progressAt.Store(at.UnixMilli())

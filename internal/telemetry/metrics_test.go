@@ -25,8 +25,8 @@ type contractFamily struct {
 	labels string
 }
 
-// contract lists all metrics: those of the contract's table in section 7, and those that this
-// program adds.
+// contract lists all metrics with their types and labels. It has the required metrics first, and
+// then the metrics that this program adds.
 var contract = []contractFamily{
 	{"projector_records_total", dto.MetricType_COUNTER, "topic, partition, projection, outcome"},
 	{"projector_dead_letters_total", dto.MetricType_COUNTER, "topic, projection, class"},

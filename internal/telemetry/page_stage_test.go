@@ -11,7 +11,7 @@ import (
 	"projector/projection/event"
 )
 
-// scene is a state of an instance for the page.
+// scene is a state of an instance that a test shows on the status page.
 type scene struct {
 	health  *Health
 	status  Status
@@ -143,7 +143,7 @@ func pastOf(now time.Time, seconds int) *History {
 	return h
 }
 
-// statementScene is a scene of another projection, whose page differs.
+// statementScene is a scene of the projection account_statement, whose page has no parked events.
 func statementScene() *scene {
 	s := busy(4)
 	s.status.Projection, s.status.Parks, s.status.Parked = "account_statement", false, nil

@@ -92,7 +92,7 @@ func TestStatusPageWithoutAnythingKnown(t *testing.T) {
 }
 
 // TestStatusPageOfEachProjection shows that the page has no fields for features that the projection
-// lacks, not even with an unknown value.
+// lacks. Such a field is absent, and not shown as unknown.
 func TestStatusPageOfEachProjection(t *testing.T) {
 	uncounted := busy(4)
 	uncounted.status.Parked = nil

@@ -20,7 +20,8 @@ var pageFiles embed.FS
 // uPlotVersion is the version of the npm package uplot in page/assets. The files are unaltered.
 const uPlotVersion = "1.6.32"
 
-// page is parsed once, when the program starts. A mistake in it fails every test.
+// The templates are parsed when the program starts. A mistake in a template makes every test of the
+// package fail.
 var page = template.Must(template.New("status.html").Funcs(template.FuncMap{
 	"count":   formatCount,
 	"seconds": formatSeconds,
@@ -39,7 +40,7 @@ var page = template.Must(template.New("status.html").Funcs(template.FuncMap{
 	},
 }).ParseFS(pageFiles, "page/status.html", "page/runbook.html"))
 
-// Page has what the status page shows besides the health. A nil value is not shown.
+// Page has the data that the status page shows in addition to the health. A nil value is not shown.
 type Page struct {
 	Status           StatusFunc
 	History          *History
@@ -67,8 +68,8 @@ type pages struct {
 	log    *slog.Logger
 }
 
-// routes needs no checks of the method. A GET pattern also accepts HEAD, and answers 405 to all
-// other methods.
+// routes returns the handler for all paths. The handlers do not check the method, because a GET
+// pattern also accepts HEAD, and answers 405 to all other methods.
 func (p *pages) routes(metrics http.Handler) http.Handler {
 	assets, err := fs.Sub(pageFiles, "page/assets")
 	if err != nil {
@@ -175,7 +176,7 @@ func (p *pages) historyJSON(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pages) statusPage(w http.ResponseWriter, _ *http.Request) {
-	var body bytes.Buffer // rendered first, because a failure must not send a part
+	var body bytes.Buffer // rendered first, because after a failure no part of the page may be sent
 	if err := page.Execute(&body, viewOf(p.document())); err != nil {
 		p.log.Error("cannot render the status page", Err(err))
 		http.Error(w, "cannot render the status page", http.StatusInternalServerError)

@@ -11,8 +11,8 @@ import (
 )
 
 // partitionMetrics has the families with a label partition. Gauges exist from the assignment to the
-// revocation, because another instance has the right values after that. Counters are never removed,
-// because a counter that disappears and comes back at 0 loses increments.
+// revocation, because after the revocation another instance has the right values. Counters are
+// never removed, because a counter that disappears and comes back at 0 loses increments.
 type partitionMetrics struct {
 	records       *prometheus.CounterVec // labels topic, partition and outcome
 	retrying      *prometheus.GaugeVec   // labels topic and partition, like the families below
@@ -23,7 +23,7 @@ type partitionMetrics struct {
 	marginRecords *prometheus.GaugeVec
 	marginSeconds *prometheus.GaugeVec
 
-	// mu also prevents that a late call creates the gauge of a revoked partition again.
+	// The lock also prevents a late call from creating the gauge of a revoked partition again.
 	mu   sync.Mutex
 	byID map[partitionID]*partition
 	all  projection.OutcomeCounts // counts over all partitions, for the status page
@@ -34,10 +34,10 @@ type partitionID struct {
 	partition int32
 }
 
-// partition caches the counters of one partition. Finding a counter by its labels costs more than
-// the rest of a report.
+// partition caches the counters of one partition. A lookup of a counter by its labels costs more
+// than everything else that a call of Flushed does.
 type partition struct {
-	label    string // number of the partition
+	label    string // number of the partition, as text
 	assigned bool
 	outcomes map[projection.Outcome]prometheus.Counter
 }
@@ -92,15 +92,15 @@ func (m *Metrics) Lag(topic string, partition int32, records int64, seconds floa
 	of.show(partitionID{topic, partition}, gauge{of.lagRecords, new(float64(max(records, 0)))}, gauge{of.lagSeconds, new(max(seconds, 0))})
 }
 
-// Margin says how far retention is from the first unread record of a partition. A value is nil if
-// it is not known or does not exist.
+// Margin has the distance between retention and the first unread record of a partition. A field is
+// nil if its value is not known or does not exist.
 type Margin struct {
 	Records *int64         // number of offsets from the log's start to the position
 	Left    *time.Duration // minimum time until retention deletes the first unread record
 }
 
-// Margin sets how far retention is from the partition's first unread record. It has no effect if
-// the partition is not assigned.
+// Margin sets the distance between retention and the partition's first unread record. It has no
+// effect if the partition is not assigned.
 func (m *Metrics) Margin(topic string, partition int32, margin Margin) {
 	var records *float64
 	if margin.Records != nil {
@@ -201,7 +201,7 @@ func (m *partitionMetrics) get(id partitionID) *partition {
 type Snapshot struct {
 	Records    projection.OutcomeCounts // counted over all partitions since the start
 	ProgressAt *time.Time               // nil before the first durable batch
-	InboxRows  *int64                   // nil if they were not counted yet
+	InboxRows  *int64                   // nil if the rows were not counted yet
 }
 
 // Snapshot returns the current values without gathering the metrics.

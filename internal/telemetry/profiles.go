@@ -15,8 +15,9 @@ import (
 const (
 	// profilesFor is how long profiles are served after the signal.
 	profilesFor = 10 * time.Minute
-	// profilesAddr is a free port on loopback. A profile contains names of functions and costs
-	// processor time, so only people who can log in to the machine or the pod may get it.
+	// profilesAddr is a free port on loopback. A profile contains names of functions, and to make
+	// it costs processor time. So only people who can log in to the machine or the pod may get a
+	// profile.
 	profilesAddr = "127.0.0.1:0"
 	// mostSeconds limits the duration of a CPU profile.
 	mostSeconds = 120
@@ -24,14 +25,14 @@ const (
 
 // ServeProfiles waits for signals until ctx ends. After a signal, it serves profiles of this
 // process on loopback for 10 minutes. A signal during these 10 minutes has no effect. The address
-// is in the log.
+// of the profiles is in the log.
 func ServeProfiles(ctx context.Context, asked <-chan os.Signal, log *slog.Logger) {
 	for {
 		select {
 		case <-asked:
 			serveProfiles(ctx, profilesFor, log)
 			select {
-			case <-asked: // a signal that came during that time
+			case <-asked: // drop a signal that came while profiles were served
 			default:
 			}
 		case <-ctx.Done():

@@ -21,9 +21,10 @@ import (
 	"github.com/twmb/franz-go/plugin/kprom"
 )
 
-// Registry is a Prometheus registry that also remembers the registered vectors. A vector without
-// children exposes nothing. So a family would be missing in /metrics until its first labels (topic,
-// partition, broker) are known. Server declares such families with HELP and TYPE.
+// Registry is a Prometheus registry that also stores the names of the registered vectors. A vector
+// exposes nothing until one of its series exists. So its family would be missing in /metrics until
+// the first labels (topic, partition, broker) are known. Server declares such families with HELP
+// and TYPE.
 type Registry struct {
 	*prometheus.Registry
 
@@ -125,7 +126,7 @@ func RegisterBuildInfo(reg prometheus.Registerer, version, revision string) {
 	reg.MustRegister(info)
 }
 
-// RegisterHealth exposes projector_ready. It is 1 while /readyz answers 200, else 0.
+// RegisterHealth exposes projector_ready. The metric is 1 while /readyz answers 200, else 0.
 func RegisterHealth(reg prometheus.Registerer, h *Health) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "projector_ready",
@@ -146,7 +147,7 @@ func RegisterPool(reg prometheus.Registerer, pool pgxpoolprometheus.Stater) {
 
 // KafkaHooks exposes the kafka_client_* families of one kgo client. The label client (for example
 // "consumer" or "dlq") distinguishes several clients. The families are registered when the client
-// is created and removed when it is closed. Two open clients with the same name cause a panic.
+// is created and removed when it is closed. Two open clients with the same label cause a panic.
 func KafkaHooks(reg prometheus.Registerer, client string) kgo.Opt {
 	return kgo.WithHooks(kprom.NewMetrics("kafka_client",
 		kprom.Registerer(reg),
@@ -159,15 +160,16 @@ func KafkaHooks(reg prometheus.Registerer, client string) kgo.Opt {
 	))
 }
 
-// declarer is a gatherer that knows families which may have no samples yet.
+// declarer is implemented by a gatherer that also knows the families without samples, such as
+// Registry.
 type declarer interface {
 	Declared() []Family
 }
 
 // metricsHandler serves the text and protobuf formats. In the text format, it appends HELP and TYPE
-// lines for families without samples. So all families are declared from the start. The encoder
-// refuses such families, but Prometheus's parser accepts them. If a collector fails, only its own
-// samples are missing, and there is a log line.
+// lines for families without samples. So all families are declared from the start. The usual
+// encoder refuses families without samples, but Prometheus's parser accepts them. If a collector
+// fails, only its own samples are missing, and there is a log line.
 func metricsHandler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 	opts := promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError,
@@ -196,7 +198,7 @@ func metricsHandler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 }
 
 // missing returns the declared families that were not gathered. The parameter wanted is promhttp's
-// filter by name, and empty means all names.
+// filter by name. If it is empty, all names are wanted.
 func missing(declared []Family, gathered []*dto.MetricFamily, wanted []string) []Family {
 	seen := make(map[string]bool, len(gathered))
 	for _, mf := range gathered {

@@ -29,8 +29,8 @@ import (
 	"projector/internal/httplimit"
 )
 
-// Server answers /livez, /readyz, /metrics, /status.json, /history.json and the status page. It
-// only reads and changes nothing. It accepts only GET and HEAD, without a body.
+// Server answers /livez, /readyz, /metrics, /status.json, /history.json and the status page. No
+// request changes anything. The server accepts only GET and HEAD, without a body.
 type Server struct {
 	addr     string
 	log      *slog.Logger
@@ -66,7 +66,7 @@ func NewServer(addr string, gatherer prometheus.Gatherer, h *Health, page Page, 
 }
 
 // Start listens and serves in the background. It returns an error if it cannot listen on the
-// address. Call it once.
+// address. Start must be called only one time.
 func (s *Server) Start(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.addr)
 	if err != nil {

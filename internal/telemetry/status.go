@@ -20,7 +20,7 @@ type Status struct {
 	Topic          string            `json:"topic"`
 	DLQTopic       string            `json:"dlq_topic"`
 	StartedAt      time.Time         `json:"started_at"`
-	LastProgressAt *time.Time        `json:"last_progress_at"` // of the last durable batch
+	LastProgressAt *time.Time        `json:"last_progress_at"` // commit time of the last batch
 	Partitions     []PartitionStatus `json:"partitions"`       // assigned to this instance
 	Parked         *ParkedStatus     `json:"parked"`
 	InboxRows      *int64            `json:"inbox_rows"` // estimate of the database
@@ -33,12 +33,11 @@ type Status struct {
 type PartitionStatus struct {
 	Topic      string   `json:"topic"`
 	Partition  int32    `json:"partition"`
-	Position   *int64   `json:"position"` // next offset that will be applied, as it is durable
+	Position   *int64   `json:"position"` // next offset to apply, as stored in PostgreSQL
 	End        *int64   `json:"end"`      // offset after the last committed record; at most 5 s old
 	LagRecords *int64   `json:"lag_records"`
 	LagSeconds *float64 `json:"lag_seconds"`
-	// These say how far retention is from the first unread record, as Margin does. They are at most
-	// 10 s old.
+	// The two margins have the same meaning as the fields of Margin. They are at most 10 s old.
 	MarginRecords *int64   `json:"margin_records"`
 	MarginSeconds *float64 `json:"margin_seconds"`
 
@@ -62,8 +61,8 @@ type ParkedStatus struct {
 // even while all dependencies are down. It may be called concurrently.
 type StatusFunc func() Status
 
-// Lag returns how far the partitions are behind: the total number of records, and the seconds of
-// the partition that is furthest behind. A value is nil if it is not known for any partition.
+// Lag returns the total lag in records of all partitions, and the largest lag in seconds of one
+// partition. A result is nil if no partition has that value.
 func (s *Status) Lag() (records *int64, seconds *float64) {
 	for i := range s.Partitions {
 		p := &s.Partitions[i]
@@ -81,8 +80,8 @@ func (s *Status) Lag() (records *int64, seconds *float64) {
 	return records, seconds
 }
 
-// Margin returns the time until retention deletes the first unread record. It is nil if there is no
-// unread record or no time limit.
+// Margin returns the minimum time in seconds until retention deletes an unread record of any
+// partition. The result is nil if there is no unread record or no time limit.
 func (s *Status) Margin() *float64 {
 	var least *float64
 	for i := range s.Partitions {

@@ -21,9 +21,9 @@ type view struct {
 	statusDocument
 	Level    level
 	Concerns []concern         // only if the instance is ready; else see Shared
-	Shared   []Reason          // why it is not ready; one entry for partitions with the same reason
+	Shared   []Reason          // why the instance is not ready; partitions with the same reason share an entry
 	States   []stateCount      // the existing states, with the most urgent first
-	First    []PartitionStatus // the most urgent ones; empty up to partitionsAtOnce
+	First    []PartitionStatus // the most urgent ones; empty if all fit into one table
 }
 
 // stateCount is the number of partitions in a state.
@@ -35,13 +35,15 @@ type stateCount struct {
 // Section returns the anchor of the runbook's section about the state.
 func (c stateCount) Section() string { return stateSection(c.State) }
 
-// labelled is a list of partitions under the heading whose id is Label.
+// labelled is the data of the page's template for a list of partitions. The HTML id of the list's
+// heading is Label.
 type labelled struct {
 	Label      string
 	Partitions []PartitionStatus
 }
 
-// lettered is a list of dead letters under the heading whose id is Label.
+// lettered is the data of the page's template for a list of dead letters. The HTML id of the list's
+// heading is Label.
 type lettered struct {
 	Label   string
 	Letters []DeadLetter
@@ -65,7 +67,8 @@ func classCounts(byClass map[string]int64) []classCount {
 	return counts
 }
 
-// causesFirst moves version_gap to the end, because these events only wait for others.
+// causesFirst moves the class version_gap to the end, because the events of this class only wait
+// for other events.
 func causesFirst(counts []classCount) []classCount {
 	isGap := func(c classCount) bool { return c.Class == string(event.VersionGap) }
 	if i := slices.IndexFunc(counts, isGap); i >= 0 {

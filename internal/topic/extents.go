@@ -35,7 +35,7 @@ type Extent struct {
 }
 
 // Extents reads the start and end of the topic's logs. If the leader of a partition does not
-// answer, only this partition has an error. The result exists is false if there is no such topic.
+// answer, only this partition has an error. The result exists is false if the topic does not exist.
 func (r *Reader) Extents(ctx context.Context) (all Extents, exists bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, extentsWithin)
 	defer cancel()
@@ -64,7 +64,8 @@ func (r *Reader) Extents(ctx context.Context) (all Extents, exists bool, err err
 	return all, true, nil
 }
 
-// extent returns the Extent of a partition.
+// extent makes the Extent of a partition from the brokers' answers. If an answer is missing or is
+// an error, the Extent has an error.
 func (r *Reader) extent(partition kadm.PartitionDetail, starts, ends map[int32]kadm.ListedOffset) Extent {
 	e := Extent{Partition: partition.Partition}
 	err := partition.Err

@@ -20,16 +20,16 @@ import (
 
 const (
 	// fetchBytes limits the compressed size of one fetch. It is small, because the headers of dead
-	// letters compress well and need many times as much memory. A broker returns the first batch
-	// even if it is larger.
+	// letters compress well. After decompression, they need many times as much memory. A broker
+	// returns the first batch even if it is larger.
 	fetchBytes = 1 << 20
 	// fewBytes is used instead of fetchBytes if only the first records are needed.
 	fewBytes = 16 << 10
-	// answerTimeout limits the time for one fetch, retries included. After it a command fails,
-	// because a command must not hang.
+	// answerTimeout limits the time for one fetch, retries included. After this time a command
+	// fails, because a command must not hang.
 	answerTimeout = 20 * time.Second
 	// defaultPause is how long a broker without data may delay its answer. It is also the pause
-	// before the next attempt.
+	// between two attempts.
 	defaultPause = 250 * time.Millisecond
 	// emptyAnswers is the number of answers in a row without data after which the reader concludes
 	// that there is no data.
@@ -57,10 +57,10 @@ type fetcher struct {
 // answer covers, including those of compacted and aborted records. If the leader is lost, fetch
 // retries until patience has passed.
 //
-// Several answers without data mean that there are no records up to the end of the span. They were
-// compacted away, or the log was truncated. One answer without data is not enough, because a new
-// leader may not know its high watermark yet. If span.full is set, the log is known to be longer.
-// Then fetch never accepts that there is no data.
+// Several answers without data mean that there are no records up to the end of the span. In this
+// case, the records were compacted, or the log was truncated. One answer without data is not
+// enough, because a new leader may not know its high watermark yet. If span.full is set, the log is
+// known to be longer. Then fetch does not accept this conclusion and fails after answerTimeout.
 func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -103,7 +103,8 @@ func (f *fetcher) fetchOnce(ctx context.Context) ([]*kgo.Record, error) {
 	return f.take(answer)
 }
 
-// leaderless reports whether the partition's leader is down or is no longer the leader.
+// leaderless reports whether err means that the partition's leader is down or is no longer the
+// leader.
 func leaderless(err error) bool {
 	var unreachable *net.OpError // the client does not retry this error at another broker
 	return kerr.IsRetriable(err) || kgo.IsRetryableBrokerErr(err) || errors.As(err, &unreachable)
@@ -158,7 +159,8 @@ func (f *fetcher) skipToStart(ctx context.Context) error {
 	return nil
 }
 
-// locate finds the partition's leader and the topic's id.
+// locate requests the partition's leader and the topic's id from the brokers, unless they are
+// already known.
 func (f *fetcher) locate(ctx context.Context) error {
 	if f.located {
 		return nil

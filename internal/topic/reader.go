@@ -32,7 +32,7 @@ func NewReader(client *kgo.Client, topic string) *Reader {
 	return &Reader{client: client, adm: kadm.NewClient(client), topic: topic, pause: defaultPause, patience: answerTimeout}
 }
 
-// Scope says what to read.
+// Scope says which partitions to read.
 type Scope struct {
 	// Partitions are the partitions to read. nil means all. A partition that does not exist has no
 	// records.
@@ -48,9 +48,9 @@ type Progress struct {
 }
 
 // Records streams the committed records of the topic, one partition after the other, each in offset
-// order. It reads from the start of each log to the last stable offset. Both are determined when
-// the iteration starts. It holds one fetch in memory at a time. A topic that does not exist has no
-// records.
+// order. It reads from the start of each log to the last stable offset. Both offsets are determined
+// when the iteration starts. Records holds one fetch in memory at a time. A topic that does not
+// exist has no records.
 //
 // An error comes with a nil record and ends the iteration. After a *PartitionError, the iteration
 // continues with the next partition. The errors of partitions whose start and end cannot be read
@@ -81,7 +81,7 @@ func (r *Reader) Records(ctx context.Context, scope Scope) iter.Seq2[*kgo.Record
 	}
 }
 
-// ReadAt returns the record at an offset. It returns ErrNoRecord if there is none, and a
+// ReadAt returns the record at an offset. It returns ErrNoRecord if there is no record, and a
 // *PartitionError if the partition cannot be read.
 func (r *Reader) ReadAt(ctx context.Context, partition int32, offset int64) (*kgo.Record, error) {
 	ranges, lost, err := r.ranges(ctx, []int32{partition})
@@ -209,7 +209,7 @@ type Span struct {
 // Range streams the committed records of a span in offset order. It holds one fetch in memory at a
 // time. It skips records that retention has deleted. An error comes with a nil record and ends the
 // iteration. After each fetch, passed is called with the offset up to which all records were
-// yielded. At the end this is span.To, even if the last offsets are control records. The function
+// yielded. At the end this is span.To, even if the last offsets are control records. The parameter
 // passed may be nil.
 //
 // A record shares memory with the other records of its fetch. Copy what you store.

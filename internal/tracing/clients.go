@@ -29,10 +29,10 @@ const (
 	sampledFlag       = 1
 )
 
-// decision reads the header of a record. The result decided is whether the producer has decided
-// about tracing, and sampled is whether the record must be traced. An invalid header is ignored.
-// Most records have no such header or one that is not sampled. For these, decision does not
-// allocate.
+// decision reads the header traceparent of a record. The result decided is whether the producer has
+// decided about tracing, and sampled is whether the record must be traced. An invalid header is
+// ignored. Most records have no such header, or their header says that they are not sampled. For
+// these records, decision does not allocate memory.
 func decision(headers []kgo.RecordHeader) (sampled, decided bool) {
 	for i := range headers {
 		if headers[i].Key != traceparent {
@@ -55,7 +55,7 @@ func decision(headers []kgo.RecordHeader) (sampled, decided bool) {
 	return false, false
 }
 
-// parent returns the producer's span.
+// parent returns the producer's span that the headers name.
 func parent(ctx context.Context, headers []kgo.RecordHeader) trace.SpanContext {
 	return trace.SpanContextFromContext(withParent(ctx, headers))
 }
@@ -64,8 +64,8 @@ func withParent(ctx context.Context, headers []kgo.RecordHeader) context.Context
 	return w3c.Extract(ctx, kotel.NewRecordCarrier(&kgo.Record{Headers: headers}))
 }
 
-// consuming begins the span of a record when the client has fetched the record. Only a traced
-// record has a Context, see OnFetchRecordUnbuffered.
+// consuming begins the span of a record when the client has fetched the record. It sets the Context
+// of a traced record. A record without a Context is not traced.
 type consuming struct{ t *Tracing }
 
 // OnFetchRecordBuffered implements kgo.HookFetchRecordBuffered.
@@ -104,7 +104,8 @@ func (h publishing) OnProduceRecordUnbuffered(r *kgo.Record, err error) {
 // recording reports whether ctx has a span that is recorded.
 func recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
 
-// withoutKey returns an error so that the spans do not contain the record's key.
+// withoutKey is the formatter of keys for the spans. It always returns an error, so that the spans
+// do not contain the record's key.
 func withoutKey(*kgo.Record) (string, error) { return "", errNoKey }
 
 var errNoKey = errors.New("the key is left out of the trace")

@@ -24,7 +24,7 @@ type Partition struct {
 	attributes []attribute.KeyValue // attributes of each flush's span
 	followed   []followed           // traced records that are folded but not durable, by offset
 	flush      trace.Span           // span of the current flush; nil if it has no traced record
-	doing      trace.Span           // parent span of the next statements; nil if not traced
+	doing      trace.Span           // parent span of the next SQL statements; nil if they are not traced
 }
 
 // followed is a traced record that is not durable yet.
@@ -85,7 +85,7 @@ func (p *Partition) before(next int64) []followed {
 	return p.followed[:n]
 }
 
-// Context returns ctx with the parent span for the next statements.
+// Context returns ctx with the parent span for the next SQL statements.
 func (p *Partition) Context(ctx context.Context) context.Context {
 	if p.doing == nil {
 		return ctx

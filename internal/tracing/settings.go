@@ -18,8 +18,8 @@ import (
 // Settings are the values of OpenTelemetry variables that this program reads itself. The SDK and
 // the exporter read all other variables: endpoint, headers, TLS, time-outs and the service name.
 type Settings struct {
-	// Ratio is a share from 0 to 1. This share is traced of the records whose producer has not
-	// decided.
+	// Ratio is a share from 0 to 1. If a record's producer has not decided about tracing, the
+	// record is traced with this probability.
 	Ratio float64
 }
 
@@ -39,8 +39,9 @@ const (
 // protocol is the only supported protocol.
 const protocol = "http/protobuf"
 
-// ReadSettings reads the environment. An error names the variable and says what to do. Without
-// these checks, the SDK would ignore an invalid value and send the spans to its default endpoint.
+// ReadSettings reads the environment. An error names the variable and says what to do. Without the
+// checks of ReadSettings, the SDK would ignore an invalid value and send the spans to its default
+// endpoint.
 func ReadSettings() (Settings, error) {
 	for _, name := range []string{envProtocol, envTracesProtocol} {
 		if value := os.Getenv(name); value != "" && value != protocol {

@@ -17,13 +17,13 @@
 // of its traced records link to each other. A flush without a traced record has no span. The status
 // page and repairs are not traced.
 //
-// The producer decides which records are traced. Of the records without the producer's decision, a
-// share is traced (Settings). Whether a record is traced is decided once, from its headers, when
-// the client has fetched it. Tracing never delays records. If there are too many spans, further
-// spans are not begun or are dropped, and they are counted.
+// The producer decides which records are traced. Of the records without the producer's decision,
+// the share Settings.Ratio is traced. Whether a record is traced is decided one time, from its
+// headers, when the client has fetched it. Tracing never delays records. If there are too many
+// spans, further spans are not begun or are dropped, and they are counted.
 //
-// No span contains a key, a value, a header or a query's parameters. Texts of errors that could
-// repeat them are left out too.
+// No span contains a key, a value, a header or a query's parameters. Texts of errors are left out
+// if they could repeat such values.
 package tracing
 
 import (
@@ -67,8 +67,8 @@ type Config struct {
 // Result says whether a span was sent.
 type Result string
 
-// These are the results. Dropped means that there were too many spans. A span is dropped before it
-// begins or before it is sent.
+// Exported means that the receiver has accepted the span. Failed means that the export has failed.
+// Dropped means that there were too many spans, so the span was not begun or not sent.
 const (
 	Exported Result = "exported"
 	Failed   Result = "failed"
@@ -115,8 +115,8 @@ func New(ctx context.Context, cfg Config) (*Tracing, error) {
 	t.tracer = t.provider.Tracer("projector", trace.WithInstrumentationVersion(cfg.Version))
 	t.consumed = kotel.NewTracer(kotel.TracerProvider(t.provider), kotel.TracerPropagator(w3c),
 		kotel.KeyFormatter(withoutKey), kotel.ConsumerGroup(cfg.Group))
-	// This tracer adds no header to published records. A dead letter keeps its headers byte for
-	// byte, including the producer's traceparent.
+	// This tracer adds no header to published records. A dead letter must have the headers of the
+	// original record byte for byte, including the producer's traceparent.
 	t.published = kotel.NewTracer(kotel.TracerProvider(t.provider), kotel.TracerPropagator(propagation.NewCompositeTextMapPropagator()),
 		kotel.KeyFormatter(withoutKey))
 	return t, nil
@@ -144,13 +144,13 @@ func (t *Tracing) Consuming() kgo.Hook { return consuming{t} }
 // Publishing returns the hooks of the client that publishes dead letters.
 func (t *Tracing) Publishing() kgo.Hook { return publishing{t} }
 
-// Database returns the tracer of the statements for traced records.
+// Database returns a tracer for pgx. It traces the statements for traced records.
 func (t *Tracing) Database() pgx.QueryTracer {
 	names := sql.Names(t.cfg.Projection)
 	return database{otelpgx.NewTracer(
 		otelpgx.WithTracerProvider(t.provider), otelpgx.WithMeterProvider(noop.NewMeterProvider()),
 		otelpgx.WithSpanNameCtxFunc(func(_ context.Context, text string) string {
-			// A text without a name is BEGIN with its level, COMMIT or ROLLBACK.
+			// A statement without a name is BEGIN with its isolation level, COMMIT or ROLLBACK.
 			first, _, _ := strings.Cut(text, " ")
 			return cmp.Or(names[text], strings.ToUpper(first))
 		}),
