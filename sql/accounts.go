@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// balances is the projection whose accounts have money. It has its own tables.
+// balances is the name of the projection whose accounts have money. This projection has separate
+// tables.
 const balances = "account_balance"
 
 // Accounts are the statements about the accounts of one projection and about their waiting events.
@@ -20,24 +21,25 @@ const balances = "account_balance"
 //	{projection_column} {projection_value}   come before the columns and values of an INSERT
 //
 // A line that begins with {balances} is only for account_balance, and a line that begins with
-// {custom} is only for custom projections. For the others, the line becomes a comment. In the same
-// way, a line that begins with {shard} is only for accounts of one shard of Citus, and a line that
-// begins with {one_server} is for all other cases.
+// {custom} is only for custom projections. For all other projections, the line becomes a comment.
+// In the same way, a line that begins with {shard} is only for accounts of one shard of Citus, and
+// a line that begins with {one_server} is for all other cases.
 type Accounts struct {
 	Projection string
-	// Values are the values of these placeholders. A caller needs them for statements that have
-	// further placeholders.
+	// Values has the values of these placeholders. A caller needs them for a statement that has
+	// other placeholders too.
 	Values         Values
 	whole, ofShard map[string]string
 }
 
-// filled caches the Accounts by projection.
+// filled caches the Accounts by the name of the projection.
 var (
 	filling sync.Mutex
 	filled  = map[string]*Accounts{}
 )
 
-// AccountsOf returns the statements for a projection. They are filled at the first call.
+// AccountsOf returns the statements for a projection. The placeholders are replaced at the first
+// call for the projection.
 func AccountsOf(projection string) *Accounts {
 	filling.Lock()
 	defer filling.Unlock()
@@ -97,7 +99,7 @@ func find(texts map[string]string, name string) string {
 	return text
 }
 
-// Names maps the texts of all queries for a projection to the names of the queries.
+// Names maps the text of each query for a projection to the name of the query.
 func Names(projection string) map[string]string {
 	names := map[string]string{}
 	a := AccountsOf(projection)

@@ -32,7 +32,8 @@ func TestCustomProjectionsSendNothingAboutBalances(t *testing.T) {
 // names its projection, because custom projections share these tables.
 func TestStatementsOnCustomAccountsNameTheProjection(t *testing.T) {
 	tables := regexp.MustCompile(`\bprojection_(account|parked_event|park_overflow|hold)\b`)
-	// These queries are about the rows of all projections, or of the projection in $1.
+	// These queries read or lock the rows of all projections, or of the projection in the parameter
+	// $1.
 	others := []string{"custom_ready", "state_lock", "projection_file_keep", "projection_file_kept"}
 	n := 0
 	for text, name := range sql.Names("it's") {

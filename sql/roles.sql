@@ -24,18 +24,18 @@ BEGIN
     -- Before PostgreSQL 15, every role could create tables in the schema public.
     EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', current_schema());
     -- A login that can connect can read the catalogs and hold advisory locks. A temporary table
-    -- could hide another table of the same name. Any other login needs this grant: GRANT CONNECT ON
-    -- DATABASE … TO …
+    -- could hide another table of the same name. A login without one of these roles needs this
+    -- grant: GRANT CONNECT ON DATABASE … TO …
     EXECUTE format('REVOKE CONNECT, TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
     EXECUTE format('GRANT CONNECT ON DATABASE %I TO projector_migrator, projector_runtime, projector_operator, projector_approver, projector_reader', current_database());
     -- The SQL of a custom projection runs as projector_projection. This role may use the tables
     -- that are granted to it, but no table of the projector. The operator is not a member of this
-    -- role. Otherwise, it could write to those tables in spite of four eyes.
+    -- role. Otherwise, an operator could write to those tables although the four-eyes policy is on.
     GRANT projector_projection TO projector_runtime, projector_approver;
     -- The SQL runs in this function, which belongs to that role. Inside the function, PostgreSQL
     -- refuses every change of role. The role may not create objects in this schema, so it cannot
-    -- replace the function. The role could alter the function. The function then refuses to run,
-    -- and running this file again repairs it.
+    -- replace the function. It could alter the function, because it is the owner. An altered
+    -- function refuses to run, and a new run of this file repairs the function.
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
         EXECUTE format('GRANT projector_projection TO %I', current_user);
     END IF;
@@ -73,8 +73,9 @@ BEGIN
         EXECUTE format('REVOKE projector_projection FROM %I', current_user);
     END IF;
     -- An earlier version of this file made the operator a member of the role projector_runtime.
-    -- Four eyes could not revoke rights that come from a membership, so they are granted to the
-    -- operator directly.
+    -- When the four-eyes policy is turned on, the rights of the operator to write are revoked.
+    -- Rights that come from a membership cannot be revoked, so the operator gets all rights
+    -- directly.
     IF EXISTS (SELECT FROM pg_auth_members WHERE roleid = to_regrole('projector_runtime') AND member = to_regrole('projector_operator')) THEN
         REVOKE projector_runtime FROM projector_operator;
     END IF;
@@ -133,7 +134,7 @@ BEGIN
         )
         SELECT 'projector_runtime' AS grantee, relation, privileges FROM runtime
         UNION ALL
-        -- projector_operator may read and, without four eyes, repair.
+        -- projector_operator may read. If the four-eyes policy is off, it may also repair.
         SELECT 'projector_operator', relation, privileges FROM repairs
         UNION ALL
         -- projector_approver repairs what another login has requested.
@@ -164,9 +165,9 @@ BEGIN
             END IF;
         END LOOP;
     END LOOP;
-    -- A writer of the audit trail sets only what was done and why. Triggers set the number, time,
-    -- login, approval and hash of the row. The triggers let projector_runtime add only rows for
-    -- events that it has fetched.
+    -- A login that adds a row to the audit trail may set only the columns that say what was done
+    -- and why. Triggers set the number, time, login, approval and hash of the row. The triggers let
+    -- projector_runtime add only rows for events that it has fetched.
     FOR line IN
         SELECT grantee, string_agg(quote_ident(attname), ', ' ORDER BY attnum) AS columns,
                bool_and(has_column_privilege(grantee, attrelid, attnum, 'INSERT')) AS granted
@@ -177,16 +178,16 @@ BEGIN
         GROUP BY grantee
     LOOP
         IF has_table_privilege(line.grantee, 'dlq_action', 'INSERT') OR four_eyes AND line.grantee = 'projector_operator' THEN
-            EXECUTE format('REVOKE INSERT ON dlq_action FROM %I', line.grantee); -- and from its columns
+            EXECUTE format('REVOKE INSERT ON dlq_action FROM %I', line.grantee); -- this also revokes the right from all columns
             line.granted := false;
         END IF;
         IF NOT line.granted AND NOT (four_eyes AND line.grantee = 'projector_operator') THEN
             EXECUTE format('GRANT INSERT (%s) ON dlq_action TO %I', line.columns, line.grantee);
         END IF;
     END LOOP;
-    -- An operator compares with a rebuild before another person approves it. The tables for this
-    -- are created by a function of the owner. Readers of balances may wait for a version, even if
-    -- PUBLIC may not execute functions.
+    -- Before another person approves a rebuild, an operator may run it to compare the rows. A
+    -- function of the owner creates the tables of the rebuild. Readers of balances may wait for a
+    -- version, even if PUBLIC may not execute functions.
     FOR line IN
         SELECT * FROM (VALUES
             ('projector_runtime', 'projector_custom(text, text)'),
@@ -206,8 +207,9 @@ BEGIN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', line.function::regprocedure, line.grantee);
         END IF;
     END LOOP;
-    -- A requester sets what to do and why. Triggers set the login, and whether the request was
-    -- approved. An approver decides, and cannot change anything else of a request.
+    -- A login that makes a request may set only the columns that say what to do and why. Triggers
+    -- set the login, and whether the request was approved. An approver decides, and cannot change
+    -- anything else of a request.
     FOR line IN
         SELECT * FROM (VALUES
             ('projector_operator', 'INSERT', 'action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, reason'),

@@ -22,7 +22,8 @@ var queries embed.FS
 //go:embed roles.sql
 var roles string
 
-// grantsMark begins the part of roles.sql that does not need the right to create roles.
+// grantsMark is the beginning of the part of roles.sql that does not need the right to create
+// roles.
 const grantsMark = "-- Grants."
 
 // Roles returns roles.sql, which creates the database roles and their grants.
@@ -63,7 +64,7 @@ var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 var plain = Values{}.Texts()
 
 // Query returns the text of queries/<name>.sql, which has no placeholders. The files are embedded,
-// so a wrong name is a bug and panics.
+// so a wrong name is a bug, and Query panics.
 func Query(name string) string {
 	text, there := plain[name]
 	if !there {
@@ -76,7 +77,7 @@ func Query(name string) string {
 type Values map[string]string
 
 // Query returns the text of queries/<name>.sql with its placeholders replaced. A placeholder
-// without a value is a bug and panics.
+// without a value is a bug, so Query panics.
 func (v Values) Query(name string) string {
 	text, there := texts[name]
 	if !there {
@@ -89,7 +90,8 @@ func (v Values) Query(name string) string {
 	return text
 }
 
-// fill replaces the placeholders in a text. If a placeholder has no value, missing is its name.
+// fill replaces the placeholders in a text. If a placeholder has no value, the result missing is
+// the name of the placeholder.
 func (v Values) fill(text string) (filled, missing string) {
 	filled = placeholder.ReplaceAllStringFunc(text, func(found string) string {
 		name := strings.Trim(found, "{}")

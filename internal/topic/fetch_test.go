@@ -246,8 +246,8 @@ func TestReaderTouchesNoGroup(t *testing.T) {
 	}
 }
 
-// TestRangeOfAFullLog shows that a read of a log that is known to be longer fails when the broker
-// has no data. A rebuild must not treat records as lost that were consumed.
+// TestRangeOfAFullLog shows that a read of a Span with Full fails when the broker returns no data.
+// Otherwise a rebuild would treat consumed records as if they did not exist.
 func TestRangeOfAFullLog(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	fill(t, cluster, 2, 20)

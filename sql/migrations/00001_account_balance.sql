@@ -1,5 +1,5 @@
--- This creates the balances, the positions of the consumers, and the events that wait because of a
--- gap.
+-- This creates the tables for the balances, for the positions of the consumers, and for the events
+-- that wait because of a gap.
 
 -- +goose Up
 CREATE TABLE account_balance (
@@ -82,8 +82,8 @@ COMMENT ON COLUMN parked_event.expected_version IS 'The account''s version + 1 w
 COMMENT ON COLUMN parked_event.record_timestamp IS 'Kafka''s timestamp of the record, milliseconds since the epoch.';
 COMMENT ON COLUMN parked_event.headers IS 'Header keys and values in turn, as bytes.';
 
--- Gap events beyond the park limit are stored only in the DLQ. This table stores that there are
--- such events.
+-- Gap events beyond the park limit are stored only in the DLQ. This table stores how many such
+-- events an account has, and their versions.
 CREATE TABLE park_overflow (
     account_id       text PRIMARY KEY,
     lowest_version   bigint      NOT NULL,

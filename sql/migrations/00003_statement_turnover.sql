@@ -1,8 +1,9 @@
--- This adds two more projections, the inbox that a projection of sums needs, and the projection of
--- each consumer group.
+-- This adds two more projections: the statements and the daily turnover. The turnover is a sum, so
+-- it needs the inbox, which stores the ids of processed messages. Each position gets a column with
+-- the projection of its consumer group.
 
 -- +goose Up
--- Every group that exists before this migration projects balances.
+-- Every consumer group from before this migration projects balances.
 ALTER TABLE projector_position ADD COLUMN projection text NOT NULL DEFAULT 'account_balance';
 
 COMMENT ON COLUMN projector_position.projection IS 'The projection the group runs: another one must not go on where it has stopped.';

@@ -1,4 +1,5 @@
--- A rebuild records in the audit trail each account that it replaces.
+-- The audit trail gets an action for rebuilds. A rebuild adds a row for each account that it
+-- replaces.
 
 -- +goose Up
 ALTER TABLE dlq_action

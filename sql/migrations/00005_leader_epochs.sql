@@ -1,5 +1,6 @@
--- A position gets the leader epoch of the record before it. A partition whose log has lost its end
--- is stopped until a person sets its position.
+-- A position gets a column with the leader epoch of the last consumed record. Another column has
+-- the reason why a partition is stopped. A partition is stopped if its log has lost its end, until
+-- a person sets the position.
 
 -- +goose Up
 ALTER TABLE projector_position

@@ -1,5 +1,5 @@
--- This stores the topics from which the rows of a projection came, with the topic ids of Kafka.
--- Positions cannot show this, because people may delete them or set them back.
+-- This stores the topics from which the rows of a projection came, with the topic ids of Kafka. The
+-- positions do not always show these topics, because people may delete positions or set them back.
 
 -- +goose Up
 CREATE TABLE projector_source (
@@ -13,7 +13,7 @@ CREATE TABLE projector_source (
 COMMENT ON TABLE projector_source IS 'Topics that a projection''s rows have come from. A rebuild refuses to compare them with another.';
 COMMENT ON COLUMN projector_source.topic_id IS 'Kafka''s id of the topic: a recreated one has another. Brokers older than 2.8 have none, and then there is no row.';
 
--- 16 zero bytes, in base64, mean that there is no id.
+-- An id of 16 zero bytes, here in base64, means that the topic has no id.
 INSERT INTO projector_source (projection, topic, topic_id)
 SELECT DISTINCT projection, topic, topic_id
 FROM projector_position

@@ -1,6 +1,6 @@
--- Each row of the audit trail gets the login, and whether the message was altered. It also gets a
--- hash over its own values and the hash of the row before it. So it can be detected when a row was
--- changed or removed.
+-- Each row of the audit trail gets a column for the login, and a column that says whether the
+-- message was altered. Each row also gets a hash over its values and the hash of the row before it.
+-- With these hashes, a changed or removed row can be detected.
 
 -- +goose Up
 ALTER TABLE dlq_action

@@ -1,5 +1,5 @@
--- The rows of a statement get the place of their events in Kafka. Two views show what a statement
--- is compared with: the balance and the skipped versions.
+-- The rows of a statement get the partition and offset of their events. There are two new views
+-- with which statements are compared. They have the balances and the skipped versions.
 
 -- +goose Up
 -- Other sessions must not wait long for the locks of this migration. After a time-out, run

@@ -1,6 +1,7 @@
 -- This adds the four-eyes policy. While the policy is on, a change is stored as a request, and
--- another login has to approve it. Triggers set the login that has requested it and the login that
--- has decided. A request cannot be changed, and it is decided only once.
+-- another login has to approve it. Triggers set the login that has made the request and the login
+-- that has decided about it. A request cannot be changed, and only one decision about it is
+-- possible.
 
 -- +goose Up
 CREATE TABLE repair_policy (
@@ -79,7 +80,7 @@ END
 $$;
 
 -- The audit row of an approved change gets the login that approved it and the reason. The
--- transaction sets the number of the request in projector.request.
+-- transaction of the change sets the variable projector.request to the number of the request.
 CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     request text := current_setting('projector.request', true);

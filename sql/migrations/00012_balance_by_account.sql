@@ -1,9 +1,9 @@
 -- With this view, a query of account_balance_current for one account uses an index instead of
--- reading the whole table. In the earlier view, the FULL JOIN prevented that the condition on the
--- account was applied to the tables.
+-- reading the whole table. In the earlier view, PostgreSQL could not apply the condition on the
+-- account to the tables, because of the FULL JOIN.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- others wait at most 5 s; if this fails, run `migrate` again
+SET LOCAL lock_timeout = '5s'; -- other sessions wait at most 5 s; after a time-out, run `migrate` again
 CREATE OR REPLACE VIEW account_balance_current AS
 SELECT b.account_id,
        b.currency, b.balance, b.version, b.status, b.last_event_id, b.last_event_at, b.updated_at,

@@ -1,5 +1,5 @@
 -- This adds openings. An opening is the balance and the version from which an account starts if its
--- first events are not in the topic. It also has the person who has set it.
+-- first events are not in the topic. Each opening also has the name of the person who has set it.
 
 -- +goose Up
 -- Other sessions must not wait long for the locks of this migration. After a time-out, run

@@ -1,5 +1,5 @@
--- This adds a function for clients of the database. It waits until an account has reached a
--- version.
+-- This adds a function for clients of the database. The function waits until an account has reached
+-- a version.
 
 -- +goose Up
 -- +goose StatementBegin

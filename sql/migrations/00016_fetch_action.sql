@@ -1,7 +1,7 @@
 -- The audit trail gets an action for events that were fetched from the outbox of the producer.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- others wait at most 5 s; if this fails, run `migrate` again
+SET LOCAL lock_timeout = '5s'; -- other sessions wait at most 5 s; after a time-out, run `migrate` again
 ALTER TABLE dlq_action
     DROP CONSTRAINT dlq_action_action_check,
     ADD CONSTRAINT dlq_action_action_check CHECK (action IN ('replay', 'discard', 'skip', 'rebuild', 'position_set', 'pause', 'resume', 'four_eyes', 'open', 'fetch')) NOT VALID;

@@ -4,13 +4,13 @@
 
 -- +goose Up
 -- +goose StatementBegin
--- Creates empty tables in the schema projector_rebuild. For each table in copied, it creates a
--- copy. For each table in noted, it also creates a table for the differences, which has the primary
--- key of that table. It first drops the tables of an earlier rebuild. Without arguments, it only
--- drops tables.
+-- Creates empty tables in the schema projector_rebuild. For each table that the parameter copied
+-- names, the function creates a copy. For each table that the parameter noted names, the function
+-- also creates a table for the differences, with the primary key of the named table. The function
+-- first drops the tables of an earlier rebuild. With two empty lists, it only drops tables.
 --
--- It runs as the owner. It copies the columns of tables of the read model, but no rows. Only its
--- caller may use the new tables.
+-- The function runs as its owner. It copies the columns of tables of the read model, but no rows.
+-- Only its caller may use the new tables.
 CREATE FUNCTION projector_rebuild_tables(copied text[], noted text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     lock   bigint := hashtextextended('projector rebuild ' || current_database(), 7215);
@@ -69,7 +69,8 @@ BEGIN
 END
 $$;
 
--- Runs ANALYZE on the tables of a rebuild, because only their owner may do this.
+-- Runs ANALYZE on the tables of a rebuild. It is a function of their owner, because no other login
+-- may run ANALYZE on them.
 CREATE FUNCTION projector_rebuild_analyze() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     one text;
@@ -80,7 +81,7 @@ BEGIN
 END
 $$;
 
--- This is the function of 00011, and it also sets the time.
+-- This replaces the function of migration 00011. The new function also sets the time.
 CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     request text := current_setting('projector.request', true);
@@ -103,8 +104,9 @@ BEGIN
 END
 $$;
 
--- The first two functions run as the owner for any caller, so they must find objects in this schema
--- only. The trigger function runs as the login that writes, and must not use objects of this login.
+-- The first two functions run as their owner for any caller, so they must find objects in this
+-- schema only. The trigger function runs as the login that adds a row, and must not use objects
+-- that this login has created.
 DO $$
 DECLARE
     name text;

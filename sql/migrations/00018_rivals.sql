@@ -1,6 +1,6 @@
--- This stores the last place of another event with the same version as a parked event. The other
--- event was dead-lettered but not parked, so a rebuild could not know that consumers have processed
--- it. PostgreSQL does not rewrite the table.
+-- A parked event gets the partition and offset of the last other event with the same version. The
+-- other event was dead-lettered but not parked, so a rebuild could not know that consumers have
+-- processed it. PostgreSQL does not rewrite the table.
 
 -- +goose Up
 SET LOCAL lock_timeout = '5s';

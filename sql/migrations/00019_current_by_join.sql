@@ -1,8 +1,8 @@
--- An outer join now finds the accounts that wait for their first version. PostgreSQL uses the same
--- plan as before, but Citus could not plan the earlier view.
+-- In this view, an outer join now finds the accounts that wait for their first version. Citus could
+-- not plan the earlier view. PostgreSQL uses the same plan as before.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- others wait at most 5 s; if this fails, run `migrate` again
+SET LOCAL lock_timeout = '5s'; -- other sessions wait at most 5 s; after a time-out, run `migrate` again
 CREATE OR REPLACE VIEW account_balance_current AS
 SELECT b.account_id,
        b.currency, b.balance, b.version, b.status, b.last_event_id, b.last_event_at, b.updated_at,

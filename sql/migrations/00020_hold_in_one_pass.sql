@@ -2,7 +2,7 @@
 -- shard computes the view for its own accounts. Before this, the coordinator fetched all balances.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- others wait at most 5 s; if this fails, run `migrate` again
+SET LOCAL lock_timeout = '5s'; -- other sessions wait at most 5 s; after a time-out, run `migrate` again
 CREATE OR REPLACE VIEW account_hold AS
 SELECT w.account_id,
        coalesce(w.version + 1, w.expected_version) AS expected_version,

@@ -1,7 +1,6 @@
 -- The tables of a rebuild are created by the owner of the read model. An index expression, a CHECK,
 -- a default and a generated column are code of the owner of a table. If another role owns a table,
--- only its columns are copied. So none of the code of that role runs as the owner of the read
--- model.
+-- only its columns are copied. So no code of that other role runs as the owner of the read model.
 
 --
 -- The columns rival_partition and rival_offset of parked_event are not written any more, because a
@@ -9,9 +8,10 @@
 
 -- +goose Up
 -- +goose StatementBegin
--- Returns the columns of a table, or only those of its primary key, as text for CREATE TABLE. A
--- domain can have a CHECK, so its base type is used instead. This also applies to the elements of
--- an array. A default is copied only if it is a literal or the current time.
+-- Returns the columns of a table as text for CREATE TABLE. If keys_only is true, it returns only
+-- the columns of the primary key. A domain can have a CHECK, so its base type is used instead. The
+-- base type is also used for the elements of an array. A default is copied only if it is a literal
+-- or the current time.
 CREATE FUNCTION projector_rebuild_columns(source regclass, keys_only boolean) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
     col     record;
@@ -91,7 +91,8 @@ BEGIN
 END
 $$;
 
--- This is the function of 00017, with the new way to copy a table.
+-- This replaces the function of migration 00017. The new function copies tables with
+-- projector_rebuild_copy.
 CREATE OR REPLACE FUNCTION projector_rebuild_tables(copied text[], noted text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     lock   bigint := hashtextextended('projector rebuild ' || current_database(), 7215);
@@ -144,8 +145,8 @@ BEGIN
 END
 $$;
 
--- This is the function of 00017, but it analyzes only columns. ANALYZE of a whole table would
--- evaluate its index expressions.
+-- This replaces the function of migration 00017. The new function analyzes only the columns,
+-- because ANALYZE of a whole table would evaluate the expressions of its indexes.
 CREATE OR REPLACE FUNCTION projector_rebuild_analyze() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     one text;

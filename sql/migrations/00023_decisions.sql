@@ -1,9 +1,9 @@
--- A running projector can read the decisions of people about single events. A discarded event has
--- no effect when it is read again. The projector reports an event for a skipped version. A skip can
--- be reversed.
+-- With this view, a running projector can read the decisions of people about single events. So a
+-- discarded event has no effect when it is read again, and an event for a skipped version is
+-- reported. There is a new action that reverses a skip.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- others wait at most 5 s; if this fails, run `migrate` again
+SET LOCAL lock_timeout = '5s'; -- other sessions wait at most 5 s; after a time-out, run `migrate` again
 ALTER TABLE dlq_action
     ADD COLUMN IF NOT EXISTS projection text,
     ADD COLUMN previous_event_id text;

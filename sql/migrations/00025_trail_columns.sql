@@ -1,10 +1,11 @@
--- The audit trail gets the consumer group, the projection, and the request of an approved change.
--- Its times become the times of the write. Writers of the trail wait for each other with a row that
--- only the owner may lock. An advisory lock is not safe, because any login may hold it. The SQL of
--- a custom projection cannot change its role.
+-- The audit trail gets columns for the consumer group, the projection, and the request of an
+-- approved change. The time of a row becomes the time at which the row was written. Writers of the
+-- trail wait for each other by locking a row that only the owner may lock. An advisory lock is not
+-- safe for this, because any login may hold it. From now on, the SQL of a custom projection cannot
+-- change its role.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- others wait at most 5 s; if this fails, run `migrate` again
+SET LOCAL lock_timeout = '5s'; -- other sessions wait at most 5 s; after a time-out, run `migrate` again
 ALTER TABLE dlq_action
     ADD COLUMN consumer_group text,
     ADD COLUMN IF NOT EXISTS projection text,
@@ -24,7 +25,8 @@ INSERT INTO dlq_action_lock DEFAULT VALUES;
 COMMENT ON TABLE dlq_action_lock IS 'One row, by which writers of dlq_action wait for each other. Nobody but the owner may lock it: grant nothing on it.';
 
 -- +goose StatementBegin
--- The text contains the new columns only if one of them is set. So older rows keep their hash.
+-- This is the text that is hashed. It contains the new columns only if one of them is set. So the
+-- hashes of older rows stay valid.
 CREATE OR REPLACE FUNCTION dlq_action_text(a dlq_action) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT string_agg(coalesce(octet_length(convert_to(f, 'UTF8')) || ':' || f, '-'), ',' ORDER BY n)
     FROM unnest(ARRAY[
@@ -38,9 +40,9 @@ CREATE OR REPLACE FUNCTION dlq_action_text(a dlq_action) RETURNS text LANGUAGE s
     ) WITH ORDINALITY AS t (f, n)
 $$;
 
--- This is the function of 00017. It also sets the time of the write, the request and the login that
--- has made the request. The role of running instances may only add rows for events that it has
--- fetched.
+-- This replaces the function of migration 00017. The new function also sets the time of the write,
+-- the request, and the login that has made the request. It lets the role of running instances add
+-- only rows for events that this role has fetched.
 CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     request text := current_setting('projector.request', true);
@@ -127,14 +129,15 @@ BEGIN
 END
 $$;
 
--- Runs one statement of the file of a projection, as a role that may only use what is granted to
--- this role. No part of the statement may run later as the login. The argument step is "run",
--- "last" (for the last statement of the file) or "plan" (for an EXPLAIN, whose result is returned).
+-- Runs one statement of a projection file as the role projector_projection, which may use only what
+-- is granted to it. No part of the statement may run later as the login of the session. The
+-- argument step is "run", "last" (for the last statement of the file) or "plan" (for an EXPLAIN,
+-- whose result is returned).
 --
 -- The function projector_contained of roles.sql belongs to that role and runs as its owner. While
--- it runs, PostgreSQL refuses every change of role, also in functions that the statement calls. If
--- the login may not execute projector_contained but is a member of the role, SET ROLE is used.
--- Otherwise the statement runs as the login.
+-- projector_contained runs, PostgreSQL refuses every change of role, also in functions that the
+-- statement calls. If the login may not execute projector_contained but is a member of the role,
+-- SET ROLE is used. Otherwise the statement runs as the login.
 --
 -- The statement may have created objects with the names of system objects. So after the statement,
 -- names are qualified with pg_catalog, or used only when the search path has been reset.

@@ -1,7 +1,8 @@
--- This stores where the topic has the events beyond the park limit, so that they can be read again.
+-- This stores the partition and the offsets of the events beyond the park limit, so that these
+-- events can be read again.
 
 -- +goose Up
-SET LOCAL lock_timeout = '5s'; -- others wait at most 5 s; if this fails, run `migrate` again
+SET LOCAL lock_timeout = '5s'; -- other sessions wait at most 5 s; after a time-out, run `migrate` again
 ALTER TABLE park_overflow ADD COLUMN topic text, ADD COLUMN partition int, ADD COLUMN first_offset bigint, ADD COLUMN last_offset bigint, ADD COLUMN first_version bigint;
 ALTER TABLE projection_park_overflow ADD COLUMN topic text, ADD COLUMN partition int, ADD COLUMN first_offset bigint, ADD COLUMN last_offset bigint, ADD COLUMN first_version bigint;
 COMMENT ON COLUMN park_overflow.partition IS 'The partition that has these events. Null: several partitions, or not known. Then only dlq replay applies them.';

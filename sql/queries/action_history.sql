@@ -1,7 +1,7 @@
 -- Returns what people did with records of a DLQ topic: whether a record is discarded, and how often
 -- it was replayed to the database. A later replay that applied the record cancels a discard. The
--- place of the original record must match too, because a DLQ topic that was deleted and created
--- again reuses offsets.
+-- topic, partition and offset of the original record must match too, because a DLQ topic that was
+-- deleted and created again reuses offsets.
 SELECT k.dlq_partition, k.dlq_offset,
        coalesce(max(a.id) FILTER (WHERE a.action = 'discard'), 0)
            > coalesce(max(a.id) FILTER (WHERE a.action = 'replay' AND starts_with(a.result, 'applied')), 0),

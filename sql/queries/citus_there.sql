@@ -1,2 +1,2 @@
--- Returns whether this database has Citus.
+-- Returns whether the extension Citus is installed in this database.
 SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus');

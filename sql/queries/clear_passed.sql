@@ -1,4 +1,5 @@
--- Deletes parked events of this partition whose version another writer has applied.
+-- Deletes parked events of one partition ($1, $2) if the account has already reached their version.
+-- Another writer has applied this version.
 DELETE FROM {parked} p
 USING {account} b
 WHERE {of_p}p.topic = $1 AND p.partition = $2

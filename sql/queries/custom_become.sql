@@ -1,4 +1,4 @@
--- Switches to the role of custom_role.sql until the transaction ends.
+-- Switches to the role that custom_role.sql returns, until the transaction ends.
 SELECT set_config('role', rolname, true)
 FROM pg_roles
 WHERE rolname = 'projector_projection' AND pg_has_role(session_user, oid, 'MEMBER')

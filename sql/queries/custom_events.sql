@@ -1,5 +1,5 @@
--- Declares the cursor with the events that the SQL of a custom projection reads as new_events. They
--- are sorted by account and version. See migration 00015.
+-- Declares the cursor with the events that the SQL of a custom projection reads as new_events. The
+-- events are sorted by account and version. See migration 00015.
 DECLARE projector_new_events SCROLL CURSOR FOR
 SELECT e.account_id, e.version, e.event_id, e.event_type, e.occurred_at, nullif(e.correlation_id, ''),
        e.data::jsonb, e.topic, e.partition, e."offset"

@@ -1,4 +1,4 @@
--- Deletes those of the given events that are parked, and returns them.
+-- Deletes the given events if they are parked, and returns the deleted ones.
 DELETE FROM {parked} p
 USING unnest($1::text[], $2::int8[], $3::text[], $4::int4[], $5::int8[]) AS d (account_id, version, topic, partition, place)
 WHERE {of_p}p.account_id = d.account_id AND p.version = d.version

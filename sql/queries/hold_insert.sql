@@ -1,7 +1,7 @@
--- Parks the waiting events of accounts ($1) in the order of their places in the topic, up to the
--- park limit. An event waits since the time of its record. If that time is unknown or in the
--- future, the event waits since now. The check also prevents an error, because to_timestamp fails
--- (22008) after the year 294276.
+-- Parks the waiting events of accounts ($1) in the order of their partitions and offsets, up to the
+-- park limit. The waiting time of an event is counted from the time of its record. If that time is
+-- unknown or in the future, it is counted from now. The condition also prevents an error, because
+-- to_timestamp fails (22008) after the year 294276.
 INSERT INTO {parked}
     ({projection_column}account_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, replays,
      key, value, headers, parked_at)

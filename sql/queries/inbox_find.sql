@@ -1,2 +1,2 @@
--- Returns those of the given messages that have a marker.
+-- Returns the given messages that have a marker, which means that they were processed.
 SELECT message_id FROM inbox WHERE handler = $1 AND message_id = ANY ($2::text[]);

@@ -1,5 +1,5 @@
--- Inserts markers of the events that were rebuilt after the snapshot of the comparison ($2). The
--- age of a row is limited as in rows_written.sql.
+-- Inserts into the live inbox the markers that the rebuild has written after the snapshot of the
+-- comparison ($2). The age of a row is limited as in rows_written.sql.
 INSERT INTO inbox (message_id, handler)
 SELECT s.message_id, s.handler
 FROM projector_rebuild.inbox AS s

@@ -1,4 +1,5 @@
--- Inserts the missing markers of events that are counted in the totals.
+-- Inserts into the live inbox the markers that the comparison has found missing. The sums contain
+-- the events of these markers.
 INSERT INTO inbox (message_id, handler)
 SELECT d.message_id, $1
 FROM projector_rebuild.difference_inbox d

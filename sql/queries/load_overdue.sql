@@ -1,7 +1,7 @@
--- Returns those of the given partitions that have a parked event which could be applied now. In
--- such a case, the worker of another partition has applied the previous event, and did not know
--- that this event is parked. A worker that heals an account writes it repeatedly, so an account
--- counts only if it was not written for some seconds.
+-- Returns the given partitions that have a parked event which could be applied now. In such a case,
+-- the worker of another partition has applied the previous event, and did not know that this event
+-- is parked. While a worker applies the parked events of an account, it writes the account
+-- repeatedly. So an account counts only if it was not written for some seconds.
 SELECT DISTINCT p.partition
 FROM {parked} p
 JOIN {account} b ON {of_b}b.account_id = p.account_id AND p.version = b.version + 1

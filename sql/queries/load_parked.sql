@@ -1,5 +1,5 @@
 -- Returns the parked events of an account above a version, in order, up to a total size in bytes.
--- It also returns the number of events without the limit of the size.
+-- Each row also has the number of events that there would be without the limit of the size.
 SELECT version, class, expected_version, topic, partition, "offset", record_timestamp, replays, key, value, headers, events
 FROM (
     SELECT p.*,

@@ -2,8 +2,8 @@
 -- mappings that the caller has checked are in $3. A position whose mapping has changed since the
 -- check is not updated, and its next claim fails. If a checked mapping reads events differently
 -- ($4), the fences of the owners are raised. In that case, a position that has processed records is
--- updated only if $5 accepts this. The positions are locked in a fixed order, because several
--- instances may start at the same time.
+-- updated only if $5 is true. The positions are locked in a fixed order, because several instances
+-- may start at the same time.
 WITH changed AS MATERIALIZED (
     SELECT consumer_group, topic, partition
     FROM projector_position

@@ -1,5 +1,6 @@
 -- Returns the versions that accounts wait for, with the oldest gap first. A gap ends before the
--- first known later event. An event that exists but cannot be applied does not count as missing. An
+-- first parked event. If no event of the account is parked, the gap ends with the highest version
+-- beyond the park limit. An event that exists but cannot be applied does not count as missing. An
 -- account belongs to the partition of its parked events. An account whose waiting events are all
 -- beyond the park limit belongs to partition 0.
 SELECT h.account_id, h.expected_version, coalesce(p.version - 1, o.highest_version)

@@ -1,5 +1,5 @@
--- Stores, for each account, the range of events beyond the park limit. Events that are parked are
--- left out.
+-- Stores, for each account, the range of events beyond the park limit. Events that are already
+-- parked are left out.
 INSERT INTO {overflow} AS o
     ({projection_column}account_id, lowest_version, highest_version, events, expected_version, topic, partition, first_offset, last_offset, first_version)
 SELECT {projection_value}v.account_id, min(v.version), max(v.version), count(*), min(v.expected_version),

@@ -1,4 +1,5 @@
--- Returns those of the given events that are parked.
+-- Returns the given events that are parked. An event is identified by account, version, topic,
+-- partition and offset.
 SELECT p.account_id, p.version, p.topic, p.partition, p."offset"
 FROM {parked} p
 JOIN unnest($1::text[], $2::int8[], $3::text[], $4::int4[], $5::int8[]) AS d (account_id, version, topic, partition, place)

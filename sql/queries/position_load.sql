@@ -1,6 +1,6 @@
--- Returns the positions of a consumer group. A leader epoch is valid only for the offset for which
--- it was stored (migration 00005). The reason of a halt is valid only while the owner that has
--- stored it still owns the partition.
+-- Returns the positions of a consumer group in a topic. A leader epoch is valid only for the offset
+-- for which it was stored (migration 00005). The reason of a halt is valid only while the owner
+-- that has stored it still owns the partition.
 SELECT partition, next_offset, CASE WHEN leader_epoch_at = next_offset THEN leader_epoch ELSE -1 END,
        judged_until, CASE WHEN judged_epoch_at = judged_until THEN judged_epoch ELSE -1 END,
        topic_id, owner, fence, coalesce(stopped_reason, ''), CASE WHEN stopped_reason IS NULL THEN -1 ELSE coalesce(stopped_end, -1) END,

@@ -1,5 +1,5 @@
--- Moves the positions of one consumer group in one topic. A position moves only if it is unchanged
--- since its writer read it.
+-- Moves the positions of one consumer group in one topic. A position moves only if it still has the
+-- fence and the offset that its writer has read.
 UPDATE projector_position AS p
 SET next_offset = m.next_offset, leader_epoch = m.leader_epoch, leader_epoch_at = m.next_offset,
     judged_until = m.judged_until, judged_epoch = m.judged_epoch, judged_epoch_at = m.judged_until,

@@ -1,6 +1,6 @@
 -- Sets a position to the offset that a person has chosen ($4), in the current topic ($5). A stopped
--- partition then continues. The offset up to which records were ever processed ($6, with epoch $7)
--- never decreases.
+-- partition then continues. The parameters $6 and $7 are the offset up to which records were ever
+-- processed, and its leader epoch.
 UPDATE projector_position
 SET next_offset = $4, leader_epoch = -1, leader_epoch_at = -1,
     judged_until = $6, judged_epoch = $7, judged_epoch_at = $6, topic_id = $5,

@@ -1,8 +1,8 @@
 -- Stores the file of a projection if none is stored. The parameters are name ($1), SHA-256 ($2),
--- mode ($3) and text ($4). It replaces a file with the same mode if $5 accepts this. It replaces
--- any file if no record was processed with it yet (see projection_file_kept.sql). Writers lock
--- their position first, so the positions are locked here too. It returns the file that is stored
--- now. There is no row if another writer has stored a file since this statement began.
+-- mode ($3) and text ($4). A stored file with the same mode is replaced if $5 is true. Any stored
+-- file is replaced if no record was processed with it yet (see projection_file_kept.sql). Writers
+-- lock their position first, so the positions are locked here too. The result is the file that is
+-- stored now. There is no row if another writer has stored a file while this statement ran.
 WITH positions AS MATERIALIZED (
     SELECT greatest(next_offset, judged_until) AS processed
     FROM projector_position

@@ -1,5 +1,5 @@
--- Returns the file that a projection was last run from. There is no row while no record was
--- processed, so that a mistake in the file can be corrected after the first start.
+-- Returns the file with which a projection was last run. There is no row as long as no record was
+-- processed. So a mistake in the file can be corrected after the first start.
 SELECT sha256, mode
 FROM projection_file
 WHERE projection = $1

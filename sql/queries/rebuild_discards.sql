@@ -1,6 +1,6 @@
--- Returns the events of a topic ($2) that were discarded in a projection ($1), with their places.
--- An event that was replayed later does not count as discarded. All entries of one record have the
--- same place.
+-- Returns the events of a topic ($2) that were discarded in a projection ($1), with their
+-- partitions and offsets. An event that was replayed later does not count as discarded. Several
+-- events of one record have the same offset.
 SELECT DISTINCT coalesce(d.account_id, ''), coalesce(d.version, 0), d.altered, d.topic, d.partition, d."offset"
 FROM dlq_action d
 WHERE d.action = 'discard' AND d.topic = $2 AND d."offset" IS NOT NULL AND d.projection = $1

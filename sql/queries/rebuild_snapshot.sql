@@ -1,2 +1,3 @@
--- Returns the current snapshot. With it, rows that are written later can be found.
+-- Returns the current snapshot. A later query uses this snapshot to find rows that were written
+-- after it.
 SELECT pg_current_snapshot()::text;

@@ -1,2 +1,3 @@
--- Returns whether this login may decide about requests, as the role projector_approver may.
+-- Returns whether the current login may decide about requests. The role projector_approver has this
+-- privilege.
 SELECT has_column_privilege('repair_request', 'state', 'UPDATE');

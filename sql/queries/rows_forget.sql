@@ -1,2 +1,2 @@
--- Deletes the noted rows of a table.
+-- Deletes the keys of differing rows that were noted for a table.
 DELETE FROM projector_rebuild.{noted};

@@ -1,5 +1,6 @@
--- Returns the rows of some groups of keys (see rows_digest.sql), sorted by the bytes of the key. A
--- result has the key as text and as an object, the hash of the row, and the version of its account.
+-- Returns the rows of some groups of keys (see rows_digest.sql), sorted by the bytes of the key.
+-- The columns are the key as text, the key as a JSON object, the hash of the row, and the version
+-- of its account.
 SELECT ROW ({key})::text AS id, json_build_object({key_object})::text, hashtextextended(ROW ({all})::text, 1), {version_of}
 FROM {from} AS t
 WHERE hashtextextended(ROW ({key})::text, 0) & 65535 = ANY ($1::int8[])

@@ -1,5 +1,5 @@
--- Turns off JIT compilation, because it takes a tenth of a second. With sequential scans turned
--- off, even the scan of a small table has an estimated cost that would start it. This is a
--- statement and not a connection parameter as for other settings, because poolers refuse parameters
--- that they do not know.
+-- Turns off JIT compilation, because it takes a tenth of a second. Sequential scans are turned off,
+-- so even the scan of a small table has an estimated cost at which JIT would begin. Other settings
+-- are connection parameters. This setting is a statement, because poolers refuse parameters that
+-- they do not know.
 SELECT set_config('jit', 'off', false);

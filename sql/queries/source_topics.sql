@@ -1,5 +1,5 @@
 -- Returns the topics from which rows of a projection have come. These are the claimed topics,
--- except those from which nothing was read. Brokers without topic ids ($2) leave no rows in
+-- except topics from which no record was processed. Brokers without topic ids ($2) leave no rows in
 -- projector_source, so the positions are used for their topics. The topic $3 is included as soon as
 -- it is claimed.
 WITH read AS (

@@ -1,3 +1,3 @@
 -- Blocks writes to the versions of accounts, because a swap has to change them together with the
--- rows. A swap locks the positions before it locks this table, in the same order as consumers.
+-- rows. A swap locks the positions before it locks this table. Consumers use the same order.
 LOCK TABLE projection_account IN SHARE ROW EXCLUSIVE MODE;

@@ -1,7 +1,7 @@
 -- Updates accounts that have a row, sorted by account id so that concurrent writers cannot
 -- deadlock. A row is updated only if it still has the version from which the new state was
--- computed. So the change of another writer is never overwritten. With the list of accounts Citus
--- finds their shards and skips the others.
+-- computed. So the change of another writer is never overwritten. From the list of accounts, Citus
+-- finds the shards of these accounts and skips all other shards.
 UPDATE {account} AS t
 SET
     {balances} currency = nullif(r.currency, ''),
