@@ -89,8 +89,8 @@ DECLARE
     wanted    text;
     four_eyes boolean := false;
 BEGIN
-    -- Only one session at a time may change the grants. Any login may hold this lock, so the wait
-    -- for it is limited.
+    -- Only one session at a time may change the grants. Any login can acquire this lock and never
+    -- release it, so the wait for the lock is limited.
     FOR i IN 1..100 LOOP
         EXIT WHEN pg_try_advisory_xact_lock(hashtext('projector grants'));
         PERFORM pg_sleep(0.1);
@@ -100,9 +100,9 @@ BEGIN
     END IF;
     FOR line IN
         WITH runtime (relation, privileges) AS (VALUES
-            -- projector_runtime is the role of `run`. It cannot delete a balance, a statement or a
-            -- position. It adds the events that it fetches from the outbox to the audit trail, but
-            -- it cannot read the trail.
+            -- projector_runtime is the role of `run`. The role cannot delete a balance, a statement
+            -- or a position. For each event that `run` fetches from the outbox, it adds a row to
+            -- the audit trail. It cannot read the trail.
             ('account_balance', 'SELECT INSERT UPDATE'),
             ('projector_position', 'SELECT INSERT UPDATE'),
             ('projector_source', 'SELECT INSERT'),
@@ -122,9 +122,9 @@ BEGIN
             ('projection_file', 'SELECT INSERT UPDATE'),
             ('new_events', 'SELECT')
         ), repairs (relation, privileges) AS (
-            -- This is for the commands that read and repair. They have the privileges of a running
-            -- projector. They may also replace and delete rows, as `rebuild` does, and read the
-            -- audit trail.
+            -- These privileges are for the commands that read and repair. Such commands need all
+            -- privileges of a running projector. They may also replace and delete rows, as
+            -- `rebuild` does, and read the audit trail.
             SELECT relation, privileges FROM runtime
             UNION ALL VALUES ('account_balance', 'DELETE'), ('projection_account', 'DELETE'), ('account_statement', 'UPDATE DELETE'), ('daily_turnover', 'DELETE'),
                              ('account_balance_current', 'SELECT'), ('account_statement_missing', 'SELECT'),
@@ -140,8 +140,8 @@ BEGIN
         -- projector_approver repairs what another login has requested.
         SELECT 'projector_approver', relation, privileges FROM repairs
         UNION ALL VALUES
-            -- projector_reader is for users of the read model. It reads balances only from the view
-            -- that has the column stale, and what `account statement` needs.
+            -- projector_reader is for users of the read model. It may read balances only through
+            -- the view with the column stale. It may also read what `account statement` needs.
             ('projector_reader', 'account_balance_current', 'SELECT'),
             ('projector_reader', 'account_hold', 'SELECT'),
             ('projector_reader', 'account_statement', 'SELECT'),

@@ -22,7 +22,7 @@ type DeadLetters interface {
 	EnsureTopic(context.Context) error
 }
 
-// Database has the operations of the read model that do not belong to one partition's projection.
+// Database has the operations of the read model that are not part of session.Projection.
 type Database interface {
 	// Positions reads the stored positions of the group's topic.
 	Positions(context.Context) ([]projection.StoredPosition, error)
@@ -46,7 +46,8 @@ type Database interface {
 
 // Access checks the permissions that this program needs on the brokers.
 type Access interface {
-	// Check asks the brokers. Its error lists the missing permissions.
+	// Check requests the permissions of this client from the brokers. The error lists the missing
+	// permissions.
 	Check(context.Context) error
 	// Consuming returns an error that names the missing permission, if err is a permission error.
 	// It returns any other error unchanged.
@@ -129,8 +130,8 @@ type Trace interface {
 	Pick(picked, records []*kgo.Record) []*kgo.Record
 	// Folding is called before a chunk is folded, with the picked records of the chunk.
 	Folding(picked []*kgo.Record)
-	// Flushing is called once per flush. The flush will make everything before the offset next
-	// durable.
+	// Flushing is called at the start of each flush. The flush will make everything before the
+	// offset next durable.
 	Flushing(next int64)
 	// Context returns ctx with the span of the worker's current step for traced records.
 	Context(ctx context.Context) context.Context

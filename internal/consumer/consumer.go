@@ -51,7 +51,7 @@ type Consumer struct {
 	idle      idle
 }
 
-// New prepares a consumer. It does not connect. It returns an error if the configuration is not
+// New prepares a consumer, but does not connect. It returns an error if the configuration is not
 // valid.
 func New(cfg Config) (*Consumer, error) {
 	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, 30*time.Second)
@@ -174,7 +174,8 @@ func (c *Consumer) worker(p int32) *worker {
 func (c *Consumer) Partitions() int { return int(c.partitions.Load()) }
 
 // Busy returns how many partitions have only few fetched records, which will probably be durable
-// soon. A partition that is far behind, publishes dead letters or retries does not count.
+// soon. A partition does not count if it has many unread records, publishes dead letters or
+// retries.
 func (c *Consumer) Busy() int { return int(c.busy.Load()) }
 
 // assignment lists the partitions that have a worker.
@@ -195,7 +196,7 @@ func (c *Consumer) partitionLog(p int32) *slog.Logger {
 }
 
 // throttled returns the throttled log for one operation. All partitions share this log, so an
-// outage is logged once.
+// outage is logged only one time.
 func (c *Consumer) throttled(dependency, what string) *retry.Throttled {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@
 // chunks, which means that it decides about each record and computes the new rows in memory. Then
 // the worker flushes the rows. It publishes the dead letters and waits for their acknowledgement.
 // It writes one transaction, which also moves the partition's position row. Then it marks the
-// offset for the committer. Near the end of the partition, it flushes after each chunk. When it is
-// far behind, it folds several chunks before a flush.
+// offset for the committer. Near the end of the partition, it flushes after each chunk. As long as
+// many records are unread, it folds several chunks before a flush.
 //
 // A worker has these states:
 //

@@ -205,8 +205,8 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 	})
 }
 
-// TestALostAnswerToCommitCountsOnce shows that a write whose answer was lost is counted once, if
-// the position row shows that it took place.
+// TestALostAnswerToCommitCountsOnce shows that a write whose answer was lost is counted only if the
+// position row shows that it took place. It is counted only one time.
 func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		row  projection.Stood

@@ -15,7 +15,7 @@ import (
 )
 
 // TestStopDoesNotWaitForADeadMember shows a stop while the group waits for a dead member. A new
-// member, which has to wait too, stops at once and leaves the group.
+// member, which has to wait too, stops immediately and leaves the group.
 func TestStopDoesNotWaitForADeadMember(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
@@ -82,8 +82,8 @@ func leaveADeadMember(t *testing.T, seeds kgo.Opt) {
 	cl.Close()
 }
 
-// TestStopIsInTimeWhateverHangs shows that a stop takes at most 10 s. In this test PostgreSQL hangs
-// during a flush, an earlier commit hangs, and then all brokers hang.
+// TestStopIsInTimeWhateverHangs shows that a stop of the consumer is complete within 10 s. In this
+// test PostgreSQL hangs during a flush, an earlier commit hangs, and then all brokers hang.
 func TestStopIsInTimeWhateverHangs(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))

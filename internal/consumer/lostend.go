@@ -24,7 +24,7 @@ type logEnd struct {
 	offset int64 // offset after the last record
 	epoch  int32 // epoch of the leader; projection.NoEpoch if not known
 	// epochEnd is the offset after the last record of the position's leader epoch. It is
-	// projection.NoOffset if not known.
+	// projection.NoOffset if that offset is not known.
 	epochEnd int64
 }
 
@@ -51,20 +51,20 @@ func (e logEnd) contradicts(next projection.NextOffset) loss {
 	return loss{at: projection.NoOffset}
 }
 
-// lostBehind returns the loss of all consumed records from the offset end on. It is found because
-// their leader epoch now ends at this offset.
+// lostBehind returns the loss of all consumed records from the offset end on. The loss was found
+// because the leader epoch of these records now ends at this offset.
 func lostBehind(epoch int32, end int64) loss {
 	return loss{end, fmt.Sprintf("the records up to there are of leader epoch %d, which ends at %d", epoch, end)}
 }
 
-// behind reports whether the leader's epoch is lower than that of the consumed records. In that
-// case the leader does not know that it was replaced, or the cluster has lost its metadata.
+// behind reports whether the leader's epoch is lower than the epoch of the consumed records. In
+// that case the leader does not know that it was replaced, or the cluster has lost its metadata.
 func (e logEnd) behind(next projection.NextOffset) bool {
 	return e.epoch != projection.NoEpoch && e.epoch < next.LeaderEpoch
 }
 
-// believed reports whether an answer that contradicts the position is accepted. The duration after
-// is the time since the first such answer.
+// believed reports whether an answer that contradicts the position is accepted. The parameter after
+// is the duration from the first such answer to now.
 func (e logEnd) believed(next projection.NextOffset, after time.Duration) bool {
 	return !e.behind(next) || after >= behindFor
 }

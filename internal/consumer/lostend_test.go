@@ -21,7 +21,7 @@ func TestWhatContradictsAPosition(t *testing.T) {
 		next projection.NextOffset
 		end  logEnd
 		want string // part of the expected text; empty if nothing is lost
-		soon bool   // the answer is accepted at once
+		soon bool   // the answer is accepted immediately
 	}{
 		"at the end":                        {projection.NextOffset{Offset: 6, LeaderEpoch: 1}, logEnd{6, 1, 6}, "", true},
 		"before the end":                    {projection.NextOffset{Offset: 6, LeaderEpoch: 1}, logEnd{9, 1, 9}, "", true},
@@ -51,8 +51,9 @@ func TestWhatContradictsAPosition(t *testing.T) {
 	}
 }
 
-// TestAnEarlierLeaderIsAskedAgain shows that the answers of an earlier leader are not accepted at
-// once. Such a leader does not know that it was replaced, and reports the end of its own log.
+// TestAnEarlierLeaderIsAskedAgain shows that the answers of an earlier leader are not accepted
+// immediately. Such a leader does not know that it was replaced, and reports the end of its own
+// log.
 func TestAnEarlierLeaderIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))

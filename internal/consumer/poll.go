@@ -165,8 +165,8 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 		return
 	}
 	if topic == "" && p < 0 {
-		// The client returns this error without a partition if a response was too large. It then
-		// repeats the request and continues with the other partitions.
+		// The client returns this error without a partition if a response was too large. After the
+		// error, it repeats the request and continues with the other partitions.
 		err = batchTooLarge{c.cfg.Limits.BatchBytes}
 	}
 	if w := c.worker(p); w != nil {
@@ -184,7 +184,7 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 }
 
 // commitSync commits on behalf of the given member id. It fails if the client has another member id
-// now. It returns the first error of the request or of a partition.
+// now. Otherwise it returns the first error of the request or of a partition.
 func (c *Consumer) commitSync(ctx context.Context, member string, offsets map[string]map[int32]kgo.EpochOffset) error {
 	var result error
 	ctx = kgo.PreCommitFnContext(ctx, func(request *kmsg.OffsetCommitRequest) error {
@@ -209,8 +209,9 @@ func (c *Consumer) commitSync(ctx context.Context, member string, offsets map[st
 	return result
 }
 
-// tooBig reports whether a queue of this size is larger than its share while all queues together
-// exceed the limit. So a partition that is behind may use the memory that the others do not need.
+// tooBig reports whether a queue of this size is too large. This is so if the size exceeds the
+// queue's share and all queues together exceed the limit. So a partition with many unread records
+// may use the memory that the others do not need.
 func (c *Consumer) tooBig(bytes int) bool {
 	return int64(bytes) > c.queueShare.Load() && c.queued.Load() > int64(c.cfg.Limits.QueueBytes)
 }

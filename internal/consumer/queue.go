@@ -16,8 +16,8 @@ type queue struct {
 	epoch   int
 	paused  bool
 	closed  bool
-	// broken is the reason why no more records arrive. It is nil if more may arrive, or if
-	// removeBreak has returned it.
+	// broken is the reason why no more records arrive. It is nil if more records may arrive, or if
+	// removeBreak has already returned the reason.
 	broken  *brokenOff
 	ended   bool  // no more records are accepted until restart
 	end     int64 // last stable offset in the latest fetch
@@ -28,8 +28,8 @@ type queue struct {
 }
 
 // shared has the counters of all queues, and the functions that pause and resume this partition.
-// The functions are called with the queue's lock held. Otherwise a pause could be executed after
-// the resume that belongs to it, and the partition would stop for ever.
+// The queue calls the functions pause and resume while it holds its lock. Otherwise a pause could
+// be executed after the resume that should end it, and the partition would stop for ever.
 type shared struct {
 	held          *atomic.Int64        // bytes in all queues
 	busy          *atomic.Int64        // see Consumer.Busy

@@ -80,8 +80,8 @@ func TestOrderIsKept(t *testing.T) {
 	}
 }
 
-// TestAnEmptyQueueIsNeverPaused shows that a pause is never executed after the resume that belongs
-// to it. Otherwise the partition would stop for ever without an error.
+// TestAnEmptyQueueIsNeverPaused shows that a pause is never executed after the resume that should
+// end it. Otherwise the partition would stop for ever without an error.
 func TestAnEmptyQueueIsNeverPaused(t *testing.T) {
 	size := recordBytes(records(0, 1)[0])
 	for range 20_000 {

@@ -15,8 +15,8 @@ import (
 )
 
 // retry runs fn until it succeeds, fails with a final error, or the worker must stop. An attempt
-// may take long, as long as the server keeps answering. A stop ends a wait between attempts at
-// once. A running attempt ends only when the worker's context ends.
+// has no time limit if the server continues to answer. A stop of the worker immediately ends a wait
+// between attempts. A running attempt ends only when the worker's context ends.
 func (w *worker) retry(dependency, operation string, fn func(context.Context) error) error {
 	policy := w.c.cfg.Retry
 	silence := policy.Attempt

@@ -45,7 +45,8 @@ func (c *Consumer) partitionInfo(ctx context.Context, p int32) (partitionInfo, e
 	return c.partitionInfoSince(ctx, p, time.Now().Add(-infoAge))
 }
 
-// partitionInfoSince returns an answer to a request that was sent after the time since.
+// partitionInfoSince returns an answer to a request that was not sent before the time in the
+// parameter since.
 func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.Time) (partitionInfo, error) {
 	t := &c.topic
 	t.mu.Lock()
@@ -114,8 +115,8 @@ func allMissing(err error) bool {
 }
 
 // epochEnd asks for the offset after the last record of a leader epoch, or of an earlier epoch if
-// this one has no records. It returns projection.NoOffset if that is not known. An error may be
-// retried.
+// this one has no records. It returns projection.NoOffset if the brokers do not know the offset. An
+// error may be retried.
 func (c *Consumer) epochEnd(ctx context.Context, p, epoch int32) (int64, error) {
 	var request kadm.OffsetForLeaderEpochRequest
 	request.Add(c.cfg.Topic, p, epoch)

@@ -25,7 +25,8 @@ const (
 	positionsEvery = 2 * time.Second
 )
 
-// every calls check at once and then at a fixed interval until ctx ends. Each check has a deadline.
+// every calls check immediately, and then at a fixed interval until ctx ends. Each check has a
+// deadline.
 func every(ctx context.Context, pause, within time.Duration, check func(context.Context)) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

@@ -30,8 +30,8 @@ type worker struct {
 	queue     *queue
 	chunks    chan *chunk
 
-	// ctx ends when the worker must stop at once, because the partition is lost or its last flush
-	// takes too long.
+	// ctx ends when the worker must stop immediately, because the partition is lost or its last
+	// flush takes too long.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	// drain ends when the worker must flush and stop, because the partition is revoked or the
@@ -57,8 +57,8 @@ type worker struct {
 }
 
 const (
-	// flushWithin is how long a flush should take. If a position does not move for longer, people
-	// think that the partition is stuck.
+	// flushWithin is the longest time that a flush should take. If a position does not move for
+	// longer, people think that the partition is stuck.
 	flushWithin = 10 * time.Second
 	// overtakenFreely is how many times in a row records may be processed again without a wait.
 	overtakenFreely = 2
@@ -199,8 +199,8 @@ func (w *worker) process() error {
 	}
 }
 
-// heal applies and flushes some parked events of accounts whose gap is filled. It reports whether
-// more of them can be applied.
+// heal applies and flushes some parked events of accounts whose gap is filled. The result more is
+// whether further parked events can be applied.
 func (w *worker) heal() (more bool, err error) {
 	healed, err := w.session.Heal(w.context())
 	if err != nil || !healed {
@@ -263,7 +263,7 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 }
 
 // flushDue reports whether to flush now instead of folding more records. At the end of the
-// partition, a flush is due at once. Before the end, it is due when enough is pending.
+// partition, a flush is due immediately. Before the end, it is due when enough is pending.
 func (w *worker) flushDue() bool {
 	if w.session.Durable() {
 		return false

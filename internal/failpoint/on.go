@@ -22,8 +22,8 @@ type point struct {
 	left   int // how many more times the point must be reached before the action
 }
 
-// parse reads the points. The package comment describes their format. It panics if spec is not
-// valid, because a test would prove nothing if its point were not armed.
+// parse reads the points. The package comment describes the format of spec. parse panics if spec is
+// not valid, because a test would prove nothing if its point were not armed.
 func parse(spec string) map[string]*point {
 	points := map[string]*point{}
 	for _, one := range strings.FieldsFunc(spec, func(r rune) bool { return r == ',' }) {

@@ -12,8 +12,8 @@ const shrink = 8
 // grow is the factor by which the next write may be larger after a quick write.
 const grow = 2
 
-// Size is the number of events or rows that the next write may contain. It is adjusted after each
-// write, so that a write takes about the target time:
+// Size is the number of events or rows that the next write may contain. This number is adjusted
+// after each write, so that a write takes about the target time:
 //
 //	quick ─────────────► twice as much
 //	longer than target ► what fits into the target time at the measured speed

@@ -96,8 +96,8 @@ func NewServer(cfg Config) *Server {
 	return s
 }
 
-// Changed reports accounts that were just written. The next tick queries those of them that a
-// client waits for. It is safe for concurrent use.
+// Changed reports accounts that were just written. The query of the next tick includes the changed
+// accounts for which a client waits. Changed is safe for concurrent use.
 func (s *Server) Changed(ids iter.Seq[string]) { s.register.changed(ids) }
 
 // Start listens and serves in the background. Start must be called only one time.
@@ -177,7 +177,7 @@ func after(err error) time.Duration {
 }
 
 // Shutdown stops listening and waits for running requests until ctx ends. Then it closes their
-// connections. It does nothing if Start was not called.
+// connections. Shutdown does nothing if Start was not called.
 func (s *Server) Shutdown(ctx context.Context) {
 	if s.listener == nil {
 		return

@@ -280,7 +280,7 @@ func TestTooManyWait(t *testing.T) {
 }
 
 // TestNoDatabase shows what clients receive while the database is down. A client without waiting
-// time gets an error at once. A client with waiting time is answered when the database returns.
+// time gets an error immediately. A client with waiting time is answered when the database returns.
 func TestNoDatabase(t *testing.T) {
 	d := bank()
 	d.broken.Store(true)

@@ -14,8 +14,8 @@ import (
 )
 
 // Apply executes the plan in the database. It sets the results even after an error, because
-// committed transactions are not rolled back. The function shown is called with the progress. It
-// may be nil.
+// committed transactions are not rolled back. The function shown is called with the progress, unless it is
+// nil.
 func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error {
 	if err := r.recordFixed(ctx); err != nil {
 		return err
@@ -77,7 +77,7 @@ func NewProducer(options ...kgo.Opt) (*kgo.Client, error) {
 }
 
 // Publish publishes the original records to ToTopic in order, and writes each result to the audit
-// trail. The function shown is called with the progress. It may be nil.
+// trail. The function shown is called with the progress, unless it is nil.
 func (r *Replay) Publish(ctx context.Context, producer Producer, shown func(done, total int64)) error {
 	size := publishAtOnce
 	if r.Rate > 0 {

@@ -87,7 +87,7 @@ func (all events) plan(ctx context.Context, store Applier) error {
 }
 
 // apply executes the plan. It sets the results even after an error, because committed transactions
-// are not rolled back. The function shown is called with the progress. It may be nil.
+// are not rolled back. The function shown, which may be nil, is called with the progress.
 func (all events) apply(ctx context.Context, store Applier, shown func(done, total int64)) error {
 	done := int64(0)
 	err := store.Apply(ctx, all.records(), func(step readmodel.Step) {

@@ -33,7 +33,7 @@ type Fetch struct {
 }
 
 // Plan queries the outbox for the missing versions, and plans the returned events. The function
-// shown is called with the number of versions that were queried. It may be nil.
+// shown, which may be nil, is called with the number of versions that were queried.
 func (f *Fetch) Plan(ctx context.Context, shown func(done, total int64)) error {
 	done := int64(0)
 	for question := range slices.Chunk(f.Missing, outbox.AskAtOnce) {
@@ -114,8 +114,8 @@ func (m *Missing) Digest() string {
 	return dlq.MessageDigest(of.Key, of.Value, of.Headers)
 }
 
-// Reason returns why the event is not applied. It is empty if the event is applied or does not
-// exist.
+// Reason returns why the event is not applied. The result is empty if the event is applied or does
+// not exist.
 func (m *Missing) Reason() string {
 	if m.Record == nil {
 		return ""

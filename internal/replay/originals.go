@@ -74,8 +74,8 @@ func sameEvent(line int, identity dlq.Identity, d *DeadLetter) error {
 	return nil
 }
 
-// compare compares the lines with the dead letters in the topic. It does not trust the digest in
-// the file, because the author of the file may have changed it.
+// compare compares the lines with the dead letters in the topic. The digest in the file is not
+// used, because a person may have changed it.
 func (x *export) compare(ctx context.Context, s *Scan) error {
 	for record, err := range x.records(ctx, s) {
 		if err != nil {

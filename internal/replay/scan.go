@@ -59,7 +59,7 @@ type Scan struct {
 	Others  map[string]int // number of dead letters of other projections, by projection name
 }
 
-// IncompleteError reports that a part of the selection could not be read.
+// IncompleteError is returned if a partition with selected dead letters cannot be read.
 type IncompleteError struct {
 	Lost   *topic.PartitionError
 	Others []int32 // selected partitions that can still be read
@@ -180,7 +180,7 @@ func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	return s.Source.Records(ctx, scope)
 }
 
-// places yields the selected partitions and offsets.
+// places yields each combination of the selected partitions and offsets.
 func (s *Scan) places(yield func(int32, int64) bool) {
 	for _, partition := range s.Filter.DLQPartitions {
 		for _, offset := range s.Filter.DLQOffsets {

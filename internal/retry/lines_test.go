@@ -57,7 +57,7 @@ func TestALineAKeyAndMinute(t *testing.T) {
 }
 
 // TestLinesComeAtAFallingRate shows that pauses between lines get longer. It also shows that a line
-// is written at once after a quiet time.
+// is written immediately after a quiet time.
 func TestLinesComeAtAFallingRate(t *testing.T) {
 	clock, w := newManualClock(), written{}
 	l := retry.NewLines(clock.Now, 30*time.Second, 5*time.Second, 10*time.Second, 20*time.Second)

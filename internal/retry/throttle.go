@@ -15,7 +15,7 @@ const (
 	// This time is counted from the last wait or recovery. Without it, a dependency that often
 	// fails and recovers would cause a log line each time.
 	calm = time.Minute
-	// maxReasons limits how many reasons are logged at once within one outage.
+	// maxReasons limits how many new reasons are logged immediately within one outage.
 	maxReasons = 6
 )
 

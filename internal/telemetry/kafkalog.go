@@ -28,8 +28,8 @@ func newKafkaLogger(log *slog.Logger, clock func() time.Time) *kafkaLogger {
 	return &kafkaLogger{log: log, lines: retry.NewLines(clock, kafkaQuiet, kafkaPauses...)}
 }
 
-// If no equal line has occurred for kafkaQuiet, the next line is written at once. After this time
-// the earlier problem is over, because the client retries within seconds.
+// If no equal line has occurred for kafkaQuiet, the next equal line is written immediately. After
+// this time the earlier problem is over, because the client retries within seconds.
 const kafkaQuiet = 30 * time.Second
 
 // kafkaPauses are the pauses between equal lines while a problem lasts. They grow up to 5 minutes.

@@ -12,7 +12,7 @@ import (
 const lettersKept = 20
 
 // LastDeadLetters stores the last published dead letters, and separately the last ones that are not
-// of class version_gap. It is safe for concurrent use.
+// of class version_gap. A LastDeadLetters is safe for concurrent use.
 type LastDeadLetters struct {
 	mu           sync.Mutex
 	total        int64
@@ -52,8 +52,8 @@ type DeadLetter struct {
 	Offset       int64     `json:"offset"`
 }
 
-// DeadLettersStatus counts the dead letters that were published since the start. Dead letters that
-// were resolved later are included.
+// DeadLettersStatus counts the dead letters that were published since the start of the program.
+// Dead letters that were resolved later are included.
 type DeadLettersStatus struct {
 	Total   int64            `json:"total"`
 	ByClass map[string]int64 `json:"by_class"`
@@ -64,7 +64,7 @@ type DeadLettersStatus struct {
 // NewLastDeadLetters returns an empty LastDeadLetters.
 func NewLastDeadLetters() *LastDeadLetters { return &LastDeadLetters{byClass: map[string]int64{}} }
 
-// Published stores and counts one dead letter. It does not wait.
+// Published stores and counts one dead letter. It does not block.
 func (l *LastDeadLetters) Published(d DeadLetter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

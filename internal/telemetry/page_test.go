@@ -190,8 +190,8 @@ func TestStatusPageNeedsNobodyElse(t *testing.T) {
 	}
 }
 
-// TestStatusJSON shows that the names in /status.json do not change. They are public and documented
-// in docs/observability.md.
+// TestStatusJSON shows that the names in /status.json do not change. These names are public and
+// documented in docs/observability.md.
 func TestStatusJSON(t *testing.T) {
 	s := turnoverScene(7)
 	s.status.Partitions = append(s.status.Partitions, PartitionStatus{Topic: topic, Partition: 9, State: projection.StateStarting})

@@ -84,8 +84,8 @@ func (m *Metrics) Status(topic string, partition int32, breakerOpen, paused bool
 	of.show(partitionID{topic, partition}, gauge{of.breaker, oneIf(breakerOpen)}, gauge{of.paused, oneIf(paused)})
 }
 
-// Lag sets how far the partition is behind, in records and in seconds. It has no effect if the
-// partition is not assigned.
+// Lag sets the lag of the partition, in records and in seconds. It has no effect if the partition
+// is not assigned.
 func (m *Metrics) Lag(topic string, partition int32, records int64, seconds float64) {
 	of := m.partitions
 	// The number may be negative, because the end may have been read before the position.

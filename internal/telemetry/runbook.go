@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// runbookPage is a documentation page as HTML. It is part of the program. So links to the page work
-// without internet, and its text is that of the running version.
+// runbookPage is a documentation page as HTML. The page is embedded in the program. So links to the
+// page work without internet, and its text is that of the running version.
 type runbookPage struct {
 	Title string
 	Body  template.HTML

@@ -94,7 +94,7 @@ func (s *Server) Addr() string {
 }
 
 // Shutdown stops listening and waits for running requests until ctx ends. Then it closes their
-// connections. It does nothing if Start was not called.
+// connections. Shutdown does nothing if Start was not called.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if s.listener == nil {
 		return nil

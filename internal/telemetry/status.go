@@ -10,8 +10,8 @@ import (
 )
 
 // Status is the state of the program, for the status page and /status.json. Unknown values are nil,
-// and null in JSON. It must contain no payload, no amounts and no account ids, because every client
-// of the port may read it.
+// and null in JSON. A Status must contain no payload, no amounts and no account ids, because every
+// client of the port may read it.
 type Status struct {
 	Version        string            `json:"version"`
 	Instance       string            `json:"instance"` // host and process, as in `position`
@@ -58,7 +58,7 @@ type ParkedStatus struct {
 }
 
 // StatusFunc returns the current status. It must not do I/O, because it is called for every page,
-// even while all dependencies are down. It may be called concurrently.
+// even during an outage of all dependencies. It must be safe for concurrent use.
 type StatusFunc func() Status
 
 // Lag returns the total lag in records of all partitions, and the largest lag in seconds of one

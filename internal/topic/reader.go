@@ -48,7 +48,7 @@ type Progress struct {
 }
 
 // Records streams the committed records of the topic, one partition after the other, each in offset
-// order. It reads from the start of each log to the last stable offset. Both offsets are determined
+// order. Each log is read from its start to its last stable offset. Both offsets are determined
 // when the iteration starts. Records holds one fetch in memory at a time. A topic that does not
 // exist has no records.
 //
@@ -206,9 +206,9 @@ type Span struct {
 	Full bool
 }
 
-// Range streams the committed records of a span in offset order. It holds one fetch in memory at a
-// time. It skips records that retention has deleted. An error comes with a nil record and ends the
-// iteration. After each fetch, passed is called with the offset up to which all records were
+// Range streams the committed records of a span in offset order. Range holds one fetch in memory at
+// a time. It skips records that retention has deleted. An error comes with a nil record and ends
+// the iteration. After each fetch, passed is called with the offset up to which all records were
 // yielded. At the end this is span.To, even if the last offsets are control records. The parameter
 // passed may be nil.
 //

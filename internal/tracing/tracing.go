@@ -92,7 +92,7 @@ type Tracing struct {
 	live      atomic.Int64 // spans of records that have not ended
 }
 
-// New prepares tracing. It does not connect yet. It does not set OpenTelemetry's global variables.
+// New prepares tracing. It does not connect, and it does not set OpenTelemetry's global variables.
 // Clients receive the hooks and tracers as arguments.
 func New(ctx context.Context, cfg Config) (*Tracing, error) {
 	sender, err := otlptracehttp.New(ctx)
@@ -167,7 +167,8 @@ func (t *Tracing) Partition(number int32) *Partition {
 	}}
 }
 
-// begins reports whether a record with these headers is traced. If so, it reserves the span.
+// begins reports whether a record with these headers is traced. If the record is traced, begins
+// also reserves the span.
 func (t *Tracing) begins(headers []kgo.RecordHeader) bool {
 	sampled, decided := decision(headers)
 	if !decided {

@@ -72,7 +72,8 @@ func start(t testing.TB, url string, ratio float64, log *slog.Logger) (*tracing.
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// end shuts down the tracing. The time limit is reached only if the receiver does not answer.
+// end shuts down the tracing, so that all spans are sent. The time limit is reached only if the
+// receiver does not answer.
 func end(tr *tracing.Tracing) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -1,5 +1,5 @@
--- This creates the audit trail of the repair commands. It shows what people have done with dead
--- letters.
+-- This creates the audit trail of the repair commands. The audit trail shows what people have done
+-- with dead letters.
 
 -- +goose Up
 CREATE TABLE dlq_action (

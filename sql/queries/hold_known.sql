@@ -1,7 +1,7 @@
--- Returns how many of the accounts have the given versions. Their rows are locked until the
--- transaction ends. A row that another transaction has locked does not count, because that row is
--- about to change. The statement does not wait for such a row, because this transaction already
--- holds locks and could deadlock.
+-- Returns how many of the accounts still have the given versions. The rows of these accounts are
+-- locked until the transaction ends. A row that another transaction has locked does not count,
+-- because that row is about to change. The statement does not wait for such a row, because this
+-- transaction already holds locks and could deadlock.
 SELECT count(*)
 FROM (
     SELECT b.account_id

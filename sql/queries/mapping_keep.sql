@@ -1,5 +1,5 @@
 -- Stores in the positions of a projection ($1) the mapping ($2) with which records are read. The
--- mappings that the caller has checked are in $3. A position whose mapping has changed since the
+-- mappings that the caller has checked are in $3. A position whose mapping was changed after the
 -- check is not updated, and its next claim fails. If a checked mapping reads events differently
 -- ($4), the fences of the owners are raised. In that case, a position that has processed records is
 -- updated only if $5 is true. The positions are locked in a fixed order, because several instances

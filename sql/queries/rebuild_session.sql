@@ -1,8 +1,8 @@
 -- Sets limits for the transaction that compares all rows. A statement has no time limit, because it
--- may take long. The transaction waits for Kafka between statements, and it uses sequential scans.
--- It holds no lock that others wait for, but its snapshot delays vacuum. A table with a row
--- security policy is refused, because the policy would hide rows and run code of the owner of the
--- table.
+-- may take long. The idle time has a long limit, because the transaction waits for Kafka between
+-- statements. Sequential scans are permitted. The transaction holds no lock for which other
+-- sessions wait, but its snapshot delays vacuum. A table with a row security policy is refused,
+-- because the policy would hide rows and run code of the owner of the table.
 SELECT set_config('statement_timeout', '0', true), set_config('enable_seqscan', 'on', true),
        set_config('idle_in_transaction_session_timeout', '10min', true), set_config('lock_timeout', '30s', true),
        set_config('row_security', 'off', true);
