@@ -146,9 +146,10 @@ type brokenOff struct {
 	loss       *kgo.ErrDataLoss // the client has detected that the log has lost its end
 }
 
-// breakOff stops the partition if err is an error that a retry cannot remove. The poller calls it
-// for each fetch error of the partition. Other errors have no effect here. Records that were
-// already fetched are still processed.
+// breakOff ends the fetching of the partition if the client cannot continue after the error err.
+// The poller calls it for each fetch error of the partition. After all other errors the client
+// retries, so breakOff ignores them. The worker still processes the records that were already
+// fetched, and then calls stopAtBreak.
 func (w *worker) breakOff(err error) {
 	var (
 		broken brokenOff

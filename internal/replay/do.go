@@ -14,8 +14,8 @@ import (
 )
 
 // Apply executes the plan in the database. It sets the results even after an error, because
-// committed transactions are not rolled back. The function shown is called with the progress, unless it is
-// nil.
+// committed transactions are not rolled back. The function shown is called with the progress,
+// unless it is nil.
 func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error {
 	if err := r.recordFixed(ctx); err != nil {
 		return err
