@@ -144,8 +144,9 @@ func (n Needs) checkGroup(ctx context.Context, client *kgo.Client) (missing, err
 	return nil, nil
 }
 
-// notTold is the value that a broker sends instead of the permissions if it does not report them.
-const notTold = math.MinInt32
+// notReported is the value that a broker sends instead of the permissions if it does not report
+// them.
+const notReported = math.MinInt32
 
 // refuses reports whether a broker's answer does not permit the operation. The bits of allowed are
 // the permitted operations.
@@ -153,5 +154,5 @@ func refuses(code int16, allowed int32, operation kmsg.ACLOperation, unauthorize
 	if code != 0 {
 		return code == unauthorized.Code
 	}
-	return allowed != notTold && allowed&(1<<operation) == 0
+	return allowed != notReported && allowed&(1<<operation) == 0
 }

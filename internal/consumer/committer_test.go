@@ -106,9 +106,9 @@ func TestConfirmingIsForOwnersOnly(t *testing.T) {
 	wantCommits(t, r, map[int32]int64{1: 7})
 }
 
-// TestAnEvictedMemberClaimsAnew shows that a member that was evicted and has joined again does not
+// TestAnEvictedMemberClaimsAgain shows that a member that was evicted and has joined again does not
 // commit a partition until it has claimed it again.
-func TestAnEvictedMemberClaimsAnew(t *testing.T) {
+func TestAnEvictedMemberClaimsAgain(t *testing.T) {
 	c, r := newRecordedCommitter()
 	id, evicted := "first", []int32{}
 	c.member, c.evicted = func() string { return id }, func(p int32) { evicted = append(evicted, p) }

@@ -69,7 +69,7 @@ func (w *worker) decode() {
 		if broken != nil {
 			c := newChunk()
 			c.epoch, c.broken = epoch, broken
-			if !w.hand(c) {
+			if !w.sendChunk(c) {
 				return
 			}
 			continue
@@ -92,7 +92,7 @@ func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 		raw = raw[n:]
 		if n == 0 {
 			c.release()
-		} else if !w.hand(c) {
+		} else if !w.sendChunk(c) {
 			return false
 		}
 		if err != nil && !w.awaitFormat(raw[0]) {
@@ -102,8 +102,8 @@ func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 	return true
 }
 
-// hand sends a chunk to the worker. It returns false if the worker must stop.
-func (w *worker) hand(c *chunk) bool {
+// sendChunk sends a chunk to the worker. It returns false if the worker must stop.
+func (w *worker) sendChunk(c *chunk) bool {
 	select {
 	case w.chunks <- c:
 		return true

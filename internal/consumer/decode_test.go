@@ -58,7 +58,7 @@ func TestUnreadableRecordsWait(t *testing.T) {
 	w.c.cfg.Formats = registry
 	waiting := records(0, 5)
 	waiting[3].Key = []byte("new schema")
-	w.queue = endless()
+	w.queue = unlimited()
 	w.queue.put(waiting, 5)
 	ended := make(chan struct{})
 	go func() { w.decode(); close(ended) }()
@@ -90,7 +90,7 @@ func TestAStopEndsTheWaitForASchema(t *testing.T) {
 	w.c.cfg.Formats = registry
 	one := records(0, 1)
 	one[0].Key = []byte("new schema")
-	w.queue = endless()
+	w.queue = unlimited()
 	w.queue.put(one, 1)
 	ended := make(chan struct{})
 	go func() { w.decode(); close(ended) }()
@@ -115,9 +115,9 @@ func TestErrorsNameTheirDependency(t *testing.T) {
 	}
 }
 
-// TestAChunkIsGivenBackAsGoodAsNew shows that a released chunk has no old values, such as the error
+// TestAReleasedChunkIsCleared shows that a released chunk has no old values, such as the error
 // of a partition. Another partition may use the same chunk next.
-func TestAChunkIsGivenBackAsGoodAsNew(t *testing.T) {
+func TestAReleasedChunkIsCleared(t *testing.T) {
 	w := scripted(t, pending(0))
 	w.epoch = 2
 	stale, fresh := &chunk{epoch: 1, next: projection.NextOffset{Offset: 7}, broken: &brokenOff{reason: "the topic was recreated"}}, &chunk{epoch: 2}
@@ -162,7 +162,7 @@ func TestLagOfAStrangeTimestamp(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.status.lagging.Store(now.Add(-5 * time.Second).UnixMilli())
-		w.queue = endless()
+		w.queue = unlimited()
 		w.status.first.Store(0)
 		w.status.end.Store(3)
 		if records, age, _ := w.lag(now); records != 3 || age.Round(time.Second) != 5*time.Second {

@@ -7,10 +7,10 @@ import (
 	"projector/projection"
 )
 
-// TestDescribeTellsWhatAPartitionDoes shows when a running partition is reported as flowing, idle
+// TestDescribeReturnsThePartitionState shows when a running partition is reported as flowing, idle
 // or throttled. It also checks that the reported end is never lower than the position, although the
 // end was queried earlier.
-func TestDescribeTellsWhatAPartitionDoes(t *testing.T) {
+func TestDescribeReturnsThePartitionState(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {
 		state         projection.State

@@ -93,7 +93,7 @@ func (w *worker) flush() error {
 		if w.drain.Err() != nil && !final(r.Err) {
 			return errDrained
 		}
-		w.pause = w.writing().Failed(r.Err)
+		w.pause = w.flushOutage().Failed(r.Err)
 		return session.ErrAgain
 	case session.Stuck:
 		return r.Err
@@ -111,7 +111,7 @@ func (w *worker) written(r *session.Report) {
 	w.status.moved.Store(time.Now().UnixMilli())
 	w.c.committer.mark(w.partition, r.Next.Offset)
 	w.reportLag()
-	w.writing().Over()
+	w.flushOutage().Over()
 }
 
 // counted reports the result of a successful flush to the metrics, the log and the trace.
@@ -135,7 +135,7 @@ func (w *worker) claimOnce(ctx context.Context, c projection.Claim) (projection.
 	if r.Outcome == session.Confirmed {
 		w.counted(&r)
 		w.log.Info("the last write took place: only the answer to it was lost", "position", r.Next.Offset)
-		w.writing().Over()
+		w.flushOutage().Over()
 	}
 	if r.Outcome != session.Nothing {
 		w.trace.Dropped(r.Err)
@@ -156,9 +156,9 @@ func (w *worker) delivered(next int64) {
 	}
 }
 
-// writing returns the outage of flushes. An outage begins with the first failed flush after the
+// flushOutage returns the outage of flushes. An outage begins with the first failed flush after the
 // last successful flush.
-func (w *worker) writing() *retry.Outage {
+func (w *worker) flushOutage() *retry.Outage {
 	if w.outage == nil {
 		w.outage = w.c.cfg.Retry.Outage(&retryObserver{w: w, obstacle: notWritten, dependency: "postgres", operation: "write a batch"})
 	}

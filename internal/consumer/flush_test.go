@@ -121,7 +121,7 @@ func (o *observed) Flushed(_ string, _ int32, f *projection.Flushed, _ time.Dura
 	}
 }
 
-func listened(t *testing.T, s *script, policy retry.Policy) (*worker, *observed) {
+func newObservedWorker(t *testing.T, s *script, policy retry.Policy) (*worker, *observed) {
 	t.Helper()
 	o := &observed{consumed: map[string]int{}}
 	w := newWorker(scriptedConsumer(t, s, func(cfg *Config) {
@@ -163,7 +163,7 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := pending(3)
 		s.write = slices.Repeat([]error{refusal("57P01")}, 4)
-		w, o := listened(t, s, retry.Policy{Initial: 8 * time.Second, Max: 10 * time.Minute, Attempt: 30 * time.Second})
+		w, o := newObservedWorker(t, s, retry.Policy{Initial: 8 * time.Second, Max: 10 * time.Minute, Attempt: 30 * time.Second})
 		began := time.Now()
 		var waits []time.Duration
 		for range 4 {
@@ -219,7 +219,7 @@ func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{pending: 3, write: []error{errLost}}
-			w, o := listened(t, s, retry.Policy{Clock: noWait{}})
+			w, o := newObservedWorker(t, s, retry.Policy{Clock: noWait{}})
 			if err := w.flush(); !errors.Is(err, session.ErrAgain) {
 				t.Fatal(err)
 			}
@@ -232,7 +232,7 @@ func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 			if n := o.consumed["applied"]; n != c.want {
 				t.Errorf("%d records counted, want %d", n, c.want)
 			}
-			if over := c.want > 0; over == w.writing().Lasts() {
+			if over := c.want > 0; over == w.flushOutage().Lasts() {
 				t.Errorf("the outage lasts: %t", !over)
 			}
 		})
@@ -264,7 +264,7 @@ func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 	}
 	defer publisher.Close()
 	s := &script{write: []error{errLost}}
-	w, _ := listened(t, s, retry.Policy{Attempt: 10 * time.Second, Clock: noWait{}})
+	w, _ := newObservedWorker(t, s, retry.Policy{Attempt: 10 * time.Second, Clock: noWait{}})
 	w.c.cfg.DeadLetters = existing{publisher}
 	flush := func(next int64, want error, sent int, letters ...projection.DeadLetter) {
 		t.Helper()
@@ -283,11 +283,11 @@ func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 	flush(30, nil, 2, healing) // this is a new healing, so the dead letter is sent again
 }
 
-// TestAStopBehindALostAnswer shows a stop after a write whose answer was lost. The last flush finds
+// TestAStopAfterALostAnswer shows a stop after a write whose answer was lost. The last flush finds
 // that this write has already moved the position. So the offset may be committed to Kafka.
-func TestAStopBehindALostAnswer(t *testing.T) {
+func TestAStopAfterALostAnswer(t *testing.T) {
 	s := &script{pending: 3, write: []error{errLost, projection.ErrFenced}}
-	w, o := listened(t, s, retry.Policy{Clock: noWait{}})
+	w, o := newObservedWorker(t, s, retry.Policy{Clock: noWait{}})
 	w.c.committer.own(0)
 	s.positions = []projection.StoredPosition{{Position: projection.Position{Next: 5, Fence: 7}}}
 	s.context = func(context.Context) { w.startStop() }

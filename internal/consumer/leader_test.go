@@ -58,10 +58,10 @@ func TestAPartitionWithoutALeader(t *testing.T) {
 		t.Error("consumed a partition without a leader")
 	}
 	h.mu.Lock()
-	mended := len(h.reported)
+	beforeRepair := len(h.reported)
 	h.mu.Unlock()
 	leaderless.Remove()
-	await("it has a leader again", func() bool { return h.count(mended, "ok partition t/1 leader") > 0 })
+	await("it has a leader again", func() bool { return h.count(beforeRepair, "ok partition t/1 leader") > 0 })
 	await("it is consumed", func() bool { return consumed(c, 1) })
 	cancel()
 	if err := <-done; err != nil {
@@ -104,15 +104,15 @@ func TestALeaderThatDoesNotAnswer(t *testing.T) {
 	}
 	defer cluster.Close()
 	// The group's coordinator must work, because only the partition's leader is frozen.
-	sound := cluster.CoordinatorFor("g")
-	frozen := 1 - sound
-	if err := cluster.MoveTopicPartition("t", 0, sound); err != nil {
+	working := cluster.CoordinatorFor("g")
+	frozen := 1 - working
+	if err := cluster.MoveTopicPartition("t", 0, working); err != nil {
 		t.Fatal(err)
 	}
 	if err := cluster.MoveTopicPartition("t", 1, frozen); err != nil {
 		t.Fatal(err)
 	}
-	seeds := kgo.SeedBrokers(cluster.ListenAddrs()[sound])
+	seeds := kgo.SeedBrokers(cluster.ListenAddrs()[working])
 	produceToEach(t, seeds, 2)
 	cluster.ControlKey(int16(kmsg.ListOffsets), func(kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()

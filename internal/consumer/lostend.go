@@ -30,9 +30,9 @@ type logEnd struct {
 
 // loss describes what a log has lost.
 type loss struct {
-	// The field at is the offset up to which the log still has the consumed records. It is
+	// The field end is the offset up to which the log still has the consumed records. It is
 	// projection.NoOffset if not known.
-	at    int64
+	end   int64
 	found string // how the loss was found; empty if nothing is lost
 }
 
@@ -41,32 +41,32 @@ type loss struct {
 func (e logEnd) contradicts(next projection.NextOffset) loss {
 	switch {
 	case e.epochEnd != projection.NoOffset && e.epochEnd < min(next.Offset, e.offset):
-		return lostBehind(next.LeaderEpoch, e.epochEnd)
+		return lostFrom(next.LeaderEpoch, e.epochEnd)
 	case e.offset < next.Offset:
 		return loss{e.offset, fmt.Sprintf("the log ends at %d", e.offset)}
-	case e.behind(next):
+	case e.olderEpoch(next):
 		return loss{projection.NoOffset, fmt.Sprintf("the records up to there are of leader epoch %d, and the leader is of epoch %d",
 			next.LeaderEpoch, e.epoch)}
 	}
-	return loss{at: projection.NoOffset}
+	return loss{end: projection.NoOffset}
 }
 
-// lostBehind returns the loss of all consumed records from the offset end on. The loss was found
+// lostFrom returns the loss of all consumed records from the offset end on. The loss was found
 // because the leader epoch of these records now ends at this offset.
-func lostBehind(epoch int32, end int64) loss {
+func lostFrom(epoch int32, end int64) loss {
 	return loss{end, fmt.Sprintf("the records up to there are of leader epoch %d, which ends at %d", epoch, end)}
 }
 
-// behind reports whether the leader's epoch is lower than the epoch of the consumed records. In
+// olderEpoch reports whether the leader's epoch is lower than the epoch of the consumed records. In
 // that case the leader does not know that it was replaced, or the cluster has lost its metadata.
-func (e logEnd) behind(next projection.NextOffset) bool {
+func (e logEnd) olderEpoch(next projection.NextOffset) bool {
 	return e.epoch != projection.NoEpoch && e.epoch < next.LeaderEpoch
 }
 
 // believed reports whether an answer that contradicts the position is accepted. The parameter after
 // is the duration from the first such answer to now.
 func (e logEnd) believed(next projection.NextOffset, after time.Duration) bool {
-	return !e.behind(next) || after >= behindFor
+	return !e.olderEpoch(next) || after >= olderEpochFor
 }
 
 const (
@@ -75,9 +75,9 @@ const (
 	// leader may be changing.
 	lostAsks  = 4
 	lostPause = 300 * time.Millisecond
-	// behindFor is how long the answers of a leader with a lower epoch are not accepted. It is
+	// olderEpochFor is how long the answers of a leader with a lower epoch are not accepted. It is
 	// longer than the brokers need to detect a dead broker and to elect another leader.
-	behindFor = 20 * time.Second
+	olderEpochFor = 20 * time.Second
 )
 
 // lostEnd returns what the log has lost before the position next.
@@ -128,7 +128,7 @@ func (w *worker) stopForAll(position int64, lost loss) error {
 	reason := fmt.Sprintf("the log has lost its end: the position is %d, and %s. It stays stopped until a person sets the position. "+
 		"See the runbook, \"log lost its end\"", position, lost.found)
 	err := w.retry("postgres", "stop the partition", func(ctx context.Context) error {
-		return w.c.cfg.Database.Stop(ctx, w.partition, w.status.fence.Load(), lost.at, reason)
+		return w.c.cfg.Database.Stop(ctx, w.partition, w.status.fence.Load(), lost.end, reason)
 	})
 	switch {
 	case errors.Is(err, projection.ErrFenced):
@@ -183,7 +183,7 @@ func (w *worker) stopAtBreak(broken *brokenOff) error {
 	case w.session.Next().Offset <= broken.loss.ResetTo: // all consumed records are still there
 		return session.ErrAgain
 	}
-	return w.stopForAll(w.session.Next().Offset, lostBehind(broken.loss.ConsumedToEpoch, broken.loss.ResetTo))
+	return w.stopForAll(w.session.Next().Offset, lostFrom(broken.loss.ConsumedToEpoch, broken.loss.ResetTo))
 }
 
 // stopOutOfRange stops a partition whose next offset is outside the log. It asks for the log's end

@@ -113,9 +113,9 @@ func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 	topic := c.cfg.Topic
 	c.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{topic: first})
 	c.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{topic: then})
-	taken := c.cl.CommittedOffsets()[topic]
+	accepted := c.cl.CommittedOffsets()[topic]
 	for _, s := range seeks {
-		if at, known := taken[s.w.partition]; known && at.Offset == s.next.Offset {
+		if at, known := accepted[s.w.partition]; known && at.Offset == s.next.Offset {
 			s.w.queue.restart(s.epoch)
 		} else {
 			later = append(later, s)

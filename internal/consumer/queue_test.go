@@ -16,8 +16,8 @@ func records(from, n int) []*kgo.Record {
 	return list
 }
 
-// endless returns a queue without a size limit.
-func endless() *queue {
+// unlimited returns a queue without a size limit.
+func unlimited() *queue {
 	return newQueue(shared{new(atomic.Int64), new(atomic.Int64), func(int) bool { return false }, func() {}, func() {}})
 }
 
@@ -48,7 +48,7 @@ func TestAFullQueuePausesAndResumesWhenHalfEmpty(t *testing.T) {
 }
 
 func TestARestartDropsWhatWasFetchedBefore(t *testing.T) {
-	q := endless()
+	q := unlimited()
 	q.put(records(0, 5), 5)
 	q.restart(2)
 	q.put(records(3, 2), 5)
@@ -59,7 +59,7 @@ func TestARestartDropsWhatWasFetchedBefore(t *testing.T) {
 }
 
 func TestOrderIsKept(t *testing.T) {
-	q := endless()
+	q := unlimited()
 	q.put(records(0, 5), 5)
 	q.put(records(5, 5), 10)
 	var next int64
@@ -107,7 +107,7 @@ func TestAnEmptyQueueIsNeverPaused(t *testing.T) {
 }
 
 func TestLargeRecordsMakeSmallChunks(t *testing.T) {
-	q := endless()
+	q := unlimited()
 	var large []*kgo.Record
 	for i := range 5 {
 		large = append(large, &kgo.Record{Offset: int64(i), Value: make([]byte, chunkBytes-1)})
@@ -118,8 +118,8 @@ func TestLargeRecordsMakeSmallChunks(t *testing.T) {
 	}
 }
 
-func TestABreakComesBehindTheRecords(t *testing.T) {
-	q := endless()
+func TestABreakComesAfterTheRecords(t *testing.T) {
+	q := unlimited()
 	q.breakOff(&brokenOff{reason: "of before the seek"})
 	q.restart(2)
 	if broken, _ := q.removeBreak(); broken != nil {

@@ -72,7 +72,7 @@ func (w *worker) foldChunk(t testing.TB, raw []*kgo.Record) error {
 	return w.processChunk(c)
 }
 
-func TestRecordsAreFollowedThroughTheirFlush(t *testing.T) {
+func TestRecordsAreTracedThroughTheirFlush(t *testing.T) {
 	s := pending(0)
 	s.context = func(ctx context.Context) {
 		if ctx.Value(followed{}) == nil {
@@ -93,9 +93,9 @@ func TestRecordsAreFollowedThroughTheirFlush(t *testing.T) {
 	}
 }
 
-// TestAFollowedFlushWhoseAnswerWasLost shows that the trace has the flush's real result, which the
+// TestATracedFlushWhoseAnswerWasLost shows that the trace has the flush's real result, which the
 // next claim finds in the database.
-func TestAFollowedFlushWhoseAnswerWasLost(t *testing.T) {
+func TestATracedFlushWhoseAnswerWasLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		row  projection.Stood
 		want string
@@ -126,7 +126,7 @@ func TestAFollowedFlushWhoseAnswerWasLost(t *testing.T) {
 	}
 }
 
-func TestALargeChunkIsFollowedThroughItsFlushes(t *testing.T) {
+func TestALargeChunkIsTracedThroughItsFlushes(t *testing.T) {
 	s := pending(0)
 	w, f := traced(t, s)
 	w.flushing(2, s)
@@ -140,7 +140,7 @@ func TestALargeChunkIsFollowedThroughItsFlushes(t *testing.T) {
 	}
 }
 
-func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
+func TestDroppedRecordsAreNoLongerTraced(t *testing.T) {
 	s := pending(0)
 	s.write = []error{projection.ErrFenced}
 	w, f := traced(t, s)
@@ -170,8 +170,9 @@ func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
 	}
 }
 
-// TestNotFollowingCostsNothing shows that the trace's methods do not allocate when tracing is off.
-func TestNotFollowingCostsNothing(t *testing.T) {
+// TestDisabledTracingCostsNothing shows that the trace's methods do not allocate when tracing is
+// off.
+func TestDisabledTracingCostsNothing(t *testing.T) {
 	w := scripted(t, pending(0))
 	raw, c := records(0, 5), &projection.Flushed{}
 	var picked []*kgo.Record

@@ -45,7 +45,7 @@ type worker struct {
 	status    status
 
 	// Only the worker's goroutine uses these fields.
-	outage      *retry.Outage // see writing
+	outage      *retry.Outage // see flushOutage
 	pause       time.Duration // wait before the partition is claimed again
 	epoch       int           // records of other epochs are dropped, see queue
 	topicID     string
@@ -158,7 +158,7 @@ func (w *worker) consume(kafka int64) error {
 	w.c.seek(w, pos.NextOffset(), w.epoch)
 	w.markRunning()
 	if w.session.Begin(pos) {
-		w.writing().Over()
+		w.flushOutage().Over()
 	}
 	err = w.process()
 	if errors.Is(err, errDrained) {

@@ -38,7 +38,7 @@ type script struct {
 
 func (s *script) call(name string) { s.calls = append(s.calls, name) }
 
-func take(answers *[]error) error {
+func nextError(answers *[]error) error {
 	if len(*answers) == 0 {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (s *script) DeadLetters() []projection.DeadLetter { return s.letters }
 
 func (s *script) Verify(context.Context) error {
 	s.call("verify")
-	return take(&s.verify)
+	return nextError(&s.verify)
 }
 
 func (s *script) Flush(ctx context.Context, _ projection.NextOffset) (projection.Flushed, error) {
@@ -86,7 +86,7 @@ func (s *script) Flush(ctx context.Context, _ projection.NextOffset) (projection
 		s.context(ctx)
 	}
 	s.call("write")
-	err, result := take(&s.write), projection.Flushed{Records: s.pending, DeadLetters: s.letters}
+	err, result := nextError(&s.write), projection.Flushed{Records: s.pending, DeadLetters: s.letters}
 	result.Outcomes[projection.Applied] = s.pending
 	if err == nil {
 		s.pending = 0
@@ -108,7 +108,7 @@ func (w *worker) flushing(n int, proj session.Projection) {
 
 func (s *script) Deliver(_ context.Context, _ *dlq.Delivery) error {
 	s.call("deliver")
-	return take(&s.deliver)
+	return nextError(&s.deliver)
 }
 
 func (s *script) EnsureTopic(context.Context) error { return nil }
@@ -257,7 +257,7 @@ func (w *worker) fits(s *script) int {
 	return s.pending
 }
 
-func TestARefusalThatStaysIsNotPassedOver(t *testing.T) {
+func TestARefusedDeadLetterStopsThePartition(t *testing.T) {
 	w := scripted(t, &script{pending: 1, refused: true, write: []error{refusal("23514")}})
 	w.session.Skip(projection.NextOffset{Offset: 1})
 	err := w.flush()
@@ -315,7 +315,7 @@ func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 	}
 }
 
-func TestDecidingInVainSlowsDown(t *testing.T) {
+func TestRepeatedFoldingSlowsDown(t *testing.T) {
 	s := &script{write: slices.Repeat([]error{projection.ErrStale}, 5)}
 	w := scripted(t, s)
 	w.session.Skip(projection.NextOffset{Offset: 1})

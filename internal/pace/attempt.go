@@ -41,8 +41,8 @@ type Attempt struct {
 type attemptKey struct{}
 
 // An attempt may be given up early because its remaining work would take too long. Before that, it
-// must have run for at least 1/foreseen of its bound.
-const foreseen = 6
+// must have run for at least bound/earliestShare.
+const earliestShare = 6
 
 // Begin starts an attempt. Its context ends with ctx, or when there was no answer for the duration
 // silence. A silence of 0 means no limit.
@@ -76,7 +76,7 @@ func (a *Attempt) timeout() error {
 // tooSlow reports whether the expected work takes longer than the bound.
 func (a *Attempt) tooSlow() bool {
 	took, done := a.Took(), a.done.Load()
-	if a.bound == 0 || took < a.bound/foreseen {
+	if a.bound == 0 || took < a.bound/earliestShare {
 		return false
 	}
 	return done > 0 && float64(took)/float64(done)*float64(a.all.Load()) > float64(a.bound)

@@ -56,7 +56,7 @@ func TestSilenceEndsAnAttemptAndWorkDoesNot(t *testing.T) {
 	}
 }
 
-func TestABoundedAttemptEndsAsSoonAsItIsForeseen(t *testing.T) {
+func TestABoundedAttemptEndsEarlyIfItIsTooSlow(t *testing.T) {
 	const limit = 30 * time.Second
 	for _, c := range []struct {
 		every time.Duration

@@ -94,9 +94,9 @@ func TestProgressWhateverThePace(t *testing.T) {
 	})
 }
 
-// TestItSettlesWithinTheTarget shows that, at constant speed, a write ends up taking between half
+// TestSizeSettlesWithinTheTarget shows that, at constant speed, a write ends up taking between half
 // of the target time and the target time. The start size does not matter.
-func TestItSettlesWithinTheTarget(t *testing.T) {
+func TestSizeSettlesWithinTheTarget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perEvent := time.Duration(rapid.Int64Range(int64(10*time.Microsecond), int64(target)).Draw(t, "time an event takes"))
 		s := pace.NewSize(rapid.IntRange(1, most).Draw(t, "first"), most, target)

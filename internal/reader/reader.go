@@ -125,7 +125,7 @@ func (s *Server) Run(ctx context.Context) {
 	defer s.register.close()
 	for {
 		select {
-		case <-s.register.somebody:
+		case <-s.register.waiterAdded:
 		case <-ctx.Done():
 			return
 		}

@@ -55,14 +55,14 @@ type register struct {
 	accounts map[string][]*waiter
 	// due are the accounts that the next query must read. These accounts have a new waiter, have a
 	// waiter whose time is over, or were written.
-	due      map[string]struct{}
-	closed   bool
-	somebody chan struct{} // contains a value after a waiter was added
+	due         map[string]struct{}
+	closed      bool
+	waiterAdded chan struct{} // contains a value after a waiter was added
 }
 
 func newRegister(limit int) *register {
 	return &register{
-		limit: limit, accounts: map[string][]*waiter{}, due: map[string]struct{}{}, somebody: make(chan struct{}, 1),
+		limit: limit, accounts: map[string][]*waiter{}, due: map[string]struct{}{}, waiterAdded: make(chan struct{}, 1),
 	}
 }
 
@@ -88,7 +88,7 @@ func (r *register) add(id string, version int64, over bool) (*waiter, error) {
 	r.due[id] = struct{}{}
 	r.waiting++
 	select {
-	case r.somebody <- struct{}{}:
+	case r.waiterAdded <- struct{}{}:
 	default:
 	}
 	return w, nil

@@ -17,7 +17,7 @@ import (
 // committed transactions are not rolled back. The function shown is called with the progress,
 // unless it is nil.
 func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error {
-	if err := r.recordFixed(ctx); err != nil {
+	if err := r.recordPlannedLocally(ctx); err != nil {
 		return err
 	}
 	for _, item := range r.Items {
@@ -28,9 +28,9 @@ func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error
 	return r.events().apply(ctx, r.Store, shown)
 }
 
-// recordFixed writes the audit trail's rows of the items without a Record. Their plan was made
-// without the database.
-func (r *Replay) recordFixed(ctx context.Context) error {
+// recordPlannedLocally writes the audit trail's rows of the items without a Record. Their plan was
+// made without the database.
+func (r *Replay) recordPlannedLocally(ctx context.Context) error {
 	var actions []readmodel.Action
 	for _, item := range r.Items {
 		if item.Record != nil {

@@ -23,14 +23,14 @@ func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLett
 	for _, line := range x.lines {
 		d := line.letter
 		if len(chunk) > 0 && (len(chunk) >= ChunkRecords || chunk[0].DLQTopic != d.DLQTopic) {
-			if err := s.hand(ctx, chunk, fn); err != nil {
+			if err := s.deliver(ctx, chunk, fn); err != nil {
 				return err
 			}
 			chunk = chunk[:0]
 		}
 		chunk = append(chunk, d)
 	}
-	return s.hand(ctx, chunk, fn)
+	return s.deliver(ctx, chunk, fn)
 }
 
 func (s *Scan) readExport(ctx context.Context, file io.Reader) (*export, error) {

@@ -48,8 +48,8 @@ type exportLine struct {
 
 // add adds a line. It refuses a line whose value contains another event than the line's ids name.
 // It also refuses a second line for the same dead letter.
-func (x *export) add(line int, said dlq.Identity, d *DeadLetter) error {
-	if err := sameEvent(line, said, d); err != nil {
+func (x *export) add(line int, identity dlq.Identity, d *DeadLetter) error {
+	if err := sameEvent(line, identity, d); err != nil {
 		return err
 	}
 	e := &d.Entry

@@ -118,22 +118,22 @@ func compareVersions(a, b *int64) int {
 	}
 }
 
-// Plan sorts the items and sets the plan of each item. The method fix makes the plans that need no
-// database. The database makes the other plans, but is not changed.
+// Plan sorts the items and sets the plan of each item. The method planLocally makes the plans that
+// need no database. The database makes the other plans, but is not changed.
 func (r *Replay) Plan(ctx context.Context) error {
 	r.order()
 	for _, item := range r.Items {
-		if item.fix(r.MaxReplays, r.ToTopic != ""); item.Plan == "" {
+		if item.planLocally(r.MaxReplays, r.ToTopic != ""); item.Plan == "" {
 			item.Record = item.record()
 		}
 	}
 	return r.events().plan(ctx, r.Store)
 }
 
-// fix sets the plan of a dead letter if this needs no database. A dead letter that is one of
-// several events in a record is not published again. The record's other events may have been
+// planLocally sets the plan of a dead letter if this needs no database. A dead letter that is one
+// of several events in a record is not published again. The record's other events may have been
 // applied.
-func (i *Item) fix(maxReplays int, publish bool) {
+func (i *Item) planLocally(maxReplays int, publish bool) {
 	e, d := &i.Entry, &i.Decoded
 	conflict := e.Class == event.VersionConflict && !i.Corrected
 	switch {

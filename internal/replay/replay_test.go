@@ -203,7 +203,7 @@ func equal(t *testing.T, got, want string) {
 	}
 }
 
-func TestAScanHandsOnInChunks(t *testing.T) {
+func TestAScanDeliversInChunks(t *testing.T) {
 	from := &source{}
 	const n = 2*replay.ChunkRecords + 10
 	for i := range n {
@@ -270,9 +270,9 @@ func TestWhatWasReplayedTooOftenIsRefused(t *testing.T) {
 	equal(t, r.Items[0].Reason(), "it has been replayed too often, see --max-replays")
 }
 
-// TestAnApplyThatFailsSaysWhatWasDone shows that only the items that were committed before an error
+// TestAFailedApplyReportsWhatWasDone shows that only the items that were committed before an error
 // are reported as done.
-func TestAnApplyThatFailsSaysWhatWasDone(t *testing.T) {
+func TestAFailedApplyReportsWhatWasDone(t *testing.T) {
 	in := &store{versions: map[string]int64{}}
 	r := planned(t, &replay.Replay{}, &source{records: []*kgo.Record{gap("a", 1, 0), gap("b", 1, 1)}}, in)
 	in.fails = errors.New("the database is away")
@@ -299,7 +299,7 @@ func (p *producer) Produce(_ context.Context, r *kgo.Record, promise func(*kgo.R
 	promise(r, nil)
 }
 
-func TestWhatIsPublishedIsOnRecord(t *testing.T) {
+func TestPublishedRecordsAreInTheAuditTrail(t *testing.T) {
 	in, to := &store{versions: map[string]int64{}}, &producer{fails: "b"}
 	from := &source{records: []*kgo.Record{gap("c", 1, 2), gap("a", 2, 0), gap("b", 1, 1)}}
 	r := planned(t, &replay.Replay{ToTopic: "again"}, from, in)

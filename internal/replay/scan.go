@@ -100,13 +100,13 @@ func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 		}
 		chunk, size = append(chunk, d), size+len(d.Entry.Value)
 		if len(chunk) >= ChunkRecords || size >= chunkBytes {
-			if err := s.hand(ctx, chunk, fn); err != nil {
+			if err := s.deliver(ctx, chunk, fn); err != nil {
 				return err
 			}
 			chunk, size = chunk[:0], 0
 		}
 	}
-	return s.hand(ctx, chunk, fn)
+	return s.deliver(ctx, chunk, fn)
 }
 
 // Read decodes an entry, and adds the ids from the value if the entry has none. It returns nil if
@@ -212,8 +212,8 @@ func readAt(ctx context.Context, from Source, places iter.Seq2[int32, int64]) it
 	}
 }
 
-// hand sets the status of each dead letter of a chunk, and calls fn with the selected ones.
-func (s *Scan) hand(ctx context.Context, chunk []*DeadLetter, fn func(*DeadLetter) error) error {
+// deliver sets the status of each dead letter of a chunk, and calls fn with the selected ones.
+func (s *Scan) deliver(ctx context.Context, chunk []*DeadLetter, fn func(*DeadLetter) error) error {
 	if len(chunk) == 0 {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (s *Scan) hand(ctx context.Context, chunk []*DeadLetter, fn func(*DeadLette
 }
 
 // readable returns the selected partitions that can be read, except one partition.
-func (s *Scan) readable(ctx context.Context, without int32) []int32 {
+func (s *Scan) readable(ctx context.Context, lost int32) []int32 {
 	all, _, err := s.Source.Extents(ctx)
 	if err != nil {
 		return nil
@@ -240,7 +240,7 @@ func (s *Scan) readable(ctx context.Context, without int32) []int32 {
 	var others []int32
 	for _, e := range all.Partitions {
 		chosen := len(s.Filter.DLQPartitions) == 0 || slices.Contains(s.Filter.DLQPartitions, e.Partition)
-		if chosen && e.Err == nil && e.Partition != without {
+		if chosen && e.Err == nil && e.Partition != lost {
 			others = append(others, e.Partition)
 		}
 	}

@@ -143,9 +143,9 @@ func TestObserverHearsOutageAndRecovery(t *testing.T) {
 	}
 }
 
-// TestAnOutageOfOnesOwn checks an Outage that is used without Forever, over different operations.
-// The waits grow with each failure until the caller ends the outage.
-func TestAnOutageOfOnesOwn(t *testing.T) {
+// TestAnOutageOverSeveralOperations checks an Outage that is used without Forever, over different
+// operations. The waits grow with each failure until the caller ends the outage.
+func TestAnOutageOverSeveralOperations(t *testing.T) {
 	clock, seen := newManualClock(), &recorder{}
 	o := retry.Policy{Initial: time.Second, Clock: clock}.Outage(seen)
 	o.Over()

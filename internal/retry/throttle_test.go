@@ -85,7 +85,7 @@ func TestLongOutageFitsOneScreen(t *testing.T) {
 	}
 }
 
-func TestFirstFailureIsToldAtOnceAndSafely(t *testing.T) {
+func TestFirstFailureIsLoggedImmediatelyAndSafely(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
 	obs := retry.Throttle(out.logger(), clock, "write batch", "partition", 3)
 	obs.Failing(&pgconn.PgError{
@@ -101,7 +101,7 @@ func TestFirstFailureIsToldAtOnceAndSafely(t *testing.T) {
 	}
 }
 
-func TestNewReasonIsToldAtOnce(t *testing.T) {
+func TestNewReasonIsLoggedImmediately(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
 	obs := retry.Throttle(out.logger(), clock, "write batch")
 	for i, code := range []string{"57P01", "57P01", "28P01", "28P01", "57P01"} {
@@ -113,7 +113,7 @@ func TestNewReasonIsToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestComingAndGoingIsNotToldEachTime(t *testing.T) {
+func TestAFlappingDependencyIsNotLoggedEachTime(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
 	obs := retry.Throttle(out.logger(), clock, "write batch")
 	for range 1800 { // in one hour, every second batch fails once
@@ -129,7 +129,7 @@ func TestComingAndGoingIsNotToldEachTime(t *testing.T) {
 	}
 }
 
-func TestOutageAfterACalmTimeIsToldAtOnce(t *testing.T) {
+func TestOutageAfterACalmTimeIsLoggedImmediately(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
 	obs := retry.Throttle(out.logger(), clock, "write batch")
 	for range 3 {
@@ -158,19 +158,19 @@ func TestSuccessesBeforeAnyFailure(t *testing.T) {
 	}
 }
 
-// TestWhatIsDoneAtAPaceIsCounted shows how Note counts the failures of a check every 3 s, while the
+// TestNoteCountsFailures shows how Note counts the failures of a check every 3 s, while the
 // database is down for 39 s.
-func TestWhatIsDoneAtAPaceIsCounted(t *testing.T) {
+func TestNoteCountsFailures(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
-	look := retry.Throttle(out.logger(), clock, "check")
-	look.Note(nil, 3*time.Second)
+	observer := retry.Throttle(out.logger(), clock, "check")
+	observer.Note(nil, 3*time.Second)
 	for range 2 {
 		for range 13 {
-			look.Note(errDown, 3*time.Second)
+			observer.Note(errDown, 3*time.Second)
 			clock.Sleep(context.Background(), 3*time.Second)
 		}
-		look.Note(nil, 3*time.Second)
-		look.Note(nil, 3*time.Second)
+		observer.Note(nil, 3*time.Second)
+		observer.Note(nil, 3*time.Second)
 		clock.Sleep(context.Background(), time.Hour)
 	}
 	lines := out.lines(t)

@@ -133,7 +133,7 @@ func TestLastDeadLettersKeepsTheLast(t *testing.T) {
 	}
 }
 
-func TestToldAnswersWhatMetricsWereTold(t *testing.T) {
+func TestSnapshotReturnsTheReportedMetrics(t *testing.T) {
 	m := NewMetrics(NewRegistry(), "daily_turnover")
 	if got := m.Snapshot(); got.ProgressAt != nil || got.InboxRows != nil || got.Records != (projection.OutcomeCounts{}) {
 		t.Errorf("before anything: %+v", got)

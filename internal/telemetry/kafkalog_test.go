@@ -96,7 +96,7 @@ func TestAnOutageOfTheClusterFitsOnOneScreen(t *testing.T) {
 	}
 }
 
-func TestALongOutageIsSaidAtAFallingRate(t *testing.T) {
+func TestALongOutageIsLoggedAtAFallingRate(t *testing.T) {
 	l, clock, out := newTestKafkaLogger(t, "info")
 	for range 3600 {
 		l.Log(kgo.LogLevelWarn, "unable to open connection to broker", "err", dialError(1))
@@ -108,7 +108,7 @@ func TestALongOutageIsSaidAtAFallingRate(t *testing.T) {
 	}
 }
 
-func TestWhatIsNewIsSaidAtOnce(t *testing.T) {
+func TestNewProblemsAreLoggedImmediately(t *testing.T) {
 	l, clock, out := newTestKafkaLogger(t, "info")
 	say := func(topic string, err error) {
 		l.Log(kgo.LogLevelWarn, "metadata", "topic", topic, "err", err)

@@ -32,11 +32,11 @@ var page = template.Must(template.New("status.html").Funcs(template.FuncMap{
 	"classes": classCounts,
 	"causes":  causesFirst,
 	"uplot":   func() string { return uPlotVersion },
-	"lettered": func(label string, list []DeadLetter) lettered {
-		return lettered{label, list}
+	"lettered": func(label string, list []DeadLetter) deadLetterList {
+		return deadLetterList{label, list}
 	},
-	"labelled": func(label string, list []PartitionStatus) labelled {
-		return labelled{label, list}
+	"labelled": func(label string, list []PartitionStatus) partitionList {
+		return partitionList{label, list}
 	},
 }).ParseFS(pageFiles, "page/status.html", "page/runbook.html"))
 

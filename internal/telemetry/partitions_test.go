@@ -157,9 +157,9 @@ func BenchmarkFlushed(b *testing.B) {
 	}
 }
 
-// TestWhatIsNotKnownOfRetentionHasNoSample shows that there is no sample without a retention limit
+// TestUnknownRetentionHasNoSample shows that there is no sample without a retention limit
 // or without an unread record. A sample of 0 would raise an alert.
-func TestWhatIsNotKnownOfRetentionHasNoSample(t *testing.T) {
+func TestUnknownRetentionHasNoSample(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "p")
 	m.Assigned(topic, 0)

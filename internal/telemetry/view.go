@@ -35,16 +35,16 @@ type stateCount struct {
 // Section returns the anchor of the runbook's section about the state.
 func (c stateCount) Section() string { return stateSection(c.State) }
 
-// labelled is the data of the page's template for a list of partitions. The HTML id of the list's
-// heading is Label.
-type labelled struct {
+// partitionList is the data of the page's template for a list of partitions. The field Label is the HTML id of
+// the list's heading.
+type partitionList struct {
 	Label      string
 	Partitions []PartitionStatus
 }
 
-// lettered is the data of the page's template for a list of dead letters. The HTML id of the list's
-// heading is Label.
-type lettered struct {
+// deadLetterList is the data of the page's template for a list of dead letters. The field Label is the HTML id of
+// the list's heading.
+type deadLetterList struct {
 	Label   string
 	Letters []DeadLetter
 }

@@ -100,7 +100,7 @@ func (f *fetcher) fetchOnce(ctx context.Context) ([]*kgo.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.take(answer)
+	return f.decode(answer)
 }
 
 // leaderless reports whether err means that the partition's leader is down or is no longer the
@@ -110,8 +110,9 @@ func leaderless(err error) bool {
 	return kerr.IsRetriable(err) || kgo.IsRetryableBrokerErr(err) || errors.As(err, &unreachable)
 }
 
-// take decodes the records of an answer.
-func (f *fetcher) take(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Record, error) {
+// decode returns the records of an answer, without aborted records. It moves span.next past all
+// offsets of the answer.
+func (f *fetcher) decode(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Record, error) {
 	options := kgo.ProcessFetchPartitionOpts{
 		Offset:         f.span.next,
 		IsolationLevel: kgo.ReadCommitted(),

@@ -151,10 +151,10 @@ func TestReadAt(t *testing.T) {
 	}
 }
 
-// TestExtentsBesideFrozenBrokers shows that Extents succeeds although two of three seed brokers
+// TestExtentsWithFrozenBrokers shows that Extents succeeds although two of three seed brokers
 // accept connections and do not answer. A client chooses its first broker at random, so the test
 // uses several clients.
-func TestExtentsBesideFrozenBrokers(t *testing.T) {
+func TestExtentsWithFrozenBrokers(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	seeds := cluster.ListenAddrs()
 	for range 2 {

@@ -22,13 +22,13 @@ const mostLinks = 128
 type Partition struct {
 	t          *Tracing
 	attributes []attribute.KeyValue // attributes of each flush's span
-	followed   []followed           // traced records that are folded but not durable, by offset
+	traced     []tracedRecord       // traced records that are folded but not durable, by offset
 	flush      trace.Span           // span of the current flush; nil if it has no traced record
 	doing      trace.Span           // parent span of the next SQL statements; nil if they are not traced
 }
 
-// followed is a traced record that is not durable yet.
-type followed struct {
+// tracedRecord has the offset and the span of a traced record that is not durable yet.
+type tracedRecord struct {
 	offset int64
 	span   trace.Span
 }
@@ -52,7 +52,7 @@ func (p *Partition) Folding(picked []*kgo.Record) {
 			return
 		}
 		_, span := p.t.consumed.WithProcessSpan(r)
-		p.followed = append(p.followed, followed{r.Offset, span})
+		p.traced = append(p.traced, tracedRecord{r.Offset, span})
 		if p.doing == nil {
 			p.doing = span
 		}
@@ -77,12 +77,12 @@ func (p *Partition) Flushing(next int64) {
 }
 
 // before returns the traced records before the offset next.
-func (p *Partition) before(next int64) []followed {
+func (p *Partition) before(next int64) []tracedRecord {
 	n := 0
-	for n < len(p.followed) && p.followed[n].offset < next {
+	for n < len(p.traced) && p.traced[n].offset < next {
 		n++
 	}
-	return p.followed[:n]
+	return p.traced[:n]
 }
 
 // Context returns ctx with the parent span for the next SQL statements.
@@ -120,7 +120,7 @@ func (p *Partition) Flushed(next int64, c *projection.Flushed) {
 }
 
 // classesOf returns the class of each record that is a dead letter, by its offset.
-func classesOf(in []followed, letters []projection.DeadLetter) map[int64]event.Class {
+func classesOf(in []tracedRecord, letters []projection.DeadLetter) map[int64]event.Class {
 	if len(in) == 0 || len(letters) == 0 {
 		return nil
 	}
@@ -136,20 +136,20 @@ func classesOf(in []followed, letters []projection.DeadLetter) map[int64]event.C
 
 // forget removes the first n traced records.
 func (p *Partition) forget(n int) {
-	kept := copy(p.followed, p.followed[n:])
-	clear(p.followed[kept:])
-	p.followed = p.followed[:kept]
+	kept := copy(p.traced, p.traced[n:])
+	clear(p.traced[kept:])
+	p.traced = p.traced[:kept]
 }
 
 // Dropped ends the spans of all records that are not durable. These records will be read again and
 // then get new spans.
 func (p *Partition) Dropped(reason error) {
 	text := errclass.Safe(reason)
-	for _, f := range p.followed {
+	for _, f := range p.traced {
 		f.span.AddEvent("read again", trace.WithAttributes(attribute.String("reason", text)))
 		p.t.end(f.span)
 	}
-	p.forget(len(p.followed))
+	p.forget(len(p.traced))
 	if p.flush != nil {
 		p.flush.SetStatus(codes.Error, text)
 		p.flush.End()

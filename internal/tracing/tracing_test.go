@@ -101,7 +101,7 @@ func fetch(tr *tracing.Tracing, records ...*kgo.Record) []*kgo.Record {
 	return records
 }
 
-func TestTheProducerDecidesWhichRecordsAreFollowed(t *testing.T) {
+func TestTheProducerDecidesWhichRecordsAreTraced(t *testing.T) {
 	for name, c := range map[string]struct {
 		headers []string
 		ratio   float64
@@ -131,9 +131,9 @@ func TestTheProducerDecidesWhichRecordsAreFollowed(t *testing.T) {
 	}
 }
 
-// TestControlRecordsAreNotFollowed shows that a transaction marker is not traced. A marker is a
+// TestControlRecordsAreNotTraced shows that a transaction marker is not traced. A marker is a
 // record too, but its key and value are not those of an event.
-func TestControlRecordsAreNotFollowed(t *testing.T) {
+func TestControlRecordsAreNotTraced(t *testing.T) {
 	tr, _ := start(t, devtest.Spans(t).URL, 1, quiet)
 	defer end(tr)
 	marker := record(1)
@@ -143,7 +143,7 @@ func TestControlRecordsAreNotFollowed(t *testing.T) {
 	}
 }
 
-func TestARecordIsFollowedToItsTransaction(t *testing.T) {
+func TestARecordIsTracedToItsTransaction(t *testing.T) {
 	received := devtest.Spans(t)
 	tr, counted := start(t, received.URL, 0, quiet)
 	records := fetch(tr, record(10), record(11, "traceparent", sampled, "tracestate", "vendor=x"), record(12, "traceparent", sampled), record(13, "traceparent", sampled))
