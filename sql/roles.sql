@@ -32,10 +32,11 @@ BEGIN
     -- that are granted to it, but no table of the projector. The operator is not a member of this
     -- role. Otherwise, an operator could write to those tables although the four-eyes policy is on.
     GRANT projector_projection TO projector_runtime, projector_approver;
-    -- The SQL runs in this function, which belongs to that role. Inside the function, PostgreSQL
-    -- refuses every change of role. The role may not create objects in this schema, so it cannot
-    -- replace the function. It could alter the function, because it is the owner. An altered
-    -- function refuses to run, and a new run of this file repairs the function.
+    -- The SQL of a custom projection runs in this function, which the role projector_projection
+    -- owns. Inside the function, PostgreSQL refuses every change of role. The role may not create
+    -- objects in this schema, so it cannot replace the function. It could alter the function,
+    -- because it is the owner. An altered function refuses to run, and a new run of this file
+    -- repairs the function.
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
         EXECUTE format('GRANT projector_projection TO %I', current_user);
     END IF;

@@ -73,7 +73,7 @@ func Query(name string) string {
 	return text
 }
 
-// Values are the values of placeholders by name.
+// Values maps the names of placeholders to their values.
 type Values map[string]string
 
 // Query returns the text of queries/<name>.sql with its placeholders replaced. A placeholder

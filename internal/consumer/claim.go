@@ -156,8 +156,8 @@ func (w *worker) halt(reason string) error {
 // noteWithin limits the time for storing why a partition has stopped.
 const noteWithin = 2 * time.Second
 
-// suspend stops or pauses the partition for a reason that is already stored. For a pause, the
-// health condition does not fail.
+// suspend stops or pauses the partition for a reason that is already stored. A pause does not make
+// the instance unready.
 func (w *worker) suspend(state projection.State, reason string) error {
 	w.c.pause(w.partition)
 	w.status.set(state, reason)

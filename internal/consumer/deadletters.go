@@ -37,7 +37,7 @@ func (l *deadLetterLog) add(letters []projection.DeadLetter) {
 		}
 		counts[letters[i].Class]++
 	}
-	// The order is backwards, so that the line has the last dead letter of each class.
+	// The loop runs backwards, so that the line has the last dead letter of each class.
 	for i := len(letters) - 1; i >= 0 && len(counts) > 0; i-- {
 		d := &letters[i]
 		n := counts[d.Class]

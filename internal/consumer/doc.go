@@ -7,10 +7,10 @@
 //
 // The poller never waits for a worker, because a full queue pauses its partition. A worker folds
 // chunks, which means that it decides about each record and computes the new rows in memory. Then
-// the worker flushes the rows. It publishes the dead letters and waits for their acknowledgement.
-// It writes one transaction, which also moves the partition's position row. Then it marks the
-// offset for the committer. Near the end of the partition, it flushes after each chunk. As long as
-// many records are unread, it folds several chunks before a flush.
+// the worker makes a flush in three steps. First, it publishes the dead letters and waits for their
+// acknowledgement. Second, it writes one transaction with the rows and the partition's new
+// position. Third, it marks the offset for the committer. Near the end of the partition, it flushes
+// after each chunk. As long as many records are unread, it folds several chunks before a flush.
 //
 // A worker has these states:
 //

@@ -31,7 +31,7 @@ type logEnd struct {
 // loss describes what a log has lost.
 type loss struct {
 	// The field end is the offset up to which the log still has the consumed records. It is
-	// projection.NoOffset if not known.
+	// projection.NoOffset if that offset is not known.
 	end   int64
 	found string // how the loss was found; empty if nothing is lost
 }

@@ -260,8 +260,8 @@ const overdueShare = 50
 // watchOverdue makes workers claim partitions again if they have parked events that could be
 // applied now. Normally a worker applies a parked event when it applies the version before it. But
 // it does not know an event that the worker of another partition has parked after this worker has
-// read the account. This can happen only if an account's events are in several partitions. The
-// reason is that partitions were added, or that a producer does not use the account as the key.
+// read the account. This can happen only if an account's events are in several partitions. Possible
+// reasons are that partitions were added, or that a producer does not use the account as the key.
 func (c *Consumer) watchOverdue(ctx context.Context) {
 	var rest time.Time
 	every(ctx, overdueEvery, watchWithin, func(attempt context.Context) {

@@ -29,7 +29,7 @@ func New(most int, share float64) *Connections {
 	return &Connections{most: max(most, 1), open: map[net.Conn]*list.Element{}, waiting: list.New()}
 }
 
-// within returns most, or the share of the files if this share is smaller.
+// within returns the smaller of most and the given share of the files.
 func within(most int, share float64, files uint64) int {
 	return int(min(float64(most), share*float64(files)))
 }

@@ -27,8 +27,8 @@ type Processors struct {
 	one  bool
 }
 
-// One receives the CPU use since the last call, as a share of one processor. It reports whether one
-// processor is enough from now on.
+// One receives the CPU use between the last call and this call, as a share of one processor. It
+// reports whether one processor is enough from now on.
 func (p *Processors) One(usage float64) bool {
 	switch {
 	case usage > busyUsage:

@@ -31,7 +31,7 @@ type answer struct {
 	account accountdb.Current
 }
 
-// waiter waits until an account's row has the version or a later one.
+// waiter waits until the row of an account has at least the version.
 type waiter struct {
 	id      string
 	version int64

@@ -19,8 +19,8 @@ type Item struct {
 	why string // reason of the plan or result; empty if Record.Decision has the reason
 }
 
-// Reason returns the reason of the plan. It is the reason at present, not the one for which the
-// event was dead-lettered.
+// Reason returns the reason of the plan. This reason may differ from the reason for which the event
+// was dead-lettered.
 func (i *Item) Reason() string {
 	why := i.planReason()
 	switch {

@@ -59,8 +59,8 @@ type Metrics struct {
 	inbox      atomic.Int64 // number of rows plus 1; 0 if they were not counted yet
 }
 
-// NewMetrics registers every projector_* family with reg. The name is that of the projection.
-// NewMetrics panics if the families are already registered.
+// NewMetrics registers every projector_* family with reg. The parameter name is the name of the
+// projection. NewMetrics panics if the families are already registered.
 func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 	f := factory{reg: reg, labels: prometheus.Labels{"projection": name}}
 	// These families have no label projection.

@@ -110,7 +110,8 @@ func list(body *strings.Builder, lines []string) {
 	body.WriteString("</" + tag + ">\n")
 }
 
-// table writes a table. Its headings are in the first line, and the second line is a ruler.
+// table writes a Markdown table as HTML. The first line has the headings, and the second line is a
+// ruler.
 func table(body *strings.Builder, lines []string) {
 	body.WriteString("<table>\n")
 	for i, line := range lines {

@@ -80,7 +80,8 @@ func ranges(numbers []int32) string {
 // the topic, the partition and the suffix.
 var partitionCondition = regexp.MustCompile(`^partition (.+/)(\d+)( [a-z ]+)?$`)
 
-// conditions identifies the conditions of one topic that differ only in the partition.
+// conditions is the key of a group of conditions. The conditions of a group have the same topic and
+// suffix, and differ only in the partition.
 type conditions struct{ topic, suffix string }
 
 // shareReasons returns one reason for all partitions of a topic that have the same reason, sorted

@@ -35,15 +35,15 @@ type stateCount struct {
 // Section returns the anchor of the runbook's section about the state.
 func (c stateCount) Section() string { return stateSection(c.State) }
 
-// partitionList is the data of the page's template for a list of partitions. The field Label is the HTML id of
-// the list's heading.
+// partitionList is the data of the template for a list of partitions. The field Label is the HTML
+// id of the list's heading.
 type partitionList struct {
 	Label      string
 	Partitions []PartitionStatus
 }
 
-// deadLetterList is the data of the page's template for a list of dead letters. The field Label is the HTML id of
-// the list's heading.
+// deadLetterList is the data of the template for a list of dead letters. The field Label is the
+// HTML id of the list's heading.
 type deadLetterList struct {
 	Label   string
 	Letters []DeadLetter

@@ -29,10 +29,10 @@ const (
 	sampledFlag       = 1
 )
 
-// decision reads the header traceparent of a record. The result decided is whether the producer has
-// decided about tracing, and sampled is whether the record must be traced. An invalid header is
-// ignored. Most records have no such header, or their header says that they are not sampled. For
-// these records, decision does not allocate memory.
+// decision reads the header traceparent of a record. The result decided says whether the producer
+// has decided about tracing. The result sampled says whether the record must be traced. An invalid
+// header is ignored. Most records have no such header, or their header says that they are not
+// sampled. For these records, decision does not allocate memory.
 func decision(headers []kgo.RecordHeader) (sampled, decided bool) {
 	for i := range headers {
 		if headers[i].Key != traceparent {

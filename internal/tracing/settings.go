@@ -118,8 +118,8 @@ func readRatio() (float64, error) {
 // mostWaiting is how many spans may wait to be sent. A span needs about 2 KB.
 const mostWaiting = 2048
 
-// queue drops a span when too many spans wait, and counts the dropped span. The SDK's own processor
-// would drop it without counting.
+// queue drops a span when too many spans wait, and counts the dropped span. The processor of the
+// SDK would drop the span without counting it.
 type queue struct {
 	sdk.SpanProcessor
 	t *Tracing

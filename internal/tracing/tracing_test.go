@@ -132,7 +132,7 @@ func TestTheProducerDecidesWhichRecordsAreTraced(t *testing.T) {
 }
 
 // TestControlRecordsAreNotTraced shows that a transaction marker is not traced. A marker is a
-// record too, but its key and value are not those of an event.
+// record too, but its key and value do not contain an event.
 func TestControlRecordsAreNotTraced(t *testing.T) {
 	tr, _ := start(t, devtest.Spans(t).URL, 1, quiet)
 	defer end(tr)

@@ -1,6 +1,6 @@
 -- Inserts events as rows, sorted by key so that concurrent writers cannot deadlock. The amount is a
--- parameter in minor units. It is 0 if the event has no amount. The multiplication gives the result
--- exactly as many decimals as the currency has.
+-- parameter in minor units. The parameter is 0 if the event has no amount. The multiplication gives
+-- the result exactly as many decimals as the currency has.
 INSERT INTO account_statement (account_id, version, event_id, event_type, amount, currency, occurred_at, correlation_id,
                                source_partition, source_offset)
 SELECT r.account_id, r.version, r.event_id, r.event_type,

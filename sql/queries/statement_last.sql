@@ -1,3 +1,3 @@
--- Returns the highest version of an account that has a row. The result is null if the account has
--- no row.
+-- Returns the highest version for which an account has a row in its statement. The result is null
+-- if there is no row.
 SELECT max(version) FROM account_statement WHERE account_id = $1;
