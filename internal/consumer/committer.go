@@ -90,7 +90,8 @@ func (c *committer) mark(partition int32, next int64) {
 	}
 }
 
-// confirm commits an offset that is already committed. Kafka accepts such a commit only from a
+// confirm commits an offset immediately, for example one that is already committed. The commit
+// shows whether this member still owns the partition. Kafka accepts such a commit only from a
 // member of the group's current generation.
 func (c *committer) confirm(ctx context.Context, partition int32, member string, next int64) error {
 	c.busy.Lock()
