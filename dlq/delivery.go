@@ -13,11 +13,12 @@ import (
 )
 
 // Delivery holds the dead letters of one batch and knows which of them the brokers have
-// acknowledged. It is used until its batch is durable. One goroutine at a time may use it.
+// acknowledged. It is used until the transaction of the batch is committed. One goroutine at a time
+// may use it.
 type Delivery struct {
 	items []*item
-	// aside holds dead letters of an earlier decision of the batch that are not in the latest one.
-	// They are needed because a batch may be smaller when it is processed again.
+	// aside holds dead letters that an earlier attempt at the batch produced and the latest attempt
+	// did not. They are needed because a batch may be smaller when it is processed again.
 	aside map[letterID]*item
 }
 
@@ -31,9 +32,9 @@ func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery 
 }
 
 // DecidedAgain returns the delivery for the same batch, or for a part of it, after the batch was
-// decided again. A dead letter of the same record and class keeps its status. If it was
-// acknowledged, it is not sent again. If it is being sent, Deliver waits for it. The old delivery
-// must not be used any more.
+// processed again. The parameter letters contains the dead letters that this produced. A dead
+// letter of the same record and class keeps its status. If it was acknowledged, it is not sent
+// again. If it is being sent, Deliver waits for it. The old delivery must not be used any more.
 func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
 	next := NewDelivery(letters, failedAt)
 	next.aside = d.aside
@@ -53,10 +54,12 @@ func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.T
 	return next
 }
 
-// Done is called when the batch is durable. It returns the dead letters that may be decided again,
-// or nil if there are none. These are the dead letters of an earlier decision, and those at or
-// after the position next, whose record still has unprocessed entries. Only the caller knows when
-// to drop them. The position does not show it, because a parked event may be decided again later.
+// Done is called when the transaction of the batch is committed. It returns a Delivery of the dead
+// letters that a later batch may produce again, or nil if there are none. These are the dead
+// letters that only an earlier attempt produced. They also include those at or after the position
+// next, whose record still has unprocessed entries. Only the caller knows when to drop them. The
+// position does not show it, because an event that waits for an earlier version may be processed
+// again later.
 func (d *Delivery) Done(next projection.RecordRef) *Delivery {
 	for _, it := range d.items {
 		r := it.letter.Record.Ref()
@@ -117,9 +120,9 @@ type flight struct {
 }
 
 // launch produces the item through client without waiting. The client's own time-out bounds how
-// long the record is buffered. The caller's context is not used. If it were cancelled, the client
-// would fail all records of that partition, also those of other batches. If the brokers acknowledge
-// the record, acked is called before the flight ends.
+// long the record is buffered. The caller's context is not used, because its cancellation would
+// make the client fail all records of that partition, also those of other batches. If the brokers
+// acknowledge the record, the function acked is called before flight.done is closed.
 func (it *item) launch(client *kgo.Client, record *kgo.Record, acked func(*kgo.Record)) {
 	f := &flight{done: make(chan struct{})}
 	it.flight = f
@@ -132,8 +135,8 @@ func (it *item) launch(client *kgo.Client, record *kgo.Record, acked func(*kgo.R
 	})
 }
 
-// wait blocks until the item's flight or ctx has ended. It returns nil if the item was acknowledged
-// or refused as too large. Otherwise it returns the error.
+// wait blocks until the item is no longer being sent or ctx has ended. It returns nil if the item
+// was acknowledged or refused as too large. Otherwise it returns the error.
 func (it *item) wait(ctx context.Context) error {
 	if it.flight == nil {
 		return nil
@@ -149,7 +152,7 @@ func (it *item) wait(ctx context.Context) error {
 	}
 }
 
-// collect notes the outcome of a flight that has ended. It does not block.
+// collect stores the outcome in the item if the item is no longer being sent. It does not block.
 func (it *item) collect() error {
 	if it.flight == nil {
 		return nil

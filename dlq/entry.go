@@ -62,8 +62,8 @@ type Entry struct {
 }
 
 // Parse reads a record of a DLQ topic. The error names the header that is missing or invalid, but
-// never contains the header's text. A record that another program wrote to the topic gives such an
-// error.
+// never contains the header's text. A record that another program wrote to the topic also gives
+// such an error.
 func Parse(record *kgo.Record) (Entry, error) {
 	entry := Entry{
 		DLQPartition: record.Partition,
@@ -144,9 +144,9 @@ func (e *Entry) Original() event.Message {
 	return event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers, Entry: e.Event}
 }
 
-// Replay returns the original with its source topic, partition and offset, so that it can be
-// decided again. The record's count of replays is one higher than before. It returns ErrTruncated
-// if a part of the original is lost.
+// Replay returns the original with its source topic, partition and offset, so that the caller can
+// process it again. The record's count of replays is one higher than before. It returns
+// ErrTruncated if a part of the original is lost.
 func (e Entry) Replay() (projection.Record, error) {
 	if e.Truncated {
 		return projection.Record{}, ErrTruncated
@@ -182,9 +182,9 @@ type Status string
 
 // These are the statuses of a dead letter.
 const (
-	// Open means that a person has to decide. Either the account or version of the event cannot be
-	// read, or another event was applied in its place, or it is the next event but cannot be
-	// applied.
+	// Open means that a person has to decide. There are three causes: the event's account or
+	// version cannot be read, another event with the same version was applied, or the event has the
+	// account's next version but cannot be applied.
 	Open Status = "open"
 	// Ready means that the event has the next version of its account and would be applied now.
 	Ready Status = "ready"
@@ -199,9 +199,9 @@ const (
 // Statuses lists all statuses, for validating filters.
 func Statuses() []Status { return []Status{Open, Ready, Waiting, Resolved, Discarded} }
 
-// Subject returns the account and version of the dead letter's event. They are those of d if d is
-// identified. Otherwise they are those that were read when the event failed. ok is false if they
-// could not be read then either.
+// Subject returns the account and version of the dead letter's event. Both come from d if its
+// Identity is event.Identified. Otherwise both come from e, which has them if they could be read
+// when the event failed. ok is false if neither has them.
 func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok bool) {
 	switch {
 	case d.Identity == event.Identified:
@@ -214,10 +214,10 @@ func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok boo
 }
 
 // StatusOf returns the status of an entry that was not discarded. d is the entry's message, decoded
-// now. s is the state of the entry's Subject in the read model.
+// now. s is the state, in the read model, of the account and version that Subject returns.
 //
-// A version conflict stays open until it is discarded, because another event was applied at its
-// version. An event that PostgreSQL refused stays open until the account is past its version,
+// A version conflict stays open until it is discarded, because another event with the same version
+// was applied. An event that PostgreSQL refused stays open until the account is past its version,
 // because only a replay shows whether it can be applied now.
 func (e *Entry) StatusOf(d *event.Decoded, s projection.ReplayStatus) Status {
 	_, _, known := e.Subject(d)
@@ -236,7 +236,7 @@ func (e *Entry) StatusOf(d *event.Decoded, s projection.ReplayStatus) Status {
 	return Ready
 }
 
-// Filter chooses dead letters by their fields. An empty field chooses all.
+// Filter chooses dead letters by their fields. An empty field of the filter excludes nothing.
 type Filter struct {
 	Classes       []event.Class
 	Projection    string
@@ -249,7 +249,7 @@ type Filter struct {
 	DLQOffsets    []int64
 }
 
-// Matches reports whether the entry is chosen.
+// Matches reports whether the filter chooses the entry.
 func (f *Filter) Matches(e *Entry) bool {
 	return among(f.Classes, e.Class) &&
 		isOr(f.Projection, e.Projection) && isOr(f.Group, e.Group) && isOr(f.Account, e.AccountID) &&

@@ -92,8 +92,8 @@ func TextOrBase64(b []byte) (text, encoded *string) {
 	}
 }
 
-// MessageDigest returns the SHA-256 of a message, in lower-case hex. Each part is preceded by its
-// length, which is -1 for null.
+// MessageDigest returns the SHA-256 of a message, in lower-case hex. Before each key and each
+// value, its length is hashed, which is -1 for null.
 func MessageDigest(key, value []byte, headers []event.Header) string {
 	sum := sha256.New()
 	part := func(b []byte) {

@@ -24,8 +24,8 @@ type Exported struct {
 	// Corrected reports that the key, the value or the headers differ from those of the dead
 	// letter.
 	Corrected bool
-	// Original identifies the event of the dead letter before any correction, by the fields of the
-	// line.
+	// Original identifies the event before any correction. It comes from the fields of the line,
+	// not from the message.
 	Original Identity
 
 	expected *int64
@@ -82,7 +82,7 @@ func (e *Entry) PlaceDiffers(line *Entry) string {
 }
 
 // ExpectedOf returns the version that the account expected when the event failed. It returns nil if
-// that version is not known, for example because a correction changed the account.
+// that version is not known, for example because a correction changed the account id.
 func (e *Exported) ExpectedOf(account string) *int64 {
 	if account != e.Original.AccountID {
 		return nil
@@ -148,8 +148,8 @@ func parseExported(text []byte) (Exported, error) {
 	}
 	e.Corrected = MessageDigest(e.Key, e.Value, e.Headers) != line.SHA256
 	if e.Corrected {
-		// The corrected message is complete, and it may contain another event than these fields
-		// say.
+		// The corrected message is complete. These fields describe the event before the correction,
+		// so they may be wrong now.
 		e.Truncated, e.AccountID, e.EventID, e.Expected, e.Received = false, "", "", nil, nil
 	}
 	return e, nil

@@ -17,9 +17,9 @@ const (
 	minInt64 = math.MinInt64
 )
 
-// firstForm contains the headers that every dead letter of the first release has. They are
-// required. Each header that was added later is optional, because older dead letters in a topic do
-// not have it.
+// firstForm contains the headers that the first release could write. If a reader asks for one of
+// them, it must be present. Every header that was added later is optional, because older dead
+// letters in a topic do not have it.
 var firstForm = map[string]bool{
 	HeaderClass: true, HeaderMessage: true, HeaderTopic: true, HeaderPartition: true, HeaderOffset: true, HeaderTimestamp: true,
 	HeaderGroup: true, HeaderProjection: true, HeaderFailedAt: true, HeaderReplays: true,
@@ -27,8 +27,8 @@ var firstForm = map[string]bool{
 	HeaderValueSHA256: true, HeaderValueBytes: true, HeaderHeadersDropped: true, HeaderKeySHA256: true, HeaderKeyBytes: true,
 }
 
-// fields contains the headers of one record that this project has written. err is the first error.
-// A header that cannot be read gives the zero value.
+// fields contains those headers of one record that this project has written. err is the first
+// error. A header that cannot be read gives the zero value.
 type fields struct {
 	values map[string][]byte
 	err    error
@@ -51,7 +51,7 @@ func (f *fields) has(key string) bool {
 	return ok
 }
 
-// absent reports whether a header is missing that may be missing.
+// absent reports whether an optional header is missing, which is no error.
 func (f *fields) absent(key string) bool { return !f.has(key) && !firstForm[key] }
 
 func (f *fields) fail(key, why string) {
@@ -74,7 +74,7 @@ func (f *fields) text(key string) string {
 	return ""
 }
 
-// name reads a text that cannot be empty.
+// name reads a text that must not be empty.
 func (f *fields) name(key string) string {
 	value := f.text(key)
 	if value == "" && !f.absent(key) {

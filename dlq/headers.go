@@ -76,8 +76,8 @@ type Stamp struct {
 // Headers returns the headers of the dead letter. First come the headers of the original, in their
 // order and byte for byte, without those under OwnPrefix. A null value stays null and an empty one
 // stays empty. Then come the headers that this project adds. The headers of account, event and
-// versions are added only if their value is known. Header values are shared with the dead letter's
-// record.
+// versions are added only if their value is known. Header values share memory with the dead
+// letter's record.
 func Headers(letter projection.DeadLetter, stamp Stamp, failedAt time.Time) []kgo.RecordHeader {
 	kept := originals(letter.Record.Headers)
 	return append(kept, ownHeaders(letter, stamp, failedAt)...)
@@ -187,7 +187,7 @@ const (
 	WithoutKey         // the key is replaced by its digest and length, too
 )
 
-// maxIdentityBytes bounds the ids of a dead letter whose original headers were left out. The
+// maxIdentityBytes bounds the ids of a dead letter whose original headers were left out. The event
 // contract limits account and event ids to 200 bytes. The producer chooses the correlation id, so
 // it may be too long for any topic.
 const maxIdentityBytes = 1024

@@ -45,7 +45,8 @@ type PublisherConfig struct {
 	Logger    *slog.Logger // nil: none
 }
 
-// Published contains the place of an acknowledged dead letter and the place of its original.
+// Published identifies an acknowledged dead letter by its partition and offset in the DLQ topic. It
+// also identifies the original record in the source topic.
 type Published struct {
 	FailedAt     time.Time
 	Class        event.Class
@@ -89,8 +90,8 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 }
 
 // options returns the options of every client of the Publisher. Idempotence is off for two reasons.
-// Old brokers require another permission for it, and the client could then not give up a record.
-// Therefore a dead letter may be published twice.
+// Old brokers require another permission for it, and with it the client may not give up a record
+// that may already be written. Without idempotence a dead letter may be published twice.
 func (p *Publisher) options() []kgo.Opt {
 	return append(slices.Clone(p.cfg.Client),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
@@ -101,7 +102,7 @@ func (p *Publisher) options() []kgo.Opt {
 		kgo.ProduceRequestTimeout(p.cfg.Timeout),
 		kgo.MaxBufferedRecords(maxBuffered),
 		// An account's dead letters stay in one partition and in order. Records with a null key are
-		// spread.
+		// spread over the partitions.
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 	)
 }

@@ -235,8 +235,8 @@ func TestDecidedAgainKeepsWhatIsAcknowledged(t *testing.T) {
 	}
 }
 
-// To find the row that PostgreSQL refuses, the worker decides smaller and smaller parts of the
-// batch. A dead letter must not be published again because of that.
+// To find the row that PostgreSQL refuses, the worker processes smaller and smaller parts of the
+// batch. The test shows that no dead letter is published again because of that.
 func TestASmallerBatchForgetsNothing(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
 	p, all := newPublisher(t, cluster), letters(4)

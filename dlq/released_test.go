@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// released is a dead letter as a certain release wrote it. testdata/released has one file for each
-// set of headers. If you add a header, add a file and do not change the others.
+// released is a dead letter as one of the releases wrote it. testdata/released has one file for
+// each set of headers. If you add a header, add a file and do not change the others.
 type released struct {
 	Form       string
 	Key, Value *string

@@ -111,8 +111,8 @@ func TestHeadersNeverPileUp(t *testing.T) {
 	})
 }
 
-// again returns the record with which an entry is decided again. The record comes directly from the
-// entry, or through the source topic.
+// again returns the record that is processed when the entry is replayed. The record comes directly
+// from the entry, or through the source topic.
 func again(t *rapid.T, entry Entry) projection.Record {
 	record, err := entry.Replay()
 	if err != nil {

@@ -19,15 +19,16 @@ package errclass
 type Class uint8
 
 const (
-	// Unknown errors are retried. A developer has to classify this error.
+	// Unknown is the class of errors that this package does not know. They are retried, and a
+	// developer has to add them to this package.
 	Unknown Class = iota
 	// Isolate means that PostgreSQL refused the data, mostly with SQLSTATE 22* or 23*. The caller
 	// divides the batch until the refused record is found, and dead-letters that record.
 	Isolate
 	// Retry is the class of transient errors. The caller runs the whole idempotent attempt again.
 	Retry
-	// RetryReset means to retry on fresh connections (Pool.Reset). The pool is connected to a
-	// server that has become read-only or has lost its prepared statements.
+	// RetryReset means to retry on fresh connections (Pool.Reset), because the pool is connected to
+	// a server that has become read-only or has lost its prepared statements.
 	RetryReset
 	// RetryUnready means to retry and to report the instance as not ready. A person has to fix a
 	// grant, a migration, credentials, a certificate or a topic.
@@ -55,15 +56,15 @@ func (c Class) String() string {
 	return names[Unknown]
 }
 
-// Unready reports whether the instance is not ready from the first failure. Other retries
-// make it unready only if they last.
+// Unready reports whether the first error of class c makes the instance not ready. Errors of other
+// classes do so only if they last.
 func (c Class) Unready() bool { return c == RetryUnready }
 
 // Reason returns a short label for metrics and logs, from a bounded set. The label is a SQLSTATE
 // ("57P01"), a Kafka error name ("NOT_ENOUGH_REPLICAS") or an HTTP status ("http_503"). Otherwise
 // it is one of "timeout", "connect", "resolve", "network", "closed", "eof", "tls", "file",
-// "config", "canceled", "unknown" and a few more for errors of the client libraries. It names the
-// wrapped error that decided the class. It is empty for a nil error.
+// "config", "canceled", "unknown" and a few more for errors of the client libraries. The label
+// names the wrapped error that decided the class. It is empty for a nil error.
 func Reason(err error) string {
 	if err == nil {
 		return ""
@@ -75,12 +76,13 @@ func Reason(err error) string {
 type finding struct {
 	class  Class
 	reason string
-	// vague means that another finding of the same class is more precise.
+	// vague means that any other finding of the same class is preferred, because it is more
+	// precise.
 	vague bool
 }
 
-// classifier decides about one node of an error tree, without the errors that it wraps. ok is false
-// if it does not know the node. The wrapped errors then decide.
+// classifier classifies one node of an error tree, without the errors that this node wraps. ok is
+// false if it does not know the node. The wrapped errors then decide.
 type classifier func(node error) (f finding, ok bool)
 
 // undecided is the finding for a tree in which no node is known.

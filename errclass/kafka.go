@@ -8,9 +8,9 @@ import (
 )
 
 // Kafka classifies an error of franz-go, however deeply it is wrapped. It never returns Isolate,
-// because a refusal by a broker does not mean that the event is bad. Call TooLarge before Kafka to
-// recognise a record that is too large. Errors of contexts are classified as in Postgres. A nil
-// error is Unknown.
+// because a refusal by a broker does not mean that the event is bad. Call the function TooLarge
+// first to recognise a record that is too large. The function Postgres describes how errors of
+// contexts are classified. A nil error is Unknown.
 func Kafka(err error) Class {
 	return worst(err, kafkaNode, networkNode).class
 }
@@ -21,7 +21,7 @@ func TooLarge(err error) bool {
 	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)
 }
 
-// kafkaNode classifies the errors of kerr and kgo.
+// kafkaNode classifies the errors of the packages kerr and kgo.
 func kafkaNode(node error) (finding, bool) {
 	switch e := node.(type) { //nolint:errorlint // only this node, not its chain
 	case *kerr.Error:

@@ -102,8 +102,8 @@ func timeoutOr(e interface{ Timeout() bool }, reason string) string {
 }
 
 // Registry classifies an error of a schema registry's client, however deeply it is wrapped. It
-// never returns Isolate, because a refusal by a registry does not mean that the event is bad.
-// Errors of contexts are classified as in Postgres. A nil error is Unknown.
+// never returns Isolate, because a refusal by a registry does not mean that the event is bad. The
+// function Postgres describes how errors of contexts are classified. A nil error is Unknown.
 func Registry(err error) Class { return worst(err, registryNode, networkNode).class }
 
 // registryNode classifies an answer of a registry. Status 404 does not mean a missing schema here,

@@ -9,9 +9,9 @@ import (
 
 // Remedy returns what to change if a constraint in PostgreSQL refuses a row. It is empty for any
 // other error. Every event that is written satisfies the constraints that the projector itself
-// creates. So another person has added this constraint, and it will refuse more rows. Remedy does
-// not name the constraint, because Safe names it. If the error has a method Remedy, its result is
-// returned instead.
+// creates. So the refusing constraint was added by someone else, and it will refuse more rows.
+// Remedy does not name the constraint, because Safe names it. If the error has a method Remedy, its
+// result is returned instead.
 func Remedy(err error) string {
 	var own interface{ Remedy() string }
 	if errors.As(err, &own) {

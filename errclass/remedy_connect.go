@@ -68,8 +68,8 @@ func foreignScheme(url string) (string, bool) {
 }
 
 // withoutTLSRefusals removes the errors that only say that the server has no TLS, if the server
-// then answered without TLS. sslmode=prefer is the default and tries both, and only the error of
-// the second attempt shows the problem.
+// then answered without TLS. The default is sslmode=prefer, which tries TLS first and then no TLS.
+// Only the error of the second attempt shows the problem.
 func withoutTLSRefusals(attempts []error) []error {
 	var answer *pgconn.PgError
 	if !errors.As(errors.Join(attempts...), &answer) {

@@ -9,16 +9,16 @@ import (
 // NoTime means that the time of an event is not known.
 const NoTime = math.MinInt64
 
-// Account is the state of an account after its events up to Version. Apply, Heal and Skip do not
-// change an Account, but return the new one.
+// Account is the state of an account after its events up to Version. Its methods Apply, Heal and
+// Skip do not change it, but return the new state.
 type Account struct {
 	Version  int64 // first version - 1 until an event is applied
 	Balance  int64 // minor units of Currency; credits - debits
 	Currency event.Currency
 	Closed   bool
 	// LastEventID is the id of the event whose version is the account's Version. It is empty before
-	// the first event. It is also empty if the event was skipped without its id, or if an opening
-	// did not contain the id.
+	// the first event. It is also empty if the event was skipped without its id, or if the
+	// account's imported initial state did not contain the id.
 	LastEventID string
 	LastEventAt int64 // microseconds since the Unix epoch, or NoTime
 }
@@ -32,7 +32,7 @@ func NewAccount(firstVersion int64) Account {
 // Outcome says how one record was handled. Its names are part of the public interface.
 type Outcome uint8
 
-// These are the outcomes of a record.
+// Only records with the outcome Applied or Ignored can change an account.
 const (
 	Applied Outcome = iota
 	Duplicate
@@ -52,7 +52,7 @@ func (o Outcome) String() string {
 	return [outcomes]string{"applied", "duplicate", "ignored", "dead_lettered"}[o]
 }
 
-// Decision is the decision about one record. Class and Message are set if the outcome is
+// Decision says what happens with one record. Class and Message are set if the outcome is
 // DeadLettered.
 type Decision struct {
 	Outcome Outcome
@@ -71,10 +71,10 @@ func deadLettered(class event.Class, message string) Decision {
 	return Decision{Outcome: DeadLettered, Class: class, Message: message}
 }
 
-// Apply decides about a decoded message. It returns the account after the message. Only an applied
-// or ignored event changes the account. reprocessed means that the partition was already processed
-// beyond this record. In this case an event with an applied version is always a duplicate, even if
-// its id is different.
+// Apply decides what a decoded message does to the account. It returns the account after the
+// message. Only an applied or ignored event changes the account. reprocessed means that the
+// partition was already processed beyond this record. In this case an event with an applied version
+// is always a duplicate, even if its id is different.
 func (a Account) Apply(d *event.Decoded, reprocessed bool) (Account, Decision) {
 	if d.Tombstone || d.Skip {
 		return a, Decision{Outcome: Ignored}
@@ -143,7 +143,8 @@ func (a Account) applyNext(ev *event.Event) (Account, Decision) {
 }
 
 // Parked is an event that is stored in the database until a gap before it is filled. If the event
-// cannot be applied although it is the next one, the account waits until the event is corrected.
+// has the account's next version but cannot be applied, the account waits until the event is
+// corrected.
 type Parked struct {
 	Record  Record
 	Decoded event.Decoded // account, event id and version are valid
@@ -163,8 +164,9 @@ const (
 	HealWaits                     // it waits for an earlier version, or it has failed before
 )
 
-// Heal applies a parked event if it is the next one. refusal is the reason why PostgreSQL refused
-// to write the event, or empty. If the event cannot be applied, the decision says why.
+// Heal applies a parked event if it has the account's next version. refusal is the reason why
+// PostgreSQL refused to write the event, or empty. If the event cannot be applied, the decision
+// says why.
 func (a Account) Heal(p *Parked, refusal string) (Account, Decision, HealResult) {
 	version := p.Decoded.Event.Version
 	switch {
@@ -184,7 +186,7 @@ func (a Account) Heal(p *Parked, refusal string) (Account, Decision, HealResult)
 }
 
 // Skip skips a version at a person's request. It stores the id of the skipped event if the id is
-// known. It returns false if the version is not the next one.
+// known. It returns false if the version is not the account's next one.
 func (a Account) Skip(version int64, eventID string) (Account, bool) {
 	if version != a.Version+1 {
 		return a, false

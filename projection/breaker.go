@@ -11,7 +11,7 @@ import (
 type BreakerRule struct {
 	Window int     // number of latest records that count; at most MaxBreakerWindow
 	Share  float64 // share of root dead letters that opens the breaker; 0 means never
-	// Registry means that the format reads its schemas from a registry.
+	// Registry means that the event format reads its schemas from a schema registry.
 	Registry bool
 }
 
@@ -19,7 +19,7 @@ type BreakerRule struct {
 // position's row.
 const MaxBreakerWindow = 100_000
 
-// roots returns the number of root dead letters in a full window that opens the breaker.
+// roots returns how many root dead letters in a full window open the breaker.
 func (r BreakerRule) roots() int {
 	const rounding = 1e-9 // needed so that 0.07 of 100 gives 7
 	return max(1, int(math.Ceil(r.Share*float64(r.Window)-rounding)))
@@ -35,9 +35,9 @@ type BreakerState struct {
 // Breaker stops a partition when too many of its latest records are dead letters. This usually has
 // one cause, such as a wrong deployment. The breaker counts the records of one partition since its
 // claim. A root dead letter is any dead letter except a version_gap of an account that was already
-// waiting for a missing event. These other version_gaps do not count, and neither do duplicates and
-// tombstones. Some projections detect a duplicate only when they write it. The duplicate was then
-// already counted as applied.
+// waiting for a missing event. A version_gap of such an account does not count, and neither do
+// duplicates and tombstones. Some projections detect a duplicate only when they write it. The
+// duplicate was then already counted as applied.
 //
 // Records that are read again, after a restart or because the position was set back, do not count,
 // because they were counted the first time. Most of them are duplicates now, so the few dead
@@ -112,7 +112,7 @@ func (b *Breaker) DeadLettered(r *DecodedRecord, decision Decision, waits bool) 
 	}
 }
 
-// HealFailed counts a parked event that is the next one but cannot be applied.
+// HealFailed counts a parked event that has the account's next version but cannot be applied.
 func (b *Breaker) HealFailed(decision Decision) {
 	if b != nil {
 		b.root(decision)

@@ -78,8 +78,7 @@ func opensAt(stream []delivery, rule projection.BreakerRule, through int64) int 
 }
 
 // TestBreakerOpensWhereAListSays shows that the breaker opens at the record that opensAt returns.
-// This also holds if records that are not durable are decided again or are read again after a
-// restart.
+// This also holds if records that are not durable are processed again, also after a restart.
 func TestBreakerOpensWhereAListSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule := projection.BreakerRule{Window: rapid.IntRange(1, 12).Draw(t, "window"), Share: float64(rapid.IntRange(1, 20).Draw(t, "share")) / 20}

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// Kind says how an account differs. The values are part of the public output.
+// Kind says how an account of the read model differs from the ledger. The values are part of the
+// public output.
 type Kind string
 
-// These are the kinds of differences.
+// All kinds except Behind are errors.
 const (
 	Different Kind = "different" // the versions are equal and the balances differ
 	Missing   Kind = "missing"   // the read model does not have the account
@@ -29,7 +30,7 @@ type Account struct {
 	Since bool
 }
 
-// Difference is one account that differs.
+// Difference describes an account that is not equal in the ledger and in the read model.
 type Difference struct {
 	AccountID     string
 	Kind          Kind
@@ -48,8 +49,8 @@ type Report struct {
 // Comparison compares two streams of accounts, both sorted by the bytes of the account id. It pulls
 // the accounts of the ledger, while the caller passes those of the read model to Compare.
 type Comparison struct {
-	// ListBehind adds the accounts whose version is lower than the ledger's to Differences. They
-	// still do not count in Different.
+	// ListBehind adds the accounts whose version is lower than the ledger's to Report.Differences.
+	// These accounts are still not counted in Report.Different.
 	ListBehind bool
 
 	next   func() (Entry, error, bool)
@@ -81,7 +82,8 @@ func (c *Comparison) Ended() bool { return c.ended }
 // Checked returns how many accounts have been compared.
 func (c *Comparison) Checked() int64 { return c.report.Checked }
 
-// Compare compares the next account of the read model.
+// Compare compares the next account of the read model with the ledger's account of the same id.
+// Ledger accounts with a lower id that were not compared are missing in the read model.
 func (c *Comparison) Compare(a *Account) error {
 	if c.begun && a.ID <= c.last {
 		return fmt.Errorf("the read model is not in the order of its account ids: %q comes after %q", a.ID, c.last)
@@ -147,8 +149,8 @@ func (c *Comparison) missing() {
 	})
 }
 
-// unknown counts an account that the ledger does not have. It counts as ahead if it may have
-// been opened after the ledger was read.
+// unknown counts an account that the ledger does not have. The account counts as ahead if it may
+// have been opened after the ledger was read.
 func (c *Comparison) unknown(a *Account) {
 	c.report.Checked++
 	if a.Since {

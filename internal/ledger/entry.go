@@ -4,7 +4,8 @@
 //	CSV ──Entry──▶ Table ──ascending──▶ Comparison ◀──ascending── read model
 //	query, sorted by its database ──▶
 //
-// It does not use a database itself. Its errors name lines, fields and accounts, never a balance.
+// The package does not use a database itself. Its errors name lines, fields and accounts, never a
+// balance.
 package ledger
 
 import (
@@ -21,7 +22,7 @@ import (
 	"unicode/utf8"
 )
 
-// These are the columns of a ledger.
+// These are the names that the columns must have in the CSV file or in the query's result.
 const (
 	FieldAccount   = "account_id"
 	FieldVersion   = "version"
@@ -54,8 +55,8 @@ type Entry struct {
 	Balance   string // in the form that Canonical returns
 	Place     int64  // number of the line or row, from 1
 
-	// These fields are set only for Openings, with the text from the ledger. They are empty if they
-	// are not known.
+	// These fields are set only with the layout Openings. They contain the text from the ledger.
+	// They are empty if they are not known.
 	Currency, Status, LastEventID string
 }
 

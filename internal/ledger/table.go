@@ -10,7 +10,7 @@ import (
 
 const (
 	pageBytes = 1 << 20
-	// placeBytes is the memory for one element of places.
+	// placeBytes is the size of one element of Table.places, in bytes.
 	placeBytes = 8
 )
 

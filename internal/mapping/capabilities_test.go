@@ -13,15 +13,16 @@ import (
 )
 
 // capability is one feature of a mapping. The field mapping is a template, because the path of the
-// document differs between formats. A tilde is the beginning of a path in the document, and DATA is
-// the path of the data.
+// document differs between formats. In the template, a tilde is the prefix of a path in the
+// document, and DATA is the path of the data.
 type capability struct {
 	name, mapping, document string
 	want                    string            // the events of the record, as timed returns them
 	otherwise               map[string]string // by format, if the result differs from JSON because of the schema's types
 }
 
-// capable returns a mapping for the document that usual returns, with the given lines replaced.
+// capable returns a mapping for the document that the function usual returns, with the given lines
+// replaced.
 func capable(lines ...string) string {
 	fields := map[string]string{
 		"eventId": "~id", "accountId": "~account", "version": "~seq", "eventType": "~kind", "occurredAt": "~at",
@@ -144,7 +145,7 @@ func capabilities() []capability {
 	}
 }
 
-// TestCapabilities checks each feature that docs/mapping.md describes in each format.
+// TestCapabilities checks, in every format, each feature that docs/mapping.md describes.
 func TestCapabilities(t *testing.T) {
 	all := capabilities()
 	for _, format := range []string{event.FormatJSON, event.FormatDebezium, "structured", "binary", event.FormatAvro, event.FormatProtobuf} {
@@ -175,8 +176,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// saysAlike reports whether two results are equal. It ignores the path at which a format has the
-// document.
+// saysAlike reports whether two results are equal. It ignores the prefix that a format needs in the
+// paths of the document.
 func saysAlike(got, want, name string) bool {
 	if name != "" {
 		got = strings.ReplaceAll(got, name, "")

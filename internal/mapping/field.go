@@ -69,8 +69,8 @@ type fieldTable struct {
 	units, nanos, unit, scale, written, constant *yaml.Node
 }
 
-// addTable reads the table of a field. If the table names no place, the field is at the place where
-// the format expects it.
+// addTable reads the table of a field. If the table does not say where the field is, it is read
+// from where the format expects it.
 func (m *Mapping) addTable(field event.Field, table *yaml.Node) error {
 	t := &fieldTable{field: field, name: "fields: " + field.String()}
 	if err := eachMember(table, t.name, m.member(t)); err != nil {
@@ -94,7 +94,8 @@ func (m *Mapping) addTable(field event.Field, table *yaml.Node) error {
 	return nil
 }
 
-// checkCode checks a constant currency. Its case must be the same as that of the codes in events.
+// checkCode checks a constant currency. If the mapping says that events have lower-case codes, the
+// constant must be in lower case, otherwise in upper case.
 func (m *Mapping) checkCode(t *fieldTable) error {
 	code, written := t.constant.Value, strings.ToUpper(t.constant.Value)
 	if _, known := event.CurrencyByCode(written); !known {
@@ -124,7 +125,8 @@ func (m *Mapping) member(t *fieldTable) func(key, value *yaml.Node) error {
 	}
 }
 
-// addSource reads a member that names the place of the field. known is false for other members.
+// addSource reads a member that says where the field is in a message. known is false for other
+// members.
 func (t *fieldTable) addSource(key, value *yaml.Node) (known bool, err error) {
 	p := &t.place
 	name := t.name + ": " + key.Value

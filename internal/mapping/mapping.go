@@ -14,8 +14,8 @@
 //	  occurredAt: {path: meta.ts, unit: ms}
 //	  amount: {path: cents, unit: minor}
 //
-// A field or type that the file does not name is read as without a mapping. Every error names the
-// line and the column.
+// A field or type that the file does not name is read as if there were no mapping. Every error
+// names the line and the column.
 package mapping
 
 import (

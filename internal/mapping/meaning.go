@@ -104,9 +104,9 @@ func (m *Mapping) SHA256() string {
 }
 
 // Differs compares this mapping with another one. The parameter stored is the text that Meaning
-// returned for the other mapping. If the two read events differently, Differs returns the flags of
-// the other mapping and the flags of this one. Otherwise both are empty. A first version that is
-// not known is equal to every other.
+// returned for the other mapping. If the two mappings read events differently, Differs returns the
+// flags of the other mapping and the flags of this one. Otherwise both are empty. A first version
+// that is not known is equal to every other.
 func (m *Mapping) Differs(stored string) (was, is string) {
 	var before meaning
 	err := json.Unmarshal([]byte(stored), &before)
@@ -122,10 +122,11 @@ func (m *Mapping) Differs(stored string) (was, is string) {
 	return strings.Join(flags, " and "), strings.Join(flagsNow, " ")
 }
 
-// readsLike reports whether the mapping now reads all events as before, except events of added
-// types. The first other name for a type of the contract also counts as a change, because the
-// type's own name is then no longer recognised. A custom projection must have the same types,
-// because it has already ignored events of the added types.
+// readsLike reports whether the new mapping, now, reads all events like the old mapping, before,
+// except events of added types. It returns false if only the new mapping has another name for a
+// type of the contract, because the type's own name is then no longer recognised. For a custom
+// projection it also returns false for added types, because the projection has already ignored
+// their events.
 func (m *Mapping) readsLike(now, before meaning) bool {
 	if m.Custom && !maps.Equal(now.Types, before.Types) {
 		return false

@@ -65,8 +65,8 @@ func (s *Samples) isMovement() bool {
 	return found == 2
 }
 
-// source returns the place of a sample in two forms: as a member of a field's table, and as the
-// whole value of the field.
+// source returns YAML that says where the value of a sample is. It has two forms: a member of a
+// field's table, and the whole value of the field.
 func (p *sample) source() (inTable, alone string) {
 	path := quoteYAML(p.path)
 	if p.outer {
@@ -75,7 +75,7 @@ func (p *sample) source() (inTable, alone string) {
 	return "path: " + path, path
 }
 
-// part returns the place of a sample as a part of a joined field.
+// part returns the YAML for a sample that is one part of a joined field.
 func (p *sample) part() string {
 	inTable, alone := p.source()
 	if p.is('0') {
@@ -94,7 +94,8 @@ func (w *suggesting) joinedAccount(parts []*sample) {
 	w.decide("accountId: are all of these parts of the account's id? Only the last may contain the separator")
 }
 
-// These names of members often belong to an id or a type. They are written as in guesses.
+// These members are often a part of an account id or of an event type. Their names are in lower
+// case, without _ and -.
 var (
 	accountParts = []string{"bank", "bankcode", "bic", "blz", "branch", "sortcode", "ledger", "entity", "tenant"}
 	typeParts    = []string{"direction", "dir", "side", "sign", "creditdebit", "debitcredit", "drcr", "dc", "subtype", "op"}

@@ -89,7 +89,7 @@ var guesses = []guess{
 // unitWords are units that may follow a name, as in posted_at_ms or amount_cents.
 var unitWords = []string{"s", "ms", "us", "ns", "millis", "micros", "minor", "cents"}
 
-// wordsOf returns the words of a path's last name, in lower case.
+// wordsOf returns the words of a path's last element, in lower case.
 func wordsOf(path string) []string {
 	name := path[strings.LastIndexByte(path, '.')+1:]
 	var words strings.Builder
@@ -105,10 +105,10 @@ func wordsOf(path string) []string {
 	return strings.Fields(words.String())
 }
 
-// plainName returns the last name of a path, written as in guesses.
+// plainName returns the last element of a path in lower case, without _ and -.
 func plainName(path string) string { return strings.Join(wordsOf(path), "") }
 
-// endsWith reports whether the last words of a path's last name form the given name.
+// endsWith reports whether the last words of a path's last element form the given name.
 func endsWith(path, name string) bool {
 	words := wordsOf(path)
 	if n := len(words); n > 1 && slices.Contains(unitWords, words[n-1]) {
@@ -146,12 +146,12 @@ func (g *guess) find(all map[string]*sample, taken map[string]bool) *sample {
 	return nil
 }
 
-// isNamed reports whether the last name of the path is one by which the field is found.
+// isNamed reports whether the field can be found by the last element of the path.
 func (g *guess) isNamed(path string) bool {
 	return slices.Contains(g.names, plainName(path)) || slices.ContainsFunc(g.ends, func(name string) bool { return endsWith(path, name) })
 }
 
-// idWords end the names of ids.
+// idWords are words with which the names of ids end.
 var idWords = []string{"id", "no", "nr", "number", "ref", "key", "code"}
 
 // distinct returns the first path that may be the event id although its name is not known, because

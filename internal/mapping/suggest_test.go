@@ -226,7 +226,7 @@ func TestAnUndecidedSuggestionIsRefused(t *testing.T) {
 	}
 }
 
-// For any record, the proposal can be parsed once its open decisions are filled in.
+// For any record, the proposal can be parsed after its open decisions are filled in.
 func FuzzSuggest(f *testing.F) {
 	f.Add([]byte(`{"id":1,"type":"a\nb: c","amount":"1","ts":"2026-01-01","currency":"EUR","version":"1","account":"x"}`))
 	f.Add([]byte(`{"a b":{"ID":"x"},"type":true}`))

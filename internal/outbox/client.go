@@ -29,19 +29,19 @@ type Version struct {
 	Number    int64
 }
 
-// Client queries an outbox. It opens a connection when it needs one, and has at most one. It is not
-// safe for concurrent use.
+// Client queries an outbox. It connects when it needs a connection, and has at most one connection
+// at a time. It is not safe for concurrent use.
 type Client struct {
 	URL string
-	// Password is called before each connection, so the password may change. If it is nil, the
-	// password is in URL.
+	// Password is called before each connection attempt, so the password may change. If this
+	// function is nil, the password is in URL.
 	Password func() (string, error)
 	Query    string
 
 	conn *pgx.Conn // nil if there is no connection
 }
 
-// These are the names of the columns of a result.
+// These are the names that the columns of the query's result should have.
 const (
 	columnKey     = "key"
 	columnValue   = "value"
@@ -62,7 +62,7 @@ var (
 	asksForVersions = regexp.MustCompile(`\$2(\D|$)`)
 )
 
-// CheckQuery returns an error if a query does not use both parameters.
+// CheckQuery returns an error if a query does not use both parameters, $1 and $2.
 func CheckQuery(query string) error {
 	if asksForAccounts.MatchString(query) && asksForVersions.MatchString(query) {
 		return nil
@@ -79,9 +79,9 @@ func CheckURL(url string) error {
 	return err
 }
 
-// Ask queries the outbox for versions and calls receive with each message of the result. The
-// messages are in any order, and some may not have been requested. An error of receive ends Ask and
-// is returned unchanged.
+// Ask queries the outbox for the wanted events and calls receive with each message of the result.
+// The messages are in any order, and some may not have been requested. An error of receive ends Ask
+// and is returned unchanged.
 func (c *Client) Ask(ctx context.Context, wanted []Version, receive func(event.Message) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -176,8 +176,9 @@ func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.
 	return failed(err)
 }
 
-// columns returns the destinations of the columns of the result. Columns are found by name. If the
-// names key and value are not both used, the position decides in a result of two or three columns.
+// columns returns the destinations of the columns of the result. Columns are found by name. A
+// result without both names, key and value, must have two or three columns. These are then key,
+// value and headers, in this order.
 func columns(fields []pgconn.FieldDescription, key, value, headers *[]byte) ([]any, error) {
 	at := map[string]int{}
 	for i := range fields {

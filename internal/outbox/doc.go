@@ -6,9 +6,10 @@
 //	                 ▲                                               │
 //	                 └────────── ask again, ever later ──────────────┘
 //
-// Schedule decides which accounts are queried and when, without I/O. Client sends the queries on a
+// The gap register in PostgreSQL lists the versions that accounts wait for. Schedule decides,
+// without I/O, for which accounts the outbox is queried and when. Client sends the queries on a
 // separate connection and only reads. Fetch sends a query, decodes the result and returns only the
 // requested events. Fetcher repeats this while a consumer runs. An event is applied as a
-// readmodel.RepairRecord without a Kafka position. If Kafka delivers the event later, it is a
-// duplicate.
+// readmodel.RepairRecord without a Kafka position. If Kafka delivers the event later, the consumer
+// skips it as a duplicate.
 package outbox

@@ -31,8 +31,8 @@ type Answer struct {
 	// Whole reports whether the whole result was read. If not, the versions that are missing in
 	// Records have to be queried again.
 	Whole bool
-	// Refused is the number of rows that contain no requested event that can be used. Why and Last
-	// describe the last of these rows.
+	// Refused is the number of rows in which no requested event can be used. Why and Last describe
+	// the last of these rows.
 	Refused int
 	Why     string
 	Last    Version // the account id is empty if the event could not be read

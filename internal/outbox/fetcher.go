@@ -31,8 +31,8 @@ type Store interface {
 	Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error
 }
 
-// Observer counts the events that were fetched and the parked events that were applied after them.
-// Its methods must be safe for concurrent use.
+// Observer counts the events that were fetched. It also counts the stored events that waited for a
+// fetched event and were applied after it. Its methods must be safe for concurrent use.
 type Observer interface {
 	Fetched(n int)
 	Healed(n int)
@@ -183,8 +183,8 @@ func passed(r *readmodel.RepairRecord) bool {
 	return r != nil && r.Decision.Outcome != projection.DeadLettered
 }
 
-// apply decides all records and applies those that can be applied. Events that cannot be applied
-// are recorded in the audit trail, unless the same event was recorded before.
+// apply plans all records and applies those that can be applied. Events that cannot be applied are
+// recorded in the audit trail, unless the same event was recorded before.
 func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) error {
 	if len(records) == 0 {
 		return nil

@@ -157,7 +157,7 @@ func isUnknownID(err error) bool {
 }
 
 // ping checks whether the registry answers. Any status below 500 counts as an answer, because the
-// account may not be permitted to send this request.
+// configured user may not be permitted to send this request.
 func (c *client) ping(ctx context.Context) error {
 	_, err := c.sr.SupportedTypes(ctx)
 	var answer *sr.ResponseError

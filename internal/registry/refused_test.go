@@ -12,8 +12,8 @@ import (
 	"projector/projection/event"
 )
 
-// answerAs makes the stub respond like a registry. fault chooses the requests to refuse. If it
-// returns nil, the stub responds normally.
+// answerAs makes the stub respond like a registry. The function fault returns the handler for a
+// request that is refused, or nil for a normal response.
 func (s *stub) answerAs(fault func(path string) http.HandlerFunc) {
 	s.breakWith(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, "/api")
@@ -101,7 +101,8 @@ func TestOneIDIsRefused(t *testing.T) {
 	}
 }
 
-// If the registry refuses all ids, this is an outage, even if some were answered before.
+// If the registry refuses all ids, this is an outage, even if it has answered for some of them
+// before.
 func TestAllIDsAreRefused(t *testing.T) {
 	for name, fault := range map[string]http.HandlerFunc{
 		"not permitted":  status(http.StatusForbidden, `{"error_code":40301}`),
@@ -144,8 +145,8 @@ func TestARefusalThatEnds(t *testing.T) {
 	}
 }
 
-// A refusal concerns one id only if the registry answers for another id. An outage during that
-// second request proves nothing.
+// A refusal counts as a problem of one id only after the registry has answered for another id. An
+// outage during the request for the other id proves nothing.
 func TestARefusalWithoutProof(t *testing.T) {
 	s := newStub(t)
 	s.answerAs(func(path string) http.HandlerFunc {

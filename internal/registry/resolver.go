@@ -70,8 +70,8 @@ type known struct {
 	size   int       // of the schema's text, in bytes
 }
 
-// New returns the Resolver of a format. The format must be one of Formats. It does not connect yet.
-// It returns an *event.MappingError if the mapping in opts is wrong.
+// New returns the Resolver of a format. The format must be one of Formats. New does not connect
+// yet. It returns an *event.MappingError if the mapping in opts is wrong.
 func New(format string, opts event.Options, cfg Config) (*Resolver, error) {
 	c, ok := compilers[format]
 	if !ok {
@@ -93,7 +93,7 @@ func New(format string, opts event.Options, cfg Config) (*Resolver, error) {
 	return r, nil
 }
 
-// Resolve implements event.Resolver. Its errors are *Error, or the cause of ctx.
+// Resolve implements event.Resolver. It returns an *Error, or context.Cause(ctx) if ctx has ended.
 func (r *Resolver) Resolve(ctx context.Context, m event.Message) (event.Format, error) {
 	if len(m.Value) < headerLen || m.Value[0] != 0 {
 		if err := r.awaitAnswer(ctx, m.Value); err != nil {
@@ -224,7 +224,7 @@ func (r *Resolver) mayConfirm() bool {
 }
 
 // keep stores the result for an id. If there is no space, other results are removed. Readers use
-// the map without a lock, so a new map replaces it and it is never changed.
+// the map without a lock, so the map is never changed but replaced by a new one.
 func (r *Resolver) keep(id uint32, k known) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

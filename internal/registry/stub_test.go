@@ -73,7 +73,7 @@ func (s *stub) total() (n int) {
 	return n
 }
 
-// status responds with a status and a body.
+// status returns a handler that always sends the given status and body.
 func status(code int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(code)

@@ -183,9 +183,9 @@ func (s *Session) durableReport(outcome Outcome, f *flush) Report {
 func (s *Session) OutcomeKnown() bool { return s.unknown == nil }
 
 // unknownWrite is a write that returned an error but may be durable, because perhaps only the reply
-// to its COMMIT was lost. The stored position shows which is the case, because only the owner of a
-// fence moves the position while the row has that fence. So if the row has this write's fence and
-// its new position, this write was committed.
+// to its COMMIT was lost. The stored position shows whether it is durable. Each claim writes a new
+// fence number to the row of the position, and only the owner of that number moves the position. So
+// if the row has this write's fence and its new position, this write was committed.
 type unknownWrite struct {
 	flush
 	from   projection.Stood
@@ -199,7 +199,7 @@ func (u *unknownWrite) wasDone(row projection.Stood) bool {
 }
 
 // resolve reports whether a write that failed was committed. The parameter row is the position that
-// a claim has found. Each write is reported once.
+// a claim has found. The outcome of each write is reported only once.
 func (s *Session) resolve(row projection.Stood) Report {
 	u := s.unknown
 	if u == nil {

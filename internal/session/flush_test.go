@@ -115,7 +115,7 @@ func TestARefusedEventIsSoonAlone(t *testing.T) {
 }
 
 // TestBeingOvertakenAgainAndAgainIsAFailure shows that the outcome changes from Overtaken to Failed
-// if every write is stale.
+// if every write fails with projection.ErrStale.
 func TestBeingOvertakenAgainAndAgainIsAFailure(t *testing.T) {
 	s := &script{}
 	one := begun(t, s, limits)
@@ -196,8 +196,8 @@ func TestASilentWriteIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestALostAnswerToCommitIsReportedOnce shows that the position row decides whether the write was
-// committed.
+// TestALostAnswerToCommitIsReportedOnce shows that the stored position decides whether a write with
+// a lost reply is reported as committed.
 func TestALostAnswerToCommitIsReportedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		found *projection.Stood

@@ -18,7 +18,7 @@ var errAway = errors.New("the database is away")
 
 func refusal() error { return &pgconn.PgError{Severity: "ERROR", Code: "23514"} }
 
-// script is a Projection and a Driver with prepared answers. It records its calls.
+// script implements Projection and Driver with prepared answers. It records its calls.
 type script struct {
 	calls    []string
 	position projection.Position

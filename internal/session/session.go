@@ -1,5 +1,6 @@
-// Package session turns records into rows. It folds records into a projection and makes the pending
-// changes durable, one flush at a time.
+// Package session turns records into rows. It folds records into a projection, which computes the
+// changes of rows in memory. A flush then makes these pending changes durable, which means that
+// they are committed in PostgreSQL.
 //
 //	source ──records──▶ Fold ──▶ Flush: publish dead letters ▶ verify ▶ write ──▶ Report
 //	   ▲                             │
@@ -7,7 +8,7 @@
 //
 // A write that fails is never repeated unchanged. Instead, everything pending is dropped. The
 // source claims the projection again and reads from the durable position. The next flush has fewer
-// events, down to a single one. An event that PostgreSQL refuses in a flush of its own is
+// events, down to a single one. If PostgreSQL refuses a flush with a single event, that event is
 // dead-lettered.
 //
 // The source runs the loop. It calls Fold, Heal and Flush, and acts on the Report.
@@ -34,15 +35,15 @@ type Projection interface {
 	// Claim fails. It is nil if there was no position or if it could not be read.
 	Claim(context.Context, projection.Claim) (projection.Position, error)
 	// Fold adds records in order until limit events are pending, and returns how many it added.
-	// After an error it is called again with the remaining records. Without records it only applies
+	// After an error it is called again with the remaining records. Without records it only folds
 	// parked events (see projection.Pending).
 	Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error)
 	// Pending returns what the next flush would write.
 	Pending() projection.Pending
 	// DeadLetters returns the dead letters that must be published before the flush.
 	DeadLetters() []projection.DeadLetter
-	// Verify returns projection.ErrFenced or ErrStale if another writer has changed the state from
-	// which the dead letters were decided. The dead letters must then not be published.
+	// Verify returns projection.ErrFenced or ErrStale if another writer has changed the state that
+	// the dead letters are based on. The dead letters must then not be published.
 	Verify(context.Context) error
 	// Flush writes everything pending and the position next in one transaction. After
 	// projection.ErrFenced or ErrStale, this call has written nothing. ErrFenced may also mean that
@@ -51,8 +52,8 @@ type Projection interface {
 	// Flush reports each answer of the database to package pace.
 	Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error)
 	// Refuse marks the last folded event, so that it becomes a dead letter when it is read again.
-	// The dead letter's class is that of a refusal by the database. It returns false if the event
-	// is already such a dead letter.
+	// The dead letter's class says that the database refused the event. Refuse returns false if the
+	// event is already such a dead letter.
 	Refuse(reason string) bool
 }
 
@@ -72,9 +73,9 @@ type Limits struct {
 	// Silence is how long a write may wait for one answer of the database. There is no limit if it
 	// is 0.
 	Silence time.Duration
-	// Freely is how many times in a row a flush that another writer has overtaken is decided again
-	// without a wait. A repair or a change of the owner causes one or two. More indicate a lasting
-	// problem, such as a trigger that changes the rows.
+	// Freely is how many failed flushes in a row may have the outcome Overtaken, after which the
+	// source does not wait. A repair or a change of the owner causes one or two of them. More of
+	// them indicate a lasting problem, such as a trigger that changes the rows.
 	Freely int
 }
 
@@ -182,8 +183,9 @@ func (s *Session) Fold(ctx context.Context, records []projection.DecodedRecord) 
 	return n, err
 }
 
-// mostShared limits the bytes of the records whose entries are folded at once. It is needed because
-// each dead letter and each parked event of such a record holds the whole record in memory.
+// mostShared limits the bytes of the records with several entries that are folded at once. It is
+// needed because each dead letter and each parked event of such a record holds the whole record in
+// memory.
 const mostShared = 8 << 20
 
 // within returns how many of the records to fold at once. The last of them is the one with which
@@ -201,9 +203,9 @@ func within(records []projection.DecodedRecord, most int) int {
 	return len(records)
 }
 
-// Heal folds some of the parked events of accounts whose gap was filled. It reports whether there
-// is something to flush. It does nothing while records are pending, because these are flushed
-// first.
+// Heal folds some of the parked events, which waited for a missing version, if that version has
+// been applied. It reports whether there is something to flush. It does nothing while records are
+// pending, because these are flushed first.
 func (s *Session) Heal(ctx context.Context) (healed bool, err error) {
 	if p := s.proj.Pending(); p.Events > 0 || !p.Healing {
 		return false, nil

@@ -39,7 +39,7 @@ const (
 	badClaim fate = "bad claim"     // the claim fails but returns the row
 )
 
-// simulated is a Projection that uses the database, and a Driver. It checks each call.
+// simulated implements Projection with a database in memory, and Driver. It checks each call.
 type simulated struct {
 	t         *rapid.T
 	db        *database

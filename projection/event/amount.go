@@ -60,7 +60,8 @@ func (f *decoder) amountShape(r *reading) *Fault {
 	return nil
 }
 
-// amountTextShape also refuses a JSON number, because the producer may have computed it as a float.
+// amountTextShape accepts only a text. It refuses a JSON number, because the producer may have
+// computed the number as a float.
 func amountTextShape(name string, m *value) *Fault {
 	switch {
 	case m.isNumber(), m.kind == inexact:
@@ -181,8 +182,8 @@ func (s *SignedType) of(n *decimal) Type {
 	return s.Positive
 }
 
-// decimal is an exact number. Its digits are those of whole and then of fraction, and the last
-// scale digits are after the decimal point.
+// decimal is an exact number. Its digits are those of the field whole, followed by those of the
+// field fraction. The field scale says how many of all these digits are after the decimal point.
 type decimal struct {
 	negative        bool
 	whole, fraction []byte

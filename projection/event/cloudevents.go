@@ -47,7 +47,7 @@ func structuredPlace(path []string) (place, error) {
 	return member(path...), nil
 }
 
-// binaryPlace returns the place of such a path in binary mode.
+// binaryPlace returns the place of an attribute or of a path in the data, in binary mode.
 func binaryPlace(path []string) (place, error) {
 	if belowData(path) {
 		p := member(path...)
@@ -160,8 +160,8 @@ func (f *decoder) checkSpecVersion(r *reading) {
 
 const reasonNotJSONType = "does not say that data is JSON"
 
-// cloudEventsType is the beginning of the content type in structured mode. Upper and lower case are
-// equal.
+// cloudEventsType is the beginning of the content type in structured mode. The comparison ignores
+// case.
 const cloudEventsType = "application/cloudevents"
 
 func isCloudEventsType(contentType []byte) bool {
@@ -183,7 +183,7 @@ func eventFormatReason(contentType []byte) string {
 }
 
 // isJSONType reports whether the content type says that the data is JSON. Data without a content
-// type is JSON.
+// type is read as JSON.
 func isJSONType(contentType []byte) bool {
 	if len(contentType) == 0 || string(contentType) == "application/json" {
 		return true

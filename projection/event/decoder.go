@@ -8,8 +8,8 @@ import (
 )
 
 // decoder finds and validates the fields of an event. All formats use it, so the same rules apply
-// to all of them. Each format passes the JSON document of a message to it. It is safe for
-// concurrent use.
+// to all of them. Each format passes it the JSON document of a message, or the values that were
+// read with a schema. A decoder is safe for concurrent use.
 type decoder struct {
 	firstVersion  int64
 	belowFirst    string // the reason of the fault if a version is lower than firstVersion
@@ -106,7 +106,7 @@ func (f *decoder) readAround(r *reading, document []byte, field string) {
 }
 
 // readDataDocument finds the members of a document that contains only the data. Some producers
-// write null if there is no data. This is a fault only if the event's type needs data.
+// write null if there is no data. Null is a fault only if the event's type needs data.
 func (f *decoder) readDataDocument(r *reading, document []byte, field string) {
 	if isNullDocument(document) {
 		r.found[FieldData] = value{raw: jsonNull}
@@ -195,8 +195,8 @@ func (f *decoder) readID(r *reading, field Field) (string, *Fault) {
 	return keep(raw, text), nil
 }
 
-// readType sets the event's type. It returns no fault for an unknown type, because the identity and
-// the time are checked before.
+// readType sets the event's type. It returns no fault for an unknown type, because faults of the
+// identity and of the time are reported first.
 func (f *decoder) readType(r *reading, ev *Event) *Fault {
 	raw, text, fault := f.text(r, FieldEventType)
 	if fault != nil {

@@ -82,7 +82,7 @@ type Format interface {
 // as a DLQ header, a metric's label and a filter of the dlq commands.
 type Class string
 
-// These are the classes, in the order of the contract.
+// These are the classes, in the order in which the event contract lists them.
 const (
 	MalformedPayload    Class = "malformed_payload"
 	UnknownEventType    Class = "unknown_event_type"

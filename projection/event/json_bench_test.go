@@ -57,7 +57,7 @@ func mappedFormat(t testing.TB, m event.Mapping) event.Format {
 	return f
 }
 
-// BenchmarkDecodeMapped decodes an event with a mapping. Its speed must be at least 0.8 of that of
+// BenchmarkDecodeMapped decodes an event with a mapping. Its speed must be at least 80 % of that of
 // BenchmarkDecode.
 func BenchmarkDecodeMapped(b *testing.B) {
 	for name, mapping := range map[string]event.Mapping{"signed": producerMapping(), "joined": joinedMapping()} {

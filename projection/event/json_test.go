@@ -11,7 +11,7 @@ import (
 	"projector/projection/event"
 )
 
-// memberOrder is the order in which change writes members.
+// memberOrder is the order in which the function change writes members.
 var memberOrder = []string{"eventId", "eventType", "accountId", "version", "occurredAt", "correlationId", "data"}
 
 // credit contains the members of a valid event, as JSON texts by name.

@@ -32,8 +32,7 @@ type FieldPath struct {
 // Written is the JSON type in which an id, an event type or a version is written.
 type Written uint8
 
-// These are the types. WrittenUsually means an integer for a version and a text for any other
-// field.
+// WrittenUsually means an integer for a version and a text for any other field.
 const (
 	WrittenUsually Written = iota
 	WrittenText
@@ -61,7 +60,7 @@ func WrittenNamed(name string) (w Written, known bool) {
 // AmountForm says how an amount is written.
 type AmountForm uint8
 
-// These are the forms of an amount.
+// The examples in these comments all show the amount 10.25 EUR.
 const (
 	AmountText   AmountForm = iota // a decimal as text, "10.25"
 	AmountNumber                   // a JSON number, 10.25, read from its digits
@@ -76,11 +75,12 @@ type AmountShape struct {
 	Scale int // for AmountScaled, 0 to MostScale
 	// Text means that the integer of AmountMinor or AmountScaled is written as text.
 	Text bool
-	// Nanos is the path of the nanos. It begins in the same object as the path of FieldAmount.
+	// Nanos is the path of the billionths of AmountUnits. It begins in the same object as the path
+	// of FieldAmount.
 	Nanos []string
 }
 
-// MostScale is the largest Scale.
+// MostScale is the largest valid value of AmountShape.Scale.
 const MostScale = 18
 
 // SignedType contains the meaning of a type for each sign of the amount. Unknown means that an
@@ -91,8 +91,8 @@ type SignedType struct{ Positive, Negative, Zero Type }
 type Envelope struct {
 	Path    []string // empty if the document is the event
 	Escaped bool     // the member at Path is a text that contains JSON
-	// Entries is the path from there to an array in which each entry is an event. It is nil if
-	// there is only one event.
+	// Entries is the path, beginning at the end of Path, to an array in which each entry is an
+	// event. It is nil if there is only one event.
 	Entries []string
 }
 
@@ -123,7 +123,8 @@ type MappingError struct {
 	Reason string
 }
 
-// mistakeOf returns the error about a member. An error about the nanos is reported for the amount.
+// mistakeOf returns the error about a member. An error about memberNanos is reported for
+// FieldAmount.
 func mistakeOf(member Field, err error) *MappingError {
 	if member == memberNanos {
 		member = FieldAmount
@@ -136,7 +137,7 @@ func (e *MappingError) Error() string { return e.Field.String() + ": " + e.Reaso
 
 var errDocumentOnly = errors.New("can be in the document only")
 
-// sources returns how many sources are set, without Path.
+// sources returns how many sources are set. Path is not counted.
 func (p *FieldPath) sources() int {
 	n := 0
 	for _, is := range []bool{p.Header != "", p.Key, p.Outer != nil, p.Constant != "", p.Join != nil} {
@@ -171,8 +172,8 @@ func (p *FieldPath) validate(field Field) error {
 	return validPath(slices.Concat(p.Path, p.Outer))
 }
 
-// staysInPlace reports whether the mapping declares only another type for the field, which then is
-// where the format has it.
+// staysInPlace reports whether the mapping declares only another type for the field, and not where
+// the field is.
 func (p *FieldPath) staysInPlace() bool {
 	return p.Written != WrittenUsually && !p.isElsewhere() && len(p.Path) == 0
 }

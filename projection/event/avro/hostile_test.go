@@ -86,7 +86,7 @@ var hostileSchemas = map[string]struct{ schema, says string }{
 }
 
 // TestHostileSchemas shows that the memory to compile a schema is limited by the size of the
-// schema. It also shows a limit for reading a value of the schema.
+// schema. It also shows that reading a value of the schema allocates at most allocatedByValue.
 func TestHostileSchemas(t *testing.T) {
 	records, err := event.NewRecords(options)
 	if err != nil {
@@ -119,8 +119,8 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// TestHostileValues reads values that would need much more memory when they are decoded, and values
-// that would take long to read.
+// TestHostileValues reads values that would need much more memory than their size if they were
+// decoded, and values that would take long to read.
 func TestHostileValues(t *testing.T) {
 	const (
 		empty = `{"type":"record","name":"None","fields":[]}`

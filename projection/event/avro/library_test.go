@@ -174,7 +174,8 @@ func (d *drawing) other() typed {
 	}).Draw(d.T, "other")
 }
 
-// any draws a random type. The function likely draws the type of a field in most cases.
+// any draws a random type. In most cases it calls the parameter likely, which draws a type that
+// fits the field.
 func (d *drawing) any(depth int, likely func() typed) typed {
 	var drawn typed
 	switch rapid.IntRange(0, 24).Draw(d.T, "kind") {

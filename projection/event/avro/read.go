@@ -23,8 +23,8 @@ const (
 	reasonSteps  = "reading the value takes more steps than its size allows"
 )
 
-// reading is the state of reading one value. After the first error, reading stops and found is not
-// used.
+// reading is the state of reading one value. After the first error, reading stops and the values in
+// the field found are not used.
 type reading struct {
 	rest   []byte
 	found  *event.Values
@@ -203,7 +203,7 @@ func (r *reading) readEntry(p *place) {
 	r.skip(p.node.inner[0])
 }
 
-// clearFields removes all fields that were found at a place.
+// clearFields removes all values that were found for the branch b and its members.
 func clearFields(b *event.Branch, found *event.Values) {
 	if b.Is {
 		found.Clear(b.Field)
