@@ -5,8 +5,8 @@ type Pending struct {
 	Events int  // records folded and parked events applied or dead-lettered
 	Bytes  int  // approximate memory held, without the accounts
 	Full   bool // the accounts in memory have reached their limit, and a flush frees some
-	// Healing means that an account's next event is parked in the database. Parked events can then
-	// be folded without a new record.
+	// Healing means that an account's next event is already stored in the database as a parked
+	// event. Parked events can then be folded without a new record.
 	Healing bool
 	// Open means that the breaker has opened. No more records are folded after these events.
 	Open bool

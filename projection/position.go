@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// These are the reasons why a flush was not written. The caller must read the state and decide
-// again.
+// These are the reasons why a flush was not written. The caller must read the state again and
+// process the events again.
 var (
 	// ErrFenced means that the position row was changed since this process wrote it, by another
 	// owner, a repair or a restored database.
@@ -23,7 +23,7 @@ var ErrTopicRecreated = errors.New("the topic was recreated: the stored position
 // same until a person changes it. Its names are part of the public interface.
 type Status string
 
-// These are the values of Status.
+// A partition has every status except StatusRunning until a person acts.
 const (
 	StatusRunning Status = "running"
 	StatusStopped Status = "stopped"      // until a person sets the position
@@ -70,15 +70,16 @@ func (p *Position) NextOffset() NextOffset { return NextOffset{p.Next, p.LeaderE
 // Stood returns the offset and fence of the position.
 func (p *Position) Stood() Stood { return Stood{p.Next, p.Fence} }
 
-// Stood is the offset and fence of a position row at one moment.
+// Stood is the offset and the fence that a position's row had at one moment. Position.Fence
+// describes the fence.
 type Stood struct{ Next, Fence int64 }
 
-// Reprocessed reports whether a record was processed before.
+// Reprocessed reports whether the record with this offset and leader epoch was processed before.
 func (p *Position) Reprocessed(offset int64, leaderEpoch int32) bool {
 	return NextOffset{p.ProcessedUntil, p.ProcessedEpoch}.Behind(offset, leaderEpoch)
 }
 
-// MarkReprocessed marks the records that were processed before.
+// MarkReprocessed sets the field Reprocessed of each record.
 func (p *Position) MarkReprocessed(records []DecodedRecord) {
 	for i := range records {
 		r := &records[i]
@@ -154,8 +155,9 @@ type Claim struct {
 }
 
 // Resume returns the offset at which to continue, which is the lower of Kafka's committed offset
-// and the stored position. If Kafka has no committed offset, it is the stored position, because all
-// records before the position are durable.
+// and the stored position. If retention has deleted processed records from this offset on, Resume
+// skips them. If Kafka has no committed offset, it is the stored position, because all records
+// before the position are durable.
 func (c Claim) Resume(stored int64) int64 {
 	if c.Committed == NoOffset {
 		return stored

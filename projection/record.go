@@ -36,14 +36,14 @@ const (
 // NoPartition is used for a record that did not come from a topic.
 const NoPartition int32 = -1
 
-// RecordRef is the place of a record.
+// RecordRef identifies a record by its topic, partition and offset.
 type RecordRef struct {
 	Topic     string
 	Partition int32
 	Offset    int64
 }
 
-// Ref returns the place of the record.
+// Ref returns the topic, partition and offset of the record.
 func (r *Record) Ref() RecordRef { return RecordRef{r.Topic, r.Partition, r.Offset} }
 
 // Bytes returns the approximate memory for key, value and headers.

@@ -15,8 +15,8 @@ type Log struct {
 	TopicID string
 	Start   int64 // first offset
 	End     int64 // offset after the last committed record
-	// EpochEnd is the end of the records with the position's leader epoch. ProcessedEnd is the end
-	// of the records with ProcessedEpoch. They are NoOffset if they are not known.
+	// EpochEnd is the offset after the last record with the position's leader epoch. ProcessedEnd
+	// is the same for the epoch Position.ProcessedEpoch. Each is NoOffset if it is not known.
 	EpochEnd, ProcessedEnd int64
 }
 
@@ -26,7 +26,8 @@ type Repositioned struct {
 	To            int64
 	UnreadSkipped int64 // number of offsets that were never read and are now skipped
 	// Processed is the highest offset up to which records were processed at any time. It is the
-	// stored offset, or the offset at which the log was truncated if that is lower.
+	// stored offset, or the offset at which the log was truncated if that is lower. If To is
+	// higher, it is To.
 	Processed NextOffset
 }
 
@@ -76,7 +77,8 @@ func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	return NextOffset{until, NoEpoch}
 }
 
-// within returns the given offset, or the offset at which the log was truncated if that is lower.
+// within returns the given offset, or the offset at which the log was truncated if that offset is
+// lower.
 func (s *StoredPosition) within(offset, epochEnd int64, log Log) int64 {
 	for _, end := range []int64{epochEnd, s.StoppedEnd} {
 		if end != NoOffset {

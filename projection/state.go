@@ -4,7 +4,7 @@ package projection
 // because /status.json and the status page show them.
 type State string
 
-// These are the states of a partition.
+// A person has to act only in the last three states.
 const (
 	StateStarting    State = "starting"     // the position is not known yet
 	StateFlowing     State = "flowing"      // records are consumed
@@ -16,7 +16,7 @@ const (
 	StateStopped     State = "stopped"      // a person must set its position
 )
 
-// Working reports whether the partition works without problems.
+// Working reports whether the partition has started and has no problem.
 func (s State) Working() bool { return s == StateFlowing || s == StateIdle || s == StateThrottled }
 
 // Waiting reports whether the partition waits for an action of a person.

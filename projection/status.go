@@ -9,7 +9,7 @@ type StatusChange struct {
 	Through *int64
 }
 
-// Of returns the stored position with the change.
+// Of returns the stored position with the change applied.
 func (c *StatusChange) Of(stored StoredPosition) StoredPosition {
 	if c.Pause != "" {
 		stored.PausedReason = c.Pause

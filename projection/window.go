@@ -9,7 +9,7 @@ import (
 )
 
 // window is a ring buffer of the latest records of a partition that count for the breaker. Each
-// slot contains the class of a root dead letter, or 0 for any other record.
+// slot contains the class of a root dead letter, which Breaker defines, or 0 for any other record.
 type window struct {
 	slots  []uint8 // 0, or the class of a root dead letter as slotOf returns it
 	next   int     // slot that is written next; the oldest record if the window is full
@@ -105,8 +105,8 @@ func decodeWindow(text string, size int) window {
 	return w
 }
 
-// slotOf returns the number of a class in a window. It is stored in the database, so the order of
-// event.Classes must not change.
+// slotOf returns the number of a class in a window. The number is stored in the database, so the
+// order of event.Classes must not change.
 func slotOf(class event.Class) uint8 {
 	return uint8(slices.Index(event.Classes(), class) + 2) //nolint:gosec // G115: there are few; 1 is one that is not known
 }

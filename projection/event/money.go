@@ -259,8 +259,8 @@ const (
 )
 
 // appendDecimal appends a number as decimal text. The number is a big-endian two's complement
-// integer whose last scale digits are the fraction. Zeros at the end of the fraction are left out.
-// It returns false if the number exceeds a limit.
+// integer. The parameter scale says how many of its last digits are the fraction. Zeros at the end
+// of the fraction are left out. It returns false if the number exceeds a limit.
 func appendDecimal(dst, unscaled []byte, scale int) (_ []byte, fits bool) {
 	if len(unscaled) > maxUnscaled || scale > maxScale {
 		return dst, false

@@ -13,8 +13,8 @@ import (
 type plainDocument struct {
 	value []byte
 	at    int
-	// names contains the positions of the names that are not in the shape. It has those of all open
-	// objects, beginning with the outermost.
+	// names contains the positions of the names that are not in the shape. It includes the names of
+	// all open objects, beginning with the outermost.
 	names [mostUnknown]struct{ start, end int32 }
 	named int
 }
@@ -241,8 +241,8 @@ func (p *plainDocument) text() bool {
 }
 
 // plainLength returns the number of bytes before the first control character, quote, backslash or
-// byte that is not ASCII. It checks eight bytes at a time. A carry may also mark bytes after the
-// first match, so only the lowest mark counts.
+// byte that is not ASCII. It checks eight bytes at a time. A carry in the 64-bit arithmetic may
+// also mark bytes after the first match, so only the lowest mark counts.
 func plainLength(b []byte) int {
 	const (
 		ones  = 0x0101010101010101

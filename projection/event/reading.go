@@ -15,8 +15,8 @@ const (
 )
 
 // value is the content of one place in a document, before validation. It is empty if the document
-// has no such place. A value of a schema for which there is no other valueKind is converted to
-// JSON.
+// has no such place. A value that was read with a schema and fits no other valueKind is converted
+// to JSON.
 type value struct {
 	raw  []byte
 	kind valueKind
@@ -152,9 +152,9 @@ func (r *reading) plainText(value []byte, quoted bool) (raw, text []byte, reason
 var correlationHeaders = [...]string{"correlationId", "correlation_id"}
 
 // headerCorrelationID returns the correlation id from the place of the field if this is a header or
-// the key. Otherwise it returns the one in correlationHeaders, or "". A value that is empty,
-// contains a NUL or is not UTF-8 is skipped. It is not a fault, because the header is not a part of
-// the event.
+// the key. If that gives no usable id, it returns the id from one of correlationHeaders, or "". A
+// value that is empty, contains a NUL or is not UTF-8 is skipped. It is not a fault, because the
+// header is not a part of the event.
 func (f *decoder) headerCorrelationID(r *reading, p *place) string {
 	if p.kind == inHeader || p.kind == inKey {
 		raw, text, fault := f.textAt(r, p, FieldCorrelationID)

@@ -159,7 +159,7 @@ type Values struct {
 	entries *entries
 }
 
-// These are the JSON texts for values of a schema.
+// These are the JSON texts that replace values which were read with a schema.
 var (
 	jsonNull     = []byte("null")
 	jsonTrue     = []byte("true")
@@ -195,7 +195,7 @@ func (v *Values) BeginEntry() {
 	v.found = &v.entries.typed[len(v.entries.typed)-1]
 }
 
-// EndEntry ends an entry.
+// EndEntry ends the entry that BeginEntry has begun.
 func (v *Values) EndEntry() { v.found = v.message }
 
 // Null records that the field is null.
@@ -249,8 +249,8 @@ func (v *Values) Object(f Field) { v.found[f] = value{raw: jsonObject} }
 // Other records that the field has a value of a type that no field may have.
 func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 
-// Array records that there is an array at this place. Fields whose path leads into the array are
-// marked as such.
+// Array records that there is an array at the place of b. Fields whose path leads into the array
+// are marked as such.
 func (v *Values) Array(b *Branch) {
 	if b.Is {
 		v.Other(b.Field)
@@ -269,9 +269,10 @@ func (v *Values) inArray(b *Branch) {
 	}
 }
 
-// Decimal sets a field to an exact number. The number is a big-endian two's complement integer
-// whose last scale digits are the fraction. Zeros at the end of the fraction are left out, because
-// a schema has one scale for all values. Only an amount can be a decimal.
+// Decimal sets a field to an exact number. The number is a big-endian two's complement integer. The
+// parameter scale says how many of its last digits are the fraction. Zeros at the end of the
+// fraction are left out, because a schema has one scale for all values. Only an amount can be a
+// decimal.
 func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
 	if f != FieldAmount || len(unscaled) == 0 || scale < 0 {
 		v.Other(f)
@@ -289,5 +290,6 @@ func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
 // written returns the digits that were appended after start.
 func (v *Values) written(start int) []byte { return v.digits[start:len(v.digits):len(v.digits)] }
 
-// tooLarge replaces a number that is too long, because it exceeds every valid amount.
+// tooLarge replaces a number that has too many digits. Like that number, tooLarge exceeds every
+// valid amount.
 var tooLarge = []byte("100000000000000000000")

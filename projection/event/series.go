@@ -26,7 +26,8 @@ func DecodeEach(f Format, m Message, add func(entry int32) *Decoded) {
 }
 
 // MostEntries limits the entries of a message, because each dead letter and each parked event of an
-// entry contains the whole message.
+// entry contains the whole message. A parked event is stored until the missing earlier events
+// arrive.
 const MostEntries = 1000
 
 // These are the reasons why the entries of a message cannot be read.

@@ -110,7 +110,8 @@ func (s *shape) member(name string) *shapeMember {
 	return nil
 }
 
-// meetsArray marks all fields of the shape as inArray.
+// meetsArray marks all fields of the shape as inArray, which means that their paths lead through an
+// array.
 func (s *shape) meetsArray(found *members) {
 	for i := range s.members {
 		m := &s.members[i]
@@ -123,8 +124,8 @@ func (s *shape) meetsArray(found *members) {
 	}
 }
 
-// next returns the member at hint if raw is its name. Most messages have the same order of members,
-// so next finds most members without unquoting their names.
+// next returns the member at the index hint if raw is its name. Most messages have the same order
+// of members, so next finds most members without unquoting their names.
 func (s *shape) next(raw []byte, hint int) *shapeMember {
 	if hint < len(s.members) && s.members[hint].quoted == string(raw) {
 		return &s.members[hint]

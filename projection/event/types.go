@@ -39,7 +39,7 @@ var meanings = [...]meaning{
 // Status is an account's status after an event.
 type Status uint8
 
-// These are the statuses.
+// Unchanged means that the event does not change the account's status.
 const (
 	Unchanged Status = iota
 	Opened

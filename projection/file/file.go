@@ -8,7 +8,7 @@
 //	SELECT account_id, sum((data->>'points')::bigint) FROM new_events GROUP BY account_id
 //	ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points;
 //
-// It uses no database, so it cannot check the statements themselves.
+// The package uses no database, so it cannot check the statements themselves.
 package file
 
 import (
@@ -24,7 +24,7 @@ import (
 // Mode says in which order a projection receives events.
 type Mode string
 
-// These are the modes.
+// The header of a file must name one of these modes.
 const (
 	Once    Mode = "once"    // in any order, but each event id once
 	Ordered Mode = "ordered" // in the order of the versions of each account, without gaps

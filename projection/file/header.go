@@ -17,7 +17,7 @@ var OwnTables = []string{
 	"projector_position", "projector_schema_version", "projector_source", "repair_policy", "repair_request",
 }
 
-// These are the keys of a header.
+// The header of a file sets its values with these keys.
 const (
 	keyProjection = "projection"
 	keyMode       = "mode"

@@ -12,8 +12,8 @@ type Use struct {
 }
 
 // Uses returns the tables of the statements and the privileges that the statements need. It only
-// checks keywords, so some of the returned names may not be tables. So the result is only good
-// enough for advice.
+// checks keywords, so some of the returned names may not be tables. The result is therefore only
+// good enough for advice.
 func (p *Projection) Uses() []Use {
 	u := &uses{}
 	for _, s := range p.Statements {

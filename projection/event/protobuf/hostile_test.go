@@ -131,7 +131,7 @@ const hostileFile = `syntax = "proto2";
 		optional Event one = 5; optional group Data = 6 { optional string amount = 1; optional Data data = 2; repeated int64 numbers = 3; }
 		repeated group Rest = 7 { optional Event event = 1; } repeated string accountId = 8; repeated double version = 9 [packed = true]; }`
 
-// TestHostileValues reads values that would need many times their size in memory when all their
+// TestHostileValues reads values that would need many times their size in memory if all their
 // fields were decoded. The format must not allocate this memory.
 func TestHostileValues(t *testing.T) {
 	records, wanted := tree(t)

@@ -120,7 +120,7 @@ func (b byLibrary) scalar(d protoreflect.FieldDescriptor, v protoreflect.Value, 
 	}
 }
 
-// drawing draws a random schema and values of it.
+// drawing draws a random schema and values of that schema.
 type drawing struct {
 	*rapid.T
 	proto2   bool

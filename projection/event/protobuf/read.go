@@ -68,7 +68,7 @@ func (s *Schema) message(value []byte) (m *message, body []byte, reason string) 
 	return m, value, ""
 }
 
-// slot contains the last value of a wanted field.
+// slot contains the last value of a wanted field, which is a field that the event needs.
 type slot struct {
 	is     bool
 	number uint64
@@ -104,8 +104,8 @@ const (
 )
 
 // readMessage reads a message. If group is not 0, it reads the group with this number up to its
-// end. It returns the number of bytes, or broken. It stores the fields that are wanted in the
-// target and checks all others.
+// end. It returns the number of bytes that it has read, or the constant broken. It stores the
+// wanted fields in the target and checks all others.
 func readMessage(t *messageType, b []byte, group protowire.Number, depth int, to target) int {
 	if depth--; depth < 0 {
 		return broken
@@ -141,7 +141,8 @@ func readMessage(t *messageType, b []byte, group protowire.Number, depth int, to
 	return size
 }
 
-// readField reads one value of a field. It returns the number of bytes, broken or unknown.
+// readField reads one value of a field. It returns the number of bytes that it has read, or one of
+// the constants broken and unknown.
 func readField(f *field, kind protowire.Type, b []byte, depth int, to target) int {
 	switch {
 	case f.message != nil:

@@ -61,7 +61,7 @@ func (p *place) reportMessage(slots []slot, found *event.Values) {
 	p.report(slots, found)
 }
 
-// reportKnown sets the value of a message type for which known is set.
+// reportKnown sets the value of a message type that is read as a single value, such as a timestamp.
 func (p *place) reportKnown(slots []slot, found *event.Values) {
 	f, first, second := p.branch.Field, &slots[0], &slots[p.wanted[len(p.wanted)-1].slot]
 	switch p.known {

@@ -95,8 +95,8 @@ func Compile(schema string, imports map[string]string, wanted *event.Branch) (*S
 }
 
 // declaring collects the message types of a file, whose indexes are used in values. The compiler
-// creates a message type for each map field. It has an index if the schema is a compiled file, but
-// not if the schema is .proto text.
+// creates a message type for each map field. Such a message type has an index if the schema is a
+// compiled file, but not if the schema is .proto text.
 type declaring struct {
 	mapEntries bool
 	wanted     *event.Branch
