@@ -114,9 +114,9 @@ func TestEveryRecordFitsInTheEnd(t *testing.T) {
 	}
 }
 
-// TestAsLargeAsTheTopicTakes shows that the client does not refuse a record that the broker
+// TestAsLargeAsTheTopicAccepts shows that the client does not refuse a record that the broker
 // accepts.
-func TestAsLargeAsTheTopicTakes(t *testing.T) {
+func TestAsLargeAsTheTopicAccepts(t *testing.T) {
 	cluster := newLimited(t, 1, 8<<20)
 	letter := letters(1)[0]
 	letter.Record.Value = noise(1, 7<<20)

@@ -94,7 +94,7 @@ func TestHeadersNeverPileUp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			letter.Record = again(t, entry)
+			letter.Record = replayed(t, entry)
 		}
 		last := Record(letter, stamp, "t.dlq", time.Unix(0, 0))
 		if len(last.Headers) != len(first.Headers) {
@@ -111,9 +111,9 @@ func TestHeadersNeverPileUp(t *testing.T) {
 	})
 }
 
-// again returns the record that is processed when the entry is replayed. The record comes directly
+// replayed returns the record that is processed when the entry is replayed. The record comes directly
 // from the entry, or through the source topic.
-func again(t *rapid.T, entry Entry) projection.Record {
+func replayed(t *rapid.T, entry Entry) projection.Record {
 	record, err := entry.Replay()
 	if err != nil {
 		t.Fatal(err)

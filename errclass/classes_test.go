@@ -163,7 +163,7 @@ func TestEveryKafkaCode(t *testing.T) {
 	}
 }
 
-func TestNewKafkaCodeTakesTheProtocolsWord(t *testing.T) {
+func TestNewKafkaCodeFollowsTheProtocol(t *testing.T) {
 	for retriable, want := range map[bool]errclass.Class{true: errclass.Retry, false: errclass.Unknown} {
 		if got := errclass.Kafka(&kerr.Error{Message: "NEW", Code: 9999, Retriable: retriable}); got != want {
 			t.Errorf("retriable %v: %v, want %v", retriable, got, want)

@@ -149,7 +149,7 @@ func TestUnreadableColumn(t *testing.T) {
 	checkPostgres(t, err, classified{errclass.RetryUnready, "scan", "column version"})
 }
 
-func TestPlanOfBeforeAMigration(t *testing.T) {
+func TestPlanFromBeforeAMigration(t *testing.T) {
 	databaseURL := devtest.Database(t)
 	conn, other := connect(t, databaseURL), connect(t, databaseURL)
 	exec := func(c *pgx.Conn, statement string, args ...any) error {

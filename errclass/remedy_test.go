@@ -14,11 +14,11 @@ import (
 	"projector/errclass"
 )
 
-// ofTheirs is an error about a table of the user, for which the projector has no remedy.
-type ofTheirs struct{ error }
+// userTableError is an error about a table of the user, for which the projector has no remedy.
+type userTableError struct{ error }
 
-func (ofTheirs) Remedy() string  { return "" }
-func (e ofTheirs) Unwrap() error { return e.error }
+func (userTableError) Remedy() string  { return "" }
+func (e userTableError) Unwrap() error { return e.error }
 
 // TestRemedy shows that Remedy has advice only for constraints on the projector's own tables. A
 // constraint on a user's own table is the user's decision.
@@ -27,7 +27,7 @@ func TestRemedy(t *testing.T) {
 	if text := errclass.Remedy(check); !strings.Contains(text, "change the constraint") {
 		t.Errorf("a check: %q", text)
 	}
-	for _, err := range []error{fmt.Errorf("write: %w", ofTheirs{check}), &pgconn.PgError{Code: "22003"}, errors.New("another")} {
+	for _, err := range []error{fmt.Errorf("write: %w", userTableError{check}), &pgconn.PgError{Code: "22003"}, errors.New("another")} {
 		if text := errclass.Remedy(err); text != "" {
 			t.Errorf("%v: %q", err, text)
 		}

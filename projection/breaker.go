@@ -96,7 +96,7 @@ func (b *Breaker) Passed(r *DecodedRecord, outcome Outcome) {
 	}
 	b.at = r.Record.Offset
 	if !r.Reprocessed && outcome != Duplicate && b.at >= b.through {
-		b.window.sound(1)
+		b.window.addOthers(1)
 	}
 }
 

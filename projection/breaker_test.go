@@ -253,9 +253,9 @@ func BenchmarkBreaker(b *testing.B) {
 	}
 }
 
-// TestBreakerOpensBehindTheRecord shows that the breaker opens only after the last entry of a
+// TestBreakerOpensAfterTheRecord shows that the breaker opens only after the last entry of a
 // record. So the other entries of the record are still processed.
-func TestBreakerOpensBehindTheRecord(t *testing.T) {
+func TestBreakerOpensAfterTheRecord(t *testing.T) {
 	for _, last := range []delivery{{}, {duplicate: true}, {tombstone: true}, {class: event.InvalidAmount}} {
 		b := projection.NewBreaker(projection.BreakerRule{Window: 2, Share: 1}, 0, &projection.Position{})
 		broken := projection.DecodedRecord{More: true}

@@ -9,11 +9,11 @@ import (
 	"projector/projection/event"
 )
 
-// TestAnOpeningStandsForWhatIsBeforeIt shows that an account has the same state after an opening
+// TestAnOpeningReplacesTheHistory shows that an account has the same state after an opening
 // from the ledger as after its whole history. Earlier and repeated events do not change this. An
 // event at or below the opening's version is a duplicate, even with another id, unless the opening
 // contains the id of that version's event.
-func TestAnOpeningStandsForWhatIsBeforeIt(t *testing.T) {
+func TestAnOpeningReplacesTheHistory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		first := rapid.Int64Range(0, 2).Draw(rt, "first version")
 		history := []projection.Account{projection.NewAccount(first)} // the account after each event

@@ -10,7 +10,7 @@ import (
 	"projector/projection"
 )
 
-func TestWhatSettingAPositionComesTo(t *testing.T) {
+func TestPlanOfAReposition(t *testing.T) {
 	const unknown = projection.NoOffset
 	log := projection.Log{TopicID: "id", Start: 2, End: 10, EpochEnd: unknown, ProcessedEnd: unknown}
 	at := func(next, processedUntil int64) *projection.StoredPosition {
@@ -82,9 +82,9 @@ func TestWhatSettingAPositionComesTo(t *testing.T) {
 	}
 }
 
-// TestTheMarkNeverGoesDown shows that the offset up to which records were processed never moves
+// TestProcessedOffsetNeverGoesDown shows that the offset up to which records were processed never moves
 // back while the log is the same, even if the position is set back (invariant I13).
-func TestTheMarkNeverGoesDown(t *testing.T) {
+func TestProcessedOffsetNeverGoesDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const end = 50
 		stored := projection.StoredPosition{TopicID: "id", StoppedEnd: projection.NoOffset}

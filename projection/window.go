@@ -21,8 +21,8 @@ func newWindow(size int) window { return window{slots: make([]uint8, size)} }
 
 func (w *window) full() bool { return w.filled == len(w.slots) }
 
-// sound adds n records that are not root dead letters.
-func (w *window) sound(n int) {
+// addOthers adds n records that are not root dead letters.
+func (w *window) addOthers(n int) {
 	for ; n > 0 && w.roots > 0; n-- {
 		w.add(0)
 	}
@@ -68,15 +68,15 @@ func (w *window) most() (event.Class, int) {
 // one, and its class. Without root dead letters the result is at most 3 bytes long.
 func (w *window) encode() string {
 	text := binary.AppendUvarint(nil, uint64(w.filled)) //nolint:gosec // G115: not negative
-	sound := uint64(0)
+	others := uint64(0)
 	for i, left := w.filled, w.roots; left > 0; i-- {
 		slot := w.slots[(w.next-i+len(w.slots))%len(w.slots)]
 		if slot == 0 {
-			sound++
+			others++
 			continue
 		}
-		text = append(binary.AppendUvarint(text, sound), slot)
-		sound = 0
+		text = append(binary.AppendUvarint(text, others), slot)
+		others = 0
 		left--
 	}
 	return string(text)
@@ -92,16 +92,16 @@ func decodeWindow(text string, size int) window {
 	}
 	w, rest := newWindow(size), int(filled)
 	for in.Len() > 0 {
-		sound, err := binary.ReadUvarint(in)
+		others, err := binary.ReadUvarint(in)
 		slot, noClass := in.ReadByte()
-		if err != nil || noClass != nil || slot == 0 || sound >= uint64(rest) {
+		if err != nil || noClass != nil || slot == 0 || others >= uint64(rest) {
 			return newWindow(size)
 		}
-		w.sound(int(sound)) //nolint:gosec // G115: less than rest
+		w.addOthers(int(others)) //nolint:gosec // G115: less than rest
 		w.add(slot)
-		rest -= int(sound) + 1 //nolint:gosec // G115: less than rest
+		rest -= int(others) + 1 //nolint:gosec // G115: less than rest
 	}
-	w.sound(rest)
+	w.addOthers(rest)
 	return w
 }
 

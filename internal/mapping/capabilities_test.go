@@ -169,16 +169,16 @@ func TestCapabilities(t *testing.T) {
 			f, message := written(t, format, event.Options{Mapping: m.Mapping}, c.document)
 			message.Key = []byte(`{"acct":{"no":"K-1"}}`)
 			message.Headers = append(message.Headers, event.Header{Key: "x-id", Value: []byte("H")})
-			if got := strings.Join(timed(f, message), " | "); !saysAlike(got, want, name) {
+			if got := strings.Join(timed(f, message), " | "); !sameResult(got, want, name) {
 				t.Errorf("%s, %s:\n got %s\nwant %s", format, c.name, got, want)
 			}
 		}
 	}
 }
 
-// saysAlike reports whether two results are equal. It ignores the prefix that a format needs in the
+// sameResult reports whether two results are equal. It ignores the prefix that a format needs in the
 // paths of the document.
-func saysAlike(got, want, name string) bool {
+func sameResult(got, want, name string) bool {
 	if name != "" {
 		got = strings.ReplaceAll(got, name, "")
 	}

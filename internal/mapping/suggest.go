@@ -122,9 +122,9 @@ func (p *sample) repeats() bool {
 	return false
 }
 
-// is reports whether all values of the path are null or of the given JSON kind, and at least one is
+// hasKind reports whether all values of the path are null or of the given JSON kind, and at least one is
 // of that kind.
-func (p *sample) is(kind jsontext.Kind) bool {
+func (p *sample) hasKind(kind jsontext.Kind) bool {
 	return p.kinds[kind] > 0 && p.kinds[kind]+p.kinds['n'] == p.seen
 }
 
@@ -227,7 +227,7 @@ func (w *suggesting) decide(format string, args ...any) {
 
 func (w *suggesting) field(field event.Field, p *sample) {
 	path, alone := p.source()
-	switch isNumber := p.is('0'); {
+	switch isNumber := p.hasKind('0'); {
 	case field == event.FieldAmount:
 		w.amount(path, alone, p)
 	case field == event.FieldEventID && !guesses[0].isNamed(p.path):
@@ -265,10 +265,10 @@ func (w *suggesting) amount(path, alone string, p *sample) {
 		negative = negative || strings.HasPrefix(text, "-")
 	}
 	switch {
-	case p.is('0') && p.whole:
+	case p.hasKind('0') && p.whole:
 		w.line("  amount: {%s, unit: minor}", path)
 		w.decide("amount: it is an integer. Is it minor units (unit: minor), another fixed scale (scale: N), or major units (type: number)?")
-	case p.is('0'):
+	case p.hasKind('0'):
 		w.line("  amount: {%s, type: number}", path)
 		w.decide("amount: it is a JSON number; does its producer write all digits, or a float?")
 	default:

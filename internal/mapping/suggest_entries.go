@@ -78,7 +78,7 @@ func (p *sample) source() (inTable, alone string) {
 // part returns the YAML for a sample that is one part of a joined field.
 func (p *sample) part() string {
 	inTable, alone := p.source()
-	if p.is('0') {
+	if p.hasKind('0') {
 		return "{" + inTable + ", type: integer}"
 	}
 	return alone

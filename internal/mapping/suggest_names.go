@@ -19,9 +19,9 @@ type guess struct {
 	fits  func(*sample) bool
 }
 
-func isNumberOrText(p *sample) bool { return p.is('0') || p.is('"') }
+func isNumberOrText(p *sample) bool { return p.hasKind('0') || p.hasKind('"') }
 
-func isTextual(p *sample) bool { return p.is('"') }
+func isTextual(p *sample) bool { return p.hasKind('"') }
 
 // isTime reports whether the values of a path may be times. These are numbers counted from 1970, or
 // texts that begin with a year.

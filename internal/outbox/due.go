@@ -30,7 +30,7 @@ func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 		}
 		m.Last = min(m.Last, m.First+AskAtOnce-1)
 		switch {
-		case f.schedule.New(m.AccountID, m.First):
+		case f.schedule.NotFailed(m.AccountID, m.First):
 			due.add(m)
 		case f.schedule.Due(m.AccountID, m.First, now):
 			again.add(m)
@@ -59,9 +59,9 @@ func (p *part) add(m accountdb.Missing) {
 	}
 }
 
-// questions splits the due versions into queries. If nothing is due, it returns one query without
+// queries splits the due versions into queries. If nothing is due, it returns one query without
 // versions, because this query shows after the start whether the outbox works.
-func questions(due []accountdb.Missing) (all [][]accountdb.Missing) {
+func queries(due []accountdb.Missing) (all [][]accountdb.Missing) {
 	begin, n := 0, int64(0)
 	for i, m := range due {
 		size := m.Last - m.First + 1
@@ -74,8 +74,8 @@ func questions(due []accountdb.Missing) (all [][]accountdb.Missing) {
 	return append(all, due[begin:])
 }
 
-func versions(question []accountdb.Missing) (all []Version) {
-	for _, m := range question {
+func versions(query []accountdb.Missing) (all []Version) {
+	for _, m := range query {
 		for v := m.First; v <= m.Last; v++ {
 			all = append(all, Version{m.AccountID, v})
 		}

@@ -11,7 +11,7 @@ import (
 
 // Outbox is implemented by Client.
 type Outbox interface {
-	Ask(ctx context.Context, wanted []Version, take func(event.Message) error) error
+	Ask(ctx context.Context, wanted []Version, receive func(event.Message) error) error
 	Close()
 }
 

@@ -39,20 +39,20 @@ func message(account string, version int64, more string) event.Message {
 
 // table is an outbox that answers each query with the same messages.
 type table struct {
-	messages  []event.Message
-	fails     error
-	questions [][]outbox.Version
-	at        []time.Time
-	closed    int
+	messages []event.Message
+	fails    error
+	queries  [][]outbox.Version
+	at       []time.Time
+	closed   int
 }
 
-func (o *table) Ask(_ context.Context, wanted []outbox.Version, take func(event.Message) error) error {
-	o.questions, o.at = append(o.questions, wanted), append(o.at, time.Now())
+func (o *table) Ask(_ context.Context, wanted []outbox.Version, receive func(event.Message) error) error {
+	o.queries, o.at = append(o.queries, wanted), append(o.at, time.Now())
 	if o.fails != nil {
 		return o.fails
 	}
 	for _, m := range o.messages {
-		if err := take(m); err != nil {
+		if err := receive(m); err != nil {
 			return err
 		}
 	}
@@ -61,7 +61,7 @@ func (o *table) Ask(_ context.Context, wanted []outbox.Version, take func(event.
 
 func (o *table) Close() { o.closed++ }
 
-func TestFetchKeepsOnlyWhatWasAskedFor(t *testing.T) {
+func TestFetchReturnsOnlyRequestedEvents(t *testing.T) {
 	o := &table{messages: []event.Message{
 		message("a", 2, ""), message("a", 2, "-other"), message("a", 4, ""), message("b", 2, ""), {Value: []byte(`{`)}, {},
 	}}
@@ -80,7 +80,7 @@ func TestFetchKeepsOnlyWhatWasAskedFor(t *testing.T) {
 
 // A row of the outbox may contain several events. If several of them were requested, the query
 // returns the row once for each of them.
-func TestFetchKeepsTheEntriesThatWereAskedFor(t *testing.T) {
+func TestFetchReturnsTheRequestedEntries(t *testing.T) {
 	format, err := event.New(event.FormatJSON, event.Options{FirstVersion: 1, Mapping: event.Mapping{Envelope: event.Envelope{Entries: []string{"lines"}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -203,8 +203,8 @@ func running(t *testing.T, o *table, s *store, after, length time.Duration) *cou
 
 // asked returns how often a version was queried.
 func (o *table) asked(v outbox.Version) (n int) {
-	for _, question := range o.questions {
-		for _, w := range question {
+	for _, query := range o.queries {
+		for _, w := range query {
 			if w == v {
 				n++
 			}
@@ -236,7 +236,7 @@ func TestFetcherAppliesUpToWhatIsMissingOrPoison(t *testing.T) {
 	})
 }
 
-func TestFetcherAsksOneQuestionASecond(t *testing.T) {
+func TestFetcherSendsOneQueryASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, s := &table{}, &store{}
 		for i := range 3000 {
@@ -244,9 +244,9 @@ func TestFetcherAsksOneQuestionASecond(t *testing.T) {
 		}
 		s.gaps = append(s.gaps, accountdb.Missing{AccountID: "long", First: 1, Last: 1_000_000})
 		running(t, o, s, time.Second, 20*time.Second)
-		for i, question := range o.questions {
-			if len(question) > outbox.AskAtOnce || i > 0 && o.at[i].Sub(o.at[i-1]) < time.Second {
-				t.Errorf("question %d is for %d versions, after %s", i, len(question), o.at[i].Sub(o.at[max(0, i-1)]))
+		for i, query := range o.queries {
+			if len(query) > outbox.AskAtOnce || i > 0 && o.at[i].Sub(o.at[i-1]) < time.Second {
+				t.Errorf("question %d is for %d versions, after %s", i, len(query), o.at[i].Sub(o.at[max(0, i-1)]))
 			}
 		}
 		if n := o.asked(outbox.Version{AccountID: "long", Number: 1}); n == 0 {
@@ -255,7 +255,7 @@ func TestFetcherAsksOneQuestionASecond(t *testing.T) {
 	})
 }
 
-func TestFetcherWaitsForAnOutboxThatIsAway(t *testing.T) {
+func TestFetcherWaitsDuringAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &table{fails: errors.New("away")}
 		running(t, o, &store{}, time.Minute, time.Minute)
@@ -276,7 +276,7 @@ func TestFetcherSparesAReadModelThatFails(t *testing.T) {
 		if counted := running(t, o, s, time.Minute, time.Minute); counted.fetched != 0 || len(s.applied) > 0 {
 			t.Errorf("counted %+v, applied %v", counted, s.applied)
 		}
-		if n := len(o.questions); n < 4 || n > 8 {
+		if n := len(o.queries); n < 4 || n > 8 {
 			t.Errorf("%d questions in a minute", n)
 		}
 	})

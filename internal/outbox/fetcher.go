@@ -109,13 +109,13 @@ func (f *Fetcher) round(ctx context.Context) time.Duration {
 		f.cfg.Outbox.Close()
 		return rest
 	}
-	for i, question := range questions(due) {
+	for i, query := range queries(due) {
 		if i > 0 {
 			if pace.Sleep(ctx, askEvery) != nil {
 				return 0
 			}
 		}
-		if pause := f.ask(ctx, question); pause > 0 {
+		if pause := f.ask(ctx, query); pause > 0 {
 			return max(askEvery, pause)
 		}
 	}
@@ -124,8 +124,8 @@ func (f *Fetcher) round(ctx context.Context) time.Duration {
 
 // ask sends one query and applies the events of the result. After a failure it returns the pause
 // before the next attempt, otherwise 0.
-func (f *Fetcher) ask(ctx context.Context, question []accountdb.Missing) time.Duration {
-	answer, err := Fetch(ctx, f.cfg.Outbox, f.cfg.Formats, versions(question))
+func (f *Fetcher) ask(ctx context.Context, query []accountdb.Missing) time.Duration {
+	answer, err := Fetch(ctx, f.cfg.Outbox, f.cfg.Formats, versions(query))
 	if ctx.Err() != nil {
 		return 0
 	}
@@ -135,7 +135,7 @@ func (f *Fetcher) ask(ctx context.Context, question []accountdb.Missing) time.Du
 	f.outage.Over()
 	f.asked = true
 	f.log.refused(&answer)
-	err = f.receive(ctx, question, &answer)
+	err = f.receive(ctx, query, &answer)
 	if ctx.Err() != nil {
 		return 0
 	}
@@ -148,9 +148,9 @@ func (f *Fetcher) ask(ctx context.Context, question []accountdb.Missing) time.Du
 
 // receive applies the events of each account up to the first version that is missing in the result.
 // Then it schedules the next query for the versions that are still missing.
-func (f *Fetcher) receive(ctx context.Context, question []accountdb.Missing, answer *Answer) error {
+func (f *Fetcher) receive(ctx context.Context, query []accountdb.Missing, answer *Answer) error {
 	var records []*readmodel.RepairRecord
-	for _, m := range question {
+	for _, m := range query {
 		for v := m.First; v <= m.Last && answer.Records[Version{m.AccountID, v}] != nil; v++ {
 			records = append(records, answer.Records[Version{m.AccountID, v}])
 		}
@@ -159,7 +159,7 @@ func (f *Fetcher) receive(ctx context.Context, question []accountdb.Missing, ans
 		return err
 	}
 	now := time.Now()
-	for _, m := range question {
+	for _, m := range query {
 		next := m.First
 		for next <= m.Last && passed(answer.Records[Version{m.AccountID, next}]) {
 			next++

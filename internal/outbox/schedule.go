@@ -31,15 +31,15 @@ func NewSchedule(first time.Duration) *Schedule {
 	return &Schedule{first: max(first, time.Second), waits: map[string]*wait{}}
 }
 
-// New reports whether no query for this version of the account has failed yet.
-func (s *Schedule) New(account string, version int64) bool {
+// NotFailed reports whether no query for this version of the account has failed yet.
+func (s *Schedule) NotFailed(account string, version int64) bool {
 	w := s.waits[account]
 	return w == nil || w.version != version
 }
 
 // Due reports whether this version of the account should be queried now.
 func (s *Schedule) Due(account string, version int64, now time.Time) bool {
-	return s.New(account, version) || !now.Before(s.waits[account].next)
+	return s.NotFailed(account, version) || !now.Before(s.waits[account].next)
 }
 
 // Failed notes that the account still waits for a version after a query. The parameter poison is

@@ -11,7 +11,7 @@ import (
 )
 
 // The pauses double up to one hour. An account that has reached a higher version is due at once.
-func TestPausesGrowWhileAskedInVain(t *testing.T) {
+func TestPausesGrowAfterFailedQueries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := time.Duration(rapid.Int64Range(0, int64(10*time.Minute)).Draw(t, "first"))
 		s, now := outbox.NewSchedule(first), time.Unix(1_700_000_000, 0)

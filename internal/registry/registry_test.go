@@ -147,7 +147,7 @@ func TestUnknownIDs(t *testing.T) {
 	}
 }
 
-func TestTroubleIsNoFaultOfTheMessage(t *testing.T) {
+func TestRegistryErrorsAreNoFaultOfTheMessage(t *testing.T) {
 	large := strings.Repeat("x", 17<<20)
 	hangUp := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	tests := map[string]struct {

@@ -107,7 +107,7 @@ func TestARefusedEventIsSoonAlone(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 		s.pending = projection.Pending{}
-		again(t, one)
+		claimAgain(t, one)
 	}
 	if !slices.Equal(sizes, []int{1000, 125, 15, 1}) {
 		t.Errorf("sizes %v", sizes)
@@ -128,7 +128,7 @@ func TestBeingOvertakenAgainAndAgainIsAFailure(t *testing.T) {
 			t.Errorf("%+v, want outcome %d", r, want)
 		}
 		s.pending = projection.Pending{}
-		again(t, one)
+		claimAgain(t, one)
 	}
 	if _, err := one.Fold(t.Context(), s.records(1)); err != nil {
 		t.Fatal(err)

@@ -139,12 +139,12 @@ func begun(t *testing.T, s *script, l session.Limits) *session.Session {
 	t.Helper()
 	s.position = projection.Position{Next: 5, Fence: 7}
 	one := session.New(s, s, l)
-	again(t, one)
+	claimAgain(t, one)
 	return one
 }
 
-// again claims the partition and calls Begin. It returns whether an outage has ended.
-func again(t *testing.T, one *session.Session) bool {
+// claimAgain claims the partition and calls Begin. It returns whether an outage has ended.
+func claimAgain(t *testing.T, one *session.Session) bool {
 	t.Helper()
 	pos, _, err := one.Claim(t.Context(), projection.Claim{})
 	if err != nil {

@@ -116,11 +116,11 @@ func healing(t *testing.T) (*script, *session.Session) {
 func TestAFailedHealingEndsWhenAnotherWriterHasHealed(t *testing.T) {
 	s, one := healing(t)
 	s.pending = projection.Pending{Healing: true}
-	if again(t, one) {
+	if claimAgain(t, one) {
 		t.Fatal("the outage is over although the account has not healed")
 	}
 	s.pending = projection.Pending{}
-	if !again(t, one) {
+	if !claimAgain(t, one) {
 		t.Error("the outage continues although nothing is left to be written")
 	}
 }
@@ -129,7 +129,7 @@ func TestAFailedHealingEndsWhenAnotherWriterHasHealed(t *testing.T) {
 func TestAFailedWriteOfARecordIsAnOutageUntilItIsWritten(t *testing.T) {
 	s, one := healing(t)
 	s.pending = projection.Pending{}
-	again(t, one)
+	claimAgain(t, one)
 	if _, err := one.Fold(t.Context(), s.records(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -138,11 +138,11 @@ func TestAFailedWriteOfARecordIsAnOutageUntilItIsWritten(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	s.pending = projection.Pending{}
-	if again(t, one) {
+	if claimAgain(t, one) {
 		t.Fatal("the outage is over although the record is not written")
 	}
 	s.position.Next = 6 // another owner has written the record
-	if !again(t, one) {
+	if !claimAgain(t, one) {
 		t.Error("the outage continues although another owner has written the record")
 	}
 }

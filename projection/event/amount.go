@@ -133,7 +133,7 @@ func (f *decoder) readSign(r *reading, ev *Event, signed *SignedType) *Fault {
 	kind, fault := f.signedType(r, signed)
 	switch {
 	case kind != Unknown:
-	case f.types.own != nil:
+	case f.types.custom != nil:
 		return fault
 	case signed.Positive.MovesMoney():
 		kind = signed.Positive

@@ -67,7 +67,7 @@ func belowData(path []string) bool { return len(path) > 0 && path[0] == nameData
 // in this mode.
 func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decoder, error) {
 	l := &layout{data: []string{nameData}, at: at}
-	if opts.Mapping.Envelope.is() {
+	if opts.Mapping.Envelope.isSet() {
 		if !belowData(opts.Mapping.Envelope.Path) {
 			return nil, &MappingError{FieldEnvelope, "must be in the CloudEvent's data: give it a path that begins with data"}
 		}

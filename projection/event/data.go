@@ -30,8 +30,8 @@ func (f *decoder) dataFault(r *reading) *Fault { return firstFault(r.documentFau
 
 const noData = "{}"
 
-// takeData sets the event's data for a custom projection. The data may be any JSON object.
-func (f *decoder) takeData(r *reading, ev *Event) *Fault {
+// readCustomData sets the event's data for a custom projection. The data may be any JSON object.
+func (f *decoder) readCustomData(r *reading, ev *Event) *Fault {
 	if fault := f.dataFault(r); fault != nil {
 		return fault
 	}

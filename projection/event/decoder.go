@@ -152,7 +152,7 @@ func (f *decoder) validate(r *reading, d *Decoded) {
 		d.Fault = f.unknownType()
 	case Ignorable: // the data is not read
 	case Custom:
-		d.Fault = f.takeData(r, &d.Event)
+		d.Fault = f.readCustomData(r, &d.Event)
 	default:
 		d.Fault = f.readData(r, &d.Event)
 	}

@@ -12,13 +12,13 @@ import (
 // one.
 func (e *Envelope) isApart() bool { return e.Escaped || e.Entries != nil }
 
-// is reports whether there is an envelope.
-func (e *Envelope) is() bool { return len(e.Path) > 0 || e.isApart() }
+// isSet reports whether there is an envelope.
+func (e *Envelope) isSet() bool { return len(e.Path) > 0 || e.isApart() }
 
 // applyEnvelope changes the places of the event's fields so that they are inside the envelope.
 func (l *layout) applyEnvelope() error {
 	e := &l.envelope
-	if !e.is() {
+	if !e.isSet() {
 		return nil
 	}
 	for _, path := range [][]string{e.Path, e.Entries} {
@@ -80,7 +80,7 @@ func joinPath(a, b string) string {
 }
 
 func (l *layout) around(p *FieldPath) (place, error) {
-	if !l.envelope.is() {
+	if !l.envelope.isSet() {
 		return place{}, errors.New("is to be read around an envelope, and there is none")
 	}
 	if l.envelope.isApart() && len(l.places[FieldEnvelope].path) == 0 {

@@ -141,7 +141,7 @@ type Options struct {
 
 func (o *Options) typeNames() typeNames {
 	if len(o.CustomTypes) > 0 {
-		return ownTypeNames(o.CustomTypes, &o.Mapping, o.Ignore)
+		return customTypeNames(o.CustomTypes, &o.Mapping, o.Ignore)
 	}
 	return newTypeNames(&o.Mapping, o.Ignore)
 }

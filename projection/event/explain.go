@@ -121,7 +121,7 @@ func (f *decoder) explainData(r *reading, ev *Event, all []FieldReading) []Field
 		return all
 	}
 	if ev.Type == Custom {
-		add(FieldData, "", f.takeData(r, ev))
+		add(FieldData, "", f.readCustomData(r, ev))
 		return all
 	}
 	movesMoney := ev.Type == Unknown || ev.Type.MovesMoney()

@@ -116,12 +116,12 @@ func (p *parts) asBinary() event.Message {
 
 // The same event has the same outcome in every format.
 func TestFormatsAgree(t *testing.T) {
-	for name, taken := range map[string][]string{"built in": nil, "own": {"FundsCredited", "AccountClosed"}} {
+	for name, types := range map[string][]string{"built in": nil, "own": {"FundsCredited", "AccountClosed"}} {
 		t.Run(name, func(t *testing.T) {
-			own := func(o *event.Options) { o.CustomTypes = taken }
+			custom := func(o *event.Options) { o.CustomTypes = types }
 			opts := options
-			own(&opts)
-			asJSON, outbox, cloud := event.NewJSON(opts), debezium(t, own), cloudEvents(t, own)
+			custom(&opts)
+			asJSON, outbox, cloud := event.NewJSON(opts), debezium(t, custom), cloudEvents(t, custom)
 			rapid.Check(t, func(t *rapid.T) {
 				p := drawParts(t)
 				want := decodeMessage(asJSON, p.asJSON())

@@ -53,8 +53,8 @@ func count(conditions ...bool) (n int) {
 
 func checkFault(t *testing.T, d *event.Decoded) {
 	t.Helper()
-	own := []event.Class{event.MalformedPayload, event.UnknownEventType, event.InvalidAmount, event.UnsupportedCurrency}
-	if !slices.Contains(own, d.Fault.Class) || d.Fault.Reason == "" || !utf8.ValidString(d.Fault.Error()) {
+	decodingClasses := []event.Class{event.MalformedPayload, event.UnknownEventType, event.InvalidAmount, event.UnsupportedCurrency}
+	if !slices.Contains(decodingClasses, d.Fault.Class) || d.Fault.Reason == "" || !utf8.ValidString(d.Fault.Error()) {
 		t.Fatalf("fault %+v", d.Fault)
 	}
 	if d.Identity == event.Unidentified && d.Fault.Class != event.MalformedPayload {

@@ -7,9 +7,9 @@ import (
 	"projector/projection/event"
 )
 
-// TestDataOfOwnProjections shows that an event for a custom projection may have any JSON object as
+// TestDataOfCustomProjections shows that an event for a custom projection may have any JSON object as
 // data. The other fields are checked. Events of all other types are ignored.
-func TestDataOfOwnProjections(t *testing.T) {
+func TestDataOfCustomProjections(t *testing.T) {
 	f := event.NewJSON(event.Options{FirstVersion: 1, CustomTypes: []string{"PointsEarned", "FundsCredited"}, Ignore: []string{"Quiet"}})
 	earned := func(data string) string { return change("eventType", `"PointsEarned"`, "data", data) }
 	for name, c := range map[string]struct {
@@ -49,9 +49,9 @@ func TestDataOfOwnProjections(t *testing.T) {
 	}
 }
 
-// TestMappedTypesOfOwnProjections shows that a custom projection also receives events whose type
+// TestMappedTypesOfCustomProjections shows that a custom projection also receives events whose type
 // name comes from a mapping.
-func TestMappedTypesOfOwnProjections(t *testing.T) {
+func TestMappedTypesOfCustomProjections(t *testing.T) {
 	f, err := event.New(event.FormatJSON, event.Options{
 		CustomTypes: []string{"FundsCredited", "MoneyHeld"}, Mapping: event.Mapping{
 			Types:  map[string]event.Type{"MoneyDeposited": event.TypeNamed("FundsCredited"), "MoneyWithdrawn": event.TypeNamed("FundsDebited"), "X": event.Ignorable},
@@ -77,11 +77,11 @@ func TestMappedTypesOfOwnProjections(t *testing.T) {
 
 // The sign of an amount decides the type only if the projection reads one of the two types. An
 // event that the projection ignores is never dead-lettered because of its amount.
-func TestSignedTypesOfOwnProjections(t *testing.T) {
+func TestSignedTypesOfCustomProjections(t *testing.T) {
 	signed := event.SignedType{Positive: event.TypeNamed("FundsCredited"), Negative: event.TypeNamed("FundsDebited")}
-	for taken, want := range map[string]string{"FundsCredited": "invalid_amount", "PointsEarned": "", "movement": ""} {
+	for custom, want := range map[string]string{"FundsCredited": "invalid_amount", "PointsEarned": "", "movement": ""} {
 		f, err := event.New(event.FormatJSON, event.Options{
-			CustomTypes: []string{taken}, Mapping: event.Mapping{Signed: map[string]event.SignedType{"movement": signed}, Amount: event.AmountShape{Form: event.AmountMinor}},
+			CustomTypes: []string{custom}, Mapping: event.Mapping{Signed: map[string]event.SignedType{"movement": signed}, Amount: event.AmountShape{Form: event.AmountMinor}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -93,13 +93,13 @@ func TestSignedTypesOfOwnProjections(t *testing.T) {
 				class = string(d.Fault.Class)
 			}
 			if (class != want && broken) || (!broken && d.Event.Type != event.Ignorable) {
-				t.Errorf("taken %s, %s: %v, type %d", taken, data, d.Fault, d.Event.Type)
+				t.Errorf("taken %s, %s: %v, type %d", custom, data, d.Fault, d.Event.Type)
 			}
 		}
 	}
 }
 
-func TestOwnProjectionsTakeJSONOnly(t *testing.T) {
+func TestCustomProjectionsAcceptJSONOnly(t *testing.T) {
 	if _, err := event.NewRecords(event.Options{CustomTypes: []string{"A"}}); !errors.Is(err, event.ErrNoJSON) {
 		t.Errorf("error %v", err)
 	}

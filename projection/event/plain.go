@@ -49,8 +49,8 @@ func (p *plainDocument) next() byte {
 	return 0
 }
 
-// take reads the next byte if it is c.
-func (p *plainDocument) take(c byte) bool {
+// accept reads the next byte if it is c.
+func (p *plainDocument) accept(c byte) bool {
 	if p.next() != c {
 		return false
 	}
@@ -72,21 +72,21 @@ func (p *plainDocument) skipSpace() {
 
 func (p *plainDocument) object(sh *shape, found *members) bool {
 	start := p.at
-	if len(sh.members) > mostPlain || !p.take('{') {
+	if len(sh.members) > mostPlain || !p.accept('{') {
 		return false
 	}
 	names := plainNames{shape: sh, first: p.named}
-	if p.space(); !p.take('}') {
+	if p.space(); !p.accept('}') {
 		for {
 			if !p.member(&names, found) {
 				return false
 			}
 			p.space()
-			if p.take('}') {
+			if p.accept('}') {
 				p.named = names.first
 				break
 			}
-			if !p.take(',') {
+			if !p.accept(',') {
 				return false
 			}
 			p.space()
@@ -103,7 +103,7 @@ func (p *plainDocument) member(names *plainNames, found *members) bool {
 	if !ok {
 		return false
 	}
-	if p.space(); !p.take(':') {
+	if p.space(); !p.accept(':') {
 		return false
 	}
 	p.space()
@@ -196,8 +196,8 @@ func (p *plainDocument) literal(word string) bool {
 }
 
 func (p *plainDocument) number() bool {
-	p.take('-')
-	if !p.take('0') && !p.digits() {
+	p.accept('-')
+	if !p.accept('0') && !p.digits() {
 		return false
 	}
 	switch p.next() {
@@ -209,12 +209,12 @@ func (p *plainDocument) number() bool {
 
 // fraction reads the part of a number after the integer.
 func (p *plainDocument) fraction() bool {
-	if p.take('.') && !p.digits() {
+	if p.accept('.') && !p.digits() {
 		return false
 	}
-	if p.take('e') || p.take('E') {
-		if !p.take('+') {
-			p.take('-')
+	if p.accept('e') || p.accept('E') {
+		if !p.accept('+') {
+			p.accept('-')
 		}
 		return p.digits()
 	}
@@ -233,11 +233,11 @@ func (p *plainDocument) digits() bool {
 
 // text reads a string of ASCII without escapes.
 func (p *plainDocument) text() bool {
-	if !p.take('"') {
+	if !p.accept('"') {
 		return false
 	}
 	p.at += plainLength(p.value[p.at:])
-	return p.take('"')
+	return p.accept('"')
 }
 
 // plainLength returns the number of bytes before the first control character, quote, backslash or

@@ -40,9 +40,9 @@ var ErrNoJSON = errors.New("values that follow a schema have no data in JSON, wh
 
 // Branch says what a Reader reads at one place of a value.
 type Branch struct {
-	// Field is the field at this place. It is valid only if Is is true.
-	Field Field
-	Is    bool
+	// Field is the field at this place. It is valid only if HasField is true.
+	Field    Field
+	HasField bool
 	// Members are the fields and records to read inside this place.
 	Members []Member
 	// Entries says what a Reader reads in each entry of the array at this place. It is nil if no
@@ -72,7 +72,7 @@ func (r *Records) Tree() Branch {
 }
 
 func (b *Branch) setEntries(entry *Branch) {
-	if b.Is && b.Field == FieldEnvelope {
+	if b.HasField && b.Field == FieldEnvelope {
 		b.Entries = entry
 	}
 	for i := range b.Members {
@@ -81,7 +81,7 @@ func (b *Branch) setEntries(entry *Branch) {
 }
 
 func branchOf(field Field, s *shape) Branch {
-	b := Branch{Field: field, Is: field != memberNone}
+	b := Branch{Field: field, HasField: field != memberNone}
 	if s != nil {
 		for _, m := range s.members {
 			b.Members = append(b.Members, Member{m.name, branchOf(m.field, m.inner)})
@@ -252,7 +252,7 @@ func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 // Array records that there is an array at the place of b. Fields whose path leads into the array
 // are marked as such.
 func (v *Values) Array(b *Branch) {
-	if b.Is {
+	if b.HasField {
 		v.Other(b.Field)
 	}
 	for i := range b.Members {
@@ -261,7 +261,7 @@ func (v *Values) Array(b *Branch) {
 }
 
 func (v *Values) inArray(b *Branch) {
-	if b.Is {
+	if b.HasField {
 		v.found[b.Field] = value{kind: inArray}
 	}
 	for i := range b.Members {

@@ -81,9 +81,9 @@ func TypeNamed(name string) Type {
 
 // typeNames maps names in messages to types.
 type typeNames struct {
-	known map[string]namedType
-	own   map[string]namedType // the types of a custom projection, by their names in the contract
-	rest  Type                 // the type for all other names
+	known  map[string]namedType
+	custom map[string]namedType // the types of a custom projection, by their names in the contract
+	rest   Type                 // the type for all other names
 }
 
 type namedType struct {
@@ -99,8 +99,8 @@ func (t typeNames) nameOf(kind Type, theirs string) namedType {
 	if kind == Ignorable {
 		return namedType{name: theirs, kind: kind}
 	}
-	if own, is := t.own[kind.Name()]; is {
-		return own
+	if custom, is := t.custom[kind.Name()]; is {
+		return custom
 	}
 	if t.rest == Ignorable {
 		return namedType{name: kind.Name(), kind: Ignorable}
@@ -135,16 +135,16 @@ func newTypeNames(m *Mapping, ignore []string) typeNames {
 	return typeNames{known: names}
 }
 
-// ownTypeNames returns the names of the types that a custom projection reads, together with other
+// customTypeNames returns the names of the types that a custom projection reads, together with other
 // names that the mapping has for these types. Events of all other types only advance the version.
-func ownTypeNames(taken []string, m *Mapping, ignore []string) typeNames {
-	own := map[string]namedType{}
-	for _, name := range taken {
-		own[name] = namedType{name: name, kind: Custom}
+func customTypeNames(types []string, m *Mapping, ignore []string) typeNames {
+	custom := map[string]namedType{}
+	for _, name := range types {
+		custom[name] = namedType{name: name, kind: Custom}
 	}
-	names := maps.Clone(own)
+	names := maps.Clone(custom)
 	for theirs, kind := range m.Types {
-		if named, is := own[kind.Name()]; is {
+		if named, is := custom[kind.Name()]; is {
 			names[theirs] = named
 		}
 	}
@@ -153,7 +153,7 @@ func ownTypeNames(taken []string, m *Mapping, ignore []string) typeNames {
 		for _, kind := range []Type{signed.Positive, signed.Negative, signed.Zero} {
 			// If the projection reads none of the three types, events with this name are always
 			// ignored.
-			if _, is := own[kind.Name()]; is && kind.Name() != "" {
+			if _, is := custom[kind.Name()]; is && kind.Name() != "" {
 				names[theirs] = namedType{name: theirs, signed: &signed}
 			}
 		}
@@ -161,7 +161,7 @@ func ownTypeNames(taken []string, m *Mapping, ignore []string) typeNames {
 	for _, name := range ignore {
 		delete(names, name)
 	}
-	return typeNames{known: names, own: own, rest: Ignorable}
+	return typeNames{known: names, custom: custom, rest: Ignorable}
 }
 
 // resolve returns the type for a name. If the name is unknown, the name in the result is empty.

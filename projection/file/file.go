@@ -44,8 +44,8 @@ type Projection struct {
 	SHA256     string // hex, of the whole file
 }
 
-// Takes reports whether the projection uses events of a type.
-func (p *Projection) Takes(eventType string) bool {
+// HasType reports whether the projection uses events of a type.
+func (p *Projection) HasType(eventType string) bool {
 	_, found := slices.BinarySearch(p.Types, eventType)
 	return found
 }

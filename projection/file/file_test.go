@@ -32,7 +32,7 @@ func TestAFileIsRead(t *testing.T) {
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("read\n%+v, want\n%+v", p, want)
 	}
-	if !p.Takes("PointsEarned") || p.Takes("pointsearned") || p.Takes("") {
+	if !p.HasType("PointsEarned") || p.HasType("pointsearned") || p.HasType("") {
 		t.Error("takes other types than were named")
 	}
 	other, err := file.Parse("another-name.sql", []byte(example+"\n"))

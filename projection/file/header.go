@@ -44,7 +44,7 @@ func (f *parsing) header() {
 	lines := map[string]int{}
 	number, rest := 1, f.Text
 	for rest != "" {
-		line, behind, _ := strings.Cut(rest, "\n")
+		line, after, _ := strings.Cut(rest, "\n")
 		line = strings.TrimSpace(line)
 		if line != "" && !strings.HasPrefix(line, "--") {
 			break
@@ -52,7 +52,7 @@ func (f *parsing) header() {
 		if parts := headerLine.FindStringSubmatch(line); parts != nil {
 			f.key(lines, number, parts[1], parts[2])
 		}
-		number, rest = number+1, behind
+		number, rest = number+1, after
 	}
 	f.SQL, f.Line = rest, number
 	for _, key := range []string{keyProjection, keyMode, keyTypes} {

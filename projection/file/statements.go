@@ -21,7 +21,7 @@ func (f *parsing) statements() {
 			f.wrong(t.line, "%s", t.text)
 			return // the rest cannot be split into statements
 		default:
-			s.take(t)
+			s.add(t)
 		}
 	}
 }
@@ -41,7 +41,7 @@ type splitter struct {
 // SESSION AUTHORIZATION.
 const firstWords = 4
 
-func (s *splitter) take(t token) {
+func (s *splitter) add(t token) {
 	if t.kind == semicolon {
 		s.finish()
 		return

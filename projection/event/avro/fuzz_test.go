@@ -17,7 +17,7 @@ func FuzzAvro(f *testing.F) {
 	f.Add(encode(f, benchSchema, map[string]any{"correlationId": "c-1", "data": map[string]any{"amount": []byte{4, 1}, "currency": "EUR"}}))
 	f.Add(encode(f, benchSchema, map[string]any{"correlationId": nil, "eventType": "AccountClosed", "data": nil}))
 	f.Add(encode(f, benchSchema, map[string]any{"correlationId": nil, "version": int64(-1), "data": map[string]any{"amount": []byte{0xff}, "currency": ""}}))
-	own := lib.MustParse(benchSchema)
+	library := lib.MustParse(benchSchema)
 	subject := format(f, options, benchSchema)
 	f.Fuzz(func(t *testing.T, value []byte) {
 		before := bytes.Clone(value)
@@ -29,7 +29,7 @@ func FuzzAvro(f *testing.F) {
 			t.Fatalf("an event without identity: %+v", d)
 		}
 		var all map[string]any
-		rest, err := own.Decode(value, &all)
+		rest, err := library.Decode(value, &all)
 		if d.Identity == event.Unidentified {
 			return
 		}

@@ -69,7 +69,7 @@ func (b byLibrary) read(v any, branch *event.Branch, found *event.Values) {
 			}
 		}
 	}
-	if !branch.Is {
+	if !branch.HasField {
 		return
 	}
 	switch f := branch.Field; v := v.(type) {

@@ -132,7 +132,7 @@ func (r *reading) read(p *place) {
 	case kindArray:
 		r.readArray(p)
 	default:
-		if p.branch.Is {
+		if p.branch.HasField {
 			r.readField(p)
 			return
 		}
@@ -160,7 +160,7 @@ func (r *reading) readArray(p *place) {
 }
 
 func (r *reading) readRecord(p *place) {
-	if p.branch.Is {
+	if p.branch.HasField {
 		r.found.Object(p.branch.Field)
 	}
 	if r.enter() {
@@ -177,7 +177,7 @@ func (r *reading) readRecord(p *place) {
 
 // readMap reads a map like a record whose field names are the keys.
 func (r *reading) readMap(p *place) {
-	if p.branch.Is {
+	if p.branch.HasField {
 		r.found.Object(p.branch.Field)
 	}
 	if r.enter() {
@@ -205,7 +205,7 @@ func (r *reading) readEntry(p *place) {
 
 // clearFields removes all values that were found for the branch b and its members.
 func clearFields(b *event.Branch, found *event.Values) {
-	if b.Is {
+	if b.HasField {
 		found.Clear(b.Field)
 	}
 	for i := range b.Members {

@@ -49,18 +49,18 @@ func (b byLibrary) members(m protoreflect.Message, wanted *event.Branch, found *
 		v := m.Get(d)
 		switch {
 		case d.IsList() || d.IsMap():
-			if member.Is {
+			if member.HasField {
 				found.Other(member.Field)
 			}
 		case d.Message() != nil:
-			if member.Is && b.known(v.Message(), member.Field, found) {
+			if member.HasField && b.known(v.Message(), member.Field, found) {
 				continue
 			}
-			if member.Is {
+			if member.HasField {
 				found.Object(member.Field)
 			}
 			b.members(v.Message(), &member.Branch, found)
-		case member.Is:
+		case member.HasField:
 			b.scalar(d, v, member.Field, found)
 		}
 	}

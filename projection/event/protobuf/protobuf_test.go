@@ -194,7 +194,7 @@ func TestFaults(t *testing.T) {
 
 // A message type with the name of a well-known type but with other fields is read like any other
 // message type.
-func TestFalseFriends(t *testing.T) {
+func TestTypesWithAKnownNameButOtherFields(t *testing.T) {
 	records, err := event.NewRecords(event.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -21,12 +21,12 @@ func (p *place) report(slots []slot, found *event.Values) {
 		case w.array:
 			found.Array(w.branch)
 		case w.list: // the field is a map
-			if w.branch.Is {
+			if w.branch.HasField {
 				found.Other(w.branch.Field)
 			}
 		case w.inner != nil:
 			w.inner.reportMessage(slots[w.slot+1:], found)
-		case w.branch.Is:
+		case w.branch.HasField:
 			w.report(v, found)
 		}
 	}
@@ -55,7 +55,7 @@ func (p *place) reportMessage(slots []slot, found *event.Values) {
 		p.reportKnown(slots, found)
 		return
 	}
-	if p.branch.Is {
+	if p.branch.HasField {
 		found.Object(p.branch.Field)
 	}
 	p.report(slots, found)

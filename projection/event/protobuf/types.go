@@ -146,7 +146,7 @@ type knownField struct {
 
 func newPlace(all types, d protoreflect.MessageDescriptor, wanted *event.Branch) *place {
 	p := &place{messageType: all.of(d), branch: wanted, byNumber: map[protowire.Number]int{}, byOneof: map[int][]int{}}
-	if wanted.Is && p.addKnown(d) {
+	if wanted.HasField && p.addKnown(d) {
 		return p
 	}
 	for i := range wanted.Members {
