@@ -32,8 +32,8 @@ func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery 
 }
 
 // DecidedAgain returns the delivery for the same batch, or for a part of it, after the batch was
-// processed again. The parameter letters contains the dead letters that this produced. A dead
-// letter of the same record and class keeps its status. If it was acknowledged, it is not sent
+// processed again. The parameter letters contains the dead letters that the new attempt produced. A
+// dead letter of the same record and class keeps its status. If it was acknowledged, it is not sent
 // again. If it is being sent, Deliver waits for it. The old delivery must not be used any more.
 func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
 	next := NewDelivery(letters, failedAt)
@@ -57,9 +57,9 @@ func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.T
 // Done is called when the transaction of the batch is committed. It returns a Delivery of the dead
 // letters that a later batch may produce again, or nil if there are none. These are the dead
 // letters that only an earlier attempt produced. They also include those at or after the position
-// next, whose record still has unprocessed entries. Only the caller knows when to drop them. The
-// position does not show it, because an event that waits for an earlier version may be processed
-// again later.
+// next, whose record still has unprocessed entries. Only the caller knows when to drop these dead
+// letters. The offset of the position is not enough for that, because an event that waits for an
+// earlier version may be processed again later.
 func (d *Delivery) Done(next projection.RecordRef) *Delivery {
 	for _, it := range d.items {
 		r := it.letter.Record.Ref()

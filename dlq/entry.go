@@ -12,8 +12,8 @@ import (
 	"projector/projection/event"
 )
 
-// ErrTruncated is returned when the whole original is needed, but the dead letter was
-// cut because it was too large.
+// ErrTruncated is returned when the whole original record is needed, but the dead letter was cut
+// because it was too large.
 var ErrTruncated = errors.New("the dead letter does not hold the whole original record")
 
 // Entry is one record of a DLQ topic, read back. Key, Value and header values
@@ -25,7 +25,7 @@ type Entry struct {
 	Class   event.Class // the header's text; a later release may have written a class that is unknown here
 	Message string
 
-	// These fields are the place of the original in its source topic.
+	// These fields say where the original record is in its source topic.
 	Topic     string
 	Partition int32
 	Offset    int64
@@ -180,7 +180,7 @@ func (e Entry) Republish(topic string) (*kgo.Record, error) {
 // Status says what has to happen to a dead letter now. Its values are part of the public interface.
 type Status string
 
-// These are the statuses of a dead letter.
+// Only Discarded is set by a person. The other statuses follow from the state of the account.
 const (
 	// Open means that a person has to decide. There are three causes: the event's account or
 	// version cannot be read, another event with the same version was applied, or the event has the
@@ -190,7 +190,7 @@ const (
 	Ready Status = "ready"
 	// Waiting means that an earlier event of the account is missing.
 	Waiting Status = "waiting"
-	// Resolved means that the account has passed the event's version.
+	// Resolved means that the account's version is now at least the event's version.
 	Resolved Status = "resolved"
 	// Discarded means that a person decided to do nothing about the event.
 	Discarded Status = "discarded"

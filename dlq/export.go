@@ -15,7 +15,8 @@ import (
 )
 
 // exported is one line of an export: a dead letter in JSON, for a person or a script to correct.
-// Key, value and header values are text if they are UTF-8, otherwise base64. A null value is null.
+// Key, value and header values are text if they are UTF-8, otherwise base64. A null value is
+// written as JSON null.
 type exported struct {
 	DLQTopic     string      `json:"dlq_topic"`
 	DLQPartition int32       `json:"dlq_partition"`
@@ -42,8 +43,8 @@ type exported struct {
 	Value       *string          `json:"value"`
 	ValueBase64 *string          `json:"value_base64,omitempty"`
 	Headers     []exportedHeader `json:"headers"`
-	// SHA256 is the digest of key, value and headers before any correction. A line with another
-	// digest was corrected.
+	// SHA256 is the digest of key, value and headers before any correction. If the message of a
+	// line has another digest, the line was corrected.
 	SHA256 string `json:"sha256"`
 }
 

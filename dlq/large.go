@@ -146,7 +146,8 @@ func (l *largeRecords) take() *kgo.Client {
 	return client
 }
 
-// put stores a client for the next large dead letters. It returns false if there is one already.
+// put stores a client for the next large dead letters. It returns false if another client is
+// already stored.
 func (l *largeRecords) put(client *kgo.Client) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

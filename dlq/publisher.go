@@ -27,7 +27,7 @@ const (
 	maxBuffered = 1 << 24
 )
 
-// PublisherConfig is what a Publisher needs.
+// PublisherConfig contains the settings of a Publisher.
 type PublisherConfig struct {
 	Topic string // topic of the dead letters
 	Stamp Stamp
@@ -148,8 +148,8 @@ func (p *Publisher) attempt(ctx context.Context, items []*item) error {
 	return err
 }
 
-// launch sends the idle items, except those that are known to be too large. These are sent by
-// deliverLarge.
+// launch sends the idle items, except those that are known to be too large. The large items are
+// sent by deliverLarge.
 func (p *Publisher) launch(items []*item) {
 	for _, it := range items {
 		_ = it.collect() // the error is not needed, because the item is sent again

@@ -1,14 +1,14 @@
-// Package errclass decides what to do after an error of PostgreSQL, Kafka or a schema registry:
-// retry, isolate or dead-letter.
+// Package errclass decides what to do after an error of PostgreSQL, Kafka or a schema registry. The
+// caller either retries or isolates the record that caused the error.
 //
 // To isolate is to divide a batch until the record is found that PostgreSQL refuses. That record is
 // dead-lettered.
 //
-// The answer comes from typed errors, SQLSTATE and Kafka error codes, never from message text. An
-// error that is not clear is always retried, because an outage, a missing grant or a full disk must
-// not dead-letter a good record. Only SQLSTATE classes 22 and 23 and an index row that is too large
-// isolate a record, and only if the error comes from a statement and wraps no error of a higher
-// class.
+// The decision is based on typed errors, SQLSTATE and Kafka error codes, never from message text.
+// An error that is not clear is always retried, because an outage, a missing grant or a full disk
+// must not dead-letter a good record. Only SQLSTATE classes 22 and 23 and an index row that is too
+// large isolate a record, and only if the error comes from a statement and wraps no error of a
+// higher class.
 //
 // Reason returns a metric label for an error. Safe returns text about it that may be logged or
 // shown, because it contains no row data, no payload and no password.

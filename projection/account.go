@@ -142,9 +142,9 @@ func (a Account) applyNext(ev *event.Event) (Account, Decision) {
 	return next, Decision{Outcome: Applied}
 }
 
-// Parked is an event that is stored in the database until a gap before it is filled. If the event
-// has the account's next version but cannot be applied, the account waits until the event is
-// corrected.
+// Parked is an event that is stored in the database until the missing versions before it are
+// applied. If the event has the account's next version but cannot be applied, the account waits
+// until the event is corrected.
 type Parked struct {
 	Record  Record
 	Decoded event.Decoded // account, event id and version are valid
@@ -156,7 +156,7 @@ type Parked struct {
 // HealResult says what happens with a parked event.
 type HealResult uint8
 
-// These are the results of Heal.
+// Only HealApplied changes the account.
 const (
 	HealPassed  HealResult = iota // the account has passed its version, so it is removed
 	HealApplied                   // it is applied
@@ -207,8 +207,8 @@ type StoredAccount struct {
 	ParkedBytes int64
 	NextParked  int64
 	NextClass   event.Class
-	// Overflowed means that the account had more events than the park limit allows. These were
-	// dead-lettered but not parked.
+	// Overflowed means that more events of the account had to be parked than the limit allows. The
+	// events above the limit were dead-lettered but not parked.
 	Overflowed bool
 }
 

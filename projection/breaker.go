@@ -100,7 +100,7 @@ func (b *Breaker) Passed(r *DecodedRecord, outcome Outcome) {
 	}
 }
 
-// DeadLettered counts a dead letter. The parameter waits says that its account was already waiting
+// DeadLettered counts a dead letter. The parameter waits is true if its account was already waiting
 // for a missing event.
 func (b *Breaker) DeadLettered(r *DecodedRecord, decision Decision, waits bool) {
 	if b == nil {

@@ -23,7 +23,7 @@ var ErrTopicRecreated = errors.New("the topic was recreated: the stored position
 // same until a person changes it. Its names are part of the public interface.
 type Status string
 
-// A partition has every status except StatusRunning until a person acts.
+// Every status except StatusRunning lasts until a person changes it.
 const (
 	StatusRunning Status = "running"
 	StatusStopped Status = "stopped"      // until a person sets the position

@@ -63,7 +63,7 @@ type Comparison struct {
 }
 
 // NewComparison returns a Comparison with the ledger's entries, which the function next returns
-// (see iter.Pull2). It lists at most limit differences.
+// (see iter.Pull2). The report lists at most limit differences.
 func NewComparison(next func() (Entry, error, bool), limit int) (*Comparison, error) {
 	c := &Comparison{next: next, limit: limit}
 	err := c.advance()
@@ -133,7 +133,7 @@ func (c *Comparison) compareBoth(a *Account) {
 	}
 }
 
-// of returns the Difference for an account that the ledger and the read model both have.
+// difference returns the Difference for an account that the ledger and the read model both have.
 func (c *Comparison) of(a *Account, kind Kind) Difference {
 	d := Difference{AccountID: a.ID, Kind: kind, LedgerVersion: &c.entry.Version, LedgerBalance: c.entry.Balance}
 	if a.Exists {

@@ -185,8 +185,8 @@ func sameResult(got, want, name string) bool {
 	return got == strings.ReplaceAll(want, "~", "")
 }
 
-// timed returns the texts of decodedEach with the events' times. It also marks an event whose path
-// leads to an array.
+// timed returns the texts of decodedEach with the events' times. It also marks an event that has a
+// fault because a path leads to an array.
 func timed(f event.Format, m event.Message) []string {
 	var all []*event.Decoded
 	event.DecodeEach(f, m, func(int32) *event.Decoded {

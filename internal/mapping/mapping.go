@@ -107,7 +107,7 @@ func at(n *yaml.Node, format string, args ...any) error {
 }
 
 // syntaxError converts an error of the YAML parser, which names only a line, to an error like those
-// of at.
+// that the function at returns.
 func syntaxError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1
@@ -117,8 +117,8 @@ func syntaxError(err error) error {
 	return at(&yaml.Node{Line: line, Column: 1}, "%s", text)
 }
 
-// eachMember calls read for every member of a table and joins the errors. The parameter name is the
-// name of the table in errors.
+// eachMember calls the function read for every member of a table and joins the errors. The
+// parameter name is the name of the table in errors.
 func eachMember(table *yaml.Node, name string, read func(key, value *yaml.Node) error) error {
 	if table.Kind != yaml.MappingNode {
 		return at(table, "%s is not a table of names and values", name)

@@ -122,11 +122,11 @@ func (m *Mapping) Differs(stored string) (was, is string) {
 	return strings.Join(flags, " and "), strings.Join(flagsNow, " ")
 }
 
-// readsLike reports whether the new mapping, now, reads all events like the old mapping, before,
-// except events of added types. It returns false if only the new mapping has another name for a
-// type of the contract, because the type's own name is then no longer recognised. For a custom
-// projection it also returns false for added types, because the projection has already ignored
-// their events.
+// readsLike compares the new mapping (the parameter now) with the old mapping (before). It reports
+// whether both read all events in the same way, except events of added types. It also returns false
+// if only the new mapping has another name for a type of the contract, because the type's own name
+// is then no longer recognised. For a custom projection it returns false for added types too,
+// because the projection has already ignored their events.
 func (m *Mapping) readsLike(now, before meaning) bool {
 	if m.Custom && !maps.Equal(now.Types, before.Types) {
 		return false

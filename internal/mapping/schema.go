@@ -47,7 +47,8 @@ func readSchema() *schema {
 	return &s
 }
 
-// prepare sets the field other from additionalProperties, which is false or a schema in the file.
+// prepare sets the field schema.other from the keyword additionalProperties. The value of this
+// keyword is false or a schema.
 func (s *schema) prepare() {
 	if s == nil {
 		return

@@ -65,8 +65,8 @@ func (s *Samples) isMovement() bool {
 	return found == 2
 }
 
-// source returns YAML that says where the value of a sample is. It has two forms: a member of a
-// field's table, and the whole value of the field.
+// source returns YAML that says where the value of a sample is. The YAML has two forms: a member of
+// a field's table, and the whole value of the field.
 func (p *sample) source() (inTable, alone string) {
 	path := quoteYAML(p.path)
 	if p.outer {

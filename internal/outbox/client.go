@@ -125,7 +125,7 @@ func (c *Client) connect(ctx context.Context) error {
 	return err
 }
 
-// Close ends the connection. The next query opens another.
+// Close ends the connection. The next query opens another connection.
 func (c *Client) Close() {
 	if c.conn == nil {
 		return

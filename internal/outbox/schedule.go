@@ -5,13 +5,14 @@ import "time"
 const (
 	// longestPause is the longest time between two queries for one version.
 	longestPause = time.Hour
-	// maxWaits is the largest number of accounts in the schedule. If there are more, some are
-	// removed and then queried again earlier than necessary.
+	// maxWaits is the largest number of accounts in the schedule. If there are more, some accounts
+	// are removed, and the next queries for them are sent earlier than necessary.
 	maxWaits = 50_000
 )
 
-// Schedule decides when an account is queried again. The pause doubles after each failure, but an
-// account that has reached a higher version is queried at once. It is not safe for concurrent use.
+// Schedule decides when the outbox is queried again for an account. The pause doubles after each
+// failed query. If the account has reached a higher version since then, the next query is due at
+// once. It is not safe for concurrent use.
 type Schedule struct {
 	first time.Duration
 	waits map[string]*wait
@@ -44,7 +45,7 @@ func (s *Schedule) Due(account string, version int64, now time.Time) bool {
 
 // Failed notes that the account still waits for a version after a query. The parameter poison is
 // the digest of a returned event that cannot be applied, or empty. Failed reports whether poison is
-// not empty and differs from the previous one.
+// not empty and differs from the previous digest.
 func (s *Schedule) Failed(account string, version int64, poison string, now time.Time) (fresh bool) {
 	w := s.waits[account]
 	switch {

@@ -73,9 +73,9 @@ type Limits struct {
 	// Silence is how long a write may wait for one answer of the database. There is no limit if it
 	// is 0.
 	Silence time.Duration
-	// Freely is how many failed flushes in a row may have the outcome Overtaken, after which the
-	// source does not wait. A repair or a change of the owner causes one or two of them. More of
-	// them indicate a lasting problem, such as a trigger that changes the rows.
+	// Freely is how many failed flushes in a row may have the outcome Overtaken. After this outcome
+	// the source does not wait. A repair or a change of the owner causes one or two such flushes.
+	// More of them indicate a lasting problem, such as a trigger that changes the rows.
 	Freely int
 }
 
@@ -103,10 +103,10 @@ func New(proj Projection, driver Driver, limits Limits) *Session {
 	return &Session{proj: proj, driver: driver, limits: limits, size: pace.NewSize(limits.Events, limits.Events, limits.Within)}
 }
 
-// Claim claims the projection. It also finds out whether an earlier write that failed was
-// committed. The claim locks the row of the position, so the COMMIT of that write is no longer in
-// progress. The report's outcome is then Confirmed or Dropped, also if Claim fails. Otherwise it is
-// Nothing.
+// Claim calls the method Claim of the projection. It also finds out whether an earlier write that
+// failed was committed. The claim locks the row of the position, so the COMMIT of that write is no
+// longer in progress. The report's outcome is then Confirmed or Dropped, also if Claim fails.
+// Otherwise it is Nothing.
 func (s *Session) Claim(ctx context.Context, c projection.Claim) (projection.Position, Report, error) {
 	pos, err := s.proj.Claim(ctx, c)
 	if pos.Found == nil {
@@ -183,9 +183,9 @@ func (s *Session) Fold(ctx context.Context, records []projection.DecodedRecord) 
 	return n, err
 }
 
-// mostShared limits the bytes of the records with several entries that are folded at once. It is
-// needed because each dead letter and each parked event of such a record holds the whole record in
-// memory.
+// mostShared limits the bytes of the records with several entries that are folded at once. The
+// limit is needed because each dead letter and each parked event of such a record holds the whole
+// record in memory.
 const mostShared = 8 << 20
 
 // within returns how many of the records to fold at once. The last of them is the one with which

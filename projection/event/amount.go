@@ -171,7 +171,7 @@ func (f *decoder) amountLasts(r *reading) bool {
 	return f.places[FieldAmount].kind == inDocument && (m.verbatim || bytes.IndexByte(m.raw, '\\') < 0)
 }
 
-// of returns the type for the sign of the amount n.
+// forSign returns the type for the sign of the amount n.
 func (s *SignedType) of(n *decimal) Type {
 	switch {
 	case n.isZero():

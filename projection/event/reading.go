@@ -115,7 +115,7 @@ func (p *place) missingValue(m *value) *Fault {
 	return malformed(p.name, p.reasonMissing())
 }
 
-// unread returns the fault because of which the document of a place cannot be read, or nil.
+// unread returns the fault that says why the document of a place cannot be read, or nil.
 func (f *decoder) unread(r *reading, p *place) *Fault {
 	if p.outer && f.outer != nil {
 		return r.outerFault

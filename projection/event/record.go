@@ -250,7 +250,7 @@ func (v *Values) Object(f Field) { v.found[f] = value{raw: jsonObject} }
 func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 
 // Array records that there is an array at the place of b. Fields whose path leads into the array
-// are marked as such.
+// get the kind inArray.
 func (v *Values) Array(b *Branch) {
 	if b.HasField {
 		v.Other(b.Field)

@@ -130,7 +130,7 @@ func startsMonth(seconds int64) bool {
 // never guessed.
 type TimeUnit uint8
 
-// These are the forms of a time. All units except RFC3339 and Date count from the Unix epoch.
+// All units except RFC3339 and Date count from the Unix epoch.
 const (
 	RFC3339 TimeUnit = iota
 	Milliseconds

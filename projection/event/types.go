@@ -151,8 +151,8 @@ func customTypeNames(types []string, m *Mapping, ignore []string) typeNames {
 	for theirs, signed := range m.Signed {
 		delete(names, theirs)
 		for _, kind := range []Type{signed.Positive, signed.Negative, signed.Zero} {
-			// If the projection reads none of the three types, events with this name are always
-			// ignored.
+			// If the projection reads none of the types for the three signs, events with this name
+			// are always ignored.
 			if _, is := custom[kind.Name()]; is && kind.Name() != "" {
 				names[theirs] = namedType{name: theirs, signed: &signed}
 			}

@@ -197,7 +197,8 @@ func (l *lexer) dollar(t *token) {
 	}
 }
 
-// span returns the number of bytes at the start of text for which the function so returns true.
+// span returns the number of bytes at the start of text for which the function matches returns
+// true.
 func span(text string, so func(byte) bool) int {
 	for i := range len(text) {
 		if !so(text[i]) {

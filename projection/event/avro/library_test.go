@@ -174,7 +174,7 @@ func (d *drawing) other() typed {
 	}).Draw(d.T, "other")
 }
 
-// any draws a random type. In most cases it calls the parameter likely, which draws a type that
+// anyType draws a random type. In most cases it calls the parameter likely, which draws a type that
 // fits the field.
 func (d *drawing) any(depth int, likely func() typed) typed {
 	var drawn typed

@@ -240,8 +240,8 @@ func (t target) keepEntry(f *field, body []byte) {
 	}
 }
 
-// of returns the slot of a field, or nil if the field is not wanted. It clears the other fields of
-// the same oneof, because the last field of a oneof counts.
+// slot returns the slot of a field, or nil if the field is not wanted. It clears the other fields
+// of the same oneof, because the last field of a oneof counts.
 func (t target) of(f *field) *slot {
 	if t.place == nil {
 		return nil

@@ -94,9 +94,9 @@ func Compile(schema string, imports map[string]string, wanted *event.Branch) (*S
 	return &Schema{messages: declared.messages(files[0].Messages())}, nil
 }
 
-// declaring collects the message types of a file, whose indexes are used in values. The compiler
-// creates a message type for each map field. Such a message type has an index if the schema is a
-// compiled file, but not if the schema is .proto text.
+// declaring collects the message types of a file. Values identify a message type by its index in
+// the file. The compiler creates a message type for each map field. Such a message type has an
+// index if the schema is a compiled file, but not if the schema is .proto text.
 type declaring struct {
 	mapEntries bool
 	wanted     *event.Branch
