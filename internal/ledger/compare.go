@@ -122,19 +122,19 @@ func (c *Comparison) compareBoth(a *Account) {
 	case !a.Exists, a.Version < c.entry.Version:
 		r.Behind++
 		if c.ListBehind {
-			c.list(c.of(a, Behind))
+			c.list(c.difference(a, Behind))
 		}
 	case a.Version > c.entry.Version:
 		r.Ahead++
 	case isNumber && balance == c.entry.Balance:
 		r.Matched++
 	default:
-		c.differs(c.of(a, Different))
+		c.differs(c.difference(a, Different))
 	}
 }
 
 // difference returns the Difference for an account that the ledger and the read model both have.
-func (c *Comparison) of(a *Account, kind Kind) Difference {
+func (c *Comparison) difference(a *Account, kind Kind) Difference {
 	d := Difference{AccountID: a.ID, Kind: kind, LedgerVersion: &c.entry.Version, LedgerBalance: c.entry.Balance}
 	if a.Exists {
 		d.Version, d.Balance = &a.Version, a.Balance

@@ -2,9 +2,9 @@
 // the producer stores events before it publishes them. It fetches and applies the events that
 // accounts wait for, because Kafka did not deliver them.
 //
-//	gap register ──due──▶ question ──▶ outbox ──rows──▶ decode ──▶ repair
-//	                 ▲                                               │
-//	                 └────────── ask again, ever later ──────────────┘
+//	gap register ──due──▶ query ──▶ outbox ──rows──▶ decode ──▶ repair
+//	                 ▲                                            │
+//	                 └───────── later queries, with pauses ───────┘
 //
 // The gap register in PostgreSQL lists the versions that accounts wait for. Schedule decides,
 // without I/O, for which accounts the outbox is queried and when. Client sends the queries on a

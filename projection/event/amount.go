@@ -156,7 +156,7 @@ func (f *decoder) signedType(r *reading, signed *SignedType) (Type, *Fault) {
 	if fault := f.readNumber(r); fault != nil {
 		return Unknown, fault
 	}
-	kind := signed.of(&r.number)
+	kind := signed.forSign(&r.number)
 	if kind == Unknown {
 		return Unknown, f.invalidAmount(FieldAmount, r.number.checkSign(signed))
 	}
@@ -172,7 +172,7 @@ func (f *decoder) amountLasts(r *reading) bool {
 }
 
 // forSign returns the type for the sign of the amount n.
-func (s *SignedType) of(n *decimal) Type {
+func (s *SignedType) forSign(n *decimal) Type {
 	switch {
 	case n.isZero():
 		return s.Zero
@@ -210,7 +210,7 @@ func (d *decimal) checkSign(signed *SignedType) error {
 	switch {
 	case signed == nil && (d.negative || d.isZero()):
 		return errAmountNotAbove0
-	case signed == nil || signed.of(d) != Unknown:
+	case signed == nil || signed.forSign(d) != Unknown:
 		return nil
 	case d.isZero():
 		return errAmountZero

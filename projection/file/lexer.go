@@ -199,9 +199,9 @@ func (l *lexer) dollar(t *token) {
 
 // span returns the number of bytes at the start of text for which the function matches returns
 // true.
-func span(text string, so func(byte) bool) int {
+func span(text string, matches func(byte) bool) int {
 	for i := range len(text) {
-		if !so(text[i]) {
+		if !matches(text[i]) {
 			return i
 		}
 	}

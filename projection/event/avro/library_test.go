@@ -176,7 +176,7 @@ func (d *drawing) other() typed {
 
 // anyType draws a random type. In most cases it calls the parameter likely, which draws a type that
 // fits the field.
-func (d *drawing) any(depth int, likely func() typed) typed {
+func (d *drawing) anyType(depth int, likely func() typed) typed {
 	var drawn typed
 	switch rapid.IntRange(0, 24).Draw(d.T, "kind") {
 	case 0:
@@ -235,7 +235,7 @@ func (d *drawing) record(depth int, names ...string) typed {
 	}
 	for _, field := range names {
 		if rapid.IntRange(0, 3).Draw(d.T, "before it") == 0 {
-			add("x"+field, d.any(depth, d.number))
+			add("x"+field, d.anyType(depth, d.number))
 		}
 		add(field, d.field(depth, field))
 	}
@@ -254,19 +254,19 @@ func (d *drawing) field(depth int, field string) typed {
 		if rapid.IntRange(0, 4).Draw(d.T, "a usual version") > 0 {
 			return typed{`"long"`, varint(17)}
 		}
-		return d.any(depth, d.number)
+		return d.anyType(depth, d.number)
 	case "occurredAt":
-		return d.any(depth, func() typed { return typed{micros, varint(5)} })
+		return d.anyType(depth, func() typed { return typed{micros, varint(5)} })
 	case "data":
-		return d.any(depth, func() typed { return d.record(depth-1, "amount", "currency") })
+		return d.anyType(depth, func() typed { return d.record(depth-1, "amount", "currency") })
 	case "amount":
-		return d.any(depth, func() typed {
+		return d.anyType(depth, func() typed {
 			return typed{`{"type":"bytes","logicalType":"decimal","precision":18,"scale":2}`, avroText("\x04\x01")}
 		})
 	case "currency":
-		return d.any(depth, func() typed { return d.text("EUR", "EUR", "XXX") })
+		return d.anyType(depth, func() typed { return d.text("EUR", "EUR", "XXX") })
 	}
-	return d.any(depth, func() typed { return d.text("e-1", "acc", "c-1", "") })
+	return d.anyType(depth, func() typed { return d.text("e-1", "acc", "c-1", "") })
 }
 
 // TestAnySchemaIsReadAsTheLibraryReadsIt shows that random records of random schemas are decoded to

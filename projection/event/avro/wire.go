@@ -42,11 +42,11 @@ func (r *reading) integer() int64 {
 	return n
 }
 
-// index reads the index of a branch or a symbol. The parameter of is the number of branches or
+// index reads the index of a branch or a symbol. The parameter count is the number of branches or
 // symbols.
-func (r *reading) index(of int) (int, bool) {
+func (r *reading) index(count int) (int, bool) {
 	n := r.integer()
-	if n < 0 || n >= int64(of) {
+	if n < 0 || n >= int64(count) {
 		r.fail(reasonBroken)
 	}
 	return int(n), r.reason == ""

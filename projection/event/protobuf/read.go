@@ -172,7 +172,7 @@ func readField(f *field, kind protowire.Type, b []byte, depth int, to target) in
 	if n < 0 {
 		return broken
 	}
-	if s := to.of(f); s != nil {
+	if s := to.slot(f); s != nil {
 		v.is = true
 		*s = v
 	}
@@ -235,14 +235,14 @@ func readInner(f *field, kind protowire.Type, b []byte, depth int, to target) in
 
 // keepEntry stores the bytes of a message in a list, if the entries of the list are wanted.
 func (t target) keepEntry(f *field, body []byte) {
-	if s := t.of(f); s != nil {
+	if s := t.slot(f); s != nil {
 		s.list = append(s.list, body)
 	}
 }
 
 // slot returns the slot of a field, or nil if the field is not wanted. It clears the other fields
 // of the same oneof, because the last field of a oneof counts.
-func (t target) of(f *field) *slot {
+func (t target) slot(f *field) *slot {
 	if t.place == nil {
 		return nil
 	}
@@ -261,7 +261,7 @@ func (t target) of(f *field) *slot {
 
 // within returns the target for the fields inside a message field.
 func (t target) within(f *field) target {
-	s := t.of(f)
+	s := t.slot(f)
 	if s == nil {
 		return target{}
 	}
