@@ -180,7 +180,7 @@ func (e Entry) Republish(topic string) (*kgo.Record, error) {
 // Status says what has to happen to a dead letter now. Its values are part of the public interface.
 type Status string
 
-// Only Discarded is set by a person. The other statuses follow from the state of the account.
+// Only Discarded is set by a person. StatusOf computes the other statuses.
 const (
 	// Open means that a person has to decide. There are three causes: the event's account or
 	// version cannot be read, another event with the same version was applied, or the event has the
