@@ -112,8 +112,8 @@ type DecodedRecord struct {
 	More bool
 }
 
-// AppendDecoded decodes a record and appends one element to list, or one for each entry of the
-// record.
+// AppendDecoded decodes a record and appends the result to list. If the record has several entries,
+// it appends one element for each entry.
 func AppendDecoded(list []DecodedRecord, record Record, format event.Format) []DecodedRecord {
 	if series, is := format.(event.Series); is {
 		return appendSeries(list, record, series)

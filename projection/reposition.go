@@ -26,8 +26,8 @@ type Repositioned struct {
 	To            int64
 	UnreadSkipped int64 // number of offsets that were never read and are now skipped
 	// Processed is the highest offset up to which records were processed at any time. It is the
-	// stored offset, or the offset at which the log was truncated if that is lower. If To is
-	// higher, it is To.
+	// stored offset, or the offset at which the log was truncated if that is lower. If the new
+	// position To is higher than that, Processed is To.
 	Processed NextOffset
 }
 

@@ -35,9 +35,9 @@ const (
 	// events may contain the same wrong id many times.
 	unknownFor = 10 * time.Second
 	// confirmAfter is the pause before an unknown id is requested a second time. The server that
-	// answered may be a replica that does not have the producer's new schema yet. There is at most
-	// one second request in each interval confirmEvery, so that values with random ids do not delay
-	// other values.
+	// answered may be a replica that does not have the producer's new schema yet. The resolver
+	// sends at most one such second request in each period of length confirmEvery. Otherwise values
+	// with random ids would delay other values.
 	confirmAfter = time.Second
 	confirmEvery = 10 * time.Second
 )

@@ -46,10 +46,10 @@ func (f *decoder) readCustomData(r *reading, ev *Event) *Fault {
 	return nil
 }
 
-// dataShape checks that the data, the amount and the currency have the right types, and that those
-// which are needed are present. It returns the currency's code. If the currency is absent and not
-// needed, the code is nil. If the event's type has no amount, an amount in the data is ignored like
-// any unknown field.
+// dataShape checks that the data, the amount and the currency have the right types. It also checks
+// that an amount or a currency that the event needs is present. It returns the currency's code. If
+// the currency is absent and not needed, the code is nil. If the event's type has no amount, an
+// amount in the data is ignored like any unknown field.
 func (f *decoder) dataShape(r *reading, needsAmount, needsCurrency bool) (code []byte, fault *Fault) {
 	data, name := &r.found[FieldData], f.places[FieldData].name
 	switch {

@@ -49,7 +49,8 @@ func (l *layout) applyEnvelope() error {
 	return nil
 }
 
-// outerPath returns the path that leads to the escaped JSON or to the array.
+// outerPath returns the path, in the outer document, that leads to the escaped JSON or to the array
+// of entries.
 func (e *Envelope) outerPath() []string {
 	if e.Escaped {
 		return e.Path

@@ -93,7 +93,7 @@ func (s *jsonScanner) scan(value []byte, sh *shape, found *members) error {
 	return s.scanAny(value, sh, found)
 }
 
-// scanAny is scan for documents that scanPlain cannot read.
+// scanAny does the same as scan, but does not try scanPlain first.
 func (s *jsonScanner) scanAny(value []byte, sh *shape, found *members) error {
 	s.begin(value)
 	if s.decoder.PeekKind() != jsontext.KindBeginObject {

@@ -27,8 +27,8 @@ const (
 	mostUnknown = 16
 )
 
-// scanPlain is jsonScanner.scan for plain documents. If the document is not plain or not valid, it
-// returns false and found is empty.
+// scanPlain does the same as jsonScanner.scan, but only for plain documents. If the document is not
+// plain or not valid, it returns false and found is empty.
 func scanPlain(value []byte, sh *shape, found *members) bool {
 	p := plainDocument{value: value}
 	p.space()

@@ -56,9 +56,9 @@ type Statement struct {
 	Line int // line of the file on which SQL begins
 }
 
-// LineAt returns the line of the file for an error position of PostgreSQL in the statement. Such a
-// position counts characters from 1, and it is 0 if the error has none. For a position outside the
-// statement, LineAt returns the statement's first line.
+// LineAt returns the line of the file that contains the given position in the statement. PostgreSQL
+// reports such a position with an error. It counts characters from 1, and it is 0 if the error has
+// no position. For a position outside the statement, LineAt returns the statement's first line.
 func (s Statement) LineAt(position int) int {
 	line, at := s.Line, 1
 	for _, r := range s.SQL {

@@ -273,8 +273,8 @@ func (r *reading) setBytes(p *place, raw []byte) {
 	r.found.Other(p.branch.Field)
 }
 
-// fromMillis converts milliseconds to microseconds. If the result does not fit, it returns a time
-// that is also outside the valid range.
+// fromMillis converts milliseconds to microseconds. If the result would overflow, it returns
+// another time that is also outside the valid range and so is refused.
 func fromMillis(n int64) int64 {
 	const most = math.MaxInt64 / 1000
 	return min(max(n, -most), most) * 1000
