@@ -12,8 +12,9 @@ import (
 	"syscall"
 )
 
-// A program that was built with the tag profile writes a CPU profile to a file in the folder
-// PROJECTOR_PROFILES until it is stopped. `make bench-profile` uses such a program.
+// A program that was built with the tag profile writes a CPU profile until the program is stopped.
+// The variable PROJECTOR_PROFILES names the folder of the file. `make bench-profile` uses such a
+// program.
 func init() {
 	name := filepath.Join(os.Getenv("PROJECTOR_PROFILES"), strconv.Itoa(os.Getpid())+".pprof")
 	file, err := os.Create(name) //nolint:gosec // G304: the developer names the folder

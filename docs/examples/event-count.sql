@@ -3,8 +3,8 @@
 -- types: AccountOpened, FundsCredited, FundsDebited, AccountClosed
 -- tables: event_count
 --
--- How many events each account has had. A count does not care about order, so nothing waits
--- for a gap.
+-- This projection counts the events of each account. A count does not depend on the order of
+-- events, so no event waits for a gap.
 INSERT INTO event_count (account_id, events, last_at)
 SELECT account_id, count(*), max(occurred_at)
 FROM new_events

@@ -68,8 +68,8 @@ func TestEachCommandIsAChangeOrOutside(t *testing.T) {
 	}
 }
 
-// TestWhateverHasYesIsAChange shows that the changes, and no other commands, have the flag --yes.
-// The only change without --yes is inbox prune, which a timer starts.
+// TestWhateverHasYesIsAChange shows that every change except inbox prune has the flag --yes, and
+// that no other command has this flag. A timer starts inbox prune.
 func TestWhateverHasYesIsAChange(t *testing.T) {
 	changes := changing(t)
 	for _, leaf := range parserOf(t).Model.Leaves(false) {

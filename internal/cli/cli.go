@@ -150,7 +150,7 @@ func commandPath(parsed *kong.Context) string {
 	return strings.Join(names, " ")
 }
 
-// forgetEmptyEnvironment removes the variables of flags that are set to an empty text. Compose and
+// forgetEmptyEnvironment makes flags ignore environment variables with an empty value. Compose and
 // Kubernetes set variables even if they have no value.
 func forgetEmptyEnvironment(app *kong.Application) error {
 	return kong.Visit(app, func(node kong.Visitable, next kong.Next) error {

@@ -108,8 +108,8 @@ func choicesOf(v *kong.Value) []string {
 // isFile reports whether the value names a file.
 func isFile(v *kong.Value) bool { return v.Tag.PlaceHolder == "FILE" }
 
-// suggest returns the completions of the last word. words are the words after the program's name,
-// without quotes. The last word may be empty.
+// suggest returns the completions of the last word. The argument words contains the words after the
+// program's name, without quotes. The last word may be empty.
 func suggest(app *kong.Application, words []string) suggestions {
 	if len(words) == 0 {
 		return suggestions{}
@@ -230,8 +230,8 @@ func commandsOf(node *kong.Node, begin string) suggestions {
 	return s
 }
 
-// valuesOf returns the values of a flag that start with the text begin. It adds the text before in
-// front of each value. In a list, only the last item is completed.
+// valuesOf returns the values of a flag that start with the text begin. It puts the argument before
+// in front of each value. In a list, only the last item is completed.
 func valuesOf(v *kong.Value, before, begin string) suggestions {
 	s := suggestions{files: isFile(v)}
 	if comma := strings.LastIndexByte(begin, ','); comma >= 0 && v.IsSlice() {

@@ -49,7 +49,8 @@ func TestDeployUsesWhatTheProgramHas(t *testing.T) {
 	}
 }
 
-// TestDeployValuesAreAccepted runs the program with each plain value of the manifests.
+// TestDeployValuesAreAccepted shows that the flags of `run` accept each plain value of the
+// manifests.
 func TestDeployValuesAreAccepted(t *testing.T) {
 	for name, values := range readDeployment(t).values {
 		for _, value := range values {
@@ -201,7 +202,7 @@ func (d *deployment) take(file string, object map[string]any) {
 
 func (d *deployment) set(file, name string, value any) {
 	d.env[name] = append(d.env[name], file)
-	// The Go runtime reads GOMEMLIMIT, not the program.
+	// The program does not read GOMEMLIMIT. The Go runtime reads it.
 	if text, plain := value.(string); plain && name != "GOMEMLIMIT" {
 		d.values[name] = append(d.values[name], text)
 	}

@@ -95,7 +95,8 @@ func TestDefaultsOfTheDocumentsAreRight(t *testing.T) {
 	}
 }
 
-// plain returns a default without its unit, in nanoseconds or bytes.
+// plain converts a default to a number of nanoseconds or bytes. A default without a known unit
+// stays unchanged.
 func plain(value string) string {
 	value = strings.ReplaceAll(value, ",", "")
 	found := measure.FindStringSubmatch(value)
@@ -137,7 +138,8 @@ var (
 	placeholder = regexp.MustCompile(`<[a-z ]+>`)
 )
 
-// TestStatementsOfTheRunbookRun runs every SQL statement of these pages on the current schema.
+// TestStatementsOfTheRunbookRun runs every SQL statement of the pages for operators on the current
+// schema.
 func TestStatementsOfTheRunbookRun(t *testing.T) {
 	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
 	if err != nil {

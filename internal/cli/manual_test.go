@@ -50,7 +50,8 @@ type manualPage struct {
 // example is a command line and its purpose.
 type example struct{ purpose, line string }
 
-// readManual reads the pages of the manual. It fails the test if a page has another form.
+// readManual reads the pages of the manual. It fails the test if a page does not have the form that
+// manual.txt must have.
 func readManual(t *testing.T) map[string]manualPage {
 	t.Helper()
 	pages := map[string]manualPage{}

@@ -79,8 +79,8 @@ func TestTheEventsAreDocumented(t *testing.T) {
 	}
 }
 
-// usual are variables that need no documentation, because they belong to other projects or a test
-// sets them for its child process.
+// usual are variables that need no documentation, because other projects define them, or because a
+// test sets them for its child process.
 var usual = []string{"PROJECTOR_TEST_CHILD", "PROJECTOR_TEST_PARENT", "PATH", "TERM", "NO_COLOR", "GOOS", "GOARCH", "GOGC", "JAVA_HOME"}
 
 // TestVariablesAreDocumented shows that each variable that the code reads directly is on a page.
@@ -108,7 +108,8 @@ func TestVariablesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestTheExampleOfAProjectionIsTheFile shows that the page contains the file that the tests run.
+// TestTheExampleOfAProjectionIsTheFile shows that docs/own-projection.md contains event-count.sql,
+// which the tests run.
 func TestTheExampleOfAProjectionIsTheFile(t *testing.T) {
 	if file := readPage(t, "docs/examples/event-count.sql"); !strings.Contains(pageOf(t, "own-projection.md"), "```sql\n"+file+"```") {
 		t.Error("own-projection.md does not show docs/examples/event-count.sql")
@@ -147,7 +148,7 @@ func TestNamesOfFilesAndTestsAreRight(t *testing.T) {
 	}
 	checked := 0
 	for _, path := range allPages(t) {
-		if filepath.Base(path) == "cli.md" { // its files belong to the reader
+		if filepath.Base(path) == "cli.md" { // this page names files of the reader
 			continue
 		}
 		text := code.ReplaceAllString(readPage(t, path), "")

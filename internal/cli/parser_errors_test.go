@@ -31,7 +31,7 @@ func TestAMisplacedSecretIsNotShown(t *testing.T) {
 		{[]string{"run", "--read-listen=127.0.0.1:0", "--read-token-file=" + secret}, "", "--read-token-file"},
 	} {
 		t.Run(strings.Join(test.args, " ")+test.env, func(t *testing.T) {
-			t.Setenv("DATABASE_URL", "") // a password in it would be refused first
+			t.Setenv("DATABASE_URL", "") // a password in this URL would be refused first
 			if test.env != "" {
 				t.Setenv(test.env, secret)
 			}

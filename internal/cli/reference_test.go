@@ -34,7 +34,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-// TestReferenceIsWhole checks with separate code that the page has a row for each flag.
+// TestReferenceIsWhole checks with separate code that docs/cli.md has a row for each flag.
 func TestReferenceIsWhole(t *testing.T) {
 	page := newReference(t).page()
 	for path, list := range flagsByPath(t) {
@@ -50,8 +50,8 @@ func TestReferenceIsWhole(t *testing.T) {
 	}
 }
 
-// reference generates the page. A row that is the same for several commands is printed once, in the
-// section of its group after the commands.
+// reference generates docs/cli.md. A row that is the same for several commands is printed only one
+// time, in the section of its group after the commands.
 type reference struct {
 	app    *kong.Application
 	manual map[string]manualPage

@@ -235,7 +235,7 @@ func parseMembers(dec *json.Decoder) (any, bool) {
 
 var surrogates = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\.`)
 
-// loneSurrogate reports half a surrogate pair in valid JSON.
+// loneSurrogate reports whether valid JSON contains half of a surrogate pair.
 func loneSurrogate(value []byte) bool {
 	for _, escape := range surrogates.FindAll(value, -1) {
 		if len(escape) == len(`\ud800`) {

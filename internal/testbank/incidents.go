@@ -1,12 +1,13 @@
 package testbank
 
-// account is the state of one account's producer: what it has sent and what it sends next.
+// account is the state of one account's producer. The field script contains the records that the
+// producer will send next, in order.
 type account struct {
 	id        string
 	partition int32
 	key       []byte
 	currency  string
-	events    int // number of all its events in a showcase, else 0
+	events    int // number of all events of the account in a showcase, else 0
 
 	next   int64 // version of the next good event
 	stuck  int   // number of events sent after a permanent gap
@@ -27,8 +28,8 @@ func (a *account) remember(r Record) {
 	}
 }
 
-// write plans the account's next records. At the end of a plan all versions are delivered, except
-// after a permanent gap.
+// write adds the account's next records to its script. When the whole script is sent, all versions
+// are delivered, except after a permanent gap.
 func (g *generator) write(a *account) {
 	switch n := g.rnd.IntN(1000); {
 	case a.stuck > 0 && a.stuck < maxStuck:
@@ -66,7 +67,7 @@ func (g *generator) write(a *account) {
 
 func (a *account) plan(r ...Record) { a.script = append(a.script, r...) }
 
-// good sends the next event, which is valid.
+// good adds the next event, which is valid, to the script.
 func (g *generator) good(a *account) {
 	a.plan(g.record(a, g.event(a, a.next)))
 	a.next++
@@ -77,7 +78,7 @@ func (g *generator) redeliver(a *account) {
 	a.plan(r)
 }
 
-// shuffled sends the next n events in any order.
+// shuffled adds the next n events to the script in random order.
 func (g *generator) shuffled(a *account, n int) {
 	from := len(a.script)
 	for range n {
@@ -87,7 +88,7 @@ func (g *generator) shuffled(a *account, n int) {
 	g.rnd.Shuffle(n, func(i, j int) { events[i], events[j] = events[j], events[i] })
 }
 
-// late sends several events before the event that they all wait for.
+// late adds several events to the script before the event that all of them wait for.
 func (g *generator) late(a *account, before int) {
 	first := g.record(a, g.event(a, a.next))
 	a.next++
@@ -107,7 +108,7 @@ func (g *generator) hole(a *account) {
 	g.good(a)
 }
 
-// corrected sends a poison event, then some events, then the correct event.
+// corrected adds an invalid event to the script, then some later events, then the correct event.
 func (g *generator) corrected(a *account) {
 	a.plan(g.record(a, g.poison(a, a.next)))
 	right := g.record(a, g.event(a, a.next))
@@ -118,8 +119,9 @@ func (g *generator) corrected(a *account) {
 	a.plan(right)
 }
 
-// failsAtItsTurn sends an event that can never be applied, and it sends the event too early. When
-// the missing event arrives, the early event is dead-lettered a second time and makes a gap.
+// failsAtItsTurn adds an event that can never be applied to the script, and adds it before its
+// predecessor. When the predecessor arrives, the early event is dead-lettered a second time and
+// makes a gap.
 func (g *generator) failsAtItsTurn(a *account) {
 	if a.next == 1 {
 		g.good(a)
@@ -131,27 +133,28 @@ func (g *generator) failsAtItsTurn(a *account) {
 	a.next += 3
 }
 
-// rivals sends two conflicting events that wait for the same version. The first one is poison, and
-// it is the event that is stored.
+// rivals adds two conflicting events with the same version to the script, before the event that
+// both wait for. The first of the two events is invalid.
 func (g *generator) rivals(a *account) {
 	first, wrong, right := g.event(a, a.next), g.poison(a, a.next+1), g.record(a, g.event(a, a.next+1))
 	a.plan(g.record(a, wrong), right, g.record(a, first), g.record(a, g.event(a, a.next+2)), right)
 	a.next += 3
 }
 
-// conflict sends a second event with the version that was applied last.
+// conflict adds a valid event to the script, and then another event with the same version.
 func (g *generator) conflict(a *account) {
 	g.good(a)
 	a.plan(g.record(a, g.event(a, a.next-1)))
 }
 
-// overflow sends an amount that exceeds the range of the balance, then the correct event.
+// overflow adds an amount that exceeds the range of the balance to the script, then the correct
+// event. It does so for two versions.
 func (g *generator) overflow(a *account) {
 	if a.next == 1 {
 		g.good(a)
 	}
 	const most = "9223372036854775807"
-	for range 2 { // the second one never fits, and the first one fits only if the balance is below 0
+	for range 2 { // the second amount never fits, and the first fits only if the balance is below 0
 		a.plan(g.record(a, g.credit(a, a.next, inMinor(most, a.currency))), g.record(a, g.event(a, a.next)))
 		a.next++
 	}

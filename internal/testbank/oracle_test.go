@@ -22,7 +22,7 @@ func TestByHand(t *testing.T) {
 		{line(4, "e4", "FundsCredited", `{"amount":"1","currency":"USD"}`), "version_gap"},
 		{line(5, "e5", "FundsDebited", `{"amount":"0.05","currency":"EUR"}`), "version_gap"},
 		{line(2, "e2", "FundsCredited", `{"amount":10,"currency":"EUR"}`), "malformed_payload"},
-		{line(2, "f2", "FundsCredited", `{"amount":"10.00","currency":"EUR"}`), ""}, // closes the gap for 3; 4 has the wrong currency
+		{line(2, "f2", "FundsCredited", `{"amount":"10.00","currency":"EUR"}`), ""}, // fills the gap, so 3 is applied; 4 has the wrong currency
 		{line(2, "e2", "FundsCredited", `{"amount":10,"currency":"EUR"}`), ""},      // its version is already applied: a duplicate
 		{line(3, "g3", "FundsCredited", `{"amount":"1.5","currency":"EUR"}`), "version_conflict"},
 		{line(6, "e6", "FundsCredited", `{"amount":"1.005","currency":"EUR"}`), "invalid_amount"},
@@ -40,7 +40,7 @@ func TestByHand(t *testing.T) {
 			want = append(want, line.class)
 		}
 		if i == 5 {
-			want = append(want, "currency_mismatch") // event 4 fails when its gap has closed
+			want = append(want, "currency_mismatch") // event 4 fails when the gap before it is filled
 		}
 	}
 	o.Decide(records)

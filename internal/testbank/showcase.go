@@ -63,10 +63,10 @@ var incidents = []func(*generator, *account){
 	func(_ *generator, a *account) { a.plan(Record{Key: a.key}) }, // a tombstone
 }
 
-// missing skips a version, which makes a permanent gap.
+// missing leaves out the event of a version, which makes a permanent gap.
 func missing(_ *generator, a *account) { a.next++ }
 
-// poisoned sends an invalid event, which makes a gap.
+// poisoned adds an invalid event to the script, which makes a gap.
 func poisoned(how int) func(*generator, *account) {
 	return func(g *generator, a *account) {
 		a.plan(g.record(a, g.poisoned(a, a.next, how)))
@@ -74,7 +74,8 @@ func poisoned(how int) func(*generator, *account) {
 	}
 }
 
-// overflown credits two amounts. Each fits 64-bit minor units, but their sum does not.
+// overflown adds two credits to the script. Each amount fits into 64-bit minor units, but the sum
+// does not.
 func overflown(g *generator, a *account) {
 	for range 2 {
 		a.plan(g.record(a, g.credit(a, a.next, inMinor("5000000000000000000", a.currency))))
@@ -82,7 +83,7 @@ func overflown(g *generator, a *account) {
 	}
 }
 
-// cutOff delivers the first half of an event and then the whole event.
+// cutOff adds the first half of an event to the script, and then the whole event.
 func cutOff(g *generator, a *account) {
 	whole := g.record(a, g.event(a, a.next))
 	half := whole
@@ -113,7 +114,7 @@ func NewShowcase(o ShowcaseOptions) *Showcase {
 		currencies[a.currency] = true
 		g.live(a, which)
 		lives[i] = g.twice(a.script, again)
-		if which < 0 && !sure { // a random choice may select no account without an incident
+		if which < 0 && !sure { // at least one record of an account without an incident comes a second time
 			lives[i], sure = append(lives[i], lives[i][0]), true
 		}
 		s.Redelivered += len(lives[i]) - len(a.script)
@@ -156,8 +157,9 @@ func (g *generator) lifeSizes(events int, unlucky []int) []int {
 	return sizes
 }
 
-// live plans all records of an account. If the account has an incident, the incident comes near the
-// end. An incident index after the last one means that the account's first event is missing.
+// live adds all records of an account to its script. If the account has an incident, the incident
+// comes near the end. An incident index after the last one means that the account's first event is
+// missing.
 func (g *generator) live(a *account, incident int) {
 	turn := int64(-1)
 	switch {
@@ -176,9 +178,9 @@ func (g *generator) live(a *account, incident int) {
 	}
 }
 
-// twice delivers some of an account's records a second time.
+// twice returns an account's records, with some of them a second time later in the list.
 func (g *generator) twice(records []Record, percent int) []Record {
-	again := map[int][]Record{} // by the record that the second delivery follows
+	again := map[int][]Record{} // by the index of the record after which they come again
 	for i, r := range records {
 		if g.chance(percent) {
 			behind := min(len(records)-1, i+g.rnd.IntN(redeliveredWithin))

@@ -153,8 +153,8 @@ func (g *generator) step() {
 	}
 }
 
-// sendAgain sometimes repeats records of the record's partition or sends a tombstone. Mostly it
-// does nothing.
+// sendAgain sometimes repeats earlier records of the partition of r, or sends a tombstone. In most
+// calls it does nothing.
 func (g *generator) sendAgain(r Record) {
 	if g.sent == nil {
 		g.sent = make([][]Record, g.Partitions)

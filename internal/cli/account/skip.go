@@ -47,8 +47,8 @@ func (f *skipFlags) check(version int64) (err error) {
 	return err
 }
 
-// skipper returns the Repair of the projection. It returns an error if the projection file, or the
-// meaning of the mapping, is not the one with which the rows were written.
+// skipper returns the Repair that skips versions of the projection. It returns an error if the rows
+// were written with another projection file, or with a mapping that reads events differently.
 func (f *skipFlags) skipper(ctx context.Context, on *change.On) (*repair.Repair, error) {
 	skipper, skips := f.kind.Replayer(readmodel.RepairConfig{Pool: on.Pool, Formats: f.formats, FirstVersion: f.FirstVersion}).(*repair.Repair)
 	if err := f.Kept(ctx, on.Pool); err != nil {
@@ -152,7 +152,7 @@ func (f *skipFlags) plan(
 	return p, err
 }
 
-// refusedSkip separates a refusal from other errors, but only if the skip is executed in this run.
+// If the skip is executed in this run, refusedSkip returns a refusal separately from other errors.
 // A refused skip is still tried, so that the audit trail records the refusal.
 func refusedSkip(on *change.On, err error) (refused, failure error) {
 	if err = skipFailure(err); on.Now && errors.As(err, new(exit.Refusal)) {
@@ -200,8 +200,8 @@ func (p *plannedSkip) asPlanned() repair.Skip {
 	return of
 }
 
-// notParked explains why a skip applies no later events. They are not parked if the partition is
-// stopped or the park limit was reached.
+// notParked explains why a skip applies no later events. Later events are not parked if the
+// partition is stopped or the park limit was reached.
 func (p *plannedSkip) notParked(healed int) string {
 	if healed > 0 || !p.planned.Before.Waits {
 		return ""

@@ -75,8 +75,8 @@ func TestUnskip(t *testing.T) {
 	})
 }
 
-// TestUnskipOfAKnownEvent skips an event that is stored while no other event waits, and reverses
-// the skip.
+// TestUnskipOfAKnownEvent skips a stored event and then reverses the skip. No other event of the
+// account waits.
 func TestUnskipOfAKnownEvent(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
@@ -171,8 +171,8 @@ func TestAnEventOfASkippedVersionIsReported(t *testing.T) {
 	})
 }
 
-// TestADamagedRowIsReportedWithItsAccount sets a balance by SQL that has too many decimals for its
-// currency.
+// TestADamagedRowIsReportedWithItsAccount shows that the status and the log name the account of an
+// invalid row. The balance in this row has too many decimals for its currency.
 func TestADamagedRowIsReportedWithItsAccount(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc-damaged", 1, `"1.00"`))

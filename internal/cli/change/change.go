@@ -83,8 +83,8 @@ type On struct {
 	Client        *kgo.Client // nil: the change does not read a topic
 	Actor, Reason string      // for the audit trail
 
-	// Amounts means that the plan is printed with amounts and balances, because the person may
-	// approve it.
+	// Amounts means that the plan is printed with amounts and balances, because the user may
+	// approve changes.
 	Amounts bool
 	// Whole means that the plan will be executed or approved, so it must be complete.
 	Whole bool
@@ -125,8 +125,8 @@ func (on *On) close() (err error) {
 	return err
 }
 
-// Command is the command of a change. It adds --yes. The change itself does not see this flag, so
-// it always makes a Plan.
+// Command is the command that runs a Change. It adds the flag --yes. The Change itself does not see
+// this flag, so the Change always makes a Plan.
 type Command[C any, P interface {
 	*C
 	Change
@@ -159,8 +159,8 @@ func (c *Unattended[C, P]) adopt(other Change) {
 	}
 }
 
-// AfterApply calls AfterApply of the change. The parser does not find this method, because it is
-// promoted from an unexported field.
+// AfterApply calls AfterApply of the change. The parser does not find the change's own method,
+// because that method is promoted from an unexported field.
 func (c *Unattended[C, P]) AfterApply(built flags.BuildInfo) error {
 	if kafka, reads := c.change().(interface{ AfterApply(flags.BuildInfo) error }); reads {
 		return kafka.AfterApply(built)
@@ -215,8 +215,8 @@ func refusal(plan Plan) error {
 	return nil
 }
 
-// untouched returns the error of a change that has not begun. After an interruption it says that
-// nothing was changed.
+// untouched returns the error of a change that has not begun. If the command was interrupted, this
+// error says that nothing was changed.
 func untouched(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return exit.Refuse("interrupted, nothing was changed")

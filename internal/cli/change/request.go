@@ -84,8 +84,8 @@ func (r *Requested) read(model *kong.Application) (err error) {
 	return nil
 }
 
-// CommandLine returns the change as a shell command. It names files without their folders. If the
-// files are not in the current folder, the command fails and changes nothing.
+// CommandLine returns the change as a shell command. The command names files without their folders.
+// If the files are not in the current folder, the command fails and changes nothing.
 func (r *Requested) CommandLine() (string, error) {
 	if r.wrong != nil {
 		return "", r.wrong
@@ -150,7 +150,7 @@ func (r *Requested) plan(ctx context.Context, std *output.Streams, pool *pgxpool
 	return plan, begun, err
 }
 
-// refuse closes a request that can no longer be executed.
+// refuse sets the state of a request to refused, because the request can no longer be executed.
 func (r *Requested) refuse(ctx context.Context, pool *pgxpool.Pool, reason, why string) error {
 	err := readmodel.DecideRequest(ctx, pool, r.Request.ID, readmodel.RequestRefused, reason+"; "+why)
 	if err != nil {
@@ -173,7 +173,8 @@ type Document struct {
 	DLQTopic    *string                `json:"dlq_topic"`
 }
 
-// Describe returns a request for JSON output. The model has all commands of the program.
+// Describe returns a request for JSON output. The parameter model contains all commands of the
+// program.
 func Describe(model *kong.Application, r *readmodel.Request) Document {
 	d := Document{
 		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, RequestedBy: r.RequestedBy, Reason: output.OrNull(r.Reason),

@@ -57,8 +57,8 @@ func describe(f *readmodel.RequestedFile) fileDocument {
 	return fileDocument{Flag: f.Flag, Name: f.Name, Bytes: len(f.Content), SHA256: hex.EncodeToString(sum[:])}
 }
 
-// Run shows the command, the files and the present plan of a request. The plan has amounts if the
-// person may approve it.
+// Run shows the command, the files and the present plan of a request. The plan shows amounts if the
+// user may approve requests.
 func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 
 const requestKeys = "id at action requested_by reason records state decided_by topic dlq_topic"
 
-// colleague returns the same stage with another login, which is a superuser. The rights of the
-// roles are tested in e2e.
+// colleague returns a copy of the stage s that uses another login. This login is a superuser.
+// Package e2e tests the rights of the roles.
 func colleague(t *testing.T, s *clitest.Stage) *clitest.Stage {
 	t.Helper()
 	name := "eyes_" + s.Topic[strings.LastIndexAny(s.Topic, "-_.")+1:]
@@ -157,7 +157,7 @@ func TestAFileIsKeptWithItsRequest(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("TMPDIR", filepath.Join(file, "none")) // as in the image
+	t.Setenv("TMPDIR", filepath.Join(file, "none")) // the folder does not exist, as in the container image
 	shown := append([]string{"requests", "show", id}, s.Servers([]string{"approve"})[1:]...)
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(corrected)))
 	clitest.Contains(t, s.Must(shown...), "--from-file: poison.jsonl", sum, "1 will_apply", "topic "+s.Topic+", DLQ topic "+s.Topic+".dlq")
@@ -217,7 +217,7 @@ func TestAPruningIsRequested(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=prune"), "projection", "reason", "result"), "daily_turnover short of disk markers older than 1h0m0s")
 	s.Await("SELECT approved_by IS NOT NULL FROM dlq_action WHERE action = 'prune'")
 	s.Exec("INSERT INTO inbox (message_id, handler, processed_at) VALUES ('5', 'daily_turnover', now())")
-	clitest.Equal(t, s.Must("inbox", "prune"), "deleted 0 markers\n") // there is no request and no row in the trail
+	clitest.Equal(t, s.Must("inbox", "prune"), "deleted 0 markers\n") // without old markers there is no request and no row in the audit trail
 	s.Must("migrate", "--four-eyes=off")
 	s.Exec("INSERT INTO inbox (message_id, handler, processed_at) VALUES ('4', 'daily_turnover', now() - interval '30 days')")
 	clitest.Equal(t, s.Must("inbox", "prune"), "deleted 1 markers\n")
@@ -353,8 +353,8 @@ func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
 	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "skipped version 2")
 }
 
-// TestBalancesOfALedgerAreShown shows that people who may approve openings see the balances of the
-// ledger.
+// TestBalancesOfALedgerAreShown shows that people who may approve a request of `projector open` see
+// the balances of the ledger in its plan.
 func TestBalancesOfALedgerAreShown(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Holes()
@@ -376,7 +376,7 @@ func TestBalancesOfALedgerAreShown(t *testing.T) {
 	clitest.Equal(t, clitest.Pick([]map[string]any{document}, "topic"), "null")
 }
 
-// TestARequestIsBounded shows that the table has the same size limits as the program.
+// TestARequestIsBounded shows that the table of requests has the same size limits as the program.
 func TestARequestIsBounded(t *testing.T) {
 	s := clitest.NewStage(t)
 	for _, values := range []string{

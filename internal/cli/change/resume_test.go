@@ -8,8 +8,8 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// TestAnotherBreakerIsAnotherPlan requests to resume after one storm of dead letters. The approval
-// is refused after another storm.
+// TestAnotherBreakerIsAnotherPlan requests the command resume after the breaker has opened. The
+// approval is refused if the breaker opens for another reason after the request.
 func TestAnotherBreakerIsAnotherPlan(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))

@@ -48,7 +48,7 @@ const storedBytes = 64 << 20
 // value returns the form in which a request stores a change.
 func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
 	_, by := c.asked()
-	by.Actor = by.ActorName() // fixed now, because the default would name the approver
+	by.Actor = by.ActorName() // set now, because the default would name the approver later
 	options, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,8 @@ func readFiles(leaf *kong.Node, stored []readmodel.RequestedFile) error {
 // SQL.
 const projectionFile = "projection-file"
 
-// checkFiles refuses a projection file that was never run, because the approver has not chosen it.
+// checkFiles refuses a projection file that was never run, because its SQL would run with the
+// approver's rights.
 func checkFiles(ctx context.Context, pool *pgxpool.Pool, stored []readmodel.RequestedFile) error {
 	for _, f := range stored {
 		if f.Flag != projectionFile {

@@ -20,7 +20,7 @@ import (
 	"projector/readmodel"
 )
 
-// LeaderStage is a stage on which partition 1 can lose its leader.
+// LeaderStage is a Stage on which partition 1 can lose its leader.
 type LeaderStage struct {
 	*Stage
 	Fake *devstack.Fake
@@ -35,7 +35,8 @@ func NewLeaderStage(t *testing.T) LeaderStage {
 	return LeaderStage{stageOf(t, fake.Addrs(), StagePartitions), fake}
 }
 
-// LoseLeader makes the brokers report that partition 1 of a topic has no leader, until back is called.
+// LoseLeader makes the brokers report that partition 1 of a topic has no leader, until the returned
+// function is called.
 func (s LeaderStage) LoseLeader(topic string) (back func()) {
 	return s.Fake.Cluster.Fault(kfake.Fault{
 		Keys: []kmsg.Key{kmsg.Metadata}, Topic: topic, Partitions: []int32{1}, Err: kerr.LeaderNotAvailable, Count: -1,
@@ -59,8 +60,8 @@ func (s LeaderStage) produceToEach(record func(partition int32) *kgo.Record) {
 	}
 }
 
-// Events produces one event with the given version to each partition. Each event is of another
-// account.
+// Events produces one event with the given version to each partition. The events have different
+// accounts.
 func (s LeaderStage) Events(version int) {
 	s.T.Helper()
 	s.produceToEach(func(p int32) *kgo.Record {
@@ -69,9 +70,9 @@ func (s LeaderStage) Events(version int) {
 	s.Produced += StagePartitions
 }
 
-// DeadLetters produces one dead letter to each partition of the DLQ topic. Each dead letter is of
-// another account. The event of each dead letter is the first event of its account, so it could be
-// applied now.
+// DeadLetters produces one dead letter to each partition of the DLQ topic. The dead letters have
+// different accounts. The event of each dead letter is the first event of its account, so it could
+// be applied now.
 func (s LeaderStage) DeadLetters() {
 	s.T.Helper()
 	if _, err := kadm.NewClient(s.Client).CreateTopic(s.T.Context(), StagePartitions, -1, nil, s.Topic+".dlq"); err != nil {

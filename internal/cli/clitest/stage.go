@@ -114,7 +114,8 @@ func (s *Stage) Lines(args ...string) []map[string]any {
 	return s.parse(args, s.Must(append(args, "--output=json")...))
 }
 
-// Some runs a command that has to report something and then fail. It returns the JSON lines and stderr.
+// Some runs a command that must print a part of its result and then fail. It returns the JSON lines
+// and stderr.
 func (s *Stage) Some(args ...string) (lines []map[string]any, said string) {
 	s.T.Helper()
 	began := time.Now()
@@ -143,8 +144,8 @@ func (s *Stage) Append(record *kgo.Record) {
 	s.Produced++
 }
 
-// Consuming runs a consumer until it has stored the positions after all produced records. Then it
-// calls the function do, if it is not nil. In the end it stops the consumer.
+// Consuming runs a consumer until it has stored the positions after all produced records. Then
+// Consuming calls the function do, if do is not nil, and stops the consumer.
 func (s *Stage) Consuming(do func()) {
 	s.T.Helper()
 	ctx, stop := context.WithCancel(s.T.Context())
@@ -202,8 +203,8 @@ func RunTests(m *testing.M) {
 	})
 }
 
-// Holes produces records that become dead letters of several classes. They are a gap in acc-a, an
-// invalid first event of acc-b, an unreadable record, and a conflict.
+// Holes produces records that become dead letters of several classes. The records make a gap in
+// acc-a. They also contain an invalid first event of acc-b, an unreadable record and a conflict.
 func (s *Stage) Holes() {
 	s.T.Helper()
 	s.Produce(

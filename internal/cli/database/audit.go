@@ -88,7 +88,7 @@ type findingDocument struct {
 	What string `json:"what"`
 }
 
-// Run computes the chain of hashes again.
+// Run checks the hash chain of the audit trail.
 func (c *verifyCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.ExpectHead != "" && !sha256Text.MatchString(c.ExpectHead) {
 		return exit.Usagef("--expect-head: must be a hash as audit verify prints it, 64 digits of 0-9 and a-f")

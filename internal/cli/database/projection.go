@@ -69,8 +69,8 @@ func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
 		output.Printable(c.File), p.Name, p.Mode, output.Printable(strings.Join(p.Types, ", ")), tables))
 }
 
-// refusal adds the line of the file to PostgreSQL's error about a statement. A missing grant is not
-// a mistake in the file, so it is no usage error.
+// refusal adds the number of the line in the file to PostgreSQL's error about a statement. A
+// missing grant is not a mistake in the file, so it is no usage error.
 func (c *checkCmd) refusal(err error) error {
 	var (
 		statement *own.StatementError

@@ -22,13 +22,14 @@ ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points
 
 const tables = `CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)`
 
-// points returns an event of the projection loyalty_points. The number n must be JSON.
+// points returns an event of the projection loyalty_points. The text n is the JSON value of its
+// points.
 func points(account string, version int, n string) string {
 	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":"PointsEarned","accountId":%q,"version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":{"points":%s}}`,
 		account, version, account, version, n)
 }
 
-// stage returns a stage with the tables of loyalty.
+// stage returns a stage with the table of the projection loyalty_points.
 func stage(t *testing.T) *clitest.Stage {
 	t.Helper()
 	s := clitest.NewStage(t)
@@ -142,8 +143,8 @@ func TestAnOrderedProjectionOfOnesOwn(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, "gaps", "--projection=loyalty_points"), `"loyalty_points" is unknown`, "--projection-file")
 }
 
-// TestAChangedFileIsRefused shows that the program does not add to rows that another text of the
-// file has written.
+// TestAChangedFileIsRefused shows that the program does not add to the rows of a projection after
+// its file has changed.
 func TestAChangedFileIsRefused(t *testing.T) {
 	s := stage(t)
 	path := s.Owning("loyalty_points", loyalty)

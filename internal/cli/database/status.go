@@ -16,7 +16,7 @@ type statusCmd struct {
 	output.Flags
 }
 
-// Run lists the migrations. It never changes the database, even if it has no schema.
+// Run lists the migrations. It never changes the database, even if the tables do not exist yet.
 func (c *statusCmd) Run(ctx context.Context, std *output.Streams) error {
 	pool, err := c.Pool(ctx)
 	if err != nil {

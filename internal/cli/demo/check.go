@@ -13,7 +13,8 @@ import (
 	"projector/readmodel"
 )
 
-// findings are the results of the check.
+// findings are the results of the check. In this package, the ledger is the oracle of package
+// testbank, which computes the expected results.
 type findings struct {
 	accounts  []string // differences, one for each account
 	checked   int
@@ -28,7 +29,7 @@ type findings struct {
 
 func (f *findings) matched() bool { return len(f.accounts)+len(f.letters)+len(f.outcomes) == 0 }
 
-// staleAccount is an account that waits. Version is nil if the account has no balance.
+// staleAccount is an account that waits for an event. Version is nil if the account has no balance.
 type staleAccount struct {
 	ID      string
 	Version *int64
@@ -135,7 +136,7 @@ LEFT JOIN account_balance b ON b.account_id = h.account_id
 WHERE starts_with(h.account_id, $1)
 ORDER BY h.account_id COLLATE "C"`
 
-// findStale lists the accounts that wait.
+// findStale lists the accounts that wait for an event.
 func (d *demo) findStale(ctx context.Context, f *findings) error {
 	rows, err := d.pool.Query(ctx, readStale, d.accountPrefix)
 	if err == nil {

@@ -34,7 +34,7 @@ func (d *demo) startProjector(ctx context.Context) error {
 		return err
 	}
 	d.process = p
-	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // closers stop it in the right order
+	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // an interrupt does not stop it, because closers stop it in order
 	go func() {
 		defer close(d.ended)
 		d.endedWith = p.Project(running)
@@ -42,7 +42,7 @@ func (d *demo) startProjector(ctx context.Context) error {
 	d.close.add(func(ctx context.Context) error {
 		stop()
 		select {
-		case <-d.ended: // its error was reported before
+		case <-d.ended: // the error was returned before
 			return nil
 		case <-ctx.Done():
 			return errors.New("the projector does not stop")

@@ -132,8 +132,8 @@ func (c *Cmd) Run(ctx context.Context, io *output.Streams, built flags.BuildInfo
 	return nil
 }
 
-// configure chooses names and the projector's configuration. On servers of the user all names are
-// unique.
+// configure chooses names and the projector's configuration. On the user's servers, each demo uses
+// other names.
 func (d *demo) configure() error {
 	c := d.cmd
 	c.Brokers = flags.Items(c.Brokers)
@@ -167,8 +167,8 @@ func (d *demo) configure() error {
 	return nil
 }
 
-// play runs the demo including the check and prints the result. matched is nil if it fails before the
-// check.
+// play runs the demo including the check and prints the result. The result matched is nil if the
+// demo fails before the check.
 func (d *demo) play(ctx context.Context) (matched *bool, err error) {
 	d.page.title("projector demo")
 	steps := []func(context.Context) error{

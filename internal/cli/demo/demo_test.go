@@ -20,7 +20,7 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// small is a demo that takes about a second.
+// small has the flags of a demo that takes about a second.
 var small = []string{"--accounts=50", "--events=2000", "--partitions=3"}
 
 // runDemo runs the command and returns the exit status, stdout and stderr.
@@ -84,7 +84,7 @@ func next(t *testing.T, page string) []string {
 	if !found {
 		t.Fatalf("nothing to type in\n%s", page)
 	}
-	binary, err := os.Executable() // its path is very long
+	binary, err := os.Executable() // its path is very long, so lines with it may be too long
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,8 +59,8 @@ func typed() string {
 	return name
 }
 
-// meanwhile returns commands to try while the demo stays. The exports come first, because the other
-// commands use them.
+// meanwhile returns commands to try while the demo keeps its servers running (--stay). The export
+// lines come first, because the other commands need their variables.
 func (d *demo) meanwhile(stale []staleAccount) []hint {
 	http := "http://" + d.process.Addr()
 	program, folder := installed()

@@ -30,7 +30,7 @@ func (p *page) printf(format string, args ...any) {
 // title prints a title.
 func (p *page) title(text string) { p.printf("%s\n", p.paint(output.Bold, text)) }
 
-// part begins a part of the page.
+// part prints an empty line and the title of the next section.
 func (p *page) part(text string) {
 	p.printf("\n")
 	p.title(text)
@@ -50,7 +50,8 @@ func (p *page) count(name string, n int, remark string) {
 // maxFaults is how many differences are printed one by one.
 const maxFaults = 10
 
-// finding prints one line of the check, whose text is the argument right. The first faults follow.
+// finding prints the result of one check, and after it the first faults. The argument right says
+// what was checked.
 func (p *page) finding(right string, faults []string) {
 	if len(faults) == 0 {
 		p.printf("  %s  %s\n", p.paint(output.Green, "ok"), right)

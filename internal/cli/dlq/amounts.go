@@ -10,8 +10,8 @@ import (
 	"projector/readmodel"
 )
 
-// amountsDocument has the amounts of an event for a person who may approve it. It contains signed
-// amounts, and the account's balance before and after the event. Unknown values are null.
+// amountsDocument has the amounts of an event, for a user who may approve the change. It contains
+// signed amounts, and the account's balance before and after the event. Unknown values are null.
 type amountsDocument struct {
 	Currency      *string      `json:"currency"`
 	OldAmount     *json.Number `json:"old_amount"` // amount of the dead letter
@@ -68,7 +68,7 @@ func signed(d *event.Decoded) *json.Number {
 	return new(json.Number(event.FormatAmount(ev.Signed(), ev.Currency)))
 }
 
-// amountRow is an event with its amounts, in the table for a person who may approve it.
+// amountRow is an event with its amounts, in the table for a user who may approve the change.
 type amountRow struct {
 	account string
 	version *int64

@@ -64,7 +64,7 @@ type discardPlan struct {
 	tools   *tools
 	scan    *scan
 	letters []*replay.DeadLetter
-	found   []repair.Discarded // the plan for each or, after Do, the results so far
+	found   []repair.Discarded // the plan for each dead letter or, after Do, the results so far
 	failed  bool               // an error has ended Do
 }
 
@@ -116,7 +116,7 @@ func (p *discardPlan) planSome(ctx context.Context, letters []*replay.DeadLetter
 }
 
 // discardSome discards dead letters. If the projection parks no events, it only writes the discards
-// to the audit trail. It leaves out dead letters whose event was applied.
+// to the audit trail. Dead letters whose event was applied are left out.
 func (p *discardPlan) discardSome(ctx context.Context, letters []*replay.DeadLetter) ([]repair.Discarded, error) {
 	if discarder, parks := p.tools.replayer(0).(*repair.Repair); parks {
 		return discarder.Discard(ctx, p.discards(letters))
@@ -191,7 +191,8 @@ func (p *discardPlan) people() io.Writer {
 	return p.on.Std.Out
 }
 
-// announce prints a warning if the plan has no filter, because it discards all dead letters.
+// announce prints a warning if the plan has no filter, because such a plan discards all dead
+// letters.
 func (p *discardPlan) announce(done bool) error {
 	if done || p.filters() || len(p.letters) == 0 {
 		return nil

@@ -94,7 +94,7 @@ func (f *filterFlags) filters() bool {
 		f.Account != "" || f.Since != "" || f.Until != ""
 }
 
-// unlessChosen selects statuses if the flags select none.
+// unlessChosen selects the given statuses if the flags select no status.
 func unlessChosen(s *replay.Selection, statuses ...dlq.Status) {
 	if s.Statuses == nil {
 		s.Statuses = statuses

@@ -309,7 +309,8 @@ func TestALineThatIsNoLongerAnEventRefusesTheFile(t *testing.T) {
 			"line 2: is no longer an event", "nothing was replayed")
 	}
 	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "")
-	// A file without corrections is accepted, and its events are still poison.
+	// A file without corrections is accepted, but the plan says that its events still cannot be
+	// applied.
 	if err := os.WriteFile(file, []byte(s.Must("dlq", "export", "--class=malformed_payload")), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +347,7 @@ func TestReplayPlansAndApplies(t *testing.T) {
 
 func TestReplayFillsAHoleTheConsumerCouldNot(t *testing.T) {
 	s := clitest.NewStage(t)
-	// Events beyond the park limit are only in the DLQ topic.
+	// Events beyond the park limit are in the DLQ topic, but not in the database.
 	s.Produce(clitest.EventOf("acc", 2, `"2"`), clitest.EventOf("acc", 3, `"4"`), clitest.EventOf("acc", 4, `"8"`), clitest.EventOf("acc", 5, `"16"`))
 	t.Setenv("PARK_LIMIT", "2")
 	s.Consuming(nil)
@@ -441,7 +442,7 @@ func TestAnInterruptedReplayToATopicIsOnRecord(t *testing.T) {
 	var taken atomic.Int32
 	fake.Cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		taken.Add(1)
-		interrupt() // while the record is being sent: it is published in spite of that
+		interrupt() // the record is being sent, so it is published although the command is interrupted
 		return nil, nil, false
 	})
 	args := s.Servers([]string{"dlq", "replay", "--to-topic=" + s.Topic, "--account=acc-b", "--limit=1", "--yes"})

@@ -33,7 +33,7 @@ func TestGapsFetch(t *testing.T) {
 	flags := outboxOf(s)
 	fetch := func(more ...string) []string { return append(append([]string{"gaps", "fetch"}, flags...), more...) }
 	clitest.Equal(t, s.Must(fetch()...), "no account waits for an event that is missing\n")
-	s.Holes() // acc-a waits for 2 and has 3, 4 and 6; the event that acc-b waits for is stored as poison
+	s.Holes() // acc-a waits for version 2, and its versions 3, 4 and 6 are parked; acc-b waits for its invalid first event
 	published(s, "acc-a", 2, clitest.EventOf("acc-a", 2, `"2"`))
 	published(s, "acc-a", 7, clitest.EventOf("acc-a", 7, `"64"`))
 	published(s, "acc-b", 1, clitest.EventOf("acc-b", 1, `"1"`))
@@ -73,8 +73,8 @@ func TestGapsFetch(t *testing.T) {
 }
 
 // TestOtherProjectionsGetAFetchedEventFromTheTopic shows that a fetched event changes only
-// account_balance. The other projections get the event only if the producer sends it again, because
-// a rebuild reads the topic too.
+// account_balance. The other projections get the event only if the producer sends it again. A
+// rebuild of them reads the topic too, so a rebuild is no alternative.
 func TestOtherProjectionsGetAFetchedEventFromTheTopic(t *testing.T) {
 	s := clitest.NewStage(t)
 	flags := outboxOf(s)
@@ -137,7 +137,7 @@ func TestGapsFetchFromDebeziumsOutbox(t *testing.T) {
 	clitest.Contains(t, s.Must("account", "show", "acc-a", "--output=json"), `"balance":11.00,"version":4,`, `"last_event_id":"e-4"`)
 }
 
-// between returns the text in a file that the first group of an expression matches.
+// between returns the text in a file that the first group of a regular expression matches.
 func between(t *testing.T, path, expression string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

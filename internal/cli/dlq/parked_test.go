@@ -102,7 +102,7 @@ func TestADiscardOfWhatIsBeyondTheParkLimit(t *testing.T) {
 			s.Produce(clitest.EventOf("a", version, `"1.00"`))
 		}
 		s.Consuming(nil)
-		for range 2 { // the second time it changes nothing
+		for range 2 { // the second discard changes nothing
 			s.Must("dlq", "discard", "--account=a", "--offset=3,4", "--status=open,waiting,discarded", "--reason=void", "--yes")
 			clitest.Equal(t, clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "waiting_events"), "a 2 3")
 		}

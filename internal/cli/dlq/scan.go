@@ -71,9 +71,9 @@ func (s *scan) nothing(text string) string {
 	return text
 }
 
-// refused explains why a change refuses an incomplete selection, and how to select only the
-// readable partitions. Only the first of two events for one version is applied, and the first may
-// be in an unreadable partition.
+// refused explains why a change is refused if a partition of the DLQ topic cannot be read, and how
+// to select only the readable partitions. Of two events for one version only the first is applied,
+// and this event may be in an unreadable partition.
 func refused(err error) error {
 	var incomplete *replay.IncompleteError
 	if !errors.As(err, &incomplete) {

@@ -25,7 +25,7 @@ type summaryDocument struct {
 	Accounts      int64  `json:"accounts"` // number of different known accounts
 	FirstFailedAt string `json:"first_failed_at"`
 	LastFailedAt  string `json:"last_failed_at"`
-	Example       string `json:"example"` // place of the first one, for dlq show
+	Example       string `json:"example"` // partition and offset of the first one, for dlq show
 }
 
 // Run counts dead letters by class and status.
@@ -68,8 +68,8 @@ func (c *summaryCmd) print(std *output.Streams, s *scan, sums *summary) error {
 	return rows.End(s.nothing("no dead letters"))
 }
 
-// summary counts dead letters. It needs 8 bytes of memory for each account in a class and status, and
-// none for a dead letter.
+// summary counts dead letters. It needs 8 bytes of memory for each account in a class and status,
+// independent of the number of dead letters.
 type summary struct {
 	groups map[groupKey]*group
 	seed   maphash.Seed

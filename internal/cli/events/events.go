@@ -120,14 +120,15 @@ func (f *EventFlags) mapping() (*mapping.Mapping, error) {
 	return names, nil
 }
 
-// Reads returns the mapping that is stored with the positions. Formats must be called first.
+// Reads returns the mapping of these flags, which is stored with the positions. Formats must be
+// called first.
 func (f *EventFlags) Reads() (readmodel.Mapping, error) {
 	return f.mapping()
 }
 
-// KeptMapping returns an error if the rows of the projection were made with a mapping or a first
-// version that reads events differently. In this case, no event may be applied. Formats must be
-// called first.
+// KeptMapping returns an error if the rows of the projection were made with another first version,
+// or with a mapping that reads events differently. In this case, no event may be applied. Formats
+// must be called first.
 func (f *EventFlags) KeptMapping(ctx context.Context, db readmodel.Querier, name string) error {
 	m, err := f.mapping()
 	if err != nil {
@@ -156,7 +157,7 @@ var Choices = map[string][]string{
 // RegistryFlags are the flags of the schema registry. Their files are read again whenever they are
 // needed.
 type RegistryFlags struct {
-	// LooksOnly is copied to registry.Config.
+	// LooksOnly is set by commands that write no dead letters, see registry.Config.
 	LooksOnly bool `json:"-" kong:"-"`
 
 	SchemaRegistryURL          []string `json:"-" name:"schema-registry-url" env:"SCHEMA_REGISTRY_URL" placeholder:"URL" group:"Schema registry" help:"With avro and protobuf, the schema registry; separate several equivalent ones with commas."`

@@ -76,8 +76,8 @@ func TestAChangedMappingIsRefused(t *testing.T) {
 	balance("a 1.05")
 }
 
-// TestAnotherFirstVersionIsRefused shows the same for another first version. While nothing is
-// processed yet, any first version is accepted.
+// TestAnotherFirstVersionIsRefused shows that commands refuse another --first-version than the one
+// with which the rows were written. Before the first event is processed, any value is accepted.
 func TestAnotherFirstVersionIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Consuming(stored(s, `"first_version":1`))
@@ -105,8 +105,8 @@ func TestAnotherFirstVersionIsRefused(t *testing.T) {
 	s.Consuming(stored(s, `"first_version":1`))
 }
 
-// Positions of an earlier version of the program have no first version. Then any first version is
-// accepted and stored.
+// Positions that an earlier release has stored contain no first version of the accounts. In this
+// case, any --first-version is accepted and stored.
 func TestAFirstVersionThatIsNotStoredIsAccepted(t *testing.T) {
 	s := clitest.NewStage(t)
 	t.Setenv("FIRST_VERSION", "0")
@@ -118,8 +118,8 @@ func TestAFirstVersionThatIsNotStoredIsAccepted(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), "--first-version=0 (FIRST_VERSION)")
 }
 
-// Positions of an earlier version of the program have no mapping. Then any mapping is accepted and
-// stored.
+// Positions that an earlier release has stored contain no mapping. In this case, any mapping is
+// accepted and stored.
 func TestAnUnknownMappingIsAccepted(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`))
@@ -136,8 +136,8 @@ func TestAnUnknownMappingIsAccepted(t *testing.T) {
 }
 
 // TestARebuildStoresAMappingOnlyForAllRows shows that a rebuild stores a new mapping only if all
-// rows agree with it, and only while consumers cannot write. The rebuild raises the fence even if
-// it changes no row.
+// rows agree with it, and only while consumers cannot write. The rebuild raises the fence of the
+// positions even if it changes no row, so that consumers with the old mapping cannot write.
 func TestARebuildStoresAMappingOnlyForAllRows(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)
@@ -167,8 +167,8 @@ func TestARebuildStoresAMappingOnlyForAllRows(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--partial", "--yes"), "--partial makes only some of them again")
 }
 
-// TestTwoMappingsAtAFirstStart shows that an instance writes nothing if another mapping was stored
-// since it started.
+// TestTwoMappingsAtAFirstStart shows that an instance writes nothing if another instance has
+// started later and stored a different mapping.
 func TestTwoMappingsAtAFirstStart(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)

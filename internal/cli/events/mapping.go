@@ -32,7 +32,7 @@ type mappingDocument struct {
 	Fields []fieldDocument `json:"fields"`
 	Types  []typeDocument  `json:"types"`
 	Notes  []string        `json:"notes"`  // what a person has to check
-	SHA256 string          `json:"sha256"` // of the meaning, not of the file
+	SHA256 string          `json:"sha256"` // hash of the meaning, not of the file
 }
 
 type fieldDocument struct {

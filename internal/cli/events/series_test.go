@@ -224,7 +224,7 @@ func TestEntriesOfAnAccountInSeveralPartitions(t *testing.T) {
 }
 
 // Of two entries for one version, the valid entry is parked. When the gap is filled, this entry of
-// the record is applied, and not the other one.
+// the record is applied, and not the invalid entry.
 func TestAParkedEntryComesBackAsItself(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)

@@ -69,7 +69,7 @@ func Refuse(text string) Refusal { return Refusal{text} }
 // Refusef formats a Refusal. The text must be safe to show.
 func Refusef(format string, args ...any) error { return Refuse(fmt.Sprintf(format, args...)) }
 
-// NeedsRole extends PostgreSQL's error about a missing privilege. It names the role of
+// NeedsRole extends PostgreSQL's error about a missing privilege. The new text names the role of
 // sql/roles.sql that the command needs. Other errors stay unchanged.
 func NeedsRole(command, role string, err error) error {
 	const insufficientPrivilege = "42501"

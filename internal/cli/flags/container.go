@@ -16,7 +16,7 @@ const noLimit = 1 << 60
 
 // containerLimit returns the memory limit of this process in bytes. This is the lowest limit of its
 // control group and all parent groups. The result is 0 if there is no limit or no limit can be
-// read. The argument root is the file system from / on.
+// read. The argument root is the root of the file system.
 func containerLimit(root fs.FS) int64 {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil { // not Linux

@@ -13,7 +13,7 @@ import (
 )
 
 // File is the value of a flag that names a file. For a stored request, the content is in memory,
-// because the image has no folder for temporary files.
+// because the container image has no folder for temporary files.
 type File struct {
 	name    string
 	content []byte
@@ -57,7 +57,7 @@ func (f *File) UnmarshalJSON(text []byte) error {
 // Given reports whether a file was named.
 func (f File) Given() bool { return f.name != "" }
 
-// Hold sets the content of the file.
+// Hold sets the content, so the named file is not read.
 func (f *File) Hold(content []byte) { f.content, f.held = content, true }
 
 // Stdin reports whether standard input was named.

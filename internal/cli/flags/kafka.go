@@ -28,7 +28,7 @@ type KafkaFlags struct {
 	built         BuildInfo
 }
 
-// AfterApply stores the build, which each client sends to the brokers.
+// AfterApply stores the version of the program, which each client sends to the brokers.
 func (f *KafkaFlags) AfterApply(built BuildInfo) error {
 	f.built = built
 	return nil

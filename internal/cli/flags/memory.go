@@ -54,7 +54,7 @@ type MemoryPlan struct {
 	heap         int64 // the garbage collector's soft limit
 	accounts     int   // all accounts in memory
 	VersionIndex int   // part of accounts, used while a topic is read again, see readmodel.VersionReader
-	queued       int   // records that are fetched and not decided; twice as much in the worst case
+	queued       int   // records that are fetched but not decoded yet; twice as much in the worst case
 	pending      int   // dead letters, parked events and rows that wait for a write
 	fetch        int   // size of one fetch; two may run at a time
 	Ledger       int   // the accounts of a ledger, in commands without a consumer
@@ -88,8 +88,8 @@ func ShareMemory(limit Size) MemoryPlan {
 	}
 }
 
-// ShareMemoryWith divides the part of a limit that others do not use, but at least two fifths of
-// the limit.
+// ShareMemoryWith divides a limit into shares if other parts of the process use the given amount of
+// memory. It divides what remains, but at least two fifths of the limit.
 func ShareMemoryWith(others, limit Size) MemoryPlan {
 	l := limit - outsideHeap
 	plan := ShareMemory(outsideHeap + max(l*2/5, l-others))
@@ -97,8 +97,8 @@ func ShareMemoryWith(others, limit Size) MemoryPlan {
 	return plan
 }
 
-// Apply configures the garbage collector with the plan. The unused allocation of size floor stays
-// until release is called. The variables GOMEMLIMIT and GOGC take precedence.
+// Apply configures the garbage collector with the plan. The unused allocation of size floor is
+// freed after release is called. The variables GOMEMLIMIT and GOGC take precedence.
 func (p *MemoryPlan) Apply() (release func()) {
 	var unused []byte
 	if os.Getenv("GOGC") == "" {

@@ -19,7 +19,8 @@ func TestTheSharesFitTheLimit(t *testing.T) {
 	}
 }
 
-// The same must be true for every limit from the default limit up if others use memory too.
+// If other parts of the process use memory too, everything must fit into every limit from the
+// default limit up.
 func TestTheSharesLeaveRoomForOthers(t *testing.T) {
 	const others = 320 << 20
 	for limit := standardMemory; limit <= 16<<30; limit *= 2 {

@@ -50,7 +50,7 @@ func (f *FileFlags) Kept(ctx context.Context, db readmodel.Querier) error {
 }
 
 // ReadProjectionFile reads a projection file. Mistakes are returned as a UsageError that begins
-// with the text named. Each mistake is on its own line.
+// with the argument named. Each mistake is on its own line.
 func ReadProjectionFile(named string, from File) (file.Projection, error) {
 	text, err := from.Read()
 	if err != nil {
@@ -67,7 +67,8 @@ func ReadProjectionFile(named string, from File) (file.Projection, error) {
 }
 
 // choose returns the projection in the file or, without a file, the projection with the given name.
-// The argument otherwise is the default name, and name is set to the name of the result.
+// An empty name means the default name in the argument otherwise. choose sets name to the name of
+// the returned projection.
 func (f *FileFlags) choose(name *string, otherwise string) (readmodel.Definition, error) {
 	p, err := f.Own()
 	if err != nil {

@@ -71,7 +71,7 @@ func (f *BalanceFlags) Kind() (readmodel.Definition, error) {
 	return kind, err
 }
 
-// Check returns the error of Kind.
+// Check refuses an unknown projection, and a projection that has no state for each account.
 func (f *BalanceFlags) Check() error {
 	_, err := f.Kind()
 	return err

@@ -108,8 +108,8 @@ func TestAGroupBelongsToOneProjection(t *testing.T) {
 		"belongs to projection account_balance", "--group")
 }
 
-// TestAnUnusedProjectionCostsNothing runs each projection alone and checks which tables PostgreSQL
-// has read.
+// TestAnUnusedProjectionCostsNothing runs each projection alone and checks that PostgreSQL has read
+// only the tables of this projection.
 func TestAnUnusedProjectionCostsNothing(t *testing.T) {
 	for name, want := range map[string]string{
 		"account_balance":   "account_balance",

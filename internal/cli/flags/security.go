@@ -197,8 +197,8 @@ func (f *SecurityFlags) token() (string, error) {
 	return strings.TrimSpace(token), err
 }
 
-// FromFile reads a secret. Its error names the flag and not the file, because a person may have typed
-// the secret itself instead of the file.
+// FromFile reads a secret. Its error names the flag and not the file, because a person may have
+// typed the secret itself instead of the name of a file.
 func FromFile(flag, path string) (string, error) {
 	secret, err := credential.Secret(path)
 	if err != nil {

@@ -50,7 +50,8 @@ func Moment(flag, text string, now time.Time) (time.Time, error) {
 	return now.Add(-age), nil
 }
 
-// FixMoment parses a time or an age. It replaces an age in text with the time that it means now.
+// FixMoment parses a time or an age. It replaces an age in the argument text with the time that
+// this age means now.
 func FixMoment(flag string, text *string, now time.Time) (time.Time, error) {
 	t, err := Moment(flag, *text, now)
 	if err == nil && *text != "" {

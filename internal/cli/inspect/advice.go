@@ -30,10 +30,10 @@ func newAdvice(ctx context.Context, flags *events.EventFlags, taken func() ([]st
 		as := *flags
 		as.Format = name
 		formats, err := as.Formats(taken)
-		if name == flags.Format || err != nil { // the mapping is not possible with it
+		if name == flags.Format || err != nil { // the mapping is not possible with this format
 			continue
 		}
-		if format, err := formats.Resolve(ctx, event.Message{}); err == nil { // event.Formats have one format for all messages
+		if format, err := formats.Resolve(ctx, event.Message{}); err == nil { // these formats do not depend on the message
 			a.others = append(a.others, other{name: name, format: format})
 		}
 	}

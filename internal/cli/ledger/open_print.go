@@ -128,7 +128,7 @@ func (c *open) rows(on *change.On, done bool) *rows {
 	return &rows{cmd: c, on: on, done: done, counts: map[string]int64{}, out: c.Rows(on.Std.Out, "ACCOUNT", columns...)}
 }
 
-// add prints an account if there is a decision about it.
+// add counts and prints an account. Accounts for which nothing was decided are left out.
 func (r *rows) add(x *repair.Opening) error {
 	if !x.Decided {
 		return nil

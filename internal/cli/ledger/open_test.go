@@ -25,10 +25,10 @@ func balances(s *clitest.Stage) (text string) {
 	return text
 }
 
-// lost returns a stage whose topic has lost its first half by retention, and an older ledger. In
-// the read model, account gap waits for removed events, and account behind has only its first
-// event. Account ahead has a later version than in the ledger, and account yen has another
-// currency.
+// lost returns a stage whose topic has lost its first half by retention, and the lines of a ledger.
+// In the read model, the account named gap waits for removed events, and the account named behind
+// has only its first event. The account named ahead has a later version than in the ledger, and the
+// account named yen has another currency.
 func lost(t *testing.T) (s *clitest.Stage, ledger []string) {
 	t.Helper()
 	s = clitest.NewStage(t)
@@ -91,7 +91,8 @@ func TestOpenStartsAccountsFromALedger(t *testing.T) {
 }
 
 // TestOpenTakesWhatTheLedgerKnows shows that the ledger may also have a status and the id of the
-// last event. If the id is known, another event of this version is a version conflict.
+// last event. If the ledger has this id, an event with the same version and another id is a version
+// conflict.
 func TestOpenTakesWhatTheLedgerKnows(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec(`CREATE TABLE ledger (balance numeric(20, 4), currency text, account_id text, last_event_id text, version bigint, status text)`)

@@ -11,8 +11,8 @@ import (
 )
 
 // load reads the whole ledger into memory. The function check, which may be nil, checks each entry
-// first. The text remedy is an alternative to more memory. The error about a ledger that is too
-// large contains it.
+// first. If the ledger does not fit into memory, the error contains the text remedy, which names an
+// alternative to more memory.
 func load(
 	ctx context.Context, f *flags.LedgerFlags, source *source, layout ledger.Layout, std *output.Streams, check func(*ledger.Entry) error, remedy string,
 ) (*ledger.Table, error) {

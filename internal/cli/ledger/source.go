@@ -27,7 +27,7 @@ import (
 type source struct {
 	name string    // for messages: the file, or the server and its database
 	flag string    // the flag, for errors about the content
-	unit string    // what a place is: a line or a row
+	unit string    // the word "line" or "row", for messages
 	sum  hash.Hash // hash of the file as far as it was read; nil: a query
 	// entries streams all entries. The entries of a file are in the order of the file. The entries
 	// of a query are sorted by the bytes of the account id. An error names the flag and the line or
@@ -47,7 +47,7 @@ func (s *source) sha256() string {
 	return hex.EncodeToString(s.sum.Sum(nil))
 }
 
-// placed adds the flag and the line or row to an error about an entry.
+// placed adds the flag and the number of the line or row to an error about an entry.
 func (s *source) placed(place int64, err error) error {
 	var field *ledger.FieldError
 	var duplicate *ledger.DuplicateError

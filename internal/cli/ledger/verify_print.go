@@ -25,7 +25,7 @@ type differenceDocument struct {
 	Version       *int64      `json:"version"`
 }
 
-// shownDifference also has the balances.
+// shownDifference is a difference with the balances of the ledger and the read model.
 type shownDifference struct {
 	differenceDocument
 	LedgerBalance *json.Number `json:"ledger_balance"`

@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	// id is the width of a UUID. Columns are left out only to show ids up to this width.
+	// id is the width of a UUID. Optional columns are left out to show texts up to this width, but
+	// not to show longer texts.
 	id = 36
 	// least is the shortest width of a text that is cut.
 	least = 8

@@ -39,8 +39,8 @@ func (r *Rows) Total(cells ...any) {
 	}
 }
 
-// End ends the result. If text output has no rows, it prints the text nothing as a line, unless
-// this text is empty.
+// End ends the result. If text output has no rows, End prints the argument nothing as a line,
+// unless the argument is empty.
 func (r *Rows) End(nothing string) error {
 	switch {
 	case r.lines != nil:

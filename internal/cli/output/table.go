@@ -30,7 +30,7 @@ type Table struct {
 type Column struct {
 	Name     string
 	Width    int
-	Right    bool // aligned: a number, which is never cut
+	Right    bool // aligned right, for numbers, which are never cut
 	optional bool
 	text     bool
 }

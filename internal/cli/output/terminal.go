@@ -81,7 +81,8 @@ func (p *Progress) Step(what string) {
 	}
 }
 
-// Update shows the progress, unless it was shown a moment ago. A total of 0 means not known.
+// Update shows the progress, unless it was shown a moment ago. A total of 0 means that the total is
+// not known.
 func (p *Progress) Update(done, total int64) {
 	every := progressInLog
 	if p.terminal {

@@ -12,7 +12,7 @@ import (
 	"projector/internal/topic"
 )
 
-// Unread has the partitions of a topic that could not be read while other partitions were read.
+// Unread has the partitions of a topic that could not be read although other partitions were read.
 type Unread struct {
 	Topic string
 	Lost  []*topic.PartitionError

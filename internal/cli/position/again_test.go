@@ -165,7 +165,8 @@ func TestDeadLettersAreCountedWhenReadAgain(t *testing.T) {
 }
 
 // TestBreakerStaysClosedWhenReadAgain reads records again, of which one in ten is a dead letter.
-// The other records are duplicates then. This must not open the breaker.
+// The other records are duplicates, because they were applied before. Such a mix must not open the
+// breaker.
 func TestBreakerStaysClosedWhenReadAgain(t *testing.T) {
 	t.Setenv("BREAKER_WINDOW", "50")
 	s := clitest.NewStage(t)

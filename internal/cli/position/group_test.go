@@ -47,8 +47,8 @@ func TestResumeSaysThatAPartitionRuns(t *testing.T) {
 	clitest.Equal(t, strings.Split(s.Must("resume", "--all", "--reason=x", "--yes"), "\n")[1], "partition 0: resumed")
 }
 
-// TestResumeThroughTheEnd resumes each partition through its own end, as the breaker's message
-// proposes.
+// TestResumeThroughTheEnd runs `resume --through=END`, as the breaker's message proposes. Then the
+// records before the end of each partition do not count for its breaker.
 func TestResumeThroughTheEnd(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`), clitest.EventOf("acc", 2, `"1"`))

@@ -53,7 +53,7 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 }
 
 // watch shows the lag repeatedly. It prints an error and continues, because a person may be
-// watching an outage. The argument err is the error of the first reading.
+// watching an outage. The argument err is the error of the first display, or nil.
 func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *view, err error) error {
 	tick := time.NewTicker(c.Interval)
 	defer tick.Stop()
@@ -87,8 +87,8 @@ type outputError struct{ error }
 
 func (e outputError) Unwrap() error { return e.error }
 
-// show reads the lag and prints it. It reports whether records are left to project. It returns a
-// partialError if a part of the lag is not known.
+// show reads the lag and prints it. It returns whether there are records that are not processed
+// yet. It returns a partialError if a part of the lag is not known.
 func (c *LagCmd) show(ctx context.Context, std *output.Streams, view *view) (left bool, err error) {
 	status, err := view.read(ctx)
 	if err != nil {

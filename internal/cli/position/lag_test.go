@@ -21,7 +21,8 @@ func lag(s *clitest.Stage, args ...string) []map[string]any {
 	return s.Lines(append([]string{"lag"}, args...)...)
 }
 
-// seconds returns the lag in seconds of the only partition. It fails if the lag is unknown.
+// seconds returns the lag in seconds of the only partition. It fails the test if the lag is
+// unknown.
 func seconds(t *testing.T, lines []map[string]any) float64 {
 	t.Helper()
 	if len(lines) != 1 {

@@ -1,4 +1,4 @@
-// Package position has the commands about positions in the topic: position and lag.
+// Package position has the commands about positions in the topic: position, lag, pause and resume.
 package position
 
 import (
@@ -111,7 +111,7 @@ func printOwners(w io.Writer, partitions []partition) error {
 	return err
 }
 
-// add prints a partition.
+// add prints the state of one partition as a row.
 func (c *positionListCmd) add(rows *output.Rows, p *partition) error {
 	d := positionDocument{
 		Topic: c.Topic, Partition: p.number, Position: p.position, End: p.end, LagRecords: p.records,

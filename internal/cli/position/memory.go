@@ -13,9 +13,9 @@ import (
 	"projector/readmodel"
 )
 
-// checkMemory refuses a position if the projection no longer knows that it has processed some of
-// the records that would be read again. It returns a check that must be repeated in the transaction
-// that sets the positions, or nil.
+// checkMemory refuses a position if some records would be read again whose processing is no longer
+// recorded in the inbox. It returns another check, which must run in the transaction that sets the
+// positions. This check is nil if the projection does not use the inbox.
 func (s *setPlan) checkMemory(ctx context.Context) (holds func(context.Context, readmodel.Querier) error, err error) {
 	kind, err := s.cmd.Kind()
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *setPlan) checkSpans(ctx context.Context, memory readmodel.Memory) error
 	return nil
 }
 
-// memoryCheck finds processed events that no longer have a marker.
+// memoryCheck finds processed events that no longer have a marker in the inbox.
 type memoryCheck struct {
 	*setPlan
 	memory  readmodel.Memory

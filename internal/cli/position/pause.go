@@ -149,7 +149,7 @@ type statusDocument struct {
 
 // plannedStatus is the part of a plan that must be unchanged when it is approved. It contains what
 // is done, and why the partition does not continue now. The end of the log is not included, because
-// it moves.
+// the end moves.
 type plannedStatus struct {
 	statusDocument
 	Was     projection.Status `json:"was"`

@@ -21,7 +21,7 @@ func TestPositionsOfAnUnusedGroupAreRemoved(t *testing.T) {
 
 	clitest.Contains(t, s.Must(remove...), "partition 0: position 2 would be removed", "add --yes")
 	positions, err := readmodel.UnusedPositions(t.Context(), s.Pool, "account-balance-projector", s.Topic)
-	if s.Exec("UPDATE projector_position SET fence = fence + 1"); err == nil { // a consumer has claimed since
+	if s.Exec("UPDATE projector_position SET fence = fence + 1"); err == nil { // a consumer has claimed the partition in the meantime
 		err = readmodel.RemovePositions(t.Context(), s.Pool, "account-balance-projector", s.Topic, positions, "me", "x")
 	}
 	if !errors.Is(err, readmodel.ErrPositionsMoved) {

@@ -19,13 +19,13 @@ type partition struct {
 	position  *int64                     // the next record to project; nil: none is stored
 	recreated bool                       // the stored position belongs to an earlier topic of this name
 	start     int64                      // the first offset of the log; 0 if end is not known
-	end       *int64                     // after the last committed record; nil: not known
-	records   *int64                     // from the position to the end; nil: not known
+	end       *int64                     // the offset after the last committed record; nil: not known
+	records   *int64                     // number of offsets from the position to the end; nil: not known
 	age       *time.Duration             // age of the oldest record that is not projected; nil: not known
 	waits     bool                       // there is a record that is not projected
 	unread    *topic.PartitionError      // why Kafka could not be queried for the partition
 
-	state  projection.Status // running even without an owner; stopped even if only its owner has stopped
+	state  projection.Status // running also if it has no owner; stopped also if only its owner has halted it
 	reason string            // why it does not continue
 
 	// The method details sets these fields.

@@ -8,8 +8,8 @@ import (
 )
 
 // TestAStormStopsBalancesAndStatements shows that a storm of dead letters stops every projection of
-// the topic by its own breaker. Each projection names the cause and the commands, and continues
-// after its own resume.
+// the topic by its own breaker. Each projection reports the cause and the commands for a repair,
+// and continues after its own resume.
 func TestAStormStopsBalancesAndStatements(t *testing.T) {
 	t.Setenv("BREAKER_WINDOW", "20")
 	s := clitest.NewStage(t)

@@ -55,7 +55,8 @@ type beyond struct {
 	rests     map[int32]time.Time // partitions that cannot be read, and when to try again
 }
 
-// beyondLimit returns the beyond of the projection, or nil if the projection parks no events.
+// beyondLimit returns the handler of events beyond the park limit, or nil if the projection parks
+// no events.
 func (p *Process) beyondLimit(firstVersion int64, formats event.Resolver) *beyond {
 	store, parks := p.kind.Replayer(readmodel.RepairConfig{Pool: p.pool, Formats: formats, FirstVersion: firstVersion}).(*repair.Repair)
 	if !parks {
@@ -100,7 +101,7 @@ func (b *beyond) round(ctx context.Context) (next bool, err error) {
 	if err != nil || len(due) == 0 {
 		return false, err
 	}
-	partition := due[0].Partition // the rows are in the order of partitions
+	partition := due[0].Partition // the rows are sorted by partition
 	due = slices.DeleteFunc(due, func(d accountdb.Beyond) bool { return d.Partition != partition })
 	next, err = b.readAgain(ctx, due, until[partition])
 	if err != nil || !next {
@@ -197,7 +198,7 @@ type waiting struct {
 	above   int64
 	first   []*projection.Parked // sorted by version
 	bytes   int
-	highest int64 // version of any event of the account, also of a discarded one
+	highest int64 // highest version of all events of the account, also of discarded ones
 	rest    accountdb.BeyondRange
 }
 

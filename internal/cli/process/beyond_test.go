@@ -18,7 +18,7 @@ func waitingEvent(version, offset int64, class event.Class, bytes int) *projecti
 	return p
 }
 
-// receive passes an event to waiting, as read does.
+// receive passes an event to w, as the method read of beyond does.
 func receive(w *waiting, p *projection.Parked) {
 	if w.wants(&projection.DecodedRecord{Record: p.Record, Decoded: p.Decoded}) {
 		w.add(p)
@@ -26,7 +26,7 @@ func receive(w *waiting, p *projection.Parked) {
 }
 
 // TestTheFirstEventsAreParked shows that the events with the lowest versions are parked up to the
-// limits. The rest says from where the other events must be read.
+// limits. The field rest says from which offset the other events must be read.
 func TestTheFirstEventsAreParked(t *testing.T) {
 	const events = beyondEvents + 500
 	w := &waiting{above: 4}

@@ -12,7 +12,7 @@ import (
 	"projector/readmodel"
 )
 
-// conditionGrants names the warning while grants on the database are missing.
+// conditionGrants is the name of the warning about missing grants on the database.
 const conditionGrants = "grants on the database"
 
 // watchGrants is the task that reports grants on the database that a restore has lost. The instance

@@ -99,8 +99,8 @@ func (p *Process) PartitionStatus() []consumer.PartitionStatus { return p.consum
 // Metrics returns the metrics of the process.
 func (p *Process) Metrics() ([]*client_model.MetricFamily, error) { return p.registry.Gather() }
 
-// tracingFlags turn tracing on. OpenTelemetry's own variables set the endpoint, and the share of
-// records to trace among those whose producer has not decided.
+// tracingFlags turn tracing on. OpenTelemetry's own variables set the endpoint and the share of
+// records to trace. The share applies to records whose producer has not decided about tracing.
 type tracingFlags struct {
 	Tracing string `env:"TRACING" default:"off" placeholder:"EXPORTER" group:"Tracing" help:"off, or otlp: trace the records whose header traceparent asks for it, and a share OTEL_TRACES_SAMPLER_ARG of the others, and send the spans to OTEL_EXPORTER_OTLP_ENDPOINT (default off)."`
 }

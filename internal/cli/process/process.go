@@ -172,7 +172,8 @@ func (p *Process) serveProfiles(ctx context.Context) {
 	go telemetry.ServeProfiles(ctx, asked, p.log)
 }
 
-// awaitSchema waits for the database without a time limit. It fails if this process must not use it.
+// awaitSchema waits for the database without a time limit. It fails if this process must not use
+// the database.
 func (p *Process) awaitSchema(ctx context.Context) error {
 	log := retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, "postgres")
 	err := p.retry.Forever(ctx, retry.Tee(log, unready{p}), func(ctx context.Context) error { return needsRole(p.fits(ctx)) })

@@ -75,8 +75,8 @@ func (r *retention) unmeasured() bool {
 	})
 }
 
-// look measures once. A value that cannot be read is unknown. It does not log brokers that cannot
-// be reached, because the consumer logs them.
+// look measures once. A value that cannot be read is unknown. Brokers that cannot be reached are
+// not logged here, because the consumer logs them.
 func (r *retention) look(ctx context.Context) {
 	kept, err := topic.Retention(ctx, r.adm, r.dlq)
 	r.refusal(r.dlq, err)
@@ -128,7 +128,8 @@ func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, ex
 	return telemetry.Margin{}
 }
 
-// refusal logs once that a permission to read the retention of a topic is missing.
+// refusal logs that the permission to read the retention of a topic is missing. It logs this only
+// one time.
 func (r *retention) refusal(ofTopic string, err error) {
 	if r.refused || !errors.Is(err, kerr.TopicAuthorizationFailed) {
 		return

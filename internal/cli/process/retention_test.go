@@ -132,7 +132,7 @@ func TestRetentionThatIsNotTold(t *testing.T) {
 	askUntil(s, address+"/status.json", &got, func() bool { return got.Partitions[0].Position == 1 && got.Ready })
 }
 
-// denyDescribeConfigs refuses to describe the settings of a topic.
+// denyDescribeConfigs makes the brokers refuse to describe the settings of a topic.
 func denyDescribeConfigs(fake *devstack.Fake, topic string) {
 	fake.Cluster.ControlKey(int16(kmsg.DescribeConfigs), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		fake.Cluster.KeepControl()
@@ -149,7 +149,7 @@ func denyDescribeConfigs(fake *devstack.Fake, topic string) {
 	})
 }
 
-// denyCreateTopics refuses to create topics until may is true.
+// denyCreateTopics makes the brokers refuse to create topics until the variable may is true.
 func denyCreateTopics(fake *devstack.Fake, may *atomic.Bool) {
 	fake.Cluster.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		fake.Cluster.KeepControl()

@@ -156,7 +156,8 @@ func (d sharedDatabase) partition(number int32) readmodel.Partition {
 // overdueAfter is how long parked events that could be applied may wait.
 const overdueAfter = 5 * time.Second
 
-// Overdue returns the partitions that have parked events which could be applied.
+// Overdue returns the partitions with parked events that could be applied and have waited longer
+// than overdueAfter.
 func (d sharedDatabase) Overdue(ctx context.Context, partitions []int32) ([]int32, error) {
 	if !d.kind.Reports().Parked {
 		return nil, nil

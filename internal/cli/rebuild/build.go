@@ -29,8 +29,8 @@ func (r *rebuilding) begin(ctx context.Context) (err error) {
 }
 
 // readLater reads the events after the positions. It reports whether one of these events belongs to
-// a row that seemed to have no events. This happens if an old release has set positions back and
-// forgotten how far records were processed.
+// a row that seemed to have no events. This happens if an old release has set positions back
+// without storing how far records were processed.
 func (r *rebuilding) readLater(ctx context.Context) (some bool, err error) {
 	now, err := r.source.extent(ctx)
 	if err != nil {

@@ -68,8 +68,8 @@ func (r *rebuilding) obstaclesOfGroup(ctx context.Context) ([]string, error) {
 		r.cmd.GroupName(), r.cmd.Topic)}, nil
 }
 
-// obstaclesOfTopic returns the reasons if the topic has lost records, unless the flags accept such
-// a topic.
+// obstaclesOfTopic returns the reasons against a rebuild if the topic has lost records, unless the
+// flags accept such a topic.
 func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err error) {
 	remedy := "a rebuild from what is left would be wrong"
 	if !sums(r.kind) {
@@ -97,8 +97,8 @@ func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err er
 	return all, nil
 }
 
-// opened reports whether every account has an opening, so that the lost records are not needed. The
-// text unopened describes accounts without an opening.
+// opened reports whether every account has an opening balance from a ledger, so that the lost
+// records are not needed. The text unopened describes accounts without an opening balance.
 func (r *rebuilding) opened(ctx context.Context) (opened bool, unopened string, err error) {
 	if r.kind.Name() != readmodel.BalanceName || !r.lacksBeginning() {
 		return false, "", nil
@@ -113,7 +113,7 @@ func (r *rebuilding) opened(ctx context.Context) (opened bool, unopened string, 
 	return false, unopened, nil
 }
 
-// lacksBeginning reports whether the topic has lost its beginning.
+// lacksBeginning reports whether a partition has lost its first records.
 func (r *rebuilding) lacksBeginning() bool {
 	for _, start := range r.topic.starts {
 		if start > 0 {

@@ -71,7 +71,8 @@ func TestASkipBeforeAnEventThatIsRefused(t *testing.T) {
 }
 
 // TestRebuildSkipsAVersionInItsTurn shows that a rebuild skips a version at the same place as the
-// consumers did. So the rebuild applies the same one of two events for a later version.
+// consumers did. So of two events for a later version, the rebuild applies the same event as the
+// consumers.
 func TestRebuildSkipsAVersionInItsTurn(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
@@ -89,8 +90,8 @@ func TestRebuildSkipsAVersionInItsTurn(t *testing.T) {
 	clitest.Equal(t, s.Text(state), "13 4")
 }
 
-// TestRebuildKeepsASkipWhoseEventWasDiscarded has an account with a skipped version, whose only
-// event was discarded later.
+// TestRebuildKeepsASkipWhoseEventWasDiscarded shows that a rebuild preserves a skip even if the
+// only event of the account was discarded later.
 func TestRebuildKeepsASkipWhoseEventWasDiscarded(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 5, `"5"`))

@@ -41,8 +41,8 @@ func TestRebuildLeavesFetchedEventsAlone(t *testing.T) {
 	clean(s)
 }
 
-// TestRebuildKeepsAnAccountThatOnlyHasFetchedEvents has an account whose only event in the topic
-// was discarded.
+// TestRebuildKeepsAnAccountThatOnlyHasFetchedEvents shows that a rebuild preserves the fetched
+// events of an account whose only event in the topic was discarded.
 func TestRebuildKeepsAnAccountThatOnlyHasFetchedEvents(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

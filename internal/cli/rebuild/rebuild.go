@@ -219,7 +219,7 @@ func (r *rebuilding) approach(ctx context.Context) error {
 			return nil
 		}
 	}
-	return nil // the consumers are as fast as the rebuild: the rest is read while they wait
+	return nil // the consumers are as fast as the rebuild, so the rest is read while the consumers wait
 }
 
 // advance reads up to the given offsets, and checks that no record was missing.

@@ -35,7 +35,7 @@ func rowsOf(s *clitest.Stage, name string) string {
 	return text
 }
 
-// projected returns all projected rows of accounts.
+// projected returns all rows of the projection account_balance.
 func projected(s *clitest.Stage) string {
 	s.T.Helper()
 	return rowsOf(s, "account_balance")
@@ -194,7 +194,7 @@ func TestRebuildOfATopicThatHasLostRecords(t *testing.T) {
 	clitest.Equal(t, projected(s), right)
 }
 
-// A topic without its beginning is sufficient if every account has an opening.
+// A topic without its first records is sufficient if every account has an opening balance.
 func TestRebuildBeginsFromOpenings(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -242,8 +242,7 @@ func checkedText(s *clitest.Stage) string {
 }
 
 // TestRebuildSparesWhatComesLaterInTheTopic shows that a rebuild does not change accounts whose
-// events come after the positions. Such positions exist after a topic was recreated, because the
-// runbook deletes the positions.
+// events come after the positions in the topic. Such accounts exist after positions were set back.
 func TestRebuildSparesWhatComesLaterInTheTopic(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

@@ -223,7 +223,7 @@ func TestRebuildOfRowsRefusesWhatCannotEndWell(t *testing.T) {
 	}
 }
 
-// If a topic has lost records, the rows whose events are still in it can be corrected.
+// If a topic has lost records, the rows whose events are still in the topic can be corrected.
 func TestRebuildOfAPartOfAStatement(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("account_statement")

@@ -109,7 +109,7 @@ func Split(r testbank.Record) Found {
 }
 
 // compareRepeats expects that one of the records is the dead letter. The other records must be the
-// same, except that their expected version may be higher.
+// same, except that their expected version may be different.
 func (w Reader) compareRepeats(l *testbank.DeadLetter, all []Found) string {
 	first := slices.IndexFunc(all, func(f Found) bool {
 		return !l.Identified || f.Added["errors.expected_version"] == fmt.Sprint(l.Expected)
