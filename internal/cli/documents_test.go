@@ -21,7 +21,7 @@ const documents = "../../docs"
 // backquotes.
 var typed = regexp.MustCompile("(?m)^projector .*$|`projector [^`]*`")
 
-// places replaces the placeholders of the documents with values.
+// places replaces the placeholders in the commands of the documents with values.
 var places = strings.NewReplacer(" ID", " acc-42", "P/O", "3/1042", "FILE.csv", "ledger.csv", `"`, "'")
 
 // TestCommandsOfTheDocumentsAreUnderstood shows that the program accepts every command in the

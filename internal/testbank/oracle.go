@@ -24,7 +24,7 @@ func (o Outcomes) ByName() map[string]int {
 	return map[string]int{"applied": o.Applied, "duplicate": o.Duplicate, "ignored": o.Ignored, "dead_lettered": o.DeadLettered}
 }
 
-// Oracle computes the expected results of the records that it has processed. Its exported fields
+// Oracle computes the expected results of the records that it has processed. The exported fields
 // are the operator's settings and the results.
 type Oracle struct {
 	FirstVersion int64

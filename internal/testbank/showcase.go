@@ -45,7 +45,7 @@ const (
 	redeliveredWithin = 15
 )
 
-// Each of these incidents is planned once, on one account.
+// Each of these incidents is in a showcase exactly once, on one account.
 var incidents = []func(*generator, *account){
 	func(g *generator, a *account) { g.late(a, 3) },
 	(*generator).failsAtItsTurn,

@@ -71,8 +71,8 @@ func (s LeaderStage) Events(version int) {
 }
 
 // DeadLetters produces one dead letter to each partition of the DLQ topic. The dead letters have
-// different accounts. The event of each dead letter is the first event of its account, so it could
-// be applied now.
+// different accounts. The event of each dead letter is the first event of its account, so the event
+// could be applied now.
 func (s LeaderStage) DeadLetters() {
 	s.T.Helper()
 	if _, err := kadm.NewClient(s.Client).CreateTopic(s.T.Context(), StagePartitions, -1, nil, s.Topic+".dlq"); err != nil {

@@ -149,7 +149,7 @@ func TestAChangedFileIsRefused(t *testing.T) {
 	s := stage(t)
 	path := s.Owning("loyalty_points", loyalty)
 	s.Produce(points("a", 1, "5"))
-	// A stored text does not count if nothing was processed with it.
+	// A stored version of the file does not count if nothing was processed with it.
 	s.Exec("INSERT INTO projection_file (projection, sha256, mode, text) VALUES ('loyalty_points', 'x', 'once', 'SELEKT')")
 	s.Consuming(nil)
 	change := func(text string) {

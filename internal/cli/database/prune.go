@@ -45,7 +45,7 @@ func (c *prune) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	return p, err
 }
 
-// prunePlan prunes the inboxes of all projections.
+// prunePlan deletes the old inbox markers of all projections.
 type prunePlan struct {
 	*prune
 	on      *change.On

@@ -143,7 +143,8 @@ func (f *topicFlags) tools(pool *pgxpool.Pool, client *kgo.Client) *tools {
 	}
 }
 
-// store returns the store for dead letters of the chosen projection.
+// store returns the store that applies dead letters to the chosen projection and records this in
+// the audit trail.
 func (t *tools) store(rate int) replay.Store {
 	return replay.Database(t.pool, t.replayer(rate))
 }

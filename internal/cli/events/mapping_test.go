@@ -10,7 +10,7 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// check runs the command and returns its exit status and what it prints.
+// check runs `mapping check` and returns its exit status and what it prints.
 func check(t *testing.T, text string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bank.yaml")

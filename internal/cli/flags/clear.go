@@ -34,7 +34,7 @@ func unverified(host string, c *tls.Config) bool {
 	return !socket && !Loopback(host) && !verified
 }
 
-// UnverifiedText is the warning for Unverified connections.
+// UnverifiedText is the warning about a connection for which Unverified returns true.
 const UnverifiedText = "PostgreSQL is reached without verified TLS: passwords and balances may be read or changed on the network; " +
 	"use sslmode=verify-full, with sslrootcert=FILE where the certificate is not of a public authority"
 

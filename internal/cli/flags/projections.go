@@ -33,7 +33,7 @@ func DefinitionNamed(name string) readmodel.Definition {
 
 // GroupFlags select a projection and its consumer group.
 type GroupFlags struct {
-	// Projection is the name of the chosen projection once Kind or Check has returned.
+	// The methods Kind and Check set Projection to the name of the chosen projection.
 	Projection string `env:"PROJECTION" placeholder:"NAME" group:"Projection" help:"What to project (default account_balance)."`
 	FileFlags
 	Group string `env:"KAFKA_GROUP" placeholder:"NAME" group:"Projection" help:"Consumer group; default the projection's name followed by -projector."`
@@ -56,7 +56,7 @@ func projectionNames() []string {
 // BalanceFlags are the flags of commands about accounts. Only account_balance and ordered custom
 // projections have a state for each account.
 type BalanceFlags struct {
-	// Projection is the name of the chosen projection once Kind or Check has returned.
+	// The methods Kind and Check set Projection to the name of the chosen projection.
 	Projection string `env:"PROJECTION" placeholder:"NAME" only:"account_balance" group:"Projection" help:"Only account_balance knows accounts and gaps, and a --projection-file whose mode is ordered (default account_balance)."`
 	FileFlags
 }

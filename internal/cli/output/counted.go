@@ -2,7 +2,8 @@ package output
 
 import "fmt"
 
-// Counted returns a number and its noun. The noun is in the plural unless the number is 1.
+// Counted returns a number and a noun, for example "3 rows". The noun is in the plural unless the
+// number is 1.
 func Counted[N int | int64](n N, noun string) string {
 	if n != 1 {
 		noun += "s"

@@ -33,7 +33,7 @@ type lagDocument struct {
 	Reason     *string  `json:"reason"`
 }
 
-// Run shows the lag once, or until it is stopped.
+// Run shows the lag one time, or repeatedly until the command is stopped.
 func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.Interval <= 0 {
 		return exit.Usagef("--interval (PROJECTOR_INTERVAL): must be more than 0")

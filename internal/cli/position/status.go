@@ -99,7 +99,8 @@ func (s *status) reasons() (lines []string) {
 	return lines
 }
 
-// left reports whether there are, or may be, records to project. Transaction markers do not count.
+// left reports whether there are, or may be, records that are not projected yet. Transaction
+// markers do not count.
 func (p *partition) left() bool {
 	return p.recreated || p.records == nil || *p.records > 0 && (p.waits || p.age == nil)
 }

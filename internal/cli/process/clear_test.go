@@ -13,8 +13,8 @@ import (
 	"projector/internal/cli/flags"
 )
 
-// TestWhatTravelsUnprotectedIsWarnedAboutOnce shows that each warning is logged once at the start,
-// with its remedy and without a secret.
+// TestWhatTravelsUnprotectedIsWarnedAboutOnce shows that each warning is logged only one time, at
+// the start, with its remedy and without a secret.
 func TestWhatTravelsUnprotectedIsWarnedAboutOnce(t *testing.T) {
 	for name, value := range map[string]string{ //nolint:gosec // G101: passwords of the test
 		"DATABASE_URL":  "postgres://u:secret-word@db/bank",

@@ -18,8 +18,8 @@ import (
 	"projector/internal/cli/process"
 )
 
-// TestPageOfARunningProcess shows that the status page and /status.json agree with the other
-// commands.
+// TestPageOfARunningProcess shows that the status page and /status.json agree with the output of
+// the commands.
 func TestPageOfARunningProcess(t *testing.T) {
 	for _, c := range []struct {
 		projection, parked, page, none string

@@ -65,9 +65,9 @@ func (f *readFlags) token() (string, error) {
 // leastToken is the minimum length of a token in bytes.
 const leastToken = 16
 
-// makeReaders makes the server of readers, unless it is off. It has a separate pool, because the
-// consumer uses its connections for seconds while it catches up. The pool has a second connection
-// for the time in which the first one does not answer and is being closed.
+// makeReaders makes the server of readers, unless it is off. The server has a separate pool,
+// because the consumer uses its connections for seconds while it catches up. The pool has a second
+// connection for the time in which the first one does not answer and is being closed.
 func (p *Process) makeReaders(ctx context.Context, c *Flags, traced traced) (err error) {
 	f := c.readFlags
 	if f.ReadListen == "" {

@@ -8,7 +8,7 @@ import (
 	"projector/internal/pace"
 )
 
-// RunCmd is the command run.
+// RunCmd is the command `projector run`.
 type RunCmd struct {
 	Flags
 }

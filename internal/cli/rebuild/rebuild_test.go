@@ -265,7 +265,8 @@ func TestRebuildDecidesAsTheDatabaseDoes(t *testing.T) {
 	s.Consuming(nil)
 	clitest.Contains(t, projected(s), "rejected_by_database")
 	clean(s)
-	// After a failed flush, the consumer reads records again. The rebuild counts them once.
+	// After a failed flush, the consumer reads records again. The rebuild counts them only one
+	// time.
 	clitest.Contains(t, s.Must("rebuild"), "5 records read")
 }
 

@@ -169,8 +169,8 @@ func TestRebuildSparesRowsThatComeLaterInTheTopic(t *testing.T) {
 	}
 }
 
-// Rows of an earlier version of the program have no partition and offset, but they are correct.
-// Rows that a rebuild adds or replaces have a partition and offset.
+// Rows that an earlier release has written have no partition and offset, but these rows are
+// correct. Rows that a rebuild adds or replaces have a partition and offset.
 func TestRebuildLeavesRowsWithoutAPlaceAlone(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("account_statement")

@@ -80,7 +80,7 @@ func TestRebuildRemembersOtherTopics(t *testing.T) {
 	clean(s)
 }
 
-// Accounts without an event in the topic are removed only on request.
+// Accounts without an event in the topic are removed only with --remove.
 func TestRebuildRemovesNothingUnasked(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("c", 1, `"1"`))
