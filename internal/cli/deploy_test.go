@@ -158,7 +158,7 @@ func (d *deployment) visit(file string, node any) error {
 			}
 		}
 	case map[string]any:
-		d.take(file, node)
+		d.collect(file, node)
 		for key, value := range node {
 			if patch, isText := value.(string); isText && key == "patch" {
 				if err := d.read(file, []byte(patch)); err != nil {
@@ -173,9 +173,9 @@ func (d *deployment) visit(file string, node any) error {
 	return nil
 }
 
-// take records the content of one object: a container, a compose service, a variable, or the
+// collect records the content of one object: a container, a compose service, a variable, or the
 // literals of a generated ConfigMap.
-func (d *deployment) take(file string, object map[string]any) {
+func (d *deployment) collect(file string, object map[string]any) {
 	name, _ := object["name"].(string)
 	image, _ := object["image"].(string)
 	if oursImage.MatchString(image) {

@@ -21,8 +21,8 @@ const documents = "../../docs"
 // backquotes.
 var typed = regexp.MustCompile("(?m)^projector .*$|`projector [^`]*`")
 
-// places replaces the placeholders in the commands of the documents with values.
-var places = strings.NewReplacer(" ID", " acc-42", "P/O", "3/1042", "FILE.csv", "ledger.csv", `"`, "'")
+// placeholders replaces the placeholders in the commands of the documents with values.
+var placeholders = strings.NewReplacer(" ID", " acc-42", "P/O", "3/1042", "FILE.csv", "ledger.csv", `"`, "'")
 
 // TestCommandsOfTheDocumentsAreUnderstood shows that the program accepts every command in the
 // documents. Commands with an ellipsis are left out.
@@ -43,7 +43,7 @@ func TestCommandsOfTheDocumentsAreUnderstood(t *testing.T) {
 		for _, line := range typed.FindAllString(string(text), -1) {
 			line, _, _ = strings.Cut(strings.Trim(line, "`"), " #")
 			if !strings.Contains(line, "…") {
-				found[places.Replace(strings.TrimSpace(line))] = filepath.Base(path)
+				found[placeholders.Replace(strings.TrimSpace(line))] = filepath.Base(path)
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 			}
 			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s: %s is not there", path, target)
-			} else if place != "" && !slices.Contains(placesIn(t, to), place) {
+			} else if place != "" && !slices.Contains(anchorsIn(t, to), place) {
 				t.Errorf("%s: %s has no heading #%s", path, to, place)
 			}
 		}
@@ -215,7 +215,7 @@ func TestSectionsThatMessagesNameAreThere(t *testing.T) {
 		for _, named := range section.FindAllStringSubmatch(string(text), -1) {
 			checked++
 			page := documents + "/" + cmp.Or(named[2], "runbook") + ".md"
-			if !slices.Contains(placesIn(t, page), placeOf(named[3])) {
+			if !slices.Contains(anchorsIn(t, page), anchorOf(named[3])) {
 				t.Errorf("%s: %s has no heading %q", path, page, named[3])
 			}
 		}
@@ -251,17 +251,17 @@ func proseOf(t *testing.T, path string) string {
 	return code.ReplaceAllString(string(text), "")
 }
 
-// placesIn returns the anchors of a document's headings.
-func placesIn(t *testing.T, path string) []string {
+// anchorsIn returns the anchors of a document's headings.
+func anchorsIn(t *testing.T, path string) []string {
 	t.Helper()
-	var places []string
+	var anchors []string
 	for _, h := range heading.FindAllStringSubmatch(proseOf(t, path), -1) {
-		places = append(places, placeOf(h[1]))
+		anchors = append(anchors, anchorOf(h[1]))
 	}
-	return places
+	return anchors
 }
 
-// placeOf returns the anchor of a heading.
-func placeOf(heading string) string {
+// anchorOf returns the anchor of a heading.
+func anchorOf(heading string) string {
 	return strings.ReplaceAll(noWord.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }

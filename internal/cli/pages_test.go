@@ -126,8 +126,8 @@ var (
 	testFunc   = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)\w+)\(`)
 )
 
-// theirs are files that a page asks its reader to create.
-var theirs = []string{"bank.yaml", "deployment.json", "kustomization.yaml"}
+// readersFiles are files that a page asks its reader to create.
+var readersFiles = []string{"bank.yaml", "deployment.json", "kustomization.yaml"}
 
 // TestNamesOfFilesAndTestsAreRight shows that every file, folder and test that a page names exists.
 func TestNamesOfFilesAndTestsAreRight(t *testing.T) {
@@ -142,7 +142,7 @@ func TestNamesOfFilesAndTestsAreRight(t *testing.T) {
 		}
 	})
 	there := func(name string) bool {
-		return slices.Contains(theirs, name) || slices.ContainsFunc(files, func(path string) bool {
+		return slices.Contains(readersFiles, name) || slices.ContainsFunc(files, func(path string) bool {
 			return strings.HasSuffix(path, "/"+name) || strings.Contains(path, "/"+strings.TrimSuffix(name, "/")+"/")
 		})
 	}

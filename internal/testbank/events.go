@@ -29,7 +29,7 @@ func (g *generator) event(a *account, version int64) event {
 	if g.chance(30) {
 		e.Correlation = fmt.Sprintf("corr-%d", g.rnd.IntN(1e6))
 	}
-	e.Kind, e.Data = g.happen(a, version)
+	e.Kind, e.Data = g.choose(a, version)
 	return e
 }
 

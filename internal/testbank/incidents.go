@@ -57,9 +57,9 @@ func (g *generator) write(a *account) {
 	case n < 990:
 		g.late(a, 5+g.rnd.IntN(60))
 	case n < 993 && g.Rivals:
-		g.rivals(a)
+		g.conflictingPair(a)
 	case n < 996:
-		g.hole(a)
+		g.permanentGap(a)
 	default:
 		g.good(a)
 	}
@@ -98,8 +98,8 @@ func (g *generator) late(a *account, before int) {
 	a.plan(first)
 }
 
-// hole makes a permanent gap. The event of the gap is lost, or it is invalid and never corrected.
-func (g *generator) hole(a *account) {
+// permanentGap makes a permanent gap. The event of the gap is lost, or it is invalid and never corrected.
+func (g *generator) permanentGap(a *account) {
 	if g.chance(50) {
 		a.plan(g.record(a, g.poison(a, a.next)))
 	}
@@ -133,9 +133,9 @@ func (g *generator) failsAtItsTurn(a *account) {
 	a.next += 3
 }
 
-// rivals adds two conflicting events with the same version to the script, before the event that
+// conflictingPair adds two conflicting events with the same version to the script, before the event that
 // both wait for. The first of the two events is invalid.
-func (g *generator) rivals(a *account) {
+func (g *generator) conflictingPair(a *account) {
 	first, wrong, right := g.event(a, a.next), g.poison(a, a.next+1), g.record(a, g.event(a, a.next+1))
 	a.plan(g.record(a, wrong), right, g.record(a, first), g.record(a, g.event(a, a.next+2)), right)
 	a.next += 3

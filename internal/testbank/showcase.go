@@ -98,7 +98,7 @@ func NewShowcase(o ShowcaseOptions) *Showcase {
 		panic(fmt.Sprintf("testbank: %d accounts with %d events are too few", o.Accounts, o.Events))
 	}
 	g := newGenerator(Options{Seed: o.Seed, Accounts: o.Accounts, Partitions: 1, Prefix: o.Prefix, Clean: true})
-	g.happen, g.tidy = g.ordinary, true
+	g.choose, g.tidy = g.ordinary, true
 	unlucky := g.rnd.Perm(o.Accounts)[:len(incidents)+2]
 	sizes := g.lifeSizes(o.Events, unlucky)
 	s, currencies := &Showcase{Records: make([]Record, 0, o.Events+o.Events/10)}, map[string]bool{}

@@ -88,7 +88,7 @@ func Generate(o Options) []Record {
 // the stream can be reproduced.
 type generator struct {
 	Options
-	happen      func(a *account, version int64) (kind string, data map[string]any)
+	choose      func(a *account, version int64) (kind string, data map[string]any)
 	tidy        bool // no headers, the account as key, no optional fields
 	rnd         *rand.Rand
 	accounts    []*account
@@ -101,7 +101,7 @@ type generator struct {
 
 func newGenerator(o Options) *generator {
 	g := &generator{Options: o, rnd: rand.New(rand.NewPCG(o.Seed, 1))} //nolint:gosec // G404: nothing here is secret, and it must be repeatable
-	g.happen = g.anything
+	g.choose = g.anything
 	return g
 }
 

@@ -10,7 +10,7 @@ import (
 
 func TestAccountsAndGaps(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	clitest.Equal(t, s.Must("account", "show", "acc-a", "--output=json"),
 		`{"account_id":"acc-a","currency":"EUR","balance":10.25,"version":1,"status":"open","stale":true,"waiting_for_version":2,`+
 			`"last_event_id":"acc-a-1","last_event_at":"2026-01-01T00:00:00.5Z","parked":[`+
@@ -32,7 +32,7 @@ func TestAccountsAndGaps(t *testing.T) {
 
 func TestAccountSkip(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	skip := func(version string, more ...string) []string {
 		return append([]string{"account", "skip", "acc-a", "--version=" + version, "--reason=lost"}, more...)
 	}
@@ -48,10 +48,10 @@ func TestAccountSkip(t *testing.T) {
 
 func TestAccountsAndGapsBelongToTheBalance(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Projecting("daily_turnover")
+	s.UseProjection("daily_turnover")
 	for _, args := range [][]string{{"gaps"}, {"account", "show", "a"}, {"account", "skip", "a", "--version=1", "--reason=x"}} {
 		clitest.Contains(t, s.Refused(exit.Usage, args...), "only account_balance has", "--projection=account_balance")
 	}
-	s.Projecting("nonsense")
+	s.UseProjection("nonsense")
 	clitest.Contains(t, s.Refused(exit.Usage, "run"), `"nonsense" is unknown; use account_balance, account_statement, daily_turnover`)
 }

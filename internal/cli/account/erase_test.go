@@ -24,8 +24,8 @@ func TestErasingAnAccount(t *testing.T) {
 		t.Fatal("docs/security.md has no statements that erase an account")
 	}
 	s := clitest.NewStage(t)
-	s.Holes()
-	s.Projecting("account_statement")
+	s.SeveralDeadLetters()
+	s.UseProjection("account_statement")
 	s.Consuming(nil)
 	s.Exec(strings.ReplaceAll(string(block[1]), "acc-00000042", "acc-a"))
 

@@ -42,7 +42,7 @@ func (f *skipFlags) check(version int64) (err error) {
 		return exit.Usagef("--version: must not be less than 0")
 	}
 	if f.kind, err = f.Kind(); err == nil {
-		f.formats, err = f.Formats(f.Custom)
+		f.formats, err = f.Formats(f.CustomTypes)
 	}
 	return err
 }
@@ -51,10 +51,10 @@ func (f *skipFlags) check(version int64) (err error) {
 // were written with another projection file, or with a mapping that reads events differently.
 func (f *skipFlags) skipper(ctx context.Context, on *change.On) (*repair.Repair, error) {
 	skipper, skips := f.kind.Replayer(readmodel.RepairConfig{Pool: on.Pool, Formats: f.formats, FirstVersion: f.FirstVersion}).(*repair.Repair)
-	if err := f.Kept(ctx, on.Pool); err != nil {
+	if err := f.CheckFile(ctx, on.Pool); err != nil {
 		return nil, err
 	}
-	if err := f.KeptMapping(ctx, on.Pool, f.kind.Name()); err != nil {
+	if err := f.CheckMapping(ctx, on.Pool, f.kind.Name()); err != nil {
 		return nil, err
 	}
 	if !skips {

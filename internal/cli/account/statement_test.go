@@ -30,7 +30,7 @@ func TestAccountStatement(t *testing.T) {
 	s := clitest.NewStage(t)
 	never := s.Refused(exit.Failed, "account", "statement", "a")
 	clitest.Contains(t, never, "nobody has run `projector run --projection=account_statement`")
-	s.Projecting("account_statement")
+	s.UseProjection("account_statement")
 	produceStatement(s)
 	s.Consuming(nil)
 	line := func(rest string) string { return rest + `,"topic":"` + s.Topic + `","partition":0,"offset":` }
@@ -89,7 +89,7 @@ func TestAStatementThatIsNotWhole(t *testing.T) {
 		}
 		return strings.Join(lines, " "), said
 	}
-	s.Projecting("account_statement")
+	s.UseProjection("account_statement")
 	s.Consuming(nil)
 
 	balances, said := statement("a")
@@ -138,7 +138,7 @@ func TestAStatementThatIsNotWhole(t *testing.T) {
 // they are known.
 func TestPlacesOfAStatement(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Projecting("account_statement")
+	s.UseProjection("account_statement")
 	produceStatement(s)
 	s.Consuming(nil)
 	places := func() (string, string) {

@@ -48,7 +48,7 @@ func requested(t *testing.T, s *clitest.Stage, args ...string) string {
 
 func TestFourEyes(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	other := colleague(t, s)
 	clitest.Contains(t, s.Must("migrate", "--four-eyes=on"), "four eyes are on")
 
@@ -113,7 +113,7 @@ func TestFourEyes(t *testing.T) {
 func TestChangedPlansAreRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc-c", 1, `"1"`))
-	s.Holes()
+	s.SeveralDeadLetters()
 	other := colleague(t, s)
 	s.Must("migrate", "--four-eyes=on")
 	s.Exec("UPDATE account_balance SET balance = balance + 1 WHERE account_id = 'acc-a'")
@@ -140,7 +140,7 @@ func TestChangedPlansAreRefused(t *testing.T) {
 // approver does not need the file.
 func TestAFileIsKeptWithItsRequest(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	other := colleague(t, s)
 	s.Must("migrate", "--four-eyes=on")
 	file := filepath.Join(t.TempDir(), "poison.jsonl")
@@ -181,7 +181,7 @@ func TestAFileIsKeptWithItsRequest(t *testing.T) {
 // and approved.
 func TestEveryChangeIsRequested(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	other := colleague(t, s)
 	s.Must("migrate", "--four-eyes=on")
 	s.Exec("UPDATE account_balance SET balance = 1 WHERE account_id = 'acc-a'")
@@ -253,7 +253,7 @@ func TestRequestsMadeByHandNameNoServer(t *testing.T) {
 // flag, is refused too.
 func TestARequestIsReadOnlyAsTheProgramStoresIt(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	other := colleague(t, s)
 	s.Must("migrate", "--four-eyes=on")
 	id := requested(t, s, "pause", "--all", "--reason=x")
@@ -291,7 +291,7 @@ func TestARequestIsReadOnlyAsTheProgramStoresIt(t *testing.T) {
 // another name, count, reason or actor.
 func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	other := colleague(t, s)
 	s.Must("migrate", "--four-eyes=on")
 	id := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost", "--actor=ann")
@@ -317,7 +317,7 @@ func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
 	s.Exec("CREATE TABLE seen (account_id text, version bigint, PRIMARY KEY (account_id, version))")
 	const head = "-- projection: seen\n-- mode: ordered\n-- types: FundsCredited\n-- tables: seen\n"
 	text := head + "INSERT INTO seen SELECT account_id, version FROM new_events;\n"
-	stored := s.Owning("seen", text)
+	stored := s.UseCustomProjection("seen", text)
 	s.Produce(clitest.EventOf("acc-a", 1, `"1"`), clitest.EventOf("acc-a", 3, `"3"`))
 	s.Consuming(nil)
 	t.Setenv("PROJECTION_FILE", "")
@@ -357,7 +357,7 @@ func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
 // the balances of the ledger in its plan.
 func TestBalancesOfALedgerAreShown(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	s.Must("migrate", "--four-eyes=on")
 	file := filepath.Join(t.TempDir(), "ledger.csv")
 	if err := os.WriteFile(file, []byte("account_id,version,balance,currency\nacc-a,2,30.00,EUR\nacc-new,7,12.50,EUR\n"), 0o600); err != nil {

@@ -46,7 +46,7 @@ func Ordered(t *testing.T, run func(t *testing.T, s *Stage, state func() string)
 		s := NewStage(t)
 		s.Exec("CREATE TABLE points (account_id text PRIMARY KEY, points numeric NOT NULL)")
 		s.Exec("GRANT SELECT, INSERT, UPDATE ON points TO PUBLIC")
-		s.Owning("points", orderedFile)
+		s.UseCustomProjection("points", orderedFile)
 		s.Exec(others, s.Topic)
 		before := s.Text(ofOthers)
 		run(t, s, func() string {

@@ -203,9 +203,9 @@ func RunTests(m *testing.M) {
 	})
 }
 
-// Holes produces records that become dead letters of several classes. The records make a gap in
+// SeveralDeadLetters produces records that become dead letters of several classes. The records make a gap in
 // acc-a. They also contain an invalid first event of acc-b, an unreadable record and a conflict.
-func (s *Stage) Holes() {
+func (s *Stage) SeveralDeadLetters() {
 	s.T.Helper()
 	s.Produce(
 		EventOf("acc-a", 1, `"10.25"`), EventOf("acc-a", 3, `"4"`), EventOf("acc-a", 4, `"8"`), EventOf("acc-a", 6, `"32"`),
@@ -244,8 +244,8 @@ func (s *Stage) Exec(sql string, args ...any) {
 	}
 }
 
-// Owning makes the stage run a custom projection from now on, and returns the path of its file.
-func (s *Stage) Owning(name, text string) (path string) {
+// UseCustomProjection makes the stage run a custom projection from now on, and returns the path of its file.
+func (s *Stage) UseCustomProjection(name, text string) (path string) {
 	s.T.Helper()
 	path = filepath.Join(s.T.TempDir(), name+".sql")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -256,8 +256,8 @@ func (s *Stage) Owning(name, text string) (path string) {
 	return path
 }
 
-// Projecting makes the stage run another projection from now on.
-func (s *Stage) Projecting(name string) {
+// UseProjection makes the stage run another projection from now on.
+func (s *Stage) UseProjection(name string) {
 	s.T.Helper()
 	s.T.Setenv("PROJECTION", name)
 }

@@ -85,11 +85,11 @@ func sorted(list string) string {
 	return strings.Join(items, ", ")
 }
 
-// TestAnOrderedProjectionOfOnesOwn runs a custom projection with a gap and with an event that the
+// TestAnOrderedCustomProjection runs a custom projection with a gap and with an event that the
 // table refuses. It checks the output of the commands and then runs the repairs.
-func TestAnOrderedProjectionOfOnesOwn(t *testing.T) {
+func TestAnOrderedCustomProjection(t *testing.T) {
 	s := stage(t)
-	path := s.Owning("loyalty_points", loyalty)
+	path := s.UseCustomProjection("loyalty_points", loyalty)
 	s.Produce(
 		points("a", 1, "5"), points("a", 3, "7"), // a gap
 		points("b", 1, "1"), points("b", 2, `"many"`), points("b", 3, "2"), // the table refuses the second event
@@ -147,7 +147,7 @@ func TestAnOrderedProjectionOfOnesOwn(t *testing.T) {
 // its file has changed.
 func TestAChangedFileIsRefused(t *testing.T) {
 	s := stage(t)
-	path := s.Owning("loyalty_points", loyalty)
+	path := s.UseCustomProjection("loyalty_points", loyalty)
 	s.Produce(points("a", 1, "5"))
 	// A stored version of the file does not count if nothing was processed with it.
 	s.Exec("INSERT INTO projection_file (projection, sha256, mode, text) VALUES ('loyalty_points', 'x', 'once', 'SELEKT')")

@@ -16,18 +16,18 @@ import (
 // findings are the results of the check. In this package, the ledger is the oracle of package
 // testbank, which computes the expected results.
 type findings struct {
-	accounts  []string // differences, one for each account
-	checked   int
-	letters   []string // faults in the DLQ, one for each dead letter
-	classes   map[string]int
-	repeats   int // dead letters published more than once, which is allowed
-	counted   counted
-	outcomes  []string // outcomes whose counts differ from the ledger
-	stale     []staleAccount
-	recounted int // records that Kafka delivered again, which is allowed
+	accounts    []string // differences, one for each account
+	checked     int
+	deadLetters []string // faults in the DLQ, one for each dead letter
+	classes     map[string]int
+	repeats     int // dead letters published more than once, which is allowed
+	counted     counted
+	outcomes    []string // outcomes whose counts differ from the ledger
+	stale       []staleAccount
+	recounted   int // records that Kafka delivered again, which is allowed
 }
 
-func (f *findings) matched() bool { return len(f.accounts)+len(f.letters)+len(f.outcomes) == 0 }
+func (f *findings) matched() bool { return len(f.accounts)+len(f.deadLetters)+len(f.outcomes) == 0 }
 
 // staleAccount is an account that waits for an event. Version is nil if the account has no balance.
 type staleAccount struct {
@@ -42,8 +42,8 @@ type staleAccount struct {
 func (d *demo) check(ctx context.Context) (*findings, error) {
 	d.progress.Step("checking")
 	f := &findings{classes: map[string]int{}}
-	for _, look := range []func(context.Context, *findings) error{d.checkAccounts, d.checkLetters, d.checkOutcomes, d.findStale} {
-		if err := look(ctx, f); err != nil {
+	for _, checkPart := range []func(context.Context, *findings) error{d.checkAccounts, d.checkDeadLetters, d.checkOutcomes, d.findStale} {
+		if err := checkPart(ctx, f); err != nil {
 			return nil, err
 		}
 	}
@@ -103,14 +103,14 @@ func difference(got *testbank.Row, shows bool, want *testbank.Row) string {
 	return ""
 }
 
-// checkLetters compares the DLQ topic with the ledger's dead letters.
-func (d *demo) checkLetters(ctx context.Context, f *findings) error {
+// checkDeadLetters compares the DLQ topic with the ledger's dead letters.
+func (d *demo) checkDeadLetters(ctx context.Context, f *findings) error {
 	records, err := compare.ReadTopic(ctx, d.run.DeadLetterTopic(), d.reach...)
 	if err != nil {
 		return err
 	}
 	reader := compare.Reader{Topic: d.run.Topic, Group: d.run.GroupName(), Projection: readmodel.BalanceName}
-	f.letters = reader.WrongDeadLetters(records, d.ledger, compare.Repeated)
+	f.deadLetters = reader.WrongDeadLetters(records, d.ledger, compare.Repeated)
 	seen := map[string]bool{}
 	for _, record := range records {
 		added := compare.Split(record).Added

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// lookEvery is how often the demo reads the projector's progress. The measured time is too long
+	// progressEvery is how often the demo reads the projector's progress. The measured time is too long
 	// by at most this interval. Reading is cheap, because the progress is in memory.
-	lookEvery = 10 * time.Millisecond
+	progressEvery = 10 * time.Millisecond
 	// stalledAfter is how long the demo waits without progress before it gives up.
 	stalledAfter = time.Minute
 )
@@ -61,7 +61,7 @@ func (d *demo) converge(ctx context.Context) error {
 	var started time.Time
 	moved, furthest := time.Now(), -1
 	d.progress.Step("consuming")
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	for {
 		partitions := d.process.PartitionStatus()

@@ -50,14 +50,14 @@ func (p *page) count(name string, n int, remark string) {
 // maxFaults is how many differences are printed one by one.
 const maxFaults = 10
 
-// finding prints the result of one check, and after it the first faults. The argument right says
+// finding prints the result of one check, and after it the first faults. The argument text says
 // what was checked.
-func (p *page) finding(right string, faults []string) {
+func (p *page) finding(text string, faults []string) {
 	if len(faults) == 0 {
-		p.printf("  %s  %s\n", p.paint(output.Green, "ok"), right)
+		p.printf("  %s  %s\n", p.paint(output.Green, "ok"), text)
 		return
 	}
-	p.printf("  %s  %s: %s differ\n", p.paint(output.Red, "NO"), right, grouped(len(faults)))
+	p.printf("  %s  %s: %s differ\n", p.paint(output.Red, "NO"), text, grouped(len(faults)))
 	for _, fault := range faults[:min(maxFaults, len(faults))] {
 		p.printf("      %s\n", fault)
 	}

@@ -33,7 +33,7 @@ func (d *demo) report(f *findings) {
 	d.reportStale(f.stale)
 	p.part("Check against an independent ledger")
 	p.finding(grouped(f.checked)+" accounts: balance, version, status and what they wait for", f.accounts)
-	p.finding(grouped(len(d.ledger.DeadLetters))+" dead letters: each record with its class, no other", f.letters)
+	p.finding(grouped(len(d.ledger.DeadLetters))+" dead letters: each record with its class, no other", f.deadLetters)
 	p.finding(grouped(d.records)+" records: one outcome each", f.outcomes)
 	if left := d.leftovers(); len(left) > 0 {
 		p.part("Left on your servers")
@@ -67,13 +67,13 @@ func (d *demo) remark(outcome projection.Outcome, f *findings) string {
 	case outcome == projection.Duplicate && f.recounted > 0:
 		return fmt.Sprintf("%s records came again from Kafka", grouped(f.recounted))
 	case outcome == projection.DeadLettered:
-		return d.remarkOnLetters(f)
+		return d.remarkOnDeadLetters(f)
 	}
 	return ""
 }
 
-// remarkOnLetters explains why there are more dead letters than dead-lettered records.
-func (d *demo) remarkOnLetters(f *findings) string {
+// remarkOnDeadLetters explains why there are more dead letters than dead-lettered records.
+func (d *demo) remarkOnDeadLetters(f *findings) string {
 	var remarks []string
 	if again := len(d.ledger.DeadLetters) - d.expected()[projection.DeadLettered.String()]; again > 0 {
 		remarks = append(remarks, fmt.Sprintf("%s waited and then failed: they have a second class", grouped(again)))

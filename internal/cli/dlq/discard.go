@@ -30,7 +30,7 @@ type discard struct {
 
 // discardDocument is a dead letter that was, or would be, discarded.
 type discardDocument struct {
-	letterDocument
+	deadLetterDocument
 	Parked bool    `json:"parked"` // the event was parked, and is or would be removed
 	Result *string `json:"result,omitempty"`
 }
@@ -49,7 +49,7 @@ func (c *discard) Check() (err error) {
 func (c *discard) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	t := c.tools(on.Pool, on.Client)
 	p := &discardPlan{discard: c, on: on, tools: t, scan: t.scan(on.Std, c.chosen, on.Whole)}
-	err := p.scan.Each(ctx, func(d *replay.DeadLetter) error { p.letters = append(p.letters, d); return nil })
+	err := p.scan.Each(ctx, func(d *replay.DeadLetter) error { p.deadLetters = append(p.deadLetters, d); return nil })
 	p.scan.shown.Done()
 	if err == nil {
 		p.found, err = p.each(ctx, p.planSome)
@@ -60,18 +60,18 @@ func (c *discard) Plan(ctx context.Context, on *change.On) (change.Plan, error) 
 // discardPlan discards dead letters.
 type discardPlan struct {
 	*discard
-	on      *change.On
-	tools   *tools
-	scan    *scan
-	letters []*replay.DeadLetter
-	found   []repair.Discarded // the plan for each dead letter or, after Do, the results so far
-	failed  bool               // an error has ended Do
+	on          *change.On
+	tools       *tools
+	scan        *scan
+	deadLetters []*replay.DeadLetter
+	found       []repair.Discarded // the plan for each dead letter or, after Do, the results so far
+	failed      bool               // an error has ended Do
 }
 
 func (*discardPlan) DoneInParts() {}
 
 func (p *discardPlan) Hash(_ context.Context, h *change.Hash) error {
-	for i, d := range p.letters {
+	for i, d := range p.deadLetters {
 		if err := h.Add(p.document(d, p.found[i], false)); err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (p *discardPlan) Do(ctx context.Context) (err error) {
 	p.found, err = p.each(ctx, p.discardSome)
 	for i := range p.found {
 		if !p.found[i].Passed {
-			p.letters[i].Status = dlq.Discarded
+			p.deadLetters[i].Status = dlq.Discarded
 		}
 	}
 	p.failed = err != nil
@@ -95,7 +95,7 @@ func (p *discardPlan) Do(ctx context.Context) (err error) {
 func (p *discardPlan) each(
 	ctx context.Context, do func(context.Context, []*replay.DeadLetter) ([]repair.Discarded, error),
 ) (all []repair.Discarded, err error) {
-	for letters := range slices.Chunk(p.letters, replay.ChunkRecords) {
+	for letters := range slices.Chunk(p.deadLetters, replay.ChunkRecords) {
 		found, err := do(ctx, letters)
 		if all = append(all, found...); err != nil {
 			return all, err
@@ -162,7 +162,7 @@ func (p *discardPlan) Print(ctx context.Context, done bool) error {
 	}
 	rows, now := letterRows(p.on.Std, &p.Flags), time.Now()
 	for i := range p.found {
-		if err := rows.Add(p.document(p.letters[i], p.found[i], done), letterCells(p.letters[i], now)...); err != nil {
+		if err := rows.Add(p.document(p.deadLetters[i], p.found[i], done), letterCells(p.deadLetters[i], now)...); err != nil {
 			return err
 		}
 	}
@@ -176,15 +176,15 @@ func (p *discardPlan) Print(ctx context.Context, done bool) error {
 }
 
 func (*discardPlan) document(letter *replay.DeadLetter, found repair.Discarded, done bool) discardDocument {
-	d := discardDocument{letterDocument: document(letter), Parked: found.Removed}
+	d := discardDocument{deadLetterDocument: document(letter), Parked: found.Removed}
 	if done && !found.Passed {
 		d.Result = output.OrNull(readmodel.ResultDiscarded)
 	}
 	return d
 }
 
-// people returns the writer for texts that only people read. With JSON output this is stderr.
-func (p *discardPlan) people() io.Writer {
+// textWriter returns the writer for texts that only people read. With JSON output this is stderr.
+func (p *discardPlan) textWriter() io.Writer {
 	if p.JSON() {
 		return p.on.Std.Err
 	}
@@ -194,16 +194,16 @@ func (p *discardPlan) people() io.Writer {
 // announce prints a warning if the plan has no filter, because such a plan discards all dead
 // letters.
 func (p *discardPlan) announce(done bool) error {
-	if done || p.filters() || len(p.letters) == 0 {
+	if done || p.filters() || len(p.deadLetters) == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(p.people(), "no filter is given: this is every dead letter of topic %s that is neither resolved nor discarded, %d in all (filters: --account, --class, --until …)\n",
-		p.tools.topic, len(p.letters))
+	_, err := fmt.Fprintf(p.textWriter(), "no filter is given: this is every dead letter of topic %s that is neither resolved nor discarded, %d in all (filters: --account, --class, --until …)\n",
+		p.tools.topic, len(p.deadLetters))
 	return err
 }
 
-// staysBehind explains the effect of a discard on accounts.
-const staysBehind = "An account that needs one of these events stays at the version before it. It is stale only while other events of it wait.\n" +
+// effectText explains the effect of a discard on accounts.
+const effectText = "An account that needs one of these events stays at the version before it. It is stale only while other events of it wait.\n" +
 	"To apply them after all: projector dlq replay --status=discarded\n"
 
 // summarize prints how many dead letters are or would be discarded, and the effect on the read model.
@@ -217,7 +217,7 @@ func (p *discardPlan) summarize(done bool) error {
 		case p.found[i].Removed:
 			removed++
 		}
-		if id := p.letters[i].Entry.AccountID; id != "" {
+		if id := p.deadLetters[i].Entry.AccountID; id != "" {
 			accounts[id] = true
 		}
 	}
@@ -236,12 +236,12 @@ func (p *discardPlan) summarize(done bool) error {
 			text = fmt.Sprintf("parked events that would be removed: %d; they would not be applied when their turn comes\n", removed) + text
 		}
 		if len(accounts) > 0 {
-			text = staysBehind + text
+			text = effectText + text
 		}
 	}
 	if passed > 0 {
 		text = fmt.Sprintf("not discarded, because the read model has passed their versions: %d\n", passed) + text
 	}
-	_, err := io.WriteString(p.people(), text)
+	_, err := io.WriteString(p.textWriter(), text)
 	return err
 }

@@ -115,7 +115,7 @@ type tools struct {
 // prepare checks the flags, and sets the projection and the format of the events.
 func (f *topicFlags) prepare() (err error) {
 	if f.kind, err = f.Kind(); err == nil {
-		f.formats, err = f.Formats(f.Custom)
+		f.formats, err = f.Formats(f.CustomTypes)
 	}
 	return err
 }

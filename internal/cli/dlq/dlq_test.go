@@ -28,7 +28,7 @@ func TestListShowsHowDeadLettersStand(t *testing.T) {
 	if out := s.Must("dlq", "list"); out != "no dead letters\n" {
 		t.Errorf("without a DLQ topic: %q", out)
 	}
-	s.Holes()
+	s.SeveralDeadLetters()
 
 	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list")),
 		"acc-a 3 waiting, acc-a 4 waiting, acc-a 6 waiting, acc-b 1 open, acc-b 2 waiting, null null open, acc-a 1 open")
@@ -71,7 +71,7 @@ func TestSummaryCountsByClassAndStatus(t *testing.T) {
 	s := clitest.NewStage(t)
 	clitest.Equal(t, s.Must("dlq", "summary"), "no dead letters\n") // there is no DLQ topic yet
 	clitest.Equal(t, s.Must("dlq", "summary", "--output=json"), "")
-	s.Holes()
+	s.SeveralDeadLetters()
 
 	sums := s.Lines("dlq", "summary")
 	clitest.Equal(t, clitest.Pick(sums, "class", "status", "records", "accounts"),
@@ -158,7 +158,7 @@ var clockTime = regexp.MustCompile(`T[0-9:.]+Z`)
 func TestShowMasksUnlessAsked(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	text := s.Must("dlq", "show", "0/0")
 	clitest.Contains(t, text, "version_gap", "__projector.errors.class", "acc-a-3", "FundsCredited", "waits for version 2", "***")
 	untimed := clockTime.ReplaceAllString(text, "") // a time such as 20:29:04.00 must not be found as an amount
@@ -178,7 +178,7 @@ func TestShowMasksUnlessAsked(t *testing.T) {
 func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	file := filepath.Join(t.TempDir(), "dead.jsonl")
 	clitest.Contains(t, s.Must("dlq", "export", "--file="+file, "--account=acc-b"), "exported 2 dead letters")
 	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "export", "--file="+file), "exists already")
@@ -243,7 +243,7 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 func TestALineThatTheTopicDoesNotHaveIsRefused(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	file := filepath.Join(t.TempDir(), "invented.jsonl")
 	exported := s.Must("dlq", "export", "--account=acc-b", "--class=malformed_payload")
 	corrected := strings.Replace(exported, `\"amount\":7.5`, `\"amount\":\"9999999.00\"`, 1)
@@ -295,7 +295,7 @@ func TestALineThatTheTopicDoesNotHaveIsRefused(t *testing.T) {
 func TestALineThatIsNoLongerAnEventRefusesTheFile(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	file := filepath.Join(t.TempDir(), "dead.jsonl")
 	exported := s.Must("dlq", "export", "--account=acc-b")
 	corrected := strings.Replace(exported, `\"amount\":7.5`, `\"amount\":\"7.5\"`, 1)
@@ -320,7 +320,7 @@ func TestALineThatIsNoLongerAnEventRefusesTheFile(t *testing.T) {
 func TestReplayPlansAndApplies(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	const plan = "null null poison, acc-a 1 poison, acc-a 3 waiting, acc-a 4 waiting, acc-a 6 waiting, acc-b 1 poison, acc-b 2 waiting"
 	lines := s.Lines("dlq", "replay")
 	clitest.Equal(t, clitest.Pick(lines, "account_id", "received_version", "plan"), plan)
@@ -366,7 +366,7 @@ func TestReplayFillsAHoleTheConsumerCouldNot(t *testing.T) {
 func TestReplayToATopicRaisesTheCount(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	s.Must("migrate")
 	args := []string{"dlq", "replay", "--to-topic=" + s.Topic, "--account=acc-b"}
 	clitest.Equal(t, clitest.Pick(s.Lines(append(args, "--yes")...), "result"), "published, published")
@@ -382,7 +382,7 @@ func TestReplayToATopicRaisesTheCount(t *testing.T) {
 func TestDiscardIsOnRecordAndUndoesNothing(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	args := []string{"dlq", "discard", "--reason=known", "--class=version_conflict"}
 	clitest.Contains(t, s.Must(args...), "would discard 1 dead letter of 1 account; nothing was changed")
 	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--status=discarded")), "")
@@ -436,7 +436,7 @@ func TestAnInterruptedReplayToATopicIsOnRecord(t *testing.T) {
 	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})
 	s := clitest.StageOn(t, fake.Addrs())
-	s.Holes()
+	s.SeveralDeadLetters()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var taken atomic.Int32
@@ -462,7 +462,7 @@ func TestAnInterruptedPlanHasChangedNothing(t *testing.T) {
 	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})
 	s := clitest.StageOn(t, fake.Addrs())
-	s.Holes()
+	s.SeveralDeadLetters()
 	for _, command := range [][]string{{"dlq", "replay"}, {"dlq", "discard", "--reason=x"}, {"rebuild"}, {"position", "set", "--all", "--start", "--reason=x"}} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		fake.Cluster.ControlKey(int16(kmsg.ListOffsets), func(kmsg.Request) (kmsg.Response, error, bool) {

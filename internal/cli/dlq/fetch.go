@@ -49,14 +49,14 @@ func (c *fetch) Check() (err error) {
 		return exit.Usagef("--outbox-url (OUTBOX_URL): say where the producer's outbox is, and with --outbox-query how to ask it")
 	}
 	if c.client, err = c.Outbox(); err == nil {
-		c.formats, err = c.Formats(c.Custom)
+		c.formats, err = c.Formats(c.CustomTypes)
 	}
 	return err
 }
 
 func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	on.Later(func() error { c.client.Close(); return nil })
-	if err := c.KeptMapping(ctx, on.Pool, readmodel.BalanceName); err != nil {
+	if err := c.CheckMapping(ctx, on.Pool, readmodel.BalanceName); err != nil {
 		return nil, err
 	}
 	missing, err := c.missing(ctx, on.Pool)

@@ -33,7 +33,7 @@ func TestGapsFetch(t *testing.T) {
 	flags := outboxOf(s)
 	fetch := func(more ...string) []string { return append(append([]string{"gaps", "fetch"}, flags...), more...) }
 	clitest.Equal(t, s.Must(fetch()...), "no account waits for an event that is missing\n")
-	s.Holes() // acc-a waits for version 2, and its versions 3, 4 and 6 are parked; acc-b waits for its invalid first event
+	s.SeveralDeadLetters() // acc-a waits for version 2, and its versions 3, 4 and 6 are parked; acc-b waits for its invalid first event
 	published(s, "acc-a", 2, clitest.EventOf("acc-a", 2, `"2"`))
 	published(s, "acc-a", 7, clitest.EventOf("acc-a", 7, `"64"`))
 	published(s, "acc-b", 1, clitest.EventOf("acc-b", 1, `"1"`))
@@ -84,13 +84,13 @@ func TestOtherProjectionsGetAFetchedEventFromTheTopic(t *testing.T) {
 	s.Must(append([]string{"gaps", "fetch", "--yes"}, flags...)...)
 	others := func() (seen string) {
 		for _, name := range []string{"account_statement", "daily_turnover"} {
-			s.Projecting(name)
+			s.UseProjection(name)
 			s.Consuming(nil)
 			if d := s.Lines("rebuild", "--yes"); d[0]["changed"] != 0.0 {
 				t.Errorf("%s was changed: %v", name, d)
 			}
 		}
-		s.Projecting("account_balance")
+		s.UseProjection("account_balance")
 		s.Consuming(nil)
 		if err := s.Pool.QueryRow(t.Context(), `SELECT concat_ws(' ', 'statement', (SELECT string_agg(version::text, ',' ORDER BY version) FROM account_statement),
 			'turnover', (SELECT sum(credited) FROM daily_turnover), 'balance', (SELECT balance FROM account_balance))`).Scan(&seen); err != nil {
@@ -155,7 +155,7 @@ func between(t *testing.T, path, expression string) string {
 func TestGapsFetchReadsOtherColumns(t *testing.T) {
 	s := clitest.NewStage(t)
 	flags := outboxOf(s)
-	s.Holes()
+	s.SeveralDeadLetters()
 	published(s, "acc-a", 2, clitest.EventOf("acc-a", 2, `"2"`))
 	flags[1] = `--outbox-query=SELECT convert_to(o.account_id, 'UTF8'), convert_to(o.payload::text, 'UTF8'), NULL
 		FROM outbox o JOIN unnest($1, $2) AS w (account_id, version) USING (account_id, version)`
@@ -165,7 +165,7 @@ func TestGapsFetchReadsOtherColumns(t *testing.T) {
 func TestGapsFetchSaysWhatIsWrong(t *testing.T) {
 	s := clitest.NewStage(t)
 	flags := outboxOf(s)
-	s.Holes()
+	s.SeveralDeadLetters()
 	url, query := flags[0], flags[1]
 	for name, c := range map[string]struct {
 		status int

@@ -13,8 +13,8 @@ type listCmd struct {
 	readFlags
 }
 
-// letterDocument is a dead letter in JSON.
-type letterDocument struct {
+// deadLetterDocument is a dead letter in JSON.
+type deadLetterDocument struct {
 	DLQPartition    int32   `json:"dlq_partition"`
 	DLQOffset       int64   `json:"dlq_offset"`
 	Class           string  `json:"class"`
@@ -31,9 +31,9 @@ type letterDocument struct {
 	Message         string  `json:"message"`
 }
 
-func document(d *replay.DeadLetter) letterDocument {
+func document(d *replay.DeadLetter) deadLetterDocument {
 	e := &d.Entry
-	return letterDocument{
+	return deadLetterDocument{
 		DLQPartition: e.DLQPartition, DLQOffset: e.DLQOffset, Class: string(e.Class), Status: string(d.Status),
 		AccountID: output.OrNull(e.AccountID), EventID: output.OrNull(e.EventID),
 		ExpectedVersion: e.Expected, ReceivedVersion: e.Received,

@@ -17,8 +17,8 @@ import (
 	"projector/readmodel"
 )
 
-// manyLetters produces n dead letters of n accounts to the DLQ topic.
-func manyLetters(s *clitest.Stage, n int) {
+// manyDeadLetters produces n dead letters of n accounts to the DLQ topic.
+func manyDeadLetters(s *clitest.Stage, n int) {
 	s.T.Helper()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := range n {
@@ -47,7 +47,7 @@ func TestAListOfManyIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	const n = 2*replay.ChunkRecords + 10
-	manyLetters(s, n)
+	manyDeadLetters(s, n)
 	// The last record of the topic is not a dead letter.
 	if err := s.Client.ProduceSync(t.Context(), &kgo.Record{Topic: s.Topic + ".dlq", Value: []byte("?")}).FirstErr(); err != nil {
 		t.Fatal(err)

@@ -47,9 +47,9 @@ func TestADiscardedEventIsNotApplied(t *testing.T) {
 	})
 }
 
-// TestADiscardOfEverythingIsTakenBack discards all dead letters, and then replays those with the
+// TestADiscardOfEverythingIsReversed discards all dead letters, and then replays those with the
 // status discarded. The dead letters whose events are applied become resolved.
-func TestADiscardOfEverythingIsTakenBack(t *testing.T) {
+func TestADiscardOfEverythingIsReversed(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"4.00"`), clitest.EventOf("a", 4, `"8.00"`), clitest.EventOf("b", 2, `"1.00"`))

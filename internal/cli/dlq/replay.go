@@ -71,10 +71,10 @@ func (c *replayOptions) Plan(ctx context.Context, on *change.On) (change.Plan, e
 		if err != nil {
 			return nil, err
 		}
-		if err := c.KeptMapping(ctx, on.Pool, kind.Name()); err != nil {
+		if err := c.CheckMapping(ctx, on.Pool, kind.Name()); err != nil {
 			return nil, err
 		}
-		if err := c.Kept(ctx, on.Pool); err != nil {
+		if err := c.CheckFile(ctx, on.Pool); err != nil {
 			return nil, err
 		}
 	}
@@ -173,7 +173,7 @@ func (p *replayPlan) Do(ctx context.Context) error {
 
 // replayDocument is a dead letter in JSON with the plan or the result of its replay.
 type replayDocument struct {
-	letterDocument
+	deadLetterDocument
 	Plan   string  `json:"plan"`
 	Result *string `json:"result,omitempty"`
 	// These are set only for a record that was read from a file.
@@ -224,7 +224,7 @@ func (p *replayPlan) print(done bool) error {
 
 // describeItem describes a dead letter with its plan and, after the plan was executed, its result.
 func describeItem(item *replay.Item, done, amounts bool) replayDocument {
-	d := replayDocument{letterDocument: document(item.DeadLetter), Plan: item.Plan}
+	d := replayDocument{deadLetterDocument: document(item.DeadLetter), Plan: item.Plan}
 	if done {
 		d.Result = output.OrNull(item.Outcome(true))
 	}

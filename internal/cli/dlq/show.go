@@ -32,7 +32,7 @@ type showCmd struct {
 
 // shownDocument is one dead letter in JSON with all headers and fields.
 type shownDocument struct {
-	letterDocument
+	deadLetterDocument
 	output.Record
 	Value       *string `json:"value,omitempty"`
 	ValueBase64 *string `json:"value_base64,omitempty"`
@@ -90,7 +90,7 @@ func parsePlace(text string) (partition int32, offset int64, err error) {
 }
 
 func (c *showCmd) describe(record *kgo.Record, d *replay.DeadLetter) shownDocument {
-	doc := shownDocument{letterDocument: document(d), Record: output.RecordOf(record)}
+	doc := shownDocument{deadLetterDocument: document(d), Record: output.RecordOf(record)}
 	if c.ShowPayload {
 		doc.Value, doc.ValueBase64 = dlq.TextOrBase64(record.Value)
 	}

@@ -14,7 +14,7 @@ import (
 func TestWrongInputNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	ledger := filepath.Join(t.TempDir(), "ledger.csv")
 	if err := os.WriteFile(ledger, []byte("account,v\nacc-a,1\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 func TestADLQTopicThatDoesNotExistIsNamed(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
-	s.Holes()
+	s.SeveralDeadLetters()
 	for _, args := range [][]string{{"list"}, {"summary"}, {"export"}, {"replay"}, {"discard", "--reason=x"}, {"list", "--account=acc-a"}} {
 		status, _, said := s.Command(append(append([]string{"dlq"}, args...), "--dlq-topic=nope")...)
 		if clitest.Contains(t, said, `topic "nope" does not exist on these brokers`); status != exit.OK {

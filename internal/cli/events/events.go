@@ -37,14 +37,14 @@ type EventFlags struct {
 }
 
 // Formats returns the resolver that finds the format of a message. It connects to no server. The
-// function taken returns the event types that a custom projection reads, and none for a built-in
+// function customTypes returns the event types that a custom projection reads, and none for a built-in
 // projection.
-func (f *EventFlags) Formats(taken func() ([]string, error)) (event.Resolver, error) {
+func (f *EventFlags) Formats(customTypes func() ([]string, error)) (event.Resolver, error) {
 	opts, names, err := f.options()
 	if err != nil {
 		return nil, err
 	}
-	if opts.CustomTypes, err = taken(); err != nil {
+	if opts.CustomTypes, err = customTypes(); err != nil {
 		return nil, err
 	}
 	f.custom = len(opts.CustomTypes) > 0
@@ -126,10 +126,10 @@ func (f *EventFlags) Reads() (readmodel.Mapping, error) {
 	return f.mapping()
 }
 
-// KeptMapping returns an error if the rows of the projection were made with another first version,
+// CheckMapping returns an error if the rows of the projection were made with another first version,
 // or with a mapping that reads events differently. In this case, no event may be applied. Formats
 // must be called first.
-func (f *EventFlags) KeptMapping(ctx context.Context, db readmodel.Querier, name string) error {
+func (f *EventFlags) CheckMapping(ctx context.Context, db readmodel.Querier, name string) error {
 	m, err := f.mapping()
 	if err != nil {
 		return err

@@ -42,8 +42,8 @@ func balances(s *clitest.Stage) string {
 	return s.Text("SELECT string_agg(concat_ws(' ', account_id, balance, version), ', ' ORDER BY account_id) FROM account_balance")
 }
 
-// letters lists the dead letters: class, status and event id of each.
-func letters(s *clitest.Stage) string {
+// deadLetters lists the dead letters: class, status and event id of each.
+func deadLetters(s *clitest.Stage) string {
 	s.T.Helper()
 	var all []string
 	for _, l := range s.Lines("dlq", "list") {
@@ -62,7 +62,7 @@ func brokenPosting(t *testing.T) *clitest.Stage {
 	s.Produce(posting("p1", "a 1 D 100", "b 1 C 1.5", "c 1 C 50"), posting("p2", "b 2 C 7", "c 2 D 7"))
 	s.Consuming(nil)
 	clitest.Equal(t, balances(s), "a -1.00 1, c 0.43 2")
-	clitest.Equal(t, letters(s), "invalid_amount open p1/1, version_gap waiting p2/0")
+	clitest.Equal(t, deadLetters(s), "invalid_amount open p1/1, version_gap waiting p2/0")
 	return s
 }
 
@@ -91,7 +91,7 @@ func TestABrokenEntryIsCorrected(t *testing.T) {
 	s.Must("dlq", "replay", "--from-file="+file, "--reason=x", "--yes")
 	const corrected = "a -1.00 1, b 1.57 2, c 0.43 2"
 	clitest.Equal(t, balances(s), corrected)
-	clitest.Equal(t, letters(s), "invalid_amount resolved p1/1, version_gap resolved p2/0")
+	clitest.Equal(t, deadLetters(s), "invalid_amount resolved p1/1, version_gap resolved p2/0")
 	s.Must("rebuild", "--yes")
 	clitest.Equal(t, balances(s), corrected)
 }
@@ -107,7 +107,7 @@ func save(t *testing.T, path, text string) {
 func TestAnEntryIsDiscarded(t *testing.T) {
 	s := brokenPosting(t)
 	s.Must("dlq", "discard", "--dlq-partition=0", "--dlq-offset=1", "--reason=x", "--yes")
-	clitest.Equal(t, letters(s), "invalid_amount open p1/1, version_gap discarded p2/0")
+	clitest.Equal(t, deadLetters(s), "invalid_amount open p1/1, version_gap discarded p2/0")
 	s.Must("account", "skip", "b", "--version=1", "--reason=x", "--yes")
 	clitest.Equal(t, balances(s), "a -1.00 1, b 0 1, c 0.43 2")
 	s.Must("rebuild", "--yes")
@@ -128,7 +128,7 @@ func TestEntriesInOtherProjections(t *testing.T) {
 		"account_statement": "SELECT string_agg(concat_ws(' ', event_id, account_id, version, amount, source_offset), ', ' ORDER BY account_id, version) FROM account_statement",
 		"daily_turnover":    "SELECT string_agg(concat_ws(' ', credited, debited, events), ', ') FROM daily_turnover",
 	} {
-		s.Projecting(name)
+		s.UseProjection(name)
 		s.Consuming(nil)
 		s.Must("position", "set", "--partition=0", "--start", "--reason=x", "--yes")
 		s.Consuming(nil)
@@ -146,12 +146,12 @@ func TestAnEntryThatPostgreSQLRefuses(t *testing.T) {
 		s := clitest.NewStage(t)
 		_, write := mappingFile(t)
 		write(postings)
-		s.Projecting(name)
+		s.UseProjection(name)
 		s.Exec("ALTER TABLE account_balance ADD CONSTRAINT few CHECK (balance < 100)")
 		s.Exec("ALTER TABLE account_statement ADD CONSTRAINT few CHECK (amount < 100)")
 		s.Produce(posting("p0", "z 1 C 1"), posting("p1", "a 1 C 1", "b 1 C 2", "c 1 C 3", "d 1 C 10000", "e 1 C 5", "f 1 C 6", "g 1 C 7"))
 		s.Consuming(nil)
-		clitest.Equal(t, letters(s), "rejected_by_database open p1/3")
+		clitest.Equal(t, deadLetters(s), "rejected_by_database open p1/3")
 		clitest.Equal(t, s.Text("SELECT count(*)::text FROM "+name), "7")
 	}
 }
@@ -162,12 +162,12 @@ func TestSeveralEntriesThatPostgreSQLRefuses(t *testing.T) {
 		s := clitest.NewStage(t)
 		_, write := mappingFile(t)
 		write(postings)
-		s.Projecting(name)
+		s.UseProjection(name)
 		s.Exec("ALTER TABLE account_balance ADD CONSTRAINT few CHECK (balance < 100)")
 		s.Exec("ALTER TABLE account_statement ADD CONSTRAINT few CHECK (amount < 100)")
 		s.Produce(posting("p0", "z 1 C 1"), posting("p1", "a 1 C 10000", "b 1 C 10000", "c 1 C 3", "d 1 C 10000", "e 1 C 10000", "f 1 C 6"))
 		s.Consuming(nil)
-		clitest.Equal(t, letters(s), "rejected_by_database open p1/0, rejected_by_database open p1/1, "+
+		clitest.Equal(t, deadLetters(s), "rejected_by_database open p1/0, rejected_by_database open p1/1, "+
 			"rejected_by_database open p1/3, rejected_by_database open p1/4")
 		clitest.Equal(t, s.Text("SELECT string_agg(account_id, ' ' ORDER BY account_id) FROM "+name+" WHERE version = 1"), "c f z")
 	}
@@ -181,20 +181,20 @@ func TestAnEntryOpensTheBreaker(t *testing.T) {
 		s := clitest.NewStage(t)
 		_, write := mappingFile(t)
 		write(postings)
-		s.Projecting(name)
+		s.UseProjection(name)
 		s.Produce(posting("p1", "a 1 C 1.5", "b 1 C 1.5", "c 1 C 1.5", "d 1 C 1.5", "e 1 C 5"), posting("p2", "f 1 C 7"))
 		applied := "SELECT string_agg(account_id, ' ' ORDER BY account_id) FROM " + name + " WHERE version = 1"
 		const broken = "invalid_amount open p1/0, invalid_amount open p1/1, invalid_amount open p1/2, invalid_amount open p1/3"
 		s.Produced = 1 // the position stays before the second record
 		s.Consuming(nil)
 		clitest.Equal(t, s.Text("SELECT concat(next_offset, ' ', coalesce(breaker_reason, '') <> '') FROM projector_position"), "1 t")
-		clitest.Equal(t, letters(s), broken)
+		clitest.Equal(t, deadLetters(s), broken)
 		clitest.Equal(t, s.Text(applied), "e")
 		s.Must("resume", "--partition=0", "--reason=x", "--yes")
 		s.Produced = 2
 		s.Consuming(nil)
 		clitest.Equal(t, s.Text("SELECT concat(next_offset, ' ', coalesce(breaker_reason, '') <> '') FROM projector_position"), "2 f")
-		clitest.Equal(t, letters(s), broken)
+		clitest.Equal(t, deadLetters(s), broken)
 		clitest.Equal(t, s.Text(applied), "e f")
 	}
 }

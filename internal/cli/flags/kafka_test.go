@@ -30,7 +30,7 @@ func TestAListMayHaveSpaceAroundItsCommas(t *testing.T) {
 	}
 }
 
-func TestBrokersAreToldTheVersion(t *testing.T) {
+func TestBrokersReceiveTheVersion(t *testing.T) {
 	var flags struct{ KafkaFlags }
 	parser, err := kong.New(&flags, kong.Bind(BuildInfo{Version: "v1.2.3+dirty"}))
 	if err != nil {

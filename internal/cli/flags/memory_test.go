@@ -10,7 +10,7 @@ func TestTheSharesFitTheLimit(t *testing.T) {
 	for limit := leastMemory; limit <= 16<<30; limit *= 2 {
 		p := ShareMemory(limit)
 		used := max(p.Ledger, p.accounts+2*p.queued+p.pending+2*p.fetch)
-		if most := int64(used)*(100+gcPercent)/100 + floor*gcPercent/100 + outsideHeap; most > int64(limit) {
+		if most := int64(used)*(100+gcPercent)/100 + unusedBytes*gcPercent/100 + outsideHeap; most > int64(limit) {
 			t.Errorf("%s: %d bytes may be used", limit, most)
 		}
 		if share := p.AccountsShare(256); 256*share > max(p.accounts, 256*leastShare) {
@@ -26,7 +26,7 @@ func TestTheSharesLeaveRoomForOthers(t *testing.T) {
 	for limit := standardMemory; limit <= 16<<30; limit *= 2 {
 		p := ShareMemoryWith(others, limit)
 		used := p.accounts + 2*p.queued + p.pending + 2*p.fetch
-		if most := int64(used)*(100+gcPercent)/100 + floor*gcPercent/100 + outsideHeap + others; most > int64(limit) {
+		if most := int64(used)*(100+gcPercent)/100 + unusedBytes*gcPercent/100 + outsideHeap + others; most > int64(limit) {
 			t.Errorf("%s: %d bytes may be used", limit, most)
 		}
 		if all := ShareMemory(limit); p.heap != all.heap || 5*(p.accounts+1) < 2*all.accounts { // rounding

@@ -18,8 +18,8 @@ type FileFlags struct {
 	own *file.Projection
 }
 
-// Own returns the custom projection in the file, or nil without a file.
-func (f *FileFlags) Own() (*file.Projection, error) {
+// CustomProjection returns the custom projection in the file, or nil without a file.
+func (f *FileFlags) CustomProjection() (*file.Projection, error) {
 	if !f.ProjectionFile.Given() || f.own != nil {
 		return f.own, nil
 	}
@@ -30,19 +30,19 @@ func (f *FileFlags) Own() (*file.Projection, error) {
 	return f.own, err
 }
 
-// Custom returns the event types that the custom projection reads. It returns none without a file.
-func (f *FileFlags) Custom() ([]string, error) {
-	p, err := f.Own()
+// CustomTypes returns the event types that the custom projection reads. It returns none without a file.
+func (f *FileFlags) CustomTypes() ([]string, error) {
+	p, err := f.CustomProjection()
 	if p == nil {
 		return nil, err
 	}
 	return p.Types, nil
 }
 
-// Kept returns an error if another version of the file has written the rows of the projection. In
+// CheckFile returns an error if another version of the file has written the rows of the projection. In
 // this case, no event may be applied with this version.
-func (f *FileFlags) Kept(ctx context.Context, db readmodel.Querier) error {
-	p, err := f.Own()
+func (f *FileFlags) CheckFile(ctx context.Context, db readmodel.Querier) error {
+	p, err := f.CustomProjection()
 	if p == nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func ReadProjectionFile(named string, from File) (file.Projection, error) {
 // An empty name means the default name in the argument otherwise. choose sets name to the name of
 // the returned projection.
 func (f *FileFlags) choose(name *string, otherwise string) (readmodel.Definition, error) {
-	p, err := f.Own()
+	p, err := f.CustomProjection()
 	if err != nil {
 		return nil, err
 	}

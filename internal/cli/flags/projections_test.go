@@ -18,7 +18,7 @@ func TestEachProjectionHasItsOwnPositionsAndDeadLetters(t *testing.T) {
 	)
 	names := []string{"account_balance", "account_statement", "daily_turnover"}
 	for _, name := range names {
-		s.Projecting(name)
+		s.UseProjection(name)
 		s.Consuming(nil)
 	}
 	want := map[string]string{
@@ -27,7 +27,7 @@ func TestEachProjectionHasItsOwnPositionsAndDeadLetters(t *testing.T) {
 		"daily_turnover":    "b 1 invalid_amount open, null null malformed_payload open",
 	}
 	for _, name := range names {
-		s.Projecting(name)
+		s.UseProjection(name)
 		clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list"), "account_id", "received_version", "class", "status"), want[name])
 		clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list", "--group="+strings.ReplaceAll(name, "_", "-")+"-projector"), "account_id", "received_version", "class", "status"), want[name])
 		clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--group=nobody")), "")
@@ -49,7 +49,7 @@ func TestDeadLettersOfAnEventProjectionAreReplayed(t *testing.T) {
 	for _, name := range []string{"account_statement", "daily_turnover"} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.NewStage(t)
-			s.Projecting(name)
+			s.UseProjection(name)
 			t.Setenv("CURRENCIES", "EUR")
 			dollars := strings.Replace(clitest.EventOf("a", 2, `"4"`), "EUR", "USD", 1)
 			s.Produce(clitest.EventOf("a", 1, `"1"`), dollars, dollars, clitest.EventOf("b", 1, `"x"`))
@@ -81,7 +81,7 @@ func TestDeadLettersOfAnEventProjectionAreReplayed(t *testing.T) {
 
 func TestADeadLetterOlderThanTheInboxRemembersIsNotCounted(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Projecting("daily_turnover")
+	s.UseProjection("daily_turnover")
 	t.Setenv("CURRENCIES", "EUR")
 	s.Produce(clitest.EventOf("a", 1, `"1"`), strings.Replace(clitest.EventOf("a", 2, `"4"`), "EUR", "USD", 1))
 	s.Consuming(nil)
@@ -103,7 +103,7 @@ func TestAGroupBelongsToOneProjection(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`))
 	s.Consuming(nil)
-	s.Projecting("daily_turnover")
+	s.UseProjection("daily_turnover")
 	clitest.Contains(t, s.Refused(exit.Usage, "run", "--group=account-balance-projector", "--listen=127.0.0.1:0"),
 		"belongs to projection account_balance", "--group")
 }
@@ -118,7 +118,7 @@ func TestAnUnusedProjectionCostsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.NewStage(t)
-			s.Projecting(name)
+			s.UseProjection(name)
 			s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 3, `"1"`), "garbage", clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, "7"))
 			s.Consuming(nil)
 			s.Pool.Reset() // a session reports its statistics when it ends

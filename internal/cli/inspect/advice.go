@@ -24,12 +24,12 @@ type other struct {
 	reads  int
 }
 
-func newAdvice(ctx context.Context, flags *events.EventFlags, taken func() ([]string, error)) *advice {
+func newAdvice(ctx context.Context, flags *events.EventFlags, customTypes func() ([]string, error)) *advice {
 	a := &advice{mapped: flags.Mapping.Given()}
 	for _, name := range event.Formats() {
 		as := *flags
 		as.Format = name
-		formats, err := as.Formats(taken)
+		formats, err := as.Formats(customTypes)
 		if name == flags.Format || err != nil { // the mapping is not possible with this format
 			continue
 		}
@@ -40,8 +40,8 @@ func newAdvice(ctx context.Context, flags *events.EventFlags, taken func() ([]st
 	return a
 }
 
-// look counts a record that the chosen format cannot read, and the other formats that can read it.
-func (a *advice) look(d *decoded) {
+// count counts a record that the chosen format cannot read, and the other formats that can read it.
+func (a *advice) count(d *decoded) {
 	if d.Fault == nil {
 		return
 	}

@@ -49,7 +49,7 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	c.LooksOnly = true
-	formats, err := c.Formats(c.Custom)
+	formats, err := c.Formats(c.CustomTypes)
 	if err != nil {
 		return err
 	}

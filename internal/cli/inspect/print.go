@@ -61,7 +61,7 @@ type printer struct {
 func (c *Cmd) printer(ctx context.Context, std *output.Streams) *printer {
 	rows := c.Rows(std.Out, "ACCOUNT", output.Left("PLACE", 10), output.Left("ACCOUNT", 14), output.Right("VERSION", 7),
 		output.Left("TYPE", 14).Optional(), output.Left("OUTCOME", 20))
-	return &printer{c: c, out: std.Out, rows: rows, counts: map[string]int{}, seen: map[string]bool{}, advice: newAdvice(ctx, &c.EventFlags, c.Custom)}
+	return &printer{c: c, out: std.Out, rows: rows, counts: map[string]int{}, seen: map[string]bool{}, advice: newAdvice(ctx, &c.EventFlags, c.CustomTypes)}
 }
 
 const mostReasons = 10
@@ -80,7 +80,7 @@ func (p *printer) addAll(events []*decoded) error {
 func (p *printer) add(d *decoded) error {
 	outcome := d.outcome()
 	p.counts[outcome]++
-	p.advice.look(d)
+	p.advice.count(d)
 	if d.isFar() {
 		p.far++
 	}

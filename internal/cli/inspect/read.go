@@ -77,13 +77,13 @@ func lengths(spans []topic.Span) []int64 {
 
 // share divides n equally among spans of the given lengths. No span gets more than its length. The
 // first spans get the remainder. It returns nil if all spans are empty.
-func share(stores []int64, n int64) []int64 {
-	shares := make([]int64, len(stores))
+func share(spanLengths []int64, n int64) []int64 {
+	shares := make([]int64, len(spanLengths))
 	for given := true; given && n > 0; {
 		given = false
 		open := int64(0)
-		for i := range stores {
-			if shares[i] < stores[i] {
+		for i := range spanLengths {
+			if shares[i] < spanLengths[i] {
 				open++
 			}
 		}
@@ -91,8 +91,8 @@ func share(stores []int64, n int64) []int64 {
 			break
 		}
 		each := max(1, n/open)
-		for i := range stores {
-			part := min(each, stores[i]-shares[i], n)
+		for i := range spanLengths {
+			part := min(each, spanLengths[i]-shares[i], n)
 			shares[i], n = shares[i]+part, n-part
 			given = given || part > 0
 		}

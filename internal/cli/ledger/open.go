@@ -50,7 +50,7 @@ func (c *open) Check() (err error) {
 	if err := c.LedgerFlags.Check("SELECT account_id, version, balance, currency FROM account"); err != nil {
 		return err
 	}
-	if c.formats, err = c.Formats(c.Custom); err != nil {
+	if c.formats, err = c.Formats(c.CustomTypes); err != nil {
 		return err
 	}
 	currencies, err := event.ParseCurrencies(c.Currencies)
@@ -61,7 +61,7 @@ func (c *open) Check() (err error) {
 // Plan implements change.Change. It reads the ledger. The plan for the accounts is computed in pieces
 // while it is printed or approved, because a ledger may have millions of accounts.
 func (c *open) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
-	if err := c.KeptMapping(ctx, on.Pool, readmodel.BalanceName); err != nil { // opening an account applies its parked events
+	if err := c.CheckMapping(ctx, on.Pool, readmodel.BalanceName); err != nil { // opening an account applies its parked events
 		return nil, err
 	}
 	reachable, cancel := context.WithTimeout(ctx, flags.OneShotWithin)

@@ -90,10 +90,10 @@ func TestOpenStartsAccountsFromALedger(t *testing.T) {
 	}
 }
 
-// TestOpenTakesWhatTheLedgerKnows shows that the ledger may also have a status and the id of the
+// TestOpenStoresStatusAndLastEvent shows that the ledger may also have a status and the id of the
 // last event. If the ledger has this id, an event with the same version and another id is a version
 // conflict.
-func TestOpenTakesWhatTheLedgerKnows(t *testing.T) {
+func TestOpenStoresStatusAndLastEvent(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec(`CREATE TABLE ledger (balance numeric(20, 4), currency text, account_id text, last_event_id text, version bigint, status text)`)
 	s.Exec(`INSERT INTO ledger VALUES (12.5, 'KWD', 'a', 'a-7', 7, 'closed'), (0, NULL, 'b', NULL, 1, NULL)`)
@@ -168,9 +168,9 @@ func TestOpenRefusesABalanceWithTooManyDecimals(t *testing.T) {
 	}
 }
 
-// TestOpenBesideAConsumer shows that a running consumer reads opened accounts again instead of
+// TestOpenWithARunningConsumer shows that a running consumer reads opened accounts again instead of
 // using its cached values.
-func TestOpenBesideAConsumer(t *testing.T) {
+func TestOpenWithARunningConsumer(t *testing.T) {
 	s := clitest.NewStage(t)
 	var ledger []string
 	for i := range 20 {

@@ -232,13 +232,13 @@ func TestVerifyRefusesAFileBeyondMemory(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, "verify", "--memory-limit=1MiB", "--ledger=a"), "--memory-limit (MEMORY_LIMIT)")
 }
 
-// TestVerifyTakesTheLedgersPasswordFromAFile shows that the password is read from the file. A
+// TestVerifyReadsTheLedgersPasswordFromAFile shows that the password is read from the file. A
 // second password in the URL is refused.
-func TestVerifyTakesTheLedgersPasswordFromAFile(t *testing.T) {
+func TestVerifyReadsTheLedgersPasswordFromAFile(t *testing.T) {
 	s := clitest.NewStage(t)
 	file := written(s, "s3cr3t horse\n")
 	given := make(chan string, 1)
-	url := passwordTaker(t, given)
+	url := passwordReceiver(t, given)
 	said := s.Refused(exit.Failed, "verify", "--ledger-url="+url, "--ledger-query=q", "--ledger-password-file="+file)
 	clitest.Contains(t, said, "reach the ledger", "28P01")
 	clitest.Equal(t, <-given, "s3cr3t horse")
@@ -251,9 +251,9 @@ func TestVerifyTakesTheLedgersPasswordFromAFile(t *testing.T) {
 	}
 }
 
-// passwordTaker starts a server that speaks the PostgreSQL protocol. It requires a plain-text
+// passwordReceiver starts a server that speaks the PostgreSQL protocol. It requires a plain-text
 // password, passes it to the test and refuses it.
-func passwordTaker(t *testing.T, given chan<- string) (url string) {
+func passwordReceiver(t *testing.T, given chan<- string) (url string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

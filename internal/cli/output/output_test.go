@@ -140,9 +140,9 @@ func TestColumnsAreLeftOutBeforeAnIDIsCut(t *testing.T) {
 	}
 }
 
-// TestColumnsStandStraight shows that columns are aligned on the terminal for ids in any script,
+// TestColumnsAreAligned shows that columns are aligned on the terminal for ids in any script,
 // and that no row is wider than the terminal.
-func TestColumnsStandStraight(t *testing.T) {
+func TestColumnsAreAligned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfN(rapid.StringOf(rapid.SampledFrom([]rune("a7-é口座좌Ａé💶\n"))), 1, 4).Draw(t, "ids")
 		limit := rapid.IntRange(80, 120).Draw(t, "limit")

@@ -56,8 +56,8 @@ const (
 	// narrowest is the smallest terminal width that a table is laid out for.
 	narrowest = 80
 	between   = "  "
-	// looked is how many rows determine the layout.
-	looked = 500
+	// layoutRows is how many rows determine the layout.
+	layoutRows = 500
 )
 
 // NewTable makes a table for w. The table escapes its cells itself, so it writes directly to the
@@ -93,7 +93,7 @@ func (t *Table) add(row []string, header bool) {
 		t.print(row, header)
 		return
 	}
-	if t.pending = append(t.pending, row); len(t.pending) > looked {
+	if t.pending = append(t.pending, row); len(t.pending) > layoutRows {
 		t.settle(true)
 	}
 }

@@ -26,7 +26,7 @@ func countingStage(t *testing.T) (s *clitest.Stage, path string) {
 	t.Helper()
 	s = clitest.NewStage(t)
 	s.Exec("CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint NOT NULL)")
-	path = s.Owning("event_count", counting)
+	path = s.UseCustomProjection("event_count", counting)
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 2, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("a", 3, `"1"`))
 	s.Consuming(nil)
 	clitest.Equal(t, counts(s), "a 3, b 1")
@@ -97,7 +97,7 @@ func TestTextChangesAfterPositionSetBack(t *testing.T) {
 func turnoverStage(t *testing.T, pruned string) *clitest.Stage {
 	t.Helper()
 	s := clitest.NewStage(t)
-	s.Projecting(turnover.Name)
+	s.UseProjection(turnover.Name)
 	s.Produce(clitest.EventOf("a", 1, `"20"`), clitest.EventOf("a", 2, `"20"`), clitest.EventOf("a", 3, `"20"`))
 	s.Consuming(nil)
 	if pruned != "" {
@@ -153,7 +153,7 @@ func TestTurnoverIsCountedOnceAfterAStop(t *testing.T) {
 func TestDeadLettersAreCountedWhenReadAgain(t *testing.T) {
 	t.Setenv("CURRENCIES", "USD")
 	s := clitest.NewStage(t)
-	s.Projecting(turnover.Name)
+	s.UseProjection(turnover.Name)
 	s.Produce(clitest.EventOf("a", 1, `"20"`), strings.Replace(clitest.EventOf("a", 2, `"20"`), "EUR", "USD", 1))
 	s.Consuming(nil)
 	clitest.Equal(t, turnoverOf(s), "20.00 in 1")

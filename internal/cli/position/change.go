@@ -41,8 +41,8 @@ func (f *changeFlags) Check() error {
 	return f.GroupFlags.Check()
 }
 
-// of returns the projection, the group and the topic of the positions.
-func (f *changeFlags) of() readmodel.Partition {
+// partitionKey returns the projection, the group and the topic of the positions.
+func (f *changeFlags) partitionKey() readmodel.Partition {
 	return readmodel.Partition{Projection: f.Projection, Group: f.GroupName(), Topic: f.Topic}
 }
 

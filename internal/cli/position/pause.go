@@ -90,14 +90,14 @@ func (p *statusPlan) read(ctx context.Context) (change.Plan, error) {
 		}
 		logs = append(logs, log)
 	}
-	p.planned, err = readmodel.PlanStatuses(ctx, p.on.Pool, p.flags.of(), logs, p.change)
+	p.planned, err = readmodel.PlanStatuses(ctx, p.on.Pool, p.flags.partitionKey(), logs, p.change)
 	return p, err
 }
 
 func (p *statusPlan) Do(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
-	return refused(readmodel.ChangeStatuses(ctx, p.on.Pool, p.flags.of(), p.planned, p.change, p.on.Actor, p.on.Reason))
+	return refused(readmodel.ChangeStatuses(ctx, p.on.Pool, p.flags.partitionKey(), p.planned, p.change, p.on.Actor, p.on.Reason))
 }
 
 func (p *statusPlan) Print(_ context.Context, done bool) error {

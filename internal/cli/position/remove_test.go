@@ -43,7 +43,7 @@ func TestPositionsOfAnUnusedGroupAreRemoved(t *testing.T) {
 // count it again.
 func TestTheLastPositionOfSumsStays(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Projecting(turnover.Name)
+	s.UseProjection(turnover.Name)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))
 	s.Consuming(nil)
 	remove := []string{"position", "remove", "--group=daily-turnover-projector", "--reason=CHG-77", "--yes"}

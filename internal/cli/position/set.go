@@ -74,13 +74,13 @@ func (c *set) Check() (err error) {
 		return exit.Usagef("--expect: needs --partition=N, every partition has a position of its own")
 	}
 	if c.since, err = flags.FixMoment("--time", &c.Time, time.Now()); err == nil {
-		c.formats, err = c.Formats(c.Custom)
+		c.formats, err = c.Formats(c.CustomTypes)
 	}
 	return err
 }
 
 func (c *set) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
-	s := &setPlan{cmd: c, on: on, adm: kadm.NewClient(on.Client), reader: topic.NewReader(on.Client, c.Topic), of: c.of()}
+	s := &setPlan{cmd: c, on: on, adm: kadm.NewClient(on.Client), reader: topic.NewReader(on.Client, c.Topic), of: c.partitionKey()}
 	return s, refused(s.read(ctx))
 }
 

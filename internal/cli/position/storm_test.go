@@ -17,7 +17,7 @@ func TestAStormStopsBalancesAndStatements(t *testing.T) {
 		s.Produce(clitest.EventOf(fmt.Sprintf("acc-%d", i), 1, `1.5`))
 	}
 	for _, name := range []string{"account_balance", "account_statement"} {
-		s.Projecting(name)
+		s.UseProjection(name)
 		r := s.Running()
 		r.AwaitUnready("the breaker is open")
 		_, out, said := s.Command("position")

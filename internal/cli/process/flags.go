@@ -112,7 +112,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildIn
 	if err := c.readFlags.validate(kind.Name()); err != nil {
 		return nil, err
 	}
-	formats, err := c.Formats(c.Custom)
+	formats, err := c.Formats(c.CustomTypes)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildIn
 	c.DatabaseFlags.WarnUnverified(log) //nolint:staticcheck // QF1008: OutboxFlags has one too
 	c.OutboxFlags.WarnUnverified(log)
 	c.WarnClearRegistry(log)
-	own, err := c.Own()
+	own, err := c.CustomProjection()
 	if err != nil {
 		return nil, err
 	}
@@ -136,10 +136,10 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildIn
 		own: own, acceptChanged: c.AcceptChanged, topic: c.Topic, anotherTopic: c.AnotherTopic,
 		mapping: reads, acceptMapping: c.AcceptMapping,
 		log: log, built: built, registry: registry, kind: kind, group: c.GroupName(), owner: owner(),
-		health:  telemetry.NewHealth(telemetry.HealthConfig{}),
-		metrics: telemetry.NewMetrics(registry, c.Projection),
-		letters: telemetry.NewLastDeadLetters(),
-		retry:   retry.Policy{Initial: c.RetryInitial, Max: c.RetryMax, Attempt: attemptWithin},
+		health:          telemetry.NewHealth(telemetry.HealthConfig{}),
+		metrics:         telemetry.NewMetrics(registry, c.Projection),
+		lastDeadLetters: telemetry.NewLastDeadLetters(),
+		retry:           retry.Policy{Initial: c.RetryInitial, Max: c.RetryMax, Attempt: attemptWithin},
 	}
 	traced, err := p.trace(ctx, c)
 	if err != nil {

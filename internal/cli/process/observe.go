@@ -20,7 +20,7 @@ import (
 func (p *Process) pages(c *Flags) *telemetry.Server {
 	p.history = telemetry.NewHistory(func() telemetry.Sample { return p.sample(c.Topic) })
 	page := telemetry.Page{
-		Status: p.status(c), History: p.history, DeadLetters: p.letters,
+		Status: p.status(c), History: p.history, DeadLetters: p.lastDeadLetters,
 		Runbook: docs.Runbook, Repairs: docs.Repairs,
 	}
 	return telemetry.NewServer(c.Listen, p.registry, p.health, page, p.log)
@@ -80,8 +80,8 @@ func (p *Process) sample(topic string) telemetry.Sample {
 	return telemetry.Sample{At: time.Now(), Records: p.metrics.Snapshot().Records, LagRecords: records, LagSeconds: seconds}
 }
 
-// letterBook returns a function that passes published dead letters to the status page.
-func letterBook(letters *telemetry.LastDeadLetters) func(dlq.Published) {
+// passToPage returns a function that passes published dead letters to the status page.
+func passToPage(letters *telemetry.LastDeadLetters) func(dlq.Published) {
 	return func(l dlq.Published) {
 		letters.Published(telemetry.DeadLetter{
 			At: l.FailedAt, Class: string(l.Class), DLQPartition: l.DLQPartition, DLQOffset: l.DLQOffset,

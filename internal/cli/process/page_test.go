@@ -32,7 +32,7 @@ func TestPageOfARunningProcess(t *testing.T) {
 	} {
 		t.Run(c.projection, func(t *testing.T) {
 			s := clitest.NewStage(t)
-			s.Projecting(c.projection)
+			s.UseProjection(c.projection)
 			s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("secret-account", 3, `"4"`), "garbage", clitest.EventOf("a", 2, `"31415926.53"`))
 			var got statusJSON
 			address := running(s)

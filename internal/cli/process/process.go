@@ -35,32 +35,32 @@ import (
 
 // Process is one running projector.
 type Process struct {
-	built     flags.BuildInfo
-	log       *slog.Logger
-	pool      *pgxpool.Pool
-	publisher *dlq.Publisher
-	admin     *kgo.Client
-	health    *telemetry.Health
-	registry  *telemetry.Registry
-	metrics   *telemetry.Metrics
-	server    *telemetry.Server
-	history   *telemetry.History
-	letters   *telemetry.LastDeadLetters
-	consumer  *consumer.Consumer
-	retry     retry.Policy
-	group     string
-	owner     string // unique name of this process
-	kind      readmodel.Definition
-	own       *file.Projection // the custom projection; nil: a built-in projection
-	tasks     []readmodel.Task
-	readers   *reader.Server // nil: off
-	reading   *pgxpool.Pool  // the pool of the readers
-	retention *retention
-	fetcher   *outbox.Fetcher                         // nil: off
-	beyond    *beyond                                 // nil: the projection parks no events
-	tracing   *tracing.Tracing                        // nil: off
-	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted
-	margins   atomic.Pointer[margins]                 // as last measured
+	built           flags.BuildInfo
+	log             *slog.Logger
+	pool            *pgxpool.Pool
+	publisher       *dlq.Publisher
+	admin           *kgo.Client
+	health          *telemetry.Health
+	registry        *telemetry.Registry
+	metrics         *telemetry.Metrics
+	server          *telemetry.Server
+	history         *telemetry.History
+	lastDeadLetters *telemetry.LastDeadLetters
+	consumer        *consumer.Consumer
+	retry           retry.Policy
+	group           string
+	owner           string // unique name of this process
+	kind            readmodel.Definition
+	own             *file.Projection // the custom projection; nil: a built-in projection
+	tasks           []readmodel.Task
+	readers         *reader.Server // nil: off
+	reading         *pgxpool.Pool  // the pool of the readers
+	retention       *retention
+	fetcher         *outbox.Fetcher                         // nil: off
+	beyond          *beyond                                 // nil: the projection parks no events
+	tracing         *tracing.Tracing                        // nil: off
+	parked          atomic.Pointer[readmodel.ParkedSummary] // as last counted
+	margins         atomic.Pointer[margins]                 // as last measured
 
 	topic         string
 	anotherTopic  bool // accepts another topic than that of the rows
@@ -73,7 +73,7 @@ type Process struct {
 func (p *Process) clients(c *Flags, options []kgo.Opt, traced traced) (err error) {
 	p.publisher, err = dlq.NewPublisher(dlq.PublisherConfig{
 		Topic: c.DeadLetterTopic(), Stamp: dlq.Stamp{Group: c.GroupName(), Projection: c.Projection}, Client: options, Logger: p.log,
-		Published: letterBook(p.letters), Hooks: traced.publishing,
+		Published: passToPage(p.lastDeadLetters), Hooks: traced.publishing,
 	})
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (p *Process) Project(ctx context.Context) error {
 		return err
 	}
 	for _, task := range append(p.tasks, p.watchGrants()) {
-		go p.keep(watching, task)
+		go p.repeat(watching, task)
 	}
 	go p.retention.watch(watching)
 	if p.fetcher != nil {
@@ -202,7 +202,7 @@ func (p *Process) fits(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.keepReading(ctx)
+	return p.storeMappingAndFile(ctx)
 }
 
 func (p *Process) fitsSchema(ctx context.Context) error {
@@ -239,9 +239,9 @@ func (p *Process) fitsFetching(ctx context.Context) error {
 	return final[accountdb.NoFetchingError](accountdb.CheckFetching(ctx, p.pool))
 }
 
-// keepReading stores the mapping and the projection file. It returns an error that no retry solves
+// storeMappingAndFile stores the mapping and the projection file. It returns an error that no retry solves
 // if the rows were made with a mapping or a file that gives other results.
-func (p *Process) keepReading(ctx context.Context) error {
+func (p *Process) storeMappingAndFile(ctx context.Context) error {
 	err := readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping)
 	if err != nil || p.own == nil {
 		return final[*readmodel.MappingChangedError](err)
@@ -264,9 +264,9 @@ func (o observer) Parked(s readmodel.ParkedSummary) {
 	o.p.parked.Store(&s)
 }
 
-// keep runs a task at once and then regularly until ctx ends. A failure is logged, and the task
+// repeat runs a task at once and then regularly until ctx ends. A failure is logged, and the task
 // runs again after the next interval.
-func (p *Process) keep(ctx context.Context, task readmodel.Task) {
+func (p *Process) repeat(ctx context.Context, task readmodel.Task) {
 	tick := time.NewTicker(task.Every)
 	defer tick.Stop()
 	log := retry.Throttle(p.log, nil, task.Name, telemetry.KeyDependency, telemetry.DependencyPostgres)

@@ -48,13 +48,13 @@ const (
 func (r *retention) watch(ctx context.Context) {
 	tick := time.NewTicker(assignedEvery)
 	defer tick.Stop()
-	var looked time.Time
+	var lastMeasured time.Time
 	for {
-		if time.Since(looked) > retentionEvery || r.unmeasured() {
+		if time.Since(lastMeasured) > retentionEvery || r.unmeasured() {
 			within, cancel := context.WithTimeout(ctx, retentionWithin)
-			r.look(within)
+			r.measureAll(within)
 			cancel()
-			looked = time.Now()
+			lastMeasured = time.Now()
 		}
 		select {
 		case <-tick.C:
@@ -75,9 +75,9 @@ func (r *retention) unmeasured() bool {
 	})
 }
 
-// look measures once. A value that cannot be read is unknown. Brokers that cannot be reached are
+// measureAll measures the margins of all partitions one time. A value that cannot be read is unknown. Brokers that cannot be reached are
 // not logged here, because the consumer logs them.
-func (r *retention) look(ctx context.Context) {
+func (r *retention) measureAll(ctx context.Context) {
 	kept, err := topic.Retention(ctx, r.adm, r.dlq)
 	r.refusal(r.dlq, err)
 	r.p.metrics.DLQRetention(kept)

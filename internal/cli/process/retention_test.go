@@ -26,7 +26,7 @@ func TestRetentionMargins(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
 	adm := kadm.NewClient(s.Client)
-	keep := func(topic, ms string) {
+	setRetention := func(topic, ms string) {
 		t.Helper()
 		answers, err := adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms", Value: &ms}}, topic)
 		if err == nil {
@@ -36,7 +36,7 @@ func TestRetentionMargins(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	keep(s.Topic, "7200000")
+	setRetention(s.Topic, "7200000")
 	if _, err := adm.CreateTopic(t.Context(), 1, -1, map[string]*string{"retention.ms": new("86400000")}, s.Topic+".dlq"); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestRetentionMargins(t *testing.T) {
 	if err := held.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	keep(s.Topic+".dlq", "-1")
+	setRetention(s.Topic+".dlq", "-1")
 	askUntil(s, address+"/status.json", &got, func() bool {
 		return got.Partitions[0].Position == 3 && got.Partitions[0].MarginSeconds == nil && *got.Partitions[0].MarginRecords == 2
 	})
@@ -84,10 +84,10 @@ func TestRetentionMargins(t *testing.T) {
 	}
 }
 
-// TestRetentionThatIsNotTold shows that the retention of a topic is unknown without the permission
+// TestRetentionIsUnknown shows that the retention of a topic is unknown without the permission
 // DESCRIBE_CONFIGS. Then there is no value and no error. For a DLQ topic that does not exist yet,
 // no permission is reported as missing.
-func TestRetentionThatIsNotTold(t *testing.T) {
+func TestRetentionIsUnknown(t *testing.T) {
 	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})
 	s := clitest.StageOn(t, fake.Addrs())

@@ -27,7 +27,7 @@ func TestRebuildKeepsWhatCameBeyondTheParkLimit(t *testing.T) {
 			s := clitest.NewStage(t)
 			t.Setenv("PARK_LIMIT", "2")
 			s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
-			s.Owning("loyalty_points", summing)
+			s.UseCustomProjection("loyalty_points", summing)
 			for i, version := range []int{1, 3, 4, 5, 6, 7, 2} {
 				s.Produce(earned("a", version, []string{"1", "8", "16", "32", "64", "128", "4"}[i]))
 			}
@@ -54,7 +54,7 @@ func TestRebuildRestoresTheParkLimit(t *testing.T) {
 	s := clitest.NewStage(t)
 	t.Setenv("PARK_LIMIT", "2")
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
-	s.Owning("loyalty_points", summing)
+	s.UseCustomProjection("loyalty_points", summing)
 	for _, version := range []int{1, 3, 4, 5, 6} {
 		s.Produce(earned("a", version, "1"))
 	}

@@ -73,7 +73,7 @@ func (r *rebuilding) obstaclesOfGroup(ctx context.Context) ([]string, error) {
 func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err error) {
 	remedy := "a rebuild from what is left would be wrong"
 	if !sums(r.kind) {
-		remedy += "; --partial rebuilds the " + r.of() + " of which every event is there"
+		remedy += "; --partial rebuilds the " + r.nouns() + " of which every event is there"
 	}
 	opened, unopened, err := r.opened(ctx)
 	if err != nil {
@@ -154,15 +154,15 @@ func (e *topicExtent) misplaced(p rebuild.TopicPosition) string {
 	return ""
 }
 
-// one returns the noun for what is compared: account or row. The method of returns its plural.
-func (r *rebuilding) one() string {
+// noun returns the noun for what is compared: account or row. The method nouns returns its plural.
+func (r *rebuilding) noun() string {
 	if r.kind.Name() == readmodel.BalanceName {
 		return "account"
 	}
 	return "row"
 }
 
-func (r *rebuilding) of() string { return r.one() + "s" }
+func (r *rebuilding) nouns() string { return r.noun() + "s" }
 
 // obstaclesOfSources returns a reason for each earlier topic of the same name from which rows have come.
 // It uses the recorded topic ids, because positions show only the present topic.
@@ -232,7 +232,7 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 // missingOfOwn returns the missing table or grants that prevent the rebuild of a custom projection.
 // The program does not create these tables and grants.
 func (r *rebuilding) missingOfOwn(ctx context.Context) ([]string, error) {
-	if own, err := r.cmd.Own(); own == nil {
+	if own, err := r.cmd.CustomProjection(); own == nil {
 		return nil, err
 	}
 	var table *rebuild.TableError

@@ -13,7 +13,7 @@ import (
 func TestRebuildAppliesTheEventThatWasReplayed(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
-	s.Owning("loyalty_points", summing)
+	s.UseCustomProjection("loyalty_points", summing)
 	other := strings.Replace(earned("a", 3, "7"), "a-3", "other-a-3", 1)
 	s.Produce(earned("a", 1, "5"), earned("a", 3, `"many"`), other, earned("a", 2, "1"), earned("a", 5, "100"), earned("a", 4, "10"))
 	s.Consuming(nil)
@@ -35,7 +35,7 @@ func TestRebuildAppliesTheEventThatWasReplayed(t *testing.T) {
 // in a turnover, because a turnover counts every event.
 func TestRebuildCountsBothEventsOfAVersion(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Projecting("daily_turnover")
+	s.UseProjection("daily_turnover")
 	s.Exec("ALTER TABLE daily_turnover ADD CONSTRAINT few CHECK (credited < 50)")
 	s.Produce(clitest.EventOf("a", 1, `"5"`), strings.Replace(clitest.EventOf("a", 1, `"60"`), `"eventId":"`, `"eventId":"other-`, 1))
 	s.Consuming(nil)
@@ -54,7 +54,7 @@ func TestRebuildCountsBothEventsOfAVersion(t *testing.T) {
 func TestASkipBeforeAnEventThatIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
-	s.Owning("loyalty_points", summing)
+	s.UseCustomProjection("loyalty_points", summing)
 	s.Produce(earned("a", 1, "5"), earned("a", 3, "7"), earned("a", 4, `"few"`), earned("a", 5, "9"))
 	s.Consuming(nil)
 	s.Must("account", "skip", "a", "--version=2", "--reason=lost", "--yes")
@@ -76,7 +76,7 @@ func TestASkipBeforeAnEventThatIsRefused(t *testing.T) {
 func TestRebuildSkipsAVersionInItsTurn(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
-	s.Owning("loyalty_points", summing)
+	s.UseCustomProjection("loyalty_points", summing)
 	s.Produce(earned("a", 1, "5"))
 	s.Consuming(nil)
 	s.Must("account", "skip", "a", "--version=2", "--nothing-waits", "--reason=lost", "--yes")

@@ -107,7 +107,7 @@ func TestRebuildLeavesDiscardedEventsOut(t *testing.T) {
 // not add a row for this currency.
 func TestRebuildDoesNotCountACorrectedEventAgain(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Projecting("daily_turnover")
+	s.UseProjection("daily_turnover")
 	s.Produce(clitest.EventOf("a", 1, `"none"`))
 	s.Consuming(nil)
 	correct(s, "--account=a", `\"none\"`, `\"2\"`)

@@ -11,7 +11,7 @@ import (
 func TestOnceCountedByRebuildAndReplay(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec(`CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint NOT NULL, CONSTRAINT few CHECK (events < 2))`)
-	s.Owning("event_count", counting)
+	s.UseCustomProjection("event_count", counting)
 	s.Produce(clitest.EventOf("a", 1, `"1"`))
 	s.Consuming(nil)
 	s.Produce(clitest.EventOf("a", 2, `"1"`))

@@ -23,7 +23,7 @@ ON CONFLICT (account_id) DO UPDATE SET events = event_count.events + EXCLUDED.ev
 func TestRebuildByAnotherText(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint NOT NULL)")
-	path := s.Owning("event_count", counting)
+	path := s.UseCustomProjection("event_count", counting)
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("a", 2, `"1"`), clitest.EventOf("a", 2, `"1"`))
 	s.Consuming(nil)
 	holds := func(want string) {
@@ -84,7 +84,7 @@ func earned(account string, version int, n string) string {
 func TestRebuildOfAnOrderedProjection(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
-	path := s.Owning("loyalty_points", summing)
+	path := s.UseCustomProjection("loyalty_points", summing)
 	s.Produce(
 		earned("a", 1, "5"), earned("a", 3, "7"), // a gap
 		earned("b", 1, "1"), earned("b", 2, `"many"`), earned("b", 3, "2"), // the second event is skipped

@@ -59,17 +59,17 @@ func (r *rebuilding) print(report *rebuild.Report, changed *rebuild.Swapped) err
 
 // outcome describes what was changed, or would be changed.
 func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) string {
-	unknown, of := report.Kinds[rebuild.Unknown], r.of()
+	unknown, of := report.Kinds[rebuild.Unknown], r.nouns()
 	var text string
 	switch {
 	case changed != nil:
-		text = fmt.Sprintf("%s inserted or replaced, %d removed", output.Counted(changed.Replaced, r.one()), changed.Removed)
+		text = fmt.Sprintf("%s inserted or replaced, %d removed", output.Counted(changed.Replaced, r.noun()), changed.Removed)
 	case report.Different() == 0 && report.Markers == 0:
 		return "there is nothing to change"
 	case r.cmd.Remove:
-		text = fmt.Sprintf("would insert or replace %s and remove %d; %s", output.Counted(report.Different()-unknown, r.one()), unknown, r.on.NothingChanged())
+		text = fmt.Sprintf("would insert or replace %s and remove %d; %s", output.Counted(report.Different()-unknown, r.noun()), unknown, r.on.NothingChanged())
 	default:
-		text = fmt.Sprintf("would insert or replace %s; %s", output.Counted(report.Different()-unknown, r.one()), r.on.NothingChanged())
+		text = fmt.Sprintf("would insert or replace %s; %s", output.Counted(report.Different()-unknown, r.noun()), r.on.NothingChanged())
 	}
 	if changed != nil && changed.Markers > 0 {
 		text += fmt.Sprintf("\n%d events were marked in the inbox, so that none is counted again", changed.Markers)
@@ -119,7 +119,7 @@ func differenceDocument(x *rebuild.Difference) (json.RawMessage, error) {
 
 func (r *rebuilding) printDifferences(report *rebuild.Report) error {
 	_, err := fmt.Fprintf(r.std.Out, "%d records read, %d %s compared: %d are right, %d are not, %d were left alone\n",
-		r.build.Records(), report.Checked, r.of(), report.Matched, report.Different(), report.LeftAlone())
+		r.build.Records(), report.Checked, r.nouns(), report.Matched, report.Different(), report.LeftAlone())
 	if err != nil || len(report.Differences) == 0 {
 		return err
 	}

@@ -80,7 +80,7 @@ func (c *options) Check() error {
 	if err := cmp.Or(err, c.CheckLimit(), c.CheckPark()); err != nil {
 		return err
 	}
-	if c.formats, err = c.Formats(c.Custom); err != nil {
+	if c.formats, err = c.Formats(c.CustomTypes); err != nil {
 		return err
 	}
 	c.kind = kind

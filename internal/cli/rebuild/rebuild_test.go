@@ -362,7 +362,7 @@ func TestAnInterruptedRebuildChangesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.NewStage(t)
-			s.Projecting(name)
+			s.UseProjection(name)
 			produceDays(s)
 			s.Consuming(nil)
 			right := rowsOf(s, name)

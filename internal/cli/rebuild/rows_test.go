@@ -52,7 +52,7 @@ func TestRebuildPutsRowsRight(t *testing.T) {
 	for name, damage := range damagedRows {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.NewStage(t)
-			s.Projecting(name)
+			s.UseProjection(name)
 			produceDays(s)
 			s.Consuming(nil)
 			right, marked := rowsOf(s, name), rowsOf(s, "inbox")
@@ -99,7 +99,7 @@ func TestRebuildPutsRowsRight(t *testing.T) {
 // be counted again.
 func TestRebuildOfTheTurnoverMarksWhatItCounts(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Projecting("daily_turnover")
+	s.UseProjection("daily_turnover")
 	t.Setenv("CURRENCIES", "EUR")
 	s.Produce(clitest.EventOf("a", 1, `"1"`), onDay(clitest.EventOf("a", 2, `"2"`), "2026-01-01", "USD"), clitest.EventOf("b", 1, `"4"`))
 	s.Consuming(nil)
@@ -123,7 +123,7 @@ func TestRebuildOfTheTurnoverMarksWhatItCounts(t *testing.T) {
 
 func TestRebuildOfATurnoverWhoseInboxWasPruned(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Projecting("daily_turnover")
+	s.UseProjection("daily_turnover")
 	produceDays(s)
 	s.Consuming(nil)
 	right := rowsOf(s, "daily_turnover")
@@ -152,7 +152,7 @@ func TestRebuildSparesRowsThatComeLaterInTheTopic(t *testing.T) {
 	for name, want := range map[string]string{"account_statement": "b 2 ahead", "daily_turnover": "2026-01-01 EUR ahead"} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.NewStage(t)
-			s.Projecting(name)
+			s.UseProjection(name)
 			s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("b", 2, `"1"`))
 			s.Consuming(nil)
 			right := rowsOf(s, name)
@@ -173,7 +173,7 @@ func TestRebuildSparesRowsThatComeLaterInTheTopic(t *testing.T) {
 // correct. Rows that a rebuild adds or replaces have a partition and offset.
 func TestRebuildLeavesRowsWithoutAPlaceAlone(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Projecting("account_statement")
+	s.UseProjection("account_statement")
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 2, `"2"`), clitest.EventOf("a", 3, `"3"`), clitest.EventOf("a", 4, `"4"`))
 	s.Consuming(nil)
 	s.Exec(`UPDATE account_statement SET source_partition = NULL, source_offset = NULL`)
@@ -191,7 +191,7 @@ func TestRebuildLeavesCorrectedRowsAlone(t *testing.T) {
 	for name, want := range map[string]string{"account_statement": "a 2 corrected", "daily_turnover": "2026-01-01 EUR corrected"} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.NewStage(t)
-			s.Projecting(name)
+			s.UseProjection(name)
 			s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 2, `2`), onDay(clitest.EventOf("b", 1, `"4"`), "2026-01-02", "EUR"))
 			s.Consuming(nil)
 			correctAmounts(s)
@@ -207,7 +207,7 @@ func TestRebuildLeavesCorrectedRowsAlone(t *testing.T) {
 
 func TestRebuildOfRowsRefusesWhatCannotEndWell(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Projecting("daily_turnover")
+	s.UseProjection("daily_turnover")
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "no position")
 	produceDays(s)
 	s.Consuming(nil)
@@ -226,7 +226,7 @@ func TestRebuildOfRowsRefusesWhatCannotEndWell(t *testing.T) {
 // If a topic has lost records, the rows whose events are still in the topic can be corrected.
 func TestRebuildOfAPartOfAStatement(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Projecting("account_statement")
+	s.UseProjection("account_statement")
 	s.Produce(clitest.EventOf("old", 1, `"1"`), clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 2, `"1"`))
 	s.Consuming(nil)
 	right := rowsOf(s, "account_statement")

@@ -52,7 +52,7 @@ func (r *rebuilding) differs(report *rebuild.Report, changed *rebuild.Swapped) e
 // four-eyes policy another version is refused, because the approver would run SQL that nobody has
 // approved.
 func (r *rebuilding) compareFile(ctx context.Context) error {
-	own, err := r.cmd.Own()
+	own, err := r.cmd.CustomProjection()
 	if own == nil {
 		return err
 	}
