@@ -98,7 +98,8 @@ func (g *generator) late(a *account, before int) {
 	a.plan(first)
 }
 
-// permanentGap makes a permanent gap. The event of the gap is lost, or it is invalid and never corrected.
+// permanentGap leaves out a version that never comes later, or adds an invalid event for it that is
+// never corrected. Then it adds the next event.
 func (g *generator) permanentGap(a *account) {
 	if g.chance(50) {
 		a.plan(g.record(a, g.poison(a, a.next)))
@@ -133,8 +134,8 @@ func (g *generator) failsAtItsTurn(a *account) {
 	a.next += 3
 }
 
-// conflictingPair adds two conflicting events with the same version to the script, before the event that
-// both wait for. The first of the two events is invalid.
+// conflictingPair adds two conflicting events with the same version to the script, before the event
+// that both wait for. The first of the two events is invalid.
 func (g *generator) conflictingPair(a *account) {
 	first, wrong, right := g.event(a, a.next), g.poison(a, a.next+1), g.record(a, g.event(a, a.next+1))
 	a.plan(g.record(a, wrong), right, g.record(a, first), g.record(a, g.event(a, a.next+2)), right)

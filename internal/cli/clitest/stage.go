@@ -203,8 +203,9 @@ func RunTests(m *testing.M) {
 	})
 }
 
-// SeveralDeadLetters produces records that become dead letters of several classes. The records make a gap in
-// acc-a. They also contain an invalid first event of acc-b, an unreadable record and a conflict.
+// SeveralDeadLetters produces records that become dead letters of several classes. The records make
+// a gap in acc-a. They also contain an invalid first event of acc-b, an unreadable record and a
+// conflict.
 func (s *Stage) SeveralDeadLetters() {
 	s.T.Helper()
 	s.Produce(
@@ -244,7 +245,8 @@ func (s *Stage) Exec(sql string, args ...any) {
 	}
 }
 
-// UseCustomProjection makes the stage run a custom projection from now on, and returns the path of its file.
+// UseCustomProjection makes the stage run a custom projection from now on, and returns the path of
+// its file.
 func (s *Stage) UseCustomProjection(name, text string) (path string) {
 	s.T.Helper()
 	path = filepath.Join(s.T.TempDir(), name+".sql")

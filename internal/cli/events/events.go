@@ -37,8 +37,8 @@ type EventFlags struct {
 }
 
 // Formats returns the resolver that finds the format of a message. It connects to no server. The
-// function customTypes returns the event types that a custom projection reads, and none for a built-in
-// projection.
+// function customTypes returns the event types that a custom projection reads, and none for a
+// built-in projection.
 func (f *EventFlags) Formats(customTypes func() ([]string, error)) (event.Resolver, error) {
 	opts, names, err := f.options()
 	if err != nil {

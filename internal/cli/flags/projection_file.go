@@ -30,7 +30,8 @@ func (f *FileFlags) CustomProjection() (*file.Projection, error) {
 	return f.own, err
 }
 
-// CustomTypes returns the event types that the custom projection reads. It returns none without a file.
+// CustomTypes returns the event types that the custom projection reads. It returns none without a
+// file.
 func (f *FileFlags) CustomTypes() ([]string, error) {
 	p, err := f.CustomProjection()
 	if p == nil {
@@ -39,8 +40,8 @@ func (f *FileFlags) CustomTypes() ([]string, error) {
 	return p.Types, nil
 }
 
-// CheckFile returns an error if another version of the file has written the rows of the projection. In
-// this case, no event may be applied with this version.
+// CheckFile returns an error if another version of the file has written the rows of the projection.
+// In this case, no event may be applied with this version.
 func (f *FileFlags) CheckFile(ctx context.Context, db readmodel.Querier) error {
 	p, err := f.CustomProjection()
 	if p == nil {

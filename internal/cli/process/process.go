@@ -239,8 +239,8 @@ func (p *Process) fitsFetching(ctx context.Context) error {
 	return final[accountdb.NoFetchingError](accountdb.CheckFetching(ctx, p.pool))
 }
 
-// storeMappingAndFile stores the mapping and the projection file. It returns an error that no retry solves
-// if the rows were made with a mapping or a file that gives other results.
+// storeMappingAndFile stores the mapping and the projection file. It returns an error that no retry
+// solves if the rows were made with a mapping or a file that gives other results.
 func (p *Process) storeMappingAndFile(ctx context.Context) error {
 	err := readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping)
 	if err != nil || p.own == nil {

@@ -75,8 +75,9 @@ func (r *retention) unmeasured() bool {
 	})
 }
 
-// measureAll measures the margins of all partitions one time. A value that cannot be read is unknown. Brokers that cannot be reached are
-// not logged here, because the consumer logs them.
+// measureAll measures the retention of both topics, and the margins of this instance's partitions.
+// A value that cannot be read is unknown. Brokers that cannot be reached are not logged here,
+// because the consumer logs them.
 func (r *retention) measureAll(ctx context.Context) {
 	kept, err := topic.Retention(ctx, r.adm, r.dlq)
 	r.refusal(r.dlq, err)
