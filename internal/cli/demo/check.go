@@ -148,7 +148,8 @@ func (d *demo) findStale(ctx context.Context, f *findings) error {
 	return nil
 }
 
-// counted has values of the projector's metrics.
+// counted has the numbers of records by outcome, and of parked events that were applied, from the
+// projector's metrics.
 type counted struct {
 	outcomes map[string]int
 	healed   int

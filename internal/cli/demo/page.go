@@ -27,7 +27,6 @@ func (p *page) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.w, format, args...)
 }
 
-// title prints a title.
 func (p *page) title(text string) { p.printf("%s\n", p.paint(output.Bold, text)) }
 
 // part prints an empty line and the title of the next section.

@@ -241,7 +241,7 @@ func (f *RegistryFlags) checkCredentials() error {
 	return nil
 }
 
-// registryPassword returns the present password.
+// registryPassword returns the password that the file contains now, or that of the flag.
 func (f *RegistryFlags) registryPassword() (string, error) {
 	if f.SchemaRegistryPasswordFile == "" {
 		return f.SchemaRegistryPassword, nil

@@ -183,7 +183,7 @@ func (f *SecurityFlags) checkToken() error {
 	return nil
 }
 
-// password returns the present password.
+// password returns the password that the file contains now, or that of the flag.
 func (f *SecurityFlags) password() (string, error) {
 	if f.SASLPasswordFile == "" {
 		return f.SASLPassword, nil

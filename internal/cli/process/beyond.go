@@ -113,7 +113,8 @@ func (b *beyond) round(ctx context.Context) (next bool, err error) {
 	return next, err
 }
 
-// readAgain reads the events of accounts of one partition up to the offset until, and parks them.
+// readAgain reads the events of accounts of one partition up to the offset in the argument until,
+// and parks them.
 func (b *beyond) readAgain(ctx context.Context, due []accountdb.Beyond, until int64) (next bool, err error) {
 	log, err := b.extent(ctx, due[0].Partition)
 	if err != nil {
@@ -162,7 +163,8 @@ func (b *beyond) extent(ctx context.Context, partition int32) (topic.Extent, err
 	return topic.Extent{}, fmt.Errorf("topic %q has no partition %d", b.topic, partition)
 }
 
-// read returns the events of accounts of one partition, in its records before the offset until.
+// read returns the events of accounts of one partition, from its records before the offset in the
+// argument until.
 func (b *beyond) read(ctx context.Context, due []accountdb.Beyond, until int64) (map[string]*waiting, error) {
 	found, from := map[string]*waiting{}, due[0].FirstOffset
 	for i := range due {

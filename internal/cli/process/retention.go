@@ -16,8 +16,8 @@ import (
 	"projector/internal/topic"
 )
 
-// margins has the margin of each partition. A margin is how far retention is from the first unread
-// record.
+// margins has the margin of each partition. A margin is the number of records, and the time, until
+// retention removes the first unread record.
 type margins map[int32]telemetry.Margin
 
 // retention measures how far retention is from the first unread records of this instance's

@@ -20,8 +20,8 @@ import (
 )
 
 // TestRetentionMargins shows that the status page and the metrics have the same margin as
-// `position`. The margin is how far retention is from the first unread record. The margin in
-// seconds disappears when no record is unread.
+// `position`. The margin is how far retention is from the first unread record. After all records
+// are read, there is no margin in seconds.
 func TestRetentionMargins(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

@@ -31,8 +31,8 @@ func (r *rebuilding) prepare(ctx context.Context) error {
 
 // obstacles returns the reasons why a rebuild cannot succeed, the most important first.
 func (r *rebuilding) obstacles(ctx context.Context) ([]string, error) {
-	// Read the positions first. Positions only grow, so they cannot be beyond an end that is read
-	// later.
+	// Read the positions first. The ends of the topic only grow, so an end that is read later
+	// cannot be before a position.
 	positions, err := rebuild.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
 	if err != nil {
 		return nil, err
