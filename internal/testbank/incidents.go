@@ -98,8 +98,8 @@ func (g *generator) late(a *account, before int) {
 	a.plan(first)
 }
 
-// permanentGap leaves out a version that never comes later, or adds an invalid event for it that is
-// never corrected. Then it adds the next event.
+// permanentGap makes a version never applicable: its event is lost, or is invalid and never
+// corrected. Then permanentGap adds the next event to the script.
 func (g *generator) permanentGap(a *account) {
 	if g.chance(50) {
 		a.plan(g.record(a, g.poison(a, a.next)))
@@ -120,7 +120,7 @@ func (g *generator) corrected(a *account) {
 	a.plan(right)
 }
 
-// failsAtItsTurn adds an event that can never be applied to the script, and adds it before its
+// failsAtItsTurn adds to the script an event that can never be applied. This event comes before its
 // predecessor. When the predecessor arrives, the early event is dead-lettered a second time and
 // makes a gap.
 func (g *generator) failsAtItsTurn(a *account) {
@@ -148,7 +148,7 @@ func (g *generator) conflict(a *account) {
 	a.plan(g.record(a, g.event(a, a.next-1)))
 }
 
-// overflow adds an amount that exceeds the range of the balance to the script, then the correct
+// overflow adds to the script an amount that exceeds the range of the balance, then the correct
 // event. It does so for two versions.
 func (g *generator) overflow(a *account) {
 	if a.next == 1 {
