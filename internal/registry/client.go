@@ -37,9 +37,9 @@ type Config struct {
 	Password func() (string, error)
 	// TLS is used for URLs that begin with https.
 	TLS credential.TLS
-	// LooksOnly means that the caller writes no dead letters. A value without a header is then
+	// ReadOnly means that the caller writes no dead letters. A value without a header is then
 	// reported as malformed even if the registry has never answered.
-	LooksOnly bool
+	ReadOnly bool
 }
 
 const (

@@ -89,7 +89,7 @@ func New(format string, opts event.Options, cfg Config) (*Resolver, error) {
 	r.noHeader = records.Format(unframed{})
 	r.beyond = records.Format(unreadable(fmt.Sprintf("the value begins with a schema id above %d, which no schema registry has", maxID)))
 	r.known.Store(&map[uint32]known{})
-	r.answered.Store(cfg.LooksOnly)
+	r.answered.Store(cfg.ReadOnly)
 	return r, nil
 }
 

@@ -157,8 +157,8 @@ var Choices = map[string][]string{
 // RegistryFlags are the flags of the schema registry. Their files are read again whenever they are
 // needed.
 type RegistryFlags struct {
-	// LooksOnly is set by commands that write no dead letters, see registry.Config.
-	LooksOnly bool `json:"-" kong:"-"`
+	// ReadOnly is set by commands that write no dead letters, see registry.Config.
+	ReadOnly bool `json:"-" kong:"-"`
 
 	SchemaRegistryURL          []string `json:"-" name:"schema-registry-url" env:"SCHEMA_REGISTRY_URL" placeholder:"URL" group:"Schema registry" help:"With avro and protobuf, the schema registry; separate several equivalent ones with commas."`
 	SchemaRegistryCA           string   `json:"-" name:"schema-registry-ca" env:"SCHEMA_REGISTRY_CA" type:"path" placeholder:"FILE" group:"Schema registry" help:"CA certificates (PEM) for https; default the system's."`
@@ -192,7 +192,7 @@ func (f *RegistryFlags) registry(format string) (registry.Config, error) {
 		return registry.Config{}, err
 	}
 	return registry.Config{
-		LooksOnly: f.LooksOnly,
+		ReadOnly: f.ReadOnly,
 		URLs:      urls, Username: f.SchemaRegistryUsername, Password: f.registryPassword, TLS: transport,
 	}, nil
 }

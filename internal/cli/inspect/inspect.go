@@ -48,7 +48,7 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
 	if err != nil {
 		return err
 	}
-	c.LooksOnly = true
+	c.ReadOnly = true
 	formats, err := c.Formats(c.CustomTypes)
 	if err != nil {
 		return err
