@@ -44,12 +44,6 @@ type Projection struct {
 	SHA256     string // hex, of the whole file
 }
 
-// HasType reports whether the projection uses events of a type.
-func (p *Projection) HasType(eventType string) bool {
-	_, found := slices.BinarySearch(p.Types, eventType)
-	return found
-}
-
 // Statement is one SQL statement, without the semicolon and the white space and comments around it.
 type Statement struct {
 	SQL  string
