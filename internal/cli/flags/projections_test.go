@@ -1,12 +1,48 @@
 package flags_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
+	"projector/projection/file"
 )
+
+// TestCustomProjectionsCannotUseBuiltInNames shows that file.Reserved has the names of all built-in
+// projections.
+func TestCustomProjectionsCannotUseBuiltInNames(t *testing.T) {
+	for _, definition := range flags.Definitions() {
+		if !slices.Contains(file.Reserved, definition.Name()) {
+			t.Errorf("a custom projection can be called %s: add it to Reserved in projection/file/header.go", definition.Name())
+		}
+	}
+}
+
+// TestCustomProjectionsCannotWriteOwnTables shows that file.OwnTables has exactly the tables of the
+// migrated schema.
+func TestCustomProjectionsCannotWriteOwnTables(t *testing.T) {
+	s := clitest.NewStage(t)
+	rows, _ := s.Pool.Query(t.Context(), `SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()`)
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		if !slices.Contains(file.OwnTables, table) {
+			t.Errorf("a custom projection can write %s: add it to OwnTables in projection/file/header.go", table)
+		}
+	}
+	for _, table := range file.OwnTables {
+		if !slices.Contains(tables, table) {
+			t.Errorf("OwnTables in projection/file/header.go has %s, which the schema does not have", table)
+		}
+	}
+}
 
 func TestEachProjectionHasItsOwnPositionsAndDeadLetters(t *testing.T) {
 	s := clitest.NewStage(t)
