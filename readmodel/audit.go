@@ -19,7 +19,8 @@ import (
 // the action out. The names are part of the public interface.
 type ActionKind string
 
-// These are actions in the audit trail. Other files of this package define further actions.
+// These are the actions in the audit trail. A new one also needs a line in ActionKinds, and a
+// migration that adds it to the constraint dlq_action_action_check.
 const (
 	ActionReplay  ActionKind = "replay"
 	ActionDiscard ActionKind = "discard"
@@ -29,7 +30,20 @@ const (
 	ActionUnskip  ActionKind = "unskip"
 	ActionRebuild ActionKind = "rebuild"
 	ActionPrune   ActionKind = "prune" // markers of the inbox, by `projector inbox prune`
+
+	ActionPause       ActionKind = "pause"
+	ActionResume      ActionKind = "resume"
+	ActionPositionSet ActionKind = "position_set" // the result has the old position and the new one
+	ActionFourEyes    ActionKind = "four_eyes"    // somebody turned the policy on or off
 )
+
+// ActionKinds returns all actions in the audit trail, in the order of the help.
+func ActionKinds() []ActionKind {
+	return []ActionKind{
+		ActionReplay, ActionDiscard, ActionSkip, ActionUnskip, ActionFetch, ActionOpen, ActionRebuild,
+		ActionPositionSet, ActionPause, ActionResume, ActionPrune, ActionFourEyes,
+	}
+}
 
 // These are results of actions. The result of a replay is an Effect. The names are part of the
 // public interface.

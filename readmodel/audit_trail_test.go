@@ -2,6 +2,8 @@ package readmodel_test
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +13,30 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 )
+
+// TestTheSchemaAcceptsExactlyTheActions compares ActionKinds with the constraint of the migrated
+// schema.
+func TestTheSchemaAcceptsExactlyTheActions(t *testing.T) {
+	pool := openPool(t)
+	var constraint string
+	err := pool.QueryRow(t.Context(), `SELECT pg_get_constraintdef(oid) FROM pg_constraint
+		WHERE conrelid = 'dlq_action'::regclass AND conname = 'dlq_action_action_check'`).Scan(&constraint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accepted, want []string
+	for _, quoted := range regexp.MustCompile(`'(\w+)'`).FindAllStringSubmatch(constraint, -1) {
+		accepted = append(accepted, quoted[1])
+	}
+	for _, kind := range readmodel.ActionKinds() {
+		want = append(want, string(kind))
+	}
+	slices.Sort(accepted)
+	slices.Sort(want)
+	if !slices.Equal(accepted, want) {
+		t.Errorf("the schema accepts %v, ActionKinds has %v", accepted, want)
+	}
+}
 
 func recorded(t *testing.T, pool *pgxpool.Pool, accounts ...string) {
 	t.Helper()

@@ -13,14 +13,6 @@ import (
 	"projector/sql"
 )
 
-// These are the actions of operators who change positions. The result of ActionPositionSet has the
-// old position and the new one.
-const (
-	ActionPause       ActionKind = "pause"
-	ActionResume      ActionKind = "resume"
-	ActionPositionSet ActionKind = "position_set"
-)
-
 // PartitionLog is a partition and the current start of its log.
 type PartitionLog struct {
 	Partition int32

@@ -202,9 +202,6 @@ func (e *OperatorWritesError) SafeText() string { return e.Error() }
 // exist.
 var ErrNoOperators = errors.New("there is no role projector_operator")
 
-// actionFourEyes is recorded when somebody turns the policy on or off.
-const actionFourEyes ActionKind = "four_eyes"
-
 const (
 	resultOn  = "on"
 	resultOff = "off"
@@ -214,7 +211,7 @@ const (
 // transaction. Only the schema's owner may call it. ErrNoOperators means that the policy was
 // changed and that there were no grants to change.
 func SetFourEyes(ctx context.Context, pool *pgxpool.Pool, on bool, actor string) error {
-	action := Action{Kind: actionFourEyes, Actor: actor, Result: resultOff}
+	action := Action{Kind: ActionFourEyes, Actor: actor, Result: resultOff}
 	if on {
 		action.Result = resultOn
 	}

@@ -70,6 +70,7 @@ func newParser(built flags.BuildInfo, options ...kong.Option) (*kong.Kong, error
 		kong.Name("projector"), kong.Description(description), kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.DefaultEnvars("PROJECTOR"), // for flags whose field does not name a variable
+		database.TagVars(),
 		kong.PostBuild(typedOnly),
 		kong.PostBuild(addManual),
 		kong.Bind(built),

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
@@ -19,9 +22,19 @@ type AuditCmd struct {
 	Verify verifyCmd `cmd:"" help:"Check whether a row of the audit trail was changed or removed."`
 }
 
+// TagVars returns the texts that the parser inserts for ${…} in the tags of this package.
+func TagVars() kong.Vars {
+	actions := flags.Texts(readmodel.ActionKinds())
+	last := len(actions) - 1
+	return kong.Vars{
+		"audit_actions":        strings.Join(actions, ","),
+		"audit_actions_listed": strings.Join(actions[:last], ", ") + " or " + actions[last],
+	}
+}
+
 type listCmd struct {
 	Account   string `group:"Filter" placeholder:"ID" help:"Only what was done to this account."`
-	Action    string `group:"Filter" placeholder:"ACTION" default:"" enum:",replay,discard,skip,unskip,fetch,open,rebuild,position_set,pause,resume,prune,four_eyes" help:"Only this action: replay, discard, skip, unskip, fetch, open, rebuild, position_set, pause, resume, prune or four_eyes."`
+	Action    string `group:"Filter" placeholder:"ACTION" default:"" enum:",${audit_actions}" help:"Only this action: ${audit_actions_listed}."`
 	ActorName string `group:"Filter" name:"actor" placeholder:"NAME" help:"Only what this actor did."`
 	Since     string `group:"Filter" placeholder:"WHEN" help:"Only what was done since then: a time (RFC 3339), or an age such as 24h."`
 	Until     string `group:"Filter" placeholder:"WHEN" help:"Only what was done before then: a time (RFC 3339), or an age such as 24h."`
