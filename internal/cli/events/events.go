@@ -193,7 +193,7 @@ func (f *RegistryFlags) registry(format string) (registry.Config, error) {
 	}
 	return registry.Config{
 		ReadOnly: f.ReadOnly,
-		URLs:      urls, Username: f.SchemaRegistryUsername, Password: f.registryPassword, TLS: transport,
+		URLs:     urls, Username: f.SchemaRegistryUsername, Password: f.registryPassword, TLS: transport,
 	}, nil
 }
 
