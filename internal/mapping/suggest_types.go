@@ -52,7 +52,7 @@ func (w *suggesting) types(kind, amount *sample) {
 			w.line("  %s: {positive: FundsCredited, negative: FundsDebited, zero: refused}", quoteYAML(name))
 		default:
 			w.line("  %s: DECIDE", quoteYAML(name))
-			w.decide("%s: FundsCredited, FundsDebited, AccountOpened, AccountClosed or ignored?", quoteYAML(name))
+			w.decide("%s: %s or %s?", quoteYAML(name), typeList(), ignored)
 		}
 	}
 	if len(kind.texts) == mostTexts {
