@@ -16,11 +16,11 @@ import (
 	"projector/readmodel/inbox"
 )
 
-// Kind is the projection account_activity: the number of events of each account.
-func Kind() readmodel.Definition {
-	kind := inbox.Define("account_activity", ready, add)
-	kind.RebuildTables = []readmodel.RebuildTable{{Name: "account_activity", Adds: true}}
-	return kind
+// Definition returns the projection account_activity: the number of events of each account.
+func Definition() readmodel.Definition {
+	d := inbox.Define("account_activity", ready, add)
+	d.RebuildTables = []readmodel.RebuildTable{{Name: "account_activity", Adds: true}}
+	return d
 }
 
 const ready = `SELECT p || ' on account_activity' FROM unnest('{SELECT,INSERT,UPDATE}'::text[]) AS p
@@ -46,13 +46,13 @@ func add(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error 
 	return tx.Send(ctx)
 }
 
-func ExampleKind() {
-	kinds := []readmodel.Definition{
+func ExampleDefinition() {
+	definitions := []readmodel.Definition{
 		balance.Definition{},
-		Kind(), // the new line
+		Definition(), // the new line
 	}
-	for _, k := range kinds {
-		fmt.Println(k.Name())
+	for _, d := range definitions {
+		fmt.Println(d.Name())
 	}
 	// Output:
 	// account_balance
@@ -66,16 +66,16 @@ const activityTable = `CREATE TABLE account_activity (
 
 func TestTheWorkedExample(t *testing.T) {
 	pool := openPool(t)
-	if err := Kind().Ready(t.Context(), pool); err == nil {
+	if err := Definition().Ready(t.Context(), pool); err == nil {
 		t.Error("ready without its table")
 	}
 	if _, err := pool.Exec(t.Context(), activityTable); err != nil {
 		t.Fatal(err)
 	}
-	if err := Kind().Ready(t.Context(), pool); err != nil {
+	if err := Definition().Ready(t.Context(), pool); err != nil {
 		t.Error(err)
 	}
-	f := feederOf(t, pool, Kind(), partition)
+	f := feederOf(t, pool, Definition(), partition)
 	values := []string{
 		eventAs("1", "AccountOpened", "a", 1, noon, `{"currency":"EUR"}`),
 		eventAs("2", "FundsCredited", "a", 2, noon, eur("1")), eventAs("2", "FundsCredited", "a", 2, noon, eur("1")),
@@ -89,7 +89,7 @@ func TestTheWorkedExample(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "UPDATE account_activity SET events = 9 WHERE account_id = 'a'"); err != nil {
 		t.Fatal(err)
 	}
-	s := openRowShadow(t, pool, Kind(), values)
+	s := openRowShadow(t, pool, Definition(), values)
 	if report := s.compare(); report.Different() != 1 {
 		t.Errorf("%+v", report)
 	}
