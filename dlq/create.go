@@ -23,8 +23,8 @@ const (
 
 // EnsureTopic creates the DLQ topic if it is missing. The new topic has as many partitions as the
 // source topic. It has the broker's default replication factor, or that of the source topic if the
-// broker has no default. It accepts the largest record of the source topic, if the size limit of
-// that topic can be read. An existing topic is not changed.
+// broker has no default. If the size limit of the source topic can be read, the new topic accepts
+// records of that size and the added headers. An existing topic is not changed.
 //
 // If a permission is missing, the error names the topic, the permission and how to work without it.
 // The caller may retry every error.

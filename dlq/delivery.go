@@ -18,7 +18,8 @@ import (
 type Delivery struct {
 	items []*item
 	// aside holds dead letters that an earlier attempt at the batch produced and the latest attempt
-	// did not. They are needed because a batch may be smaller when it is processed again.
+	// did not. They are needed because a smaller part of the batch may be processed next, and a
+	// later part may produce them again.
 	aside map[letterID]*item
 }
 
@@ -56,10 +57,10 @@ func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.T
 
 // Done is called when the transaction of the batch is committed. It returns a Delivery of the dead
 // letters that a later batch may produce again, or nil if there are none. These are the dead
-// letters that only an earlier attempt produced. They also include those at or after the position
-// next, whose record still has unprocessed entries. Only the caller knows when to drop these dead
-// letters. The offset of the position is not enough for that, because an event that waits for an
-// earlier version may be processed again later.
+// letters that only an earlier attempt produced. The result also includes the dead letters of
+// records at or after the position next, because such a record still has unprocessed entries. Only
+// the caller knows when to drop these dead letters. The offset of the position is not enough for
+// that, because an event that waits for an earlier version may be processed again later.
 func (d *Delivery) Done(next projection.RecordRef) *Delivery {
 	for _, it := range d.items {
 		r := it.letter.Record.Ref()
@@ -108,7 +109,7 @@ type item struct {
 	letter   projection.DeadLetter
 	failedAt time.Time
 	acked    bool
-	refused  bool    // a broker refused it, or its batch, as too large
+	refused  bool    // it, or its batch, was refused as too large
 	cut      Cut     // the parts that the next attempt leaves out
 	flight   *flight // nil when it is not being sent
 }

@@ -182,9 +182,9 @@ type Status string
 
 // Only Discarded is set by a person. StatusOf computes the other statuses.
 const (
-	// Open means that a person has to decide. There are three causes: the event's account or
-	// version cannot be read, another event with the same version was applied, or the event has the
-	// account's next version but cannot be applied.
+	// Open means that a person has to decide. There are three causes. The event's account or
+	// version cannot be read, or another event with the same version was applied, or the event has
+	// the account's next version and it is not known that it can be applied.
 	Open Status = "open"
 	// Ready means that the event has the next version of its account and would be applied now.
 	Ready Status = "ready"
@@ -217,8 +217,8 @@ func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok boo
 // now. s is the state, in the read model, of the account and version that Subject returns.
 //
 // A version conflict stays open until it is discarded, because another event with the same version
-// was applied. An event that PostgreSQL refused stays open until the account is past its version,
-// because only a replay shows whether it can be applied now.
+// was applied. An event that PostgreSQL refused is not ready but open when it has the account's
+// next version, because only a replay shows whether it can be applied now.
 func (e *Entry) StatusOf(d *event.Decoded, s projection.ReplayStatus) Status {
 	_, _, known := e.Subject(d)
 	switch {

@@ -132,7 +132,8 @@ func TestAsLargeAsTheTopicAccepts(t *testing.T) {
 	}
 }
 
-// TestLargeRecordIsNotCutByOtherErrors shows that a record is cut only because of its size.
+// TestLargeRecordIsNotCutByOtherErrors shows that a large record is not cut if the broker then
+// refuses it because of a missing permission.
 func TestLargeRecordIsNotCutByOtherErrors(t *testing.T) {
 	cluster := newLimited(t, 1, 8<<20)
 	fault := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: deadTopic, Err: kerr.TopicAuthorizationFailed, Count: -1})

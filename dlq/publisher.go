@@ -21,9 +21,9 @@ const (
 	// quickRetries is how often the client itself repeats a request within one attempt. This is
 	// enough when a partition's leader changes. The caller retries after longer outages.
 	quickRetries = 3
-	// maxBuffered is so high that it is never reached. Otherwise one stuck partition could fill
-	// the buffer and stop the others. The buffer needs little memory: each dead letter is in it
-	// at most once, and its batch holds the bytes anyway.
+	// maxBuffered is so high that it is not reached in practice. Otherwise one stuck partition
+	// could fill the buffer and stop the others. The buffer needs little memory, because it holds
+	// each dead letter at most once and shares its bytes with the batch.
 	maxBuffered = 1 << 24
 )
 
@@ -57,8 +57,8 @@ type Published struct {
 	Offset       int64
 }
 
-// Publisher publishes dead letters with a separate client. It is safe for use by several
-// goroutines, each with its own Delivery.
+// Publisher publishes dead letters with Kafka clients that nothing else uses. It is safe for use by
+// several goroutines, each with its own Delivery.
 type Publisher struct {
 	cfg     PublisherConfig
 	log     *slog.Logger
@@ -101,8 +101,9 @@ func (p *Publisher) options() []kgo.Opt {
 		kgo.RecordDeliveryTimeout(p.cfg.Timeout),
 		kgo.ProduceRequestTimeout(p.cfg.Timeout),
 		kgo.MaxBufferedRecords(maxBuffered),
-		// An account's dead letters stay in one partition and in order. Records with a null key are
-		// spread over the partitions.
+		// The partitioner uses the key, which is that of the original record. So dead letters with
+		// the same key go to the same partition, in order, unless some of them are sent again or
+		// cut. Records with a null key are spread over the partitions.
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 	)
 }
@@ -120,8 +121,8 @@ func (p *Publisher) Close() {
 
 // Deliver makes one attempt to publish the dead letters of d that are not acknowledged yet. It
 // returns nil if all are acknowledged now. Otherwise it returns the first error, and the caller
-// tries again with the same Delivery. It returns at once when ctx ends. The next attempt does not
-// send dead letters again that are still being sent, except large ones.
+// tries again with the same Delivery. Deliver returns at once when ctx ends. Dead letters that are
+// still being sent then are not sent again by the next attempt, except large ones.
 //
 // A dead letter that is too large for the topic is cut and published within the call.
 func (p *Publisher) Deliver(ctx context.Context, d *Delivery) error {

@@ -13,8 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// released is a dead letter as one of the releases wrote it. testdata/released has one file for
-// each set of headers. If you add a header, add a file and do not change the others.
+// released is a dead letter as one of the releases wrote it. Each file in testdata/released
+// contains dead letters with one set of headers. If you add a header, add a file and do not change
+// the others.
 type released struct {
 	Form       string
 	Key, Value *string
@@ -51,7 +52,7 @@ func eachReleased(t *testing.T, file string, fn func(*released)) {
 	}
 }
 
-// Dead letters stay in a topic for months. So the dead letters of every release must be readable.
+// Dead letters may stay in a topic for months, so those of earlier releases must be readable.
 func TestDeadLettersOfEveryReleaseCanBeRead(t *testing.T) {
 	files, err := filepath.Glob("testdata/released/*.jsonl")
 	if err != nil || len(files) == 0 {

@@ -6,9 +6,9 @@
 //
 // The decision is based on typed errors, SQLSTATE and Kafka error codes, never from message text.
 // An error that is not clear is always retried, because an outage, a missing grant or a full disk
-// must not dead-letter a good record. Only SQLSTATE classes 22 and 23 and an index row that is too
-// large isolate a record, and only if the error comes from a statement and wraps no error of a
-// higher class.
+// must not dead-letter a good record. Only SQLSTATE classes 22 and 23, and SQLSTATE 54000 for an
+// index row that is too large, isolate a record. The error must also come from a statement that did
+// not end the session, and no joined error may have a higher class.
 //
 // Reason returns a metric label for an error. Safe returns text about it that may be logged or
 // shown, because it contains no row data, no payload and no password.

@@ -31,8 +31,8 @@ func kafkaNode(node error) (finding, bool) {
 	case *kgo.ErrDecompressTooLarge:
 		return finding{class: RetryUnready, reason: "decompress"}, true
 	case *kgo.ErrFirstReadEOF:
-		// The broker closed the connection at once, because only one of the two sides uses TLS or
-		// SASL.
+		// The broker closed the connection at once. The usual cause is that only one of the two
+		// sides uses TLS or SASL.
 		return finding{class: RetryUnready, reason: "first_read_eof"}, true
 	}
 	return kafkaSentinel(node)

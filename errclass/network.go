@@ -36,7 +36,7 @@ func networkNode(node error) (finding, bool) {
 	case *net.DNSError:
 		return finding{class: Retry, reason: timeoutOr(e, "resolve")}, true
 	case *fs.PathError:
-		// A certificate file or key file is missing, or this process may not read it.
+		// Usually a certificate file or key file is missing, or this process may not read it.
 		return finding{class: RetryUnready, reason: "file"}, true
 	case *os.SyscallError:
 		return finding{class: Retry, reason: timeoutOr(e, "network")}, true

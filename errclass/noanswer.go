@@ -16,9 +16,10 @@ type NoAnswerError struct {
 	Err     error // names the step at which the client waited
 }
 
-// NoAnswer returns a NoAnswerError if err is a time-out, and any other error unchanged. The
-// client's own time-out only names the step at which the client waited. This step can mislead, for
-// example if it is the name lookup although the broker hangs.
+// NoAnswer returns a NoAnswerError if err is a time-out or if the deadline of ctx has passed. It
+// returns any other error unchanged. The client's own time-out only names the step at which the
+// client waited. This step can mislead, for example if it is the name lookup although the broker
+// hangs.
 func NoAnswer(ctx context.Context, servers []string, within time.Duration, err error) error {
 	var network net.Error
 	// The deadline of a connection may pass just before the deadline of the context.

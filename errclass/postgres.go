@@ -14,8 +14,8 @@ import (
 // check first whether its own context has ended. context.Canceled is also Retry. A nil error is
 // Unknown.
 //
-// pgconn.SafeToRetry is not used, because it is true if the reply to COMMIT was lost although the
-// rows may be committed. Only the whole idempotent transaction may be repeated.
+// pgconn.SafeToRetry is not used, because it may be true for an error while an answer is received,
+// although the rows may then be committed. Only the whole idempotent transaction may be repeated.
 func Postgres(err error) Class {
 	return worst(err, postgresNode, networkNode).class
 }

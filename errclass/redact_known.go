@@ -101,14 +101,14 @@ func groupText(e *kgo.ErrGroupSession) (string, bool) {
 }
 
 // messageClasses lists the SQLSTATE classes whose messages contain no data, only names of objects,
-// roles and settings. The messages of classes 22 and 23 contain the refused value. A trigger may
-// write any text into the messages of class P0.
+// roles and settings. The messages of classes 22 and 23 may contain the refused value. A trigger
+// may write any text into the messages of class P0.
 const messageClasses = " 08 0A 0L 0P 25 26 28 3D 3F 40 42 53 54 55 57 58 F0 "
 
 // serverText returns the text of an error of the server. It contains the severity, the SQLSTATE,
 // the names of tables, columns and constraints, and the message if the message contains no data.
-// Detail, Hint, Where and the query are left out, because they may contain data. Detail contains
-// the whole row.
+// Detail, Hint, Where and the query are left out, because they may contain data. For example,
+// Detail may contain the whole row.
 func serverText(e *pgconn.PgError) string {
 	severity := e.SeverityUnlocalized
 	if severity == "" {

@@ -20,8 +20,9 @@ type userTableError struct{ error }
 func (userTableError) Remedy() string  { return "" }
 func (e userTableError) Unwrap() error { return e.error }
 
-// TestRemedy shows that Remedy has advice only for constraints on the projector's own tables. A
-// constraint on a user's own table is the user's decision.
+// TestRemedy shows that Remedy has advice for a check constraint. It has none for other errors, and
+// none if the error has its own, empty remedy, because constraints on a user's own table are the
+// user's decision.
 func TestRemedy(t *testing.T) {
 	check := fmt.Errorf("write: %w", &pgconn.PgError{Code: "23514"})
 	if text := errclass.Remedy(check); !strings.Contains(text, "change the constraint") {

@@ -99,8 +99,8 @@ func Parse(texts [fields]string) (Entry, error) {
 	return Entry{AccountID: account, Version: n, Balance: amount, Currency: texts[3], Status: texts[4], LastEventID: texts[5]}, nil
 }
 
-// maxDigits is the maximum length of a balance. No account needs more digits, but a broken file may
-// contain more.
+// maxDigits is the maximum length of a balance without its sign. The limit is needed because a
+// broken file may contain very long texts.
 const maxDigits = 100
 
 // Canonical returns the same text for equal decimal numbers: 10.50 becomes 10.5, and -0
@@ -135,8 +135,8 @@ func isDigits(text string) bool {
 }
 
 // ReadCSV streams the entries of a CSV file. The header names the columns, which may be in any
-// order. Unknown columns are ignored. An error names the line and the column, and it ends the
-// iteration.
+// order. Unknown columns are ignored. An error in an entry names the line and the column. Every
+// error ends the iteration.
 func ReadCSV(file io.Reader, layout Layout) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		reader := csv.NewReader(withoutMark(file))

@@ -143,7 +143,7 @@ func TestTableOfLongEntries(t *testing.T) {
 	}
 }
 
-// A full table stores no more entries. The limit is checked with about 40 bytes for each entry.
+// A full table stores no more entries. The test allows between 20 and 80 bytes for each entry.
 func TestTableIsFull(t *testing.T) {
 	const limit = 2 << 20
 	table := ledger.NewTable(limit)

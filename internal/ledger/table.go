@@ -14,7 +14,7 @@ const (
 	placeBytes = 8
 )
 
-// Table holds the entries of a ledger in memory, about 40 bytes each.
+// Table holds the entries of a ledger in memory. A typical entry needs about 40 bytes.
 type Table struct {
 	limit  int
 	n      int64
@@ -22,7 +22,7 @@ type Table struct {
 	places []uint64 // page << 32 | offset of each entry; Sort fills it in the order of account ids
 }
 
-// NewTable returns a table that holds at most limit bytes.
+// NewTable returns a table that is full at about limit bytes.
 func NewTable(limit int) *Table { return &Table{limit: limit} }
 
 // Len returns the number of entries.

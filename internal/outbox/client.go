@@ -176,9 +176,9 @@ func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.
 	return failed(err)
 }
 
-// columns returns the destinations of the columns of the result. Columns are found by name. A
-// result without both names, key and value, must have two or three columns. These are then key,
-// value and headers, in this order.
+// columns returns the destinations of the columns of the result. Columns are found by name. If the
+// result does not have both the column key and the column value, it must have two or three columns.
+// These are then the key, the value and the headers, in this order.
 func columns(fields []pgconn.FieldDescription, key, value, headers *[]byte) ([]any, error) {
 	at := map[string]int{}
 	for i := range fields {
@@ -203,8 +203,8 @@ func columns(fields []pgconn.FieldDescription, key, value, headers *[]byte) ([]a
 	return into, nil
 }
 
-// headersOf parses headers from a JSON object. A member that is a string becomes its text, null
-// becomes an empty value, and any other member becomes its JSON.
+// headersOf parses headers from a JSON object. A string becomes its text, null becomes a null
+// header value, and any other member becomes its JSON.
 func headersOf(text []byte) ([]event.Header, error) {
 	if text == nil {
 		return nil, nil

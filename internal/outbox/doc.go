@@ -1,6 +1,6 @@
 // Package outbox fetches events from a producer's transactional outbox, which is the table in which
 // the producer stores events before it publishes them. It fetches and applies the events that
-// accounts wait for, because Kafka did not deliver them.
+// accounts wait for, for example because Kafka did not deliver them.
 //
 //	gap register ──due──▶ query ──▶ outbox ──rows──▶ decode ──▶ repair
 //	                 ▲                                            │

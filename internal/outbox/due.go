@@ -7,7 +7,7 @@ import (
 	"projector/readmodel/accountdb"
 )
 
-// roundVersions is how many versions are queried before the gap register is read again.
+// roundVersions is about how many versions are queried before the gap register is read again.
 const roundVersions = 10 * AskAtOnce
 
 // due returns the versions to query now. The oldest gap comes first. Versions that were queried
@@ -45,7 +45,8 @@ func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 	return due.missing, nil
 }
 
-// part contains the versions of one round: roundVersions, or a few more if the last gap is longer.
+// part contains the versions of one round. These are at most roundVersions, or more if the last gap
+// goes beyond that number.
 type part struct {
 	missing  []accountdb.Missing
 	versions int64

@@ -55,8 +55,8 @@ type Config struct {
 }
 
 // Fetcher queries an outbox for the versions that accounts wait for, and applies the events that
-// are returned. It runs concurrently with the consumer, which never waits for it. Failures are
-// logged and retried.
+// are returned. It runs concurrently with the consumer, and the consumer does not wait for it.
+// Failures are logged and retried.
 type Fetcher struct {
 	cfg      Config
 	schedule *Schedule
@@ -91,8 +91,8 @@ func (f *Fetcher) every() time.Duration {
 	return min(max(f.cfg.After/4, leastRound), longestRound)
 }
 
-// round sends the queries for all versions that are due. It returns the pause before the next
-// round.
+// round sends queries for the versions that the method due returns, until a query fails. It returns
+// the pause before the next round.
 func (f *Fetcher) round(ctx context.Context) time.Duration {
 	begun := time.Now()
 	due, err := f.due(ctx)
@@ -183,8 +183,8 @@ func passed(r *readmodel.RepairRecord) bool {
 	return r != nil && r.Decision.Outcome != projection.DeadLettered
 }
 
-// apply plans all records and applies those that can be applied. Events that cannot be applied are
-// recorded in the audit trail, unless the same event was recorded before.
+// apply plans all records and applies those that can be applied. Poison events are recorded in the
+// audit trail, unless the last query returned the same event.
 func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) error {
 	if len(records) == 0 {
 		return nil

@@ -3,7 +3,8 @@ package outbox
 import "time"
 
 const (
-	// longestPause is the longest time between two queries for one version.
+	// longestPause is the longest pause that a failed query causes before the next query for the
+	// same version.
 	longestPause = time.Hour
 	// maxWaits is the largest number of accounts in the schedule. If there are more, some accounts
 	// are removed, and the next queries for them are sent earlier than necessary.
@@ -11,8 +12,8 @@ const (
 )
 
 // Schedule decides when the outbox is queried again for an account. The pause doubles after each
-// failed query. If the account has reached a higher version since then, the next query is due at
-// once. It is not safe for concurrent use.
+// failed query, up to longestPause. If the account has reached a higher version since then, the
+// next query is due at once. It is not safe for concurrent use.
 type Schedule struct {
 	first time.Duration
 	waits map[string]*wait
@@ -70,7 +71,8 @@ func (s *Schedule) Known(account string, version int64, poison string) bool {
 	return w != nil && w.version == version && w.poison == poison
 }
 
-// Done removes an account, because all versions that were queried have been applied.
+// Done removes an account. It is called when the account has reached all versions that were
+// queried.
 func (s *Schedule) Done(account string) { delete(s.waits, account) }
 
 // forgetOne removes one account if the schedule is full.

@@ -33,7 +33,7 @@ type Config struct {
 	URLs []string // addresses of servers with the same schemas, tried in this order
 	// Username is for basic authentication. It is empty if there is none.
 	Username string
-	// Password returns the current password. It is called for each request.
+	// Password returns the current password. It is called for each request if Username is set.
 	Password func() (string, error)
 	// TLS is used for URLs that begin with https.
 	TLS credential.TLS
@@ -44,8 +44,8 @@ type Config struct {
 
 const (
 	requestWithin = 5 * time.Second
-	// answerBytes limits the size of an answer. The largest schema is 512 KiB, and JSON escapes
-	// make it longer.
+	// answerBytes limits the size of an answer. The largest schema that can be compiled is 512 KiB,
+	// and JSON escapes make it longer.
 	answerBytes = 2 << 20
 	// maxReferences and maxText limit the number of schemas that one schema refers to, directly or
 	// indirectly, and the bytes of their texts.

@@ -56,7 +56,8 @@ func checkMalformed(t *testing.T, d event.Decoded, says string) {
 	}
 }
 
-// A schema is requested once and can be used while the registry does not answer.
+// A schema is requested only once, also by concurrent callers, and can be used while the registry
+// does not answer.
 func TestSchemasAreKept(t *testing.T) {
 	s := newStub(t)
 	s.hold(byID(7), "", inline())
@@ -120,8 +121,9 @@ func TestFaultsOfMessages(t *testing.T) {
 	checkOpened(t, resolve(t, r, openedEvent(t, 7)))
 }
 
-// An unknown id is requested twice, because a replica may lag. After that it counts as unknown for
-// a while, so invalid ids do not delay other values.
+// The first unknown id is requested a second time, because a replica may lag. The unknown ids after
+// it are requested only once, and then count as unknown for a while, so that invalid ids do not
+// delay other values.
 func TestUnknownIDs(t *testing.T) {
 	s := newStub(t)
 	r := s.resolver(t, event.FormatAvro)

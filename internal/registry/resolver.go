@@ -23,8 +23,9 @@ import (
 )
 
 const (
-	// maxSchemas limits how many schemas are stored. A topic has one schema for each version of its
-	// events. Above the limit, schemas are removed and fetched again when they are needed.
+	// maxSchemas limits how many schemas are stored. A topic usually has one schema for each
+	// version of its event types. Above the limit, schemas are removed and fetched again when they
+	// are needed.
 	maxSchemas = 1000
 	// maxKept limits the texts of the stored schemas, in bytes. Compiled schemas need several times
 	// as much memory.
@@ -56,7 +57,7 @@ type Resolver struct {
 
 	compiling sync.Mutex // one schema at a time, because compiling needs memory
 
-	answered atomic.Bool // true once the registry has answered, or if no answer is required
+	answered atomic.Bool // true once awaitAnswer has received an answer, or if no answer is required
 
 	mu        sync.Mutex // held to change known
 	confirmed time.Time  // when an unknown id was last requested a second time
@@ -67,7 +68,7 @@ type Resolver struct {
 type known struct {
 	format event.Format
 	until  time.Time // zero: no limit
-	size   int       // of the schema's text, in bytes
+	size   int       // of the texts of the schema and its references, in bytes
 }
 
 // New returns the Resolver of a format. The format must be one of Formats. New does not connect
@@ -93,7 +94,8 @@ func New(format string, opts event.Options, cfg Config) (*Resolver, error) {
 	return r, nil
 }
 
-// Resolve implements event.Resolver. It returns an *Error, or context.Cause(ctx) if ctx has ended.
+// Resolve implements event.Resolver. If ctx has ended, the error is context.Cause(ctx), otherwise
+// an *Error.
 func (r *Resolver) Resolve(ctx context.Context, m event.Message) (event.Format, error) {
 	if len(m.Value) < headerLen || m.Value[0] != 0 {
 		if err := r.awaitAnswer(ctx, m.Value); err != nil {
@@ -196,8 +198,9 @@ func (r *Resolver) keepUnreadable(id uint32, reason string) event.Format {
 }
 
 // answersForOthers reports whether the registry answers for an id other than the given one. It
-// first requests the last id whose schema was read. Then it requests the largest possible id, which
-// the registry probably answers with its own error code for an unknown id.
+// first requests the last id whose schema was read. If that fails, it requests the largest possible
+// id, or the id below if that is the given one. The registry probably answers this request with its
+// own error code for an unknown id.
 func (r *Resolver) answersForOthers(ctx context.Context, id uint32) bool {
 	r.mu.Lock()
 	readable := r.readable
@@ -248,8 +251,8 @@ func sizeOf(all map[uint32]known) int {
 	return n
 }
 
-// evict removes all results for ids that cannot be read. If there are none, it removes an arbitrary
-// schema.
+// evict removes all results that are valid only for a limited time. If there are none, it removes
+// one other result, no matter which.
 func evict(all map[uint32]known) {
 	before := len(all)
 	maps.DeleteFunc(all, func(_ uint32, k known) bool { return !k.until.IsZero() })

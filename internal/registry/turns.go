@@ -42,7 +42,8 @@ func (t *turns) unreadable() {
 	t.inRow++
 }
 
-// restart is called after a readable id. The next requests are not delayed.
+// restart is called after a readable id. The next requests are not delayed, until freeTurns ids in
+// a row are unreadable again.
 func (t *turns) restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// While all ids are unreadable, the registry gets at most a hundred requests each second. After a
-// readable id, requests are sent at once.
+// After a hundred unreadable ids in a row, at most a hundred ids are requested each second. After a
+// readable id, the next hundred are requested at once.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked turns

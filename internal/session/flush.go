@@ -103,9 +103,9 @@ func (s *Session) publish(ctx context.Context, f *flush) error {
 	return s.driver.Publish(ctx, f.reached, s.proj.DeadLetters(), s.proj.Verify)
 }
 
-// write makes one attempt to write the flush. A single event may take long, as long as PostgreSQL
-// sends answers in time. Several events must all be written within the time limit of a single
-// answer. Otherwise the attempt fails, and the next one has fewer events.
+// write makes one attempt to write the flush. For a single event there is only a limit for each
+// answer of PostgreSQL. Several events must all be written within the limit for one answer.
+// Otherwise the attempt fails, and the next one has fewer events.
 func (s *Session) write(ctx context.Context, f *flush) error {
 	bound := time.Duration(0)
 	if f.events > 1 {

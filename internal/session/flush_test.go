@@ -157,8 +157,8 @@ func TestAnOpenBreakerIsReported(t *testing.T) {
 	}
 }
 
-// TestASilentWriteIsGivenUp shows that a write of one event may take long, as long as the database
-// sends answers. A write of several events is ended at the limit for one answer.
+// TestASilentWriteIsGivenUp shows that a write of one event is ended only when the database sends
+// no answer within the limit. A write of several events is ended at the latest at this limit.
 func TestASilentWriteIsGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		events, answers int
@@ -239,8 +239,9 @@ func TestALostAnswerToCommitIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestFlushLast shows that FlushLast makes one attempt. The write also counts as done if the stored
-// position shows that an earlier write was committed and only its reply was lost.
+// TestFlushLast shows the outcome of the only attempt that FlushLast makes. The write also counts
+// as done if the stored position shows that an earlier write was committed and only its reply was
+// lost.
 func TestFlushLast(t *testing.T) {
 	moved := func(context.Context) (projection.Stood, error) { return projection.Stood{Next: 8, Fence: 7}, nil }
 	for name, c := range map[string]struct {

@@ -6,9 +6,9 @@
 //	   ▲                             │
 //	   └────────── Claim ◀───────────┴ failed: fewer events, or one event refused
 //
-// A write that fails is never repeated unchanged. Instead, everything pending is dropped. The
-// source claims the projection again and reads from the durable position. The next flush has fewer
-// events, down to a single one. If PostgreSQL refuses a flush with a single event, that event is
+// After a failed write, everything pending is dropped. The source claims the partition again and
+// reads from the durable position. If the failed flush had several events, the next one has fewer,
+// down to a single event. If PostgreSQL refuses a flush with a single event, that event is
 // dead-lettered.
 //
 // The source runs the loop. It calls Fold, Heal and Flush, and acts on the Report.
@@ -61,8 +61,8 @@ type Projection interface {
 type Driver interface {
 	// Read runs fn and retries it after transient errors.
 	Read(ctx context.Context, operation string, fn func(context.Context) error) error
-	// Publish sends the dead letters of the records before the offset next. It returns when the
-	// brokers have acknowledged them. It calls verify before each attempt.
+	// Publish sends the dead letters of the records before the offset next. It returns nil if the
+	// brokers have acknowledged all of them. It calls verify before each attempt.
 	Publish(ctx context.Context, next int64, letters []projection.DeadLetter, verify func(context.Context) error) error
 }
 
@@ -105,8 +105,8 @@ func New(proj Projection, driver Driver, limits Limits) *Session {
 
 // Claim calls the method Claim of the projection. It also finds out whether an earlier write that
 // failed was committed. The claim locks the row of the position, so the COMMIT of that write is no
-// longer in progress. The report's outcome is then Confirmed or Dropped, also if Claim fails.
-// Otherwise it is Nothing.
+// longer in progress. If there was such a write and the row could be read, the report's outcome is
+// Confirmed or Dropped, even if Claim returns an error. Otherwise the outcome is Nothing.
 func (s *Session) Claim(ctx context.Context, c projection.Claim) (projection.Position, Report, error) {
 	pos, err := s.proj.Claim(ctx, c)
 	if pos.Found == nil {
@@ -116,8 +116,8 @@ func (s *Session) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 }
 
 // Begin continues at a claimed position. It reports whether the earlier failures are over. They are
-// over if the position has passed the records of the failed flushes and no parked events are left
-// to apply.
+// over if the position has passed the records of the failed flushes. If a flush of only parked
+// events failed, no parked events may be left to apply either.
 func (s *Session) Begin(pos projection.Position) (over bool) {
 	s.durable = pos.Stood()
 	s.next, s.since = pos.NextOffset(), time.Time{}

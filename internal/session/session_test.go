@@ -32,7 +32,7 @@ func TestFoldStopsWhereAFlushIsDue(t *testing.T) {
 	}
 }
 
-// TestReadingAsksForLessAfterAFailure shows that a read has fewer records after a read that failed.
+// TestReadingAsksForLessAfterAFailure shows that a failed read is repeated with fewer records.
 func TestReadingAsksForLessAfterAFailure(t *testing.T) {
 	s := &script{most: 3, read: repeatedly}
 	one := begun(t, s, limits)
