@@ -29,7 +29,7 @@ func NewAccount(firstVersion int64) Account {
 	return Account{Version: firstVersion - 1, LastEventAt: NoTime}
 }
 
-// Outcome says how one record was handled. Its names are part of the public interface.
+// Outcome says what was done with one record. Its names are part of the public interface.
 type Outcome uint8
 
 // Only records with the outcome Applied or Ignored can change an account.
@@ -144,7 +144,7 @@ func (a Account) applyNext(ev *event.Event) (Account, Decision) {
 
 // Parked is an event that is stored in the database until the missing versions before it are
 // applied. If the event has the account's next version but cannot be applied, the account waits
-// until the event is corrected.
+// until a person corrects the event or skips its version.
 type Parked struct {
 	Record  Record
 	Decoded event.Decoded // account, event id and version are valid
@@ -165,8 +165,8 @@ const (
 )
 
 // Heal applies a parked event if it has the account's next version. refusal is the reason why
-// PostgreSQL refused to write the event, or empty. If the event cannot be applied, the decision
-// says why.
+// PostgreSQL refused to write the event, or empty. The decision is set only if the result is
+// HealApplied or HealFailed.
 func (a Account) Heal(p *Parked, refusal string) (Account, Decision, HealResult) {
 	version := p.Decoded.Event.Version
 	switch {

@@ -33,15 +33,15 @@ type BreakerState struct {
 }
 
 // Breaker stops a partition when too many of its latest records are dead letters. This usually has
-// one cause, such as a wrong deployment. The breaker counts the records of one partition since its
-// claim. A root dead letter is any dead letter except a version_gap of an account that was already
-// waiting for a missing event. A version_gap of such an account does not count, and neither do
-// duplicates and tombstones. Some projections detect a duplicate only when they write it. The
-// duplicate was then already counted as applied.
+// one cause, such as a wrong deployment. The breaker counts the records of one partition. It begins
+// with the window that is stored with the position. A root dead letter is any dead letter except a
+// version_gap of an account that was already waiting for a missing event. A version_gap of such an
+// account does not count, and neither do duplicates and tombstones. Some projections detect a
+// duplicate only when they write it. The duplicate was then already counted as applied.
 //
 // Records that are read again, after a restart or because the position was set back, do not count,
-// because they were counted the first time. Most of them are duplicates now, so the few dead
-// letters among them would open the breaker.
+// because they were counted the first time. Most of them are duplicates now, which do not count. So
+// the few dead letters among them would be most of the counted records, and would open the breaker.
 //
 // A nil *Breaker counts nothing and never opens.
 type Breaker struct {
@@ -119,8 +119,8 @@ func (b *Breaker) HealFailed(decision Decision) {
 	}
 }
 
-// root counts a root dead letter. It opens the breaker if there are now too many root dead letters
-// in the window.
+// root counts a root dead letter. It opens the breaker if the window is full and now contains too
+// many root dead letters.
 func (b *Breaker) root(decision Decision) {
 	if b.at < b.through {
 		return
@@ -144,8 +144,8 @@ func (b *Breaker) explain(last Decision) string {
 		w.roots, len(w.slots), float64(w.roots)/float64(len(w.slots)), b.rule.Share, n, class, example, b.rule.remedy(class, last), b.partition)
 }
 
-// remedy returns what to check when most of the root dead letters have the given class. The
-// parameter last is the decision about the newest root dead letter.
+// remedy returns what to check if the given class is the most frequent one of the root dead
+// letters. The parameter last is the decision about the newest root dead letter.
 func (r BreakerRule) remedy(class event.Class, last Decision) string {
 	const byProducer = "The producers write amounts in this form: have them corrected, or declare the form in --mapping. Follow docs/repairs.md, \"Very many dead letters\""
 	replay := fmt.Sprintf(", type: projector dlq replay --class=%s --yes", class)

@@ -109,8 +109,8 @@ func TestBreakerOpensWhereAListSays(t *testing.T) {
 	})
 }
 
-// TestBreakerStateSurvivesAnotherWindow shows that the latest records still count after the size of
-// the window was changed.
+// TestBreakerStateSurvivesAnotherWindow shows that as many of the latest records as fit still count
+// after the size of the window was changed.
 func TestBreakerStateSurvivesAnotherWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stream := rapid.SliceOfN(deliveries(), 0, 60).Draw(t, "stream")
@@ -130,7 +130,8 @@ func TestBreakerStateSurvivesAnotherWindow(t *testing.T) {
 	})
 }
 
-// TestBreakerIgnoresWhatItCannotRead shows that an invalid stored state does not open the breaker.
+// TestBreakerIgnoresWhatItCannotRead shows that random bytes as the stored window do not open the
+// breaker.
 func TestBreakerIgnoresWhatItCannotRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := string(rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "text"))
@@ -185,8 +186,8 @@ func TestBreakerSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// Only the producer can correct an amount that was written as a float. So the message must not name
-// a setting.
+// TestBreakerNamesWhoCanEndTheStorm shows that the message names neither --format nor the schema
+// registry if amounts are wrong, because other settings there would not help.
 func TestBreakerNamesWhoCanEndTheStorm(t *testing.T) {
 	f, err := event.New(event.FormatJSON, event.Options{})
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"projector/projection/event"
 )
 
-// Each decision about a record returns the account after it. A duplicate does not change the
-// account. An event whose version is too high is dead-lettered as a version gap.
+// The method Apply returns the account after the record, together with the decision. A duplicate
+// does not change the account. An event whose version is too high is dead-lettered as a version
+// gap.
 func ExampleAccount_Apply() {
 	format := event.NewJSON(event.Options{FirstVersion: 1})
 	account := projection.NewAccount(1)

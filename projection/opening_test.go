@@ -9,10 +9,11 @@ import (
 	"projector/projection/event"
 )
 
-// TestAnOpeningReplacesTheHistory shows that an account has the same state after an opening from
-// the ledger as after its whole history. Earlier and repeated events do not change this. An event
-// at or below the opening's version is a duplicate, even with another id. The exception is an event
-// at exactly this version if the opening contains the id of another event.
+// TestAnOpeningReplacesTheHistory shows that an account has the same balance, version and status
+// after an opening from the ledger and the later events as after its whole history. Earlier and
+// repeated events do not change this. An event at or below the opening's version is a duplicate,
+// even with another id. The exception is an event at exactly this version if the opening contains
+// the id of another event.
 func TestAnOpeningReplacesTheHistory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		first := rapid.Int64Range(0, 2).Draw(rt, "first version")

@@ -8,8 +8,9 @@ import (
 // These are the reasons why a flush was not written. The caller must read the state again and
 // process the events again.
 var (
-	// ErrFenced means that the position row was changed since this process wrote it, by another
-	// owner, a repair or a restored database.
+	// ErrFenced means that the position row was changed since this process read it or wrote it
+	// successfully. The cause is another owner, a repair, a restored database, or an earlier write
+	// of this process whose reply was lost.
 	ErrFenced = errors.New("the position row has moved: another owner, a repair or a restored database")
 	// ErrStale means that an account's version has changed after a decision was based on it.
 	ErrStale = errors.New("an account was advanced by another writer")
@@ -19,8 +20,8 @@ var (
 // again. Its offset is not valid in the new topic.
 var ErrTopicRecreated = errors.New("the topic was recreated: the stored position belongs to the old one")
 
-// Status says whether a partition is processed. It does not depend on the owner, and it stays the
-// same until a person changes it. Its names are part of the public interface.
+// Status says whether a partition is processed. It does not depend on the owner. Its names are part
+// of the public interface.
 type Status string
 
 // Every status except StatusRunning lasts until a person changes it.
@@ -50,7 +51,8 @@ type Position struct {
 	// LeaderEpoch is Kafka's leader epoch of the record before Next, or of a later record if the
 	// position was moved back. It is NoEpoch if it is not known.
 	LeaderEpoch int32
-	// ProcessedUntil is the highest offset up to which records were processed at any time.
+	// ProcessedUntil is the highest offset up to which records of the current log were ever
+	// processed.
 	ProcessedUntil int64
 	ProcessedEpoch int32 // epoch of the record before ProcessedUntil; NoEpoch if not known
 	Fence          int64 // increased by each new owner, and when a person sets the position
@@ -133,7 +135,8 @@ const NoEpoch int32 = -1
 const NoOffset int64 = -1
 
 // UnknownTopicIDs returns the values that mean that a topic id is not known. Brokers before Kafka
-// 2.8 have no topic ids and return the second value, which is 16 zero bytes in base64.
+// 2.8 have no topic ids. For them the client returns the second value, which is 16 zero bytes in
+// base64.
 func UnknownTopicIDs() []string { return []string{"", "AAAAAAAAAAAAAAAAAAAAAA=="} }
 
 // SameTopic reports whether two topic ids may belong to the same topic. An unknown id matches every
@@ -156,8 +159,8 @@ type Claim struct {
 
 // Resume returns the offset at which to continue, which is the lower of Kafka's committed offset
 // and the stored position. If retention has deleted processed records from this offset on, Resume
-// skips them. If Kafka has no committed offset, it is the stored position, because all records
-// before the position are durable.
+// skips them. If Kafka has no committed offset, Resume returns the stored position, because all
+// records before it are durable.
 func (c Claim) Resume(stored int64) int64 {
 	if c.Committed == NoOffset {
 		return stored

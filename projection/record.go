@@ -75,8 +75,8 @@ type DeadLetter struct {
 	Expected      *int64 // the account's version + 1; nil if not known or if versions are ignored
 }
 
-// NewDeadLetter returns the dead letter for a record. It copies the record, so that the memory of
-// the fetch can be freed.
+// NewDeadLetter returns the dead letter for a record. It copies the record, so that the dead letter
+// does not refer to the memory of the fetch.
 func NewDeadLetter(rec Record, d *event.Decoded, class event.Class, message string) DeadLetter {
 	rec, kept := Keep(rec, d)
 	ev := &kept.Event
@@ -86,8 +86,8 @@ func NewDeadLetter(rec Record, d *event.Decoded, class event.Class, message stri
 	}
 }
 
-// Keep copies a record and the texts of its decoded event, so that the memory of the fetch can be
-// freed.
+// Keep copies a record and the ids in its decoded event, so that they do not refer to the memory of
+// the fetch.
 func Keep(rec Record, d *event.Decoded) (Record, event.Decoded) {
 	rec.Key, rec.Value, rec.Headers = bytes.Clone(rec.Key), bytes.Clone(rec.Value), slices.Clone(rec.Headers)
 	for i := range rec.Headers {

@@ -25,9 +25,9 @@ type Repositioned struct {
 	From          *int64 // nil if there was no position
 	To            int64
 	UnreadSkipped int64 // number of offsets that were never read and are now skipped
-	// Processed is the highest offset up to which records were processed at any time. It is the
+	// Processed is the highest offset up to which records of the log were ever processed. It is the
 	// stored offset, or the offset at which the log was truncated if that is lower. If the new
-	// position To is higher than that, Processed is To.
+	// position To is higher than this, Processed is To.
 	Processed NextOffset
 }
 
@@ -68,7 +68,7 @@ func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error)
 	return plan, nil
 }
 
-// processed returns the new highest offset up to which records were processed at any time.
+// processed returns the new highest offset up to which records of the log were ever processed.
 func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	until := max(to, s.within(max(s.Next, s.ProcessedUntil), log.ProcessedEnd, log))
 	if until == s.ProcessedUntil {
@@ -77,8 +77,8 @@ func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	return NextOffset{until, NoEpoch}
 }
 
-// within returns the given offset, or the offset at which the log was truncated if that offset is
-// lower.
+// within returns the given offset, or the offset at which the log was truncated or ends now if that
+// is lower.
 func (s *StoredPosition) within(offset, epochEnd int64, log Log) int64 {
 	for _, end := range []int64{epochEnd, s.StoppedEnd} {
 		if end != NoOffset {

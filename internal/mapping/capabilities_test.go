@@ -145,7 +145,7 @@ func capabilities() []capability {
 	}
 }
 
-// TestCapabilities checks, in every format, each feature that docs/mapping.md describes.
+// TestCapabilities checks the listed features of mappings in each format.
 func TestCapabilities(t *testing.T) {
 	all := capabilities()
 	for _, format := range []string{event.FormatJSON, event.FormatDebezium, "structured", "binary", event.FormatAvro, event.FormatProtobuf} {

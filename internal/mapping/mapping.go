@@ -14,8 +14,8 @@
 //	  occurredAt: {path: meta.ts, unit: ms}
 //	  amount: {path: cents, unit: minor}
 //
-// A field or type that the file does not name is read as if there were no mapping. Every error
-// names the line and the column.
+// A field or type that the file does not name is read as if there were no mapping, except that a
+// custom projection may ignore the type. Errors name the line and the column.
 package mapping
 
 import (
@@ -80,7 +80,8 @@ func Parse(text []byte) (*Mapping, error) {
 	return m, nil
 }
 
-// Locate adds the line and column to each mistake in an error of event.New.
+// Locate adds the line and column to each mistake in an error of event.New, if the file names the
+// field.
 func (m *Mapping) Locate(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var located []error

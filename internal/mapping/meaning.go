@@ -88,7 +88,7 @@ func nameOf(kind event.Type) string {
 }
 
 // Meaning returns the normal form of the mapping as JSON. The text is equal for two files that
-// differ only in comments and order. It is {} if there are no mapping and no first version.
+// differ only in comments and order. It is {} without a mapping and without a first version.
 func (m *Mapping) Meaning() string {
 	text, err := json.Marshal(meaningOf(m), json.Deterministic(true))
 	if err != nil {
@@ -104,9 +104,9 @@ func (m *Mapping) SHA256() string {
 }
 
 // Differs compares this mapping with another one. The parameter stored is the text that Meaning
-// returned for the other mapping. If the two mappings read events differently, Differs returns the
-// flags of the other mapping and the flags of this one. Otherwise both are empty. A first version
-// that is not known is equal to every other.
+// returned for the other mapping. If the mappings or their first versions differ in how events are
+// read, Differs returns the flags of the other mapping and the flags of this one. Otherwise both
+// are empty. A first version that is not known does not count as a difference.
 func (m *Mapping) Differs(stored string) (was, is string) {
 	var before meaning
 	err := json.Unmarshal([]byte(stored), &before)
@@ -124,9 +124,9 @@ func (m *Mapping) Differs(stored string) (was, is string) {
 
 // readsLike compares the new mapping (the parameter now) with the old mapping (before). It reports
 // whether both read all events in the same way, except events of added types. It also returns false
-// if only the new mapping has another name for a type of the contract, because the type's own name
-// is then no longer recognised. For a custom projection it returns false for added types too,
-// because the projection has already ignored their events.
+// if only one of the mappings has another name for a type of the contract, because the type's own
+// name is not recognised with that mapping. For a custom projection it also returns false if types
+// were added, because the projection has already ignored their events.
 func (m *Mapping) readsLike(now, before meaning) bool {
 	if m.Custom && !maps.Equal(now.Types, before.Types) {
 		return false

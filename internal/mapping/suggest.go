@@ -31,8 +31,8 @@ type sample struct {
 	digits int            // length of the longest number
 }
 
-// mostTexts limits how many different texts are stored for a path. This is enough to recognise
-// event types, because there are few of them.
+// mostTexts limits how many different texts are stored for a path. This is usually enough for event
+// types, because most producers have only a few.
 const mostTexts = 12
 
 // Add adds a record to the samples.
@@ -131,7 +131,7 @@ func (p *sample) hasKind(kind jsontext.Kind) bool {
 // Suggest proposes a mapping in YAML, and lists the decisions that a person has to make. `mapping
 // check` refuses the proposal until the most important decisions are made. The proposal contains no
 // values of the records except values of the event type that look like names. If payload is true,
-// it contains all values of the event type.
+// it contains all stored values of the event type, which are at most mostTexts.
 func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 	w := &suggesting{payload: payload}
 	w.line("# Proposed from %d records. Nothing uses it: decide what is marked DECIDE, then run", s.records)
@@ -162,7 +162,7 @@ type suggesting struct {
 	account []*sample               // members of an account object, if no account id was found
 }
 
-// find searches each field among the values first, and then among the headers.
+// find searches each field first among the values and then among the headers.
 func (w *suggesting) find(s *Samples, values map[string]*sample) {
 	w.taken, w.found = map[string]bool{}, map[event.Field]*sample{}
 	take := func(field event.Field, p *sample) { w.taken[p.path], w.found[field] = true, p }

@@ -9,8 +9,8 @@ import (
 	"projector/projection/event"
 )
 
-// guess contains the names by which a field is found among the samples. The best names come first.
-// All names are in lower case, without _ and -.
+// guess contains the names by which a field is found among the samples. In each list, the best
+// names come first. All names are in lower case, without _ and -.
 type guess struct {
 	field event.Field
 	names []string // complete names of a member
@@ -154,9 +154,9 @@ func (g *guess) isNamed(path string) bool {
 // idWords are words with which the names of ids end.
 var idWords = []string{"id", "no", "nr", "number", "ref", "key", "code"}
 
-// distinct returns the first path that may be the event id although its name is not known, because
-// its values are all different. A path of the record itself is preferred to a path of an entry. It
-// returns nil if there is no such path.
+// distinct returns the first path that may be the event id although its name is not known. The name
+// ends with one of idWords, and none of the stored values repeats. A path of the record itself is
+// preferred to a path of an entry. It returns nil if there is no such path.
 func distinct(all map[string]*sample) *sample {
 	var found *sample
 	for _, path := range slices.Sorted(maps.Keys(all)) {

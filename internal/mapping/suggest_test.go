@@ -9,8 +9,8 @@ import (
 	"projector/projection/event"
 )
 
-// A name of several words is recognised by its last words. Fields that a connector writes about
-// itself are not proposed. Unused fields are listed.
+// A name of several words is recognised by its last words. Fields in Debezium's source block are
+// not proposed. Unused fields are listed.
 func TestSuggestNamesOfOtherProducers(t *testing.T) {
 	for value, want := range map[string]string{
 		`{"event_uuid":"a","wallet":"w","wallet_seq":1,"event_name":"card.captured","happened_at_ms":1764003661000,"amount_minor":5,"currency":"GBP","merchant_name":"m","trace_id":"t"}`: `eventId: event_uuid
@@ -55,8 +55,8 @@ func TestSuggestNamesOfOtherProducers(t *testing.T) {
 	}
 }
 
-// A field that was not recognised by its name alone must be confirmed by a person. The time at
-// which a connector read the row is used only if there is no other time.
+// A person must confirm most proposals that are not based on a known name. The time at which a
+// connector read the row is used only if there is no other time.
 func TestSuggestWithoutKnownNames(t *testing.T) {
 	for name, tt := range map[string]struct {
 		values []string
@@ -109,7 +109,8 @@ func TestSuggestWithoutKnownNames(t *testing.T) {
 	}
 }
 
-// A field is not proposed as the event id if one of its values repeats, even after many records.
+// A field is not proposed as the event id if one of its first values repeats, even if it repeats
+// only after many records.
 func TestSuggestAnEventIDOfManyRecords(t *testing.T) {
 	for name, tt := range map[string]struct {
 		number func(i int) int

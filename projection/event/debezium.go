@@ -27,7 +27,8 @@ const idHeader = "id"
 const namePayload = "payload"
 
 // debeziumFormat reads the records that Debezium's outbox event router writes. The value is the
-// payload of the outbox row, the key is the aggregate id, and the other fields are headers.
+// payload of the outbox row, which is the event's data. The key is the aggregate id. The event id,
+// the type, the version and the time are headers.
 type debeziumFormat struct{ *decoder }
 
 func newDebezium(opts Options) (Format, error) {
@@ -83,8 +84,8 @@ func missingHeader(column, header, flag string) string {
 		" or name another header with %s", column, header, flag)
 }
 
-// Decode implements Format. An event whose payload cannot be read is still identified, because its
-// ids and its version are in the key and the headers.
+// Decode implements Format. An event whose payload cannot be read is still identified, if its ids
+// and its version are in the key and the headers, as they are without a mapping.
 func (f *debeziumFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}
 	if m.Value == nil {

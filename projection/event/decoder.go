@@ -262,8 +262,8 @@ func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
 }
 
 // readDeclaredTime sets the time of the event from the unit that the mapping declares. In a
-// document, a time that counts from 1970 must be a JSON number. A text could also be a date without
-// separators.
+// document, a time that counts from 1970 must be a JSON number, because a text could also be a date
+// without separators.
 func (f *decoder) readDeclaredTime(r *reading, ev *Event) *Fault {
 	p, m := &f.places[FieldOccurredAt], &r.found[FieldOccurredAt]
 	text := m.raw

@@ -1,7 +1,8 @@
 // Package event defines account events and decodes them from the wire formats of Kafka messages.
 //
 // A Format turns the bytes of one Kafka message into an Event or into a Fault that names the class,
-// the field and the reason. Decoding uses no clock, no I/O and no shared state.
+// the field and the reason. Decoding uses no clock and no I/O, and its result does not depend on
+// other messages.
 package event
 
 import (
@@ -20,7 +21,7 @@ type Event struct {
 	Type          Type
 	Version       int64
 	OccurredAt    int64 // microseconds since the Unix epoch, UTC
-	Amount        int64 // minor units of Currency, > 0; 0 if the type has no amount
+	Amount        int64 // minor units of Currency, not negative; 0 if the type has no amount
 	Currency      Currency
 	Data          string // for a Custom type: a JSON object, {} if there is none
 }

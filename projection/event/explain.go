@@ -21,8 +21,8 @@ type opener interface {
 	open(m Message) (f *decoder, r *reading, end func())
 }
 
-// Explain reads a message field by field, and returns a result for each field with its fault. For a
-// tombstone it returns nil.
+// Explain reads a message field by field, and returns the value or the fault of each field that the
+// event's type has. A missing correlation id is left out. For a tombstone, Explain returns nil.
 func Explain(format Format, m Message) []FieldReading {
 	o, is := format.(opener)
 	if !is {
@@ -167,8 +167,8 @@ func (f *decoder) unknownType() *Fault {
 type FieldPlace struct{ Field, From, Written string }
 
 // Places lists the places at which a format finds the fields, in the order of Fields. Data is not
-// listed, because amount and currency have full paths. The error joins a *MappingError for each
-// mistake.
+// listed, because amount and currency have full paths. For mistakes in the mapping, the error
+// contains one or more *MappingError.
 func Places(format string, opts Options) ([]FieldPlace, error) {
 	var f *decoder
 	if format == FormatAvro || format == FormatProtobuf {

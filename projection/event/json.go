@@ -50,7 +50,7 @@ func contractLayout() *layout {
 	}
 }
 
-// Decode implements Format. If the JSON is invalid at any place, no field is used.
+// Decode implements Format. If the JSON is invalid at any place, no member of it is used.
 func (f *jsonFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}
 	if m.Value == nil {

@@ -233,7 +233,7 @@ func TestJSONKeepsEvidenceOfTheUnidentified(t *testing.T) {
 	}
 }
 
-// If the JSON is invalid at any place, no field is used.
+// If the JSON is invalid at any place, no member of it is used.
 func TestJSONSyntaxFaults(t *testing.T) {
 	tests := []struct{ name, value, reason string }{
 		{"empty", "", "empty"},

@@ -131,8 +131,8 @@ type layout struct {
 	envelope Envelope
 }
 
-// apply sets the places that a mapping declares. Its error joins a *MappingError for each field
-// that cannot be at the declared place.
+// apply sets the places that a mapping declares. If fields cannot be at their declared places, its
+// error contains one or more *MappingError.
 func (l *layout) apply(m Mapping) error {
 	l.envelope = m.Envelope
 	mistakes := []error{l.applyEnvelope()}
@@ -196,8 +196,7 @@ func (l *layout) applyData(m Mapping) error {
 	return nil
 }
 
-// isElsewhere reports whether the field is outside the event's document, so that its path, if any,
-// begins in another place.
+// isElsewhere reports whether the field has a source other than a path in the event's document.
 func (p *FieldPath) isElsewhere() bool {
 	return p.Header != "" || p.Key || p.Outer != nil || p.Constant != "" || p.Join != nil
 }

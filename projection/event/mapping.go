@@ -32,7 +32,7 @@ type FieldPath struct {
 // Written is the JSON type in which an id, an event type or a version is written.
 type Written uint8
 
-// WrittenUsually means an integer for a version and a text for any other field.
+// WrittenUsually means an integer for a version, and a text for an id or an event type.
 const (
 	WrittenUsually Written = iota
 	WrittenText
@@ -101,7 +101,7 @@ type Envelope struct {
 type Mapping struct {
 	// Types contains the meaning of each event type, by the type's name in messages. Events of type
 	// Ignorable only advance the version. If the mapping has another name for a type, the type's
-	// own name is no longer accepted.
+	// own name is no longer accepted, except in a custom projection.
 	Types map[string]Type
 	// Signed contains the types whose meaning depends on the sign of the amount. A name in Signed
 	// must not be in Types.
@@ -148,7 +148,7 @@ func (p *FieldPath) sources() int {
 	return n
 }
 
-// validate checks that there is exactly one source and that the field may have it.
+// validate checks that there is not more than one source, and that the field may have it.
 func (p *FieldPath) validate(field Field) error {
 	sources := p.sources()
 	within := p.Header != "" || p.Key // Path leads into the JSON of the header or key

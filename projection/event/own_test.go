@@ -7,8 +7,8 @@ import (
 	"projector/projection/event"
 )
 
-// TestDataOfCustomProjections shows that an event for a custom projection may have any JSON object as
-// data. The other fields are checked. Events of all other types are ignored.
+// TestDataOfCustomProjections shows that an event for a custom projection may have any JSON object
+// as data. The other fields are checked as usual. Events of all other types are ignored.
 func TestDataOfCustomProjections(t *testing.T) {
 	f := event.NewJSON(event.Options{FirstVersion: 1, CustomTypes: []string{"PointsEarned", "FundsCredited"}, Ignore: []string{"Quiet"}})
 	earned := func(data string) string { return change("eventType", `"PointsEarned"`, "data", data) }

@@ -290,6 +290,6 @@ func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
 // written returns the digits that were appended after start.
 func (v *Values) written(start int) []byte { return v.digits[start:len(v.digits):len(v.digits)] }
 
-// tooLarge replaces a number that has too many digits. Like that number, tooLarge exceeds every
-// valid amount.
+// tooLarge replaces a number that exceeds a limit of appendDecimal. It exceeds every valid amount,
+// so it is refused.
 var tooLarge = []byte("100000000000000000000")

@@ -192,8 +192,8 @@ const (
 	reasonTimeRange = "is outside the years 0 to 9999"
 )
 
-// These are the first and the last time of RFC 3339, in microseconds. They are the limits for all
-// units.
+// These are the first and the last time of RFC 3339, in microseconds. They are the limits of times
+// that were not read from a text.
 var (
 	firstMicros = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 	lastMicros  = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - 1

@@ -8,8 +8,9 @@ import (
 // Type is the type of an event, as the projector handles it.
 type Type uint8
 
-// These types have no name in the contract. Ignorable is used for all types in
-// --ignore-event-types, and Custom for all types that a custom projection reads.
+// These types have no name in the contract. Ignorable is used for types that only advance the
+// version, such as those in --ignore-event-types. Custom is used for the types that a custom
+// projection reads.
 const (
 	Unknown Type = iota
 	Ignorable
@@ -18,7 +19,7 @@ const (
 
 // meaning contains the properties of a type.
 type meaning struct {
-	name         string // name in a message, by the contract; empty if no message has this type
+	name         string // name in the contract; empty if the contract has no such type
 	money        int8   // factor of the amount for the balance; 0 if there is no amount
 	dataOptional bool   // the event may have no data, and therefore no currency
 	status       Status // status of the account after the event

@@ -89,7 +89,7 @@ func removeDefaults(tree any) {
 	}
 }
 
-// Read implements event.Reader. Texts in found are slices of value.
+// Read implements event.Reader. Texts in found may share memory with value.
 func (s *Schema) Read(value []byte, found *event.Values) (reason string) {
 	r := reading{rest: value, found: found, steps: freeSteps + stepsPerByte*len(value)}
 	if r.read(s.root); r.reason == "" && len(r.rest) > 0 {

@@ -275,8 +275,7 @@ func TestSchemasThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// As in JSON, an id must be a text and not a number. The digits of the number must not be used for
-// the next message.
+// As in JSON, an id must be a text and not a number.
 func TestADecimalIsNoID(t *testing.T) {
 	const number = `{"type":"bytes","logicalType":"decimal","precision":20,"scale":0}`
 	for _, field := range []string{"accountId", "eventId"} {

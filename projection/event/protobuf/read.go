@@ -11,7 +11,7 @@ import (
 )
 
 // Read implements event.Reader. The value begins with the indexes that identify its message type in
-// the file. Texts in found are slices of value.
+// the file. Texts in found may share memory with value.
 func (s *Schema) Read(value []byte, found *event.Values) (reason string) {
 	m, body, reason := s.message(value)
 	if reason != "" {

@@ -116,7 +116,8 @@ func (c declaring) messages(declared protoreflect.MessageDescriptors) []*message
 
 // source gives a file of the registry to the compiler. The file is .proto text or a compiled file
 // in Base64. Confluent's clients for Python, .NET and Go register compiled files, and not every
-// registry converts them to text. A .proto text is never valid Base64, because it contains spaces.
+// registry converts them to text. A .proto text with a declaration is not valid Base64, because it
+// contains characters such as a semicolon or a brace.
 func (l *limits) source(path, text string) (protocompile.SearchResult, error) {
 	compiled := decoded(text)
 	if len(compiled) == 0 {
