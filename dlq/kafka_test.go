@@ -80,8 +80,8 @@ func letters(n int) []projection.DeadLetter {
 	return all
 }
 
-// published reads the DLQ topic. It returns how often each source offset appears, and the last
-// entry of each source offset.
+// The function published reads the DLQ topic. It returns how often each source offset appears, and
+// the last entry of each source offset.
 func published(t *testing.T, cluster *kfake.Cluster) (map[int64]int, map[int64]Entry) {
 	t.Helper()
 	counts, last := map[int64]int{}, map[int64]Entry{}

@@ -61,7 +61,8 @@ func (p *Publisher) largeClient() (*kgo.Client, error) {
 	return client, nil
 }
 
-// halve splits a group that was refused, and delivers the two halves one after the other.
+// The method halve splits a group that was refused, and delivers the two halves one after the
+// other.
 func (p *Publisher) halve(ctx context.Context, client *kgo.Client, items []*item) error {
 	if len(items) == 1 {
 		return p.deliverAlone(ctx, client, items[0])
@@ -137,7 +138,7 @@ type largeRecords struct {
 	client *kgo.Client // nil if there is no client or if a caller uses it
 }
 
-// take returns the client, or nil if there is none. The caller then owns it.
+// The method take returns the client, or nil if there is none. The caller then owns it.
 func (l *largeRecords) take() *kgo.Client {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,8 +147,8 @@ func (l *largeRecords) take() *kgo.Client {
 	return client
 }
 
-// put stores a client for the next large dead letters. It returns false if another client is
-// already stored.
+// The method put stores a client for the next large dead letters. It returns false if another
+// client is already stored.
 func (l *largeRecords) put(client *kgo.Client) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// released is a dead letter as one of the releases wrote it. Each file in testdata/released
-// contains dead letters with one set of headers. If you add a header, add a file and do not change
-// the others.
+// The type released is a dead letter as one of the releases wrote it. Each file in
+// testdata/released contains dead letters with one set of headers. If you add a header, add a file
+// and do not change the others.
 type released struct {
 	Form       string
 	Key, Value *string

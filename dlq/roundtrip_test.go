@@ -111,8 +111,8 @@ func TestHeadersNeverPileUp(t *testing.T) {
 	})
 }
 
-// replayed returns the record that is processed when the entry is replayed. The record comes directly
-// from the entry, or through the source topic.
+// The function replayed returns the record that is processed when the entry is replayed. The record
+// comes directly from the entry, or through the source topic.
 func replayed(t *rapid.T, entry Entry) projection.Record {
 	record, err := entry.Replay()
 	if err != nil {
@@ -190,7 +190,7 @@ func assertOriginal(t *rapid.T, entry Entry, original event.Message) {
 	}
 }
 
-// same distinguishes null from empty.
+// The function same distinguishes null from empty.
 func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
 func FuzzParse(f *testing.F) {

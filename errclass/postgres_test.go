@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m, nil) }
 
-// classified is the result of this package for an error.
+// The type classified is the result of this package for an error.
 type classified struct {
 	class        errclass.Class
 	reason, says string // says is a part of the text of Safe
@@ -172,8 +172,8 @@ func TestPlanFromBeforeAMigration(t *testing.T) {
 	}
 }
 
-// at returns the URL with the user, password and database replaced by the arguments that are not
-// empty.
+// The function at returns the URL with the user, password and database replaced by the arguments
+// that are not empty.
 func at(t *testing.T, databaseURL, user, password, database, query string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
@@ -270,7 +270,8 @@ func TestOutages(t *testing.T) {
 	})
 }
 
-// terminated returns the error that a session gets after another session has terminated it.
+// The function terminated returns the error that a session gets after another session has
+// terminated it.
 func terminated(t *testing.T, server *devstack.Postgres) error {
 	t.Helper()
 	victim, killer := connect(t, server.URL()), connect(t, server.URL())

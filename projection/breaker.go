@@ -19,7 +19,7 @@ type BreakerRule struct {
 // position's row.
 const MaxBreakerWindow = 100_000
 
-// roots returns how many root dead letters in a full window open the breaker.
+// The method roots returns how many root dead letters in a full window open the breaker.
 func (r BreakerRule) roots() int {
 	const rounding = 1e-9 // needed so that 0.07 of 100 gives 7
 	return max(1, int(math.Ceil(r.Share*float64(r.Window)-rounding)))
@@ -119,8 +119,8 @@ func (b *Breaker) HealFailed(decision Decision) {
 	}
 }
 
-// root counts a root dead letter. It opens the breaker if the window is full and now contains too
-// many root dead letters.
+// The method root counts a root dead letter. It opens the breaker if the window is full and now
+// contains too many root dead letters.
 func (b *Breaker) root(decision Decision) {
 	if b.at < b.through {
 		return
@@ -131,7 +131,7 @@ func (b *Breaker) root(decision Decision) {
 	}
 }
 
-// explain returns the text that says why the breaker is open and what to do.
+// The method explain returns the text that says why the breaker is open and what to do.
 func (b *Breaker) explain(last Decision) string {
 	w := &b.window
 	class, n := w.most()

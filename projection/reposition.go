@@ -77,8 +77,8 @@ func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	return NextOffset{until, NoEpoch}
 }
 
-// within returns the given offset, or the offset at which the log was truncated or ends now if that
-// is lower.
+// The method within returns the given offset, or the offset at which the log was truncated or ends
+// now if that is lower.
 func (s *StoredPosition) within(offset, epochEnd int64, log Log) int64 {
 	for _, end := range []int64{epochEnd, s.StoppedEnd} {
 		if end != NoOffset {

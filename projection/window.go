@@ -29,7 +29,7 @@ func (w *window) addOthers(n int) {
 	w.filled = min(len(w.slots), w.filled+n) // without root dead letters all slots are equal
 }
 
-// root adds a root dead letter.
+// The method root adds a root dead letter.
 func (w *window) root(class event.Class) { w.add(slotOf(class)) }
 
 func (w *window) add(slot uint8) {
@@ -46,8 +46,8 @@ func (w *window) add(slot uint8) {
 	w.filled = min(len(w.slots), w.filled+1)
 }
 
-// most returns the most frequent class of root dead letters and the number of dead letters with
-// this class.
+// The method most returns the most frequent class of root dead letters and the number of dead
+// letters with this class.
 func (w *window) most() (event.Class, int) {
 	var counts [256]int
 	for _, slot := range w.slots {
@@ -63,9 +63,9 @@ func (w *window) most() (event.Class, int) {
 	return classOf(uint8(most)), counts[most]
 }
 
-// encode returns the window as bytes. First comes the number of records. Then come two values for
-// each root dead letter, beginning with the oldest: the number of other records since the previous
-// one, and its class. Without root dead letters the result is at most 3 bytes long.
+// The method encode returns the window as bytes. First comes the number of records. Then come two
+// values for each root dead letter, beginning with the oldest: the number of other records since
+// the previous one, and its class. Without root dead letters the result is at most 3 bytes long.
 func (w *window) encode() string {
 	text := binary.AppendUvarint(nil, uint64(w.filled)) //nolint:gosec // G115: not negative
 	others := uint64(0)

@@ -48,8 +48,8 @@ func mostBytes(e *Entry) int {
 	return len(e.AccountID) + len(e.Balance) + len(e.Currency) + len(e.Status) + len(e.LastEventID) + 7*binary.MaxVarintLen64
 }
 
-// encode appends an entry to b. The account id comes first, so that Sort can compare it without
-// decoding the entry.
+// The function encode appends an entry to b. The account id comes first, so that Sort can compare
+// it without decoding the entry.
 func encode(b []byte, e *Entry) []byte {
 	b = appendText(b, e.AccountID)
 	b = binary.AppendUvarint(b, uint64(e.Version)) //nolint:gosec // not negative
@@ -64,7 +64,7 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// decode reads the entry at the start of b and returns the bytes after it.
+// The function decode reads the entry at the start of b and returns the bytes after it.
 func decode(b []byte) (e Entry, rest []byte) {
 	id, b := cutText(b)
 	e.AccountID = string(id)
@@ -86,7 +86,7 @@ func cutText(b []byte) (text, rest []byte) {
 	return b[:n], b[n:]
 }
 
-// at returns the bytes of a page, beginning at the given place.
+// The method at returns the bytes of a page, beginning at the given place.
 func (t *Table) at(place uint64) []byte { return t.pages[place>>32][uint32(place):] } //nolint:gosec // the lower half
 
 // DuplicateError is returned if the ledger has two entries for one account.

@@ -21,8 +21,8 @@ type capability struct {
 	otherwise               map[string]string // by format, if the result differs from JSON because of the schema's types
 }
 
-// capable returns a mapping for the document that the function usual returns, with the given lines
-// replaced.
+// The function capable returns a mapping for the document that the function usual returns, with the
+// given lines replaced.
 func capable(lines ...string) string {
 	fields := map[string]string{
 		"eventId": "~id", "accountId": "~account", "version": "~seq", "eventType": "~kind", "occurredAt": "~at",
@@ -44,7 +44,8 @@ func capable(lines ...string) string {
 	return text
 }
 
-// usual returns a document with some members replaced. A replacement has the form "NAME:JSON".
+// The function usual returns a document with some members replaced. A replacement has the form
+// "NAME:JSON".
 func usual(members ...string) string {
 	all := map[string]string{
 		"id": `"e"`, "account": `"a"`, "seq": "7", "kind": `"C"`, "at": `"2026-01-01T00:00:00Z"`, "amount": `"10.25"`, "ccy": `"EUR"`,
@@ -185,8 +186,8 @@ func sameResult(got, want, name string) bool {
 	return got == strings.ReplaceAll(want, "~", "")
 }
 
-// timed returns the texts of decodedEach with the events' times. It also marks an event that has a
-// fault because a path leads to an array.
+// The function timed returns the texts of decodedEach with the events' times. It also marks an
+// event that has a fault because a path leads to an array.
 func timed(f event.Format, m event.Message) []string {
 	var all []*event.Decoded
 	event.DecodeEach(f, m, func(int32) *event.Decoded {

@@ -102,7 +102,7 @@ func (m *Mapping) Locate(err error) error {
 	return err
 }
 
-// at returns an error that names the line and column of a node.
+// The function at returns an error that names the line and column of a node.
 func at(n *yaml.Node, format string, args ...any) error {
 	return fmt.Errorf("line %d, column %d: %w", n.Line, n.Column, fmt.Errorf(format, args...))
 }

@@ -148,8 +148,8 @@ func (m *Mapping) readsLike(now, before meaning) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// reads returns the type that the mapping gives to a name of the contract. It returns "" if the
-// mapping has only other names for that type.
+// The method reads returns the type that the mapping gives to a name of the contract. It returns ""
+// if the mapping has only other names for that type.
 func (m *meaning) reads(name string) string {
 	if means, is := m.Types[name]; is {
 		return means

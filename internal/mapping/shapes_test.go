@@ -22,8 +22,8 @@ func formatOf(t testing.TB, format, text string) event.Format {
 	return f
 }
 
-// decoded formats the result of decoding as "TYPE AMOUNT CURRENCY", as the class and the field of a
-// fault, or as "ignored".
+// The function decoded formats the result of decoding as "TYPE AMOUNT CURRENCY", as the class and
+// the field of a fault, or as "ignored".
 func decoded(d *event.Decoded) string {
 	switch {
 	case d.Fault != nil:

@@ -112,7 +112,7 @@ func note(all map[string]*sample, path string, v jsontext.Value) {
 	}
 }
 
-// repeats reports whether one of the stored texts was seen more than once.
+// The method repeats reports whether one of the stored texts was seen more than once.
 func (p *sample) repeats() bool {
 	for _, n := range p.texts {
 		if n > 1 {
@@ -162,7 +162,7 @@ type suggesting struct {
 	account []*sample               // members of an account object, if no account id was found
 }
 
-// find searches each field first among the values and then among the headers.
+// The method find searches each field first among the values and then among the headers.
 func (w *suggesting) find(s *Samples, values map[string]*sample) {
 	w.taken, w.found = map[string]bool{}, map[event.Field]*sample{}
 	take := func(field event.Field, p *sample) { w.taken[p.path], w.found[field] = true, p }
@@ -191,7 +191,7 @@ func (w *suggesting) find(s *Samples, values map[string]*sample) {
 	}
 }
 
-// propose writes the proposal for a field. keys reports whether records have keys.
+// The method propose writes the proposal for a field. keys reports whether records have keys.
 func (w *suggesting) propose(field event.Field, keys bool) {
 	p, is := w.found[field]
 	switch {

@@ -23,9 +23,9 @@ func (s *Samples) addEntries(path string, entries []map[string]jsontext.Value, d
 	}
 }
 
-// envelope proposes an array whose entries are events, and returns the samples for the fields. An
-// array is proposed if its entries have an account and an amount, and the record itself does not
-// have both.
+// The method envelope proposes an array whose entries are events, and returns the samples for the
+// fields. An array is proposed if its entries have an account and an amount, and the record itself
+// does not have both.
 func (w *suggesting) envelope(s *Samples) map[string]*sample {
 	chosen := ""
 	for _, path := range slices.Sorted(maps.Keys(s.arrays)) {
@@ -65,8 +65,8 @@ func (s *Samples) isMovement() bool {
 	return found == 2
 }
 
-// source returns YAML that says where the value of a sample is. The YAML has two forms: a member of
-// a field's table, and the whole value of the field.
+// The method source returns YAML that says where the value of a sample is. The YAML has two forms:
+// a member of a field's table, and the whole value of the field.
 func (p *sample) source() (inTable, alone string) {
 	path := quoteYAML(p.path)
 	if p.outer {
@@ -75,7 +75,7 @@ func (p *sample) source() (inTable, alone string) {
 	return "path: " + path, path
 }
 
-// part returns the YAML for a sample that is one part of a joined field.
+// The method part returns the YAML for a sample that is one part of a joined field.
 func (p *sample) part() string {
 	inTable, alone := p.source()
 	if p.hasKind('0') {
@@ -101,7 +101,7 @@ var (
 	typeParts    = []string{"direction", "dir", "side", "sign", "creditdebit", "debitcredit", "drcr", "dc", "subtype", "op"}
 )
 
-// joins lists members that may have to be joined with the account id or the event type.
+// The method joins lists members that may have to be joined with the account id or the event type.
 func (w *suggesting) joins(values map[string]*sample, found map[event.Field]*sample) {
 	for _, join := range []struct {
 		field event.Field

@@ -122,7 +122,7 @@ func endsWith(path, name string) bool {
 	return false
 }
 
-// find returns the sample with the best name, or nil.
+// The method find returns the sample with the best name, or nil.
 func (g *guess) find(all map[string]*sample, taken map[string]bool) *sample {
 	paths := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		if n := strings.Count(a, ".") - strings.Count(b, "."); n != 0 {
@@ -154,9 +154,9 @@ func (g *guess) isNamed(path string) bool {
 // idWords are words with which the names of ids end.
 var idWords = []string{"id", "no", "nr", "number", "ref", "key", "code"}
 
-// distinct returns the first path that may be the event id although its name is not known. The name
-// ends with one of idWords, and none of the stored values repeats. A path of the record itself is
-// preferred to a path of an entry. It returns nil if there is no such path.
+// The function distinct returns the first path that may be the event id although its name is not
+// known. The name ends with one of idWords, and none of the stored values repeats. A path of the
+// record itself is preferred to a path of an entry. It returns nil if there is no such path.
 func distinct(all map[string]*sample) *sample {
 	var found *sample
 	for _, path := range slices.Sorted(maps.Keys(all)) {
@@ -214,7 +214,7 @@ func withoutConnector(all map[string]*sample) map[string]*sample {
 	return rest
 }
 
-// unused names the paths that the proposal does not read.
+// The method unused names the paths that the proposal does not read.
 func (w *suggesting) unused(all map[string]*sample, taken map[string]bool) {
 	const most = 30
 	var names []string

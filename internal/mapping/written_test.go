@@ -18,8 +18,8 @@ import (
 	"projector/projection/event/protobuf"
 )
 
-// written returns a document as a message of the given format, together with the event.Format that
-// decodes it.
+// The function written returns a document as a message of the given format, together with the
+// event.Format that decodes it.
 func written(t *testing.T, format string, opts event.Options, document string) (event.Format, event.Message) {
 	t.Helper()
 	var m event.Message

@@ -136,8 +136,8 @@ func (c *Client) Close() {
 	c.conn = nil
 }
 
-// read sends the query together with the types of its parameters, so the query needs no casts. All
-// columns are read as text, whatever their types are.
+// The method read sends the query together with the types of its parameters, so the query needs no
+// casts. All columns are read as text, whatever their types are.
 func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.Message) error) error {
 	accounts, versions := make([]string, len(wanted)), make([]int64, len(wanted))
 	for i, w := range wanted {
@@ -228,8 +228,8 @@ func headersOf(text []byte) ([]event.Header, error) {
 	return headers, nil
 }
 
-// failed names the flag in the error if the query itself is wrong. It does not name the flag if the
-// server fails.
+// The function failed names the flag in the error if the query itself is wrong. It does not name
+// the flag if the server fails.
 func failed(err error) error {
 	var (
 		server *pgconn.PgError

@@ -10,8 +10,8 @@ import (
 // roundVersions is about how many versions are queried before the gap register is read again.
 const roundVersions = 10 * AskAtOnce
 
-// due returns the versions to query now. The oldest gap comes first. Versions that were queried
-// before without success come last.
+// The method due returns the versions to query now. The oldest gap comes first. Versions that were
+// queried before without success come last.
 func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 	partitions := f.cfg.Partitions()
 	if len(partitions) == 0 {
@@ -45,8 +45,8 @@ func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 	return due.missing, nil
 }
 
-// part contains the versions of one round. These are at most roundVersions, or more if the last gap
-// goes beyond that number.
+// The type part contains the versions of one round. These are at most roundVersions, or more if the
+// last gap goes beyond that number.
 type part struct {
 	missing  []accountdb.Missing
 	versions int64
@@ -60,8 +60,8 @@ func (p *part) add(m accountdb.Missing) {
 	}
 }
 
-// queries splits the due versions into queries. If nothing is due, it returns one query without
-// versions, because this query shows after the start whether the outbox works.
+// The function queries splits the due versions into queries. If nothing is due, it returns one
+// query without versions, because this query shows after the start whether the outbox works.
 func queries(due []accountdb.Missing) (all [][]accountdb.Missing) {
 	begin, n := 0, int64(0)
 	for i, m := range due {

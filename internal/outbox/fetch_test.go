@@ -188,7 +188,7 @@ type counter struct{ fetched, healed int }
 func (c *counter) Fetched(n int) { c.fetched += n }
 func (c *counter) Healed(n int)  { c.healed += n }
 
-// running runs a Fetcher for the given simulated time and returns what it counted.
+// The function running runs a Fetcher for the given simulated time and returns what it counted.
 func running(t *testing.T, o *table, s *store, after, length time.Duration) *counter {
 	t.Helper()
 	counted := &counter{}
@@ -201,7 +201,7 @@ func running(t *testing.T, o *table, s *store, after, length time.Duration) *cou
 	return counted
 }
 
-// asked returns how often a version was queried.
+// The method asked returns how often a version was queried.
 func (o *table) asked(v outbox.Version) (n int) {
 	for _, query := range o.queries {
 		for _, w := range query {

@@ -86,13 +86,13 @@ func (f *Fetcher) Run(ctx context.Context) {
 	}
 }
 
-// every is how often the gap register is read.
+// The method every is how often the gap register is read.
 func (f *Fetcher) every() time.Duration {
 	return min(max(f.cfg.After/4, leastRound), longestRound)
 }
 
-// round sends queries for the versions that the method due returns, until a query fails. It returns
-// the pause before the next round.
+// The method round sends queries for the versions that the method due returns, until a query fails.
+// It returns the pause before the next round.
 func (f *Fetcher) round(ctx context.Context) time.Duration {
 	begun := time.Now()
 	due, err := f.due(ctx)
@@ -122,8 +122,8 @@ func (f *Fetcher) round(ctx context.Context) time.Duration {
 	return rest
 }
 
-// ask sends one query and applies the events of the result. After a failure it returns the pause
-// before the next attempt, otherwise 0.
+// The method ask sends one query and applies the events of the result. After a failure it returns
+// the pause before the next attempt, otherwise 0.
 func (f *Fetcher) ask(ctx context.Context, query []accountdb.Missing) time.Duration {
 	answer, err := Fetch(ctx, f.cfg.Outbox, f.cfg.Formats, versions(query))
 	if ctx.Err() != nil {
@@ -146,8 +146,8 @@ func (f *Fetcher) ask(ctx context.Context, query []accountdb.Missing) time.Durat
 	return 0
 }
 
-// receive applies the events of each account up to the first version that is missing in the result.
-// Then it schedules the next query for the versions that are still missing.
+// The method receive applies the events of each account up to the first version that is missing in
+// the result. Then it schedules the next query for the versions that are still missing.
 func (f *Fetcher) receive(ctx context.Context, query []accountdb.Missing, answer *Answer) error {
 	var records []*readmodel.RepairRecord
 	for _, m := range query {
@@ -178,13 +178,13 @@ func (f *Fetcher) receive(ctx context.Context, query []accountdb.Missing, answer
 	return nil
 }
 
-// passed reports whether the account has reached the version of the record.
+// The function passed reports whether the account has reached the version of the record.
 func passed(r *readmodel.RepairRecord) bool {
 	return r != nil && r.Decision.Outcome != projection.DeadLettered
 }
 
-// apply plans all records and applies those that can be applied. Poison events are recorded in the
-// audit trail, unless the last query returned the same event.
+// The method apply plans all records and applies those that can be applied. Poison events are
+// recorded in the audit trail, unless the last query returned the same event.
 func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) error {
 	if len(records) == 0 {
 		return nil

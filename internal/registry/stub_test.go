@@ -48,7 +48,7 @@ func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// answer returns the normal response of the stub to a path.
+// The method answer returns the normal response of the stub to a path.
 func (s *stub) answer(path string) http.HandlerFunc {
 	s.mu.Lock()
 	answer, known := s.schemas[path]
@@ -63,7 +63,7 @@ func (s *stub) answer(path string) http.HandlerFunc {
 	return status(http.StatusOK, string(text))
 }
 
-// total returns the number of requests.
+// The method total returns the number of requests.
 func (s *stub) total() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *stub) total() (n int) {
 	return n
 }
 
-// status returns a handler that always sends the given status and body.
+// The function status returns a handler that always sends the given status and body.
 func status(code int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(code)
@@ -99,7 +99,8 @@ func reference(name, subject string, version int) object {
 	return object{"name": name, "subject": subject, "version": version}
 }
 
-// hold adds a schema to the stub. The path is that of an id, or of a subject and a version.
+// The method hold adds a schema to the stub. The path is that of an id, or of a subject and a
+// version.
 func (s *stub) hold(path, kind, text string, references ...object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"projector/projection"
 )
 
-// source simulates the consumer that runs a session.
+// The type source simulates the consumer that runs a session.
 type source struct {
 	t       *rapid.T
 	session *session.Session
@@ -25,7 +25,8 @@ type source struct {
 	unsaved int64 // the highest position of the failed flushes
 }
 
-// act handles a report as a consumer does. It returns false when all records must be read again.
+// The method act handles a report as a consumer does. It returns false when all records must be
+// read again.
 func (s *source) act(r session.Report) bool {
 	switch r.Outcome {
 	case session.Nothing:
@@ -52,7 +53,8 @@ func (s *source) flush() bool {
 	return false
 }
 
-// consume claims the partition and consumes until everything is durable or an error occurs.
+// The method consume claims the partition and consumes until everything is durable or an error
+// occurs.
 func (s *source) consume() {
 	pos, r, err := s.session.Claim(context.Background(), projection.Claim{})
 	s.act(r)

@@ -115,7 +115,7 @@ func (s *script) Publish(ctx context.Context, next int64, letters []projection.D
 	return answer(&s.publish)
 }
 
-// repeatedly calls fn until it succeeds.
+// The function repeatedly calls fn until it succeeds.
 func repeatedly(fn func() error) error {
 	for {
 		if err := fn(); err == nil {
@@ -134,7 +134,8 @@ func recordsFrom(offset int64, n int) []projection.DecodedRecord {
 
 var limits = session.Limits{Events: 100, Within: time.Second, Freely: 2}
 
-// begun returns a session that has claimed the script's partition at offset 5 with fence 7.
+// The function begun returns a session that has claimed the script's partition at offset 5 with
+// fence 7.
 func begun(t *testing.T, s *script, l session.Limits) *session.Session {
 	t.Helper()
 	s.position = projection.Position{Next: 5, Fence: 7}

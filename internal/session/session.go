@@ -188,9 +188,9 @@ func (s *Session) Fold(ctx context.Context, records []projection.DecodedRecord) 
 // record in memory.
 const mostShared = 8 << 20
 
-// within returns how many of the records to fold at once. The last of them is the one with which
-// the sum of bytes reaches the parameter most. Only entries of an array are counted, each with the
-// bytes of its whole record.
+// The function within returns how many of the records to fold at once. The last of them is the one
+// with which the sum of bytes reaches the parameter most. Only entries of an array are counted,
+// each with the bytes of its whole record.
 func within(records []projection.DecodedRecord, most int) int {
 	bytes := 0
 	for i := range records {

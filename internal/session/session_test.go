@@ -95,8 +95,8 @@ func TestHealing(t *testing.T) {
 	}
 }
 
-// healing returns a session with parked events to apply, after the first write of these events has
-// failed.
+// The function healing returns a session with parked events to apply, after the first write of
+// these events has failed.
 func healing(t *testing.T) (*script, *session.Session) {
 	t.Helper()
 	s := &script{write: []error{errAway}}

@@ -19,8 +19,8 @@ var attributes = map[string]string{
 	"data": `{"amount":"10.25","currency":"EUR"}`,
 }
 
-// structured returns a CloudEvent in structured mode with some members replaced. The arguments are
-// pairs of a name and a JSON text. An empty text removes the member.
+// The function structured returns a CloudEvent in structured mode with some members replaced. The
+// arguments are pairs of a name and a JSON text. An empty text removes the member.
 func structured(pairs ...string) event.Message {
 	members := maps.Clone(attributes)
 	for pair := range slices.Chunk(pairs, 2) {
@@ -38,7 +38,7 @@ func structured(pairs ...string) event.Message {
 	}
 }
 
-// binary returns the same event in binary mode.
+// The function binary returns the same event in binary mode.
 func binary(pairs ...string) event.Message {
 	members := maps.Clone(attributes)
 	for pair := range slices.Chunk(pairs, 2) {
@@ -57,7 +57,7 @@ func binary(pairs ...string) event.Message {
 	return m
 }
 
-// typed returns a message with the given content type.
+// The function typed returns a message with the given content type.
 func typed(m event.Message, contentType string) event.Message {
 	m.Headers = slices.DeleteFunc(slices.Clone(m.Headers), func(h event.Header) bool { return h.Key == "content-type" })
 	if contentType != "" {

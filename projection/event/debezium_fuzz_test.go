@@ -82,7 +82,7 @@ func inEnvelope(value []byte) []byte {
 	return value
 }
 
-// plain returns the text of an accepted header or key.
+// The function plain returns the text of an accepted header or key.
 func plain(t *testing.T, value []byte) string {
 	t.Helper()
 	value = inEnvelope(value)

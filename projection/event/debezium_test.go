@@ -17,8 +17,8 @@ type outbox struct {
 	headers    []event.Header
 }
 
-// routed returns a record as Debezium 3.2 writes it with StringConverter, after it was changed by
-// the edits.
+// The function routed returns a record as Debezium 3.2 writes it with StringConverter, after it was
+// changed by the edits.
 func routed(edits ...func(*outbox)) event.Message {
 	o := outbox{key: []byte("acc-1"), value: []byte(`{"amount": "10.25", "currency": "EUR"}`), headers: []event.Header{
 		{Key: "__debezium.context.connectorLogicalName", Value: []byte("bank")},
@@ -68,7 +68,7 @@ func nullHeader(name string) func(*outbox) {
 	}
 }
 
-// first adds a header before all others.
+// The function first adds a header before all others.
 func first(name, text string) func(*outbox) {
 	return func(o *outbox) {
 		o.headers = slices.Insert(o.headers, 0, event.Header{Key: name, Value: []byte(text)})
@@ -94,7 +94,7 @@ func decodeMessage(f event.Format, m event.Message) event.Decoded {
 	return d
 }
 
-// unquoted returns the content of a JSON string, or any other JSON text unchanged.
+// The function unquoted returns the content of a JSON string, or any other JSON text unchanged.
 func unquoted(text string) string {
 	var s string
 	if json.Unmarshal([]byte(text), &s) != nil {
@@ -111,8 +111,8 @@ func jsonText(text string) string {
 	return string(quoted)
 }
 
-// connect returns a JSON text as the payload of an envelope, as JsonConverter writes it with
-// schemas.enable=true.
+// The function connect returns a JSON text as the payload of an envelope, as JsonConverter writes
+// it with schemas.enable=true.
 func connect(payload string) string {
 	return `{"schema":{"type":"string","optional":false},"payload":` + payload + `}`
 }

@@ -67,7 +67,7 @@ func (f *decoder) scanner() *jsonScanner {
 	return f.scanners.Get().(*jsonScanner) //nolint:forcetypeassert // the pool holds nothing else
 }
 
-// end returns the scanner to the pool.
+// The method end returns the scanner to the pool.
 func (f *decoder) end(r *reading) {
 	r.release()
 	f.scanners.Put(r.jsonScanner)
@@ -119,7 +119,8 @@ func isNullDocument(document []byte) bool {
 	return string(bytes.Trim(document, whiteSpace)) == "null"
 }
 
-// unreadable sets the fault of the document and removes all members that were found in it.
+// The method unreadable sets the fault of the document and removes all members that were found in
+// it.
 func (r *reading) unreadable(fault *Fault, field string) {
 	r.found = members{}
 	fault.Field = field

@@ -58,7 +58,7 @@ func (e *Envelope) outerPath() []string {
 	return slices.Concat(e.Path, e.Entries)
 }
 
-// inner returns the place of a path in the event's document.
+// The method inner returns the place of a path in the event's document.
 func (l *layout) inner(path []string) (place, error) {
 	e := &l.envelope
 	if !e.isApart() {
@@ -135,7 +135,7 @@ func (r *reading) add(found *members) {
 	}
 }
 
-// unwrap returns the document that is inside an envelope.
+// The method unwrap returns the document that is inside an envelope.
 func (f *decoder) unwrap(r *reading, held *value) ([]byte, *Fault) {
 	name := f.places[FieldEnvelope].name
 	switch {

@@ -49,7 +49,7 @@ func (p *parts) asJSON() event.Message {
 		"correlationId", p.correlation, "data", p.data))}
 }
 
-// header adds a header with the content of a JSON text.
+// The method header adds a header with the content of a JSON text.
 func (p *parts) header(m *event.Message, name, jsonText string, spelling int) {
 	if jsonText == "" {
 		return

@@ -84,8 +84,8 @@ var (
 	errTrailing  = errors.New("something other than white space follows the object")
 )
 
-// scan sets found to the members of a document that are in the shape sh. The members are slices of
-// value. scan returns an error if value is not exactly one valid JSON object.
+// The method scan sets found to the members of a document that are in the shape sh. The members are
+// slices of value. scan returns an error if value is not exactly one valid JSON object.
 func (s *jsonScanner) scan(value []byte, sh *shape, found *members) error {
 	if scanPlain(value, sh, found) {
 		return nil
@@ -129,7 +129,8 @@ func (s *jsonScanner) begin(value []byte) {
 	s.decoder.Reset(&s.source)
 }
 
-// end returns an error if anything other than white space follows the value that was read.
+// The method end returns an error if anything other than white space follows the value that was
+// read.
 func (s *jsonScanner) end() error {
 	if len(bytes.TrimLeft(s.value[s.decoder.InputOffset():], whiteSpace)) > 0 {
 		return errTrailing
@@ -222,8 +223,8 @@ func (s *jsonScanner) scanMember(field Field, found *members) error {
 	return nil
 }
 
-// text returns the text of a value that is a string, and the JSON of any other value. The result is
-// valid until the next call of a method of s.
+// The method text returns the text of a value that is a string, and the JSON of any other value.
+// The result is valid until the next call of a method of s.
 func (s *jsonScanner) text(v *value) []byte {
 	switch {
 	case v.begins() != '"':
@@ -246,9 +247,9 @@ func (s *jsonScanner) unquote(raw []byte) []byte {
 	return s.scratch
 }
 
-// keep returns a text as a string. It does not copy the text if it is a part of raw, because
-// copying three texts for each event took a fifth of the decoding time and made nearly all the
-// garbage.
+// The function keep returns a text as a string. It does not copy the text if it is a part of raw,
+// because copying three texts for each event took a fifth of the decoding time and made nearly all
+// the garbage.
 func keep(raw, text []byte) string {
 	if len(text) > 0 && len(raw) > 0 && (&text[0] == &raw[0] || &text[0] == &raw[1]) {
 		return unsafe.String(&text[0], len(text)) //nolint:gosec // a message never changes, see Format

@@ -176,7 +176,7 @@ func object(t *testing.T, raw []byte) map[string]json.RawMessage {
 	return members
 }
 
-// text decodes a JSON string. It fails for all other values, including null.
+// The function text decodes a JSON string. It fails for all other values, including null.
 func text(t *testing.T, raw json.RawMessage) string {
 	t.Helper()
 	var s *string

@@ -14,14 +14,14 @@ import (
 // memberOrder is the order in which the function change writes members.
 var memberOrder = []string{"eventId", "eventType", "accountId", "version", "occurredAt", "correlationId", "data"}
 
-// credit contains the members of a valid event, as JSON texts by name.
+// The variable credit contains the members of a valid event, as JSON texts by name.
 var credit = map[string]string{
 	"eventId": `"e-1"`, "eventType": `"FundsCredited"`, "accountId": `"acc-1"`, "version": `17`,
 	"occurredAt": `"2026-01-01T00:00:00.123Z"`, "correlationId": `"c-1"`, "data": `{"amount":"10.25","currency":"EUR"}`,
 }
 
-// change returns the event credit with some members replaced. The arguments are pairs of a name and
-// a JSON text. An empty text removes the member.
+// The function change returns the event credit with some members replaced. The arguments are pairs
+// of a name and a JSON text. An empty text removes the member.
 func change(pairs ...string) string {
 	members := maps.Clone(credit)
 	for pair := range slices.Chunk(pairs, 2) {

@@ -75,7 +75,7 @@ const (
 	joined
 )
 
-// place is where a format finds a field, and how it is written there.
+// The type place is where a format finds a field, and how it is written there.
 type place struct {
 	kind    placeKind
 	written Written
@@ -131,8 +131,8 @@ type layout struct {
 	envelope Envelope
 }
 
-// apply sets the places that a mapping declares. If fields cannot be at their declared places, its
-// error contains one or more *MappingError.
+// The method apply sets the places that a mapping declares. If fields cannot be at their declared
+// places, its error contains one or more *MappingError.
 func (l *layout) apply(m Mapping) error {
 	l.envelope = m.Envelope
 	mistakes := []error{l.applyEnvelope()}
@@ -201,7 +201,7 @@ func (p *FieldPath) isElsewhere() bool {
 	return p.Header != "" || p.Key || p.Outer != nil || p.Constant != "" || p.Join != nil
 }
 
-// place returns the place that a mapping declares for a field.
+// The method place returns the place that a mapping declares for a field.
 func (l *layout) place(p *FieldPath) (place, error) {
 	made := place{written: p.Written, quoted: l.quoted}
 	switch {
@@ -223,7 +223,8 @@ func (l *layout) place(p *FieldPath) (place, error) {
 	return in, err
 }
 
-// holding returns the place of a path in the JSON object that a header or the key contains.
+// The method holding returns the place of a path in the JSON object that a header or the key
+// contains.
 func (p place) holding(path []string) (place, error) {
 	if len(path) == 0 {
 		return p, nil
@@ -237,7 +238,7 @@ func (p place) holding(path []string) (place, error) {
 	return p, p.inner.add(memberPart, path)
 }
 
-// join returns the place of a text that is joined from several parts.
+// The method join returns the place of a text that is joined from several parts.
 func (l *layout) join(p *FieldPath) (place, error) {
 	made := place{kind: joined, between: p.Separator}
 	var names []string

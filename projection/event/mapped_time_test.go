@@ -7,7 +7,7 @@ import (
 	"projector/projection/event"
 )
 
-// timed returns a format that reads times in the given unit from the given place.
+// The function timed returns a format that reads times in the given unit from the given place.
 func timed(t testing.TB, unit event.TimeUnit, place event.FieldPath) event.Format {
 	t.Helper()
 	opts := event.Options{FirstVersion: 0, Mapping: event.Mapping{Time: unit, Fields: map[event.Field]event.FieldPath{event.FieldOccurredAt: place}}}

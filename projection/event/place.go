@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// place adds all members to the shapes of the documents that contain them. Members that the mapping
-// moves are added after the others, so that a conflict is reported for the moved member. Parts of
-// joined texts are added last, because a part may be at the place of another field.
+// The method place adds all members to the shapes of the documents that contain them. Members that
+// the mapping moves are added after the others, so that a conflict is reported for the moved
+// member. Parts of joined texts are added last, because a part may be at the place of another
+// field.
 func (f *decoder) place(m Mapping) error {
 	var mistakes []error
 	for _, moved := range []bool{false, true} {

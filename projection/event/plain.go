@@ -41,7 +41,7 @@ func scanPlain(value []byte, sh *shape, found *members) bool {
 	return false
 }
 
-// next returns the next byte, or 0 at the end.
+// The method next returns the next byte, or 0 at the end.
 func (p *plainDocument) next() byte {
 	if p.at < len(p.value) {
 		return p.value[p.at]
@@ -49,7 +49,7 @@ func (p *plainDocument) next() byte {
 	return 0
 }
 
-// accept reads the next byte if it is c.
+// The method accept reads the next byte if it is c.
 func (p *plainDocument) accept(c byte) bool {
 	if p.next() != c {
 		return false
@@ -160,8 +160,8 @@ func (p *plainDocument) name(names *plainNames) (m *shapeMember, ok bool) {
 	return nil, true
 }
 
-// add records that the object has a member of the shape. It returns false if the object already had
-// the member.
+// The method add records that the object has a member of the shape. It returns false if the object
+// already had the member.
 func (s *plainNames) add(i int) bool {
 	bit := uint64(1) << i
 	first := s.known&bit == 0
@@ -170,7 +170,7 @@ func (s *plainNames) add(i int) bool {
 	return first
 }
 
-// scalar reads a value that is not an object or an array.
+// The method scalar reads a value that is not an object or an array.
 func (p *plainDocument) scalar() bool {
 	switch c := p.next(); {
 	case c == '"':
@@ -207,7 +207,7 @@ func (p *plainDocument) number() bool {
 	return true
 }
 
-// fraction reads the part of a number after the integer.
+// The method fraction reads the part of a number after the integer.
 func (p *plainDocument) fraction() bool {
 	if p.accept('.') && !p.digits() {
 		return false
@@ -221,7 +221,7 @@ func (p *plainDocument) fraction() bool {
 	return true
 }
 
-// digits reads one or more digits.
+// The method digits reads one or more digits.
 func (p *plainDocument) digits() bool {
 	start, at := p.at, p.at
 	for at < len(p.value) && p.value[at]-'0' <= 9 {
@@ -231,7 +231,7 @@ func (p *plainDocument) digits() bool {
 	return at > start
 }
 
-// text reads a string of ASCII without escapes.
+// The method text reads a string of ASCII without escapes.
 func (p *plainDocument) text() bool {
 	if !p.accept('"') {
 		return false

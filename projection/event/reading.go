@@ -43,8 +43,8 @@ func (v *value) isNumber() bool {
 
 type members [memberCount]value
 
-// text returns the text of a field that must have one. raw is the part of the message that contains
-// the text, or nil. Both are valid until the next call of a method of r.
+// The method text returns the text of a field that must have one. raw is the part of the message
+// that contains the text, or nil. Both are valid until the next call of a method of r.
 func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault) {
 	return f.textAt(r, &f.places[field], field)
 }
@@ -115,7 +115,7 @@ func (p *place) missingValue(m *value) *Fault {
 	return malformed(p.name, p.reasonMissing())
 }
 
-// unread returns the fault that says why the document of a place cannot be read, or nil.
+// The method unread returns the fault that says why the document of a place cannot be read, or nil.
 func (f *decoder) unread(r *reading, p *place) *Fault {
 	if p.outer && f.outer != nil {
 		return r.outerFault

@@ -26,8 +26,8 @@ func postingMapping(entries ...string) event.Mapping {
 	}
 }
 
-// each formats every event of a value as "ENTRY ID ACCOUNT@VERSION AMOUNT", or as the entry's
-// number and the fault.
+// The function each formats every event of a value as "ENTRY ID ACCOUNT@VERSION AMOUNT", or as the
+// entry's number and the fault.
 func each(f event.Format, value string) string {
 	var all []string
 	var d *event.Decoded

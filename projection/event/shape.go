@@ -39,7 +39,7 @@ func newShapeMember(name string, field Field) shapeMember {
 	return m
 }
 
-// begins reports whether rest begins with the member's name.
+// The method begins reports whether rest begins with the member's name.
 func (m *shapeMember) begins(rest []byte) bool {
 	n := len(m.quoted)
 	if n == 0 || n > len(rest) {
@@ -53,8 +53,8 @@ func (m *shapeMember) begins(rest []byte) bool {
 
 func newShape() *shape { return &shape{self: memberNone} }
 
-// add adds a field at a path. An empty path means the document itself. The error names the path
-// that conflicts with another field.
+// The method add adds a field at a path. An empty path means the document itself. The error names
+// the path that conflicts with another field.
 func (s *shape) add(field Field, path []string) error {
 	at := s
 	for i, name := range path {
@@ -85,7 +85,7 @@ func (s *shape) add(field Field, path []string) error {
 	return nil
 }
 
-// at returns the field at a path, or memberNone.
+// The method at returns the field at a path, or memberNone.
 func (s *shape) at(path []string) Field {
 	field := memberNone
 	for _, name := range path {
@@ -124,8 +124,8 @@ func (s *shape) meetsArray(found *members) {
 	}
 }
 
-// next returns the member at the index hint if raw is its name. Most messages have the same order
-// of members, so next finds most members without unquoting their names.
+// The method next returns the member at the index hint if raw is its name. Most messages have the
+// same order of members, so next finds most members without unquoting their names.
 func (s *shape) next(raw []byte, hint int) *shapeMember {
 	if hint < len(s.members) && s.members[hint].quoted == string(raw) {
 		return &s.members[hint]
@@ -133,7 +133,7 @@ func (s *shape) next(raw []byte, hint int) *shapeMember {
 	return nil
 }
 
-// find returns the member with the given name, or nil, and the hint for the next member.
+// The method find returns the member with the given name, or nil, and the hint for the next member.
 func (s *shape) find(name []byte, hint int) (found *shapeMember, next int) {
 	for i := range s.members {
 		if s.members[i].name == string(name) {

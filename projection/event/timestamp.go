@@ -199,7 +199,7 @@ var (
 	lastMicros  = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - 1
 )
 
-// parse reads a number in this unit as microseconds since the Unix epoch. Fractions of a
+// The method parse reads a number in this unit as microseconds since the Unix epoch. Fractions of a
 // microsecond are rounded down. The reason says why the text is not a valid time, or is "".
 func (u TimeUnit) parse(text []byte) (micros int64, reason string) {
 	switch {
@@ -237,7 +237,7 @@ func parseDate(text []byte) (micros int64, ok bool) {
 	return parseTimestamp(whole[:])
 }
 
-// count reads an integer that counts from the Unix epoch.
+// The method count reads an integer that counts from the Unix epoch.
 func (u TimeUnit) count(text []byte) (micros int64, reason string) {
 	n, fits := parseInteger(text)
 	if !fits {

@@ -35,7 +35,7 @@ type lexer struct {
 	line int
 }
 
-// next returns the next token.
+// The method next returns the next token.
 func (l *lexer) next() token {
 	if t, unclosed := l.skipBlank(); unclosed {
 		return t
@@ -129,8 +129,8 @@ func commentLength(text string) int {
 	return -1
 }
 
-// word reads a name or a keyword. If it is an E before a quote, word also reads the string with
-// escapes that begins there.
+// The method word reads a name or a keyword. If it is an E before a quote, word also reads the
+// string with escapes that begins there.
 func (l *lexer) word(t *token) {
 	length := span(l.text[l.at:], func(c byte) bool { return isLetter(c) || isDigit(c) || c == '$' })
 	t.kind, t.text = word, l.text[l.at:l.at+length]
@@ -140,8 +140,8 @@ func (l *lexer) word(t *token) {
 	}
 }
 
-// quote reads a string or a name in quotes. Two quotes in a row do not end it. A string with
-// escapes may continue on the next line.
+// The method quote reads a string or a name in quotes. Two quotes in a row do not end it. A string
+// with escapes may continue on the next line.
 func (l *lexer) quote(t *token, escapes bool) {
 	t.kind, t.text = quoted, ""
 	mark := l.text[l.at]
@@ -164,7 +164,7 @@ func (l *lexer) quote(t *token, escapes bool) {
 	l.at = len(l.text)
 }
 
-// continued reads the rest of a string with escapes that continues on another line.
+// The method continued reads the rest of a string with escapes that continues on another line.
 func (l *lexer) continued(t *token) {
 	gap := span(l.text[l.at:], isSpace)
 	if strings.Contains(l.text[l.at:l.at+gap], "\n") && strings.HasPrefix(l.text[l.at+gap:], "'") {
@@ -173,7 +173,7 @@ func (l *lexer) continued(t *token) {
 	}
 }
 
-// dollar reads a parameter, or a string between dollar signs with or without a tag.
+// The method dollar reads a parameter, or a string between dollar signs with or without a tag.
 func (l *lexer) dollar(t *token) {
 	rest := l.text[l.at:]
 	tag := 1 + span(rest[1:], func(c byte) bool { return isLetter(c) || isDigit(c) })
@@ -197,8 +197,8 @@ func (l *lexer) dollar(t *token) {
 	}
 }
 
-// span returns the number of bytes at the start of text for which the function matches returns
-// true.
+// The function span returns the number of bytes at the start of text for which the function matches
+// returns true.
 func span(text string, matches func(byte) bool) int {
 	for i := range len(text) {
 		if !matches(text[i]) {

@@ -15,7 +15,8 @@ import (
 
 var options = event.Options{FirstVersion: 1}
 
-// envelope returns the schema of an event with the given types for version, occurredAt and data.
+// The function envelope returns the schema of an event with the given types for version, occurredAt
+// and data.
 func envelope(version, at, data string) string {
 	return fmt.Sprintf(`{"type":"record","name":"Event","namespace":"bank","fields":[
 		{"name":"eventId","type":{"type":"string","logicalType":"uuid"}},
@@ -57,7 +58,7 @@ func decode(f event.Format, value []byte) event.Decoded {
 	return d
 }
 
-// raw makes the library's encoder accept decimals and times in their encoded form.
+// The variable raw makes the library's encoder accept decimals and times in their encoded form.
 var raw = []lib.SchemaOpt{
 	lib.CustomType{LogicalType: "decimal"},
 	lib.CustomType{LogicalType: "timestamp-millis"},

@@ -70,7 +70,8 @@ func newGraph(root *avro.SchemaNode) (*node, error) {
 	return g.node(root, "")
 }
 
-// define registers the named types in a part of the schema, so that other parts can refer to them.
+// The method define registers the named types in a part of the schema, so that other parts can
+// refer to them.
 func (g *graph) define(n *avro.SchemaNode) {
 	switch n.Type {
 	case "record", "error", "enum", "fixed":
@@ -126,7 +127,7 @@ func (g *graph) node(n *avro.SchemaNode, namespace string) (*node, error) {
 	return g.named(name)
 }
 
-// holding returns the node of an array, a map or a union.
+// The method holding returns the node of an array, a map or a union.
 func (g *graph) holding(k kind, n *avro.SchemaNode, namespace string) (*node, error) {
 	made := &node{kind: k}
 	return made, g.fill(made, n, namespace)
@@ -144,7 +145,7 @@ func (g *graph) fill(made *node, n *avro.SchemaNode, namespace string) error {
 	return nil
 }
 
-// named returns the node of a named type. It always returns the same node for a name.
+// The method named returns the node of a named type. It always returns the same node for a name.
 func (g *graph) named(name string) (*node, error) {
 	if made, is := g.nodes[name]; is {
 		return made, nil
@@ -168,7 +169,7 @@ func (g *graph) named(name string) (*node, error) {
 	return made, g.fill(made, n, namespaceOf(n))
 }
 
-// resolve returns the full name of the type to which a name refers.
+// The method resolve returns the full name of the type to which a name refers.
 func (g *graph) resolve(name, namespace string) (string, error) {
 	candidates := []string{strings.TrimPrefix(name, ".")}
 	if namespace != "" && !strings.Contains(name, ".") {
@@ -224,9 +225,9 @@ func logicalOf(name string, k kind) logical {
 	return noLogical
 }
 
-// lift moves a logical type from a field into the field's type, because some producers write it
-// there. If the field's type is a union, the logical type moves to the first branch that is not
-// null.
+// The function lift moves a logical type from a field into the field's type, because some producers
+// write it there. If the field's type is a union, the logical type moves to the first branch that
+// is not null.
 func lift(f *avro.SchemaField) {
 	name, is := f.Props["logicalType"].(string)
 	if !is {
@@ -246,7 +247,7 @@ func lift(f *avro.SchemaField) {
 	}
 }
 
-// place is a node together with what has to be read from its values.
+// The type place is a node together with what has to be read from its values.
 type place struct {
 	*node
 	branch *event.Branch

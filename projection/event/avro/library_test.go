@@ -94,7 +94,7 @@ func (b byLibrary) read(v any, branch *event.Branch, found *event.Values) {
 	}
 }
 
-// typed is a random type together with an encoded value of the type.
+// The type typed is a random type together with an encoded value of the type.
 type typed struct {
 	schema string
 	value  []byte
@@ -116,13 +116,13 @@ func (d *drawing) name() string {
 	return fmt.Sprintf("T%d", d.names)
 }
 
-// named adds a named type to the types to which other types may refer.
+// The method named adds a named type to the types to which other types may refer.
 func (d *drawing) named(name, format string, value []byte, args ...any) typed {
 	d.known = append(d.known, typed{`"` + name + `"`, value}, typed{`"bank.` + name + `"`, value})
 	return typed{fmt.Sprintf(format, args...), value}
 }
 
-// text draws a type for a text, such as a string or an enum.
+// The method text draws a type for a text, such as a string or an enum.
 func (d *drawing) text(of ...string) typed {
 	s := rapid.SampledFrom(of).Draw(d.T, "text")
 	if rapid.Bool().Draw(d.T, "as an enum") && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && s != "" {
@@ -203,7 +203,7 @@ func (d *drawing) anyType(depth int, likely func() typed) typed {
 	return d.within(drawn)
 }
 
-// within returns the type itself or draws a union in which the type is one branch.
+// The method within returns the type itself or draws a union in which the type is one branch.
 func (d *drawing) within(t typed) typed {
 	if strings.HasPrefix(t.schema, "[") || t.schema == `"null"` {
 		return t

@@ -33,7 +33,7 @@ type reading struct {
 	reason string
 }
 
-// fail sets the reason why the value cannot be read, and ends reading.
+// The method fail sets the reason why the value cannot be read, and ends reading.
 func (r *reading) fail(reason string) {
 	if r.reason == "" {
 		r.reason = reason
@@ -41,7 +41,7 @@ func (r *reading) fail(reason string) {
 	r.rest = nil
 }
 
-// step counts one step for each value. It returns false after an error.
+// The method step counts one step for each value. It returns false after an error.
 func (r *reading) step() bool {
 	if r.steps--; r.steps < 0 {
 		r.fail(reasonSteps)
@@ -49,8 +49,8 @@ func (r *reading) step() bool {
 	return r.reason == ""
 }
 
-// enter counts a value that contains other values, and checks the depth. The caller must call leave
-// after each call of enter.
+// The method enter counts a value that contains other values, and checks the depth. The caller must
+// call leave after each call of enter.
 func (r *reading) enter() bool {
 	if r.depth++; r.depth > maxDepth {
 		r.fail(reasonBroken)

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// next returns the next n bytes. If there are fewer, it sets the reason and returns nil.
+// The method next returns the next n bytes. If there are fewer, it sets the reason and returns nil.
 func (r *reading) next(n int) []byte {
 	if n < 0 || n > len(r.rest) {
 		r.fail(reasonShort)
@@ -42,8 +42,8 @@ func (r *reading) integer() int64 {
 	return n
 }
 
-// index reads the index of a branch or a symbol. The parameter count is the number of branches or
-// symbols.
+// The method index reads the index of a branch or a symbol. The parameter count is the number of
+// branches or symbols.
 func (r *reading) index(count int) (int, bool) {
 	n := r.integer()
 	if n < 0 || n >= int64(count) {
@@ -52,7 +52,8 @@ func (r *reading) index(count int) (int, bool) {
 	return int(n), r.reason == ""
 }
 
-// text reads a length and then a text of this length. The text shares memory with the value.
+// The method text reads a length and then a text of this length. The text shares memory with the
+// value.
 func (r *reading) text() string {
 	n := r.long()
 	switch {
@@ -67,8 +68,8 @@ func (r *reading) text() string {
 	return ""
 }
 
-// block returns the number of values in the next block of an array or a map. The number is 0 at the
-// end. If skip is true, block skips all blocks that contain their size in bytes.
+// The method block returns the number of values in the next block of an array or a map. The number
+// is 0 at the end. If skip is true, block skips all blocks that contain their size in bytes.
 func (r *reading) block(skip bool) (count int64) {
 	for {
 		if count = r.long(); count >= 0 {

@@ -139,13 +139,13 @@ var kinds = map[string][]string{
 	},
 }
 
-// usual contains the field types of a typical event.
+// The variable usual contains the field types of a typical event.
 var usual = map[string]string{
 	"eventId": "string", "eventType": "Kind", "accountId": "string", "version": "int64", "occurredAt": "google.protobuf.Timestamp",
 	"correlationId": "string", "amount": "confluent.type.Decimal", "currency": "string",
 }
 
-// drawn is a random field of a message.
+// The type drawn is a random field of a message.
 type drawn struct {
 	number protowire.Number
 	name   string

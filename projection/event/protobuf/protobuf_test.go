@@ -101,7 +101,7 @@ func message(b []byte, n protowire.Number, inner []byte) []byte {
 
 var at = time.Date(2026, 1, 1, 0, 0, 0, 123_456_789, time.UTC)
 
-// credit returns an encoded Event with the given encoded fields appended.
+// The function credit returns an encoded Event with the given encoded fields appended.
 func credit(more ...[]byte) []byte {
 	b := text(nil, 1, "e-1")
 	b = number(b, 2, 2)

@@ -30,8 +30,8 @@ message Event {
 	moneyPath = "common/money.proto"
 )
 
-// compiled returns a file in the compiled form that some clients register. It has no JSON names
-// except those that the file sets.
+// The function compiled returns a file in the compiled form that some clients register. It has no
+// JSON names except those that the file sets.
 func compiled(t testing.TB, path string, texts map[string]string) string {
 	t.Helper()
 	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(

@@ -25,8 +25,8 @@ type field struct {
 	fallback uint64 // the number that is used if the field is absent
 }
 
-// types contains each message type of a schema once. It does not refer to data of the compiler, so
-// that the compiler's memory can be freed.
+// The type types contains each message type of a schema once. It does not refer to data of the
+// compiler, so that the compiler's memory can be freed.
 type types map[protoreflect.FullName]*messageType
 
 func (all types) of(d protoreflect.MessageDescriptor) *messageType {
@@ -90,7 +90,7 @@ func enforcesUTF8(d protoreflect.FieldDescriptor) bool {
 	return d.Syntax() == protoreflect.Proto3
 }
 
-// place is a message type together with what has to be read from its messages.
+// The type place is a message type together with what has to be read from its messages.
 type place struct {
 	*messageType
 	branch *event.Branch
@@ -113,7 +113,7 @@ type wantedField struct {
 	slot   int    // index of its slot among the slots of its place; the slots of inner follow
 }
 
-// known says whether a message type is read as a single value, such as a timestamp.
+// The type known says whether a message type is read as a single value, such as a timestamp.
 type known uint8
 
 const (
