@@ -23,7 +23,8 @@ type Delivery struct {
 	aside map[letterID]*item
 }
 
-// NewDelivery returns a Delivery of the given dead letters. failedAt is written to each of them.
+// NewDelivery returns a Delivery of the given dead letters. The time failedAt is written to each of
+// them.
 func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
 	d := &Delivery{items: make([]*item, len(letters)), aside: map[letterID]*item{}}
 	for i, letter := range letters {

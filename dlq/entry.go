@@ -201,7 +201,7 @@ func Statuses() []Status { return []Status{Open, Ready, Waiting, Resolved, Disca
 
 // Subject returns the account and version of the dead letter's event. Both come from d if its
 // Identity is event.Identified. Otherwise both come from e, which has them if they could be read
-// when the event failed. ok is false if neither has them.
+// when the event failed. The result ok is false if neither d nor e has them.
 func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok bool) {
 	switch {
 	case d.Identity == event.Identified:
@@ -213,8 +213,9 @@ func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok boo
 	}
 }
 
-// StatusOf returns the status of an entry that was not discarded. d is the entry's message, decoded
-// now. s is the state, in the read model, of the account and version that Subject returns.
+// StatusOf returns the status of an entry that was not discarded. The parameter d is the entry's
+// message, decoded now. The parameter s is the state, in the read model, of the account and version
+// that Subject returns.
 //
 // A version conflict stays open until it is discarded, because another event with the same version
 // was applied. An event that PostgreSQL refused is not ready but open when it has the account's

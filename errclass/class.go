@@ -4,11 +4,11 @@
 // To isolate is to divide a batch until the record is found that PostgreSQL refuses. That record is
 // dead-lettered.
 //
-// The decision is based on typed errors, SQLSTATE and Kafka error codes, never from message text.
-// An error that is not clear is always retried, because an outage, a missing grant or a full disk
-// must not dead-letter a good record. Only SQLSTATE classes 22 and 23, and SQLSTATE 54000 for an
-// index row that is too large, isolate a record. The error must also come from a statement that did
-// not end the session, and no joined error may have a higher class.
+// The decision is based on typed errors, SQLSTATE and Kafka error codes, but not on the text of
+// messages. An error that is not clear is always retried, because an outage, a missing grant or a
+// full disk must not dead-letter a good record. Only SQLSTATE classes 22 and 23, and SQLSTATE 54000
+// for an index row that is too large, isolate a record. The error must also come from a statement
+// that did not end the session, and no joined error may have a higher class.
 //
 // Reason returns a metric label for an error. Safe returns text about it that may be logged or
 // shown, because it contains no row data, no payload and no password.

@@ -37,8 +37,8 @@ func Safe(err error) string {
 	return oneLine(text)
 }
 
-// describe returns the safe text of err. sure is true if the types of all errors in its tree are
-// known.
+// describe returns the safe text of err. The result sure is true if the types of all errors in its
+// tree are known.
 func describe(err error) (text string, sure bool) {
 	if text, sure, ok := knownText(err); ok {
 		return text, sure

@@ -15,8 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-// knownText returns the text of an error of a known type. sure has the same meaning as in describe.
-// ok is false for an error of another type.
+// knownText returns the text of an error of a known type. The result sure has the same meaning as
+// in the function describe. The result ok is false for an error of another type.
 func knownText(err error) (text string, sure, ok bool) {
 	switch e := err.(type) { //nolint:errorlint // only this node, not its chain
 	case *pgconn.ConnectError:
@@ -75,8 +75,8 @@ func fixedText(err error) (string, bool) {
 	return "", false
 }
 
-// socketText says where a socket operation failed and why. The address is safe, because it is
-// resolved and so never contains a part of a connection string.
+// socketText says where a socket operation failed and why. The address may be shown, because it is
+// an IP address with a port, or the path of a socket.
 func socketText(e *net.OpError) (string, bool) {
 	if isAlert(e) { // the texts of TLS alerts are fixed
 		return e.Error(), true

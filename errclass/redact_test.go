@@ -20,7 +20,8 @@ import (
 	"projector/errclass"
 )
 
-// refusal returns an error of PostgreSQL for a refused row. All its texts contain the row's data.
+// refusal returns an error of PostgreSQL for a refused row. The message, the detail, the hint, the
+// query and the context all contain secret text.
 func refusal(code string) *pgconn.PgError {
 	return &pgconn.PgError{
 		Severity: "ERROR", Code: code,

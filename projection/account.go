@@ -72,9 +72,9 @@ func deadLettered(class event.Class, message string) Decision {
 }
 
 // Apply decides what a decoded message does to the account. It returns the account after the
-// message. Only an applied or ignored event changes the account. reprocessed means that the
-// partition was already processed beyond this record. In this case an event with an applied version
-// is always a duplicate, even if its id is different.
+// message. Only an applied or ignored event changes the account. The parameter reprocessed is true
+// if the partition was already processed beyond this record. In this case an event with an applied
+// version is always a duplicate, even if its id is different.
 func (a Account) Apply(d *event.Decoded, reprocessed bool) (Account, Decision) {
 	if d.Tombstone || d.Skip {
 		return a, Decision{Outcome: Ignored}
@@ -164,9 +164,9 @@ const (
 	HealWaits                     // it waits for an earlier version, or it has failed before
 )
 
-// Heal applies a parked event if it has the account's next version. refusal is the reason why
-// PostgreSQL refused to write the event, or empty. The decision is set only if the result is
-// HealApplied or HealFailed.
+// Heal applies a parked event if it has the account's next version. The parameter refusal is the
+// reason why PostgreSQL refused to write the event, or empty. The decision is set only if the
+// result is HealApplied or HealFailed.
 func (a Account) Heal(p *Parked, refusal string) (Account, Decision, HealResult) {
 	version := p.Decoded.Event.Version
 	switch {

@@ -52,7 +52,7 @@ func feed(b *projection.Breaker, d delivery, offset int64, reprocessed bool) {
 	}
 }
 
-// opensAt computes the offset at which a breaker must open, from a list of all counted records. The
+// opensAt computes the offset at which a breaker must open, from the list of all records. The
 // result is -1 if it must not open.
 func opensAt(stream []delivery, rule projection.BreakerRule, through int64) int {
 	var roots []bool
@@ -187,7 +187,7 @@ func TestBreakerSaysWhatToDo(t *testing.T) {
 }
 
 // TestBreakerNamesWhoCanEndTheStorm shows that the message names neither --format nor the schema
-// registry if amounts are wrong, because other settings there would not help.
+// registry if amounts are wrong, because changing these would not help.
 func TestBreakerNamesWhoCanEndTheStorm(t *testing.T) {
 	f, err := event.New(event.FormatJSON, event.Options{})
 	if err != nil {

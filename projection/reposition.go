@@ -40,8 +40,8 @@ func (e *RefusedPositionError) Error() string { return e.Reason }
 // SafeText implements errclass.Describer. The text contains no data.
 func (e *RefusedPositionError) SafeText() string { return e.Reason }
 
-// Plan returns the result of setting the position, or a *RefusedPositionError. stored is the
-// current position, or nil if there is none.
+// Plan returns the result of setting the position, or a *RefusedPositionError. The parameter stored
+// is the current position, or nil if there is none.
 func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error) {
 	plan := Repositioned{To: r.To, Processed: NextOffset{r.To, NoEpoch}}
 	read := log.Start

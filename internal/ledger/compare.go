@@ -26,7 +26,8 @@ type Account struct {
 	Exists  bool // false if no event was applied yet and the account only waits for one
 	Version int64
 	Balance string // decimal number
-	// Since reports whether the account was written, or may have been, after the ledger was read.
+	// Since is true if the account was written, or may have been written, after the ledger was
+	// read.
 	Since bool
 }
 

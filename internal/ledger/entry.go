@@ -199,8 +199,8 @@ func (l Layout) header() string { return strings.Join(fieldNames[:l.needed], ","
 // null or if the column is not present.
 type Texts [fields]*string
 
-// ParseNullable is like Parse, but some columns may be null. These are the optional columns, and
-// the currency, because an account may not have a currency yet.
+// ParseNullable is like Parse, but all columns except the account, the version and the balance may
+// be null. For example, an account may not have a currency yet.
 func ParseNullable(texts Texts) (Entry, error) {
 	var plain [fields]string
 	for i, text := range texts {

@@ -191,7 +191,8 @@ func (w *suggesting) find(s *Samples, values map[string]*sample) {
 	}
 }
 
-// The method propose writes the proposal for a field. keys reports whether records have keys.
+// The method propose writes the proposal for a field. The parameter keys is true if some records
+// have keys.
 func (w *suggesting) propose(field event.Field, keys bool) {
 	p, is := w.found[field]
 	switch {

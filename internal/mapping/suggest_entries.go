@@ -101,7 +101,8 @@ var (
 	typeParts    = []string{"direction", "dir", "side", "sign", "creditdebit", "debitcredit", "drcr", "dc", "subtype", "op"}
 )
 
-// The method joins lists members that may have to be joined with the account id or the event type.
+// The method joins asks about members that may have to be joined with the account id or the event
+// type.
 func (w *suggesting) joins(values map[string]*sample, found map[event.Field]*sample) {
 	for _, join := range []struct {
 		field event.Field

@@ -214,7 +214,7 @@ func withoutConnector(all map[string]*sample) map[string]*sample {
 	return rest
 }
 
-// The method unused names the paths that the proposal does not read.
+// The method unused writes a comment with the paths that the proposal does not read.
 func (w *suggesting) unused(all map[string]*sample, taken map[string]bool) {
 	const most = 30
 	var names []string

@@ -145,8 +145,9 @@ func TestARefusalThatEnds(t *testing.T) {
 	}
 }
 
-// A refusal counts as a problem of one id only after the registry has answered for another id. An
-// outage during the request for the other id proves nothing.
+// A refusal counts as a problem of one id only after the registry has answered for another id. If
+// there is an outage during the request for the other id, the refusal stays an error that is
+// retried.
 func TestARefusalWithoutProof(t *testing.T) {
 	s := newStub(t)
 	s.answerAs(func(path string) http.HandlerFunc {

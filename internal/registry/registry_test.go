@@ -238,7 +238,7 @@ func TestResolveEndsWithItsContext(t *testing.T) {
 	checkOpened(t, <-stayed)
 }
 
-// The password is read for each request, and TLS trusts only the authorities in the file.
+// The password is read again for each request.
 func TestCredentials(t *testing.T) {
 	s := newStub(t)
 	s.hold(byID(7), "AVRO", inline())

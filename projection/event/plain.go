@@ -160,7 +160,7 @@ func (p *plainDocument) name(names *plainNames) (m *shapeMember, ok bool) {
 	return nil, true
 }
 
-// The method add records that the object has a member of the shape. It returns false if the object
+// The method add notes that the object has a member of the shape. It returns false if the object
 // already had the member.
 func (s *plainNames) add(i int) bool {
 	bit := uint64(1) << i

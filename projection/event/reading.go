@@ -43,8 +43,8 @@ func (v *value) isNumber() bool {
 
 type members [memberCount]value
 
-// The method text returns the text of a field that must have one. raw is the part of the message
-// that contains the text, or nil. Both are valid until the next call of a method of r.
+// The method text returns the text of a field that must have one. The result raw is the part of the
+// message that contains the text, or nil. Both are valid until the next call of a method of r.
 func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault) {
 	return f.textAt(r, &f.places[field], field)
 }

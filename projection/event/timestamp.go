@@ -193,7 +193,7 @@ const (
 )
 
 // These are the first and the last time of RFC 3339, in microseconds. They are the limits of times
-// that were not read from a text.
+// that are numbers.
 var (
 	firstMicros = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 	lastMicros  = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - 1
