@@ -65,8 +65,9 @@ func createLike(ctx context.Context, adm *kadm.Client, dlqTopic string, source k
 }
 
 // configsLike returns the settings of the new topic. The topic is not compacted, because compaction
-// deletes records and refuses those without a key. The size limit is that of the source topic if it
-// can be read, otherwise the broker's default. A dead letter above the limit is cut, not lost.
+// deletes records and refuses those without a key. The size limit is that of the source topic plus
+// addedHeaderBytes. If that limit cannot be read, the broker's default applies. A dead letter above
+// the limit is cut, not lost.
 func configsLike(ctx context.Context, adm *kadm.Client, source string) map[string]*string {
 	configs := map[string]*string{topic.CleanupPolicy: new("delete")}
 	settings, err := topic.Settings(ctx, adm, source)

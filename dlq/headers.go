@@ -8,10 +8,10 @@
 // # Publishing
 //
 // A Publisher makes one attempt per call. The worker of the partition retries without a limit, with
-// backoff. A Delivery contains the information which dead letters all in-sync replicas have
-// acknowledged, so a retry sends only the others. A record that the broker refuses as too large is
-// sent alone, then without its value, then without its headers, then without its key. So a large
-// record blocks its partition only if the topic has no room for the added headers alone.
+// backoff. A Delivery knows which dead letters all in-sync replicas have acknowledged, so a retry
+// sends only the others. A record that the broker refuses as too large is sent alone, then without
+// its value, then without its headers, then without its key. So a large record blocks its partition
+// only if the topic has no room for the added headers alone.
 package dlq
 
 import (

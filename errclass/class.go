@@ -10,8 +10,8 @@
 // for an index row that is too large, isolate a record. The error must also come from a statement
 // that did not end the session, and no joined error may have a higher class.
 //
-// Reason returns a metric label for an error. Safe returns text about it that may be logged or
-// shown, because it contains no row data, no payload and no password.
+// Reason returns a metric label for an error. Safe returns text about an error that may be logged
+// or shown, because it contains no row data, no payload and no password.
 package errclass
 
 // Class says what to do about an error. The classes are ordered. If an error wraps several errors

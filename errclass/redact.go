@@ -24,11 +24,11 @@ type Describer interface {
 // payload or password. It is empty for a nil error.
 //
 // Errors of PostgreSQL, Kafka, sockets and TLS are described by their fields. The text that
-// fmt.Errorf wrote around them is kept. In the text of an error of errors.New, every quoted part
-// and every word with a digit is masked, because pgx's encoding errors repeat the value. For an
-// error of an unknown type that wraps nothing, only the name of the type is returned. An error of a
-// server must be wrapped with %w, because text that was formatted with %v looks like text of this
-// program.
+// fmt.Errorf wrote around them is kept. In the text of an error that errors.New has made, every
+// quoted part and every word with a digit is masked, because pgx's encoding errors repeat the
+// value. For an error of an unknown type that wraps nothing, only the name of the type is returned.
+// An error of a server must be wrapped with %w, because text that was formatted with %v looks like
+// text of this program.
 func Safe(err error) string {
 	if err == nil {
 		return ""

@@ -32,12 +32,13 @@ type BreakerState struct {
 	Reason  string // why the breaker is open; empty if it is not open
 }
 
-// Breaker stops a partition when too many of its latest records are dead letters. This usually has
-// one cause, such as a wrong deployment. The breaker counts the records of one partition. It begins
-// with the window that is stored with the position. A root dead letter is any dead letter except a
-// version_gap of an account that was already waiting for a missing event. A version_gap of such an
-// account does not count, and neither do duplicates and tombstones. Some projections detect a
-// duplicate only when they write it. The duplicate was then already counted as applied.
+// Breaker stops a partition when too many of its latest records are dead letters. So many dead
+// letters usually have one cause, such as a wrong deployment. The breaker counts the records of one
+// partition. It begins with the window that is stored with the position. A root dead letter is any
+// dead letter except a version_gap of an account that was already waiting for a missing event. A
+// version_gap of such an account does not count, and neither do duplicates and tombstones. Some
+// projections detect a duplicate only when they write it. The duplicate was then already counted as
+// applied.
 //
 // Records that are read again, after a restart or because the position was set back, do not count,
 // because they were counted the first time. Most of them are duplicates now, which do not count. So

@@ -27,8 +27,8 @@ type meaning struct {
 	Escaped  bool              `json:"escaped,omitzero"`
 	Entries  []string          `json:"entries,omitempty"`
 	IsSeries bool              `json:"is_series,omitzero"` // true also for an empty Entries
-	// FirstVersion is nil if it is not known, because earlier releases did not store it with the
-	// positions.
+	// FirstVersion is nil if it is not known. For example, earlier releases did not store it with
+	// the positions.
 	FirstVersion *int64 `json:"first_version,omitzero"`
 }
 

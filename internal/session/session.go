@@ -136,7 +136,8 @@ func (s *Session) Next() projection.NextOffset { return s.next }
 // transactions.
 func (s *Session) Skip(to projection.NextOffset) { s.next, s.reached = to, to.Offset }
 
-// Since returns when the first pending record was folded. It is zero if none is pending.
+// Since returns the time at which the first pending record was folded. It is zero if none is
+// pending.
 func (s *Session) Since() time.Time { return s.since }
 
 // Oldest returns the timestamp of the first pending record in ms. It is 0 if none is pending. It is

@@ -120,7 +120,7 @@ func (p *plainDocument) member(names *plainNames, found *members) bool {
 	return true
 }
 
-// plainNames records which names an object has had so far.
+// plainNames contains the names that an object has had so far.
 type plainNames struct {
 	shape *shape
 	hint  int    // index of the member that is expected next
@@ -160,7 +160,7 @@ func (p *plainDocument) name(names *plainNames) (m *shapeMember, ok bool) {
 	return nil, true
 }
 
-// The method add notes that the object has a member of the shape. It returns false if the object
+// The method add stores that the object has a member of the shape. It returns false if the object
 // already had the member.
 func (s *plainNames) add(i int) bool {
 	bit := uint64(1) << i

@@ -178,7 +178,7 @@ func (v *Values) Clear(f Field) {
 	}
 }
 
-// List records that the field is the array of entries.
+// List marks the field as the array of entries.
 func (v *Values) List(f Field) {
 	v.Other(f)
 	v.entries.listed = true
@@ -198,7 +198,7 @@ func (v *Values) BeginEntry() {
 // EndEntry ends the entry that BeginEntry has begun.
 func (v *Values) EndEntry() { v.found = v.message }
 
-// Null records that the field is null.
+// Null sets a field to null.
 func (v *Values) Null(f Field) { v.found[f] = value{raw: jsonNull} }
 
 // Text sets a field to a text. The text must not change while the message is used.
@@ -226,7 +226,7 @@ func (v *Values) Unsigned(f Field, n uint64) {
 	v.found[f] = value{raw: v.written(start)}
 }
 
-// Fraction records that the field is a float.
+// Fraction sets a field to a float, without its value.
 func (v *Values) Fraction(f Field) { v.found[f] = value{raw: jsonFraction, kind: inexact} }
 
 // Boolean sets a field to true or false.
@@ -243,14 +243,14 @@ func (v *Values) Instant(f Field, micros int64) {
 	v.found[f].kind = instant
 }
 
-// Object records that the field is a record or a map.
+// Object sets a field to a record or a map, without its content.
 func (v *Values) Object(f Field) { v.found[f] = value{raw: jsonObject} }
 
-// Other records that the field has a value of a type that no field may have.
+// Other sets a field to a value of a type that no field may have.
 func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 
-// Array records that there is an array at the place of b. Fields whose path leads into the array
-// get the kind inArray.
+// Array says that there is an array at the place of b. Fields whose path leads into the array get
+// the kind inArray.
 func (v *Values) Array(b *Branch) {
 	if b.HasField {
 		v.Other(b.Field)

@@ -32,8 +32,8 @@ func (p *place) report(slots []slot, found *event.Values) {
 	}
 }
 
-// reportEntries sets the entries of a list of messages. An empty list is the same as an absent one
-// in Protobuf, so it is also reported.
+// reportEntries sets the entries of a list of messages. In Protobuf, an empty list cannot be
+// distinguished from an absent one, so an absent list is reported as an empty one.
 func (w *wantedField) reportEntries(v *slot, found *event.Values) {
 	found.List(w.branch.Field)
 	group := protowire.Number(0)
