@@ -57,7 +57,7 @@ const (
 )
 
 // Action is one row of dlq_action: what was done, about which record, by whom, why, and with what
-// result. A field that is empty or nil is unknown.
+// result. An empty or nil field is unknown or does not apply to the action.
 type Action struct {
 	Kind       ActionKind
 	Group      string // consumer group
@@ -192,11 +192,11 @@ type DeadLetterPlace struct {
 // DeadLetterHistory says what operators have done about a dead letter.
 type DeadLetterHistory struct {
 	Discarded bool
-	Replays   int // number of replays to the database
+	Replays   int // recorded replays to the database, whatever their effect
 }
 
-// LoadHistory reads what was done about records of a DLQ topic. The keys of the result are
-// partition and offset in that topic. Records without an action have no entry.
+// LoadHistory reads what was done about records of a DLQ topic. Each key of the result is a
+// record's partition and offset in that topic. A record without an action has no entry.
 func LoadHistory(ctx context.Context, pool *pgxpool.Pool, dlqTopic string, places []DeadLetterPlace) (map[[2]int64]DeadLetterHistory, error) {
 	n := len(places)
 	partitions, offsets := make([]int32, n), make([]int64, n)

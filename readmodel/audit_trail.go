@@ -16,7 +16,7 @@ import (
 )
 
 // AuditRow is a row of dlq_action in the form in which it is shown, also as JSON. A nil field is
-// unknown.
+// unknown or does not apply to the action.
 type AuditRow struct {
 	ID             int64     `json:"id"`
 	At             time.Time `json:"at"` // UTC

@@ -12,7 +12,8 @@ import (
 )
 
 // EventColumns returns events as the arrays that custom_events.sql unnests, sorted by account and
-// version. All partitions then lock rows of accounts in the same order, so they do not deadlock.
+// version. Partitions whose SQL processes the events in this order lock rows in the same order, so
+// they do not deadlock.
 func EventColumns(events []projection.CustomEvent) []any {
 	n := len(events)
 	var (
@@ -137,7 +138,7 @@ func (f *Fields) numeric(minor int64, decimals int) {
 // Column is a one-dimensional array in PostgreSQL's binary format (array_recv).
 type Column struct {
 	Fields
-	after int // bytes of this column and the columns after it; they share one buffer
+	after int // in the first column of a statement: bytes of all its columns, which share one buffer; otherwise 0
 }
 
 // NewColumn starts an array of n elements of about size bytes each.

@@ -16,8 +16,9 @@ import (
 // BalanceName is the name of the account_balance projection.
 const BalanceName = "account_balance"
 
-// Definition describes a projection: its name, and how it is run, repaired and rebuilt. This
-// interface covers all differences between projections. See docs/adding-a-projection.md.
+// Definition describes a projection: its name, and how it is run, repaired and rebuilt. Apart from
+// the types that package rebuild distinguishes, this interface covers the differences between
+// projections. See docs/adding-a-projection.md.
 type Definition interface {
 	// Name is used by --projection, metrics and dead letters. It is stored in the database, so it
 	// must never change.
@@ -50,8 +51,8 @@ type Memory interface {
 	// PrunedUntil returns the time before which events may have been forgotten. It is zero if
 	// nothing was forgotten yet.
 	PrunedUntil(ctx context.Context, db Querier) (time.Time, error)
-	// Remembered returns those of the given ids whose events are remembered. These events stay
-	// remembered until PrunedUntil has advanced by more than MemoryMargin.
+	// Remembered returns those of the given ids whose events are remembered. Their markers are not
+	// deleted until the time PrunedUntil has advanced by more than MemoryMargin.
 	Remembered(ctx context.Context, db Querier, ids []string) ([]string, error)
 }
 
@@ -66,7 +67,7 @@ type RebuildTable struct {
 	Uncompared []string
 }
 
-// MemoryMargin is how long an event has to be remembered after the query for it.
+// MemoryMargin is how long an event stays remembered at least after Remembered has returned it.
 const MemoryMargin = time.Hour
 
 // RunConfig is the configuration that a process gives to its projection. A projection uses only
@@ -82,13 +83,13 @@ type RunConfig struct {
 	Busy           func() int // how many partitions have few records that should be durable soon; may be nil
 	IndexBytes     int        // memory limit of a version index; 0 means no index
 	InboxRetention time.Duration
-	// Changed is described at balance.Config. Only account_balance calls it.
+	// See balance.Config for Changed. Only account_balance calls it.
 	Changed  func(accountIDs iter.Seq[string])
 	Observer Observer
 	// Decisions holds what operators have decided about single events. It may be nil.
 	Decisions *Decisions
-	// Stopping is cancelled when the process must stop. Optional work, which only saves later work,
-	// ends then.
+	// Stopping is cancelled when the process must stop. Work that is optional and only saves later
+	// work then ends.
 	Stopping context.Context
 	Log      *slog.Logger
 }

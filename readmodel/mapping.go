@@ -61,8 +61,8 @@ func (p *Partition) refuses(stored *projection.StoredPosition) *projection.Stopp
 	return &projection.StoppedError{Status: projection.StatusStopped, Reason: changed.Error(), Position: stored.Position}
 }
 
-// CheckMapping returns a *MappingChangedError when rows of the projection were made with a mapping
-// that reads events differently. It returns nil as long as no event was processed.
+// CheckMapping returns a *MappingChangedError if rows of the projection were made with a mapping
+// that reads events differently. It returns nil if no event was processed yet.
 func CheckMapping(ctx context.Context, db Querier, name string, m Mapping) error {
 	_, _, err := otherMappings(ctx, db, name, m)
 	return err
@@ -94,9 +94,9 @@ func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (oth
 	return others, changed, refused
 }
 
-// KeepMapping stores m with the positions of a projection. Unless accept is true, it returns the
-// error of CheckMapping. If m reads events differently, it fences the owners of the positions,
-// because they may still use the previous mapping.
+// KeepMapping stores the mapping m with the positions of a projection. If CheckMapping returns a
+// *MappingChangedError, KeepMapping stores m only if accept is true. If m reads events differently,
+// KeepMapping fences the owners of the positions, because they may still use the previous mapping.
 func KeepMapping(ctx context.Context, db Querier, name string, m Mapping, accept bool) error {
 	others, changed, err := otherMappings(ctx, db, name, m)
 	var refused *MappingChangedError

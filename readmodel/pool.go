@@ -14,25 +14,26 @@ import (
 )
 
 const (
-	// maxConns limits the connections of one process, unless the URL has pool_max_conns. Partitions
-	// share the connections. Transactions are short, and more concurrent transactions than
-	// PostgreSQL has cores would only wait for each other.
+	// maxConns limits the connections of a pool, unless the URL has pool_max_conns or WithConns is
+	// used. Partitions share the connections. Transactions are short, and more concurrent
+	// transactions than PostgreSQL has cores would only wait for each other.
 	maxConns = 10
-	// leastConns is the number of connections that a rebuild needs. One connection holds the lock,
-	// two run the transactions that compare, and one stores the differences.
+	// leastConns is the smallest pool_max_conns that is accepted. The comparison of a rebuild uses
+	// four connections: one holds the lock, two run the transactions that compare, and one stores
+	// the differences.
 	leastConns = 4
 )
 
-// sessionDefaults are set on every connection, unless the URL has other values. The timeouts end a
-// session on the server, because a process that is frozen in a transaction must not keep its row
-// locks.
+// sessionDefaults are set on each connection of a pool, unless the URL has other values. The
+// timeouts end a session on the server, because a process that is frozen in a transaction must not
+// keep its row locks.
 var sessionDefaults = map[string]string{
 	"application_name":                    "projector",
 	"idle_in_transaction_session_timeout": "20s",
 	"lock_timeout":                        "5s",
 	"statement_timeout":                   "60s",
-	// Accounts are always looked up by their key. PostgreSQL would otherwise plan a scan of a small
-	// table, and would still use this plan after the table has grown.
+	// Consumers look up accounts by their keys. Without these settings, PostgreSQL would plan a
+	// scan of a small table, and would still use this plan after the table has grown.
 	"plan_cache_mode": "force_generic_plan",
 	"enable_seqscan":  "off",
 }
@@ -55,8 +56,8 @@ func WithPassword(password func() (string, error)) ConnectOption {
 	return func(c *connector) { c.password = password }
 }
 
-// WithTracer sets a tracer for statements. It also traces other events, if the tracer has methods
-// for them.
+// WithTracer sets a tracer for statements. Other operations are also traced if the tracer has
+// methods for them.
 func WithTracer(tracer pgx.QueryTracer) ConnectOption {
 	return func(c *connector) { c.tracer = tracer }
 }
@@ -120,8 +121,8 @@ var (
 	errTextOnly    = errors.New("default_query_exec_mode: values are sent and read in binary; use cache_statement, cache_describe or describe_exec")
 )
 
-// OpenPool prepares a connection pool. It does not connect, so an error is about the URL. With an
-// empty URL, the PG* environment variables are used.
+// OpenPool prepares a connection pool. It does not connect, so an error is about the URL or the
+// password. With an empty URL, the PG* environment variables are used.
 func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpool.Pool, error) {
 	c := newConnector(url, options)
 	cfg, err := c.config()

@@ -42,8 +42,9 @@ func (e *GroupTakenError) SafeText() string { return e.Error() }
 // ClaimPosition makes the caller the partition's owner and returns where to resume. The previous
 // owner is fenced. It returns projection.ErrFenced if another owner has claimed the row since the
 // committed offset was read, and this offset is below the position in the row. It returns a
-// *projection.StoppedError if an operator has to set or resume the position first. After an error,
-// the field Found of the result is the row before the claim, if the row was read.
+// *projection.StoppedError if an operator has to set or resume the position first, or if the stored
+// mapping reads events differently. After an error, the field Found of the result is the row before
+// the claim, if the row was read.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var (
 		claimed     projection.Position
@@ -158,8 +159,8 @@ func underFence(ctx context.Context, pool *pgxpool.Pool, query string, p Partiti
 	return nil
 }
 
-// CheckGroup returns a *GroupTakenError when the consumer group has run another
-// projection in this database.
+// CheckGroup returns a *GroupTakenError if the consumer group has positions of another projection
+// in this database.
 func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) error {
 	var runs string
 	err := pool.QueryRow(ctx, sql.Query("group_projection"), group).Scan(&runs)
@@ -244,8 +245,9 @@ func moveArgs(moves []Move) []any {
 	return append([]any{of.Group, of.Topic}, ColumnArgs(partitions, fences, fromOffsets, next, epochs, processed, processedEpochs, windows, reasons)...)
 }
 
-// LoadSourceIDs reads all Kafka ids of a topic from which a projection has consumed. There are
-// none if the brokers have no topic ids.
+// LoadSourceIDs reads the Kafka ids that a topic had when a projection consumed from it. A topic
+// that was deleted and created again has several ids. There are none if the brokers have no topic
+// ids.
 func LoadSourceIDs(ctx context.Context, db Querier, name, topic string) ([]string, error) {
 	ids, err := Texts(ctx, db, "source_ids", name, topic)
 	if err != nil {

@@ -23,10 +23,10 @@ type PartitionLog struct {
 	Through *int64
 }
 
-// StatusChanged is the status of a partition before and after a change.
+// StatusChanged has the status of a partition before and after a change.
 type StatusChanged struct {
 	Was, Is projection.Status
-	Why     string // why the partition did not continue before; empty if it did
+	Why     string // why the partition was not processed before the change; empty if it was
 }
 
 // PlannedStatus is a planned change of a partition's status.
@@ -69,8 +69,8 @@ func PlanStatuses(
 // ChangeStatuses pauses or resumes partitions of a group's topic, all of them or none. It increases
 // their fences and records who did this and why. A partition without a position gets one at the
 // start of its log, as its first owner would create it. It returns a
-// *projection.RefusedPositionError if the status of a partition is not the planned one. For
-// example, a second incident may have stopped the partition after the plan was made.
+// *projection.RefusedPositionError if the status of a partition is no longer the one in the plan.
+// For example, a second incident may have stopped the partition after the plan was made.
 func ChangeStatuses(
 	ctx context.Context, pool *pgxpool.Pool, of Partition, planned []PlannedStatus, change projection.StatusChange, actor, reason string,
 ) error {

@@ -12,7 +12,8 @@ import (
 	"projector/sql"
 )
 
-// UnusedPosition is a position of a consumer group that no process runs any more.
+// UnusedPosition is a stored position of a consumer group that an operator wants to remove. Whether
+// a process still runs this group is not checked here.
 type UnusedPosition struct {
 	Partition  int32
 	Next       int64
@@ -21,7 +22,7 @@ type UnusedPosition struct {
 	Passed     bool // another group of the projection has reached this position
 }
 
-// UnusedPositions returns the positions that RemovePositions would remove, by partition.
+// UnusedPositions returns all positions of a group in a topic, sorted by partition.
 func UnusedPositions(ctx context.Context, pool *pgxpool.Pool, group, topic string) ([]UnusedPosition, error) {
 	rows, _ := pool.Query(ctx, sql.Query("position_unused"), group, topic)
 	positions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[UnusedPosition])
@@ -32,7 +33,8 @@ func UnusedPositions(ctx context.Context, pool *pgxpool.Pool, group, topic strin
 }
 
 var (
-	// ErrPositionsMoved means that a consumer uses one of the positions.
+	// ErrPositionsMoved means that the fence of one of the positions has changed, for example
+	// because a consumer uses the position.
 	ErrPositionsMoved = errors.New("the positions have changed meanwhile")
 	// ErrMayNotRemove means that the role may not delete positions. The owner of the schema may
 	// delete them.
@@ -40,7 +42,7 @@ var (
 )
 
 // RemovePositions removes positions of a group, all of them or none, and records who did it and
-// why. It returns ErrPositionsMoved if one of them has a new owner.
+// why. It returns ErrPositionsMoved if the fence of one of them has changed.
 func RemovePositions(ctx context.Context, pool *pgxpool.Pool, group, topic string, positions []UnusedPosition, actor, reason string) error {
 	partitions, fences, actions := make([]int32, len(positions)), make([]int64, len(positions)), make([]Action, len(positions))
 	for i, p := range positions {

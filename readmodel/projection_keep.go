@@ -14,8 +14,8 @@ import (
 
 // KeepFile stores the file with which the rows of a projection are made. It returns a
 // *FileChangedError if another text is stored. If accept is true or no event was processed yet, the
-// new text replaces the stored one instead. It returns a *ModeChangedError if the mode differs,
-// because what the projection remembers about events depends on the mode.
+// new text replaces the stored one instead. If events were processed in another mode, it returns a
+// *ModeChangedError, because what the projection remembers about events depends on the mode.
 func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) error {
 	for range keepTries {
 		rows, _ := db.Query(ctx, sql.Query("projection_file_keep"), p.Name, p.SHA256, string(p.Mode), p.Text, accept)
@@ -45,7 +45,7 @@ func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
 }
 
 // IsFileStored reports whether a projection file with this SHA-256, in hex, is stored. If so, the
-// projection was run with this file.
+// rows of the projection are made with this file.
 func IsFileStored(ctx context.Context, pool *pgxpool.Pool, sha256 string) (stored bool, err error) {
 	if err := pool.QueryRow(ctx, sql.Query("projection_file_stored"), sha256).Scan(&stored); err != nil {
 		return false, fmt.Errorf("look for the projection file: %w", err)

@@ -55,7 +55,7 @@ type RepairRecord struct {
 	// sets Decision to what Apply would decide.
 	Decision projection.Decision
 	Decided  bool
-	// Balance is set by Plan.
+	// Plan sets Balance if the projection orders events by account.
 	Balance accounts.Balance
 }
 
@@ -100,16 +100,17 @@ func (cfg *RepairConfig) Spread(records int) time.Duration {
 
 // pieces is work that is split into transactions of bounded size.
 type pieces interface {
-	// Do commits at most limit events and reports whether there are more.
+	// Do commits a piece of about limit events and reports whether there are more. With limit 1,
+	// the piece is one event.
 	Do(ctx context.Context, limit int) (step Step, more bool, err error)
 	// Refuse records that PostgreSQL refuses the event that Do tried last, with a limit of 1. It
 	// returns false if there is no such event, or if this refusal was recorded before.
 	Refuse(reason string) bool
 }
 
-// InPieces does all of the work, one piece after the other. After a failure the next piece is
-// smaller, because PostgreSQL refuses one of the events or the piece takes too long. It calls the
-// function rest after each piece.
+// InPieces does all of the work, one piece after the other. If PostgreSQL refuses an event of a
+// piece, or if the piece takes too long, the next piece is smaller. After each committed piece,
+// InPieces calls the function rest.
 func InPieces(ctx context.Context, cfg RepairConfig, work pieces, rest func(step Step, took time.Duration, more bool) error) error {
 	most := cmp.Or(cfg.Piece, RepairEvents)
 	if cfg.Rate > 0 {

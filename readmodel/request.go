@@ -146,8 +146,8 @@ type RequestDecidedError struct {
 // Error implements error.
 func (e *RequestDecidedError) Error() string { return fmt.Sprintf("request %d is %s", e.ID, e.State) }
 
-// DecideRequest approves, rejects or refuses a request. It returns a *RequestDecidedError if
-// another person decided first.
+// DecideRequest approves, rejects or refuses a request. It returns a *RequestDecidedError if the
+// request is not open any more.
 func DecideRequest(ctx context.Context, pool *pgxpool.Pool, id int64, state RequestState, reason string) error {
 	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		var changed int64

@@ -234,7 +234,7 @@ func CheckDatabase(ctx context.Context, pool *pgxpool.Pool, query string) error 
 	return missingPrivileges(strings.Join(missing, ", "))
 }
 
-// These are the SQLSTATEs that this package checks for.
+// These are SQLSTATEs that this package and the packages below it check for.
 const (
 	insufficientPrivilege = "42501"
 	uniqueViolation       = "23505"
@@ -251,7 +251,8 @@ func HasCode(err error, code string) bool {
 	return errors.As(err, &pgErr) && pgErr.Code == code
 }
 
-// missingPrivileges returns the error that PostgreSQL would return, with all missing privileges.
+// missingPrivileges returns an error with the SQLSTATE that PostgreSQL uses for a missing
+// privilege. Its message has all missing privileges.
 func missingPrivileges(what string) error {
 	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: "missing privileges: " + what}
 }

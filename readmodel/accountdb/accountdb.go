@@ -55,8 +55,8 @@ func (tx *Tx) shards() citus.Shards {
 	return citus.ShardsOn(tx.Conn())
 }
 
-// Locked returns how many accounts one statement may lock. With Citus it is 1, because a statement
-// can only lock rows of one shard.
+// Locked returns how many accounts one statement may lock. If Citus distributes the balances, it is
+// 1, because a statement can only lock rows of one shard. Otherwise it is the given number.
 func (tx *Tx) Locked(most int) int {
 	if citus.On(tx.Conn()) && tx.Tables.Balances() {
 		return 1

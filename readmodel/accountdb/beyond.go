@@ -12,26 +12,27 @@ import (
 	"projector/sql"
 )
 
-// Beyond is an account whose next event was not parked, because the park limit was reached. Events
-// beyond this limit are only in the DLQ, not in the database.
+// Beyond is an account whose next event may not have been parked, because the park limit was
+// reached. Events beyond this limit are only in the DLQ, not in the database.
 type Beyond struct {
 	AccountID string
 	Version   int64 // the account's current version
 	BeyondRange
 }
 
-// BeyondRange describes the events of an account beyond the park limit. All of these events are in
-// one partition.
+// BeyondRange describes the events of an account beyond the park limit. If they are in several
+// partitions, Partition is -1 and the events cannot be read again.
 type BeyondRange struct {
 	Partition               int32
 	Lowest, Highest         int64 // versions
 	Events                  int64
-	FirstOffset, LastOffset int64 // FirstOffset is projection.NoOffset if they cannot be read again
+	FirstOffset, LastOffset int64 // FirstOffset is projection.NoOffset if the events cannot be read again
 	FirstVersion            int64 // the lowest version of the events that are to be read again
 }
 
-// LoadBeyond returns some of the accounts whose next event is beyond the park limit. The result
-// until maps each partition to the offset up to which its records were processed.
+// LoadBeyond returns some of the accounts whose next event may be beyond the park limit, if this
+// event can be read again. The result until maps each partition to the offset up to which its
+// records were processed.
 func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, partitions []int32) (due []Beyond, until map[int32]int64, err error) {
 	rows, _ := pool.Query(ctx, sql.AccountsOf(name).Query("overflow_due"), topic, partitions)
 	due, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Beyond, err error) {
@@ -56,7 +57,7 @@ func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, par
 	return due, until, nil
 }
 
-// LockBeyond locks and returns the present BeyondRange of each account. Accounts without events
+// LockBeyond locks the present BeyondRange of each account and returns it. Accounts without events
 // beyond the park limit are left out.
 func LockBeyond(ctx context.Context, tx *Tx, ids []string) (map[string]BeyondRange, error) {
 	var (

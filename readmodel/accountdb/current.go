@@ -13,7 +13,7 @@ import (
 // Current has the same values as a row of the view account_balance_current.
 type Current struct {
 	AccountID  string
-	Exists     bool   // it has a balance row; otherwise it only has waiting events
+	Exists     bool   // the account has a balance row; otherwise it only has waiting events
 	Version    int64  // 0 without a row
 	WaitingFor *int64 // the missing version; nil if the account is not stale
 	Balance    string // decimal, with the currency's number of decimals

@@ -17,14 +17,16 @@ import (
 	"projector/sql"
 )
 
-// Missing is a range of versions that an account waits for. The range ends before the first later
-// event that is known.
+// Missing is a range of versions that an account waits for. The range ends before the next parked
+// event. If no event of the account is parked, it ends with the highest version beyond the park
+// limit.
 type Missing struct {
 	AccountID   string
 	First, Last int64
 }
 
-// MissingFilter selects accounts. A zero field does not filter.
+// MissingFilter selects accounts. A zero field does not filter, but a Topic without Partitions
+// selects almost no account.
 type MissingFilter struct {
 	AccountID string
 	For       time.Duration // only accounts that have waited at least this long

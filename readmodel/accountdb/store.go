@@ -138,7 +138,8 @@ func (r *accountReader) ScanRow(rows pgx.Rows) (err error) {
 	return nil
 }
 
-// DamagedRowError means that the row of an account was not written by this program.
+// DamagedRowError means that the row of an account cannot be read. This program does not write such
+// rows.
 type DamagedRowError struct {
 	AccountID string
 	Problem   string // the problem, without the row's values

@@ -59,7 +59,8 @@ type ParkedView struct {
 }
 
 // ShowAccount reads an account of a projection with its waiting events, or returns
-// ErrUnknownAccount. An account of a custom projection has no balance and no status.
+// ErrUnknownAccount. For an account of a custom projection, the BalanceView has no amount, currency
+// and status.
 func ShowAccount(ctx context.Context, pool *pgxpool.Pool, name, id string) (AccountView, error) {
 	view := AccountView{ID: id}
 	// All queries read the same snapshot, because the account may change between two queries.

@@ -19,7 +19,7 @@ import (
 
 // VerifyVersions returns projection.ErrStale if an account no longer has the version on which its
 // decision is based. It also returns ErrStale if an account that is assumed to be new has parked
-// events.
+// events. Without decisions, it checks nothing.
 func VerifyVersions(ctx context.Context, db DB, stored []accounts.StoredVersion, assumed []string) error {
 	if len(stored) == 0 {
 		return nil
@@ -73,8 +73,8 @@ const (
 // projection.ErrStale if an account no longer has the version from which its changes were computed.
 // It also returns ErrStale if an account that is assumed to be new has a row or parked events.
 //
-// Rows are locked in the order of their account ids, as in every transaction. Accounts that only
-// have waiting events come last.
+// The rows of known accounts are locked in the order of their ids, as in other transactions, so
+// that writers do not deadlock. Accounts that only have waiting events come last.
 func WriteChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 	rows, written, held, parked := 0, int64(0), int64(0), false
 	if len(c.Assumed) > 0 {
@@ -117,7 +117,7 @@ func WriteChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 }
 
 // writeRows queues the write of rows and adds the number of written rows to the parameter written.
-// Many new rows are sent at once, by COPY.
+// Many new rows are sent at once, by COPY. With Citus, all new rows are.
 func writeRows(ctx context.Context, tx *Tx, rows []accounts.Row, written *int64) error {
 	count := func(tag pgconn.CommandTag) error { *written += tag.RowsAffected(); return nil }
 	known, fresh := splitRows(rows)

@@ -2,7 +2,7 @@ package accounts
 
 import "projector/projection/event"
 
-// Balance is the balance of an account before and after one record, in minor units.
+// Balance has the balance of an account before and after one record, in minor units.
 type Balance struct {
 	Before, After int64
 	Currency      event.Currency

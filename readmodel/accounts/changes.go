@@ -19,7 +19,7 @@ type Changes struct {
 	HealFailed   int                      // parked events with the account's next version that could not be applied
 	Bytes        int                      // approximate memory held
 	Decisions    []projection.Decision    // in a replay: the decision about each record
-	Balances     []Balance                // before and after each record, see Options.Balances
+	Balances     []Balance                // the balances before and after each record; see Options.Balances
 
 	DeadLetters []projection.DeadLetter // must be published before anything is written
 	DecidedOn   []StoredVersion         // the versions on which the dead letters are based
@@ -158,7 +158,8 @@ func (f *Fold) Gather() *Changes {
 // DeadLetters returns the dead letters since the last flush.
 func (f *Fold) DeadLetters() []projection.DeadLetter { return f.changes.DeadLetters }
 
-// addParked adds the account's parked events with a higher version than the account.
+// addParked adds the account's parked events that are not written yet and have a higher version
+// than the account.
 func (c *Changes) addParked(a *account, q *queue) {
 	for version, p := range q.pending {
 		if version <= a.version {

@@ -110,8 +110,8 @@ func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, d
 }
 
 // park stores the event until its version is the account's next one. If an event of the same
-// version is already parked, that event stays. The new event replaces it only if the parked event
-// cannot be applied and the new event only waits for earlier versions.
+// version is already parked, that event usually stays. It is replaced only if it cannot be applied
+// and the new event only waits for earlier versions.
 func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
 	version, q, size := d.Event.Version, f.queueOf(a), sizeOf(&rec)
 	parked := func() *projection.Parked {

@@ -25,9 +25,9 @@ type Options struct {
 	FirstVersion int64
 	ParkLimit    int64 // the most parked events per account
 	ParkBytes    int64 // the most bytes of an account's parked events; 0 means no limit
-	// CacheBytes limits the memory for accounts. Two thirds of this memory are for the accounts
-	// that were used since the last flush. These are the hot generation of the cache. See
-	// Pending.Full and SetCacheBytes.
+	// CacheBytes limits the memory for accounts. Two thirds of this memory are for the hot
+	// generation of the cache, which has the accounts that were used last. See Pending.Full and
+	// SetCacheBytes.
 	CacheBytes int
 	// If Replay is set, events that cannot be applied are neither dead-lettered nor parked.
 	// Changes.Decisions then has the decision about each record.
@@ -134,8 +134,8 @@ func (f *Fold) Reset() {
 	f.newcomers.inRow, f.duplicates = 0, nil
 }
 
-// AssumedWrongly is called if an account that was assumed to be new has a row. In the next flushes,
-// no account is assumed to be new. The caller calls Reset next.
+// AssumedWrongly is called if an account that was assumed to be new may have a row or parked
+// events. In the next flushes, no account is assumed to be new. The caller calls Reset next.
 func (f *Fold) AssumedWrongly() { f.newcomers.distrust = distrustFor }
 
 // CountedBy sets the breaker that counts records. After the breaker has opened, no record is
@@ -282,8 +282,8 @@ func (f *Fold) idOf(a *account) string { return f.cache.hot.idOf(a) }
 // get returns the account if it is in memory, even if its state was not read from the database yet.
 func (f *Fold) get(id string) *account { return f.cache.get(id, f.cache.hash(id)) }
 
-// Flushed is called when the changes are durable. Accounts with parked events are removed from
-// memory, so that their state is read again from the database.
+// Flushed is called when the changes are durable. Changed accounts with parked events are removed
+// from memory, so that their state is read again from the database. Accounts that are healing stay.
 func (f *Fold) Flushed() {
 	for _, a := range f.dirty {
 		a.exists = a.exists || a.version != a.stored

@@ -10,12 +10,12 @@ import (
 )
 
 // HealPiece is the largest number of parked events that are read and applied at a time. If the
-// account has no more parked events than this, all are applied in the transaction that fills the
-// gap.
+// account has no more parked events than this, those that can be applied are applied in the
+// transaction that fills the gap, unless PostgreSQL refused that transaction before.
 const HealPiece = 1000
 
-// healGlance is the largest number of parked events that are read first. Often another gap follows,
-// and the events after that gap would be read for nothing.
+// healGlance is the largest number of parked events that are read first. Often another gap follows
+// soon, and then the events after that gap would be read although they cannot be applied.
 const healGlance = 8
 
 // healMore returns the size of the next piece, after a piece that was applied completely.
@@ -46,8 +46,8 @@ func (f *Fold) Heal(ctx context.Context, limit int) error {
 }
 
 // HealShortQueues applies the parked events of accounts whose gap was just filled. A queue of at
-// most HealPiece events is applied completely. Events of a longer queue are applied until limit
-// events are pending.
+// most HealPiece events is applied up to the next gap. Events of a longer queue are applied until
+// limit events are pending.
 func (f *Fold) HealShortQueues(ctx context.Context, limit int) error {
 	for _, a := range slices.Clone(f.healing) {
 		room := HealPiece
@@ -94,8 +94,8 @@ func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
 	return nil
 }
 
-// heal reads up to room parked events of the account. It applies them in order, as long as each one
-// has the account's next version and this version is below the parameter before.
+// The method heal reads up to room parked events of the account. It applies them in order, as long
+// as the next one has the account's next version and this version is below the parameter before.
 func (f *Fold) heal(ctx context.Context, a *account, room int, before int64) error {
 	parked, more, err := f.store.Parked(ctx, f.idOf(a), a.version, min(room, HealPiece))
 	if err != nil {

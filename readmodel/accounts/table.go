@@ -102,9 +102,9 @@ func (t *table) get(id string, hash uint64) *account {
 	}
 }
 
-// For many hashes, warm loads into the processor's cache the memory that get will read. These loads
-// overlap, whereas separate calls of get would each wait for memory. The sum has no meaning, but
-// without it the compiler could remove the loads.
+// For many hashes, warm loads into the processor's cache most of the memory that get will read.
+// These loads overlap, whereas separate calls of get would each wait for memory. The sum has no
+// meaning, but without it the compiler could remove the loads.
 func (t *table) warm(hashes []uint64) (sum int64) {
 	if t.taken == 0 {
 		return 0
@@ -213,8 +213,9 @@ func (t *table) set(a *account, s projection.Account) {
 func (t *table) drop(a *account) { a.dropped = true }
 
 // cache holds accounts in two generations. The hot generation has the accounts that were used since
-// the last call of turn. The cold generation has the accounts that were used only before that call,
-// if there is memory for both. This approximates an LRU cache without a list.
+// the last call of turn. The cold generation has the accounts that were last used between the
+// previous call and that call, if there is memory for both generations. This approximates an LRU
+// cache without a list.
 type cache struct {
 	hot, cold *table
 }

@@ -8,12 +8,14 @@ import (
 	"projector/projection/event"
 )
 
-// VersionIndex holds the version of every account at some moment. Versions never decrease, so an
-// event at or below the indexed version is a duplicate, even if the index is old.
+// VersionIndex holds the version of every account at some moment. Only an unskip and a rebuild
+// decrease a version, and both fence the consumers. A consumer then uses only an index that was
+// read after its new claim. So an event below the indexed version is a duplicate, even if the index
+// is old.
 //
 // It stores a 128-bit keyed hash of the account id and a 64-bit hash of the last event id. An entry
-// takes 32 bytes, a quarter of the memory for an account with its strings. After it was filled, a
-// VersionIndex is safe for concurrent use.
+// takes 32 bytes, a quarter of the memory for an account with its strings. A VersionIndex is safe
+// for concurrent use when no more accounts are added.
 type VersionIndex struct {
 	limit  int
 	id     [2]maphash.Seed
@@ -23,8 +25,8 @@ type VersionIndex struct {
 }
 
 // indexShard is a part of the index. The index has many shards, so that only a small part is copied
-// when a shard grows. A shard grows by half of its length. Therefore, between 57 % and 85 % of its
-// slots are used.
+// when a shard grows. A shard grows by half of its length. Therefore, between 57 % and 85 % of the
+// slots are used, except in a shard with few accounts.
 type indexShard struct {
 	slots []indexEntry
 	taken int
@@ -51,7 +53,8 @@ func NewVersionIndex(limit int) *VersionIndex {
 	return &VersionIndex{limit: limit, id: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, event: maphash.MakeSeed()}
 }
 
-// Room returns the largest number of accounts that fit into the limit.
+// Room returns the number of entries that fit into the limit. The index holds fewer accounts than
+// that, because some slots stay empty.
 func (f *VersionIndex) Room() int { return f.limit / entryBytes }
 
 // Add adds an account with its stored version. The caller adds each account only once. Add returns
@@ -141,7 +144,8 @@ func (f *VersionIndex) applied(id idHash, ev *event.Event) bool {
 	return ev.Version < slot.version || slot.event == 0 || slot.event == f.eventOf(ev.ID)
 }
 
-// warm loads into the processor's cache the memory that applied will read; see table.warm.
+// warm loads into the processor's cache most of the memory that the method applied will read; see
+// table.warm.
 func (f *VersionIndex) warm(ids []idHash) (sum int64) {
 	for _, id := range ids {
 		if s := f.shard(id); id[0] != 0 && s.taken > 0 {
