@@ -10,7 +10,7 @@ import (
 )
 
 // TestAccountsAreFoundByTheirKeys shows that the statements for some accounts do not scan other
-// accounts. Each scan of a table must have a condition on its key.
+// accounts. Each scan of a table must have a condition on its key, except in an EXISTS.
 func TestAccountsAreFoundByTheirKeys(t *testing.T) {
 	pool := openPool(t)
 	tables := sql.AccountsOf("account_balance")

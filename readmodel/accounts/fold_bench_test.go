@@ -13,9 +13,9 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// BenchmarkFold folds decoded events, one in each iteration, and flushes after every 100,000
-// events. This is the work of a partition's worker between decoding and writing. All accounts are
-// known from the start.
+// BenchmarkFold folds decoded events in chunks and flushes after about 100,000 events. An iteration
+// counts as one event. This is the work of a partition's worker between decoding and writing. All
+// accounts are known from the start.
 func BenchmarkFold(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 1, 999)
@@ -98,7 +98,7 @@ func benchmarkFold(b *testing.B, many int, pick func(int) int) {
 	chunk := make([]projection.DecodedRecord, 512)
 	b.ReportAllocs()
 	for i, pending := 0, 0; b.Loop(); i++ {
-		if i%len(chunk) != 0 { // one event in each iteration, in chunks
+		if i%len(chunk) != 0 { // an iteration counts as one event; the chunk is folded in one of them
 			continue
 		}
 		for k := range chunk {

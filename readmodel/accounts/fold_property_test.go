@@ -67,8 +67,8 @@ func cleanPass(stream []event.Decoded) map[string]projection.Account {
 	return states
 }
 
-// deliveries draws an order of delivery. Parts of the stream, in order or shuffled, are delivered
-// any number of times. At the end the whole stream is delivered in order.
+// deliveries draws an order of delivery. First, up to six parts of the stream are delivered, in
+// order or shuffled. At the end the whole stream is delivered in order.
 func deliveries(t *rapid.T, stream []event.Decoded) []event.Decoded {
 	var arriving []event.Decoded
 	for range rapid.IntRange(0, 6).Draw(t, "replays") {
@@ -179,8 +179,8 @@ func TestConservation(t *testing.T) {
 	})
 }
 
-// For all orders of delivery and all sizes of flushes, the parked events of an account never have
-// more bytes than the limit.
+// Events are delivered in random orders and with random flushes. At the end, the parked events of
+// an account do not have more bytes than the limit.
 func TestNoMoreIsParkedThanTheLimitAllows(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		stream := validStream(rt)

@@ -163,7 +163,7 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 		t.Error("still remembered")
 	}
 
-	// The refusals of a record with several entries are forgotten when the last entry is durable.
+	// The refusals of a record with several entries are forgotten when its last entry is durable.
 	d = newTestDriver(t, 10)
 	apply := func(entry int32) {
 		r := projection.DecodedRecord{Record: projection.Record{Offset: 3, Message: event.Message{Entry: entry}}, Decoded: credited(string('a'+entry), 1, 5), More: entry < 2}
@@ -214,7 +214,7 @@ func (d *driver) restarted() *driver {
 	return newDriver(d.t, d.db, accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, d.db.piece)
 }
 
-// Versions may begin at 0. An event parked at version 0 is treated like any other.
+// The first version may be 0. A parked event with version 0 is treated like other parked events.
 func TestAnEventParkedAtVersion0(t *testing.T) {
 	db := newStore()
 	db.first = 0
@@ -235,7 +235,7 @@ func TestAnEventParkedAtVersion0(t *testing.T) {
 }
 
 // An event waits in the database. A conflicting event of the same version arrives in the same flush
-// as the event for which both wait. The account's next record causes the waiting event to be
+// as the missing event before them. The account's next record causes the waiting event to be
 // applied before that flush.
 func TestOfTwoParkedForOneVersionTheFirstStays(t *testing.T) {
 	d := newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, 10)
@@ -247,8 +247,9 @@ func TestOfTwoParkedForOneVersionTheFirstStays(t *testing.T) {
 	}
 }
 
-// A correction arrives while its account waits for an earlier version. The correction arrives
-// before or after a flush, with and without space for another parked event.
+// A poison event, which cannot be applied, and its correction arrive in either order while their
+// account waits for an earlier version. There may be flushes in between, and space for another
+// parked event or not.
 func TestAParkedPoisonEventGivesWayToItsCorrection(t *testing.T) {
 	poison := faulty(credited("a", 3, 6), event.InvalidAmount)
 	corrected := with(credited("a", 3, 100), func(e *event.Event) { e.ID = "corrected" })

@@ -25,8 +25,8 @@ func (emptyStore) Parked(context.Context, string, int64, int) ([]projection.Park
 
 func (emptyStore) Versions(context.Context) *VersionIndex { return nil }
 
-// A large batch is followed by a smaller one. The lists are reused, but they must not hold the
-// accounts of the large batch.
+// A large batch is followed by a smaller one. The fold reuses its lists, but these must not hold
+// the accounts of the large batch.
 func TestAccountsThatAreForgottenKeepNoMemory(t *testing.T) {
 	f := NewFold(Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, emptyStore{})
 	euro, _ := event.CurrencyByCode("EUR")

@@ -121,8 +121,8 @@ func TestIndexedAccountsAreNotRead(t *testing.T) {
 	}
 }
 
-// TestAVersionWithoutItsEvent reads an account whose last event is unknown. A repair that skips a
-// version can cause this.
+// TestAVersionWithoutItsEvent reads an account whose last event is unknown. This can happen if an
+// operator skips a version.
 func TestAVersionWithoutItsEvent(t *testing.T) {
 	for version, read := range map[int64]int{6: 0, 7: 0, 8: 1} {
 		db := newStore()

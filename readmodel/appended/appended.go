@@ -37,8 +37,7 @@ type Table interface {
 // Guarded is a Table that remembers its events only for a limited time.
 type Guarded interface {
 	Table
-	// Claimed is called after the partition was claimed. The position pos is where processing
-	// continues.
+	// Claimed is called after the partition was claimed. Processing continues at the position pos.
 	Claimed(ctx context.Context, db readmodel.Querier, pos projection.Position) error
 	// Passed reports whether the entry was certainly processed. Find is not enough for this,
 	// because the table may have forgotten the event.
@@ -100,10 +99,10 @@ type Config struct {
 
 // Projection is the projection of one partition into a Table.
 //
-// Events are written without a query for the events that are already stored. If the write finds the
-// same event under the key, the new event is a duplicate. If the write finds another event under
-// the key, the new event is a conflict and must be dead-lettered before anything is written. The
-// batch is then rolled back and decided again, after a query for the stored events.
+// Most events are written without a query for the events that are already stored. If the write
+// finds the same event under the key, the new event is a duplicate. If the write finds another
+// event under the key, the new event is a conflict and must be dead-lettered before anything is
+// written. The batch is then rolled back and decided again, after a query for the stored events.
 type Projection struct {
 	cfg      Config
 	guard    Guarded // nil if the table forgets nothing

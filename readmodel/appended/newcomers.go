@@ -5,15 +5,16 @@ import (
 )
 
 // Newcomers decides whether the entries of a write are assumed to be new and are written by COPY.
-// They are assumed to be new if all entries of the last write were new. Each writer has its own
-// Newcomers. The zero value never uses COPY.
+// They may be assumed to be new only if all entries of the last write were new. Each writer has its
+// own Newcomers. The zero value never uses COPY.
 type Newcomers struct {
 	copies   bool
 	trusted  bool
 	distrust int // number of writes until entries may be assumed to be new again
 }
 
-// NewcomersTo returns the Newcomers of a partition. Repairs have no partition and never use COPY.
+// NewcomersTo returns the Newcomers of a partition. A repair has no consumer group and never uses
+// COPY.
 func NewcomersTo(p readmodel.Partition) Newcomers { return Newcomers{copies: p.Group != ""} }
 
 // Expected reports whether the entries, sorted by key, may be written by COPY.
@@ -37,7 +38,7 @@ func (n *Newcomers) Copied(err error) error {
 	return err
 }
 
-// distrustFor is the number of writes without COPY after a COPY was refused.
+// distrustFor is the number of writes without COPY after a COPY has failed.
 const distrustFor = 64
 
 // Inserted records the result of an INSERT: how many entries were new, and how many entries the

@@ -58,7 +58,7 @@ func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (
 	return l.table.Find(ctx, db, storable)
 }
 
-// If doubts returns no error, the returned function is not nil.
+// The function that doubts returns without an error is never nil.
 func (l *replayer) doubts(ctx context.Context, db readmodel.Querier) (func(time.Time) string, error) {
 	if l.kind.Doubts == nil {
 		return func(time.Time) string { return "" }, nil

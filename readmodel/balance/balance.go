@@ -20,12 +20,13 @@ import (
 
 // Config is the configuration of a Balance.
 type Config struct {
-	// Projection is the name of a custom projection. A custom projection has its own tables without
-	// balances, and Custom gets each event. An empty name means account_balance.
+	// Projection is the name of a custom projection. Custom projections have other tables than
+	// account_balance, without balances, and Custom gets the applied events. An empty name means
+	// account_balance.
 	Projection string
 	Custom     accountdb.CustomWriter
-	// Changed is called with the accounts that a flush has written, after the commit. It may be nil.
-	// It must be fast and safe for concurrent use.
+	// Changed is called after the commit of a flush, with the accounts that were written or have
+	// new parked events. It may be nil. It must be fast and safe for concurrent use.
 	Changed func(accountIDs iter.Seq[string])
 
 	Pool         *pgxpool.Pool
@@ -40,8 +41,9 @@ type Config struct {
 	Decisions    *readmodel.Decisions // decisions of operators; may be nil
 }
 
-// Balance is the account_balance projection of one partition. It holds accounts in memory, reads
-// them from the database and writes the changed ones. A Balance is not safe for concurrent use.
+// Balance is account_balance or an ordered custom projection, for one partition. It holds accounts
+// in memory, reads them from the database and writes the changed ones. A Balance is not safe for
+// concurrent use.
 type Balance struct {
 	cfg       Config
 	partition readmodel.Partition
@@ -192,7 +194,7 @@ func (b *Balance) gathered() *accounts.Changes {
 func (b *Balance) Refuse(reason string) bool { return b.fold.Refuse(reason) }
 
 // Verify implements Projection. It checks the position first. If this writer still owns the
-// position, everything read since the claim comes from the same database as the claim.
+// position, the accounts that were read since the claim come from the same database as the claim.
 func (b *Balance) Verify(ctx context.Context) error {
 	if err := readmodel.VerifyPosition(ctx, b.cfg.Pool, b.partition, b.position); err != nil {
 		return err
@@ -201,7 +203,8 @@ func (b *Balance) Verify(ctx context.Context) error {
 	return b.stale(accountdb.VerifyVersions(ctx, b.db(), changes.DecidedOn, changes.Assumed), changes)
 }
 
-// stale makes the fold look up accounts next time, if they were wrongly assumed to be new.
+// If the error means that accounts may have been wrongly assumed to be new, the method stale makes
+// the fold look up accounts in the next flushes.
 func (b *Balance) stale(err error, changes *accounts.Changes) error {
 	if errors.Is(err, projection.ErrStale) && len(changes.Assumed) > 0 {
 		b.fold.AssumedWrongly()

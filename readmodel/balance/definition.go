@@ -20,8 +20,8 @@ var _ readmodel.Definition = Definition{}
 // Name implements Definition.
 func (Definition) Name() string { return readmodel.BalanceName }
 
-// FlushEvents implements Definition. The result is 0, so only memory limits a flush. Many events of
-// an account become one row, so large flushes are best.
+// FlushEvents implements Definition. The result is 0, so the number of events in a flush has no
+// fixed limit. Many events of an account become one row, so large flushes are best.
 func (Definition) FlushEvents() int { return 0 }
 
 // Ready implements Definition.

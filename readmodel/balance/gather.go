@@ -22,8 +22,8 @@ const (
 //	        ─▶ partition ─▶ reads ──┴ a query ─┴─▶ writes ──┤
 //	        ─▶ partition ──────────────────────────▶ writes ┴ a transaction
 //
-// The first partition is the leader. It waits until no other partition can join, and then reads or
-// writes for all.
+// The first partition is the leader. It waits until no other partition can join, or for gatherFor,
+// and then reads or writes for all.
 type gathering struct {
 	// busy returns how many partitions are expected to join. If it is nil, the leader always waits
 	// for gatherFor.
@@ -92,8 +92,8 @@ func done[T any](g *gathering, m *meeting[T], n int) {
 	m.acting -= n
 }
 
-// check lets a leader start if no other partition can join. A partition that reads will write
-// later. A partition that writes will not join again.
+// check lets a leader start if no other partition can join. A partition that reads now will join
+// the writes later. A partition that writes now will not join again with these records.
 func (g *gathering) check() {
 	if g.busy == nil {
 		return

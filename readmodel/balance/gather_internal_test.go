@@ -11,9 +11,10 @@ import (
 	"projector/internal/pace"
 )
 
-// TestTheLeaderWaitsForPartitionsThatMayJoin lets partitions arrive one by one, every 100 µs. Some
-// of them read first, and all of them write. The first partition must wait for all of them and no
-// longer.
+// TestTheLeaderWaitsForPartitionsThatMayJoin lets partitions arrive one by one, every 100 µs. In
+// some cases, some or all of them read before they write. The first partition must wait until the
+// others have arrived, and no longer. If one does not come, the first partition waits for
+// gatherFor.
 func TestTheLeaderWaitsForPartitionsThatMayJoin(t *testing.T) {
 	const apart, asking = 100 * time.Microsecond, 200 * time.Microsecond
 	for name, c := range map[string]struct {
@@ -96,8 +97,8 @@ func TestOneHasNothingLeftToWrite(t *testing.T) {
 	})
 }
 
-// TestTheNumberOfActivePartitionsIsUnknown shows that the first member always waits if the number
-// of active partitions is unknown.
+// TestTheNumberOfActivePartitionsIsUnknown shows that the first member waits for gatherFor if the
+// number of active partitions is unknown.
 func TestTheNumberOfActivePartitionsIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGathering(nil)

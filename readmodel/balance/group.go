@@ -134,7 +134,7 @@ func readTogether(ctx context.Context, store accountdb.Store, reads []*read) err
 // errAlone means that a partition has to read or write without the group.
 var errAlone = errors.New("not done by the group")
 
-// writeTx writes the changes of all members, or none after an error. As in every transaction,
+// writeTx writes the changes of all members, or none after an error. As in other transactions,
 // positions are locked before accounts, and both in order, so that writers do not deadlock.
 func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.move.Partition.Number, b.move.Partition.Number) })
@@ -163,11 +163,11 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	return nil
 }
 
-// write writes the changes and moves the partition's position, in one transaction with two round
-// trips. ErrFenced and ErrStale mean that nothing was written. After another error, the transaction
-// may have been committed. The next claim shows whether it was. The parameter custom gets the
-// applied events and may be nil. If copies is set, many new rows are written by COPY, which fails
-// if one of the rows exists.
+// write writes the changes and moves the partition's position, in one transaction. This needs two
+// round trips if there are few rows and no custom projection. ErrFenced and ErrStale mean that
+// nothing was written. After another error, the transaction may have been committed. The next claim
+// shows whether it was. The parameter custom gets the applied events and may be nil. If copies is
+// set, many new rows are written by COPY, which fails if one of the rows exists.
 func write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, moved projection.Position, c *accounts.Changes, custom accountdb.CustomWriter, copies bool) error {
 	tables := sql.AccountsOf(p.Projection)
 	err := readmodel.TransactQueued(ctx, pool, func(tx *readmodel.Tx) error {

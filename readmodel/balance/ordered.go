@@ -12,7 +12,7 @@ import (
 )
 
 // OrderedDefinition is a custom projection that gets the events of an account in the order of their
-// versions. It uses the rules of account_balance, with its own tables and without balances.
+// versions. It uses the rules of account_balance, but other tables, which have no balances.
 type OrderedDefinition struct {
 	Label string // see Definition.Name
 	// ReadyQuery and Check are as in appended.Definition.

@@ -27,16 +27,16 @@ const (
 	// awaitVersions limits how long a partition waits for the query of all versions. A rebalance
 	// must not wait longer, so the result of a slower query is used later.
 	awaitVersions = time.Second
-	// readVersionsAgain is the pause after the query of all versions failed.
+	// readVersionsAgain is the pause before the next query of all versions after one has failed.
 	readVersionsAgain = 5 * time.Minute
 	// keepVersions is how long an unused index stays in memory.
 	keepVersions = 10 * time.Second
 )
 
 // VersionReader reads the versions of all accounts for partitions that get redelivered events.
-// Looking up each account by its key costs PostgreSQL twenty times as much. All partitions of a
-// process share one query and its index. The index only saves work. Without it, each account is
-// looked up. See docs/decisions/0019.
+// Without this query, each account is looked up by its key, which costs PostgreSQL twenty times as
+// much. All partitions of a process share one query and its index. The index only saves work. See
+// docs/decisions/0019.
 type VersionReader struct {
 	cfg VersionReaderConfig
 
@@ -151,8 +151,8 @@ func (r *VersionReader) since(ctx context.Context, moment uint64) (*accounts.Ver
 	return query.index, query.began
 }
 
-// queryAfter returns a versionsQuery whose query started after the moment. It starts a query if
-// necessary.
+// queryAfter returns a versionsQuery that started after the moment. It starts one if necessary. It
+// returns nil if none may start now.
 func (r *VersionReader) queryAfter(moment uint64) *versionsQuery {
 	r.mu.Lock()
 	defer r.mu.Unlock()

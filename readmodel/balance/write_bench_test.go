@@ -13,7 +13,7 @@ import (
 
 // BenchmarkWrite writes one flush of sorted rows to a real PostgreSQL in each iteration. The
 // accounts are the same each time, so the rows are inserted once and then updated. The server
-// stores its data in memory if possible, so this measures the statement and not the disk. `make
+// stores its data in memory if possible. Then this measures the statement and not the disk. `make
 // bench` includes the cost of a disk.
 func BenchmarkWrite(b *testing.B) {
 	for _, rows := range []int{1, 100, 2000, 20_000} {

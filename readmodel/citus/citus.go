@@ -19,8 +19,8 @@ import (
 )
 
 // distributed lists the tables that Citus distributes by account, so that the rows of an account
-// are on one node. Positions, the audit trail, the inbox and the sums stay on the coordinator. All
-// tables of this list are co-located with its first table.
+// are on one node. Positions, the audit trail, the inbox, the sums and the tables of custom
+// projections stay on the coordinator. All tables of this list are co-located with its first table.
 var distributed = []string{"account_balance", "account_opening", "account_statement", "park_overflow", "parked_event"}
 
 // Table is a table that Citus distributes or can distribute.
@@ -63,7 +63,7 @@ func Load(ctx context.Context, db Querier) (tables []Table, err error) {
 }
 
 // Distribute lets Citus distribute the tables that are not distributed yet, all or none of them.
-// Their rows are moved to the workers. Meanwhile no session can read or write these tables.
+// Their rows are moved to the workers. Meanwhile other sessions may have to wait for these tables.
 func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []Table, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		tables, err := Load(ctx, tx)
@@ -100,7 +100,8 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []Table, err erro
 	return done, nil
 }
 
-// OnCitus is the key under which a connection stores the shards. The key is only set with Citus.
+// OnCitus is the key of the shards in a connection's custom data. The key is only set if the
+// database has Citus.
 const OnCitus = "projector.citus"
 
 // BeginSession prepares a new connection. If the database has Citus, it prepares the connection for

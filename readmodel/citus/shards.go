@@ -12,10 +12,11 @@ import (
 	"projector/sql"
 )
 
-// Shards holds the lowest hash of each Citus shard, ascending. Without Citus it is empty. Citus
-// sends a statement about the accounts of one shard to that shard only, and locks no other shards.
-// Citus sends a statement about several shards to each of them, with all arguments. In both cases
-// the result is correct, even if shards were split after they were read.
+// Shards holds the lowest hash of each Citus shard, ascending. Without Citus it is empty. If all
+// accounts of a statement are in one shard, Citus sends the statement to that shard only, and locks
+// no other shards. Otherwise Citus sends the statement to each of these shards, with all arguments.
+// So if shards were split after they were read, statements take longer, but their results stay
+// correct.
 type Shards []int32
 
 // loadShards reads the shards of the accounts.

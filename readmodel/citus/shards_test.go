@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m, nil) }
 
-// TestHashTextIsPostgreSQLs compares our hash of an account id with the server's.
+// TestHashTextIsPostgreSQLs compares hashText with the function of the server, for random texts.
 func TestHashTextIsPostgreSQLs(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), devtest.Database(t))
 	if err != nil {

@@ -51,9 +51,9 @@ func wasProcessed(processed []projection.NextOffset, entry *appended.Entry) bool
 	})
 }
 
-// check queries within tx whether markers were pruned or another group has processed records since
-// this guard read the positions. It returns projection.ErrStale if an entry without a marker may
-// have been processed. It sends the queued statements first.
+// check queries within tx whether markers were pruned, and what other groups have processed now. If
+// markers were pruned and one of the entries was processed, its marker may be missing, and check
+// returns projection.ErrStale. It sends the queued statements first.
 func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	if g.partition.Group == "" {
 		return tx.Send(ctx)

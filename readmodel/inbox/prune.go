@@ -18,7 +18,7 @@ const Retention = 7 * 24 * time.Hour
 
 const (
 	// pruneRows is the largest number of markers that one transaction deletes. It is small, so that
-	// other sessions wait for the deleted markers only for a short time.
+	// a session that marks one of these messages again waits only for a short time.
 	pruneRows = 5000
 	// pruneEvery is the interval between prunings.
 	pruneEvery = time.Minute
@@ -27,15 +27,15 @@ const (
 	pruneWithin = time.Hour
 	// countEvery is the interval between counts of the markers.
 	countEvery = 15 * time.Second
-	// CountUpTo is the number of markers up to which they are counted exactly.
+	// Up to CountUpTo, the number of markers is exact.
 	CountUpTo = 100_000
 )
 
 // Prune deletes the handler's markers that are older than the retention by the database's clock. It
-// uses transactions of bounded size, and pauses after each for as long as the transaction took. It
-// calls observe, which may be nil, after each transaction. It deletes nothing while another session
-// prunes the handler's markers, or while records of the handler are read again. An error does not
-// undo the committed deletions.
+// uses transactions of bounded size, and pauses between them for as long as the last one took. It
+// calls observe, which may be nil, after each transaction that deleted markers. It deletes nothing
+// while another session prunes the handler's markers, or while records of the handler are read
+// again. An error does not undo the committed deletions.
 func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {
 	var cutoff time.Time
 	if err := pool.QueryRow(ctx, "SELECT now()").Scan(&cutoff); err != nil {
@@ -130,8 +130,8 @@ func Old(ctx context.Context, pool *pgxpool.Pool, retention time.Duration) (all 
 	return all, nil
 }
 
-// Count returns the number of the handler's markers. It is exact up to CountUpTo, and above that an
-// estimate from the statistics of the table.
+// Count returns the number of the handler's markers. It is exact up to CountUpTo. Above that, it is
+// an estimate of the rows of the whole table, from the statistics.
 func (i Inbox) Count(ctx context.Context, pool *pgxpool.Pool) (n int64, err error) {
 	if err := pool.QueryRow(ctx, sql.Query("inbox_rows"), i.handler, CountUpTo).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count the inbox: %w", err)

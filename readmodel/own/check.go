@@ -18,9 +18,11 @@ import (
 	"projector/sql"
 )
 
-// Check returns a *StatementError if PostgreSQL would refuse a statement when the projection's role
-// runs it. The reason may be a missing table, a missing grant or a syntax error. Check runs no
-// statement.
+// Check lets PostgreSQL plan the statements under the projection's role, and runs none. It returns
+// a *StatementError if a statement cannot be planned, for example because of a syntax error or a
+// missing table or grant. It also returns one if a plan writes to one of the projector's own
+// tables. A statement without a plan, such as TRUNCATE, is only parsed. Errors that only occur when
+// a statement runs are not found.
 func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	err := plan(ctx, pool, &p)
 	var refused *StatementError
@@ -139,8 +141,8 @@ func code(err error) string {
 	return ""
 }
 
-// position returns where in a statement the error is, or 0. If a function of the database ran the
-// statement, the text first was put before the statement.
+// position returns where in a statement the error is, or 0. The parameter first is the text that
+// was put before the statement when a function of the database planned it.
 func position(err error, statement, first string) int {
 	var refused *pgconn.PgError
 	switch {

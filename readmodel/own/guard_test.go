@@ -73,7 +73,8 @@ func TestAWrongStatementIsNotTheEventsFault(t *testing.T) {
 	same(t, "balances", rows(t, pool, "SELECT account_id FROM account_balance WHERE balance = 1"), []string{"x"})
 }
 
-// The login has the grants of roles.sql. The SQL runs as the role projector_projection.
+// The login has the grants of roles.sql. The SQL of the projection runs under the role
+// projector_projection.
 func TestTheSQLRunsUnderARoleOfItsOwn(t *testing.T) {
 	t.Parallel()
 	owner := stage(t)
@@ -149,7 +150,8 @@ func TestAnotherTextStopsTheOldOne(t *testing.T) {
 	}
 }
 
-// Two workers have the same partition. Nothing that the stale worker writes is committed.
+// Two workers believe that they own the same partition. Nothing that the stale worker writes is
+// committed before it claims the partition again.
 func TestAStaleOwnerWritesNothing(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []file.Mode{file.Once, file.Ordered} {

@@ -96,8 +96,8 @@ func formatOf(p file.Projection) event.Format {
 	return event.NewJSON(event.Options{FirstVersion: 1, CustomTypes: p.Types})
 }
 
-// TestTheSizeOfWhatIsParkedIsBounded tests the limit for the size of an account's parked events in
-// an ordered projection.
+// TestTheSizeOfWhatIsParkedIsBounded shows that an ordered projection parks no more than ParkBytes
+// bytes of an account, and that the events beyond this limit can be applied later.
 func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 	t.Parallel()
 	pool := stage(t)

@@ -14,7 +14,7 @@ import (
 
 type delivery struct{ account, version, variant int }
 
-// These are the variants of an event. Each variant has another event id.
+// These are the variants of an event. Each variant has its own event id.
 const (
 	good = iota
 	another
@@ -91,8 +91,8 @@ func (o *oracle) rows(prefix string) (lines []string) {
 	return lines
 }
 
-// TestEachEventIsGivenOnce shows that the SQL gets the events that docs/events.md requires. This
-// must be true for all sizes of flushes, restarts and changes of the owner.
+// TestEachEventIsGivenOnce shows that the SQL gets the events that docs/events.md requires. The
+// sizes of flushes, the restarts and the changes of the owner are random.
 func TestEachEventIsGivenOnce(t *testing.T) {
 	t.Parallel()
 	pool, run := stage(t), 0
@@ -152,8 +152,8 @@ func eachEventIsGivenOnce(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, p file.
 
 // In TestARefusedEventComesAgain, PostgreSQL refuses the parked event of a version. When the gap
 // before this version is filled, PostgreSQL also refuses another record of the version. Processing
-// must still reach the end of the log, for any size of flush. A refused flush may repeat its dead
-// letters.
+// must still reach the end of the log, with flushes of 1, 2 or 1000 events. A refused flush may
+// repeat its dead letters.
 func TestARefusedEventComesAgain(t *testing.T) {
 	t.Parallel()
 	for _, events := range []int{1, 2, 1000} {

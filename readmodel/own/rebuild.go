@@ -17,7 +17,8 @@ const shadowSchema = "projector_rebuild"
 
 // rebuildable returns an error if a statement would write to a live table in a rebuild. The table
 // is live if `-- tables:` does not name it, or if the statement names it with its schema. Writes by
-// a function of the database are only detected after the statements have run; see guarded.
+// a function of the database, or by a statement without a plan, are only detected after the
+// statements have run; see guarded.
 func rebuildable(ctx context.Context, rebuilt *pgxpool.Pool, p file.Projection) error {
 	for _, s := range p.Statements {
 		if !hasPlan(s.SQL) {

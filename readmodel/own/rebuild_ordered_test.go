@@ -59,7 +59,7 @@ func TestARebuildPutsOrderedTablesRight(t *testing.T) {
 
 	// Consumers continue during the rebuild.
 	opts := rebuild.SwapOptions{Topic: "events", Actor: "me"}
-	goOn := func() { // it consumes an event that closes a gap
+	goOn := func() { // consumes two events, of which the second closes a gap
 		log = append(log, points("c", 3, 1), points("a", 2, 1))
 		f.consume(log)
 		wantState = []string{"a 3 ", wantState[1], "c 3 "}

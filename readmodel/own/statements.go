@@ -19,8 +19,8 @@ import (
 type statements struct{ file file.Projection }
 
 // write implements accountdb.CustomWriter. It runs the statements on the events. If there is a role
-// that cannot write to the projector's tables, the statements run under this role. Otherwise write
-// checks afterwards that these tables were not written.
+// that cannot write to the projector's tables, the statements run under this role. In any case,
+// write checks afterwards that these tables were not written.
 func (s *statements) write(ctx context.Context, tx *readmodel.Tx, events []projection.CustomEvent) error {
 	var before, after guarded
 	before.queue(tx, s.file.Name)
@@ -47,7 +47,8 @@ func (s *statements) write(ctx context.Context, tx *readmodel.Tx, events []proje
 	return after.checkUnchanged(&before, s.file.Name)
 }
 
-// StatementError is the error of a statement that PostgreSQL refused.
+// StatementError is the error of a statement that PostgreSQL refused, or that would write to a
+// table of the projector.
 type StatementError struct {
 	Projection string
 	Line       int // line in the file
@@ -112,7 +113,7 @@ func (e *TouchedError) Error() string {
 // SafeText implements errclass.Describer.
 func (e *TouchedError) SafeText() string { return e.Error() }
 
-// Unwrap returns the error that PostgreSQL would return for a role without the privilege.
+// Unwrap returns an error with the SQLSTATE that PostgreSQL uses for a missing privilege.
 func (e *TouchedError) Unwrap() error {
 	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: e.Error()}
 }

@@ -37,7 +37,7 @@ type Config struct {
 const (
 	// atOnce is the number of partitions that are read concurrently.
 	atOnce = 4
-	// A chunk of records is folded at the latest when it has chunkRecords records.
+	// A chunk of records is folded when it has chunkRecords records, or earlier.
 	chunkRecords = 512
 	// flushEvents and flushBytes limit the size of a transaction, and thus the memory.
 	flushEvents = 200_000
@@ -83,8 +83,8 @@ func New(cfg Config) *Build {
 }
 
 // addReplay adds an event that the command dlq replay applied. An event that was replayed several
-// times is added once. If ordered is true, at most one event is applied for each version of an
-// account.
+// times is added once. The parameter ordered is true if the projection applies at most one event
+// for each version of an account.
 func (b *Build) addReplay(e *decided, ordered bool) {
 	e.given = !e.altered && e.place.Topic == b.cfg.Topic
 	switch key := (appended.Key{Text: e.accountID, Number: e.version}); {

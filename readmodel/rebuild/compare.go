@@ -21,8 +21,8 @@ type CompareOptions struct {
 }
 
 // Compare compares a snapshot of the live tables with the rebuilt tables. The function catchUp has
-// to bring the rebuilt tables exactly to the positions in the snapshot. Compare locks nothing. It
-// stores the differences in tables, for Swap.
+// to bring the rebuilt tables exactly to the positions in the snapshot. Compare locks no rows of
+// the live tables. It stores the differences in tables, for Swap.
 func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp CatchUp) (Report, error) {
 	c := newComparison(s, opts)
 	for _, t := range append(s.locked(), s.markers()...) {
@@ -148,9 +148,9 @@ func (c *comparison) versions(ctx context.Context, tx pgx.Tx, ids []string, live
 	return err
 }
 
-// compareMarkers stores which markers the live inbox lacks. A pruned inbox lacks most of them. Its
-// missing markers are only stored if some rows may lack events. It is then unknown which events
-// these rows lack.
+// compareMarkers stores which markers the live inbox lacks. A pruned inbox lacks many markers of
+// events that were counted. Therefore, the missing markers of a pruned inbox are only stored if
+// some rows may lack events, because it is unknown which events these rows lack.
 func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) error {
 	t := c.shadow.inbox
 	if t == nil {

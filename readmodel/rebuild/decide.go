@@ -112,7 +112,7 @@ func (c *comparison) account(id string) *accountDifference {
 	return d
 }
 
-// addRow adds a row that differs. One of live and rebuilt may be nil.
+// addRow adds a row that differs. At most one of the parameters live and rebuilt is nil.
 func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, rebuilt *row) error {
 	one := either(live, rebuilt)
 	kind := c.rowKind(t, one, live, rebuilt)
@@ -125,7 +125,8 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 	if !kind.changes() {
 		return nil
 	}
-	// Such a row may lack events, and it is unknown which events it lacks.
+	// A row with another kind than Unknown may lack events, and it is unknown which events it
+	// lacks.
 	c.uncounted = c.uncounted || kind != Unknown
 	c.foreign = c.foreign || kind == Unknown && !t.ofAccounts
 	if d := c.accounts[id]; id != "" && d.rows != Unknown {

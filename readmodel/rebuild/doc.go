@@ -1,6 +1,7 @@
 // Package rebuild builds a projection again in shadow tables. It starts at the first records of the
 // topic and ends exactly at the positions of the live tables. It then compares the shadow tables
-// with the live tables. It replaces the rows that differ, in one transaction.
+// with the live tables. It replaces rows that differ, in one transaction. Some kinds of differences
+// are only reported; see Kind.
 //
 //	Source ──records──▶ Build: decode, fold … write ──▶ Shadow: Compare, Swap ──▶ live tables
 //	                      │

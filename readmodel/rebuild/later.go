@@ -16,14 +16,14 @@ type later struct {
 }
 
 // Doubtful reports whether the live tables have rows whose events are not in the topic up to the
-// positions. The events of these rows may come later in the topic.
+// positions. The topic may have the events of these rows at later offsets.
 func (s *Shadow) Doubtful() bool {
 	c := s.found
 	return len(c.unknown)+len(c.marked) > 0 || c.report.Kinds[Unknown] > 0
 }
 
-// Later adds an event that the topic has after the positions. It reports whether a comparison
-// would now have another result.
+// Later adds an event that the topic has after the positions. It reports whether a comparison could
+// now have another result.
 func (s *Shadow) Later(accountID string, version int64, eventID string) bool {
 	c := s.found
 	if s.later.accounts == nil {

@@ -116,8 +116,9 @@ func (s *Shadow) OfAccounts() bool {
 	return !slices.ContainsFunc(s.tables, func(t *rowTable) bool { return !t.ofAccounts })
 }
 
-// Moved corrects the report for accounts or rows that the swap did not change. Operators have
-// changed these accounts since the rebuild began.
+// Moved corrects the report for accounts or rows that the swap did not change, although the
+// comparison planned it. For example, operators have changed these accounts since the rebuild
+// began.
 func (s *Shadow) Moved(r *Report) {
 	for i := range r.Differences {
 		d := &r.Differences[i]

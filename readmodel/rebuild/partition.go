@@ -37,8 +37,8 @@ const attemptWithin = 60 * time.Second
 // patience limits the attempts of a partition that makes no progress.
 var patience = retry.Bound{Attempts: 7, Pause: 200 * time.Millisecond, Longest: 10 * time.Second, Passing: passing}
 
-// advance brings the partition to an offset. After a transient failure it tries again, as long as
-// there is progress.
+// advance brings the partition to an offset. After a transient failure it tries again. The number
+// of attempts without progress is limited.
 func (p *partition) advance(ctx context.Context, end int64, observe func(int64)) error {
 	for tries := patience.Begin(); p.next < end || !p.claimed; {
 		before := p.next
@@ -267,8 +267,8 @@ func (*partition) Publish(context.Context, int64, []projection.DeadLetter, func(
 	return nil
 }
 
-// For each account in waiting, skipAgain skips versions as long as they are the account's next
-// ones.
+// For each account in the map waiting, skipAgain skips versions as long as they are the account's
+// next ones.
 func (p *partition) skipAgain(ctx context.Context) error {
 	done := false
 	for account := range p.waiting {

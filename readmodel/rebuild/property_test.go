@@ -25,7 +25,8 @@ import (
 // In TestARebuildGivesWhatWasNeverDamaged, a database is filled by consumers, repaired by
 // operators, damaged, and rebuilt while consumers continue. The same is done to another database
 // without the damage. Both databases must then be equal, except for rows that the rebuild reports
-// as unchanged. Without any damage, all rows must be equal.
+// as unchanged, and rows that may have events which the topic does not have. Without any damage,
+// all rows must be equal.
 func TestARebuildGivesWhatWasNeverDamaged(t *testing.T) {
 	devtest.FewerChecks(t, "20")
 	for _, d := range definitions(t) {
@@ -154,9 +155,9 @@ func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
 // locks is the number of the catch-up during which the swap holds locks.
 const locks = 3
 
-// swapped rebuilds the live database from the topic. After each catch-up, it calls the function
-// during with the number of the catch-up. The result left counts the differences that the swap did
-// not change because of repairs.
+// swapped rebuilds the live database from the topic. After each catch-up, swapped calls the
+// function during with the number of the catch-up. The result left counts the differences that the
+// swap did not change because of repairs.
 func (p *pair) swapped(during func(catchUps int)) (report rebuild.Report, left int64, err error) {
 	t, pool := p.t, p.live.pool
 	t.Helper()

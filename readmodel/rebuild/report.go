@@ -7,7 +7,7 @@ type Kind string
 // These are the kinds of differences. A swap does not change live accounts or rows with one of the
 // last three kinds.
 const (
-	Different Kind = "different" // the balance, version or status differs
+	Different Kind = "different" // a value of the account or row differs
 	Missing   Kind = "missing"   // the live tables do not have the account or row
 	Unknown   Kind = "unknown"   // the topic has no event for the account or row
 	Hold      Kind = "hold"      // the waiting events differ
@@ -52,7 +52,7 @@ func (f facts) kind() Kind {
 	}
 }
 
-// changes reports whether a swap replaces or removes live accounts and rows with this kind of
+// changes reports whether a swap may replace or remove live accounts and rows with this kind of
 // difference.
 func (k Kind) changes() bool {
 	return k != Ahead && k != Corrected && k != Moved
@@ -81,7 +81,8 @@ type Report struct {
 	Markers int64
 }
 
-// Different returns the number of differences that a swap would correct.
+// Different returns the number of differences that a swap would correct. Those of the kind Unknown
+// are only corrected with SwapOptions.Remove.
 func (r *Report) Different() int64 { return r.count(true) }
 
 // LeftAlone returns the number of differences that a swap does not change.

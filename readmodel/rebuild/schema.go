@@ -212,7 +212,7 @@ type ShadowRoom struct {
 	Missing string // a missing privilege without which the shadow tables cannot be created
 }
 
-// LoadShadowRoom checks whether shadow tables for these tables can be created. It does not know
+// LoadShadowRoom loads what is needed to create shadow tables for these tables. It does not know
 // the free disk space of the server.
 func LoadShadowRoom(ctx context.Context, pool *pgxpool.Pool, tables []string) (room ShadowRoom, err error) {
 	if err := pool.QueryRow(ctx, sql.Query("shadow_room"), tables).Scan(&room.Bytes, &room.Missing); err != nil {

@@ -110,14 +110,14 @@ var (
 		"stop them (`projector pause --all --reason=rebuild --yes`), run this again, start them with the new flags, and resume"}
 	ErrOldTextRuns = &RefusedError{"consumers have gone on by the old text of the file while the rows were compared, so nothing was changed: " +
 		"stop them (`projector pause --all --reason=rebuild --yes`, with the same projection file), run this again, start them with the new text, and resume"}
-	// ErrRowsStay means that accounts would get a lower version, but that rows from their later
-	// events would stay.
+	// ErrRowsStay means that accounts may get a lower version, and that rows from their later
+	// events may then stay.
 	ErrRowsStay = &RefusedError{"some accounts go back to a version that the topic gives, and rows that came from their later events would stay, " +
 		"so nothing was changed: with --remove those rows go, too"}
 )
 
-// restoreMarkers adds the markers that the inbox lacks. A consumer only has to wait if an event
-// with such a marker is redelivered at this moment.
+// restoreMarkers adds the markers that the inbox lacks. A consumer only has to wait if it gets an
+// event with such a marker again before the swap ends.
 func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 	if err := tx.Send(ctx); err != nil {
 		return err
@@ -267,7 +267,7 @@ func (c *comparison) leftAs(id string) Kind {
 	return ""
 }
 
-// keepsRows reports whether accounts would get a lower version, although rows from their later
+// keepsRows reports whether accounts would be changed although rows that may come from their later
 // events would stay.
 func (c *comparison) keepsRows() bool {
 	some := false

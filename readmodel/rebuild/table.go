@@ -78,8 +78,8 @@ type rowSource struct {
 	version string                     // column with the account's version; may be empty
 }
 
-// newRowTable computes the values of the placeholders in the statements. The aliases in the
-// statements are d for the noted differences, s for the shadow table, t and l for the live table.
+// newRowTable computes the values of the placeholders in the statements. In most statements, the
+// alias d means the noted differences, s the shadow table, and t or l the live table.
 func newRowTable(s rowSource) *rowTable {
 	ofT, from := "", s.from
 	if s.label != "" {

@@ -8,8 +8,8 @@ import (
 	"projector/readmodel/recent"
 )
 
-// BenchmarkCache looks up an event and then marks it, as for each event of a stream without
-// redeliveries.
+// BenchmarkCache looks up an event and then marks it in each iteration, as a projection does for
+// events that are not redelivered.
 func BenchmarkCache(b *testing.B) {
 	c := recent.New(recent.Config{Bytes: func() int { return 32 << 20 }})
 	events := make([]appended.Seen, 1<<20)

@@ -1,6 +1,6 @@
 // Package recent remembers recently processed events, in bounded memory and for a limited time. It
-// saves queries, because an event that it knows is a duplicate. For all other events, the table or
-// the inbox is queried.
+// saves work, because an event that it knows is a duplicate and is not written again. For all other
+// events, the write shows whether they are duplicates.
 //
 // It contains only durable events. It is cleared whenever the partition is claimed, because the
 // database may have been restored to an older state.
@@ -81,8 +81,8 @@ func (c *Cache) fingerprint(s appended.Seen) (f fingerprint) {
 	return f
 }
 
-// Check reports whether the event was marked within the TTL. After a jump of the clock, events may
-// be forgotten.
+// Check reports whether the event was marked within the TTL. Events may be forgotten earlier if
+// memory is short or the clock jumps.
 func (c *Cache) Check(s appended.Seen) (bool, error) {
 	p := c.fingerprint(s)
 	at, found := c.hot.marked[p]

@@ -30,7 +30,8 @@ type Discard struct {
 type Discarded struct {
 	// Removed is true if the event was parked and was removed.
 	Removed bool
-	// Passed is true if the read model already has the version. Then nothing was discarded.
+	// Passed is true if the read model already has the version and the dead letter is not a
+	// conflict. Then nothing was discarded.
 	Passed bool
 }
 

@@ -77,8 +77,8 @@ func (p *opening) Do(ctx context.Context, limit int) (step readmodel.Step, more 
 
 // openLocked does the same as open, and locks the accounts whose rows change. It first decides
 // without locks, because most accounts of a ledger have no row to lock. If such an account gets a
-// row meanwhile, the write fails. Accounts that are not changed need no lock either, because
-// versions never decrease.
+// row meanwhile, the write fails. Accounts that are not changed need no lock either, because only
+// an unskip or a rebuild decreases a version.
 func (p *opening) openLocked(ctx context.Context, tx *accountdb.Tx, read []Opening, limit int) ([]projection.Decision, *accounts.Changes, error) {
 	for lock := len(p.healing) > 0; ; lock = true {
 		if lock {

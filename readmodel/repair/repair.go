@@ -41,7 +41,8 @@ func New(cfg readmodel.RepairConfig) *Repair {
 	return &Repair{cfg: cfg, projection: readmodel.BalanceName}
 }
 
-// NewCustom returns a Repair of an ordered custom projection. The writer custom applies its events.
+// NewCustom returns a Repair of an ordered custom projection. The parameter custom writes its
+// events.
 func NewCustom(cfg readmodel.RepairConfig, name string, custom accountdb.CustomWriter) *Repair {
 	return &Repair{cfg: cfg, projection: name, customWriter: custom}
 }

@@ -174,7 +174,7 @@ func (r *resting) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// ifOvertaken calls rest if a consumer was overtaken since the last call.
+// If a consumer's fence has changed since the last call, ifOvertaken calls rest.
 func (r *resting) ifOvertaken(ctx context.Context, pause time.Duration) error {
 	now, err := r.load(ctx)
 	if err != nil {
@@ -211,7 +211,8 @@ func (r *resting) rest(ctx context.Context, pause time.Duration) error {
 }
 
 // overtaken reports whether a consumer has claimed its partition again and its position has not
-// changed, although the partition has unread records.
+// changed, although the partition has unread records. If the ends are unknown, it assumes unread
+// records.
 func (r *resting) overtaken(ctx context.Context, now map[partitionOf]progress) bool {
 	ends := map[string]map[int32]int64{}
 	for p, before := range r.seen {

@@ -96,9 +96,9 @@ func (e *SkipRefused) Error() string {
 	}
 }
 
-// Skip skips a version if the account waits for exactly this one. It then applies the events that
-// waited for this version. A *SkipRefused means that nothing was changed. The refusal is recorded
-// in the audit trail.
+// Skip skips a version if it is the account's next one and events wait for it. With NothingWaits,
+// no event has to wait. Skip then applies the events that waited for this version. A *SkipRefused
+// means that nothing was changed. The refusal is recorded in the audit trail.
 func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	var done Skipped
 	err := r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) (err error) {
@@ -264,10 +264,9 @@ func (r *Repair) recordRefusal(ctx context.Context, s Skip, refused *SkipRefused
 }
 
 // SkipAgain repeats an earlier skip in a rebuild and applies the events that waited for the skipped
-// version. The account must have a record in the topic, which may have been discarded. The version
-// must be the account's next one. If seen is false, the event of this version must be parked. If
-// known is true, the earlier skip knew the event, so the event's id is stored. It returns whether
-// the account has reached the version.
+// version. It skips the version only if it is the account's next one. If seen is false, the event
+// of this version also has to be parked. If known is true, the earlier skip knew the event, so the
+// event's id is stored. It returns whether the account has reached the version.
 func (r *Repair) SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error) {
 	err = r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) (err error) {
 		passed, err = r.skipAgain(attempt, tx, s, known, seen)

@@ -20,7 +20,8 @@ var ErrNeverRun = errors.New("no projector has written statements into this data
 // ErrNoEntry means that an account exists but has no entry.
 var ErrNoEntry = errors.New("the account has a balance and no entry")
 
-// Query selects the entries of an account. A zero field does not filter.
+// Query selects entries of the account AccountID. A zero Since, Until, From or To does not filter.
+// FirstVersion does not filter either.
 type Query struct {
 	AccountID    string
 	FirstVersion int64 // first version of every account
@@ -53,7 +54,7 @@ type Line struct {
 type Summary struct {
 	Shown   int
 	Last    int64 // the last shown version
-	Missing int64 // number of versions before Last without an entry
+	Missing int64 // number of versions before Last that have no entry and were not skipped
 	First   Span  // the first range of these versions
 	Other   int64 // the first version up to Last that cannot be added; 0 if there is none
 	// Skipped holds the versions up to Last that an operator skipped.
@@ -67,8 +68,9 @@ type Summary struct {
 	// after this version, with the opening's balance. It is nil if there was no opening.
 	Opening *int64
 	// Balance is the version of the account's balance. It is nil if there is no balance. Behind is
-	// true if Through, the statement's last version, is lower than Balance. Differs is true if the
-	// statement's sum at the version Balance is not the account's balance.
+	// true if Through, the statement's last version, is lower than Balance, although the query does
+	// not end earlier. Differs is true if the statement's sum at the version Balance is not the
+	// account's balance.
 	Balance *int64
 	Through int64
 	Behind  bool
@@ -76,8 +78,8 @@ type Summary struct {
 }
 
 // Account calls fn with the selected entries of an account, sorted by version, and returns a
-// summary. It returns accountdb.ErrUnknownAccount, ErrNeverRun or ErrNoEntry if the account has no
-// entry.
+// summary. If the account has no entry, it returns accountdb.ErrUnknownAccount, ErrNeverRun or
+// ErrNoEntry, unless the account was opened from a ledger.
 func Account(ctx context.Context, pool *pgxpool.Pool, q Query, fn func(*Line) error) (Summary, error) {
 	r := &reading{query: q}
 	// All queries use one snapshot, so that the sum and the balance are of the same moment.
@@ -147,7 +149,8 @@ func (r *reading) beginning(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// entries reads all entries up to the last one that the query selects.
+// The method entries reads all entries up to the last version of the query, because the sum needs
+// them.
 func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) error {
 	if r.last == nil {
 		if err := r.noEntryError(); err != nil {
@@ -215,7 +218,7 @@ func (r *reading) add(l Line, fn func(*Line) error) error {
 	return fn(&l)
 }
 
-// compareWithBalance compares the sum with the balance when both have the same version.
+// compareWithBalance compares the sum with the balance if both have the same version.
 func (r *reading) compareWithBalance() {
 	if b := r.sum.Balance; b == nil || r.compared || r.running.Through() != *b {
 		return

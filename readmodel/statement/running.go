@@ -110,8 +110,8 @@ func (r *Running) Add(version int64, amount *string, currency string) {
 	r.sum = r.sum.plus(d)
 }
 
-// Balance returns the sum and whether the sum is complete. The text has at least the decimals of
-// the currency.
+// Balance returns the sum and whether the sum is complete. If so, the text has at least the
+// decimals of the currency. Otherwise the text is empty.
 func (r *Running) Balance() (text string, known bool) {
 	if r.Missing > 0 || r.Other != 0 {
 		return "", false

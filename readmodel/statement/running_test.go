@@ -18,7 +18,7 @@ type entry struct {
 }
 
 // TestRunningBalance shows that the running balance is the sum of the entries so far. The balance
-// is known as long as every earlier version has an entry or was skipped, and all entries have one
+// is known if all earlier versions have an entry or were skipped, and if all amounts have the same
 // currency.
 func TestRunningBalance(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
