@@ -47,7 +47,7 @@ type Tx struct {
 // DB returns a reader within the transaction.
 func (tx *Tx) DB() DB { return DB{tx.Tx, tx.Tables} }
 
-// shards returns the shards of the accounts that the transaction writes.
+// The method shards returns the shards of the accounts that the transaction writes.
 func (tx *Tx) shards() citus.Shards {
 	if !tx.Tables.Balances() {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"projector/projection/event"
 )
 
-// encoded returns a value in the binary format of PostgreSQL.
+// The function encoded returns a value in the binary format of PostgreSQL.
 func encoded(t testing.TB, oid uint32, value any) []byte {
 	t.Helper()
 	wire, err := pgtype.NewMap().Encode(oid, pgtype.BinaryFormatCode, value, nil)

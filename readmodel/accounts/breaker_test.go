@@ -23,7 +23,7 @@ type breakerModel struct {
 	counted  []bool
 }
 
-// deliver processes a record and reports whether it counts as a root dead letter.
+// The method deliver processes a record and reports whether it counts as a root dead letter.
 func (m *breakerModel) deliver(id string, version int64, poison bool) (root bool) {
 	at, parked := m.versions[id], m.parked[id]
 	if parked == nil {

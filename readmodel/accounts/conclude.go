@@ -28,8 +28,8 @@ func (f *Fold) Refuse(reason string) bool {
 	return !again
 }
 
-// refusal returns why PostgreSQL has refused an event. The result is empty if PostgreSQL has not
-// refused the event.
+// The method refusal returns why PostgreSQL has refused an event. The result is empty if PostgreSQL
+// has not refused the event.
 func (f *Fold) refusal(ref eventRef) string {
 	if len(f.refused) == 0 {
 		return ""
@@ -109,9 +109,9 @@ func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, d
 	f.changes.Bytes += parkedBytes + rec.Bytes()
 }
 
-// park stores the event until its version is the account's next one. If an event of the same
-// version is already parked, that event usually stays. It is replaced only if it cannot be applied
-// and the new event only waits for earlier versions.
+// The method park stores the event until its version is the account's next one. If an event of the
+// same version is already parked, that event usually stays. It is replaced only if it cannot be
+// applied and the new event only waits for earlier versions.
 func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
 	version, q, size := d.Event.Version, f.queueOf(a), sizeOf(&rec)
 	parked := func() *projection.Parked {
@@ -157,8 +157,8 @@ func givesWay(parked, by event.Class) bool {
 	return parked != event.VersionGap && by == event.VersionGap
 }
 
-// replace adds an event that replaces the parked event of the same version in the database. The
-// parked event is only replaced if it cannot be applied.
+// The method replace adds an event that replaces the parked event of the same version in the
+// database. The parked event is only replaced if it cannot be applied.
 func (f *Fold) replace(a *account, q *queue, p *projection.Parked) {
 	version := p.Decoded.Event.Version
 	if q.instead[version] != nil {
@@ -172,7 +172,7 @@ func (f *Fold) replace(a *account, q *queue, p *projection.Parked) {
 	f.touch(a)
 }
 
-// fits reports whether the parked events of the account may grow by size bytes.
+// The method fits reports whether the parked events of the account may grow by size bytes.
 func (f *Fold) fits(q *queue, size int64) bool {
 	return f.opts.ParkBytes == 0 || q.bytes+size <= f.opts.ParkBytes
 }

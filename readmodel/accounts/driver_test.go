@@ -81,7 +81,7 @@ func (s *store) Parked(_ context.Context, id string, above int64, limit int) ([]
 
 func (s *store) Versions(context.Context) *accounts.VersionIndex { return s.versions }
 
-// write changes the store in the same way as one transaction of package readmodel.
+// The method write changes the store in the same way as one transaction of package readmodel.
 func (s *store) write(t testing.TB, c *accounts.Changes) {
 	t.Helper()
 	for rows := range c.RowChunks(func() int { return 3 }) {

@@ -67,8 +67,8 @@ func cleanPass(stream []event.Decoded) map[string]projection.Account {
 	return states
 }
 
-// deliveries draws an order of delivery. First, up to six parts of the stream are delivered, in
-// order or shuffled. At the end the whole stream is delivered in order.
+// The function deliveries draws an order of delivery. First, up to six parts of the stream are
+// delivered, in order or shuffled. At the end the whole stream is delivered in order.
 func deliveries(t *rapid.T, stream []event.Decoded) []event.Decoded {
 	var arriving []event.Decoded
 	for range rapid.IntRange(0, 6).Draw(t, "replays") {

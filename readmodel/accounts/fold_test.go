@@ -15,7 +15,8 @@ func newTestDriver(t *testing.T, parkLimit int64) *driver {
 	return newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: parkLimit, CacheBytes: 1 << 20}, 2)
 }
 
-// feed folds the messages at offsets 0, 1, … and returns the classes of the dead letters.
+// The method feed folds the messages at offsets 0, 1, … and returns the classes of the dead
+// letters.
 func (d *driver) feed(messages ...event.Decoded) []event.Class {
 	d.t.Helper()
 	before := len(d.letters)
@@ -120,7 +121,8 @@ func TestParkLimitOverflows(t *testing.T) {
 	}
 }
 
-// refuse folds an event and simulates that PostgreSQL refuses it. Then it resets the fold.
+// The method refuse folds an event and simulates that PostgreSQL refuses it. Then it resets the
+// fold.
 func (d *driver) refuse(rec projection.Record, decoded event.Decoded) bool {
 	d.t.Helper()
 	d.apply(rec, decoded)
@@ -209,7 +211,8 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 	}
 }
 
-// restarted returns a driver of the same store without any accounts in memory, as after a restart.
+// The method restarted returns a driver of the same store without any accounts in memory, as after
+// a restart.
 func (d *driver) restarted() *driver {
 	return newDriver(d.t, d.db, accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, d.db.piece)
 }

@@ -117,8 +117,8 @@ func (f *Fold) heal(ctx context.Context, a *account, room int, before int64) err
 	return nil
 }
 
-// healed removes an account from f.healing. Accounts heal in the order of the list, so the account
-// is near its start and is found quickly.
+// The method healed removes an account from f.healing. Accounts heal in the order of the list, so
+// the account is near its start and is found quickly.
 func (f *Fold) healed(a *account) {
 	at, last := slices.Index(f.healing, a), len(f.healing)-1
 	if at < 0 {
@@ -150,9 +150,9 @@ func (f *Fold) healWith(a *account, p *projection.Parked, before int64) bool {
 	return false
 }
 
-// choose decides between the parked event of the database and events of the same version that are
-// not written yet. The event of the database stays, unless it cannot be applied and the newer event
-// only waits for earlier versions.
+// The method choose decides between the parked event of the database and events of the same version
+// that are not written yet. The event of the database stays, unless it cannot be applied and the
+// newer event only waits for earlier versions.
 func (f *Fold) choose(a *account, p *projection.Parked) {
 	q, version := f.queueOf(a), p.Decoded.Event.Version
 	if later := q.pending[version]; later != nil {

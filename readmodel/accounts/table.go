@@ -141,7 +141,7 @@ func (t *table) add(id string, hash uint64) *account {
 	return a
 }
 
-// put stores a new slot.
+// The method put stores a new slot.
 func (t *table) put(s slot) {
 	mask := t.mask()
 	i := uint64(s>>32) & mask
@@ -161,7 +161,7 @@ func (t *table) grow() {
 	}
 }
 
-// text returns n bytes of the memory after an account.
+// The method text returns n bytes of the memory after an account.
 func (t *table) text(a *account, from, n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(a), accountBytes+from)), n) //nolint:gosec // add made room
 }
@@ -191,7 +191,7 @@ func (t *table) state(a *account) projection.Account {
 	return s
 }
 
-// set copies a state into the account.
+// The method set copies a state into the account.
 func (t *table) set(a *account, s projection.Account) {
 	a.version, a.balance, a.currency, a.closed, a.eventAt = s.Version, s.Balance, s.Currency, s.Closed, s.LastEventAt
 	if a.spilled {
@@ -209,7 +209,7 @@ func (t *table) set(a *account, s projection.Account) {
 	copy(t.text(a, int(a.idLen), n), s.LastEventID)
 }
 
-// drop hides the account from look-ups. Its memory is released with the table.
+// The method drop hides the account from look-ups. Its memory is released with the table.
 func (t *table) drop(a *account) { a.dropped = true }
 
 // cache holds accounts in two generations. The hot generation has the accounts that were used since
@@ -250,8 +250,8 @@ func (c *cache) keepWithin(n int) {
 	}
 }
 
-// turn makes the hot generation the cold one, and drops the previous cold generation. No changes
-// may be pending.
+// The method turn makes the hot generation the cold one, and drops the previous cold generation. No
+// changes may be pending.
 func (c *cache) turn() {
 	c.hot, c.cold = newTable(c.hot.seed), c.hot
 }

@@ -89,7 +89,7 @@ func (f *VersionIndex) eventOf(id string) uint64 {
 
 func (f *VersionIndex) shard(id idHash) *indexShard { return &f.shards[id[0]>>(64-shardBits)] }
 
-// home returns the slot where the search for an id starts.
+// The method home returns the slot where the search for an id starts.
 func (s *indexShard) home(id idHash) int {
 	i, _ := bits.Mul64(id[0]<<shardBits, uint64(len(s.slots)))
 	return int(i) //nolint:gosec // G115: less than the length
@@ -134,8 +134,9 @@ func (s *indexShard) get(id idHash) *indexEntry {
 	}
 }
 
-// applied reports whether the event has certainly been applied. Another event at exactly the
-// indexed version may be a conflict. Only the account itself shows that, so the result is false.
+// The method applied reports whether the event has certainly been applied. Another event at exactly
+// the indexed version may be a conflict. Only the account itself shows that, so the result is
+// false.
 func (f *VersionIndex) applied(id idHash, ev *event.Event) bool {
 	slot := f.shard(id).get(id)
 	if slot == nil || ev.Version > slot.version {
@@ -170,7 +171,7 @@ const (
 	freshAfter = 8192
 )
 
-// applied counts records, and the accounts that were read for these records.
+// The method applied counts records, and the accounts that were read for these records.
 func (r *redelivery) applied(records, duplicates, accountsRead int) {
 	if records == 0 {
 		return

@@ -70,7 +70,7 @@ func classes(letters []projection.DeadLetter) []string {
 	return list
 }
 
-// redelivered returns a fold over the accounts of db that has detected a redelivery.
+// The function redelivered returns a fold over the accounts of db that has detected a redelivery.
 func redelivered(t *testing.T, db *store) *accounts.Fold {
 	t.Helper()
 	fold := accounts.NewFold(accounts.Options{FirstVersion: 1, CacheBytes: 1 << 30}, db)

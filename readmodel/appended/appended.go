@@ -218,7 +218,7 @@ func (e *Projection) Flush(ctx context.Context, next projection.NextOffset) (pro
 	return flushed, nil
 }
 
-// write writes all that is pending.
+// The method write writes all that is pending.
 func (e *Projection) write(ctx context.Context, tx *readmodel.Tx, moved projection.Position, outcomes *projection.OutcomeCounts) error {
 	tx.Move(readmodel.Move{Partition: e.cfg.Partition, From: e.position, To: moved})
 	if len(e.entries) > 0 {
@@ -237,7 +237,7 @@ func (e *Projection) write(ctx context.Context, tx *readmodel.Tx, moved projecti
 	return nil
 }
 
-// correct changes the outcomes of entries that were already stored.
+// The method correct changes the outcomes of entries that were already stored.
 func (e *Projection) correct(outcomes *projection.OutcomeCounts) {
 	for i := range e.entries {
 		if e.entries[i].Present != "" {
@@ -247,7 +247,7 @@ func (e *Projection) correct(outcomes *projection.OutcomeCounts) {
 	}
 }
 
-// written is called when everything pending is durable.
+// The method written is called when everything pending is durable.
 func (e *Projection) written(moved projection.Position) {
 	e.markSeen()
 	e.careful = max(0, e.careful-1)

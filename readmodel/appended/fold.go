@@ -113,7 +113,7 @@ func (e *Projection) decideEvent(r *projection.DecodedRecord, found map[Key]stri
 	}
 }
 
-// present returns the id of the stored or pending event with a key.
+// The method present returns the id of the stored or pending event with a key.
 func (e *Projection) present(key Key, found map[Key]string) (id string, present bool) {
 	if id, present = found[key]; present {
 		return id, true
@@ -145,7 +145,7 @@ func (e *Projection) decidePresent(r *projection.DecodedRecord, entry *Entry) {
 	e.deadLetter(r, projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionConflict, Message: conflictMessage})
 }
 
-// conflicts reports whether another event is stored under the entry's key.
+// The method conflicts reports whether another event is stored under the entry's key.
 func (e *Entry) conflicts() bool { return e.Present != e.Event.ID && !e.Before }
 
 func (e *Projection) add(entry Entry) {

@@ -48,8 +48,8 @@ func (l *replayer) ReplayStatuses(ctx context.Context, subjects []readmodel.Subj
 	return statuses, nil
 }
 
-// find queries the stored events with the given keys. It leaves out keys that PostgreSQL cannot
-// store, because they cannot be in the table.
+// The method find queries the stored events with the given keys. It leaves out keys that PostgreSQL
+// cannot store, because they cannot be in the table.
 func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error) {
 	storable := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return !readmodel.CanStore(k.Text) })
 	if len(storable) == 0 {
@@ -198,7 +198,8 @@ func (w *replayWork) Refuse(reason string) bool {
 	return !again
 }
 
-// fold writes the records that can be applied. It returns the decisions about all records.
+// The method fold writes the records that can be applied. It returns the decisions about all
+// records.
 func (l *replayer) fold(ctx context.Context, tx *readmodel.Tx, records []*readmodel.RepairRecord, refused map[*readmodel.RepairRecord]string) ([]projection.Decision, error) {
 	decisions, err := l.decide(ctx, tx, records)
 	if err != nil {

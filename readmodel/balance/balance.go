@@ -181,8 +181,8 @@ func (b *Balance) Pending() projection.Pending { return b.fold.Pending() }
 // DeadLetters implements Projection.
 func (b *Balance) DeadLetters() []projection.DeadLetter { return b.fold.DeadLetters() }
 
-// gathered returns the pending changes. The changes are gathered once per flush, even if the flush
-// is tried several times.
+// The method gathered returns the pending changes. The changes are gathered once per flush, even if
+// the flush is tried several times.
 func (b *Balance) gathered() *accounts.Changes {
 	if b.changes == nil {
 		b.changes = b.fold.Gather()
@@ -238,8 +238,8 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 	return flushed, nil
 }
 
-// written returns the accounts whose row was written or which have new parked events. An account may
-// occur twice.
+// The function written returns the accounts whose row was written or which have new parked events.
+// An account may occur twice.
 func written(c *accounts.Changes) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for chunk := range c.RowChunks(func() int { return groupRows }) {

@@ -92,8 +92,8 @@ func done[T any](g *gathering, m *meeting[T], n int) {
 	m.acting -= n
 }
 
-// check lets a leader start if no other partition can join. A partition that reads now will join
-// the writes later. A partition that writes now will not join again with these records.
+// The method check lets a leader start if no other partition can join. A partition that reads now
+// will join the writes later. A partition that writes now will not join again with these records.
 func (g *gathering) check() {
 	if g.busy == nil {
 		return
@@ -107,7 +107,7 @@ func (g *gathering) check() {
 	}
 }
 
-// complete lets the leader start, if a leader waits.
+// The method complete lets the leader start, if a leader waits.
 func (m *meeting[T]) complete() {
 	if len(m.waiting) == 0 {
 		return

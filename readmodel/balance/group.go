@@ -62,8 +62,8 @@ func NewGroup(pool *pgxpool.Pool, busy func() int) *Group {
 	return &Group{pool: pool, gathering: newGathering(busy)}
 }
 
-// write writes the changes of m together with those of other partitions. It returns false if the
-// caller has to write m alone.
+// The method write writes the changes of m together with those of other partitions. It returns
+// false if the caller has to write m alone.
 func (g *Group) write(m *member) bool {
 	c := m.changes
 	if g == nil || c.NumRows() > groupRows || len(c.Unwritten)+len(c.Parks)+len(c.Replacing)+len(c.Reclassed)+len(c.Overflows)+len(c.Pruned) > 0 {
@@ -85,7 +85,7 @@ func (g *Group) write(m *member) bool {
 	return <-m.done == nil // until the result arrives, other goroutines read the changes
 }
 
-// read reads accounts from the store, together with the accounts of other partitions.
+// The method read reads accounts from the store, together with the accounts of other partitions.
 func (g *Group) read(ctx context.Context, store accountdb.Store, ids []string, found func(*projection.StoredAccount)) error {
 	r := &read{ids: ids, found: found, left: ids, done: make(chan error, 1)}
 	if reads := join(&g.gathering, &g.reads, r); len(reads) > 0 {
@@ -163,11 +163,11 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	return nil
 }
 
-// write writes the changes and moves the partition's position, in one transaction. This needs two
-// round trips if there are few rows and no custom projection. ErrFenced and ErrStale mean that
-// nothing was written. After another error, the transaction may have been committed. The next claim
-// shows whether it was. The parameter custom gets the applied events and may be nil. If copies is
-// set, many new rows are written by COPY, which fails if one of the rows exists.
+// The function write writes the changes and moves the partition's position, in one transaction.
+// This needs two round trips if there are few rows and no custom projection. ErrFenced and ErrStale
+// mean that nothing was written. After another error, the transaction may have been committed. The
+// next claim shows whether it was. The parameter custom gets the applied events and may be nil. If
+// copies is set, many new rows are written by COPY, which fails if one of the rows exists.
 func write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, moved projection.Position, c *accounts.Changes, custom accountdb.CustomWriter, copies bool) error {
 	tables := sql.AccountsOf(p.Projection)
 	err := readmodel.TransactQueued(ctx, pool, func(tx *readmodel.Tx) error {

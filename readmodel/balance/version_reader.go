@@ -56,7 +56,7 @@ type versionsQuery struct {
 	index *accounts.VersionIndex // valid after done is closed; nil if the query failed
 }
 
-// ended reports whether the query has ended.
+// The method ended reports whether the query has ended.
 func (f *versionsQuery) ended() bool {
 	select {
 	case <-f.done:
@@ -89,8 +89,8 @@ func NewVersionReader(cfg VersionReaderConfig) *VersionReader {
 	return &VersionReader{cfg: cfg}
 }
 
-// claiming is called before a partition is claimed. No query of all versions starts until claimed
-// is called, because this partition could not use its result.
+// The method claiming is called before a partition is claimed. No query of all versions starts
+// until claimed is called, because this partition could not use its result.
 func (r *VersionReader) claiming() {
 	if r == nil {
 		return
@@ -100,8 +100,8 @@ func (r *VersionReader) claiming() {
 	r.claims++
 }
 
-// claimed is called after the claim. The result is a time on the reader's clock, before the start
-// of all later queries.
+// The method claimed is called after the claim. The result is a time on the reader's clock, before
+// the start of all later queries.
 func (r *VersionReader) claimed() uint64 {
 	if r == nil {
 		return 0
@@ -169,7 +169,7 @@ func (r *VersionReader) queryAfter(moment uint64) *versionsQuery {
 	return r.current
 }
 
-// read fills the index, and drops it when it is no longer used.
+// The method read fills the index, and drops it when it is no longer used.
 func (r *VersionReader) read(query *versionsQuery) {
 	ctx, cancel := context.WithTimeout(r.cfg.Stopping, r.cfg.Within)
 	defer cancel()

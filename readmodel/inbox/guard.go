@@ -51,9 +51,9 @@ func wasProcessed(processed []projection.NextOffset, entry *appended.Entry) bool
 	})
 }
 
-// check queries within tx whether markers were pruned, and what other groups have processed now. If
-// markers were pruned and one of the entries was processed, its marker may be missing, and check
-// returns projection.ErrStale. It sends the queued statements first.
+// The method check queries within tx whether markers were pruned, and what other groups have
+// processed now. If markers were pruned and one of the entries was processed, its marker may be
+// missing, and check returns projection.ErrStale. It sends the queued statements first.
 func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	if g.partition.Group == "" {
 		return tx.Send(ctx)

@@ -43,7 +43,7 @@ func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	return err
 }
 
-// plan lets PostgreSQL plan the statements.
+// The function plan lets PostgreSQL plan the statements.
 func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 	tx, err := pool.Begin(ctx)
 	if err != nil {
@@ -59,8 +59,9 @@ func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 	return nil
 }
 
-// ready does the same as Check, for an instance that runs the projection. It also returns an error
-// if another file with this name was accepted since the instance started; see readmodel.CheckFile.
+// The function ready does the same as Check, for an instance that runs the projection. It also
+// returns an error if another file with this name was accepted since the instance started; see
+// readmodel.CheckFile.
 func ready(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	if err := readmodel.CheckFile(ctx, pool, &p); err != nil {
 		return err
@@ -80,8 +81,9 @@ func hasPlan(statement string) bool {
 	return len(words) > 0 && slices.Contains(explainable, strings.ToUpper(words[0]))
 }
 
-// explain lets PostgreSQL plan a statement and checks which tables it would write. A statement
-// without a plan is only parsed. The result first is the text that was put before the statement.
+// The function explain lets PostgreSQL plan a statement and checks which tables it would write. A
+// statement without a plan is only parsed. The result first is the text that was put before the
+// statement.
 func explain(ctx context.Context, tx pgx.Tx, name, statement string) (first string, err error) {
 	if !hasPlan(statement) {
 		if _, err := tx.Exec(ctx, sql.Query("custom_become")); err != nil {
@@ -116,7 +118,8 @@ type node struct {
 	Plans    []node
 }
 
-// written returns the first of the projector's own tables that the plan writes, or an empty text.
+// The method written returns the first of the projector's own tables that the plan writes, or an
+// empty text.
 func (p *node) written() string {
 	if p.Node == "ModifyTable" && slices.Contains(file.OwnTables, p.Relation) {
 		return p.Relation
@@ -141,8 +144,8 @@ func code(err error) string {
 	return ""
 }
 
-// position returns where in a statement the error is, or 0. The parameter first is the text that
-// was put before the statement when a function of the database planned it.
+// The function position returns where in a statement the error is, or 0. The parameter first is the
+// text that was put before the statement when a function of the database planned it.
 func position(err error, statement, first string) int {
 	var refused *pgconn.PgError
 	switch {

@@ -19,7 +19,7 @@ import (
 
 const header = "-- projection: loyalty_points\n-- mode: %s\n-- types: PointsEarned\n"
 
-// refusal flushes one event and returns the error.
+// The function refusal flushes one event and returns the error.
 func refusal(t *testing.T, pool *pgxpool.Pool, p file.Projection) error {
 	t.Helper()
 	f := feed(t, pool, p)

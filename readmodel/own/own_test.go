@@ -205,7 +205,7 @@ func (f *feeder) try(values []string) error {
 	}
 }
 
-// flush flushes and counts the durable events.
+// The method flush flushes and counts the durable events.
 func (f *feeder) flush() error {
 	r := f.session.Flush(f.t.Context())
 	switch r.Outcome {
@@ -246,7 +246,7 @@ func (d *driver) Publish(ctx context.Context, _ int64, letters []projection.Dead
 	return nil
 }
 
-// classes returns the classes of the dead letters, with their events.
+// The method classes returns the classes of the dead letters, with their events.
 func (d *driver) classes() []string {
 	var all []string
 	for _, l := range d.letters {
@@ -264,7 +264,7 @@ func typed(kind, account string, version int, n any) string {
 		account, version, kind, account, version, n)
 }
 
-// rows returns the rows of a query, each as one line.
+// The function rows returns the rows of a query, each as one line.
 func rows(t *testing.T, pool *pgxpool.Pool, query string) []string {
 	t.Helper()
 	found, err := pool.Query(t.Context(), "SELECT concat_ws(' ', VARIADIC ARRAY(SELECT value FROM json_each_text(row_to_json(r)))) FROM ("+query+") r")

@@ -77,7 +77,7 @@ func (o *oracle) give(d delivery) {
 	}
 }
 
-// rows returns the expected rows of the table.
+// The method rows returns the expected rows of the table.
 func (o *oracle) rows(prefix string) (lines []string) {
 	for account := range 3 {
 		if versions := o.given[account]; len(versions) > 0 {

@@ -49,7 +49,8 @@ type writes struct {
 	Plans    []writes
 }
 
-// outside returns the first written table that does not belong to the rebuild, or an empty text.
+// The method outside returns the first written table that does not belong to the rebuild, or an
+// empty text.
 func (w *writes) outside() string {
 	if w.Node == "ModifyTable" && w.Schema != shadowSchema {
 		return w.Relation

@@ -17,8 +17,8 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// rebuilt rebuilds the tables of a projection from the log. It returns how many rows were replaced
-// or added, and how many were removed.
+// The function rebuilt rebuilds the tables of a projection from the log. It returns how many rows
+// were replaced or added, and how many were removed.
 func rebuilt(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string) (replaced, removed int64, err error) {
 	t.Helper()
 	return rebuiltAs(t, pool, p, &log, rebuild.SwapOptions{Topic: "events", Actor: "me", Remove: true}, func() {})

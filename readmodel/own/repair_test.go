@@ -21,7 +21,7 @@ func replayer(pool *pgxpool.Pool, p file.Projection) readmodel.Replayer {
 	return own.Definition(p).Replayer(readmodel.RepairConfig{Pool: pool, Formats: event.Always(formatOf(p)), FirstVersion: 1})
 }
 
-// record returns the record of a dead letter as a replay reads it.
+// The function record returns the record of a dead letter as a replay reads it.
 func record(p file.Projection, offset int64, value string) *readmodel.RepairRecord {
 	r := &readmodel.RepairRecord{
 		DecodedRecord: projection.DecodedRecord{Record: projection.Record{

@@ -83,7 +83,7 @@ type guarded struct {
 	file    string   // SHA-256 of the file that the projection was last run from; may be empty
 }
 
-// queue queues the query for this state.
+// The method queue queues the query for this state.
 func (g *guarded) queue(tx *readmodel.Tx, name string) {
 	tx.Queue(sql.Query("custom_guard"), file.OwnTables, name).QueryRow(func(row pgx.Row) error { return row.Scan(&g.written, &g.outside, &g.file) })
 }

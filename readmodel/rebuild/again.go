@@ -72,7 +72,7 @@ func (s *Shadow) noteAndLock(ctx context.Context, t *swapTx) error {
 	return nil
 }
 
-// locked returns the tables in which rows that differ are locked and replaced.
+// The method locked returns the tables in which rows that differ are locked and replaced.
 func (s *Shadow) locked() []*rowTable {
 	if s.accounts == nil {
 		return s.tables
@@ -80,7 +80,7 @@ func (s *Shadow) locked() []*rowTable {
 	return append(slices.Clone(s.tables), s.accounts.account)
 }
 
-// markers returns the inbox table, if the projection has one.
+// The method markers returns the inbox table, if the projection has one.
 func (s *Shadow) markers() []*rowTable {
 	if s.inbox == nil {
 		return nil
@@ -88,7 +88,7 @@ func (s *Shadow) markers() []*rowTable {
 	return []*rowTable{s.inbox}
 }
 
-// written returns the tables that consumers may have written since the comparison.
+// The method written returns the tables that consumers may have written since the comparison.
 func (s *Shadow) written() []*rowTable {
 	if s.accounts == nil {
 		return s.tables
@@ -142,7 +142,7 @@ func (c *comparison) accountsAgain(ctx context.Context, t *swapTx) error {
 	})
 }
 
-// noted calls add for each row in the differences of the given table.
+// The method noted calls add for each row in the differences of the given table.
 func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add func(live, rebuilt *row, differs bool) error) error {
 	if err := t.limited(ctx); err != nil {
 		return err

@@ -126,7 +126,7 @@ func (c *comparison) countHeadless(ctx context.Context, live pgx.Tx) error {
 	return nil
 }
 
-// versions reads the versions of accounts whose rows are equal.
+// The method versions reads the versions of accounts whose rows are equal.
 func (c *comparison) versions(ctx context.Context, tx pgx.Tx, ids []string, live bool) error {
 	if len(ids) == 0 {
 		return nil

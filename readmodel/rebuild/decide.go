@@ -135,7 +135,8 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 	return c.add(ctx, db, t, one, kind)
 }
 
-// list counts a difference. It also lists the difference if fewer than opts.List are listed.
+// The method list counts a difference. It also lists the difference if fewer than opts.List are
+// listed.
 func (c *comparison) list(d Difference) {
 	c.report.Kinds[d.Kind]++
 	if len(c.report.Differences) < c.opts.List {
@@ -199,13 +200,13 @@ func (c *comparison) accountKind(id string, d *accountDifference) Kind {
 	return f.kind()
 }
 
-// ahead reports whether the live account has a higher version than the rebuilt one.
+// The method ahead reports whether the live account has a higher version than the rebuilt one.
 func (d *accountDifference) ahead() bool {
 	return d.live != nil && (d.rebuilt == nil || *d.rebuilt < *d.live)
 }
 
-// concerned counts the accounts that would be changed. It leaves out accounts whose rows are
-// changed, because these accounts are counted with their rows.
+// The method concerned counts the accounts that would be changed. It leaves out accounts whose rows
+// are changed, because these accounts are counted with their rows.
 func (c *comparison) concerned(removing bool) (n int64) {
 	for _, d := range c.accounts {
 		if d.rows == "" && d.kind != "" && d.kind.changes() && (removing || d.kind != Unknown) {
@@ -215,7 +216,7 @@ func (c *comparison) concerned(removing bool) (n int64) {
 	return n
 }
 
-// plan returns a hash of the changes that would be written to accounts.
+// The method plan returns a hash of the changes that would be written to accounts.
 func (c *comparison) plan(removing bool) string {
 	hash := sha256.New()
 	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {

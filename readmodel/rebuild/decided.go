@@ -66,12 +66,13 @@ func (s *Shadow) Build(ctx context.Context, cfg Config) (*Build, error) {
 	return b, nil
 }
 
-// result returns the text in the audit trail for this result of an action of this projection.
+// The method result returns the text in the audit trail for this result of an action of this
+// projection.
 func (s *Shadow) result(of string) string {
 	return readmodel.Action{Result: of}.In(s.kind.Name(), s.custom).Result
 }
 
-// audited reads decisions from the audit trail.
+// The method audited reads decisions from the audit trail.
 func (s *Shadow) audited(ctx context.Context, query string, args ...any) ([]*decided, error) {
 	rows, _ := s.live.Query(ctx, sql.Query(query), args...)
 	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*decided, error) {

@@ -9,8 +9,8 @@ import (
 	"projector/readmodel"
 )
 
-// consumed returns a database with a projection. All events of account a in the topic are consumed,
-// except the last one.
+// The function consumed returns a database with a projection. All events of account a in the topic
+// are consumed, except the last one.
 func consumed(t *testing.T, name string, versions ...int64) *pair {
 	t.Helper()
 	all := definitions(t)

@@ -43,7 +43,7 @@ func (c *comparison) flush(ctx context.Context, db execer, t *rowTable) error {
 	return nil
 }
 
-// note writes the remaining notes, including notes of all accounts that differ.
+// The method note writes the remaining notes, including notes of all accounts that differ.
 func (c *comparison) note(ctx context.Context, db execer) error {
 	if a := c.shadow.accounts; a != nil {
 		for id, d := range c.accounts {

@@ -61,14 +61,14 @@ func (p *partition) advance(ctx context.Context, end int64, observe func(int64))
 	return nil
 }
 
-// passing reports whether a failure may be transient.
+// The function passing reports whether a failure may be transient.
 func passing(err error) bool {
 	return errors.Is(err, projection.ErrFenced) || errors.Is(err, projection.ErrStale) ||
 		retry.Passing(err) || errclass.Registry(err) == errclass.Retry
 }
 
-// read reads records up to the offset end and writes their events. It ends early if the pending
-// records have to be read again.
+// The method read reads records up to the offset end and writes their events. It ends early if the
+// pending records have to be read again.
 func (p *partition) read(ctx context.Context, end int64, observe func(int64)) error {
 	if err := p.claim(ctx); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (p *partition) read(ctx context.Context, end int64, observe func(int64)) er
 	return nil
 }
 
-// claim drops the pending records and continues at the durable position.
+// The method claim drops the pending records and continues at the durable position.
 func (p *partition) claim(ctx context.Context) error {
 	if p.claimed {
 		return nil
@@ -191,7 +191,7 @@ func (p *partition) decideSkipped(d *event.Decoded) {
 	}
 }
 
-// fold folds the chunk. It writes the folded events when there are enough of them.
+// The method fold folds the chunk. It writes the folded events when there are enough of them.
 func (p *partition) fold(ctx context.Context) error {
 	before := p.next
 	for rest := p.records; len(rest) > 0; {
@@ -216,13 +216,14 @@ func (p *partition) fold(ctx context.Context) error {
 	return nil
 }
 
-// empty drops the chunk.
+// The method empty drops the chunk.
 func (p *partition) empty() {
 	clear(p.records)
 	p.records = p.records[:0]
 }
 
-// flush writes the pending events, applies parked events that can be applied, and skips versions.
+// The method flush writes the pending events, applies parked events that can be applied, and skips
+// versions.
 func (p *partition) flush(ctx context.Context) error {
 	for more := true; more; {
 		if err := p.write(ctx); err != nil {
@@ -236,8 +237,8 @@ func (p *partition) flush(ctx context.Context) error {
 	return p.skipAgain(ctx)
 }
 
-// write writes the pending events. After a failure, these events are decided again from the durable
-// position.
+// The method write writes the pending events. After a failure, these events are decided again from
+// the durable position.
 func (p *partition) write(ctx context.Context) error {
 	r := p.session.Flush(ctx)
 	switch r.Outcome {
@@ -297,7 +298,7 @@ func (p *partition) skipAgain(ctx context.Context) error {
 	return p.claim(ctx)
 }
 
-// report reports progress. Records that are read again do not count.
+// The method report reports progress. Records that are read again do not count.
 func (p *partition) report(next int64, observe func(int64)) {
 	if next <= p.furthest {
 		return

@@ -55,7 +55,7 @@ type pair struct {
 // The method both calls the function do for each of the two databases.
 func (p *pair) both(do func(*consumer)) { do(p.live); do(p.clean) }
 
-// move makes the consumers of both databases read up to the same random offsets.
+// The method move makes the consumers of both databases read up to the same random offsets.
 func (p *pair) move(what string) {
 	ends := map[int32]int64{}
 	for number, values := range p.log {
@@ -113,8 +113,9 @@ func (p *pair) same(report *rebuild.Report, damages int) {
 	}
 }
 
-// forget removes rows that may differ. These are the rows that the rebuild did not change, and rows
-// with events that the topic does not have. With an inbox, such an event may be in any row.
+// The method forget removes rows that may differ. These are the rows that the rebuild did not
+// change, and rows with events that the topic does not have. With an inbox, such an event may be in
+// any row.
 func (p *pair) forget(state map[string]string, report *rebuild.Report) {
 	left := leftAlone(report)
 	for key := range state {
@@ -125,16 +126,16 @@ func (p *pair) forget(state map[string]string, report *rebuild.Report) {
 	}
 }
 
-// restarted returns a new consumer of the damaged database, at the same positions.
+// The method restarted returns a new consumer of the damaged database, at the same positions.
 func (p *pair) restarted() *consumer {
 	c := newConsumer(*p.d, p.live.pool, p.log)
 	c.at, c.letters = p.live.at, p.live.letters
 	return c
 }
 
-// rebuild compares and swaps while consumers continue. If replays is true, dead letters are
-// replayed meanwhile. It returns the report, and whether the rebuild has to be run again because of
-// the replays.
+// The method rebuild compares and swaps while consumers continue. If replays is true, dead letters
+// are replayed meanwhile. It returns the report, and whether the rebuild has to be run again
+// because of the replays.
 func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
 	p.t.Helper()
 	report, left, err := p.swapped(func(catchUps int) {
@@ -155,9 +156,9 @@ func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
 // locks is the number of the catch-up during which the swap holds locks.
 const locks = 3
 
-// swapped rebuilds the live database from the topic. After each catch-up, swapped calls the
-// function during with the number of the catch-up. The result left counts the differences that the
-// swap did not change because of repairs.
+// The method swapped rebuilds the live database from the topic. After each catch-up, swapped calls
+// the function during with the number of the catch-up. The result left counts the differences that
+// the swap did not change because of repairs.
 func (p *pair) swapped(during func(catchUps int)) (report rebuild.Report, left int64, err error) {
 	t, pool := p.t, p.live.pool
 	t.Helper()
@@ -198,7 +199,7 @@ func (p *pair) swapped(during func(catchUps int)) (report rebuild.Report, left i
 	return report, done.Left, err
 }
 
-// repair draws an action of an operator and carries it out in both databases.
+// The method repair draws an action of an operator and carries it out in both databases.
 func (p *pair) repair() {
 	whats := []string{"replay", "replay", "correct"}
 	if p.d.ordered {
@@ -267,19 +268,19 @@ func (p *pair) actOnSomeDeadLetter(what string) {
 	p.both(func(c *consumer) { p.actOnDeadLetter(c, what, letter) })
 }
 
-// single reports whether the topic has only one record with a dead letter's version. If one of two
-// such records is discarded, the other one is applied when it is read again.
+// The method single reports whether the topic has only one record with a dead letter's version. If
+// one of two such records is discarded, the other one is applied when it is read again.
 func (p *pair) single(letter *projection.DeadLetter) bool {
 	return p.records(letter.AccountID, letter.Received) == 1
 }
 
-// records counts the records of a version.
+// The method records counts the records of a version.
 func (p *pair) records(account string, version int64) int {
 	return strings.Count(strings.Join(slices.Concat(p.log...), "\n"), fmt.Sprintf(`"accountId":%q,"version":%d,`, account, version))
 }
 
-// contested reports whether two records have the same version of an account. In this case, the time
-// of a skip or an opening decides which of them is applied.
+// The method contested reports whether two records have the same version of an account. In this
+// case, the time of a skip or an opening decides which of them is applied.
 func (p *pair) contested(account string) bool {
 	for version := range int64(7) {
 		if p.records(account, version) > 1 {
@@ -295,7 +296,7 @@ func (p *pair) repairs(c *consumer) readmodel.RepairConfig {
 
 func (p *pair) replayer(c *consumer) readmodel.Replayer { return p.d.Replayer(p.repairs(c)) }
 
-// record returns the record in the form in which a repair applies it.
+// The method record returns the record in the form in which a repair applies it.
 func (p *pair) record(record *projection.Record) *readmodel.RepairRecord {
 	format, err := p.d.formats.Resolve(p.t.Context(), record.Message)
 	if err != nil {

@@ -65,7 +65,7 @@ func shadowPool(ctx context.Context, live *pgxpool.Pool, others ...string) (*pgx
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// tables creates the shadow tables. It first drops all tables that are in the schema.
+// The method tables creates the shadow tables. It first drops all tables that are in the schema.
 func (b *schema) tables(ctx context.Context, copied, noted []string) error {
 	_, err := b.lock.Exec(ctx, sql.Query("shadow_tables"), copied, noted)
 	return err
@@ -105,8 +105,9 @@ func (b *schema) loadPositions(ctx context.Context, db readmodel.Querier, topic 
 	return at, err
 }
 
-// compared runs fn with a snapshot of the live tables and a snapshot of the shadow tables. The
-// function catchUp has to bring the shadow tables exactly to the positions of the live snapshot.
+// The method compared runs fn with a snapshot of the live tables and a snapshot of the shadow
+// tables. The function catchUp has to bring the shadow tables exactly to the positions of the live
+// snapshot.
 func (b *schema) compared(ctx context.Context, projection, topic string, catchUp CatchUp, fn func(live, rebuilt pgx.Tx, positions []TopicPosition) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, b.live, options, func(live pgx.Tx) error {
@@ -132,7 +133,7 @@ func (b *schema) compared(ctx context.Context, projection, topic string, catchUp
 	})
 }
 
-// reached returns an error if the shadow tables are not exactly at the positions.
+// The method reached returns an error if the shadow tables are not exactly at the positions.
 func (b *schema) reached(ctx context.Context, db readmodel.Querier, topic string, positions []TopicPosition) error {
 	at, err := b.loadPositions(ctx, db, topic)
 	if err != nil {

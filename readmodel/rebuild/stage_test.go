@@ -134,7 +134,7 @@ func (l log) Records(_ context.Context, partition int32, from, to int64) iter.Se
 	}
 }
 
-// starts returns the first offsets of the partitions.
+// The method starts returns the first offsets of the partitions.
 func (l log) starts() map[int32]int64 {
 	starts := map[int32]int64{}
 	for number := range l {
@@ -258,7 +258,7 @@ func execute(t testing.TB, pool *pgxpool.Pool, query string, args ...any) {
 	}
 }
 
-// emptied empties every table that one run of the property writes.
+// The function emptied empties every table that one run of the property writes.
 func emptied(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	execute(t, pool, `SET session_replication_role = replica; DELETE FROM dlq_action; SET session_replication_role = DEFAULT;

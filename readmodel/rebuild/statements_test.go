@@ -75,8 +75,8 @@ var (
 	ofWaiting = regexp.MustCompile("^rows_written$")
 )
 
-// rebuilds returns the values for each set of tables that a rebuild uses. It also creates the
-// tables.
+// The function rebuilds returns the values for each set of tables that a rebuild uses. It also
+// creates the tables.
 func rebuilds(t *testing.T, pool *pgxpool.Pool) (sets []filling) {
 	t.Helper()
 	all := &Shadow{inbox: markerTable("daily_turnover")}

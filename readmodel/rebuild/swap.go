@@ -163,7 +163,7 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 	return t.limited(ctx) // sets the time limits for the COMMIT
 }
 
-// reach locks the positions and brings the shadow tables exactly to them.
+// The method reach locks the positions and brings the shadow tables exactly to them.
 func (w *swap) reach(ctx context.Context, t *swapTx) error {
 	s := w.shadow
 	t.next(failpoint.RebuildCompared, "locking the positions")
@@ -226,8 +226,8 @@ func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPos
 	return t.limited(ctx)
 }
 
-// allowed returns an error if the changes are not allowed. It counts the accounts or rows that are
-// not changed, because operators have changed them.
+// The method allowed returns an error if the changes are not allowed. It counts the accounts or
+// rows that are not changed, because operators have changed them.
 func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 	if err := t.limited(ctx); err != nil {
 		return err

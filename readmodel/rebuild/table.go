@@ -247,7 +247,7 @@ func newAccountState(ctx context.Context, db readmodel.Querier, label string, pa
 	return s, nil
 }
 
-// copied returns the tables that a rebuild fills.
+// The method copied returns the tables that a rebuild fills.
 func (s *accountState) copied() []string {
 	return []string{s.account.Name, s.parked.Name, s.overflow.Name}
 }

@@ -95,7 +95,7 @@ func (o *Openings) decide(ctx context.Context, openings []Opening, heals int64) 
 	return decisions, nil
 }
 
-// decided stores the decisions about the first openings.
+// The function decided stores the decisions about the first openings.
 func decided(openings []Opening, decisions []projection.Decision) {
 	for i := range decisions {
 		openings[i].Decision, openings[i].Decided = decisions[i], true
@@ -110,7 +110,8 @@ func openedIDs(openings []Opening) []string {
 	return ids
 }
 
-// actions returns the rows of the audit trail for the accounts opened in one transaction.
+// The method actions returns the rows of the audit trail for the accounts opened in one
+// transaction.
 func (o *Openings) actions(openings []Opening) []readmodel.Action {
 	one := readmodel.Action{Kind: readmodel.ActionOpen, Projection: readmodel.BalanceName, Actor: o.by.Actor, Reason: o.by.Reason, Result: readmodel.ResultOpened, OriginalSHA256: o.by.SHA256}
 	if !o.by.Each {

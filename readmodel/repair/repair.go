@@ -47,7 +47,7 @@ func NewCustom(cfg readmodel.RepairConfig, name string, custom accountdb.CustomW
 	return &Repair{cfg: cfg, projection: name, customWriter: custom}
 }
 
-// custom reports whether the projection is a custom one.
+// The method custom reports whether the projection is a custom one.
 func (r *Repair) custom() bool { return r.projection != readmodel.BalanceName }
 
 // Plan sets each record's Decision to the decision that Apply would make now. It changes nothing.
@@ -105,7 +105,7 @@ func (r *Repair) run(ctx context.Context, p *replay, observe func(readmodel.Step
 	})
 }
 
-// tables returns the tables of the projection.
+// The method tables returns the tables of the projection.
 func (r *Repair) tables() *sql.Accounts {
 	return sql.AccountsOf(r.projection)
 }
@@ -122,8 +122,8 @@ func (r *Repair) options() accounts.Options {
 	return accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true, Custom: r.customWriter != nil}
 }
 
-// pause returns how long a repair pauses after a transaction. The pause is at least as long as the
-// transaction took, so that consumers have half of the time.
+// The method pause returns how long a repair pauses after a transaction. The pause is at least as
+// long as the transaction took, so that consumers have half of the time.
 func (r *Repair) pause(step readmodel.Step, took time.Duration) time.Duration {
 	return max(took, repairPause, r.cfg.Spread(step.Records)-took)
 }

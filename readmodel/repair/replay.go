@@ -77,7 +77,7 @@ func (p *replay) decide(ctx context.Context, tx *accountdb.Tx, limit int) (int, 
 	return next, p.fold.HealShortQueues(ctx, limit)
 }
 
-// next returns up to limit records of a few accounts.
+// The method next returns up to limit records of a few accounts.
 func (p *replay) next(limit int) []*readmodel.RepairRecord {
 	met, last := 0, ""
 	for i, rec := range p.records {
@@ -189,8 +189,8 @@ func (r *resting) ifOvertaken(ctx context.Context, pause time.Duration) error {
 	return nil
 }
 
-// rest waits for the given pause. It then waits until each overtaken consumer has made progress,
-// but at most for progressWithin.
+// The method rest waits for the given pause. It then waits until each overtaken consumer has made
+// progress, but at most for progressWithin.
 func (r *resting) rest(ctx context.Context, pause time.Duration) error {
 	if err := pace.Sleep(ctx, pause); err != nil || r.ends == nil && !r.always {
 		return err
@@ -210,9 +210,9 @@ func (r *resting) rest(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// overtaken reports whether a consumer has claimed its partition again and its position has not
-// changed, although the partition has unread records. If the ends are unknown, it assumes unread
-// records.
+// The method overtaken reports whether a consumer has claimed its partition again and its position
+// has not changed, although the partition has unread records. If the ends are unknown, it assumes
+// unread records.
 func (r *resting) overtaken(ctx context.Context, now map[partitionOf]progress) bool {
 	ends := map[string]map[int32]int64{}
 	for p, before := range r.seen {

@@ -32,7 +32,7 @@ type Skip struct {
 	Refused bool
 }
 
-// changed reports whether the plan was refused or was made for another event.
+// The method changed reports whether the plan was refused or was made for another event.
 func (s *Skip) changed(of SkippedEvent) bool {
 	return s.Refused || s.Planned != nil && *s.Planned != of
 }
@@ -116,9 +116,9 @@ func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	return done, err
 }
 
-// heal applies the waiting events of an account, as long as one of them has the account's next
-// version. It runs after the transaction of the skip, because an event that PostgreSQL refuses must
-// not prevent the skip.
+// The method heal applies the waiting events of an account, as long as one of them has the
+// account's next version. It runs after the transaction of the skip, because an event that
+// PostgreSQL refuses must not prevent the skip.
 func (r *Repair) heal(ctx context.Context, account string) (healed int, err error) {
 	err = r.run(ctx, &replay{repair: r, healing: []string{account}}, func(step readmodel.Step) { healed += step.Healed })
 	return healed, err
@@ -168,7 +168,7 @@ func (r *Repair) stateOf(a projection.Account, waits bool) AccountState {
 	return state
 }
 
-// waiting reports whether events of an account wait.
+// The function waiting reports whether events of an account wait.
 func waiting(known *projection.StoredAccount) bool { return known.Parked > 0 || known.Overflowed }
 
 func (r *Repair) skip(ctx context.Context, tx *accountdb.Tx, s Skip) (Skipped, error) {
@@ -198,7 +198,7 @@ func (r *Repair) passOver(ctx context.Context, tx *accountdb.Tx, s Skip, eventID
 	return r.write(ctx, tx, fold.Gather(), actions)
 }
 
-// known reads an account. If the database does not have it, the result is a new account.
+// The method known reads an account. If the database does not have it, the result is a new account.
 func (r *Repair) known(ctx context.Context, db accountdb.DB, id string) (projection.StoredAccount, error) {
 	known := projection.StoredAccount{ID: id, Account: projection.NewAccount(r.cfg.FirstVersion)}
 	err := r.storeOf(db).Accounts(ctx, []string{id}, func(a *projection.StoredAccount) {

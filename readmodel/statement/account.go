@@ -29,7 +29,7 @@ type Query struct {
 	From, To     *int64 // first and last version to show
 }
 
-// shows reports whether the query selects an entry.
+// The method shows reports whether the query selects an entry.
 func (q *Query) shows(l *Line) bool {
 	return (q.From == nil || l.Version >= *q.From) && (q.To == nil || l.Version <= *q.To) &&
 		(q.Since.IsZero() || !l.OccurredAt.Before(q.Since)) && (q.Until.IsZero() || l.OccurredAt.Before(q.Until))
@@ -130,7 +130,7 @@ func (r *reading) begin(ctx context.Context, tx pgx.Tx) error {
 	return r.beginning(ctx, tx)
 }
 
-// beginning reads the opening, and the balance with which the sum is compared.
+// The method beginning reads the opening, and the balance with which the sum is compared.
 func (r *reading) beginning(ctx context.Context, tx pgx.Tx) error {
 	var opening struct{ amount, currency string }
 	err := tx.QueryRow(ctx, sql.Query("statement_balance"), r.query.AccountID).

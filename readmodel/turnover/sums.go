@@ -77,7 +77,7 @@ func (s sums) add(ev *event.Event) {
 	}
 }
 
-// columns returns the sums as the arrays that turnover_add.sql unnests, sorted.
+// The method columns returns the sums as the arrays that turnover_add.sql unnests, sorted.
 func (s sums) columns() []any {
 	cells := slices.SortedFunc(maps.Keys(s), func(a, b cell) int {
 		return cmp.Or(cmp.Compare(a.day, b.day), strings.Compare(a.currency.Code(), b.currency.Code()))
