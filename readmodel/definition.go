@@ -16,8 +16,8 @@ import (
 // BalanceName is the name of the account_balance projection.
 const BalanceName = "account_balance"
 
-// Definition describes a projection: its name, and how it is run, repaired and rebuilt. Apart from
-// the types that package rebuild distinguishes, this interface covers the differences between
+// Definition describes a projection: its name, and how it is run, repaired and rebuilt. Most code
+// uses a projection only through this interface. Package rebuild also distinguishes the types of
 // projections. See docs/adding-a-projection.md.
 type Definition interface {
 	// Name is used by --projection, metrics and dead letters. It is stored in the database, so it
@@ -51,8 +51,8 @@ type Memory interface {
 	// PrunedUntil returns the time before which events may have been forgotten. It is zero if
 	// nothing was forgotten yet.
 	PrunedUntil(ctx context.Context, db Querier) (time.Time, error)
-	// Remembered returns those of the given ids whose events are remembered. Their markers are not
-	// deleted until the time PrunedUntil has advanced by more than MemoryMargin.
+	// Remembered returns those of the given ids whose events are remembered. These events stay
+	// remembered until the result of PrunedUntil has advanced by more than MemoryMargin.
 	Remembered(ctx context.Context, db Querier, ids []string) ([]string, error)
 }
 
@@ -67,7 +67,8 @@ type RebuildTable struct {
 	Uncompared []string
 }
 
-// MemoryMargin is how long an event stays remembered at least after Remembered has returned it.
+// MemoryMargin is how far the result of PrunedUntil has to advance before an event that Remembered
+// has returned may be forgotten.
 const MemoryMargin = time.Hour
 
 // RunConfig is the configuration that a process gives to its projection. A projection uses only

@@ -96,8 +96,9 @@ func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (oth
 }
 
 // KeepMapping stores the mapping m with the positions of a projection. If CheckMapping returns a
-// *MappingChangedError, KeepMapping stores m only if accept is true. If m reads events differently,
-// KeepMapping fences the owners of the positions, because they may still use the previous mapping.
+// *MappingChangedError and accept is false, KeepMapping returns this error and stores nothing. If m
+// reads events differently, KeepMapping fences the owners of the positions, because they may still
+// use the previous mapping.
 func KeepMapping(ctx context.Context, db Querier, name string, m Mapping, accept bool) error {
 	others, changed, err := otherMappings(ctx, db, name, m)
 	var refused *MappingChangedError

@@ -16,7 +16,7 @@ import (
 const (
 	// maxConns limits the connections of a pool, unless the URL has pool_max_conns or WithConns is
 	// used. Partitions share the connections. Transactions are short, and more concurrent
-	// transactions than PostgreSQL has cores would only wait for each other.
+	// transactions than PostgreSQL has cores would mostly wait for each other.
 	maxConns = 10
 	// leastConns is the smallest pool_max_conns that is accepted. The comparison of a rebuild uses
 	// four connections: one holds the lock, two run the transactions that compare, and one stores
@@ -75,7 +75,7 @@ func newConnector(url string, options []ConnectOption) *connector {
 	return c
 }
 
-// config reads the current settings.
+// The method config reads the current settings.
 func (c *connector) config() (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(c.url)
 	if err != nil || c.password == nil {
@@ -85,7 +85,7 @@ func (c *connector) config() (*pgxpool.Config, error) {
 	return cfg, err
 }
 
-// refresh renews the secrets of a connection that is about to be made.
+// The method refresh renews the secrets of a connection that is about to be made.
 func (c *connector) refresh(_ context.Context, conn *pgx.ConnConfig) error {
 	cfg, err := c.config()
 	if err != nil {

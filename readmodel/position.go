@@ -92,8 +92,8 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 	return claimed, nil
 }
 
-// knownTopicID returns the topic id to store. A broker without topic ids does not remove a stored
-// id. An id that the topic got later is stored.
+// knownTopicID returns the topic id to store. If the broker has no topic ids, a stored id stays.
+// Otherwise the present id of the topic is stored.
 func knownTopicID(now, stored string) string {
 	if slices.Contains(projection.UnknownTopicIDs(), now) {
 		return stored

@@ -18,7 +18,7 @@ type PartitionLog struct {
 	Partition int32
 	TopicID   string
 	Start     int64
-	// When the partition is resumed, records up to the offset Through do not count for the breaker.
+	// When the partition is resumed, records below the offset Through do not count for the breaker.
 	// If Through is nil, the stored value stays.
 	Through *int64
 }

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// RepairEvents is the largest number of events in one transaction of a repair. With this limit,
-	// the transaction holds its locks only for a short time.
+	// RepairEvents is about the largest number of events in one transaction of a repair, unless
+	// RepairConfig.Piece is set. With this limit, the transaction holds its locks only for a short
+	// time.
 	RepairEvents = 2000
 )
 
@@ -103,8 +104,8 @@ type pieces interface {
 	// Do commits a piece of about limit events and reports whether there are more. With limit 1,
 	// the piece is one event.
 	Do(ctx context.Context, limit int) (step Step, more bool, err error)
-	// Refuse records that PostgreSQL refuses the event that Do tried last, with a limit of 1. It
-	// returns false if there is no such event, or if this refusal was recorded before.
+	// Refuse is called after PostgreSQL has refused the event that Do tried with limit 1. It
+	// returns false if there is no such event, or if the event was refused before.
 	Refuse(reason string) bool
 }
 

@@ -80,9 +80,9 @@ func (tx *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return tx.conn.SendBatch(ctx, b)
 }
 
-// commit sends COMMIT. If a statement of the transaction has failed, PostgreSQL answers ROLLBACK
-// without an error, but commit returns an error. The failpoints are for transactions that move
-// positions.
+// The method commit sends COMMIT. If a statement of the transaction has failed, PostgreSQL answers
+// ROLLBACK without an error, but commit returns an error. The failpoints are for transactions that
+// move positions.
 func (tx *Tx) commit(ctx context.Context) error {
 	if tx.moves > 0 {
 		failpoint.Here(failpoint.BeforeCommit)
@@ -210,7 +210,7 @@ const (
 	// RepairAttempt is the deadline of one transaction.
 	RepairAttempt = 10 * time.Second
 	// repairPatience limits the retries of a failing transaction. An operator waits for the
-	// command, so it must fail after some time and not hang.
+	// command, so a command that cannot succeed must end after some time.
 	repairPatience = 12 * time.Second
 )
 

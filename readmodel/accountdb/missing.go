@@ -26,7 +26,7 @@ type Missing struct {
 }
 
 // MissingFilter selects accounts. A zero field does not filter, but a Topic without Partitions
-// selects almost no account.
+// selects no account.
 type MissingFilter struct {
 	AccountID string
 	For       time.Duration // only accounts that have waited at least this long

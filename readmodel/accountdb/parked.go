@@ -88,7 +88,8 @@ func decodeEntry(series event.Series, account string, version int64, p *projecti
 	check(last)
 }
 
-// unreadable returns the event of a parked record that this configuration cannot decode.
+// The function unreadable returns the event of a parked record that this configuration cannot
+// decode.
 func unreadable(account string, version int64) event.Decoded {
 	return event.Decoded{
 		Event:    event.Event{AccountID: account, Version: version},

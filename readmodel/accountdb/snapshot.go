@@ -20,7 +20,7 @@ type SnapshotAccount struct {
 	Exists  bool // false if it waits for its first version
 	Version int64
 	Balance string // decimal
-	Since   bool   // its row was written since the given time; or it has no row and has waited since then
+	Since   bool   // its row was written since the given time; or it has no row, and its wait began since then
 }
 
 // ReadSnapshot calls fn with a snapshot. The snapshot ends when fn returns.

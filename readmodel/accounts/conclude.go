@@ -14,9 +14,9 @@ type eventRef struct {
 	id     string
 }
 
-// Refuse records that PostgreSQL has refused the event of the last decision. The event is
-// dead-lettered when it is read again. Refuse returns false if the event was already refused
-// before, or if there is no such event.
+// Refuse is called after PostgreSQL has refused the event of the last decision. The event is
+// dead-lettered when it is read again. Refuse returns false if the event was refused before, or if
+// there is no such event.
 func (f *Fold) Refuse(reason string) bool {
 	ref := f.last
 	if ref == (eventRef{}) {
@@ -54,8 +54,8 @@ func (f *Fold) forgetRefused() {
 	})
 }
 
-// conclude counts the decision. If the event is dead-lettered, conclude adds the dead letter and
-// parks the event.
+// The method conclude counts the decision. If the event is dead-lettered, conclude adds the dead
+// letter and parks the event.
 func (f *Fold) conclude(r *projection.DecodedRecord, a *account, decision projection.Decision) {
 	f.changes.Outcomes[decision.Outcome]++
 	if f.opts.Replay {

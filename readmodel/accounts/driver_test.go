@@ -54,7 +54,7 @@ func (s *store) above(id string, version int64, n int) []projection.Parked {
 	return list[:min(n, len(list))]
 }
 
-// index returns an index with as many accounts as fit into limit bytes.
+// The method index returns an index with as many accounts as fit into limit bytes.
 func (s *store) index(limit int) *accounts.VersionIndex {
 	x := accounts.NewVersionIndex(limit)
 	for id, row := range s.rows {

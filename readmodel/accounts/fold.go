@@ -58,8 +58,8 @@ type Fold struct {
 	last    eventRef             // the event of the last decision
 	partly  projection.RecordRef // the last record, if entries of it are not processed yet; else zero
 	breaker *projection.Breaker  // nil if it is off
-	// duplicates holds events that were read for the first time and whose versions were applied
-	// before.
+	// The field duplicates holds events that were read for the first time and whose versions were
+	// applied before.
 	duplicates []projection.SkippedEvent
 
 	refused        map[eventRef]string // why PostgreSQL refused an event, until the event's dead letter is durable
@@ -71,7 +71,7 @@ type Fold struct {
 	newcomers  newcomers
 }
 
-// queue holds the parked events of an account.
+// A queue holds the parked events of an account.
 type queue struct {
 	parked     int64 // see projection.StoredAccount
 	bytes      int64 // upper bound for the bytes of these events; see projection.StoredAccount
@@ -80,8 +80,8 @@ type queue struct {
 	nextClass  event.Class
 	overflowed bool
 	pending    map[int64]*projection.Parked // events parked by this fold and not written yet, by version
-	// instead holds, by version, events that replace a parked event in the database if the parked
-	// event cannot be applied.
+	// The field instead holds, by version, events that replace a parked event in the database if
+	// the parked event cannot be applied.
 	instead map[int64]*projection.Parked
 }
 
@@ -221,7 +221,8 @@ func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 	f.applyFitting(a)
 }
 
-// decide calls Account.Apply, or Account.ApplyRefused if PostgreSQL has refused the event.
+// The method decide calls Account.Apply, or Account.ApplyRefused if PostgreSQL has refused the
+// event.
 func (f *Fold) decide(a *account, r *projection.DecodedRecord) (projection.Account, projection.Decision) {
 	account := f.cache.hot.state(a)
 	if reason := f.refusal(f.last); reason != "" {
@@ -279,7 +280,8 @@ func (f *Fold) queueOf(a *account) *queue {
 
 func (f *Fold) idOf(a *account) string { return f.cache.hot.idOf(a) }
 
-// get returns the account if it is in memory, even if its state was not read from the database yet.
+// The method get returns the account if it is in memory, even if its state was not read from the
+// database yet.
 func (f *Fold) get(id string) *account { return f.cache.get(id, f.cache.hash(id)) }
 
 // Flushed is called when the changes are durable. Changed accounts with parked events are removed

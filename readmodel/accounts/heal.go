@@ -11,7 +11,7 @@ import (
 
 // HealPiece is the largest number of parked events that are read and applied at a time. If the
 // account has no more parked events than this, those that can be applied are applied in the
-// transaction that fills the gap, unless PostgreSQL refused that transaction before.
+// transaction that fills the gap, unless this transaction is limited to one event.
 const HealPiece = 1000
 
 // healGlance is the largest number of parked events that are read first. Often another gap follows

@@ -9,7 +9,7 @@ import (
 	"projector/projection/event"
 )
 
-// lookup finds the accounts of many records at once.
+// A lookup finds the accounts of many records at once.
 type lookup struct {
 	found  []*account // by index of the record; nil if the record names no account
 	hashes []uint64
@@ -18,8 +18,8 @@ type lookup struct {
 	warmed int64      // uses the result of table.warm, so that the compiler keeps the call
 }
 
-// applied is a placeholder in lookup.found. It marks events that were applied according to the
-// VersionIndex. Their accounts are not looked up.
+// The variable applied is a placeholder in lookup.found. It marks events that were applied
+// according to the VersionIndex. Their accounts are not looked up.
 var applied account
 
 // The method find looks up the accounts of records in memory. It adds an unknown account, as unread
@@ -46,8 +46,8 @@ func (f *Fold) find(records []projection.DecodedRecord, versions *VersionIndex) 
 	}
 }
 
-// findApplied prepares found for the records. It marks the events that were applied according to
-// the index.
+// findApplied gives the field found one element per record. It marks the events that were applied
+// according to the index.
 func (f *Fold) findApplied(records []projection.DecodedRecord, versions *VersionIndex) {
 	l := &f.lookup
 	l.found = slices.Grow(l.found, len(records))[:len(records)]
@@ -92,9 +92,9 @@ func (f *Fold) setNew(a *account) {
 	a.stored = account.Version
 }
 
-// newcomers decides whether an account that appears with its first event is assumed to be new. It
-// is assumed to be new if the last newcomersInRow accounts that were looked up for their first
-// event were all new. The assumption is checked before anything is published or written.
+// The type newcomers decides whether an account that appears with its first event is assumed to be
+// new. It is assumed to be new if the last newcomersInRow accounts that were looked up for their
+// first event were all new. The assumption is checked before anything is published or written.
 type newcomers struct {
 	inRow    int // new accounts that were looked up in a row
 	distrust int // number of flushes until accounts may be assumed to be new again

@@ -51,7 +51,7 @@ type slab [slabWords]uint64
 // empty slot is 0.
 type slot uint64
 
-// table finds accounts by id. Its index uses open addressing, and the accounts are in slabs.
+// A table finds accounts by id. Its index uses open addressing, and the accounts are in slabs.
 type table struct {
 	seed   maphash.Seed
 	index  []slot // its length is a power of two
@@ -67,14 +67,14 @@ func newTable(seed maphash.Seed) *table {
 	return &table{seed: seed, used: slabWords, room: eventRoom, longer: map[*account]string{}}
 }
 
-// bytes returns the memory of the table.
+// The method bytes returns the memory of the table.
 func (t *table) bytes() int {
 	return len(t.slabs)*slabWords*wordBytes + len(t.index)*slotBytes + t.spilt
 }
 
 func (t *table) hash(id string) uint64 { return maphash.String(t.seed, id) }
 
-// mask returns the bits of a hash that select a slot.
+// The method mask returns the bits of a hash that select a slot.
 func (t *table) mask() uint64 { return uint64(len(t.index)) - 1 }
 
 func (t *table) at(s slot) *account {
@@ -82,7 +82,7 @@ func (t *table) at(s slot) *account {
 	return (*account)(unsafe.Pointer(&t.slabs[at/slabWords][at%slabWords])) //nolint:gosec // add put it there
 }
 
-// get finds the account by its id and the id's hash, or returns nil.
+// The method get finds the account by its id and the id's hash, or returns nil.
 func (t *table) get(id string, hash uint64) *account {
 	if t.taken == 0 {
 		return nil
@@ -121,7 +121,7 @@ func (t *table) warm(hashes []uint64) (sum int64) {
 	return sum
 }
 
-// add adds an empty account. The id must not be in the table and has at most 255 bytes.
+// The method add adds an empty account. The id must not be in the table and has at most 255 bytes.
 func (t *table) add(id string, hash uint64) *account {
 	if 4*(t.taken+1) > 3*len(t.index) {
 		t.grow()
@@ -175,8 +175,8 @@ func (t *table) idOf(a *account) string {
 	return unsafe.String(&b[0], len(b)) //nolint:gosec // see above
 }
 
-// state returns the account's state. LastEventID shares the account's memory and is valid until set
-// is called.
+// The method state returns the account's state. LastEventID shares the account's memory and is
+// valid until set is called.
 func (t *table) state(a *account) projection.Account {
 	s := projection.Account{
 		Version: a.version, Balance: a.balance, Currency: a.currency, Closed: a.closed, LastEventAt: a.eventAt,
@@ -213,9 +213,9 @@ func (t *table) set(a *account, s projection.Account) {
 func (t *table) drop(a *account) { a.dropped = true }
 
 // cache holds accounts in two generations. The hot generation has the accounts that were used since
-// the last call of turn. The cold generation has the accounts that were last used between the
-// previous call and that call, if there is memory for both generations. This approximates an LRU
-// cache without a list.
+// the last call of turn. The cold generation has the accounts that were last used between the last
+// two calls of turn, if there is memory for both generations. This approximates an LRU cache
+// without a list.
 type cache struct {
 	hot, cold *table
 }
@@ -227,7 +227,7 @@ func newCache() cache {
 
 func (c *cache) hash(id string) uint64 { return c.hot.hash(id) }
 
-// get returns an account that is in memory, or nil.
+// The method get returns an account that is in memory, or nil.
 func (c *cache) get(id string, hash uint64) *account {
 	if a := c.hot.get(id, hash); a != nil {
 		return a

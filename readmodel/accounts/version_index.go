@@ -48,7 +48,7 @@ const (
 	leastEntries = 16 // slots of a shard
 )
 
-// NewVersionIndex returns an index that takes at most limit bytes.
+// NewVersionIndex returns an index whose entries take at most limit bytes.
 func NewVersionIndex(limit int) *VersionIndex {
 	return &VersionIndex{limit: limit, id: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, event: maphash.MakeSeed()}
 }
@@ -115,7 +115,7 @@ func (s *indexShard) grow(size int) {
 	}
 }
 
-// get returns the account's entry or nil.
+// The method get returns the account's entry or nil.
 func (s *indexShard) get(id idHash) *indexEntry {
 	if s.taken == 0 {
 		return nil
@@ -145,8 +145,8 @@ func (f *VersionIndex) applied(id idHash, ev *event.Event) bool {
 	return ev.Version < slot.version || slot.event == 0 || slot.event == f.eventOf(ev.ID)
 }
 
-// warm loads into the processor's cache most of the memory that the method applied will read; see
-// table.warm.
+// The method warm loads into the processor's cache most of the memory that the method applied will
+// read; see table.warm.
 func (f *VersionIndex) warm(ids []idHash) (sum int64) {
 	for _, id := range ids {
 		if s := f.shard(id); id[0] != 0 && s.taken > 0 {
@@ -156,7 +156,7 @@ func (f *VersionIndex) warm(ids []idHash) (sum int64) {
 	return sum
 }
 
-// redelivery detects when a redelivery of events in a partition begins and when it ends.
+// The type redelivery detects when a redelivery of events in a partition begins and when it ends.
 type redelivery struct {
 	in      bool
 	against int // counts records or accounts that contradict the value of in; see applied

@@ -18,8 +18,8 @@ type Definition struct {
 	// Check returns an error if the database lacks something else that the projection needs. It may
 	// be nil.
 	Check func(context.Context, *pgxpool.Pool) error
-	// Tables makes the table of one partition. In a repair, the Partition has only the field
-	// Projection.
+	// Tables makes the table of one partition. In a repair, only the field Projection of the
+	// Partition is set.
 	Tables func(readmodel.Partition) Table
 	// Flush is the largest number of events in one transaction. 0 means DefaultFlush.
 	Flush int

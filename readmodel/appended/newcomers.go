@@ -30,7 +30,7 @@ func (n *Newcomers) Expected(entries []Entry) bool {
 	return true
 }
 
-// Copied records the result of a COPY and returns its error.
+// Copied is called after a COPY, with the error of the COPY. It returns this error.
 func (n *Newcomers) Copied(err error) error {
 	if err != nil {
 		n.trusted, n.distrust = false, distrustFor
@@ -41,8 +41,8 @@ func (n *Newcomers) Copied(err error) error {
 // distrustFor is the number of writes without COPY after a COPY has failed.
 const distrustFor = 64
 
-// Inserted records the result of an INSERT: how many entries were new, and how many entries the
-// write had in all.
+// Inserted is called after an INSERT. The parameter fresh is the number of new entries, and all is
+// the number of all entries of the write.
 func (n *Newcomers) Inserted(fresh, all int) {
 	n.distrust = max(0, n.distrust-1)
 	n.trusted = fresh == all && n.distrust == 0

@@ -58,7 +58,7 @@ func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (
 	return l.table.Find(ctx, db, storable)
 }
 
-// The function that doubts returns without an error is never nil.
+// If the error is nil, the function that the method doubts returns is not nil.
 func (l *replayer) doubts(ctx context.Context, db readmodel.Querier) (func(time.Time) string, error) {
 	if l.kind.Doubts == nil {
 		return func(time.Time) string { return "" }, nil
@@ -111,7 +111,7 @@ func (l *replayer) Plan(ctx context.Context, records []*readmodel.RepairRecord) 
 	return nil
 }
 
-// decide decides about records by the current content of the table.
+// The method decide decides about records by the current content of the table.
 func (l *replayer) decide(ctx context.Context, db readmodel.Querier, records []*readmodel.RepairRecord) ([]projection.Decision, error) {
 	keys := make([]Key, len(records))
 	for i, rec := range records {

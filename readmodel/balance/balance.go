@@ -70,7 +70,7 @@ func New(cfg Config, p readmodel.Partition) *Balance {
 	return b
 }
 
-// db returns a reader of the projection's accounts.
+// The method db returns a reader of the projection's accounts.
 func (b *Balance) db() accountdb.DB {
 	return accountdb.Of(b.cfg.Pool, b.partition.Projection)
 }

@@ -14,7 +14,7 @@ const (
 	checkEvery = time.Millisecond
 )
 
-// gathering brings together partitions that need the database at about the same time. The poller
+// A gathering brings together partitions that need the database at about the same time. The poller
 // gives fetched records to many partitions at once. Each of them reads the accounts it does not
 // know, and then writes.
 //
@@ -25,8 +25,8 @@ const (
 // The first partition is the leader. It waits until no other partition can join, or for gatherFor,
 // and then reads or writes for all.
 type gathering struct {
-	// busy returns how many partitions are expected to join. If it is nil, the leader always waits
-	// for gatherFor.
+	// The function busy returns how many partitions are expected to join. If it is nil, the leader
+	// always waits for gatherFor.
 	busy func() int
 
 	mu     sync.Mutex
@@ -34,7 +34,7 @@ type gathering struct {
 	writes meeting[*member]
 }
 
-// meeting holds the partitions that wait for the same step.
+// A meeting holds the partitions that wait for the same step.
 type meeting[T any] struct {
 	waiting []T
 	acting  int           // number of partitions for which a leader reads or writes now
@@ -45,8 +45,8 @@ func newGathering(busy func() int) gathering {
 	return gathering{busy: busy, reads: meeting[*read]{all: make(chan struct{}, 1)}, writes: meeting[*member]{all: make(chan struct{}, 1)}}
 }
 
-// join adds a member to a meeting. If this member is the leader, join returns all members, else
-// nil. The leader calls done after it has read or written for all of them.
+// The function join adds a member to a meeting. If this member is the leader, join returns all
+// members, else nil. The leader calls done after it has read or written for all of them.
 func join[T any](g *gathering, m *meeting[T], one T) (together []T) {
 	g.mu.Lock()
 	m.waiting = append(m.waiting, one)
@@ -68,7 +68,7 @@ func join[T any](g *gathering, m *meeting[T], one T) (together []T) {
 	return together
 }
 
-// await waits until no other partition can join, or for gatherFor.
+// The function await waits until no other partition can join, or for gatherFor.
 func await[T any](g *gathering, m *meeting[T]) {
 	timer := time.NewTimer(checkEvery)
 	defer timer.Stop()

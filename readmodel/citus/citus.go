@@ -1,6 +1,6 @@
-// Package citus contains the code that is only needed with Citus. It knows how tables are
-// distributed, in which shard an account is, and how a claim waits for prepared transactions. It
-// does not depend on the read model.
+// Package citus contains code that is only needed with Citus. It knows how tables are distributed,
+// in which shard an account is, and how a claim waits for prepared transactions. It does not depend
+// on the read model.
 package citus
 
 import (
@@ -18,9 +18,10 @@ import (
 	"projector/sql"
 )
 
-// distributed lists the tables that Citus distributes by account, so that the rows of an account
-// are on one node. Positions, the audit trail, the inbox, the sums and the tables of custom
-// projections stay on the coordinator. All tables of this list are co-located with its first table.
+// The variable distributed lists the tables that Citus distributes by account, so that the rows of
+// an account are on one node. Positions, the audit trail, the inbox, the sums and the tables of
+// custom projections stay on the coordinator. All tables of this list are co-located with its first
+// table.
 var distributed = []string{"account_balance", "account_opening", "account_statement", "park_overflow", "parked_event"}
 
 // Table is a table that Citus distributes or can distribute.
@@ -127,7 +128,7 @@ func BeginSession(ctx context.Context, conn *pgx.Conn, planned bool) error {
 	return err
 }
 
-// On reports whether the connection's database has Citus.
+// On reports whether the database had Citus when the connection was made.
 func On(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[OnCitus] != nil }
 
 // settleEvery is the interval between checks for prepared transactions.

@@ -14,9 +14,9 @@ import (
 	"projector/sql"
 )
 
-// guard knows which records were certainly processed, after markers were pruned. It knows this from
-// offsets and leader epochs. A record counts as processed if any consumer group of the projection
-// has processed it, because all groups write to the same table. It implements part of
+// After markers were pruned, a guard shows which records were certainly processed. It knows this
+// from offsets and leader epochs. A record counts as processed if any consumer group of the
+// projection has processed it, because all groups write to the same table. It implements part of
 // appended.Guarded. A guard for repairs has no partition and knows no offsets.
 //
 // As long as no marker was pruned, the guard does nothing, because the markers are more exact. For
@@ -52,7 +52,7 @@ func wasProcessed(processed []projection.NextOffset, entry *appended.Entry) bool
 }
 
 // The method check queries within tx whether markers were pruned, and what other groups have
-// processed now. If markers were pruned and one of the entries was processed, its marker may be
+// processed so far. If markers were pruned and one of the entries was processed, its marker may be
 // missing, and check returns projection.ErrStale. It sends the queued statements first.
 func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	if g.partition.Group == "" {

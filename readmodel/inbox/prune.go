@@ -27,7 +27,7 @@ const (
 	pruneWithin = time.Hour
 	// countEvery is the interval between counts of the markers.
 	countEvery = 15 * time.Second
-	// Up to CountUpTo, the number of markers is exact.
+	// CountUpTo is the highest number of markers that is counted exactly.
 	CountUpTo = 100_000
 )
 

@@ -72,7 +72,7 @@ func ready(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 // explainFirst is put before a statement that is checked.
 const explainFirst = "EXPLAIN (VERBOSE, FORMAT JSON) "
 
-// explainable lists the first words of statements that have a plan.
+// The variable explainable lists the first words of statements that have a plan.
 var explainable = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE"}
 
 // hasPlan reports whether a statement starts with one of the words in explainable.
@@ -135,7 +135,7 @@ func (p *node) written() string {
 // insufficientPrivilege is the SQLSTATE of a missing grant.
 const insufficientPrivilege = "42501"
 
-// code returns the SQLSTATE of an error. It is empty if the error is not PostgreSQL's.
+// The function code returns the SQLSTATE of an error. It is empty if the error is not PostgreSQL's.
 func code(err error) string {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {

@@ -39,7 +39,7 @@ ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points
 INSERT INTO seen SELECT event_id, "offset" FROM new_events;
 `
 
-// stage returns a database with the tables that the projection's SQL writes.
+// The function stage returns a database with the tables that the projection's SQL writes.
 func stage(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
@@ -133,7 +133,8 @@ func feederOf(t *testing.T, p file.Projection, proj session.Projection) *feeder 
 	return f
 }
 
-// begin claims the partition with a session that flushes at most the given number of events.
+// The method begin claims the partition with a session that flushes at most the given number of
+// events.
 func (f *feeder) begin(events int) {
 	f.t.Helper()
 	f.session = session.New(f.proj, f.driver, session.Limits{Events: events, Within: time.Second, Silence: 10 * time.Second, Freely: 2})
@@ -155,7 +156,7 @@ func (f *feeder) claimAt(committed int64) {
 	f.next = pos.Next
 }
 
-// consume consumes the log to its end, as a worker does.
+// The method consume consumes the log to its end, as a worker does.
 func (f *feeder) consume(log []string) {
 	f.t.Helper()
 	for tries := 0; f.next < int64(len(log)) || f.proj.Pending().Healing; tries++ {

@@ -41,7 +41,7 @@ func rebuildable(ctx context.Context, rebuilt *pgxpool.Pool, p file.Projection) 
 	return nil
 }
 
-// writes is a node of a plan, with the schema of the written table.
+// The type writes is a node of a plan, with the schema of the written table.
 type writes struct {
 	Node     string `json:"Node Type"`
 	Schema   string

@@ -15,7 +15,7 @@ import (
 	"projector/sql"
 )
 
-// statements runs the statements of a projection's file.
+// The type statements runs the SQL of a projection's file.
 type statements struct{ file file.Projection }
 
 // write implements accountdb.CustomWriter. It runs the statements on the events. If there is a role
@@ -76,7 +76,7 @@ func (*StatementError) Remedy() string { return "" }
 // Unwrap implements the interface of package errors.
 func (e *StatementError) Unwrap() error { return e.Err }
 
-// guarded is the state of the projector's own tables within a transaction.
+// The type guarded is the state of the projector's own tables within a transaction.
 type guarded struct {
 	written []string // what was written to each table of file.OwnTables, in this order
 	outside string   // in a rebuild: what was written to live tables

@@ -50,7 +50,7 @@ func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp Catch
 	return c.report, nil
 }
 
-// run compares two snapshots.
+// The method run compares two snapshots.
 func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 	s := c.shadow
 	if err := c.prepare(ctx, live); err != nil {
@@ -172,8 +172,8 @@ func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) e
 	return err
 }
 
-// compare finds the groups of rows that differ between the live and the rebuilt table. In these
-// groups, it calls add for each row that differs.
+// The method compare finds the groups of rows that differ between the live and the rebuilt table.
+// In these groups, it calls add for each row that differs.
 func (c *comparison) compare(ctx context.Context, live, rebuilt pgx.Tx, t *rowTable, add func(a, b *row) error) error {
 	var theirs map[int64]group
 	second := make(chan error, 1)

@@ -11,7 +11,7 @@ import (
 	"projector/readmodel/appended"
 )
 
-// comparison holds the differences that were found, and what a swap will do about them.
+// A comparison holds the differences that were found, and what a swap would do about them.
 type comparison struct {
 	shadow *Shadow
 	opts   CompareOptions
@@ -50,7 +50,8 @@ func newComparison(s *Shadow, opts CompareOptions) *comparison {
 	}
 }
 
-// prepare loads the corrections of operators, and whether markers were pruned from the inbox.
+// The method prepare loads the corrections of operators, and whether markers were pruned from the
+// inbox.
 func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err error) {
 	c.given, c.corrected = map[appended.Key]bool{}, map[string]bool{}
 	if c.shadow.inbox != nil {

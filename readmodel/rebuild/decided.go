@@ -14,14 +14,14 @@ import (
 	"projector/sql"
 )
 
-// decided is an event that an operator has replayed, discarded or skipped.
+// The type decided is an event that an operator has replayed, discarded or skipped.
 type decided struct {
 	accountID string
 	version   int64                // 0 if unknown
 	place     projection.RecordRef // the event's record; unknown if place.Topic is empty
 	altered   bool                 // the applied event differs from the record
 
-	// given is true if dlq replay applied the event in the form that the topic has.
+	// The field given is true if dlq replay applied the event in the form that the topic has.
 	given bool
 }
 

@@ -6,7 +6,7 @@ import (
 	"projector/readmodel/appended"
 )
 
-// later holds events that the live tables already contain, although these events come after the
+// The type later holds events that the live tables already contain, although they come after the
 // positions in the topic. This happens if an operator set a position back with an earlier release
 // of this program.
 type later struct {

@@ -37,8 +37,8 @@ const attemptWithin = 60 * time.Second
 // patience limits the attempts of a partition that makes no progress.
 var patience = retry.Bound{Attempts: 7, Pause: 200 * time.Millisecond, Longest: 10 * time.Second, Passing: passing}
 
-// advance brings the partition to an offset. After a transient failure it tries again. The number
-// of attempts without progress is limited.
+// The method advance brings the partition to an offset. After a transient failure it tries again.
+// The number of attempts without progress is limited.
 func (p *partition) advance(ctx context.Context, end int64, observe func(int64)) error {
 	for tries := patience.Begin(); p.next < end || !p.claimed; {
 		before := p.next
@@ -123,7 +123,7 @@ func (p *partition) claim(ctx context.Context) error {
 	return nil
 }
 
-// decode decodes a record and adds it to the chunk.
+// The method decode decodes a record and adds it to the chunk.
 func (p *partition) decode(ctx context.Context, record *projection.Record) error {
 	format, err := p.build.cfg.Formats.Resolve(ctx, record.Message)
 	if err != nil {
@@ -141,8 +141,8 @@ func (p *partition) decode(ctx context.Context, record *projection.Record) error
 	return nil
 }
 
-// decide marks an event that must not be applied. The event was discarded, its version was skipped,
-// or dlq replay applied another event with this version.
+// The method decide marks an event that must not be applied. The event was discarded, its version
+// was skipped, or dlq replay applied another event with this version.
 func (p *partition) decide(record *projection.Record, d *event.Decoded) {
 	discarded := slices.ContainsFunc(p.build.discards[record.Ref()], func(e *decided) bool { return e.isAbout(record, &d.Event) })
 	if d.Identity == event.Identified {
@@ -268,7 +268,7 @@ func (*partition) Publish(context.Context, int64, []projection.DeadLetter, func(
 	return nil
 }
 
-// For each account in the map waiting, skipAgain skips versions as long as they are the account's
+// For each account in the field waiting, skipAgain skips versions as long as they are the account's
 // next ones.
 func (p *partition) skipAgain(ctx context.Context) error {
 	done := false

@@ -153,12 +153,12 @@ func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
 	return report, err != nil || left > 0
 }
 
-// locks is the number of the catch-up during which the swap holds locks.
+// The constant locks is the number of the catch-up during which the swap holds locks.
 const locks = 3
 
-// The method swapped rebuilds the live database from the topic. After each catch-up, swapped calls
-// the function during with the number of the catch-up. The result left counts the differences that
-// the swap did not change because of repairs.
+// The method swapped rebuilds the live database from the topic. After each catch-up, it passes the
+// number of the catch-up to the function during. The result left counts the differences that the
+// swap did not change because of repairs.
 func (p *pair) swapped(during func(catchUps int)) (report rebuild.Report, left int64, err error) {
 	t, pool := p.t, p.live.pool
 	t.Helper()
@@ -248,7 +248,7 @@ func (p *pair) repair() {
 	}
 }
 
-// credited returns an event whose amount is equal to its version.
+// The function credited returns an event whose amount is equal to its version.
 func credited(account string, version int64) string {
 	return fmt.Sprintf(`{"eventId":"%[1]s-%[2]d","eventType":"FundsCredited","accountId":%[1]q,"version":%[2]d,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"%[2]d","currency":"EUR"}}`, account, version)
 }

@@ -113,8 +113,8 @@ func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel
 	return copied, noted, others, err
 }
 
-// begin copies the openings of accounts. It remembers the last action of operators, because later
-// actions are not in the shadow tables.
+// The method begin copies the openings of accounts. It remembers the last action of operators,
+// because later actions are not in the shadow tables.
 func (s *Shadow) begin(ctx context.Context) error {
 	if err := s.lock.QueryRow(ctx, sql.Query("rebuild_begin")).Scan(&s.begun); err != nil {
 		return err

@@ -59,7 +59,7 @@ INSERT INTO summed SELECT account_id, sum((data->>'amount')::numeric), string_ag
 ON CONFLICT (account_id) DO UPDATE SET amount = summed.amount + EXCLUDED.amount, versions = summed.versions || ' ' || EXCLUDED.versions;
 `
 
-// definitions returns one projection of each of the five types.
+// The function definitions returns one projection of each of the five types.
 func definitions(t testing.TB) []definition {
 	t.Helper()
 	currencies, err := event.ParseCurrencies("all")
@@ -150,8 +150,8 @@ func (l log) record(partition int32, offset int64) projection.Record {
 	}
 }
 
-// drawLog draws a topic with gaps, redeliveries, conflicts and events that cannot be applied, in
-// any order.
+// drawLog draws a topic. It may have gaps, redeliveries, conflicts and events that cannot be
+// applied, in any order.
 func drawLog(rt *rapid.T) (l log) {
 	for _, accounts := range [][]string{{"a", "b", "c"}, {"d", "e"}} {
 		l = append(l, rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) string {
@@ -182,7 +182,7 @@ type consumer struct {
 	letters []projection.DeadLetter
 }
 
-// collecting is a projection that adds its dead letters to a consumer's list.
+// The type collecting is a projection that adds its dead letters to a consumer's list.
 type collecting struct {
 	session.Projection
 	c *consumer
@@ -229,7 +229,7 @@ func (c *consumer) to(t *testing.T, ends map[int32]int64) {
 	c.at = ends
 }
 
-// unseen is an Observer that ignores everything.
+// unseen is an Observer that ignores all metrics.
 type unseen struct{}
 
 func (unseen) Parked(readmodel.ParkedSummary) {}
@@ -266,7 +266,7 @@ func emptied(t *testing.T, pool *pgxpool.Pool) {
 		daily_turnover, inbox, inbox_pruned, projection_account, projection_parked_event, projection_park_overflow, counted, summed`)
 }
 
-// state returns the rows of the projection by key.
+// The method state returns the rows of the projection by key.
 func (d *definition) state(t *testing.T, pool *pgxpool.Pool) map[string]string {
 	t.Helper()
 	found, err := pool.Query(t.Context(), d.rows)

@@ -61,7 +61,7 @@ func TestEveryStatementIsPrepared(t *testing.T) {
 	}
 }
 
-// filling has values for placeholders. The pattern in sent matches the statements that are sent
+// A filling has values for placeholders. The pattern in sent matches the statements that are sent
 // with these values. If it is nil, all statements that can be filled are sent.
 type filling struct {
 	values sql.Values

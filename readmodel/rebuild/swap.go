@@ -127,7 +127,7 @@ func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 	return err
 }
 
-// run does all work of the swap that needs locks.
+// The method run does all work of the swap that needs locks.
 func (w *swap) run(ctx context.Context, t *swapTx) error {
 	w.done, w.audited, w.remapped = Swapped{Markers: w.done.Markers}, 0, false
 	if err := w.reach(ctx, t); err != nil {

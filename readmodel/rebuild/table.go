@@ -192,7 +192,7 @@ func auditColumn(key []rowColumn, name, typ string) string {
 	return "NULL"
 }
 
-// statement returns a query of folder sql, with the placeholders filled for this table.
+// The method statement returns a query of folder sql, with the placeholders filled for this table.
 func (t *rowTable) statement(name string) string { return t.fill.Query(name) }
 
 // markerTable returns the inbox of a projection as a table of a rebuild. A marker has only a key,
@@ -252,6 +252,6 @@ func (s *accountState) copied() []string {
 	return []string{s.account.Name, s.parked.Name, s.overflow.Name}
 }
 
-// statement returns a query of folder sql, with the placeholders filled for the waiting events of
-// these accounts.
+// The method statement returns a query of folder sql, with the placeholders filled for the waiting
+// events of these accounts.
 func (s *accountState) statement(name string) string { return s.fill.Query(name) }

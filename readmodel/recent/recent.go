@@ -110,7 +110,7 @@ func (c *Cache) Mark(events []appended.Seen) error {
 	return nil
 }
 
-// Clear forgets everything.
+// Clear removes all events.
 func (c *Cache) Clear() { c.hot, c.cold = newPeriod(c.now()), newPeriod(c.now()) }
 
 // Held returns the approximate memory in use, in bytes.

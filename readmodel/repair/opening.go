@@ -75,8 +75,8 @@ func (o *Openings) Plan(ctx context.Context, openings []Opening) error {
 	})
 }
 
-// decide opens the accounts in the fold. It ends early if the opened accounts have as many parked
-// events as the parameter heals allows.
+// The method decide opens the accounts in the fold. It ends early if the opened accounts have as
+// many parked events as the parameter heals allows.
 func (o *Openings) decide(ctx context.Context, openings []Opening, heals int64) ([]projection.Decision, error) {
 	if err := o.fold.Read(ctx, openedIDs(openings)); err != nil {
 		return nil, err
@@ -128,8 +128,8 @@ func (o *Openings) actions(openings []Opening) []readmodel.Action {
 	return actions
 }
 
-// digest returns the SHA-256 of openings, written as the lines of a ledger without a header. The
-// columns are account id, version, balance, currency, status and last event id, as in
+// The function digest returns the SHA-256 of openings, written as the lines of a ledger without a
+// header. The columns are account id, version, balance, currency, status and last event id, as in
 // account_opening.
 func digest(openings []Opening) string {
 	sum := sha256.New()

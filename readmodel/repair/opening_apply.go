@@ -34,7 +34,8 @@ func (o *Openings) Apply(ctx context.Context, openings []Opening, observe func(r
 	})
 }
 
-// opening holds the accounts that are not opened yet, and those with waiting events to apply.
+// The type opening holds the accounts that are not opened yet, and those with waiting events to
+// apply.
 type opening struct {
 	*Openings
 	left    []Opening

@@ -86,7 +86,7 @@ func (r *Repair) Apply(ctx context.Context, records []*readmodel.RepairRecord, o
 	return r.run(ctx, &replay{repair: r, records: inOrder(records)}, observe)
 }
 
-// run runs a replay.
+// The method run runs a replay.
 func (r *Repair) run(ctx context.Context, p *replay, observe func(readmodel.Step)) error {
 	p.store = r.storeOf(r.db())
 	p.fold = accounts.NewFold(r.options(), &p.store)
@@ -115,7 +115,7 @@ func (r *Repair) in(a readmodel.Action) readmodel.Action {
 	return a.In(r.projection, r.custom())
 }
 
-// db returns a reader of the projection's accounts.
+// The method db returns a reader of the projection's accounts.
 func (r *Repair) db() accountdb.DB { return accountdb.Of(r.cfg.Pool, r.projection) }
 
 func (r *Repair) options() accounts.Options {

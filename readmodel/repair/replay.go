@@ -14,7 +14,8 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// replay holds the records that are not applied yet, and the accounts with waiting events to apply.
+// The type replay holds the records that are not applied yet, and the accounts with waiting events
+// to apply.
 type replay struct {
 	repair  *Repair
 	records []*readmodel.RepairRecord
@@ -54,8 +55,8 @@ func (p *replay) Do(ctx context.Context, limit int) (step readmodel.Step, more b
 	return readmodel.Step{Records: next, Healed: changes.Healed}, len(p.records) > 0 || len(p.healing) > 0, nil
 }
 
-// decide locks accounts and folds up to limit of their events. It returns the number of records
-// about which it has decided.
+// The method decide locks accounts and folds up to limit of their events. It returns the number of
+// records about which it has decided.
 func (p *replay) decide(ctx context.Context, tx *accountdb.Tx, limit int) (int, error) {
 	p.fold.Reset()
 	records := p.next(limit)
@@ -116,7 +117,8 @@ func queueLocks(tx *accountdb.Tx, ids []string) {
 	tx.Queue(tx.Tables.Query("repair_lock_accounts"), ids)
 }
 
-// transact runs fn in a transaction on the accounts that are repaired, see readmodel.TransactOnce.
+// The method transact runs fn in a transaction on the accounts that are repaired, see
+// readmodel.TransactOnce.
 func (r *Repair) transact(ctx context.Context, fn func(context.Context, *accountdb.Tx) error) error {
 	return readmodel.TransactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *readmodel.Tx) error {
 		return fn(attempt, &accountdb.Tx{Tx: tx, Tables: r.tables()})
@@ -153,8 +155,8 @@ type partitionOf struct {
 // overtaken claims its partition again, which increases the fence.
 type progress struct{ fence, next int64 }
 
-// resting lets consumers continue between the transactions of a repair. A repair overtakes a
-// consumer if it writes an account to which the consumer has pending changes. The consumer then
+// The type resting lets consumers continue between the transactions of a repair. A repair overtakes
+// a consumer if it writes an account to which the consumer has pending changes. The consumer then
 // reads and decides again, which may take longer than the repair's transaction. A consumer that is
 // overtaken every time would never make progress.
 type resting struct {
@@ -166,7 +168,7 @@ type resting struct {
 	seen   map[partitionOf]progress
 }
 
-// begin remembers the positions of the consumers.
+// The method begin remembers the positions of the consumers.
 func (r *resting) begin(ctx context.Context) (err error) {
 	if r.ends != nil || r.always {
 		r.seen, err = r.load(ctx)

@@ -151,8 +151,8 @@ func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
 }
 
 // keepsRow returns an error if the account has an opening at this version or a later one, or if a
-// foreign key would change or delete rows of another table. An unskip would remove this row and
-// write it again.
+// foreign key would change or delete rows of another table. An unskip would remove the row of the
+// account and write it again.
 func (r *Repair) keepsRow(ctx context.Context, db readmodel.Querier, s Skip, refuse func(string, ...any) error) error {
 	if r.custom() {
 		return nil

@@ -68,16 +68,16 @@ type Summary struct {
 	// after this version, with the opening's balance. It is nil if there was no opening.
 	Opening *int64
 	// Balance is the version of the account's balance. It is nil if there is no balance. Behind is
-	// true if Through, the statement's last version, is lower than Balance, although the query does
-	// not end earlier. Differs is true if the statement's sum at the version Balance is not the
-	// account's balance.
+	// true if Through, the statement's last version, is lower than Balance, and this is not caused
+	// by the field To of the query. Differs is true if the statement's sum at the version Balance
+	// is not the account's balance.
 	Balance *int64
 	Through int64
 	Behind  bool
 	Differs bool
 }
 
-// Account calls fn with the selected entries of an account, sorted by version, and returns a
+// Account calls fn with the selected entries of an account, sorted by version. It returns a
 // summary. If the account has no entry, it returns accountdb.ErrUnknownAccount, ErrNeverRun or
 // ErrNoEntry, unless the account was opened from a ledger.
 func Account(ctx context.Context, pool *pgxpool.Pool, q Query, fn func(*Line) error) (Summary, error) {
@@ -106,7 +106,7 @@ type reading struct {
 	compared bool   // the sum was compared with the balance
 }
 
-// begin reads everything except the entries.
+// The method begin reads all data of the statement except the entries.
 func (r *reading) begin(ctx context.Context, tx pgx.Tx) error {
 	rows, _ := tx.Query(ctx, sql.Query("statement_topics"), Name)
 	var (
@@ -190,7 +190,7 @@ func (r *reading) noEntryError() error {
 	}
 }
 
-// add adds an entry to the sum. It calls fn if the query selects the entry.
+// The method add adds an entry to the sum. It calls fn if the query selects the entry.
 func (r *reading) add(l Line, fn func(*Line) error) error {
 	if b := r.sum.Balance; b != nil && l.Version > *b {
 		r.running.Reach(min(l.Version, *b+1))

@@ -19,7 +19,7 @@ type cell struct {
 	currency event.Currency
 }
 
-// sums holds the amounts to add, by row.
+// The type sums holds the amounts to add, by row.
 type sums map[cell]*turnover
 
 type turnover struct {
@@ -58,7 +58,7 @@ func dayOf(micros int64) int64 {
 	return day
 }
 
-// add adds a credit or a debit. It ignores other events.
+// The method add adds a credit or a debit. It ignores other events.
 func (s sums) add(ev *event.Event) {
 	if !ev.Type.MovesMoney() {
 		return
