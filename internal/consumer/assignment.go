@@ -75,8 +75,8 @@ func (c *Consumer) unassigned(ctx context.Context, m map[string][]int32, lost bo
 	c.cfg.Log.Info("partitions given up", slog.Any("partitions", partitions), slog.Bool("lost", lost))
 }
 
-// release stops the workers of the partitions and removes the partitions. Before that, it commits
-// their offsets, unless the partitions are lost.
+// release stops the workers of the partitions. Then it commits the partitions' offsets, unless the
+// partitions are lost, and removes the workers.
 func (c *Consumer) release(ctx context.Context, partitions []int32, lost bool) {
 	var stopping sync.WaitGroup
 	for _, p := range partitions {

@@ -42,7 +42,8 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		pos, err = w.claimOnce(ctx, projection.Claim{
 			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: fence,
 		})
-		// Only the first result counts, because a later one may show what this claim has written.
+		// Only the position that the first attempt has found counts. A later attempt may find what
+		// an earlier attempt of this claim has written.
 		found = cmp.Or(found, pos.Found)
 		return err
 	})
@@ -142,8 +143,8 @@ func (w *worker) commitSet(pos projection.Position, member string) error {
 // noFence is the fence of a row that does not exist.
 const noFence = -1
 
-// halt stops the partition and logs an error. The partition stays assigned, but it is not ready and
-// not fetched until a person has fixed the cause.
+// halt stops the partition and logs an error. The partition stays assigned. Until the cause is
+// fixed, it is not fetched, and the instance is not ready.
 func (w *worker) halt(reason string) error {
 	// Commands show the stored reason. An error of Halt is ignored, because the log and /readyz
 	// have the reason too.
@@ -200,10 +201,10 @@ func stateOf(s projection.Status) projection.State {
 	return projection.StateStopped
 }
 
-// logAgainAfter is the interval between log lines about a stopped partition.
+// logAgainAfter is the minimum time between two log lines about the same stop.
 const logAgainAfter = 5 * time.Minute
 
-// repairCheck is how long a stopped partition waits before it is claimed again.
+// repairCheck is the longest time that a stopped partition waits before it is claimed again.
 const repairCheck = 10 * time.Second
 
 // awaitRepair waits until a stopped partition should be claimed again. It returns false if the

@@ -16,8 +16,8 @@ import (
 )
 
 // committer commits offsets to Kafka, after the transactions. There is only one committer, so
-// commits never overtake each other. It stores which partitions this member owns. After a
-// cooperative rebalance, Kafka would accept a commit for a lost partition, and the group's offset
+// commits never overtake each other. It stores which partitions this member owns, because after a
+// cooperative rebalance Kafka would accept a commit for a lost partition, and the group's offset
 // would move back.
 //
 // Only the member id that claimed a partition may commit for it. A member that is evicted during a
@@ -128,8 +128,8 @@ func (c *committer) run(ctx context.Context) {
 	}
 }
 
-// flush commits the marked offsets. After a failure it marks them again, except where a newer
-// offset was marked meanwhile.
+// flush commits the marked offsets. After a failure it marks them again, except for partitions that
+// were marked, given up or claimed with another member id meanwhile.
 func (c *committer) flush(ctx context.Context) {
 	c.busy.Lock()
 	defer c.busy.Unlock()
@@ -189,13 +189,13 @@ const (
 	// lastCommitWithin limits the time of the last commit.
 	lastCommitWithin = time.Second
 	// leaveWithin limits the time in which the client may leave the group. After that, a separate
-	// connection has the same time to leave the group.
+	// connection has the same time to remove the member from the group.
 	leaveWithin = time.Second
 	// abandonAfter is how long a stop waits for a task whose context has ended.
 	abandonAfter = 200 * time.Millisecond
 )
 
-// patiently calls fn. It returns when fn has returned or the time within has passed.
+// patiently calls fn. It returns when fn has returned, but at the latest after the duration within.
 func patiently(fn func(), within time.Duration) {
 	ended := make(chan struct{})
 	go func() {

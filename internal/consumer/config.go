@@ -46,11 +46,11 @@ type Database interface {
 
 // Access checks the permissions that this program needs on the brokers.
 type Access interface {
-	// Check requests the permissions of this client from the brokers. The error lists the missing
+	// Check asks the brokers which permissions this client has. The error lists the missing
 	// permissions.
 	Check(context.Context) error
-	// Consuming returns an error that names the missing permission, if err is a permission error.
-	// It returns any other error unchanged.
+	// Consuming returns an error that names the missing permission, if the given error is a
+	// permission error. It returns any other error unchanged.
 	Consuming(error) error
 }
 
@@ -126,12 +126,12 @@ func DefaultLimits() Limits {
 // all methods except Pick. The methods must not wait, and they return no error. Tracing must not
 // change how a record is processed.
 type Trace interface {
-	// Pick appends to picked the records that are traced. The decoder calls it.
+	// Pick appends the records that are traced to the slice picked. The decoder calls it.
 	Pick(picked, records []*kgo.Record) []*kgo.Record
 	// Folding is called before a chunk is folded, with the picked records of the chunk.
 	Folding(picked []*kgo.Record)
-	// Flushing is called at the start of each flush. The flush will make everything before the
-	// offset next durable.
+	// Flushing is called at the start of each flush. If the flush succeeds, everything before the
+	// offset next is durable.
 	Flushing(next int64)
 	// Context returns ctx with the span of the worker's current step for traced records.
 	Context(ctx context.Context) context.Context

@@ -95,9 +95,8 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.FetchMaxBytes(int32(c.cfg.Limits.FetchBytes)), //nolint:gosec // G115: some MiB
 		kgo.FetchMaxPartitionBytes(1<<20),
 		kgo.MaxConcurrentFetches(2),
-		// A broker always sends a whole batch. When it is decompressed, the batch may become a
-		// thousand times larger. The client refuses a batch above this limit before it is in
-		// memory.
+		// A broker always sends a whole batch. Decompression may make the batch a thousand times
+		// larger. The client refuses a batch above this limit before it is in memory.
 		kgo.MaxDecompressBatchBytes(c.cfg.Limits.BatchBytes),
 		kgo.BrokerMaxReadBytes(int32(max(c.cfg.Limits.BatchBytes, c.cfg.Limits.FetchBytes)+1<<20)), //nolint:gosec // G115: checked to be far below 2 GiB
 		kgo.WithHooks(&c.idle),
@@ -111,7 +110,7 @@ func (c *Consumer) options() []kgo.Opt {
 
 // Run waits for the topic and consumes it until ctx ends. When ctx ends, it flushes what is
 // pending, commits and leaves the group. It returns an error only if the client could not be
-// created. All other failures are retried.
+// created. Other failures are retried, or they stop a partition.
 //
 // A client consumes a topic by its id and never changes to another id. If the topic was deleted and
 // created again, Run replaces the client, as a restart of the process would do.
@@ -173,9 +172,10 @@ func (c *Consumer) worker(p int32) *worker {
 // Partitions returns the number of assigned partitions.
 func (c *Consumer) Partitions() int { return int(c.partitions.Load()) }
 
-// Busy returns how many partitions have only few fetched records, which will probably be durable
-// soon. A partition does not count if it has many unread records, publishes dead letters or
-// retries.
+// Busy returns how many partitions have only few fetched records that are not durable, but probably
+// will be soon. A partition does not count if more than fewRecords records were fetched after the
+// last time that all were durable. It also does not count while it publishes dead letters or
+// retries an operation.
 func (c *Consumer) Busy() int { return int(c.busy.Load()) }
 
 // assignment lists the partitions that have a worker.
@@ -196,7 +196,7 @@ func (c *Consumer) partitionLog(p int32) *slog.Logger {
 }
 
 // throttled returns the throttled log for one operation. All partitions share this log, so an
-// outage is logged only one time.
+// outage is not logged for each partition.
 func (c *Consumer) throttled(dependency, what string) *retry.Throttled {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,8 +231,8 @@ func (c *Consumer) evicted(p int32) {
 	}
 }
 
-// commitFailing receives the result of each commit. A failed commit loses nothing, because it is
-// repeated. The position row decides where to resume.
+// commitFailing receives the result of each flush of the committer. A failed commit loses nothing,
+// because it is repeated. The position row decides where to resume.
 func (c *Consumer) commitFailing(err error) {
 	if err != nil {
 		err = c.explain(err)

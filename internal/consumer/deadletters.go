@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// deadLetterPause is the minimum time between two log lines about dead letters of one class.
+	// deadLetterPause is the minimum time between two log lines about dead letters of one class,
+	// until the consumer ends.
 	deadLetterPause = time.Minute
 	// deadLettersEvery is the interval of the checks whether a line is due.
 	deadLettersEvery = 5 * time.Second
 )
 
-// deadLetterLog writes at most one line per class and minute. A line has the number of dead letters
-// since the last line, over all partitions.
+// deadLetterLog writes at most one line per class and minute, and one more when the consumer ends.
+// A line has the number of dead letters of all partitions since the last line of the class.
 type deadLetterLog struct {
 	log   *slog.Logger
 	lines *retry.Lines

@@ -15,7 +15,8 @@ import (
 )
 
 // TestDeadLettersAreLoggedOnceAMinute shows that there is at most one line for each class and
-// minute. Each line has the number of dead letters since the last line of the class.
+// minute, until the consumer ends. Each line has the number of dead letters since the last line of
+// the class.
 func TestDeadLettersAreLoggedOnceAMinute(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Now()

@@ -17,7 +17,8 @@ import (
 const (
 	// mostChunk is the largest number of records that are decoded and folded together. Large chunks
 	// are better, because one query then reads many accounts. With many partitions, the chunks are
-	// smaller, because all chunks together may use at most chunkMemory.
+	// smaller, because all chunks together should use at most chunkMemory. But leastChunk records
+	// are always allowed.
 	mostChunk   = 512
 	leastChunk  = 64
 	chunkMemory = 16 << 20
@@ -51,8 +52,8 @@ func (c *chunk) release() {
 	chunkPool.Put(c)
 }
 
-// decode decodes the queue's records into chunks until the worker must stop. While it waits for the
-// schema of a record, the worker can process the records before that record.
+// decode decodes the queue's records into chunks until the worker must stop. While the method
+// decode waits for the schema of a record, the worker can process the records before that record.
 func (w *worker) decode() {
 	var raw []*kgo.Record
 	for {
@@ -116,8 +117,9 @@ func newChunk() *chunk {
 	return chunkPool.Get().(*chunk) //nolint:forcetypeassert // the pool holds nothing else
 }
 
-// decodeChunk decodes records until the chunk has most events. It ends earlier at a record whose
-// schema is not available. The result n is the number of decoded records.
+// decodeChunk decodes records until the number of records in the chunk is equal to the parameter
+// most. It ends earlier at a record whose schema is not available. The result n is the number of
+// input records that are done, which includes control records.
 func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver, most int) (c *chunk, n int, err error) {
 	c = newChunk()
 	c.records = slices.Grow(c.records, len(raw))

@@ -66,7 +66,7 @@ func TestUnreadableRecordsWait(t *testing.T) {
 	if c := <-w.chunks; len(c.offsets()) != 3 || c.next.Offset != 3 {
 		t.Errorf("first %v, next %d", c.offsets(), c.next.Offset)
 	}
-	for range 3 { // the second check comes after the first failure was reported
+	for range 3 { // the third request comes after the first failure was reported
 		<-registry.asked
 	}
 	w.passed(notAnswered)

@@ -8,8 +8,8 @@ import (
 )
 
 // TestDescribeReturnsThePartitionState shows when a running partition is reported as flowing, idle
-// or throttled. It also checks that the reported end is never lower than the position, although the
-// end was queried earlier.
+// or throttled. It also checks that the reported end is not lower than the position if the end was
+// queried earlier.
 func TestDescribeReturnsThePartitionState(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {

@@ -21,8 +21,9 @@ func (w *worker) Read(_ context.Context, operation string, fn func(context.Conte
 	return w.retry("postgres", operation, fn)
 }
 
-// Publish implements session.Driver. It retries until all dead letters are acknowledged. A dead
-// letter that is already acknowledged is not sent again, even if the batch is processed again.
+// Publish implements session.Driver. It retries until all dead letters are acknowledged, except in
+// the last flush. A dead letter that is already acknowledged is not sent again, even if the batch
+// is processed again.
 func (w *worker) Publish(ctx context.Context, next int64, letters []projection.DeadLetter, verify func(context.Context) error) error {
 	switch {
 	case len(letters) == 0 && w.delivery == nil:
@@ -33,7 +34,8 @@ func (w *worker) Publish(ctx context.Context, next int64, letters []projection.D
 	}
 	w.deliveredTo = max(w.deliveredTo, next)
 	if w.delivery != nil {
-		// Other partitions must not wait for this one until the brokers have acknowledged.
+		// Other partitions must not wait while the brokers acknowledge this partition's dead
+		// letters.
 		w.queue.delayed()
 	}
 	publish := func(ctx context.Context) error { return w.publish(ctx, verify) }

@@ -157,8 +157,8 @@ func (o *observed) recovered(t *testing.T) map[string]string {
 	return found
 }
 
-// TestAnOutageLastsUntilAFlushSucceeds shows that claims between failed flushes do not end the
-// outage, whether they succeed or fail.
+// TestAnOutageLastsUntilAFlushSucceeds shows that a claim between two failed flushes does not end
+// the outage. Each claim fails one time and then succeeds.
 func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := pending(3)
@@ -244,9 +244,9 @@ type existing struct{ *dlq.Publisher }
 
 func (existing) EnsureTopic(context.Context) error { return nil }
 
-// TestADeadLetterOfAHealingIsSentOnce shows that the dead letter of a parked event is sent only
-// once. The event's record was parked long ago. So the position does not show whether the dead
-// letter was sent.
+// TestADeadLetterOfAHealingIsSentOnce shows that the dead letter of a parked event is sent only one
+// time for each healing. The event's record was parked long ago. So the position does not show
+// whether the dead letter was sent.
 func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 	healing := projection.DeadLetter{Record: projection.Record{Topic: "t", Offset: 3}, Class: event.CurrencyMismatch, AccountID: "a"}
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t.dlq"))

@@ -12,12 +12,12 @@ import (
 const (
 	// restAfter is how long there must be no new record before the fetches become less frequent.
 	restAfter = time.Second
-	// idleRest is the pause in which no broker is asked. After the pause, each broker gets two
-	// requests.
+	// idleRest is the pause in which no broker is asked. After the pause, each broker gets at least
+	// two requests.
 	idleRest = 240 * time.Millisecond
 )
 
-// idle detects when all brokers were asked for records and had none.
+// idle detects when the brokers that were asked for records had none.
 type idle struct {
 	mu    sync.Mutex
 	asked map[int32]int // number of fetches by broker; nil if done is not set or was called
@@ -48,8 +48,8 @@ func (i *idle) OnBrokerWrite(b kgo.BrokerMetadata, key int16, _ int, _, _ time.D
 	i.done()
 }
 
-// listen sets the function done, which must not block. It is called when all brokers have been
-// asked after this call and had no records.
+// listen sets the function done, which must not block. It is called when the brokers that were
+// asked after this call had no records.
 func (i *idle) listen(done func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -57,9 +57,9 @@ func (i *idle) listen(done func()) {
 }
 
 // rest pauses fetching for a short time, because no record has arrived for some time. Without the
-// pause, an instance without work would ask each broker 100 times per second. A seek or the end of
-// ctx ends the pause. The returned context is for the next poll. It ends when all brokers were
-// asked and none had records.
+// pause, an instance without work would ask each broker up to 100 times per second. A seek or the
+// end of ctx ends the pause. The returned context is for the next poll. It also ends when the
+// brokers that were asked had no records.
 func (c *Consumer) rest(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.cl.PauseFetchTopics(c.cfg.Topic)
 	c.untilSeek(ctx, idleRest)
@@ -69,7 +69,7 @@ func (c *Consumer) rest(ctx context.Context) (context.Context, context.CancelFun
 	return pollCtx, cancel
 }
 
-// untilSeek waits until the time within has passed or a worker requests a seek.
+// untilSeek waits until a worker requests a seek, but at most for the duration within.
 func (c *Consumer) untilSeek(ctx context.Context, within time.Duration) {
 	c.seeksMu.Lock()
 	if len(c.seeks) > 0 {

@@ -13,8 +13,8 @@ import (
 	"projector/internal/session"
 )
 
-// TestAnIdleConsumerAsksSeldom shows that a consumer without new records sends two fetches and then
-// pauses. A record that arrives during a pause is still read.
+// TestAnIdleConsumerAsksSeldom shows that a consumer without new records pauses between its
+// fetches. A record that arrives during a pause is still read.
 func TestAnIdleConsumerAsksSeldom(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(2, "t"))
@@ -42,7 +42,8 @@ func TestAnIdleConsumerAsksSeldom(t *testing.T) {
 		return nil, nil, false
 	})
 	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
-	// A consumer does not pause while it seeks, so the stored positions must match.
+	// The stored positions must not make the workers claim again. Each claim causes a seek, and a
+	// consumer that seeks every two seconds would pause less.
 	c := scriptedConsumer(t, agreeing(2), func(cfg *Config) {
 		cfg.Client, cfg.Health = []kgo.Opt{seeds}, &healthLog{}
 		cfg.Open = func(int32) session.Projection { return pending(0) }

@@ -130,8 +130,8 @@ func TestALeaderThatDoesNotAnswer(t *testing.T) {
 		})
 		return nil, errors.New("no answer"), true
 	})
-	// A claim takes five seconds while a leader does not answer, so the stored positions must
-	// match.
+	// The stored positions must not make the workers claim again, because a claim takes five
+	// seconds while a leader does not answer.
 	c := scriptedConsumer(t, agreeing(2), func(cfg *Config) {
 		cfg.Client, cfg.Health = []kgo.Opt{seeds, kgo.MetadataMinAge(50 * time.Millisecond)}, &healthLog{}
 		cfg.Open = func(int32) session.Projection { return pending(0) }

@@ -83,7 +83,8 @@ func leaveADeadMember(t *testing.T, seeds kgo.Opt) {
 }
 
 // TestStopIsInTimeWhateverHangs shows that a stop of the consumer is complete within 10 s. In this
-// test PostgreSQL hangs during a flush, an earlier commit hangs, and then all brokers hang.
+// test PostgreSQL hangs during a flush, Kafka does not answer commits, and then the broker answers
+// no request at all.
 func TestStopIsInTimeWhateverHangs(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))

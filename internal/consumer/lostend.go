@@ -94,8 +94,8 @@ func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (lost lo
 }
 
 // askForEnd asks for the log's end until an answer agrees with the position, or until lostAsks
-// answers have contradicted it. The parameter log counts as the first answer if it already
-// contradicts the position.
+// answers have contradicted it. The parameter log counts as the first answer, unless the log ends
+// before the position in it.
 func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log partitionInfo, began time.Time) (lost loss, err error) {
 	for asked := range lostAsks {
 		if asked > 0 && pace.Sleep(ctx, lostPause) != nil {
@@ -122,8 +122,8 @@ func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log 
 	return lost, nil
 }
 
-// stopForAll stops a partition because its log has lost its end. The partition is stopped for every
-// owner until a person sets the position.
+// stopForAll stops a partition whose log has lost records that were already consumed. The partition
+// is stopped for every owner until a person sets the position.
 func (w *worker) stopForAll(position int64, lost loss) error {
 	reason := fmt.Sprintf("the log has lost its end: the position is %d, and %s. It stays stopped until a person sets the position. "+
 		"See the runbook, \"log lost its end\"", position, lost.found)
@@ -143,7 +143,7 @@ func (w *worker) stopForAll(position int64, lost loss) error {
 type brokenOff struct {
 	reason     string
 	outOfRange bool             // the offset is before the start or after the end of the log
-	loss       *kgo.ErrDataLoss // the client has detected that the log has lost its end
+	loss       *kgo.ErrDataLoss // the client has detected that the log has lost records
 }
 
 // breakOff ends the fetching of the partition if the client cannot continue after the error err.
@@ -170,7 +170,8 @@ func (w *worker) breakOff(err error) {
 	w.queue.breakOff(&broken)
 }
 
-// stopAtBreak flushes the records that were fetched, and then stops the partition.
+// stopAtBreak flushes the records that were fetched. Then it stops the partition, or makes the
+// worker claim it again.
 func (w *worker) stopAtBreak(broken *brokenOff) error {
 	if err := w.flush(); err != nil {
 		return err
@@ -186,9 +187,9 @@ func (w *worker) stopAtBreak(broken *brokenOff) error {
 	return w.stopForAll(w.session.Next().Offset, lostFrom(broken.loss.ConsumedToEpoch, broken.loss.ResetTo))
 }
 
-// stopOutOfRange stops a partition whose next offset is outside the log. It asks for the log's end
-// only one time. Later, producers may have appended records past that offset, which would hide the
-// loss.
+// stopOutOfRange stops a partition whose next offset is outside the log. It uses the first answer
+// about the log's end. Later, producers may have appended records past that offset, which would
+// hide the loss.
 func (w *worker) stopOutOfRange() error {
 	var log partitionInfo
 	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
@@ -218,7 +219,7 @@ func (w *worker) stopOutOfRange() error {
 	return w.stopForAll(w.session.Next().Offset, lost)
 }
 
-// isStopped reports whether the partition is stopped until a person sets its position.
+// isStopped reports whether err says that the partition is paused or stopped in the database.
 func isStopped(err error) bool {
 	var stopped *projection.StoppedError
 	return errors.As(err, &stopped)

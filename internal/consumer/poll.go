@@ -85,8 +85,8 @@ func (c *Consumer) beginPoll(ctx context.Context) (context.Context, context.Canc
 	return c.interruptible(ctx, within)
 }
 
-// interruptible returns a context that ends when the time within has passed or a worker requests a
-// seek. The caller holds seeksMu.
+// interruptible returns a context that ends when a worker requests a seek, but at the latest after
+// the duration within. The caller holds seeksMu.
 func (c *Consumer) interruptible(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	ctx, c.interrupt = context.WithTimeout(ctx, within)
 	return ctx, c.interrupt
@@ -102,7 +102,8 @@ func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 	}
 	// The client ignores a seek to the position after the last record that it returned. But after a
 	// loss of data it may fetch from another offset, and after a batch that is too large it does
-	// not fetch at all. So each seek is executed twice, first with an epoch that no record has.
+	// not fetch at all. So each seek, except the first one of a worker, is executed twice. The
+	// first time has an epoch that no record has.
 	first, then := map[int32]kgo.EpochOffset{}, map[int32]kgo.EpochOffset{}
 	for _, s := range seeks {
 		if s.epoch > firstEpoch {
@@ -148,8 +149,8 @@ func (c *Consumer) resume(p int32) {
 	c.cl.ResumeFetchPartitions(map[string][]int32{c.cfg.Topic: {p}})
 }
 
-// dataLost stops the reading of a partition whose log has lost its end. Otherwise the client would
-// continue at the new end of the log.
+// dataLost stops the reading of a partition whose log has lost records that were already consumed.
+// Otherwise the client would continue at the new end of the log.
 func (c *Consumer) dataLost(_ string, p int32, err error) {
 	var loss *kgo.ErrDataLoss
 	if w := c.worker(p); w != nil && errors.As(err, &loss) {

@@ -16,7 +16,7 @@ import (
 
 // retry runs fn until it succeeds, fails with a final error, or the worker must stop. An attempt
 // has no time limit if the server continues to answer. A stop of the worker immediately ends a wait
-// between attempts. A running attempt ends only when the worker's context ends.
+// between attempts, but not a running attempt.
 func (w *worker) retry(dependency, operation string, fn func(context.Context) error) error {
 	policy := w.c.cfg.Retry
 	silence := policy.Attempt
@@ -176,8 +176,8 @@ func (o *retryObserver) Failing(err error, attempt int, since, next time.Duratio
 	}
 }
 
-// log returns the log for failures of a dependency, which may differ from o.dependency. For
-// example, healing calls PostgreSQL and the schema registry.
+// log returns the log for failures of a dependency. The failed dependency may differ from
+// o.dependency. For example, healing calls PostgreSQL and the schema registry.
 func (o *retryObserver) log(dependency string) *retry.Throttled {
 	if dependency == o.dependency {
 		return o.w.c.throttled(dependency, o.operation)
@@ -196,7 +196,7 @@ func (o *retryObserver) Recovered(attempts int, after time.Duration) {
 	o.w.passed(o.obstacle)
 }
 
-// gaveUp is called when a retry ends without success, because its result is not needed any more.
+// gaveUp removes the obstacle when a retry ends without success.
 func (o *retryObserver) gaveUp() {
 	if o.failing {
 		o.failing = false

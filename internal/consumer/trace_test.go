@@ -16,7 +16,7 @@ import (
 	"projector/projection/event"
 )
 
-// follower is a Trace that traces the records with a key and records its calls.
+// follower is a Trace that selects the records with a key. It also stores its calls.
 type follower struct{ reported []string }
 
 func (f *follower) say(format string, args ...any) {
@@ -190,8 +190,8 @@ func TestDisabledTracingCostsNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkChunk measures the time of records from the queue to the projection. The projection
-// itself does nothing.
+// BenchmarkChunk measures how long a chunk takes to be decoded and passed to the projection. The
+// projection itself does nothing.
 func BenchmarkChunk(b *testing.B) {
 	s := pending(0)
 	w := scripted(b, s)

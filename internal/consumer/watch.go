@@ -66,7 +66,7 @@ func (c *Consumer) watchKafka(ctx context.Context) {
 	})
 }
 
-// watchAccess reports missing permissions. An instance without work would not notice them
+// watchAccess reports missing permissions. An instance without partitions would not notice them
 // otherwise, because it fetches, commits and publishes nothing.
 func (c *Consumer) watchAccess(ctx context.Context) {
 	if c.cfg.Access == nil {
@@ -190,9 +190,9 @@ func checked(condition string) (dependency, what string) {
 	}
 }
 
-// watchPositions makes a worker claim its partition again if the stored position has changed. This
-// happens after a repair, or after an older backup was restored. The check does not depend on new
-// records.
+// watchPositions makes a worker claim its partition again if the stored position is missing, lower
+// than the known one, or has another fence. This happens after a repair, or after an older backup
+// was restored. The check does not depend on new records.
 func (c *Consumer) watchPositions(ctx context.Context) {
 	every(ctx, positionsEvery, watchWithin, func(ctx context.Context) {
 		if len(c.assignment()) == 0 {
@@ -231,8 +231,8 @@ func (c *Consumer) knownPositions() map[int32]projection.Position {
 }
 
 // Reclaim makes the worker of a partition claim it again. The worker then finds and applies parked
-// events that it did not know. Reclaim returns false if the partition is not claimed, or is
-// stopped.
+// events that it did not know. Reclaim returns false if the partition is not claimed, or waits for
+// a person.
 func (c *Consumer) Reclaim(partition int32) bool {
 	w := c.worker(partition)
 	if w == nil || w.status.fence.Load() <= 0 || w.status.waiting() {
@@ -258,10 +258,11 @@ const overdueEvery = 10 * time.Second
 const overdueShare = 50
 
 // watchOverdue makes workers claim partitions again if they have parked events that could be
-// applied now. Normally a worker applies a parked event when it applies the version before it. But
-// it does not know an event that the worker of another partition has parked after this worker has
-// read the account. This can happen only if an account's events are in several partitions. Possible
-// reasons are that partitions were added, or that a producer does not use the account as the key.
+// applied now. Normally a worker applies a parked event after it has applied the account's previous
+// version. But the worker does not know an event that the worker of another partition has parked
+// after this worker has read the account. This can happen only if an account's events are in
+// several partitions. Possible reasons are that partitions were added, or that a producer does not
+// use the account as the key.
 func (c *Consumer) watchOverdue(ctx context.Context) {
 	var rest time.Time
 	every(ctx, overdueEvery, watchWithin, func(attempt context.Context) {

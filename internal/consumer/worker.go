@@ -210,7 +210,8 @@ func (w *worker) heal() (more bool, err error) {
 	return w.session.Pending().Healing, err
 }
 
-// processChunk folds the records of a chunk. It flushes when a flush is due.
+// processChunk folds the records of a chunk. It also flushes when no more events fit into the
+// pending flush.
 func (w *worker) processChunk(c *chunk) error {
 	w.trace.Folding(c.traced)
 	for rest := c.records; len(rest) > 0; {
@@ -263,7 +264,8 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 }
 
 // flushDue reports whether to flush now instead of folding more records. At the end of the
-// partition, a flush is due immediately. Before the end, it is due when enough is pending.
+// partition, a flush is due immediately. Before the end, it is due when enough is pending or the
+// first pending event has waited for FlushAge.
 func (w *worker) flushDue() bool {
 	if w.session.Durable() {
 		return false

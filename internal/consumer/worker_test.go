@@ -20,8 +20,8 @@ import (
 	"projector/projection/event"
 )
 
-// script is a Projection, DeadLetters, Database, Observer and Health for tests. The test sets its
-// results, and it records its calls.
+// script is a Projection, DeadLetters, Database, Observer and Health for tests. A test sets the
+// script's results, and the script records its calls.
 type script struct {
 	calls     []string
 	pending   int
@@ -180,8 +180,8 @@ func pending(n int, letters ...projection.DeadLetter) *script {
 	return &script{pending: n, letters: letters}
 }
 
-// agreeing returns a script whose stored positions match the positions of the workers. Otherwise
-// the workers would have to claim again every two seconds.
+// agreeing returns a script whose stored positions have the fence of the workers and are not lower
+// than their positions. Otherwise the workers would have to claim again every two seconds.
 func agreeing(partitions int32) *script {
 	s := pending(0)
 	for p := range partitions {
