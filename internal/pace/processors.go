@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// usageEvery is the interval at which the CPU use of the program is measured. It is also the
-	// longest time for which a burst of work is limited to one processor.
+	// usageEvery is the interval at which the CPU use of the program is measured. A burst of work
+	// is limited to one processor for at most two intervals.
 	usageEvery = 200 * time.Millisecond
 	// calmUsage and busyUsage are shares of one processor.
 	calmUsage = 0.3
@@ -42,8 +42,8 @@ func (p *Processors) One(usage float64) bool {
 	return p.one
 }
 
-// SaveProcessors lets the program run on one processor while that is enough, until ctx ends. It does
-// nothing if the operator has set GOMAXPROCS.
+// SaveProcessors lets the program run on one processor while that is enough, until ctx ends. It
+// does nothing if the operator has set GOMAXPROCS or there is only one processor.
 func SaveProcessors(ctx context.Context) {
 	if os.Getenv("GOMAXPROCS") != "" || runtime.GOMAXPROCS(0) == 1 {
 		return

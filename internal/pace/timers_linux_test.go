@@ -16,8 +16,9 @@ const (
 	childTest     = "-test.run=^TestTheProgramExecutesItselfOnceForCoarseTimers$"
 )
 
-// TestTheProgramExecutesItselfOnceForCoarseTimers runs itself as a child process. The child goes on
-// with the same process id, arguments and environment, and all its threads have the slack.
+// TestTheProgramExecutesItselfOnceForCoarseTimers runs itself as a child process. The child
+// executes itself again. After that, it still has the same process id and arguments, and has the
+// timer slack.
 func TestTheProgramExecutesItselfOnceForCoarseTimers(t *testing.T) {
 	if os.Getenv(childVariable) != "" {
 		CoarseTimers()

@@ -2,5 +2,5 @@
 
 package pace
 
-// CoarseTimers does nothing: only Linux lets a program choose how late its timers may be.
+// CoarseTimers does nothing, because only Linux lets a program choose how late its timers may be.
 func CoarseTimers() {}

@@ -119,8 +119,8 @@ func (s *Server) Start(ctx context.Context) error {
 // Addr returns the address that the server listens on. Call it after Start has returned.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Run queries the database at each tick while a client waits. When ctx ends, all waiters receive
-// the answer that the instance is stopping.
+// Run queries the database regularly while a client waits. When ctx ends, all waiters receive the
+// answer that the instance is stopping.
 func (s *Server) Run(ctx context.Context) {
 	defer s.register.close()
 	for {

@@ -94,7 +94,7 @@ func (r *register) add(id string, version int64, over bool) (*waiter, error) {
 	return w, nil
 }
 
-// changed marks written accounts as due, if a client waits for them.
+// The method changed marks written accounts as due, if a client waits for them.
 func (r *register) changed(ids iter.Seq[string]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,8 +142,8 @@ func (r *register) drop(w *waiter) {
 	}
 }
 
-// query gives the next query a number. It returns this number and the accounts to query: the
-// accounts of all waiters, or only the accounts that are due.
+// The method query gives the next query a number. It returns this number and the accounts to query.
+// If all is true, these are the accounts of all waiters, otherwise the accounts that are due.
 func (r *register) query(all bool) (number uint64, ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,8 +161,9 @@ func (r *register) query(all bool) (number uint64, ids []string) {
 	return r.sent, ids
 }
 
-// found answers waiters from the result of the query with this number. The query was for the
-// accounts ids, and the parameter current has the accounts that it returned.
+// The method found sends answers to waiters after a query. The parameter number is the query's
+// number. The parameter ids has the queried accounts, and current has the accounts that the query
+// returned.
 func (r *register) found(number uint64, ids []string, current []accountdb.Current) {
 	known := make(map[string]*accountdb.Current, len(current))
 	for i := range current {
@@ -175,8 +176,8 @@ func (r *register) found(number uint64, ids []string, current []accountdb.Curren
 	}
 }
 
-// failed answers the waiters whose time is over, because a query has failed. The next query must be
-// for the accounts of all waiters, because the due accounts were not read.
+// The method failed sends an answer to the waiters whose time is over, because a query has failed.
+// The next query must be for the accounts of all waiters, because the due accounts were not read.
 func (r *register) failed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,7 +206,8 @@ func (w *waiter) decide(now *accountdb.Current, number uint64) (answer, bool) {
 	}
 }
 
-// answer sends an answer to each waiter of an account for which decide returns one.
+// The method answer calls decide for each waiter of an account. If decide returns an answer, the
+// waiter receives it.
 func (r *register) answer(id string, decide func(*waiter) (answer, bool)) {
 	waiters := r.accounts[id]
 	for i := len(waiters) - 1; i >= 0; i-- { // downwards, because drop moves the last waiter to i
@@ -217,7 +219,7 @@ func (r *register) answer(id string, decide func(*waiter) (answer, bool)) {
 	}
 }
 
-// close answers all waiters with the outcome stopping. After that, add fails.
+// The method close sends the outcome stopping to all waiters. After that, add fails.
 func (r *register) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

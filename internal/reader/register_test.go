@@ -83,7 +83,7 @@ func TestWhatAQueryAnswers(t *testing.T) {
 	}
 }
 
-// answered begins a query of the register and passes it the result current.
+// answered begins a query and passes the result current to the register.
 func answered(r *register, all bool, current ...accountdb.Current) {
 	number, ids := r.query(all)
 	r.found(number, ids, current)
@@ -168,15 +168,17 @@ func TestDue(t *testing.T) {
 	expect(t, "all", fmt.Sprint(ids), "[a b c]")
 }
 
-// TestRegister runs random operations on a register. Every waiter must receive an answer. The
-// answer must have been correct at some time between the waiter's arrival and the answer.
+// TestRegister runs random operations on a register. Every waiter that is not removed must receive
+// an answer. The answer must have been correct at some time between the waiter's arrival and the
+// answer.
 func TestRegister(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const limit = 8
 		r := newRegister(limit)
 		ids := []string{"a", "b", "c"}
 		world := map[string]int64{} // current version of each account; 0 if it has no row
-		// came has the versions of all accounts when a waiter was added, or when its time was over.
+		// For each waiter, the map came has the versions of all accounts when the waiter was added,
+		// or when its time was over.
 		came := map[*waiter]map[string]int64{}
 		var waiting []*waiter
 		type query struct {

@@ -216,7 +216,7 @@ func (s *Server) write(w http.ResponseWriter, status int, now *accountdb.Current
 	send(w, status, body, err)
 }
 
-// refuse writes a problem.
+// refuse sends a problem as the HTTP response.
 func refuse(w http.ResponseWriter, bad *problem) {
 	header := w.Header()
 	switch bad.status {

@@ -184,8 +184,9 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestWaiting runs in a synctest bubble, where time passes only in waits. A waiter is answered one
-// tick after its version is written, or when its time is over. There is one query each tick.
+// TestWaiting runs in a synctest bubble, where time passes only in waits. A waiter is answered at
+// most one tick after its version is written, or when its time is over. There is at most one query
+// in each tick.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := bank()

@@ -16,8 +16,8 @@ type Bound struct {
 	Within time.Duration
 	// Attempts is the maximum number of attempts without progress. 0 means no limit.
 	Attempts int
-	// Pause is the time before the second attempt. Each pause is twice as long as the pause before,
-	// up to Longest.
+	// Pause is the time before the second attempt. If Longest is greater than Pause, each pause is
+	// twice as long as the pause before, up to Longest. Otherwise all pauses are equal.
 	Pause, Longest time.Duration
 	Passing        func(error) bool // reports whether the next attempt may succeed
 }
@@ -34,8 +34,8 @@ func (b Bound) Do(ctx context.Context, fn func(context.Context) error) error {
 	}
 }
 
-// Begin returns a counter for callers that do not use Do, but a separate loop. Call it before the
-// first attempt.
+// Begin returns a counter for a caller that has a loop of attempts and does not use Do. Call it
+// before the first attempt.
 func (b Bound) Begin() *Tries { return &Tries{bound: b, began: time.Now()} }
 
 // Tries counts the attempts of one operation. One goroutine at a time may use it.
@@ -67,7 +67,8 @@ func (t *Tries) Again(ctx context.Context, err error) bool {
 // Progress resets the number of attempts and the time, because the operation has made progress.
 func (t *Tries) Progress() { t.failed, t.began = 0, time.Now() }
 
-// Passing reports whether the next attempt at PostgreSQL may succeed.
+// Passing reports whether an operation on PostgreSQL that failed with err may succeed at the next
+// attempt.
 func Passing(err error) bool {
 	class := errclass.Postgres(err)
 	return class == errclass.Retry || class == errclass.RetryReset

@@ -113,8 +113,8 @@ type incident struct {
 
 func (i *incident) over(now time.Time) bool { return !now.Before(i.ends) }
 
-// happens notes one more repetition of the event. It reports whether a new incident begins. The
-// incident is over at the time ends, if the event does not happen again.
+// happens notes one more repetition of the event. It reports whether a new incident begins. If the
+// event does not happen again, the incident is over at the time in the parameter ends.
 func (i *incident) happens(now, ends time.Time) (begins bool) {
 	if begins = i.over(now); begins {
 		*i = incident{next: now}

@@ -10,7 +10,7 @@ import (
 	"projector/internal/retry"
 )
 
-// written records log lines. Each has the key and the count.
+// The type written collects log lines. Each line has the key and the count.
 type written []string
 
 func (w *written) count(l *retry.Lines, key string, n int) {

@@ -1,8 +1,8 @@
-// Package retry repeats failed operations without a limit. The first wait is 1 s. Each wait is
-// twice as long as the wait before, with jitter, up to a maximum. So an outage of PostgreSQL or
-// Kafka never produces a dead letter. The waits come from the library backoff. The library's loop
-// is not used, because it sets no deadline for an attempt. It does not report the number and the
-// duration of failures, either.
+// Package retry repeats failed operations. A Bound gives up at a limit, but a Policy never gives
+// up. By default, a Policy first waits 1 s. Each wait is twice as long as the wait before, with
+// jitter, up to a maximum. So an outage of PostgreSQL or Kafka never produces a dead letter. The
+// waits come from the library backoff. The library's loop is not used, because it sets no deadline
+// for an attempt. It does not report the number and the duration of failures, either.
 //
 //	attempt ──ok──────────────► nil
 //	   │ └─Stop(err)──────────► err
@@ -14,7 +14,8 @@
 //	   └──► attempt
 //
 // If Policy.Attempt is set, every attempt has a separate deadline. An attempt that misses its
-// deadline counts as a normal failure. Only the end of the caller's context ends the loop.
+// deadline counts as a normal failure. Without a success or Stop, only the end of the caller's
+// context ends the loop.
 package retry
 
 import (
@@ -34,8 +35,8 @@ const (
 	multiplier = 2
 )
 
-// These are the defaults for a Policy's zero fields. They equal the defaults of --retry-initial and
-// --retry-max.
+// These are the defaults of the fields Initial and Max of a Policy. They equal the defaults of
+// --retry-initial and --retry-max.
 const (
 	defaultInitial = time.Second
 	defaultMax     = time.Minute
@@ -53,9 +54,10 @@ type Policy struct {
 // Forever calls fn until it returns nil or an error made by Stop, or until ctx
 // ends. It returns nil, the error given to Stop, or the cause of ctx.
 //
-// The context of fn is derived from ctx and ends with the attempt. If fn succeeds, Forever returns
-// nil even if ctx has ended meanwhile. If fn fails after the end of ctx, this does not count as a
-// failure of the dependency, and obs is not called. The observer obs may be nil.
+// If the policy has a deadline for an attempt, the context of fn ends with the attempt. Otherwise
+// fn receives ctx. If fn succeeds, Forever returns nil even if ctx has ended meanwhile. If fn fails
+// after the end of ctx, this does not count as a failure of the dependency, and obs is not called.
+// The observer obs may be nil.
 func (p Policy) Forever(ctx context.Context, obs Observer, fn func(ctx context.Context) error) error {
 	o := p.Outage(obs)
 	for ctx.Err() == nil {
@@ -141,8 +143,9 @@ func (systemClock) Sleep(ctx context.Context, d time.Duration) { _ = pace.Sleep(
 // An Observer is not called when the loop ends without success, after Stop or the end of ctx. So an
 // observer that shows a state must be reset by the caller of Forever.
 type Observer interface {
-	// Failing is called after every failed attempt. The first attempt has number 1. The parameter
-	// since is the time from the first failure to this failure, and next is the wait that follows.
+	// Failing is called after every failed attempt that is followed by a wait. The first attempt
+	// has number 1. The parameter since is the time from the first failure to this failure, and
+	// next is the wait that follows.
 	Failing(err error, attempt int, since, next time.Duration)
 	// Recovered is called when an attempt succeeds after at least one failure. The number of
 	// attempts includes the successful one. The parameter after is the time from the first failure

@@ -12,8 +12,8 @@ import (
 
 const (
 	// calm is how long there must be no failure before the next failure counts as a new outage.
-	// This time is counted from the last wait or recovery. Without it, a dependency that often
-	// fails and recovers would cause a log line each time.
+	// This time is counted from the recovery or, without a recovery, from the end of the last wait.
+	// Without it, a dependency that often fails and recovers would cause a log line each time.
 	calm = time.Minute
 	// maxReasons limits how many new reasons are logged immediately within one outage.
 	maxReasons = 6
@@ -23,11 +23,12 @@ const (
 // start, after 10 s, 1 min and 5 min, and then every 5 min.
 var outagePauses = []time.Duration{10 * time.Second, 50 * time.Second, 4 * time.Minute, 5 * time.Minute}
 
-// Throttled is an Observer that logs an outage in few lines: at the first failure, at each new reason,
-// after 10 s, 1 min and 5 min, then every 5 min, and at the recovery.
+// Throttled is an Observer that logs an outage in few lines. It logs the first failure, up to
+// maxReasons new reasons, the failures after 10 s, 1 min and 5 min and then every 5 min, and the
+// recovery.
 //
-// Several partitions may share a Throttled. Then an outage of their dependency is logged only one
-// time. A Throttled is safe for concurrent use.
+// Several partitions may share a Throttled. Then an outage of their dependency is not logged for
+// each partition. A Throttled is safe for concurrent use.
 type Throttled struct {
 	log *slog.Logger
 	now func() time.Time
@@ -43,9 +44,9 @@ type Throttled struct {
 	since    time.Time // time of the first of these failures
 }
 
-// Throttle returns an observer that logs failures of the operation what ("write batch"). The
-// attributes in keys are in every line, as in slog.Logger.With, for example "dependency",
-// "postgres". A nil clock means the system's clock.
+// Throttle returns an observer that logs the failures of an operation. The parameter what is the
+// operation's name, for example "write batch". The attributes in keys are in every line, as in
+// slog.Logger.With, for example "dependency", "postgres". A nil clock means the system's clock.
 func Throttle(log *slog.Logger, clock Clock, what string, keys ...any) *Throttled {
 	return &Throttled{log: log.With("operation", what).With(keys...), now: clockOr(clock).Now}
 }
@@ -119,8 +120,8 @@ func (t *Throttled) due(reason string, next time.Duration) bool {
 // failures, returns the wait after each, and reports them to an observer. After a success, the same
 // Outage can be used for the next outage. One goroutine at a time may use it.
 //
-// Forever is a loop around one operation, and uses an Outage itself. Use an Outage directly if the
-// next attempt may be a different operation.
+// The method Policy.Forever is a loop around one operation, and uses an Outage itself. Use an
+// Outage directly if the next attempt may be a different operation.
 type Outage struct {
 	policy   Policy
 	observer Observer // may be nil

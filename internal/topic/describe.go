@@ -37,9 +37,9 @@ const (
 )
 
 // firstAnswer calls ask and returns the first answer. While there is no answer, it calls ask again
-// each time askAnother has passed. The client then sends the request to another broker. A frozen
-// broker accepts a connection but does not answer. Without the repeated call, the client would wait
-// for this broker until ctx ends.
+// each time askAnother has passed, up to askAtMost calls. The client then sends the request to
+// another broker. A frozen broker accepts a connection but does not answer. Without the repeated
+// call, the client would wait for this broker until ctx ends.
 func firstAnswer[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -2,7 +2,6 @@
 // partition, or one record.
 //
 // The package joins no consumer group and commits nothing. It sends fetch requests itself, one
-// partition after the other. A consumer does not report the offsets of control records and
-// compacted records. At the end of a range, a consumer would therefore wait for a record that never
-// comes.
+// partition after the other. A consumer does not report the offsets of compacted and aborted
+// records. At the end of a range, a consumer would therefore wait for a record that never comes.
 package topic

@@ -31,8 +31,8 @@ const (
 	// defaultPause is how long a broker without data may delay its answer. It is also the pause
 	// between two attempts.
 	defaultPause = 250 * time.Millisecond
-	// emptyAnswers is the number of answers in a row without data after which the reader concludes
-	// that there is no data.
+	// emptyAnswers is the number of answers without data after which a fetch concludes that there
+	// is no data.
 	emptyAnswers = 6
 )
 
@@ -139,7 +139,9 @@ func (f *fetcher) decode(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Recor
 }
 
 // skipToStart continues at the current start of the log, because retention has deleted the records
-// before it. If the log starts after the end of the span, nothing is left to read.
+// before it. If the log starts after the end of the span, nothing is left to read. If the log does
+// not start after the next offset, it was truncated before that offset. This is an error if
+// span.full is set, else nothing is left to read.
 func (f *fetcher) skipToStart(ctx context.Context) error {
 	starts, err := f.reader.listed(ctx, f.reader.adm.ListStartOffsets)
 	if err != nil {
@@ -275,8 +277,9 @@ func (e *PartitionError) Unwrap() error { return e.Err }
 // SafeText implements errclass.Describer.
 func (e *PartitionError) SafeText() string { return e.Error() }
 
-// Reason says why the partition cannot be read and what to do. It does not contain the partition's
-// number. So partitions of the same broker have the same reason.
+// Reason says why the partition cannot be read. If a broker may be down, it also says which. The
+// text does not contain the partition's number, so that partitions of the same broker can have the
+// same reason.
 func (e *PartitionError) Reason() string {
 	why := errclass.Safe(e.Err)
 	switch {

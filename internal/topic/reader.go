@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// ErrNoRecord is returned if an offset has no record. The record was deleted, compacted or not
-// written yet, or it is a control record.
+// ErrNoRecord is returned if an offset has no record. The record was deleted, compacted, aborted or
+// not written yet, or it is a control record.
 var ErrNoRecord = errors.New("no record there")
 
 // Reader reads a topic. A Reader has no state between calls.
@@ -49,12 +49,12 @@ type Progress struct {
 
 // Records streams the committed records of the topic, one partition after the other, each in offset
 // order. Each log is read from its start to its last stable offset. Both offsets are determined
-// when the iteration starts. Records holds one fetch in memory at a time. A topic that does not
+// when the iteration starts. The method holds one fetch in memory at a time. A topic that does not
 // exist has no records.
 //
-// An error comes with a nil record and ends the iteration. After a *PartitionError, the iteration
-// continues with the next partition. The errors of partitions whose start and end cannot be read
-// come before all records.
+// An error comes with a nil record. After a *PartitionError, the iteration continues with the next
+// partition. Any other error ends the iteration. The errors of partitions whose start and end
+// cannot be read come before all records.
 //
 // A record shares memory with the other records of its fetch. A caller that stores a record must copy
 // it.
@@ -119,8 +119,8 @@ type offsetRange struct {
 	few       bool // only the first records are needed
 }
 
-// ranges returns the offsets to read of each partition. It also returns the errors of partitions
-// that cannot be read.
+// ranges returns the offsets to read of the partitions in the parameter only, or of all partitions
+// if it is nil. It also returns the errors of those partitions that cannot be read.
 func (r *Reader) ranges(ctx context.Context, only []int32) (ranges []offsetRange, lost []*PartitionError, err error) {
 	all, _, err := r.Extents(ctx)
 	if err != nil {
