@@ -22,7 +22,7 @@ type Missing struct {
 	Operation string // READ or WRITE
 	Resource  string // topic or group
 	Name      string // the name of the resource
-	Principal string // the user without the permission; empty if the client does not know its name
+	Principal string // the user without the permission; empty if the client does not know the user's name
 	err       error
 }
 
@@ -84,9 +84,10 @@ func (n Needs) group(err error) error { return &Missing{read, group, n.Group, n.
 func (n Needs) dlq(err error) error   { return &Missing{write, topic, n.DLQ, n.Principal, err} }
 
 // Check asks the brokers what this client may do. It returns the joined *Missing errors, with one
-// error for each permission that is missing. A broker before Kafka 2.3 does not report permissions,
-// and then nothing counts as missing. Nothing counts as missing for a resource that does not exist,
-// either. Any other error means that the brokers could not be asked.
+// error for each permission that is missing. A broker before Kafka 2.3 does not report permissions.
+// Then a permission counts as missing only if the broker refuses the request. For a resource that
+// does not exist, nothing counts as missing. Any other error means that the brokers could not be
+// asked.
 func (n Needs) Check(ctx context.Context, client *kgo.Client) error {
 	topics, err := n.checkTopics(ctx, client)
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package credential reads passwords, tokens, certificates and keys from files.
 //
-// Files change while the program runs: Kubernetes renews a mounted secret by changing a
-// symlink. So nothing is cached: each new connection reads its files. If a file cannot be
+// Files change while the program runs. For example, Kubernetes renews a mounted secret by changing
+// a symlink. So nothing is cached, and each new connection reads its files. If a file cannot be
 // read, only that connection fails.
 //
-// All errors are *fs.PathError. They name the file and never contain its text.
+// All errors about a file are *fs.PathError. They name the file and never contain its text.
 package credential
 
 import (
@@ -42,7 +42,7 @@ type TLS struct {
 	ServerName string // the name that the server's certificate must contain
 }
 
-// dialWithin limits the time for a connection, including the TLS handshake.
+// dialWithin limits the time for making a connection, including the TLS handshake.
 const dialWithin = 10 * time.Second
 
 var errNoCertificate = errors.New("no PEM certificate in the file")

@@ -61,7 +61,7 @@ func Here(name string) {
 	}
 }
 
-// record appends the name to the log.
+// The function record appends the name to the log.
 func record(name string) {
 	path := os.Getenv("PROJECTOR_FAILPOINTS_LOG")
 	if path == "" {

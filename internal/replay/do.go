@@ -63,7 +63,7 @@ type Producer interface {
 	Produce(ctx context.Context, record *kgo.Record, promise func(*kgo.Record, error))
 }
 
-// NewProducer returns a client that keeps the order of an account's records.
+// NewProducer returns a client that keeps the order of the records with the same key.
 func NewProducer(options ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append(slices.Clip(options),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
@@ -76,8 +76,8 @@ func NewProducer(options ...kgo.Opt) (*kgo.Client, error) {
 	)...)
 }
 
-// Publish publishes the original records to ToTopic in order, and writes each result to the audit
-// trail. The function shown is called with the progress, unless it is nil.
+// Publish publishes the original records to ToTopic in order, and writes each result except a
+// failure to the audit trail. The function shown is called with the progress, unless it is nil.
 func (r *Replay) Publish(ctx context.Context, producer Producer, shown func(done, total int64)) error {
 	size := publishAtOnce
 	if r.Rate > 0 {

@@ -26,7 +26,7 @@ const (
 // Event is an event with its plan and its result.
 type Event struct {
 	Plan   string
-	Result string // empty if the event was not executed
+	Result string // empty if the plan was not executed
 	// Record is the event as Store.Plan and Store.Apply receive it. It is nil if the plan was made
 	// without the database.
 	Record *readmodel.RepairRecord
@@ -70,7 +70,7 @@ func (all events) records() (records []*readmodel.RepairRecord) {
 	return records
 }
 
-// plan requests the plan of each event with a Record from the database.
+// The method plan asks the database for the plan of each event that has a Record.
 func (all events) plan(ctx context.Context, store Applier) error {
 	if err := store.Plan(ctx, all.records()); err != nil {
 		return err

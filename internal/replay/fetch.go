@@ -80,7 +80,7 @@ func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
 	return nil
 }
 
-// Apply executes the plan and sets the results, even after an error.
+// Apply executes the plan. It sets the results even after an error.
 func (f *Fetch) Apply(ctx context.Context, shown func(done, total int64)) error {
 	for _, m := range f.Missing {
 		if m.Record != nil {
@@ -97,7 +97,8 @@ func (f *Fetch) events() (all events) {
 	return all
 }
 
-// Failed returns how many of the missing versions were not applied.
+// Failed returns how many of the missing versions were neither applied now nor already applied
+// before.
 func (f *Fetch) Failed() (n int) {
 	for _, m := range f.Missing {
 		if m.failed() {

@@ -69,8 +69,8 @@ func TestAFetchAsksAgainForWhatWasTooLarge(t *testing.T) {
 	equal(t, outcomes(true), "duplicate applied applied not_found waiting ")
 }
 
-// TestADigestIsOfTheWholeMessage shows that the digest changes with the key, the value and each
-// header. An approval must cover the whole message, because in some formats the headers or the key
+// TestADigestIsOfTheWholeMessage shows that the digest changes with the key, the value and the
+// headers. An approval must cover the whole message, because in some formats the headers or the key
 // are part of the event.
 func TestADigestIsOfTheWholeMessage(t *testing.T) {
 	header := func(key, value string) event.Header { return event.Header{Key: key, Value: []byte(value)} }

@@ -270,8 +270,8 @@ func TestWhatWasReplayedTooOftenIsRefused(t *testing.T) {
 	equal(t, r.Items[0].Reason(), "it has been replayed too often, see --max-replays")
 }
 
-// TestAFailedApplyReportsWhatWasDone shows that only the items that were committed before an error
-// are reported as done.
+// TestAFailedApplyReportsWhatWasDone shows that nothing is applied if the audit trail cannot be
+// written first. A later Apply then applies all items.
 func TestAFailedApplyReportsWhatWasDone(t *testing.T) {
 	in := &store{versions: map[string]int64{}}
 	r := planned(t, &replay.Replay{}, &source{records: []*kgo.Record{gap("a", 1, 0), gap("b", 1, 1)}}, in)
@@ -284,7 +284,7 @@ func TestAFailedApplyReportsWhatWasDone(t *testing.T) {
 	equal(t, strings.Join(in.applied, ", "), "a 1, b 1")
 }
 
-// producer accepts all records except the records whose key is the field fails.
+// producer accepts all records except those whose key is equal to the field fails.
 type producer struct {
 	values []string
 	fails  string

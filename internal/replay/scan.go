@@ -60,7 +60,7 @@ type Scan struct {
 	Others  map[string]int // number of dead letters of other projections, by projection name
 }
 
-// IncompleteError is returned if a partition with selected dead letters cannot be read.
+// IncompleteError is returned if a selected partition cannot be read.
 type IncompleteError struct {
 	Lost   *topic.PartitionError
 	Others []int32 // selected partitions that can still be read
@@ -72,7 +72,8 @@ func (e *IncompleteError) Error() string { return e.Lost.Error() }
 // Unwrap implements the interface of package errors.
 func (e *IncompleteError) Unwrap() error { return e.Lost }
 
-// Each calls fn with every selected dead letter of the topic, in the order of the topic.
+// Each calls fn with every selected dead letter of the topic, in the order in which the records are
+// read.
 func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 	chunk, size := []*DeadLetter{}, 0
 	for record, err := range s.records(ctx) {

@@ -22,7 +22,7 @@ const mostLinks = 128
 type Partition struct {
 	t          *Tracing
 	attributes []attribute.KeyValue // attributes of each flush's span
-	traced     []tracedRecord       // traced records that are folded but not durable, by offset
+	traced     []tracedRecord       // traced records that are folded but not durable, sorted by offset
 	flush      trace.Span           // span of the current flush; nil if it has no traced record
 	doing      trace.Span           // parent span of the next SQL statements; nil if they are not traced
 }
@@ -33,7 +33,7 @@ type tracedRecord struct {
 	span   trace.Span
 }
 
-// Pick appends to picked the records that are traced.
+// Pick appends the records that are traced to the slice picked.
 func (*Partition) Pick(picked, records []*kgo.Record) []*kgo.Record {
 	for _, r := range records {
 		if r.Context != nil {

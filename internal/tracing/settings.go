@@ -15,8 +15,9 @@ import (
 	"projector/internal/retry"
 )
 
-// Settings are the values of OpenTelemetry variables that this program reads itself. The SDK and
-// the exporter read all other variables: endpoint, headers, TLS, time-outs and the service name.
+// Settings are the values of OpenTelemetry variables that this program uses itself. The SDK and the
+// exporter use all other variables, such as those of the endpoint, headers, TLS, time-outs and the
+// service name.
 type Settings struct {
 	// Ratio is a share from 0 to 1. If a record's producer has not decided about tracing, the
 	// record is traced with this probability.
@@ -139,8 +140,9 @@ func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(s)
 }
 
-// sending counts the spans that are sent or have failed, and logs when the receiver accepts
-// nothing. It does not return the receiver's errors, because the SDK would print them.
+// The type sending counts the spans that are sent or have failed, and logs the failures and the
+// recovery of the receiver. It does not return the receiver's errors, because the SDK would print
+// them.
 type sending struct {
 	sdk.SpanExporter
 	t      *Tracing

@@ -34,7 +34,7 @@ const (
 // secret is in keys, values and PostgreSQL messages. It must never be in a span.
 const secret = "1234567.89"
 
-// counts holds the number of spans by result.
+// The type counts has the number of spans by result.
 type counts struct {
 	mu sync.Mutex
 	of map[tracing.Result]int
@@ -287,7 +287,7 @@ func TestFlushOfManyNamesSome(t *testing.T) {
 	}
 }
 
-// TestNoReceiver shows that, without a receiver, few spans are stored and nothing is delayed.
+// TestNoReceiver shows that spans are dropped if the receiver does not answer or does not exist.
 func TestNoReceiver(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -377,7 +377,8 @@ func number(s *otlp.Span, key string) int64 {
 	return -1
 }
 
-// again resets the record to its state after a fetch.
+// again removes what the hooks have set in the record, so that they can be called with it once
+// more.
 func again(r *kgo.Record) { r.Context = nil }
 
 // BenchmarkFetched measures what tracing costs for a traced and for an untraced record.
