@@ -35,8 +35,8 @@ BEGIN
     -- The SQL of a custom projection runs in this function, which the role projector_projection
     -- owns. Inside the function, PostgreSQL refuses every change of role. The role may not create
     -- objects in this schema, so it cannot replace the function. It could alter the function,
-    -- because it is the owner. An altered function refuses to run, and a new run of this file
-    -- repairs the function.
+    -- because it is the owner. If an altered function would permit a change of role, it refuses to
+    -- run, and a new run of this file repairs the function.
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
         EXECUTE format('GRANT projector_projection TO %I', current_user);
     END IF;
@@ -103,7 +103,7 @@ BEGIN
         WITH runtime (relation, privileges) AS (VALUES
             -- projector_runtime is the role of `run`. The role cannot delete a balance, a statement
             -- or a position. For each event that `run` fetches from the outbox, it adds a row to
-            -- the audit trail. It cannot read the trail.
+            -- the audit trail. It cannot read the trail, except for the view projector_decision.
             ('account_balance', 'SELECT INSERT UPDATE'),
             ('projector_position', 'SELECT INSERT UPDATE'),
             ('projector_source', 'SELECT INSERT'),
@@ -141,8 +141,9 @@ BEGIN
         -- projector_approver repairs what another login has requested.
         SELECT 'projector_approver', relation, privileges FROM repairs
         UNION ALL VALUES
-            -- projector_reader is for users of the read model. It may read balances only through
-            -- the view with the column stale. It may also read what `account statement` needs.
+            -- projector_reader is for users of the read model. It may not read the table of
+            -- balances, but the view with the column stale. It may also read what `account
+            -- statement` needs.
             ('projector_reader', 'account_balance_current', 'SELECT'),
             ('projector_reader', 'account_hold', 'SELECT'),
             ('projector_reader', 'account_statement', 'SELECT'),

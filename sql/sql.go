@@ -56,8 +56,8 @@ var texts = func() map[string]string {
 	return texts
 }()
 
-// placeholder matches a name in braces, which is replaced by a value. Most placeholders are names
-// of tables.
+// placeholder matches a name in braces, which is replaced by a value. The value is, for example,
+// the name of a table.
 var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
 // plain has the texts without placeholders, by name.

@@ -22,7 +22,7 @@ type Missing struct {
 	Operation string // READ or WRITE
 	Resource  string // topic or group
 	Name      string // the name of the resource
-	Principal string // the user without the permission; empty if the client does not know the user's name
+	Principal string // the user without the permission; empty if the name is not known
 	err       error
 }
 

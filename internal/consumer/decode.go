@@ -117,8 +117,8 @@ func newChunk() *chunk {
 	return chunkPool.Get().(*chunk) //nolint:forcetypeassert // the pool holds nothing else
 }
 
-// decodeChunk decodes records until the number of records in the chunk is equal to the parameter
-// most. It ends earlier at a record whose schema is not available. The result n is the number of
+// decodeChunk decodes records until the chunk has at least as many records as the parameter most
+// says. It ends earlier at a record whose schema is not available. The result n is the number of
 // input records that are done, which includes control records.
 func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver, most int) (c *chunk, n int, err error) {
 	c = newChunk()

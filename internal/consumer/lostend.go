@@ -94,8 +94,8 @@ func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (lost lo
 }
 
 // askForEnd asks for the log's end until an answer agrees with the position, or until lostAsks
-// answers have contradicted it. The parameter log counts as the first answer, unless the log ends
-// before the position in it.
+// answers have contradicted it. The parameter log is used as the first answer, unless its end is
+// before the position.
 func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log partitionInfo, began time.Time) (lost loss, err error) {
 	for asked := range lostAsks {
 		if asked > 0 && pace.Sleep(ctx, lostPause) != nil {

@@ -103,7 +103,7 @@ func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 	// The client ignores a seek to the position after the last record that it returned. But after a
 	// loss of data it may fetch from another offset, and after a batch that is too large it does
 	// not fetch at all. So each seek, except the first one of a worker, is executed twice. The
-	// first time has an epoch that no record has.
+	// first time, it has an epoch that no record has.
 	first, then := map[int32]kgo.EpochOffset{}, map[int32]kgo.EpochOffset{}
 	for _, s := range seeks {
 		if s.epoch > firstEpoch {

@@ -64,7 +64,7 @@ func TestABoundedAttemptEndsEarlyIfItIsTooSlow(t *testing.T) {
 		ends  time.Duration
 		text  string
 	}{
-		{time.Second, 19, limit, "not done within 30s"}, // the estimated 20 s are within the limit, but the last answer does not come
+		{time.Second, 19, limit, "not done within 30s"}, // estimated 20 s, but the last answer does not come
 		{2 * time.Second, 20, 6 * time.Second, "more than can be done within 30s"},
 		{12 * time.Second, 20, 12 * time.Second, "more than can be done within 30s"},
 		{31 * time.Second, 20, limit, "no answer for 30s"},

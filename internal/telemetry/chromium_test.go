@@ -104,7 +104,7 @@ func TestRunbookInABrowser(t *testing.T) {
 	}
 }
 
-// drawn is true when each chart has some pixels in the colour of its line.
+// drawn is true if each chart has more than 100 pixels in the colour --applied.
 const drawn = `[...document.querySelectorAll("canvas")].every((canvas) => {
 	const probe = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
 	probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--applied").trim();
@@ -118,7 +118,7 @@ const drawn = `[...document.querySelectorAll("canvas")].every((canvas) => {
 	return n > 100;
 })`
 
-// violations runs axe-core with all rules of WCAG 2.2 A and AA and with its best practices.
+// violations runs axe-core with the rules that it uses by default. It returns the violations.
 func violations(b *tab) []string {
 	b.t.Helper()
 	found := ask[string](b, axe+`;
@@ -131,7 +131,7 @@ func violations(b *tab) []string {
 	return list
 }
 
-// TestTheBrowserNoticesABrokenPage shows that the checks above can fail.
+// TestTheBrowserNoticesABrokenPage shows that the checks of TestPageInABrowser can fail.
 func TestTheBrowserNoticesABrokenPage(t *testing.T) {
 	t.Parallel()
 	inner := busy(3).server().http.Handler
@@ -207,8 +207,8 @@ func row(state string, texts ...string) string {
 	return `[...document.querySelectorAll("tr")].some((r) => ` + shown + `)`
 }
 
-// TestPageByKeyboard shows that every function of the page works without a mouse, and that the
-// focus is visible.
+// TestPageByKeyboard shows that the tab key reaches all controls of the page, that the space bar
+// works, and that the focus is visible.
 func TestPageByKeyboard(t *testing.T) {
 	t.Parallel()
 	b := open(t, busy(40).server().http.Handler, desktop)

@@ -80,8 +80,8 @@ func TestConcernsAreThoseOfTheAlerts(t *testing.T) {
 	}
 }
 
-// TestEveryStateLinksToTheRunbook shows that each state and each reason links to an existing
-// section of the runbook.
+// TestEveryStateLinksToTheRunbook shows that the links of states and reasons lead to existing
+// sections of the runbook.
 func TestEveryStateLinksToTheRunbook(t *testing.T) {
 	runbook, err := os.ReadFile("../../docs/runbook.md")
 	if err != nil {

@@ -22,7 +22,7 @@ type HealthConfig struct {
 }
 
 // Health has the named conditions that make an instance unready. It also has the heartbeat of the
-// poll loop. Without heartbeats, the instance is not alive. Health is safe for concurrent use.
+// poll loop. If the heartbeats stop, the instance is not alive. Health is safe for concurrent use.
 //
 //	starting ──Started──▶ ready ◀──Fail / OK──▶ unready ──Stopping──▶ stopping
 type Health struct {
@@ -79,8 +79,8 @@ func NewHealth(cfg HealthConfig) *Health {
 	}
 }
 
-// Started ends the phase of starting. After this call, only the conditions decide whether the
-// instance is ready.
+// Started ends the phase of starting. After this call and before Stopping, only the conditions
+// decide whether the instance is ready.
 func (h *Health) Started() {
 	h.enter(running)
 }

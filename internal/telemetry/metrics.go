@@ -9,7 +9,7 @@ import (
 	"projector/projection"
 )
 
-// These are the dependencies whose calls are retried. They are values of the label dependency.
+// These are values of the label dependency, which names the dependency whose calls are retried.
 const (
 	DependencyPostgres = "postgres"
 	DependencyKafka    = "kafka"
@@ -59,11 +59,11 @@ type Metrics struct {
 	inbox      atomic.Int64 // number of rows plus 1; 0 if they were not counted yet
 }
 
-// NewMetrics registers every projector_* family with reg. The parameter name is the name of the
+// NewMetrics registers the families of Metrics with reg. The parameter name is the name of the
 // projection. NewMetrics panics if the families are already registered.
 func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 	f := factory{reg: reg, labels: prometheus.Labels{"projection": name}}
-	// These families have no label projection.
+	// The families of this factory have no label projection.
 	unlabelled := factory{reg: reg}
 	return &Metrics{
 		partitions: newPartitionMetrics(f),

@@ -25,8 +25,7 @@ type contractFamily struct {
 	labels string
 }
 
-// contract lists all metrics with their types and labels. It has the required metrics first, and
-// then the metrics that this program adds.
+// contract lists the metrics whose names begin with projector_, with their types and labels.
 var contract = []contractFamily{
 	{"projector_records_total", dto.MetricType_COUNTER, "topic, partition, projection, outcome"},
 	{"projector_dead_letters_total", dto.MetricType_COUNTER, "topic, projection, class"},

@@ -93,7 +93,7 @@ func troubled(partitions int) *scene {
 	return s
 }
 
-// hostile returns a scene in which every external text contains markup or is very long.
+// hostile returns a scene in which the external texts contain markup and are very long.
 func hostile() *scene {
 	s := troubled(8)
 	markup := `<script>alert(1)</script><img src=http://192.0.2.1/x onerror=alert(2)>"'&` + strings.Repeat("W", 200)
@@ -110,8 +110,8 @@ func hostile() *scene {
 	return s
 }
 
-// pastOf returns a history of the given number of seconds: a catch-up, then a constant rate with
-// one outage.
+// pastOf returns a history of the given number of seconds: a catch-up, then a nearly constant rate
+// with one outage.
 func pastOf(now time.Time, seconds int) *History {
 	var counts projection.OutcomeCounts
 	lag, second := int64(2_000_000), 0

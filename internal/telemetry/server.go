@@ -29,8 +29,9 @@ import (
 	"projector/internal/httplimit"
 )
 
-// Server answers /livez, /readyz, /metrics, /status.json, /history.json and the status page. No
-// request changes anything. The server accepts only GET and HEAD, without a body.
+// Server answers /livez, /readyz, /metrics, /status.json and /history.json, and serves the status
+// page and the documentation pages. No request changes anything. The server accepts only GET and
+// HEAD.
 type Server struct {
 	addr     string
 	log      *slog.Logger
@@ -113,7 +114,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // secureHeaders sets headers for security. A page may load files only from this server and must not
-// be in a frame. No answer may be cached, because it is soon outdated.
+// be in a frame. By default, an answer may not be cached, because it is soon outdated.
 func secureHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

@@ -23,7 +23,7 @@ type Status struct {
 	LastProgressAt *time.Time        `json:"last_progress_at"` // commit time of the last batch
 	Partitions     []PartitionStatus `json:"partitions"`       // assigned to this instance
 	Parked         *ParkedStatus     `json:"parked"`
-	InboxRows      *int64            `json:"inbox_rows"` // estimate of the database
+	InboxRows      *int64            `json:"inbox_rows"` // counted, or estimated by the database
 
 	Parks bool `json:"-"` // the projection parks events, so Parked will be known
 	Marks bool `json:"-"` // the projection has an inbox, so InboxRows will be known
@@ -34,7 +34,7 @@ type PartitionStatus struct {
 	Topic      string   `json:"topic"`
 	Partition  int32    `json:"partition"`
 	Position   *int64   `json:"position"` // next offset to apply, as stored in PostgreSQL
-	End        *int64   `json:"end"`      // offset after the last committed record; at most 5 s old
+	End        *int64   `json:"end"`      // offset after the last committed record; read every 5 s
 	LagRecords *int64   `json:"lag_records"`
 	LagSeconds *float64 `json:"lag_seconds"`
 	// The two margins have the same meaning as the fields of Margin. They are at most 10 s old.
@@ -152,7 +152,7 @@ func formatCount(v any) string {
 	return sign + digits
 }
 
-// formatSeconds formats a duration with its two largest units.
+// formatSeconds formats a duration with one or two units.
 func formatSeconds(v any) string {
 	var s float64
 	switch v := v.(type) {
@@ -212,7 +212,7 @@ func formatRate(v float64) string {
 	return formatCount(int64(math.Round(v)))
 }
 
-// number is a number with at most two decimals in JSON, or null if it is NaN.
+// number is a number with at most two decimals in JSON, or null if it is NaN or infinite.
 type number float64
 
 // MarshalJSON implements json.Marshaler.

@@ -1,6 +1,6 @@
 -- A position gets a column with the leader epoch of the last consumed record. Another column has
--- the reason why a partition is stopped. A partition is stopped if its log has lost its end, until
--- a person sets the position.
+-- the reason why a partition is stopped. A partition is stopped if its log has lost records that
+-- were already consumed, until a person sets the position.
 
 -- +goose Up
 ALTER TABLE projector_position

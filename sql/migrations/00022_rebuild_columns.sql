@@ -1,6 +1,7 @@
 -- The tables of a rebuild are created by the owner of the read model. An index expression, a CHECK,
 -- a default and a generated column are code of the owner of a table. If another role owns a table,
--- only its columns are copied. So no code of that other role runs as the owner of the read model.
+-- only its columns, keys and simple defaults are copied. So no code of that other role runs as the
+-- owner of the read model.
 
 --
 -- The columns rival_partition and rival_offset of parked_event are not written any more, because a

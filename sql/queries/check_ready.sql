@@ -1,6 +1,6 @@
 -- Returns the reasons why this session cannot write the read model, one per row. No row means that
--- it is ready. The queries with column lists fail if the schema was changed after the start of the
--- program.
+-- it is ready. The queries with column lists fail if such a column was removed after the start of
+-- the program.
 SELECT 'read-only' AS problem
 WHERE pg_is_in_recovery() OR current_setting('transaction_read_only')::bool
 UNION ALL

@@ -1,4 +1,4 @@
--- Returns the prepared transactions of each node, and the nodes that could not be queried.
+-- Returns the prepared transactions of Citus on each node, and the nodes that could not be queried.
 SELECT CASE WHEN success THEN '' ELSE 'node ' || nodeid || ': ' || result END,
        CASE WHEN success THEN ARRAY (SELECT json_array_elements_text(result::json)) ELSE '{}' END
 FROM run_command_on_all_nodes($$

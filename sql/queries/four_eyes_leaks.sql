@@ -1,5 +1,5 @@
--- Returns the ways in which the operators role, or a member of it, could write without approval,
--- directly or through another role. These are the ways:
+-- Returns up to three ways in which the operators role, or a member of it, could write without
+-- approval, directly or through another role. These are the ways:
 -- - a grant on a table,
 -- - the right to create objects or schemas where an approver's session would use them,
 -- - the right to create roles,

@@ -1,3 +1,3 @@
--- Returns whether the operators role exists. With the four-eyes policy, this role has no right to
--- write.
+-- Returns whether the operators role exists. With the four-eyes policy, this role may add requests,
+-- but may not write the read model.
 SELECT to_regrole('projector_operator') IS NOT NULL;

@@ -1,5 +1,5 @@
 -- Deletes parked events of accounts ($1) that are not in the rebuilt table with the same class,
--- partition and offset.
+-- topic, partition and offset.
 WITH kept AS (
     SELECT * FROM {kept} AS k WHERE k.fits AND k.account_id = ANY ($1::text[])
 )

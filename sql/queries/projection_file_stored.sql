@@ -1,2 +1,2 @@
--- Returns whether the rows of a projection come from a file with this SHA-256.
+-- Returns whether a file with this SHA-256 is stored for any projection.
 SELECT EXISTS (SELECT FROM projection_file WHERE sha256 = $1);
