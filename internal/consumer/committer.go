@@ -46,15 +46,15 @@ func newCommitter(commit func(context.Context, string, map[int32]int64) error, f
 	}
 }
 
-// own starts to accept marks for a partition.
+// The method own starts to accept marks for a partition.
 func (c *committer) own(partition int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owned[partition] = ""
 }
 
-// claimed stores the member id with which the partition was claimed. It drops offsets that were
-// marked before the claim.
+// The method claimed stores the member id with which the partition was claimed. It drops offsets
+// that were marked before the claim.
 func (c *committer) claimed(partition int32, member string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

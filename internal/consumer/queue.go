@@ -77,7 +77,7 @@ func (q *queue) occupy(busy bool) {
 	q.busy = busy
 }
 
-// durable notes that everything before the offset next is durable in PostgreSQL.
+// The method durable notes that everything before the offset next is durable in PostgreSQL.
 func (q *queue) durable(next int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,7 +87,7 @@ func (q *queue) durable(next int64) {
 	}
 }
 
-// delayed notes that the fetched records will not be durable soon.
+// The method delayed notes that the fetched records will not be durable soon.
 func (q *queue) delayed() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

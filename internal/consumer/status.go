@@ -42,7 +42,7 @@ func (s *status) from() int64 {
 // noPosition notes that the stored position is not valid.
 func (s *status) noPosition() { s.fence.Store(0) }
 
-// log notes the start and the end of the partition's log.
+// The method log notes the start and the end of the partition's log.
 func (s *status) log(topic partitionInfo) {
 	s.first.Store(topic.start)
 	if topic.stable != projection.NoOffset {
@@ -121,7 +121,7 @@ func (w *worker) describe(now time.Time) PartitionStatus {
 	return d
 }
 
-// pace returns the exact state of a flowing partition: flowing, idle or throttled.
+// The method pace returns the exact state of a flowing partition: flowing, idle or throttled.
 func (w *worker) pace(d PartitionStatus, now time.Time) projection.State {
 	switch {
 	case w.queue.isPaused():
@@ -156,7 +156,7 @@ func (c *Consumer) watchLag(ctx context.Context) {
 	})
 }
 
-// claimed notes the claimed position.
+// The method claimed notes the claimed position.
 func (w *worker) claimed(pos projection.Position) {
 	w.status.claimed(pos)
 	w.reportLag()

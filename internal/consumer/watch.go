@@ -25,8 +25,8 @@ const (
 	positionsEvery = 2 * time.Second
 )
 
-// every calls check immediately, and then at a fixed interval until ctx ends. Each check has a
-// deadline.
+// The function every calls check immediately, and then at a fixed intervaluntil ctx ends. Each
+// check has a deadline.
 func every(ctx context.Context, pause, within time.Duration, check func(context.Context)) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -165,7 +165,8 @@ func (c *Consumer) ensureDLQ(ctx context.Context) {
 	})
 }
 
-// report logs err and sets the health condition. Without an error it clears the condition.
+// The method report logs err and sets the health condition. Without an error it clears the
+// condition.
 func (c *Consumer) report(ctx context.Context, condition, prefix string, err error) {
 	switch {
 	case ctx.Err() != nil:

@@ -12,8 +12,8 @@ import (
 	"projector/internal/pace"
 )
 
-// answers reports progress the given number of times, at the given interval. Then it waits for the
-// end of its context.
+// The function answers reports progress the given number of times, at the given interval. Then it
+// waits for the end of its context.
 func answers(ctx context.Context, every time.Duration, times int) error {
 	for range times {
 		select {

@@ -89,7 +89,7 @@ func answered(r *register, all bool, current ...accountdb.Current) {
 	r.found(number, ids, current)
 }
 
-// due lists the accounts that query(false) would return next.
+// The function due lists the accounts that query(false) would return next.
 func due(r *register) string { return fmt.Sprint(slices.Sorted(maps.Keys(r.due))) }
 
 // TestAnOlderQuery shows how a waiter is answered from a query that was sent before the waiter was

@@ -44,7 +44,8 @@ func (r *Replay) recordPlannedLocally(ctx context.Context) error {
 	return r.Store.Record(ctx, actions)
 }
 
-// done returns the audit trail's row for an item, with the result and the reason from the item.
+// The method done returns the audit trail's row for an item, with the result and the reason from
+// the item.
 func (r *Replay) done(item *Item) readmodel.Action {
 	a := item.replayed(r)
 	a.Result = item.Result
@@ -98,7 +99,7 @@ func (r *Replay) Publish(ctx context.Context, producer Producer, shown func(done
 	return nil
 }
 
-// pace waits between two chunks, so that Rate is not exceeded.
+// The method pace waits between two chunks, so that Rate is not exceeded.
 func (r *Replay) pace(ctx context.Context, done, n int) error {
 	if r.Rate == 0 || done == 0 {
 		return ctx.Err()

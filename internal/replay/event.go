@@ -49,7 +49,7 @@ func (e *Event) Balance() (balance accounts.Balance, known bool) {
 	return e.Record.Balance, e.Record.Balance.Known
 }
 
-// failed reports whether the event should have been applied or published but was not.
+// The method failed reports whether the event should have been applied or published but was not.
 func (e *Event) failed() bool {
 	switch e.Outcome(true) {
 	case string(readmodel.EffectApplied), string(readmodel.EffectDuplicate), readmodel.ResultPublished:

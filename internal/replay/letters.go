@@ -132,7 +132,8 @@ func (d *DeadLetter) Discard(action readmodel.Action) repair.Discard {
 	}
 }
 
-// replayed returns the audit trail's row for a replay, with the reason and what was altered.
+// The method replayed returns the audit trail's row for a replay, with the reason and what was
+// altered.
 func (i *Item) replayed(r *Replay) readmodel.Action {
 	a := i.Action(readmodel.ActionReplay, r.Actor)
 	a.Reason = r.Reason

@@ -171,7 +171,7 @@ func scanOf(t *testing.T, from *source, in *store) *replay.Scan {
 	return &replay.Scan{Topic: dlqTopic, Source: from, Store: in, Formats: formats(t), Payload: true}
 }
 
-// planned reads the dead letters and plans their replay.
+// The function planned reads the dead letters and plans their replay.
 func planned(t *testing.T, r *replay.Replay, from *source, in *store) *replay.Replay {
 	t.Helper()
 	r.Store, r.Actor = in, "me"

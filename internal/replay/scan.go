@@ -170,7 +170,8 @@ func (s *Scan) countOther(name string) {
 	s.Others[strings.Clone(name)]++
 }
 
-// records streams the records of the topic, or only those at the selected partitions and offsets.
+// The method records streams the records of the topic, or only those at the selected partitions and
+// offsets.
 func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	if len(s.Filter.DLQPartitions) > 0 && len(s.Filter.DLQOffsets) > 0 {
 		return readAt(ctx, s.Source, s.places)
@@ -182,7 +183,7 @@ func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	return s.Source.Records(ctx, scope)
 }
 
-// places yields each combination of the selected partitions and offsets.
+// The method places yields each combination of the selected partitions and offsets.
 func (s *Scan) places(yield func(int32, int64) bool) {
 	for _, partition := range s.Filter.DLQPartitions {
 		for _, offset := range s.Filter.DLQOffsets {

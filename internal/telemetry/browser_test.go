@@ -165,8 +165,8 @@ func (b *tab) await(expression string) {
 	}
 }
 
-// heard receives all events of the page. It records the events that must not happen, and the end of
-// the page's load.
+// The method heard receives all events of the page. It records the events that must not happen, and
+// the end of the page's load.
 func (b *tab) heard(method string, params json.RawMessage) {
 	var e struct {
 		Entry            struct{ Level, Source, Text, URL string }

@@ -16,7 +16,7 @@ import (
 //go:embed testdata/axe-core/4.14.1/axe.min.js
 var axe string
 
-// looks returns the combinations of states and settings in which the page is tested.
+// The function looks returns the combinations of states and settings in which the page is tested.
 func looks() []struct {
 	name  string
 	scene *scene

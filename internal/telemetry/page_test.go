@@ -56,7 +56,7 @@ func TestStatusPageShowsWhatIsGoingOn(t *testing.T) {
 	}
 }
 
-// text returns the text of a page without markup.
+// The function text returns the text of a page without markup.
 func text(page string) string {
 	_, body, _ := strings.Cut(page, "<body>")
 	return strings.Join(strings.Split(spaces.ReplaceAllString(tags.ReplaceAllString(body, " "), " "), " ,"), ",")

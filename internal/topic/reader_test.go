@@ -37,7 +37,7 @@ func fill(t *testing.T, cluster *kfake.Cluster, partitions, n int) {
 	}
 }
 
-// offsets reads all records in scope and returns their offsets by partition.
+// The function offsets reads all records in scope and returns their offsets by partition.
 func offsets(t *testing.T, r *Reader, scope Scope) map[int32][]int64 {
 	t.Helper()
 	got := map[int32][]int64{}

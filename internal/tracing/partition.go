@@ -76,7 +76,7 @@ func (p *Partition) Flushing(next int64) {
 	p.doing = p.flush
 }
 
-// before returns the traced records before the offset next.
+// The method before returns the traced records before the offset next.
 func (p *Partition) before(next int64) []tracedRecord {
 	n := 0
 	for n < len(p.traced) && p.traced[n].offset < next {
