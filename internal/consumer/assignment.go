@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// The method assigned starts a worker for each new partition. Nothing isfetched until the worker
+// The method assigned starts a worker for each new partition. Nothing is fetched until the worker
 // has claimed the partition and the poller has set the client's offset.
 func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]int32) {
 	<-c.ready

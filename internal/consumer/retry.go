@@ -112,7 +112,7 @@ func (w *worker) obstructed(o obstacle, reason string, grace time.Duration) {
 	w.c.cfg.Health.FailAfter(w.condition(o), reason, grace)
 }
 
-// The method passed reports that an obstacle does not exist any more. Ifthere are other obstacles,
+// The method passed reports that an obstacle does not exist any more. If there are other obstacles,
 // it reports these again.
 func (w *worker) passed(o obstacle) {
 	s := &w.status

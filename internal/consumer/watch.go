@@ -25,7 +25,7 @@ const (
 	positionsEvery = 2 * time.Second
 )
 
-// The function every calls check immediately, and then at a fixed intervaluntil ctx ends. Each
+// The function every calls check immediately, and then at a fixed interval until ctx ends. Each
 // check has a deadline.
 func every(ctx context.Context, pause, within time.Duration, check func(context.Context)) {
 	tick := time.NewTicker(pause)

@@ -82,8 +82,8 @@ func (a *Attempt) tooSlow() bool {
 	return done > 0 && float64(took)/float64(done)*float64(a.all.Load()) > float64(a.bound)
 }
 
-// If ctx belongs to an attempt, the function Answered notes that n more rows (or other units) of
-// the attempt are done. It is safe for concurrent use.
+// Answered adds n rows (or other units) to the done work of the attempt that ctx belongs to. If ctx
+// belongs to no attempt, Answered does nothing. It is safe for concurrent use.
 func Answered(ctx context.Context, n int) {
 	a, _ := ctx.Value(attemptKey{}).(*Attempt)
 	if a == nil {
@@ -101,8 +101,8 @@ func Answered(ctx context.Context, n int) {
 	}
 }
 
-// If ctx belongs to an attempt, the function Expect sets how many rows (or other units) the attempt
-// has in total.
+// Expect sets the expected number of rows (or other units) of the attempt that ctx belongs to. If
+// ctx belongs to no attempt, Expect does nothing.
 func Expect(ctx context.Context, all int) {
 	if a, _ := ctx.Value(attemptKey{}).(*Attempt); a != nil {
 		a.all.Store(int64(all))

@@ -34,8 +34,8 @@ type partitionID struct {
 	partition int32
 }
 
-// partition caches the counters of one partition. A lookup of a counter by its labels costs more
-// than everything else that a call of Flushed does.
+// partition caches the counters of one partition. A lookup of a counter by its labels in each call
+// of Flushed would be slow.
 type partition struct {
 	label    string // number of the partition, as text
 	assigned bool

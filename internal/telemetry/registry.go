@@ -98,7 +98,7 @@ func (r *Registry) remember(c prometheus.Collector) {
 	r.families[f.Name] = f
 }
 
-// vectorType returns an empty text for collectors that always expose their samples.
+// vectorType returns an empty text for a collector that is not a vector.
 func vectorType(c prometheus.Collector) string {
 	switch c.(type) {
 	case *prometheus.CounterVec:
