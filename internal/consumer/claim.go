@@ -42,7 +42,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		pos, err = w.claimOnce(ctx, projection.Claim{
 			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: fence,
 		})
-		// Only the position that the first attempt has found counts. A later attempt may find what
+		// Only the first position that an attempt has found counts. A later attempt may find what
 		// an earlier attempt of this claim has written.
 		found = cmp.Or(found, pos.Found)
 		return err

@@ -93,7 +93,7 @@ type Config struct {
 	Trace       func(partition int32) Trace // may be nil; then no record is traced
 	Health      Health
 	Log         *slog.Logger
-	Retry       retry.Policy // Attempt is the deadline of one attempt
+	Retry       retry.Policy // Attempt limits one attempt, or its time without an answer
 	Limits      Limits
 	// SessionTimeout is how long a member may be silent before the group removes it. 0 means 30 s.
 	SessionTimeout time.Duration

@@ -48,9 +48,9 @@ func (h *healthLog) count(from int, what string) (n int) {
 	return n
 }
 
-// TestAMissingGrantStaysUnready shows that a broker that answers metadata requests and refuses
-// other requests counts as unhealthy. Successful metadata checks must not clear the condition that
-// failed fetches have set.
+// TestAMissingGrantStaysUnready shows that the instance stays unready if a broker answers metadata
+// requests but refuses to let it join the group. Successful metadata checks must not clear the
+// condition that the client's errors have set.
 func TestAMissingGrantStaysUnready(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))

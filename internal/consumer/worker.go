@@ -14,7 +14,7 @@ import (
 	"projector/projection"
 )
 
-// errHalted ends a session if only a person can fix the cause.
+// errHalted ends a session because the partition was stopped or paused.
 var errHalted = errors.New("partition stopped")
 
 // errDrained ends a session because the worker must stop.

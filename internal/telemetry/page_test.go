@@ -76,8 +76,8 @@ func contains(t *testing.T, got string, wants ...string) {
 	}
 }
 
-// TestStatusPageShowsBreakerAndPauses shows that partitions that wait for a person are listed
-// first, with the reason.
+// TestStatusPageShowsBreakerAndPauses shows that the page counts the states, with the most urgent
+// first, and gives the reasons of an open breaker and of a pause.
 func TestStatusPageShowsBreakerAndPauses(t *testing.T) {
 	contains(t, text(troubled(8).body(t)), "8 partitions: 1 stopped, 1 breaker_open, 2 retrying, 1 starting, 1 paused,",
 		" 3 breaker_open since ", "501 of the last 1000 records are dead letters", " 4 paused since ", "new column, INC-1234")
@@ -132,8 +132,8 @@ func TestStatusPageEscapesWhatComesFromOutside(t *testing.T) {
 	}
 }
 
-// TestStatusPageOfManyPartitions shows that the partitions that need a person come first, even if
-// there are very many partitions.
+// TestStatusPageOfManyPartitions shows that the most urgent partitions come first if there are very
+// many partitions.
 func TestStatusPageOfManyPartitions(t *testing.T) {
 	s := busy(256)
 	for _, p := range []int{100, 200} {

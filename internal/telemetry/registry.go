@@ -167,9 +167,9 @@ type declarer interface {
 }
 
 // metricsHandler serves the text and protobuf formats. In the text format, it appends HELP and TYPE
-// lines for families without samples. So all families are declared from the start. The usual
-// encoder refuses families without samples, but Prometheus's parser accepts them. If a collector
-// fails, only its own samples are missing, and there is a log line.
+// lines for families without samples. So the families of all vectors are declared from the start.
+// The usual encoder refuses families without samples, but Prometheus's parser accepts them. If a
+// collector fails, only its own samples are missing, and there is a log line.
 func metricsHandler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 	opts := promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError,

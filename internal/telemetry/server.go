@@ -9,8 +9,8 @@
 //	    └──────▶ Health ────────────────┘
 //
 // Ready means that the assigned partitions make progress. For example, an instance is unready while
-// its database is down. Alive means that a restart would not help. An instance is not alive only if
-// its poll loop does not run any more.
+// its database is down. Alive means that a restart would not help. If the poll loop does not run
+// any more, the instance is not alive.
 //
 // Callers must not pass payload, amounts or credentials to this package.
 package telemetry

@@ -37,7 +37,7 @@ type PartitionStatus struct {
 	End        *int64   `json:"end"`      // offset after the last committed record; read every 5 s
 	LagRecords *int64   `json:"lag_records"`
 	LagSeconds *float64 `json:"lag_seconds"`
-	// The two margins have the same meaning as the fields of Margin. They are at most 10 s old.
+	// The two margins have the same meaning as the fields of Margin. They are read every 10 s.
 	MarginRecords *int64   `json:"margin_records"`
 	MarginSeconds *float64 `json:"margin_seconds"`
 

@@ -246,8 +246,8 @@ func TestReaderTouchesNoGroup(t *testing.T) {
 	}
 }
 
-// TestRangeOfAFullLog shows that a read of a Span with Full fails when the broker returns no data.
-// Otherwise a rebuild would treat consumed records as if they did not exist.
+// TestRangeOfAFullLog shows that a read of a Span with Full fails if the broker returns no data or
+// the log was truncated. Otherwise a rebuild would treat consumed records as if they did not exist.
 func TestRangeOfAFullLog(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	fill(t, cluster, 2, 20)

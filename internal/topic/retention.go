@@ -54,10 +54,10 @@ func limitOf(values map[string]string) *time.Duration {
 // longest is the longest possible duration.
 const longest time.Duration = 1<<63 - 1
 
-// RetentionLeft returns the minimum time for which the limit in retention.ms still stores a record
-// of the given age. The record may stay longer, because a segment is deleted only when its last
-// record is older than retention. RetentionLeft returns nil if there is no limit or the age is not
-// known.
+// RetentionLeft returns how much longer a record of the given age is stored at least, if only the
+// time limit is considered. The record may stay longer, because a segment is deleted only when its
+// last record is older than retention. RetentionLeft returns nil if there is no limit or the age is
+// not known.
 func RetentionLeft(retention, age *time.Duration) *time.Duration {
 	if retention == nil || age == nil {
 		return nil

@@ -1,4 +1,4 @@
--- Stores the range of the waiting events of each account ($1) that are beyond the park limit.
+-- Stores, for each account ($1), the range of the waiting events that are beyond the park limit.
 INSERT INTO {overflow}
     ({projection_column}account_id, lowest_version, highest_version, events, expected_version, since, topic, partition, first_offset, last_offset, first_version)
 SELECT {projection_value}k.account_id, min(k.version), max(k.version), count(*), min(k.expected_version),
