@@ -106,7 +106,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// lines sorts the lines of a text, so that tests do not depend on their order.
+// The function lines sorts the lines of a text, so that tests do not depend on the order of the
+// lines.
 func lines(text string) string {
 	all := strings.Split(text, "\n")
 	slices.Sort(all)

@@ -83,8 +83,8 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	return pos, nil
 }
 
-// expired returns the reason for stopping a partition if retention has deleted records that were
-// not consumed.
+// The function expired returns the reason for stopping a partition if retention has deleted records
+// that were not consumed.
 func expired(next, start int64) string {
 	return fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. "+
 		"See the runbook, \"position expired\"", next, start-1)

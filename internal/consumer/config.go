@@ -100,7 +100,7 @@ type Config struct {
 	DrainWithin    time.Duration // time to flush the pending records at a stop
 }
 
-// Limits bound memory and latency.
+// Limits has the limits of memory and latency.
 type Limits struct {
 	BatchBytes  int           // largest decompressed batch of records; it is in memory as a whole
 	FetchBytes  int           // size of one fetch before decompression; two may run at a time

@@ -36,8 +36,8 @@ type loss struct {
 	found string // how the loss was found; empty if nothing is lost
 }
 
-// contradicts compares the log's end with the position next. It returns a loss if the log does not
-// have all records that were consumed before the position.
+// The method contradicts compares the log's end with the position next. It returns a loss if the
+// log does not have all records that were consumed before the position.
 func (e logEnd) contradicts(next projection.NextOffset) loss {
 	switch {
 	case e.epochEnd != projection.NoOffset && e.epochEnd < min(next.Offset, e.offset):
@@ -63,8 +63,8 @@ func (e logEnd) olderEpoch(next projection.NextOffset) bool {
 	return e.epoch != projection.NoEpoch && e.epoch < next.LeaderEpoch
 }
 
-// believed reports whether an answer that contradicts the position is accepted. The parameter after
-// is the duration from the first such answer to now.
+// The method believed reports whether an answer that contradicts the position is accepted. The
+// parameter after is the duration from the first such answer to now.
 func (e logEnd) believed(next projection.NextOffset, after time.Duration) bool {
 	return !e.olderEpoch(next) || after >= olderEpochFor
 }

@@ -39,7 +39,7 @@ func (w *worker) retry(dependency, operation string, fn func(context.Context) er
 	return err
 }
 
-// final reports whether a retry of the same operation would fail again.
+// The function final reports whether a retry of the same operation would fail again.
 func final(err error) bool {
 	return session.Final(err) || errors.Is(err, projection.ErrTopicRecreated) || errors.Is(err, errOtherMember) || isStopped(err)
 }

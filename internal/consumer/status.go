@@ -30,8 +30,8 @@ type status struct {
 // idleAfter is the time without new records after which a partition is idle.
 const idleAfter = 10 * time.Second
 
-// from returns the offset from which the lag is counted. It is the position or, without a position,
-// the first offset of the log. It returns -1 if that offset is not known.
+// The method from returns the offset from which the lag is counted. It is the position or, without
+// a position, the first offset of the log. It returns -1 if that offset is not known.
 func (s *status) from() int64 {
 	if s.fence.Load() > 0 {
 		return s.position.Load()
@@ -61,14 +61,14 @@ func (s *status) set(state projection.State, reason string) {
 	s.change(state, reason)
 }
 
-// waiting reports whether the partition waits for a person.
+// The method waiting reports whether the partition waits for a person.
 func (s *status) waiting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.Waiting()
 }
 
-// change sets the state and the reason. The caller holds mu.
+// The method change sets the state and the reason. The caller holds mu.
 func (s *status) change(state projection.State, reason string) {
 	if s.state != state {
 		s.since = time.Now()
@@ -169,9 +169,9 @@ func (w *worker) reportLag() {
 	}
 }
 
-// lag returns how many records of the partition are not durable yet. Without a position, these are
-// all records of the log. The result age is the age of the oldest fetched record that is not
-// durable. If there is none, age is the time since the lag was first seen. The status page, the
+// The method lag returns how many records of the partition are not durable yet. Without a position,
+// these are all records of the log. The result age is the age of the oldest fetched record that is
+// not durable. If there is none, age is the time since the lag was first seen. The status page, the
 // metric and the command all show this lag.
 func (w *worker) lag(now time.Time) (records int64, age time.Duration, known bool) {
 	s := &w.status

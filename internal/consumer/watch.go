@@ -179,7 +179,7 @@ func (c *Consumer) report(ctx context.Context, condition, prefix string, err err
 	}
 }
 
-// checked returns the dependency and the operation that a condition is about.
+// The function checked returns the dependency and the operation that a condition is about.
 func checked(condition string) (dependency, what string) {
 	switch condition {
 	case "access":

@@ -170,7 +170,8 @@ func (w *worker) consume(kafka int64) error {
 	return err
 }
 
-// process folds and flushes until the worker must stop or the partition has to be claimed again.
+// The method process folds and flushes until the worker must stop or the partition has to be
+// claimed again.
 func (w *worker) process() error {
 	for {
 		more, err := w.heal()

@@ -1,6 +1,5 @@
-// Package failpoint lets a test kill or freeze the program at an exact line. The program
-// must be built with the tag failpoints. Without that tag, Here is an empty function that
-// costs nothing.
+// Package failpoint lets a test kill or freeze the program at an exact line. The program must be
+// built with the tag failpoints. Without that tag, the function Here is empty and costs nothing.
 //
 // PROJECTOR_FAILPOINTS arms points, separated by commas. Each has the form name=action@n, and acts
 // when the point is reached for the n-th time. These are the actions:

@@ -38,7 +38,7 @@ func parse(spec string) map[string]*point {
 	return points
 }
 
-// Here does the action of the point if it is reached for the n-th time.
+// Here executes the action of the named point when the point is reached for the n-th time.
 func Here(name string) {
 	mu.Lock()
 	p := armed[name]

@@ -19,8 +19,9 @@ type Connections struct {
 	waiting *list.List                 // connections without a request; the first waits longest
 }
 
-// New limits the connections to most, and to a share of the files that the process may open.
-// Connections to brokers and to the database need files too.
+// New returns a limit of the given number of connections. The limit is also at most a share of the
+// files that the process may open, because connections to brokers and to the database need files
+// too.
 func New(most int, share float64) *Connections {
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {
@@ -29,7 +30,8 @@ func New(most int, share float64) *Connections {
 	return &Connections{most: max(most, 1), open: map[net.Conn]*list.Element{}, waiting: list.New()}
 }
 
-// within returns the smaller of most and the given share of the files.
+// The function within returns the parameter most, or the given share of the files if that is
+// smaller.
 func within(most int, share float64, files uint64) int {
 	return int(min(float64(most), share*float64(files)))
 }

@@ -197,8 +197,8 @@ func metricsHandler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 	})
 }
 
-// missing returns the declared families that were not gathered. The parameter wanted is promhttp's
-// filter by name. If it is empty, all names are wanted.
+// The function missing returns the declared families that were not gathered. The parameter wanted
+// is promhttp's filter by name. If it is empty, all names are wanted.
 func missing(declared []Family, gathered []*dto.MetricFamily, wanted []string) []Family {
 	seen := make(map[string]bool, len(gathered))
 	for _, mf := range gathered {

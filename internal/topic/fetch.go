@@ -292,7 +292,7 @@ func (e *PartitionError) Reason() string {
 	}
 }
 
-// brokers formats a list of broker ids for a message.
+// The function brokers formats a list of broker ids for a message.
 func brokers(ids []int32) string {
 	names := make([]string, len(ids))
 	for i, id := range ids {

@@ -32,7 +32,7 @@ func newClient(t *testing.T, cluster *kfake.Cluster, opts ...kgo.Opt) *kgo.Clien
 	return client
 }
 
-// soon returns a context with a deadline that only a hanging test reaches.
+// The function soon returns a context with a deadline that only a hanging test reaches.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -101,7 +101,7 @@ func (h publishing) OnProduceRecordUnbuffered(r *kgo.Record, err error) {
 	}
 }
 
-// recording reports whether ctx has a span that is recorded.
+// The function recording reports whether ctx has a span that is recorded.
 func recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
 
 // withoutKey is the formatter of keys for the spans. It always returns an error, so that the spans
