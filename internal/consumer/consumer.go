@@ -172,10 +172,10 @@ func (c *Consumer) worker(p int32) *worker {
 // Partitions returns the number of assigned partitions.
 func (c *Consumer) Partitions() int { return int(c.partitions.Load()) }
 
-// Busy returns how many partitions have only few fetched records that are not durable, but probably
-// will be soon. A partition does not count if more than fewRecords records were fetched after the
-// last time that all were durable. It also does not count while it publishes dead letters or
-// retries an operation.
+// Busy returns how many partitions have only few fetched records, which are not durable yet but
+// probably will be soon. A partition does not count if more than fewRecords records were fetched
+// after the last time that all were durable. It also does not count while it publishes dead letters
+// or retries an operation.
 func (c *Consumer) Busy() int { return int(c.busy.Load()) }
 
 // assignment lists the partitions that have a worker.

@@ -49,7 +49,7 @@ func (h *healthLog) count(from int, what string) (n int) {
 }
 
 // TestAMissingGrantStaysUnready shows that the instance stays unready if a broker answers metadata
-// requests but refuses to let it join the group. Successful metadata checks must not clear the
+// requests but refuses the request to join the group. Successful metadata checks must not clear the
 // condition that the client's errors have set.
 func TestAMissingGrantStaysUnready(t *testing.T) {
 	t.Parallel()

@@ -169,7 +169,7 @@ func (s *Server) query(ctx context.Context, all bool) (int, error) {
 	return len(ids), err
 }
 
-// after returns the pause after a query.
+// The function after returns the pause after a query.
 func after(err error) time.Duration {
 	if err != nil {
 		return queryAgain

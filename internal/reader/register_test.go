@@ -83,7 +83,7 @@ func TestWhatAQueryAnswers(t *testing.T) {
 	}
 }
 
-// answered begins a query and passes the result current to the register.
+// The function answered begins a query and passes the result current to the register.
 func answered(r *register, all bool, current ...accountdb.Current) {
 	number, ids := r.query(all)
 	r.found(number, ids, current)

@@ -14,8 +14,8 @@ import (
 	"projector/readmodel"
 )
 
-// answers is an outbox that has some versions of an account. Its events are so large that two of
-// them fill one answer.
+// The type answers is an outbox that has some versions of an account. Its events are so large that
+// two of them fill one answer.
 type answers struct {
 	has   map[int64]string // events by version
 	asked []string

@@ -187,7 +187,7 @@ func planned(t *testing.T, r *replay.Replay, from *source, in *store) *replay.Re
 	return r
 }
 
-// outcomes returns the plan and the result of each item.
+// The function outcomes returns the plan and the result of each item.
 func outcomes(r *replay.Replay) string {
 	var all []string
 	for _, item := range r.Items {

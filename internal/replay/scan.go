@@ -151,8 +151,8 @@ func (s *Scan) decode(ctx context.Context, message event.Message, into *event.De
 	return err
 }
 
-// share makes equal texts of different entries share memory, because a replay has many entries in
-// memory.
+// The function share makes equal texts of different entries share memory, because a replay has many
+// entries in memory.
 func share(e *dlq.Entry) {
 	one := func(text string) string { return unique.Make(text).Value() }
 	e.Class, e.Message, e.Topic = event.Class(one(string(e.Class))), one(e.Message), one(e.Topic)
@@ -234,7 +234,7 @@ func (s *Scan) deliver(ctx context.Context, chunk []*DeadLetter, fn func(*DeadLe
 	return nil
 }
 
-// readable returns the selected partitions that can be read, except one partition.
+// The method readable returns the selected partitions that can be read, except one partition.
 func (s *Scan) readable(ctx context.Context, lost int32) []int32 {
 	all, _, err := s.Source.Extents(ctx)
 	if err != nil {

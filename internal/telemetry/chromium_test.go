@@ -118,7 +118,8 @@ const drawn = `[...document.querySelectorAll("canvas")].every((canvas) => {
 	return n > 100;
 })`
 
-// violations runs axe-core with the rules that it uses by default. It returns the violations.
+// The function violations runs axe-core with the rules that axe-core uses by default. It returns
+// the violations.
 func violations(b *tab) []string {
 	b.t.Helper()
 	found := ask[string](b, axe+`;

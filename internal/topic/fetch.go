@@ -277,9 +277,9 @@ func (e *PartitionError) Unwrap() error { return e.Err }
 // SafeText implements errclass.Describer.
 func (e *PartitionError) SafeText() string { return e.Error() }
 
-// Reason says why the partition cannot be read. If a broker may be down, it also says which. The
-// text does not contain the partition's number, so that partitions of the same broker can have the
-// same reason.
+// Reason says why the partition cannot be read. If a broker may be the cause, the text also names
+// the broker. The text does not contain the partition's number, so that partitions of the same
+// broker can have the same reason.
 func (e *PartitionError) Reason() string {
 	why := errclass.Safe(e.Err)
 	switch {
