@@ -7,8 +7,8 @@ PKGS              ?= ./...
 TESTFLAGS         ?=
 FUZZTIME          ?= 30s
 SOAK              ?= 1h
-# test-matrix runs the tests with each of these versions. An empty list leaves out that server, for
-# example `make test-matrix KAFKA_VERSIONS=`.
+# test-matrix runs the end-to-end tests with each of these versions. An empty list leaves out that
+# server, for example `make test-matrix KAFKA_VERSIONS=`.
 POSTGRES_VERSIONS ?= 13 14 15 16 17 18
 KAFKA_VERSIONS    ?= 3.4.1 3.9.1 4.3.0
 GOLANGCI_VERSION  ?= v2.15.0
@@ -21,8 +21,8 @@ COMMIT            ?= $(shell git rev-parse HEAD 2>/dev/null)
 # stamp also fails in a checkout that belongs to another user.
 BUILDFLAGS        ?= -trimpath -buildvcs=false
 # The compiler uses this profile to save a tenth of the processor time. Such a build takes some
-# minutes. So only images and releases are built with the profile. They also have no symbols for
-# debuggers (-s -w), which are a third of the file.
+# minutes. So only images, releases and the programs for benchmarks are built with the profile.
+# These builds also have no symbols for debuggers (-s -w), which are a third of the file.
 PROFILE           := $(CURDIR)/tools/bench/projector.pgo
 LDFLAGS           ?= -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 

@@ -22,8 +22,9 @@ var (
 	varies = regexp.MustCompile(`"?…"?|\b[A-Z]\b|\b\d+s?\b|%[-+#.\d]*[a-zA-Z]`)
 )
 
-// TestMessagesOfThePagesAreThoseOfTheProgram shows that each message in the runbook or the repairs
-// page is a text in the program or a part of one. The variable parts of a message are left out.
+// TestMessagesOfThePagesAreThoseOfTheProgram shows that each message of several words that the
+// runbook or the repairs page quotes is a text in the program or a part of one. The variable parts
+// of a message are left out.
 func TestMessagesOfThePagesAreThoseOfTheProgram(t *testing.T) {
 	texts := textsOf(t, "..")
 	checked := 0

@@ -13,7 +13,7 @@ import (
 	"projector/internal/cli/flags"
 )
 
-// ofServer matches the flags for the address of a server or for a query to it.
+// ofServer matches the flags about the connection to a server, or about a query to it.
 var ofServer = regexp.MustCompile(`url$|query$|password|token|username|brokers|^tls|^sasl|registry`)
 
 // unstored matches flags that concern only the running process. A request does not store these
@@ -90,8 +90,9 @@ func TestWhateverHasYesIsAChange(t *testing.T) {
 	}
 }
 
-// TestARequestHasEachOptionAndNoServer shows that a request stores the value of each flag of a
-// change. Flags about a server are not stored, because the approver sets them.
+// TestARequestHasEachOptionAndNoServer shows that a request stores each flag and argument of a
+// change, except the flags in unstored and the flags that approve has too. Flags about a server
+// must not be stored, because the approver sets them.
 func TestARequestHasEachOptionAndNoServer(t *testing.T) {
 	approves := map[string]bool{}
 	for _, leaf := range parserOf(t).Model.Leaves(false) {

@@ -124,9 +124,8 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 	return exit.Report(stderr, withRole(commandPath(parsed), interrupted(ctx, commandPath(parsed), parsed.Run())))
 }
 
-// interrupted returns the error of a command that a signal has ended. A command that changes
-// something returns an errclass.Describer that says what was done, so interrupted returns this
-// error unchanged.
+// interrupted returns the error of a command that a signal has ended. An error that implements
+// errclass.Describer stays unchanged, because package change reports what was done by such errors.
 func interrupted(ctx context.Context, command string, err error) error {
 	if err == nil || ctx.Err() == nil || errors.As(err, new(errclass.Describer)) {
 		return err
@@ -171,8 +170,8 @@ func forgetEmptyEnvironment(app *kong.Application) error {
 }
 
 // refuseEmpty refuses an argument or a filter with an empty value, which may come from an unset
-// variable of a script. An empty filter would make a repair change everything, and an empty group
-// would select the default group.
+// variable of a script. A repair with an empty filter would change more than intended, and an empty
+// group would select the default group.
 func refuseEmpty(parsed *kong.Context) error {
 	for _, step := range parsed.Path {
 		if p := step.Positional; p != nil && p.Target.IsZero() && p.Target.Kind() == reflect.String {

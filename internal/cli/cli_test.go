@@ -52,8 +52,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return Main(ctx, args, stdout, stderr, flags.BuildInfo{Version: "dev"})
 }
 
-// TestEmptyFiltersAreRefused shows that an empty filter is refused, because it would make a repair
-// apply to everything.
+// TestEmptyFiltersAreRefused shows that an empty filter is refused, because a repair with it would
+// change more than intended.
 func TestEmptyFiltersAreRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"dlq", "discard", "--reason=x", "--class=", "--yes"},

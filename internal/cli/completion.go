@@ -18,8 +18,9 @@ import (
 	"projector/internal/cli/process"
 )
 
-// completionCmd prints a completion script for a shell. The scripts contain no commands or flags.
-// At each press of Tab they call the program, so they never become outdated.
+// completionCmd prints a completion script for a shell. The scripts contain no names of commands or
+// flags. At each press of Tab they ask the program for these names, so new commands need no new
+// script.
 type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
@@ -91,7 +92,8 @@ func merged(all ...map[string][]string) map[string][]string {
 // these values, separated by commas.
 const onlyTag = "only"
 
-// choicesOf returns the possible values of a flag. It returns nil if the flag accepts any value.
+// choicesOf returns the possible values of a flag. It returns nil if the possible values are not
+// listed.
 func choicesOf(v *kong.Value) []string {
 	switch only := v.Tag.Get(onlyTag); {
 	case only != "":
@@ -230,8 +232,8 @@ func commandsOf(node *kong.Node, begin string) suggestions {
 	return s
 }
 
-// valuesOf returns the values of a flag that start with the text begin. It puts the argument before
-// in front of each value. In a list, only the last item is completed.
+// valuesOf returns the values of a flag or an argument that start with the text begin. It puts the
+// argument before in front of each value. In a list, only the last item is completed.
 func valuesOf(v *kong.Value, before, begin string) suggestions {
 	s := suggestions{files: isFile(v)}
 	if comma := strings.LastIndexByte(begin, ','); comma >= 0 && v.IsSlice() {

@@ -100,7 +100,8 @@ func flagsByPath(t *testing.T) map[string][]*kong.Flag {
 	return all
 }
 
-// The suggestions for a flag must be the values in its help and the values that it accepts.
+// The help of a flag must name each suggested value. The suggested values for the log and the time
+// unit must also be accepted.
 func TestChoicesAreThoseOfTheHelp(t *testing.T) {
 	seen := map[string]bool{}
 	for path, list := range flagsByPath(t) {
@@ -135,7 +136,8 @@ func TestChoicesAreThoseOfTheHelp(t *testing.T) {
 	}
 }
 
-// A flag whose value is a file must have the placeholder FILE, because the completion checks it.
+// A flag whose value is a file must have the placeholder FILE, by which the completion recognizes
+// such flags.
 func TestFilesAreKnownAsFiles(t *testing.T) {
 	for path, list := range flagsByPath(t) {
 		for _, flag := range list {

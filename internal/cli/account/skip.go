@@ -47,8 +47,9 @@ func (f *skipFlags) check(version int64) (err error) {
 	return err
 }
 
-// skipper returns the Repair that skips versions of the projection. It returns an error if the rows
-// were written with another projection file, or with a mapping that reads events differently.
+// skipper returns the Repair that skips versions of accounts in the projection. It returns an error
+// if the rows were written with another projection file, or with a mapping that reads events
+// differently.
 func (f *skipFlags) skipper(ctx context.Context, on *change.On) (*repair.Repair, error) {
 	skipper, skips := f.kind.Replayer(readmodel.RepairConfig{Pool: on.Pool, Formats: f.formats, FirstVersion: f.FirstVersion}).(*repair.Repair)
 	if err := f.CheckFile(ctx, on.Pool); err != nil {

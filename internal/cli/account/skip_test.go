@@ -92,8 +92,8 @@ func TestUnskipOfAKnownEvent(t *testing.T) {
 	})
 }
 
-// TestUnskipBeyondTheParkLimit skips an event that was not parked because of the park limit. After
-// the unskip, the account waits for this event again.
+// TestUnskipBeyondTheParkLimit skips an event that was not parked, because the park limit was
+// reached. After the unskip, the account waits for this event again.
 func TestUnskipBeyondTheParkLimit(t *testing.T) {
 	t.Setenv("PARK_LIMIT", "1")
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {

@@ -170,8 +170,8 @@ func addLine(rows *output.Rows, l *statement.Line) error {
 		output.PlaceIn(l.Topic, l.Partition, l.Offset), l.EventID)
 }
 
-// numberOrNull returns the number in a text, with the same digits. It returns nil if the text is no
-// number, because a person may have written such a value by SQL.
+// numberOrNull returns the number in a text, with the same digits. It returns nil if the text has
+// characters that a number does not have, because a person may have written such a value by SQL.
 func numberOrNull(text *string) *json.Number {
 	if text == nil || strings.Trim(*text, "-0123456789.") != "" {
 		return nil

@@ -1,7 +1,7 @@
-// Package change runs all commands that change something. A Change has the options of a command and
-// makes the plan. Command adds --yes and Run. Run connects, makes the plan, prints it, checks whether a
-// second person has to approve it, executes it and prints the result. The commands about requests are
-// here too.
+// Package change runs the commands that make a plan and then change something. A Change has the
+// options of a command and makes the plan. Command adds --yes and Run. Run connects, makes the
+// plan, prints it, checks whether a second person has to approve it, executes it and prints the
+// result. The commands about requests are here too.
 package change
 
 import (
@@ -47,14 +47,15 @@ type reasoned interface {
 	checkReason() error
 }
 
-// Plan is what a change would do. Do executes exactly what Print has shown.
+// Plan is what a change would do. Do executes the same plan that Print has shown.
 type Plan interface {
-	// Hash adds each record that would be changed. It adds the JSON output of the record, and
-	// everything else that must not change until a second person approves the plan. It leaves out
+	// Hash adds each record that would be changed. For each record it adds what must not change
+	// until a second person approves the plan, usually the JSON output of the record. It leaves out
 	// values that change by themselves, for example a time or a lag, because they would make each
 	// plan different.
 	Hash(context.Context, *Hash) error
-	// Do executes the plan. The context contains the approved request, which the audit trail needs.
+	// Do executes the plan. If a second person has approved the plan, the context contains the
+	// number of the request for the audit trail.
 	Do(ctx context.Context) error
 	// Print prints the plan or, if done is true, the result. It returns an error if not everything
 	// could be done. A plan that changes no record is not executed, but it is printed with done =
@@ -95,8 +96,8 @@ type On struct {
 	closers []func() error
 }
 
-// NothingChanged returns the last line of a plan in text output. The line says how to execute the
-// plan.
+// NothingChanged returns the last line of a plan in text output. If a flag or another command
+// executes the plan, the line names it.
 func (on *On) NothingChanged() string {
 	const unchanged = "nothing was changed"
 	switch {

@@ -26,8 +26,8 @@ func hashOf(ctx context.Context, action readmodel.ActionKind, plan Plan) (*Hash,
 	return h, plan.Hash(ctx, h)
 }
 
-// Add adds a record that would be changed: its output without --yes, and everything else that must
-// not change until the plan is approved.
+// Add counts a record that would be changed. It adds documents about the record that must not
+// change until the plan is approved, usually the output without --yes.
 func (h *Hash) Add(documents ...any) error {
 	h.records++
 	return h.Note(documents...)

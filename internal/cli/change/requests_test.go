@@ -177,8 +177,8 @@ func TestAFileIsKeptWithItsRequest(t *testing.T) {
 	clitest.Contains(t, s.Must("account", "show", "acc-b", "--output=json"), `"balance":8.50`)
 }
 
-// TestEveryChangeIsRequested shows that every other command that changes something can be requested
-// and approved.
+// TestEveryChangeIsRequested shows for further commands that their changes can be requested and
+// approved.
 func TestEveryChangeIsRequested(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.SeveralDeadLetters()
@@ -202,9 +202,9 @@ func TestEveryChangeIsRequested(t *testing.T) {
 		"rebuild 1 approved, pause 1 approved, resume 1 approved, position_set 1 approved, replay 2 approved")
 }
 
-// TestAPruningIsRequested shows that a pruning needs approval. With a short retention, a
-// redelivered event would be counted twice. The audit trail records a pruning even if the four-eyes
-// policy is off.
+// TestAPruningIsRequested shows that a pruning needs approval. The reason is that after a pruning
+// with a short retention, a redelivered event could be counted twice. The audit trail records a
+// pruning even if the four-eyes policy is off.
 func TestAPruningIsRequested(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("INSERT INTO inbox (message_id, handler, processed_at) SELECT n::text, 'daily_turnover', now() - interval '30 days' FROM generate_series(1, 3) AS n")
@@ -323,8 +323,8 @@ func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
 	t.Setenv("PROJECTION_FILE", "")
 	other := colleague(t, s)
 	s.Must("migrate", "--four-eyes=on")
-	// For a known projection, another text is always refused. For a new name, there is no stored
-	// text to compare with.
+	// For a known projection, the program compares the text with the stored text. For a new name,
+	// there is no stored text.
 	unknown := strings.ReplaceAll(text, "projection: seen", "projection: innocent")
 	file, lines := filepath.Join(t.TempDir(), "evil.sql"), filepath.Join(t.TempDir(), "forged.jsonl")
 	if err := os.WriteFile(file, []byte(unknown), 0o600); err != nil {
@@ -376,7 +376,8 @@ func TestBalancesOfALedgerAreShown(t *testing.T) {
 	clitest.Equal(t, clitest.Pick([]map[string]any{document}, "topic"), "null")
 }
 
-// TestARequestIsBounded shows that the table of requests has the same size limits as the program.
+// TestARequestIsBounded shows that the table of requests limits the size of the files, and the size
+// of the other columns together.
 func TestARequestIsBounded(t *testing.T) {
 	s := clitest.NewStage(t)
 	for _, values := range []string{

@@ -74,7 +74,7 @@ func commandLine(words []string) string {
 	return strings.Join(all, " ")
 }
 
-// plainWord has the characters without a special meaning in any shell.
+// plainWord has characters without a special meaning in a shell.
 const plainWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
 
 // quoted quotes a word for a shell. Characters that a terminal does not print are escaped in the syntax

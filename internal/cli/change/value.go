@@ -22,7 +22,7 @@ import (
 // that the options name. The JSON does not contain the flags of servers, queries and output,
 // because the approver sets these flags.
 
-// command is implemented by the Command of any change.
+// The types Command and Unattended implement the interface command.
 type command interface {
 	change() Change
 	fresh() Change

@@ -33,7 +33,8 @@ const ofOthers = `SELECT concat_ws(' ',
 	(SELECT md5(string_agg(p::text, ' ' ORDER BY p::text)) FROM projection_parked_event p WHERE projection <> 'points'))`
 
 // Ordered runs a test for account_balance and for a custom projection, which both park events. The
-// function state returns the sum of account a and its version.
+// test receives the function state. This function returns a text with the sum of account a and the
+// account's version.
 func Ordered(t *testing.T, run func(t *testing.T, s *Stage, state func() string)) {
 	t.Helper()
 	t.Run("account_balance", func(t *testing.T) {

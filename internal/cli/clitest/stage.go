@@ -1,5 +1,5 @@
-// Package clitest helps tests to run commands with a separate broker and database. Tests that use
-// it must be in package NAME_test, because clitest imports all commands.
+// Package clitest helps tests to run commands. Each test has its own topic and its own database.
+// Tests that use it must be in package NAME_test, because clitest imports all commands.
 package clitest
 
 import (
@@ -195,7 +195,7 @@ func Execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return cli.Main(ctx, args, stdout, stderr, flags.BuildInfo{Version: "dev"})
 }
 
-// RunTests is TestMain of a package whose tests run commands.
+// TestMain of a package calls RunTests if the tests of the package run commands.
 func RunTests(m *testing.M) {
 	devtest.Main(m, func(ctx context.Context, databaseURL string) error {
 		_, err := readmodel.Migrate(ctx, databaseURL)

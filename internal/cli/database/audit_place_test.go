@@ -7,8 +7,8 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// TestTheTrailSaysWhere shows for each action which of the columns for group, topic, partition and
-// offset have a value.
+// TestTheTrailSaysWhere shows for several actions which of the columns for group, topic, partition
+// and offset have a value.
 func TestTheTrailSaysWhere(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 3, `"1"`), "garbage", clitest.EventOf("b", 1, `"x"`), clitest.EventOf("b", 2, `"1"`))

@@ -74,7 +74,8 @@ func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 }
 
 // fourEyes turns the four-eyes policy on or off. Without --four-eyes it warns if the policy is on
-// but somebody can bypass it. A person may have granted a role without knowing this effect.
+// but somebody can bypass it. A person may have granted a role without knowing that it bypasses the
+// policy.
 func (c *upCmd) fourEyes(ctx context.Context, io *output.Streams) error {
 	pool, err := c.Pool(ctx)
 	if err != nil {

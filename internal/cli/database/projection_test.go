@@ -144,7 +144,7 @@ func TestAnOrderedCustomProjection(t *testing.T) {
 }
 
 // TestAChangedFileIsRefused shows that the program does not add to the rows of a projection after
-// its file has changed.
+// its file has changed, unless the change is accepted.
 func TestAChangedFileIsRefused(t *testing.T) {
 	s := stage(t)
 	path := s.UseCustomProjection("loyalty_points", loyalty)

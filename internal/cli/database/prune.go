@@ -45,7 +45,7 @@ func (c *prune) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	return p, err
 }
 
-// prunePlan deletes the old inbox markers of all projections.
+// prunePlan deletes old inbox markers. It leaves out projections that are reading records again.
 type prunePlan struct {
 	*prune
 	on      *change.On

@@ -52,8 +52,8 @@ func TestMigrateStatus(t *testing.T) {
 	changed("DROP TABLE projector_schema_version", "1  00001_account_balance.sql", "not applied\n")
 }
 
-// TestARoleThatCannotMigrateIsRefused runs migrate with a role that cannot change the schema.
-// migrate succeeds only if no migration is missing.
+// TestARoleThatCannotMigrateIsRefused runs migrate with a role that cannot change the schema. The
+// command succeeds only if no migration is missing.
 func TestARoleThatCannotMigrateIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	role := "operates_" + s.Topic[strings.LastIndexAny(s.Topic, "-_.")+1:]

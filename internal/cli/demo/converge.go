@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// progressEvery is how often the demo reads the projector's progress. The measured time is too
-	// long by at most this interval. Reading is cheap, because the progress is in memory.
+	// progressEvery is how often the demo reads the projector's progress. Because of this interval,
+	// the measured time may be up to 10 ms too long. Reading is cheap, because the progress is in
+	// memory.
 	progressEvery = 10 * time.Millisecond
 	// stalledAfter is how long the demo waits without progress before it gives up.
 	stalledAfter = time.Minute

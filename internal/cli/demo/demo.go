@@ -1,4 +1,5 @@
-// Package demo has the command demo. It runs the whole system on one machine and checks the result.
+// Package demo has the command demo. It runs the whole system and checks the result. Kafka and
+// PostgreSQL run on this machine too, unless the user gives other servers.
 package demo
 
 import (
@@ -132,8 +133,8 @@ func (c *Cmd) Run(ctx context.Context, io *output.Streams, built flags.BuildInfo
 	return nil
 }
 
-// configure chooses names and the projector's configuration. On the user's servers, each demo uses
-// other names.
+// configure chooses names and the projector's configuration. On the user's servers, the chosen
+// names contain a random part.
 func (d *demo) configure() error {
 	c := d.cmd
 	c.Brokers = flags.Items(c.Brokers)
@@ -167,7 +168,7 @@ func (d *demo) configure() error {
 	return nil
 }
 
-// play runs the demo including the check and prints the result. The result matched is nil if the
+// play runs the demo including the check and prints the result. The value matched is nil if the
 // demo fails before the check.
 func (d *demo) play(ctx context.Context) (matched *bool, err error) {
 	d.page.title("projector demo")

@@ -100,7 +100,7 @@ func next(t *testing.T, page string) []string {
 	return lines
 }
 
-// TestWhatToTypeNextHeals runs the lines that the demo proposes in a shell. After that, two
+// TestWhatToTypeNextHeals runs in a shell the lines that the demo proposes. After that, two
 // accounts that waited no longer wait.
 func TestWhatToTypeNextHeals(t *testing.T) {
 	withoutServers(t)

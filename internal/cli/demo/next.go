@@ -48,7 +48,8 @@ func (d *demo) afterwards() []hint {
 	}
 }
 
-// typed returns the program's name as the user typed it, in a form that a shell accepts.
+// typed returns a name for the program that a shell accepts. A path below the current folder
+// becomes relative.
 func typed() string {
 	name := os.Args[0]
 	if here, err := os.Getwd(); err == nil && filepath.IsAbs(name) {

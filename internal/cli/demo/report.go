@@ -44,7 +44,7 @@ func (d *demo) report(f *findings) {
 	d.reportNext(f.stale)
 }
 
-// sharing names the servers that run on the same machine as the projector.
+// sharing names the servers that the demo has started on this machine.
 func (d *demo) sharing() string {
 	var here []string
 	if d.ownKafka {

@@ -24,7 +24,7 @@ import (
 	"projector/readmodel"
 )
 
-// demoAccounts is the prefix of all names that the demo uses on servers of the user.
+// demoAccounts is the prefix of the names that the demo chooses on servers of the user.
 const demoAccounts = "demo-"
 
 // startKafka starts a broker in this process, unless the user has given brokers.
@@ -90,8 +90,8 @@ func (d *demo) startDatabase(ctx context.Context) error {
 // refusal is the name of a constraint that the demo adds, with which PostgreSQL refuses some rows.
 const refusal = "demo_refuses_currency"
 
-// prepareDatabase migrates the schema. On a database of the user, it first checks that no other
-// accounts are in the schema.
+// prepareDatabase migrates the schema. On a database of the user, it first checks that the schema
+// has only accounts of demos.
 func (d *demo) prepareDatabase(ctx context.Context) error {
 	if !d.ownDatabase {
 		if err := d.refuseForeign(ctx); err != nil {
