@@ -73,7 +73,7 @@ var (
 )
 
 // TestDefaultsOfTheDocumentsAreRight shows that each default that a page gives in brackets after a
-// flag is the default of the program.
+// flag is the default of this flag in some command.
 func TestDefaultsOfTheDocumentsAreRight(t *testing.T) {
 	defaults := map[string][]string{} // by flag; some flags have another default in another command
 	for _, list := range flagsByPath(t) {
@@ -125,7 +125,7 @@ func operating(t *testing.T) string {
 }
 
 // TestRunbookChangesNothingBySQL shows that the pages for operators have no SQL that changes data,
-// because every change has a command.
+// because operators change data by commands.
 func TestRunbookChangesNothingBySQL(t *testing.T) {
 	text := operating(t)
 	for _, statement := range regexp.MustCompile(`(?m)\b(UPDATE|DELETE FROM|TRUNCATE|INSERT INTO|ALTER TABLE)\b.*$`).FindAllString(text, -1) {
@@ -138,7 +138,7 @@ var (
 	placeholder = regexp.MustCompile(`<[a-z ]+>`)
 )
 
-// TestStatementsOfTheRunbookRun runs every SQL statement of the pages for operators on the current
+// TestStatementsOfTheRunbookRun runs the SQL blocks of the pages for operators on the current
 // schema.
 func TestStatementsOfTheRunbookRun(t *testing.T) {
 	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))

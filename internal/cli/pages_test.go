@@ -83,8 +83,9 @@ func TestTheEventsAreDocumented(t *testing.T) {
 // test sets them for its child process.
 var usual = []string{"PROJECTOR_TEST_CHILD", "PROJECTOR_TEST_PARENT", "PATH", "TERM", "NO_COLOR", "GOOS", "GOARCH", "GOGC", "JAVA_HOME"}
 
-// TestVariablesAreDocumented shows that each variable that the code reads directly is on a page.
-// The other variables are in docs/cli.md, which is generated from the flags.
+// TestVariablesAreDocumented shows that each environment variable that Go code reads by a constant
+// name is on a page, unless it is in the variable usual. The other variables are in docs/cli.md,
+// which is generated from the flags.
 func TestVariablesAreDocumented(t *testing.T) {
 	var pages strings.Builder
 	for _, path := range allPages(t) {
@@ -129,7 +130,8 @@ var (
 // readersFiles are files that a page asks its reader to create.
 var readersFiles = []string{"bank.yaml", "deployment.json", "kustomization.yaml"}
 
-// TestNamesOfFilesAndTestsAreRight shows that every file, folder and test that a page names exists.
+// TestNamesOfFilesAndTestsAreRight shows that every test that a page names exists, and every file
+// and folder in backquotes. The names in readersFiles are exceptions.
 func TestNamesOfFilesAndTestsAreRight(t *testing.T) {
 	var files []string
 	tests := map[string]bool{}

@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// reworded has the errors of the parser that are printed with another text. The first two errors
+// reworded has the errors of the parser that are printed with another text. The first three errors
 // and the last one repeat typed text where people may type a secret by mistake. Such places are the
 // value of a switch, an argument and a variable. The other errors do not say what to type instead.
 var reworded = []struct {

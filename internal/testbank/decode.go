@@ -13,7 +13,8 @@ import (
 )
 
 // decoded is the result of decoding one record: an event, an error class, or neither for a record
-// without effect (a tombstone or skip). Identified means that id, account and version were read.
+// without effect (a tombstone or skip). The field identified means that id, account and version
+// were read.
 type decoded struct {
 	tombstone, skip, identified bool
 

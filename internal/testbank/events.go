@@ -189,7 +189,7 @@ func (g *generator) poisoned(a *account, version int64, how int) event {
 	return e
 }
 
-// noise adds a record that changes no account to the account's script.
+// noise adds to the account's script a record that changes no account.
 func (g *generator) noise(a *account) {
 	r := g.record(a, g.event(a, a.next))
 	text := string(r.Value)

@@ -29,7 +29,7 @@ func (a *account) remember(r Record) {
 }
 
 // write adds the account's next records to its script. When the whole script is sent, all versions
-// are delivered, except after a permanent gap.
+// before the field next are delivered, except after a permanent gap.
 func (g *generator) write(a *account) {
 	switch n := g.rnd.IntN(1000); {
 	case a.stuck > 0 && a.stuck < maxStuck:
@@ -148,14 +148,14 @@ func (g *generator) conflict(a *account) {
 	a.plan(g.record(a, g.event(a, a.next-1)))
 }
 
-// overflow adds to the script an amount that exceeds the range of the balance, then the correct
+// overflow adds to the script an amount that may exceed the range of the balance, then the correct
 // event. It does so for two versions.
 func (g *generator) overflow(a *account) {
 	if a.next == 1 {
 		g.good(a)
 	}
 	const most = "9223372036854775807"
-	for range 2 { // the second amount never fits, and the first fits only if the balance is below 0
+	for range 2 { // at most one amount fits: the first only if the balance is not above 0, and then the second does not fit
 		a.plan(g.record(a, g.credit(a, a.next, inMinor(most, a.currency))), g.record(a, g.event(a, a.next)))
 		a.next++
 	}

@@ -25,7 +25,7 @@ func (o Outcomes) ByName() map[string]int {
 }
 
 // Oracle computes the expected results of the records that it has processed. The exported fields
-// are the operator's settings and the results.
+// are settings and results.
 type Oracle struct {
 	FirstVersion int64
 	Ignore       map[string]bool
@@ -217,8 +217,8 @@ func (o *Oracle) apply(a *entry, d *decoded) string {
 	return ""
 }
 
-// Row is the expected row of an account in account_balance_current. If Exists is false there is no
-// balance row, and only Stale and WaitingFor are compared.
+// Row is the expected row of an account in account_balance_current. If Exists is false, the account
+// has no balance row, and only Stale and WaitingFor are set.
 type Row struct {
 	Exists                                 bool
 	Currency, Balance, Status, LastEventID string

@@ -19,7 +19,7 @@ const (
 const RefusedCurrency = "BTN"
 
 // ShowcaseOptions configures a showcase. Accounts is at least MinAccounts. Events is at least
-// MinEventsPerAccount for each account.
+// Accounts times MinEventsPerAccount.
 type ShowcaseOptions struct {
 	Seed     uint64
 	Accounts int
@@ -29,7 +29,7 @@ type ShowcaseOptions struct {
 	Refused bool
 }
 
-// Showcase is the stream of the demo. It has all events of many accounts, and the events of
+// Showcase is the stream of the demo. It has the events of many accounts, and the events of
 // different accounts are mixed. Each kind of incident happens once, on its own account.
 type Showcase struct {
 	Records []Record
@@ -41,7 +41,8 @@ type Showcase struct {
 const (
 	// redelivered is the percentage of records that are delivered a second time.
 	redelivered = 5
-	// redeliveredWithin is the maximum number of the account's records between the two deliveries.
+	// redeliveredWithin limits the distance between the two deliveries. Fewer than this number of
+	// later records of the account come before the second delivery.
 	redeliveredWithin = 15
 )
 

@@ -1,15 +1,16 @@
 // Package testbank generates account events and computes the expected results. The demo, the tests
 // and the fault tests use it. It imports only the standard library and shares no code with the
-// projector. So a defect in the projector cannot also be in the expected results.
+// projector. So a defect in the projector's code does not change the expected results.
 //
 // The generator makes streams with many faults. Events are delivered twice, late, in another order
-// or never. There are events with every defect that prevents their application, tombstones, and
-// unusual keys and headers. The same options make the same stream. Generate chooses incidents at
-// random. Showcase is the demo's stream, in which each incident happens once, on its own account.
+// or never. There are events with defects that prevent their application, tombstones, and unusual
+// keys and headers. The same options make the same stream. Generate chooses incidents at random.
+// Showcase is the demo's stream, in which each incident happens once, on its own account.
 //
 // The Oracle processes one record at a time, with its own decoder and with math/big for money. It
-// has no batches and no caches. Statement and Turnover return the expected rows of the two example
-// projections. Package compare compares PostgreSQL and the DLQ topic with the oracle.
+// has no batches and no caches. The functions Statement and Turnover return the expected rows of
+// the projections account_statement and daily_turnover. Package compare compares PostgreSQL and the
+// DLQ topic with the oracle.
 package testbank
 
 import (
@@ -43,7 +44,7 @@ type Record struct {
 	Abort       bool // the transaction must be aborted
 }
 
-// Marker is in every payload. It must never appear in a log.
+// Marker is in the payload of events, except in a showcase. It must never appear in a log.
 const Marker = "PAYLOAD-OF-A-CUSTOMER"
 
 // IgnoredType is an event type for --ignore-event-types.
@@ -61,9 +62,9 @@ type Options struct {
 	Scattered bool
 	// Clean limits the stream to events in order and redeliveries.
 	Clean bool
-	// Rivals includes conflicting events that wait for the same version. The event that is applied
-	// depends on how often each one is delivered, so tests with redelivering faults leave Rivals
-	// off.
+	// Rivals includes conflicting events with the same version, which wait for the event before it.
+	// The event that is applied depends on how often each one is delivered, so tests with
+	// redelivering faults leave Rivals off.
 	Rivals bool
 	// Ranges includes tombstones. It also repeats runs of records of a partition, as a producer
 	// does after it has lost the position in its source.

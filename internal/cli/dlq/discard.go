@@ -192,7 +192,7 @@ func (p *discardPlan) textWriter() io.Writer {
 }
 
 // announce prints a warning if the plan has no filter, because such a plan discards all dead
-// letters.
+// letters that are neither resolved nor discarded.
 func (p *discardPlan) announce(done bool) error {
 	if done || p.filters() || len(p.deadLetters) == 0 {
 		return nil

@@ -77,7 +77,8 @@ func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	return p, err
 }
 
-// missing returns the versions that accounts wait for, sorted by version within each account.
+// missing returns the versions that accounts wait for, at most --limit. The versions of an account
+// are sorted.
 func (c *fetch) missing(ctx context.Context, pool *pgxpool.Pool) (missing []*replay.Missing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
@@ -104,8 +105,8 @@ type fetchPlan struct {
 
 func (*fetchPlan) DoneInParts() {}
 
-// Hash implements change.Plan. The hash contains the plan and the whole messages that would be
-// applied.
+// Hash implements change.Plan. The hash contains the plan and the digest of each message that the
+// outbox has.
 func (p *fetchPlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, m := range p.of.Missing {
 		if m.Record == nil {

@@ -86,8 +86,9 @@ func refused(err error) error {
 	return exit.Refuse(text)
 }
 
-// finish reports records that are no dead letters or belong to another projection. If partitions could
-// not be read, it reports them and returns an output.IncompleteError.
+// finish reports records that are no dead letters. If no dead letter was selected, it prints
+// possible reasons. If partitions could not be read, it reports them and returns an
+// output.IncompleteError.
 func (s *scan) finish(ctx context.Context, std *output.Streams) error {
 	if s.Foreign > 0 {
 		_, _ = fmt.Fprintf(std.Err, "%d records of topic %s are no dead letters and were left out\n", s.Foreign, s.Topic)

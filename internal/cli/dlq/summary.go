@@ -68,8 +68,8 @@ func (c *summaryCmd) print(std *output.Streams, s *scan, sums *summary) error {
 	return rows.End(s.nothing("no dead letters"))
 }
 
-// summary counts dead letters. It needs 8 bytes of memory for each account in a class and status,
-// independent of the number of dead letters.
+// summary counts dead letters. Its size depends on the number of accounts in each class and status,
+// and not on the number of dead letters.
 type summary struct {
 	groups map[groupKey]*group
 	seed   maphash.Seed

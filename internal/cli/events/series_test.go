@@ -117,8 +117,8 @@ func TestAnEntryIsDiscarded(t *testing.T) {
 	clitest.Equal(t, balances(s), "a -1.00 1, b 0 1, c 0.43 2")
 }
 
-// account_statement and daily_turnover count each entry of a record once, even if the records are
-// read again.
+// The projections account_statement and daily_turnover count each valid entry of a record once,
+// even if the records are read again.
 func TestEntriesInOtherProjections(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)

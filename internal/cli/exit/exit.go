@@ -36,7 +36,7 @@ func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(for
 // the user has typed, which may be a connection string in the wrong place.
 var typedPassword = regexp.MustCompile(`(:)[^\s:/"@][^\s"]*(@)|(password=)[^\s"&]+`)
 
-// Report prints an error as one line and returns the exit status.
+// Report prints an error and returns the exit status.
 func Report(stderr io.Writer, err error) int {
 	var usage UsageError
 	switch {

@@ -44,7 +44,8 @@ func (f *KafkaFlags) DeadLetterTopic() string { return cmp.Or(f.DLQTopic, f.Topi
 // each change of a leader and each new DLQ topic would delay events by up to 5 s.
 const metadataAge = 500 * time.Millisecond
 
-// Client returns the options of every Kafka client: seed brokers, security and logger.
+// Client returns the options that the Kafka clients of a command share, such as seed brokers,
+// security and logger.
 func (f *KafkaFlags) Client(log *slog.Logger) ([]kgo.Opt, error) {
 	if err := checkTopic("--topic (KAFKA_TOPIC)", f.Topic); err != nil {
 		return nil, err
@@ -93,8 +94,8 @@ func OpenKafka(ctx context.Context, options []kgo.Opt) (*kgo.Client, error) {
 	return client, nil
 }
 
-// Reach fails if no broker answers in time. It asks all brokers at once, so a frozen broker causes no
-// delay.
+// Reach fails if no broker answers in time. It asks all seed brokers at once, so a frozen broker
+// causes no delay.
 func Reach(ctx context.Context, client *kgo.Client, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

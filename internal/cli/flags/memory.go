@@ -22,8 +22,9 @@ const (
 	standardMemory Size = 512 << 20
 )
 
-// Resident returns the limit of the flag, or else three quarters of the container's limit. The last
-// quarter is for memory of the kernel that counts for the container, such as sockets.
+// Resident returns the limit of the flag or, without the flag, three quarters of the container's
+// limit. Without both it returns standardMemory. The last quarter is for memory of the kernel that
+// counts for the container, such as sockets.
 func (f *LimitFlags) Resident() Size {
 	if f.MemoryLimit != nil {
 		return *f.MemoryLimit
@@ -48,8 +49,9 @@ func (f *LimitFlags) CheckLimit() error {
 	return nil
 }
 
-// MemoryPlan divides --memory-limit into shares, see docs/decisions/0006. The shares sum up to less
-// than two thirds of the limit, because the garbage collector needs space.
+// MemoryPlan divides --memory-limit into shares, see docs/decisions/0006. The shares that a process
+// uses at the same time sum up to less than two thirds of the limit, because the garbage collector
+// needs space.
 type MemoryPlan struct {
 	heap         int64 // the garbage collector's soft limit
 	accounts     int   // all accounts in memory
@@ -90,7 +92,7 @@ func ShareMemory(limit Size) MemoryPlan {
 }
 
 // ShareMemoryWith divides a limit into shares if other parts of the process use the given amount of
-// memory. It divides what remains, but at least two fifths of the limit.
+// memory. It divides what remains, but at least two fifths of what it would divide without them.
 func ShareMemoryWith(others, limit Size) MemoryPlan {
 	l := limit - outsideHeap
 	plan := ShareMemory(outsideHeap + max(l*2/5, l-others))

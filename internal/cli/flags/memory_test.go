@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// The shares, the garbage of the heap and all other memory must fit into the limit, for every
-// limit.
+// The test adds the shares, the garbage of the heap and the memory outside the heap. The sum must
+// fit into the limit, for limits from leastMemory to 16 GiB.
 func TestTheSharesFitTheLimit(t *testing.T) {
 	for limit := leastMemory; limit <= 16<<30; limit *= 2 {
 		p := ShareMemory(limit)
@@ -19,8 +19,8 @@ func TestTheSharesFitTheLimit(t *testing.T) {
 	}
 }
 
-// If other parts of the process use memory too, everything must fit into every limit from the
-// default limit up.
+// Other parts of the process use 320 MiB here. The shares, the garbage and this memory together
+// must fit into the limit, for limits from standardMemory to 16 GiB.
 func TestTheSharesLeaveRoomForOthers(t *testing.T) {
 	const others = 320 << 20
 	for limit := standardMemory; limit <= 16<<30; limit *= 2 {

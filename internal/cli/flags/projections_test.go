@@ -144,8 +144,8 @@ func TestAGroupBelongsToOneProjection(t *testing.T) {
 		"belongs to projection account_balance", "--group")
 }
 
-// TestAnUnusedProjectionCostsNothing runs each projection alone and checks that PostgreSQL has read
-// only the tables of this projection.
+// TestAnUnusedProjectionCostsNothing runs each built-in projection alone. Of the tables with rows
+// and markers of projections, PostgreSQL has then used only those of this projection.
 func TestAnUnusedProjectionCostsNothing(t *testing.T) {
 	for name, want := range map[string]string{
 		"account_balance":   "account_balance",

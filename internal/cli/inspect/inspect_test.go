@@ -33,7 +33,7 @@ func cloudEvents(s *clitest.Stage, n int) {
 	}
 }
 
-// mixed produces one record for each outcome to the only partition.
+// mixed produces records with different outcomes to the only partition.
 func mixed(s *clitest.Stage) {
 	s.T.Helper()
 	s.Produce(
@@ -171,8 +171,7 @@ func TestInspectLeavesNothing(t *testing.T) {
 	}
 }
 
-// With a wrong format, the command names the format that can read the records. New users often make
-// this mistake first.
+// With a wrong format, the command names the format that can read the records.
 func TestInspectNamesTheFormatThatReads(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

@@ -14,7 +14,7 @@ import (
 
 // each calls fn for the first records of the spans, at most limit in all. It reads the same number
 // of records from each span if possible, because a producer may write to any partition. The
-// function lost is called for a partition that cannot be read to its end.
+// function lost is called for a partition that cannot be read.
 func each(
 	ctx context.Context, reader *topic.Reader, spans []topic.Span, limit int64,
 	fn func(*kgo.Record) error, lost func(*topic.PartitionError),

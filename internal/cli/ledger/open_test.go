@@ -79,8 +79,8 @@ func TestOpenStartsAccountsFromALedger(t *testing.T) {
 	clitest.Equal(t, trail, "open behind 2 me retention, INC-1 opened 64 64\nopen gap 3 me retention, INC-1 opened 64 64\nopen only 4 me retention, INC-1 opened 64 64")
 	s.Must("audit", "verify")
 
-	// An event whose version is not above that of the opening is a duplicate, whatever its id is.
-	// Later events are applied.
+	// An event whose version is not above that of the opening is a duplicate. Its id may be any,
+	// because these openings have no last event id. Later events are applied.
 	s.Produce(strings.Replace(clitest.EventOf("only", 4, `"9"`), "only-4", "another", 1), clitest.EventOf("gap", 2, `"2"`), clitest.EventOf("only", 5, `"1"`))
 	s.Consuming(nil)
 	clitest.Equal(t, balances(s), strings.Replace(after, "-0.50 4 open - f f", "0.50 5 open only-5 t f", 1))
@@ -149,8 +149,8 @@ func TestOpenRefusesAWrongLedgerAsAWhole(t *testing.T) {
 	clitest.Contains(t, s.Must("open", "--reason=x", "--yes", "--ledger="+written(s, csv(head))), "0 of 0 accounts were opened")
 }
 
-// TestOpenRefusesABalanceWithTooManyDecimals shows that only the account with this balance is
-// refused. The other accounts are opened.
+// TestOpenRefusesABalanceWithTooManyDecimals shows that only the accounts with such a balance are
+// refused. The others are opened or kept.
 func TestOpenRefusesABalanceWithTooManyDecimals(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("ahead", 1, `"1"`), clitest.EventOf("ahead", 2, `"2"`))

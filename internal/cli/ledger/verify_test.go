@@ -117,7 +117,7 @@ func TestVerifyOfARightReadModel(t *testing.T) {
 	query := []string{"verify", "--ledger-url=" + s.URL, "--ledger-query=SELECT * FROM ledger", "--output=json"}
 	clitest.Equal(t, s.Must(query...), `{"checked":9,"matched":6,"behind":2,"ahead":1,"different":0,"differences":[]}`+"\n")
 
-	// verify must also work on a read replica, which allows no writes.
+	// The command must also work on a read replica, which allows no writes.
 	replica := strings.Replace(s.URL, "?", "?options=-c%20default_transaction_read_only%3Don&", 1)
 	clitest.Equal(t, s.Must(append(query, "--database-url="+replica)...), `{"checked":9,"matched":6,"behind":2,"ahead":1,"different":0,"differences":[]}`+"\n")
 
@@ -125,8 +125,8 @@ func TestVerifyOfARightReadModel(t *testing.T) {
 	clitest.Contains(t, s.Must(append(query, "--sample=100")...), `"checked":9,"matched":6,"behind":2,"ahead":1,"different":0`)
 }
 
-// TestVerifyWithAccountsOpenedSince shows that an account is no difference if it was opened after
-// the ledger was read.
+// TestVerifyWithAccountsOpenedSince shows that an account that the ledger lacks is no difference if
+// its row was written after the ledger was read.
 func TestVerifyWithAccountsOpenedSince(t *testing.T) {
 	s, file := verified(t)
 	s.Exec(`UPDATE account_balance SET updated_at = now() - interval '2 hours', version = version WHERE account_id = 'phantom'`)

@@ -26,9 +26,9 @@ type layout struct {
 }
 
 // fitted lays out columns for rows in a terminal of width limit. At first, each column is as wide
-// as its cells, but a text column at most as wide as a UUID or as usual. If a row is too wide,
-// optional columns are left out, the last one first. Then texts are cut, the longest first. Numbers
-// are never cut. The argument more says that rows will follow.
+// as its cells, but a column without numbers is at most as wide as a UUID or its usual width. If a
+// row is too wide, optional columns are left out, the last one first. Then texts are cut, the
+// longest first. Numbers are never cut. The argument more says that rows will follow.
 func fitted(columns []Column, flexible string, rows [][]string, limit int, more bool) *layout {
 	l := &layout{columns: columns, flexible: flexible, widths: make([]int, len(columns)), hidden: make([]bool, len(columns))}
 	needs := make([]int, len(columns)) // the widths at which no cell is cut

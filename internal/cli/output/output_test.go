@@ -140,7 +140,7 @@ func TestColumnsAreLeftOutBeforeAnIDIsCut(t *testing.T) {
 	}
 }
 
-// TestColumnsAreAligned shows that columns are aligned on the terminal for ids in any script,
+// TestColumnsAreAligned shows that columns are aligned on the terminal for ids in several scripts,
 // and that no row is wider than the terminal.
 func TestColumnsAreAligned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -210,7 +210,7 @@ func TestATextIsFoldedAndNotCut(t *testing.T) {
 }
 
 // TestTextsAreShownInFull shows that no text is missing and no line is wider than the terminal, for
-// texts in any script.
+// texts in several scripts.
 func TestTextsAreShownInFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.StringOf(rapid.SampledFrom([]rune("ab -é口좌💶"))), 1, 4).Draw(t, "texts")

@@ -230,7 +230,7 @@ func OrNull(text string) *string {
 // event's time can have such a year because of its time zone.
 func TimeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// AgeText formats a duration in its two largest units.
+// AgeText formats a duration in at most two units.
 func AgeText(d time.Duration) string {
 	const day = 24 * time.Hour
 	d = max(0, d)

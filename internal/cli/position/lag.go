@@ -82,7 +82,8 @@ func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *view, err
 	}
 }
 
-// outputError says that a result could not be written, because the reader of the output has ended.
+// outputError says that a result could not be written, usually because the reader of the output has
+// ended.
 type outputError struct{ error }
 
 func (e outputError) Unwrap() error { return e.error }

@@ -59,8 +59,8 @@ func TestLagIsWatchedThroughAnOutage(t *testing.T) {
 	clitest.Contains(t, stderr.String(), "partition 1 of topic "+s.Topic)
 }
 
-// TestLagDoesNotWaitForAPartition shows that lag does not wait for a leader that has not started
-// yet. This leader refuses every request for its partition for a long time.
+// TestLagDoesNotWaitForAPartition shows that lag does not wait for a partition whose leader has not
+// started yet. Until then, requests for the offsets of the partition are refused.
 func TestLagDoesNotWaitForAPartition(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)

@@ -25,7 +25,7 @@ type partition struct {
 	waits     bool                       // there is a record that is not projected
 	unread    *topic.PartitionError      // why Kafka could not be queried for the partition
 
-	state  projection.Status // running also if it has no owner; stopped also if only its owner has halted it
+	state  projection.Status // running even if it has no owner; stopped even if only its owner has halted it
 	reason string            // why it does not continue
 
 	// The method details sets these fields.

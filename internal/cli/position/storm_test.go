@@ -7,9 +7,9 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// TestAStormStopsBalancesAndStatements shows that a storm of dead letters stops every projection of
-// the topic by its own breaker. Each projection reports the cause and the commands for a repair,
-// and continues after its own resume.
+// TestAStormStopsBalancesAndStatements shows that a storm of dead letters stops account_balance and
+// account_statement, each by its own breaker. Each projection reports the cause and the commands
+// for a repair, and continues after its own resume.
 func TestAStormStopsBalancesAndStatements(t *testing.T) {
 	t.Setenv("BREAKER_WINDOW", "20")
 	s := clitest.NewStage(t)

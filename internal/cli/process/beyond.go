@@ -37,9 +37,10 @@ const (
 	beyondEvents, beyondBytes = 10_000, 4 << 20
 )
 
-// beyond handles events beyond the park limit, which are in the topic but not in the database. When
-// the turn of such an event has come, beyond reads it from the topic again and parks it. Then the
-// consumer applies the event like other parked events. The consumer never waits for this reading.
+// The type beyond handles events beyond the park limit, which are in the topic but not in the
+// database. If such an event is the next one of its account, the event is read from the topic again
+// and parked. Then the consumer applies the event like other parked events. The consumer never
+// waits for this reading.
 type beyond struct {
 	pool      *pgxpool.Pool
 	name      string // name of the projection

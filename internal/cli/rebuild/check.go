@@ -249,7 +249,8 @@ func (r *rebuilding) missingOfOwn(ctx context.Context) ([]string, error) {
 	return []string{"missing privileges (SQLSTATE 42501): " + strings.TrimSuffix(strings.Join(missing, " "), ";")}, nil
 }
 
-// stillWhole returns an error if the topic has lost records during the rebuild.
+// stillWhole returns an error if the topic was recreated during the rebuild, or has lost records
+// and the flag --partial is not given.
 func (r *rebuilding) stillWhole(ctx context.Context) error {
 	now, err := r.source.extent(ctx)
 	if err != nil {

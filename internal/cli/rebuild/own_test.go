@@ -123,7 +123,7 @@ func TestRebuildOfAnOrderedProjection(t *testing.T) {
 	s.Consuming(nil)
 	holds("a 112, b 3, c 1008")
 
-	// A corrected event is not in the topic.
+	// The corrected form of an event is not in the topic.
 	s.Exec("ALTER TABLE loyalty ADD CHECK (points < 5000)")
 	s.Produce(earned("d", 1, "6000"))
 	s.Consuming(nil)

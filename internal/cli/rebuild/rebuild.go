@@ -104,7 +104,7 @@ func (c *options) Check() error {
 var errChecks = exit.Usagef("--check (PROJECTOR_CHECK): only checks whether all can be rebuilt, so it goes without --yes, --partial and --remove")
 
 // sums reports whether a table of a projection may contain sums of events. This is assumed for a
-// custom projection, because its SQL is not analysed.
+// custom projection, because the program does not find out whether its SQL adds up events.
 func sums(kind readmodel.Definition) bool {
 	switch k := kind.(type) {
 	case balance.OrderedDefinition:

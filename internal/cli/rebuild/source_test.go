@@ -35,8 +35,8 @@ func recreate(s *clitest.Stage) {
 	s.Client, s.Produced = client, 0
 }
 
-// A topic that was recreated lacks the history of most accounts. A rebuild must not remove these
-// accounts.
+// A topic that was recreated lacks earlier events, here all events of four accounts. A rebuild must
+// not remove these accounts.
 func TestRebuildRefusesATopicThatTheRowsDidNotComeFrom(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -110,7 +110,7 @@ func TestRebuildRemovesNothingUnasked(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, "rebuild", "--partial"), "--remove", "--partial")
 }
 
-// If there are more differences than expected, the rebuild changes nothing.
+// If there are more differences than --max-differences allows, the rebuild changes nothing.
 func TestRebuildChangesNoMoreThanItIsAllowed(t *testing.T) {
 	s := clitest.NewStage(t)
 	for n := range 6 {

@@ -99,8 +99,8 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 }
 
 // remaps reports whether the rows were made with another first version, or with a mapping that
-// reads events differently. It refuses the rebuild if some rows would stay unchanged, because they
-// may not agree with the new mapping.
+// reads events differently. It refuses the rebuild if some rows would stay unchanged, because the
+// new mapping could give other values for them.
 func (r *rebuilding) remaps(ctx context.Context, reads readmodel.Mapping, report *rebuild.Report) (bool, error) {
 	err := readmodel.CheckMapping(ctx, r.pool, r.kind.Name(), reads)
 	var changed *readmodel.MappingChangedError

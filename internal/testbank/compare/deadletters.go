@@ -17,7 +17,8 @@ const own = "__projector."
 // the headers of its dead letters.
 type Reader struct{ Topic, Group, Projection string }
 
-// deadLetterID identifies a dead letter: the partition and offset of its record, and its class.
+// deadLetterID identifies a dead letter by the consumer group, the partition and offset of its
+// record, and its class.
 type deadLetterID struct {
 	group     string
 	partition int32
@@ -35,15 +36,15 @@ type Found struct {
 // Repeats says whether a dead letter may be in the DLQ more than once.
 type Repeats bool
 
-// Repeated is for tests with faults, because a fault makes the projector process some records
-// again.
+// Repeated is for runs in which the projector may process some records again, such as tests with
+// faults and the demo.
 const (
 	ExactlyOnce Repeats = false
 	Repeated    Repeats = true
 )
 
-// DeadLetters returns "" when the DLQ topic holds exactly the dead letters of the oracle. Otherwise
-// it describes the differences.
+// DeadLetters returns "" if the DLQ topic contains the dead letters of the oracle and no others.
+// Otherwise it describes the differences.
 func (w Reader) DeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Repeats) string {
 	wrong := w.WrongDeadLetters(dlq, o, allow)
 	if len(wrong) == 0 {
@@ -53,7 +54,7 @@ func (w Reader) DeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Rep
 		len(wrong), len(o.DeadLetters), strings.Join(wrong[:min(8, len(wrong))], "\n"))
 }
 
-// WrongDeadLetters describes the differences, one entry for each dead letter.
+// WrongDeadLetters describes the differences, with one entry for each wrong or missing dead letter.
 func (w Reader) WrongDeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Repeats) (wrong []string) {
 	got := map[deadLetterID][]Found{}
 	for _, r := range dlq {
