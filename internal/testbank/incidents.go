@@ -155,7 +155,7 @@ func (g *generator) overflow(a *account) {
 		g.good(a)
 	}
 	const most = "9223372036854775807"
-	for range 2 { // at most one amount fits: the first only if the balance is not above 0, and then the second does not fit
+	for range 2 { // if the first amount fits, the second does not
 		a.plan(g.record(a, g.credit(a, a.next, inMinor(most, a.currency))), g.record(a, g.event(a, a.next)))
 		a.next++
 	}

@@ -196,7 +196,8 @@ func (g *generator) twice(records []Record, percent int) []Record {
 }
 
 // ordinary returns the next event of an account in a showcase. The first event opens the account.
-// Credits are larger and rarer than debits. The last event of a few accounts closes the account.
+// Credits are usually larger and rarer than debits. The last event of a few accounts closes the
+// account.
 func (g *generator) ordinary(a *account, version int64) (kind string, data map[string]any) {
 	n := g.rnd.IntN(100)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// TestErasingAnAccount runs the SQL of docs/security.md that erases one account. After that, only
-// the audit trail and the inbox contain the account.
+// TestErasingAnAccount runs the SQL of docs/security.md that erases one account. After that, no
+// table with a column account_id has a row of the account, except the audit trail.
 func TestErasingAnAccount(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "security.md"))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 const movedAtOnce = 64 << 20
 
 // citus distributes the tables if --citus is given. If the tables are large and --citus-move is not
-// given, citus only prints their sizes and returns an error.
+// given, the method only prints their sizes and returns an error.
 func (c *upCmd) citus(ctx context.Context, io *output.Streams) error {
 	if !c.Citus {
 		return nil

@@ -50,7 +50,7 @@ func (d *demo) check(ctx context.Context) (*findings, error) {
 	return f, nil
 }
 
-// checkAccounts compares every account of the read model with the ledger.
+// checkAccounts compares the demo's accounts in the read model with the ledger.
 func (d *demo) checkAccounts(ctx context.Context, f *findings) error {
 	have, err := compare.Rows(ctx, d.pool, d.accountPrefix)
 	if err != nil {

@@ -135,10 +135,10 @@ func TestAnUnknownMappingIsAccepted(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), "--accept-changed-mapping")
 }
 
-// TestARebuildStoresAMappingOnlyForAllRows shows that a rebuild stores a new mapping only if no row
-// stays that was written with the old mapping only, and only while consumers cannot write. The
-// rebuild raises the fence of the positions even if it changes no row, so that consumers with the
-// old mapping cannot write.
+// TestARebuildStoresAMappingOnlyForAllRows shows that a rebuild stores a new mapping only if it has
+// computed all rows with this mapping, and only while consumers cannot write. The rebuild raises
+// the fence of the positions even if it changes no row, so that consumers with the old mapping
+// cannot write.
 func TestARebuildStoresAMappingOnlyForAllRows(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)

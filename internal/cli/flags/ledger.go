@@ -30,7 +30,8 @@ func (f *LedgerServerFlags) LedgerPassword() (string, error) {
 	return password()
 }
 
-// Check refuses flags that contradict each other. The text example is a query that the error shows.
+// Check refuses flags that are missing, invalid or contradictory. The text example is a query that
+// the error shows.
 func (f *LedgerFlags) Check(example string) error {
 	switch {
 	case !f.Ledger.Given() && f.LedgerURL == "":

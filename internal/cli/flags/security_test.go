@@ -92,7 +92,7 @@ func TestSecretsAreReadForEachConnection(t *testing.T) {
 }
 
 // TestWhatTravelsInClearTextIsWarnedAbout shows that an unsafe setting causes one warning, and that
-// a local connection causes none.
+// TLS or a local connection causes none.
 func TestWhatTravelsInClearTextIsWarnedAbout(t *testing.T) {
 	const far, near = "kafka:9092", "localhost:9092"
 	for name, test := range map[string]struct {

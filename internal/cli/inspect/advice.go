@@ -62,7 +62,7 @@ func (a *advice) count(d *decoded) {
 	}
 }
 
-// lines returns advice if none of the records is an event.
+// lines returns advice. It returns nil if a record is an event, or if no record has a fault.
 func (a *advice) lines(read int) []string {
 	if read > 0 || a.faults == 0 {
 		return nil

@@ -75,7 +75,7 @@ func (p *removePlan) Do(ctx context.Context) error {
 	}
 }
 
-// check refuses to remove positions that are in use, and positions without which events would be
+// check refuses to remove positions that are in use, and positions without which events could be
 // counted twice.
 func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmodel.UnusedPosition) error {
 	if len(positions) == 0 {

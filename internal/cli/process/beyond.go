@@ -38,9 +38,9 @@ const (
 )
 
 // The type beyond handles events beyond the park limit, which are in the topic but not in the
-// database. If such an event is the next one of its account, the event is read from the topic again
-// and parked. Then the consumer applies the event like other parked events. The consumer never
-// waits for this reading.
+// database. If the next event of an account is beyond the limit, the account's events are read from
+// the topic again and parked, up to the limits above. Then the consumer applies them like other
+// parked events. The consumer does not wait for this reading.
 type beyond struct {
 	pool      *pgxpool.Pool
 	name      string // name of the projection

@@ -15,8 +15,8 @@ import (
 // conditionGrants is the name of the warning about missing grants on the database.
 const conditionGrants = "grants on the database"
 
-// watchGrants is the task that reports grants on the database that a restore has lost. The instance
-// is ready without them, but a rebuild and the protection of the database need them.
+// watchGrants is the task that reports missing grants on the database. A restore loses such grants.
+// The instance is ready without them, but a rebuild and the protection of the database need them.
 func (p *Process) watchGrants() readmodel.Task {
 	reported := ""
 	return readmodel.Task{Name: "check the grants on the database", Every: 10 * time.Second, Run: func(ctx context.Context) error {

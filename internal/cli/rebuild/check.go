@@ -31,8 +31,8 @@ func (r *rebuilding) prepare(ctx context.Context) error {
 
 // obstacles returns the reasons why a rebuild cannot succeed, the most important first.
 func (r *rebuilding) obstacles(ctx context.Context) ([]string, error) {
-	// Read the positions first. The ends of the topic only grow, so an end that is read later
-	// cannot be before a position.
+	// Read the positions before the ends of the topic. Otherwise a consumer could move a position
+	// beyond an end that was read earlier.
 	positions, err := rebuild.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
 	if err != nil {
 		return nil, err
