@@ -12,7 +12,7 @@ SOAK              ?= 1h
 POSTGRES_VERSIONS ?= 13 14 15 16 17 18
 KAFKA_VERSIONS    ?= 3.4.1 3.9.1 4.3.0
 GOLANGCI_VERSION  ?= v2.15.0
-# test-arm64 runs the tests of these packages. They need no server.
+# test-arm64 runs the tests of these packages. These tests need no server.
 ARM64_PKGS        ?= ./projection/... ./errclass/... ./internal/session ./internal/pace ./internal/retry ./internal/mapping ./readmodel/accounts
 VERSION           ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT            ?= $(shell git rev-parse HEAD 2>/dev/null)

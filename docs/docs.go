@@ -1,5 +1,5 @@
-// Package docs contains the pages that the program serves. They are embedded, so they need no
-// internet and match the version of the program.
+// Package docs contains the pages that the program serves. They are embedded, so they are available
+// without internet and match the version of the program.
 package docs
 
 import _ "embed" // embeds the pages

@@ -20,7 +20,7 @@ var ofServer = regexp.MustCompile(`url$|query$|password|token|username|brokers|^
 // flags, and approve does not have them.
 var unstored = regexp.MustCompile(`^(yes|help|memory-limit)$`)
 
-// changing returns the commands that change something, by path.
+// The function changing returns the commands that change something, by path.
 func changing(t *testing.T) map[string]*kong.Node {
 	t.Helper()
 	found := map[string]*kong.Node{}
@@ -39,8 +39,8 @@ func flagsIn(leaf *kong.Node) (all []*kong.Flag) {
 	return all
 }
 
-// outside has the commands that do not use package change, each with the reason. Add a new command
-// here only if it changes nothing or needs no second person.
+// The map outside has the commands that do not use package change, each with the reason. Add a new
+// command here only if it changes nothing or needs no second person.
 var outside = map[string]string{
 	"account show": "reads", "account statement": "reads", "audit list": "reads", "audit verify": "reads", "completion": "reads",
 	"dlq export": "reads", "dlq list": "reads", "dlq show": "reads", "dlq summary": "reads", "gaps list": "reads", "inspect": "reads",

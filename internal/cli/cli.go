@@ -124,8 +124,9 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 	return exit.Report(stderr, withRole(commandPath(parsed), interrupted(ctx, commandPath(parsed), parsed.Run())))
 }
 
-// interrupted returns the error of a command that a signal has ended. An error that implements
-// errclass.Describer stays unchanged, because package change reports what was done by such errors.
+// The function interrupted returns the error of a command that a signal has ended. An error that
+// implements errclass.Describer stays unchanged, because package change reports what was done by
+// such errors.
 func interrupted(ctx context.Context, command string, err error) error {
 	if err == nil || ctx.Err() == nil || errors.As(err, new(errclass.Describer)) {
 		return err

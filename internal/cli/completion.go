@@ -145,7 +145,7 @@ func suggest(app *kong.Application, words []string) suggestions {
 	}
 }
 
-// reached is the result of walk.
+// The type reached is the result of walk.
 type reached struct {
 	node      *kong.Node
 	arguments int        // number of arguments so far

@@ -16,8 +16,8 @@ import (
 	"projector/projection/event"
 )
 
-// suggested returns the suggestions for a command line whose cursor is at the last word. The text
-// ":files" means that file names are completed.
+// The function suggested returns the suggestions for a command line whose cursor is at the last
+// word. The text ":files" means that file names are completed.
 func suggested(t *testing.T, line ...string) []string {
 	t.Helper()
 	var out, errOut bytes.Buffer

@@ -95,8 +95,8 @@ func TestDefaultsOfTheDocumentsAreRight(t *testing.T) {
 	}
 }
 
-// plain converts a default to a number of nanoseconds or bytes. A default without a known unit
-// stays unchanged.
+// The function plain converts a default to a number of nanoseconds or bytes. A default without a
+// known unit stays unchanged.
 func plain(value string) string {
 	value = strings.ReplaceAll(value, ",", "")
 	found := measure.FindStringSubmatch(value)
@@ -110,7 +110,7 @@ func plain(value string) string {
 	return strconv.FormatInt(n*int64(units[found[2]]), 10)
 }
 
-// operating returns the text of the pages for operators.
+// The function operating returns the text of the pages for operators.
 func operating(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

@@ -13,7 +13,7 @@ import (
 )
 
 // TestEveryCommandSaysWhatAnInterruptionChanged interrupts each command that uses a server, except
-// run and demo. The command has not changed anything before.
+// run and demo. At that time, the command has not changed anything.
 func TestEveryCommandSaysWhatAnInterruptionChanged(t *testing.T) {
 	t.Setenv("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none?sslmode=disable")
 	t.Setenv("KAFKA_BROKERS", "127.0.0.1:1")

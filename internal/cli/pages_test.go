@@ -79,8 +79,8 @@ func TestTheEventsAreDocumented(t *testing.T) {
 	}
 }
 
-// usual are variables that need no documentation, because other projects define them, or because a
-// test sets them for its child process.
+// The list usual has the variables that need no documentation, because other projects define them,
+// or because a test sets them for its child process.
 var usual = []string{"PROJECTOR_TEST_CHILD", "PROJECTOR_TEST_PARENT", "PATH", "TERM", "NO_COLOR", "GOOS", "GOARCH", "GOGC", "JAVA_HOME"}
 
 // TestVariablesAreDocumented shows that each environment variable that Go code reads by a constant

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// event is the content of a record's value. A poison event has an invalid field.
+// The type event is the content of a record's value. A poison event has an invalid field.
 type event struct {
 	ID          string         `json:"eventId"`
 	Kind        string         `json:"eventType"`
@@ -20,7 +20,7 @@ type event struct {
 	Note        string         `json:"note,omitempty"`
 }
 
-// event returns a valid event of the account.
+// The method event returns a valid event of the account.
 func (g *generator) event(a *account, version int64) event {
 	e := event{ID: g.newID(), Account: a.id, Version: version, At: g.moment(a, version)}
 	if !g.tidy {
@@ -33,7 +33,7 @@ func (g *generator) event(a *account, version int64) event {
 	return e
 }
 
-// anything returns a random event type and its data.
+// The method anything returns a random event type and its data.
 func (g *generator) anything(a *account, version int64) (kind string, data map[string]any) {
 	switch n := g.rnd.IntN(100); {
 	case version == 1, n == 0:
@@ -49,8 +49,8 @@ func (g *generator) anything(a *account, version int64) (kind string, data map[s
 	}
 }
 
-// moment returns a random time in the first months of the year. In a showcase, times are within one
-// month and rise with the version.
+// The method moment returns a random time in the first months of the year. In a showcase, times are
+// within one month and rise with the version.
 func (g *generator) moment(a *account, version int64) string {
 	start := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 	if a.events > 0 {
@@ -87,14 +87,14 @@ func pow10(n int) int {
 	return p
 }
 
-// credit returns a valid event that credits a given amount.
+// The method credit returns a valid event that credits a given amount.
 func (g *generator) credit(a *account, version int64, amount string) event {
 	e := g.event(a, version)
 	e.Kind, e.Data = "FundsCredited", map[string]any{"amount": amount, "currency": a.currency}
 	return e
 }
 
-// record encodes an event as a record.
+// The method record encodes an event as a record.
 func (g *generator) record(a *account, e event) Record {
 	value, err := json.Marshal(e)
 	if err != nil {
@@ -189,7 +189,7 @@ func (g *generator) poisoned(a *account, version int64, how int) event {
 	return e
 }
 
-// noise adds to the account's script a record that changes no account.
+// The method noise adds to the account's script a record that changes no account.
 func (g *generator) noise(a *account) {
 	r := g.record(a, g.event(a, a.next))
 	text := string(r.Value)

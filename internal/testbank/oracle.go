@@ -120,7 +120,8 @@ func (o *Oracle) decideEvent(r *Record, d *decoded, count *Outcomes) {
 	o.heal(a)
 }
 
-// heal applies waiting events for as long as the event of the next version is among them.
+// The method heal applies waiting events for as long as the event of the next version is among
+// them.
 func (o *Oracle) heal(a *entry) {
 	for {
 		next := a.waiting[a.version+1]
@@ -153,7 +154,7 @@ func (o *Oracle) account(id string) *entry {
 	return a
 }
 
-// entry is the state of one account after the events so far.
+// The type entry is the state of one account after the events so far.
 type entry struct {
 	first    int64
 	version  int64
@@ -165,7 +166,8 @@ type entry struct {
 	waiting  map[int64]*waiting // by version; every key is above the field version
 }
 
-// waiting is a dead-lettered event that waits until a gap is filled, or that makes the gap.
+// The type waiting is a dead-lettered event that waits until a gap is filled, or that makes the
+// gap.
 type waiting struct {
 	record *Record
 	event  decoded
@@ -176,15 +178,15 @@ func newEntry(first int64) *entry {
 	return &entry{first: first, version: first - 1, balance: new(big.Int), waiting: map[int64]*waiting{}}
 }
 
-// park stores the first event of a version. A later event of this version replaces an invalid event
-// if the later event only waits until a gap is filled.
+// The method park stores the first event of a version. A later event of this version replaces an
+// invalid event if the later event only waits until a gap is filled.
 func (a *entry) park(r *Record, d *decoded, class string) {
 	if kept := a.waiting[d.version]; kept == nil || kept.class != "version_gap" && class == "version_gap" {
 		a.waiting[d.version] = &waiting{record: r, event: *d, class: class}
 	}
 }
 
-// apply applies the next event, or returns the error class if that is impossible.
+// The method apply applies the next event, or returns the error class if that is impossible.
 func (o *Oracle) apply(a *entry, d *decoded) string {
 	balance := new(big.Int).Set(a.balance)
 	closed, currency := a.closed, a.currency

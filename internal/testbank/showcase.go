@@ -64,10 +64,10 @@ var incidents = []func(*generator, *account){
 	func(_ *generator, a *account) { a.plan(Record{Key: a.key}) }, // a tombstone
 }
 
-// missing leaves out the event of a version, which makes a permanent gap.
+// The function missing leaves out the event of a version, which makes a permanent gap.
 func missing(_ *generator, a *account) { a.next++ }
 
-// poisoned adds an invalid event to the script, which makes a gap.
+// The function poisoned adds an invalid event to the script, which makes a gap.
 func poisoned(how int) func(*generator, *account) {
 	return func(g *generator, a *account) {
 		a.plan(g.record(a, g.poisoned(a, a.next, how)))
@@ -75,8 +75,8 @@ func poisoned(how int) func(*generator, *account) {
 	}
 }
 
-// overflown adds two credits to the script. Each amount fits into 64-bit minor units, but the sum
-// does not.
+// The function overflown adds two credits to the script. Each amount fits into 64-bit minor units,
+// but the sum does not.
 func overflown(g *generator, a *account) {
 	for range 2 {
 		a.plan(g.record(a, g.credit(a, a.next, inMinor("5000000000000000000", a.currency))))
@@ -84,7 +84,7 @@ func overflown(g *generator, a *account) {
 	}
 }
 
-// cutOff adds the first half of an event to the script, and then the whole event.
+// The function cutOff adds the first half of an event to the script, and then the whole event.
 func cutOff(g *generator, a *account) {
 	whole := g.record(a, g.event(a, a.next))
 	half := whole
@@ -158,9 +158,9 @@ func (g *generator) lifeSizes(events int, unlucky []int) []int {
 	return sizes
 }
 
-// live adds all records of an account to its script. If the account has an incident, the incident
-// comes near the end. An incident index after the last one means that the account's first event is
-// missing.
+// The method live adds all records of an account to its script. If the account has an incident, the
+// incident comes near the end. An incident index after the last one means that the account's first
+// event is missing.
 func (g *generator) live(a *account, incident int) {
 	turn := int64(-1)
 	switch {
@@ -179,7 +179,7 @@ func (g *generator) live(a *account, incident int) {
 	}
 }
 
-// twice returns an account's records, with some of them a second time later in the list.
+// The method twice returns an account's records, with some of them a second time later in the list.
 func (g *generator) twice(records []Record, percent int) []Record {
 	again := map[int][]Record{} // by the index of the record after which they come again
 	for i, r := range records {
@@ -195,9 +195,9 @@ func (g *generator) twice(records []Record, percent int) []Record {
 	return delivered
 }
 
-// ordinary returns the next event of an account in a showcase. The first event opens the account.
-// Credits are usually larger and rarer than debits. The last event of a few accounts closes the
-// account.
+// The method ordinary returns the next event of an account in a showcase. The first event opens the
+// account. Credits are usually larger and rarer than debits. The last event of a few accounts
+// closes the account.
 func (g *generator) ordinary(a *account, version int64) (kind string, data map[string]any) {
 	n := g.rnd.IntN(100)
 	switch {

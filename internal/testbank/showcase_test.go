@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// decided returns an oracle that has processed a whole showcase.
+// The function decided returns an oracle that has processed a whole showcase.
 func decided(s *Showcase, refused bool) *Oracle {
 	o := New()
 	if refused {

@@ -134,7 +134,7 @@ func (g *generator) newAccount(i int) *account {
 	return a
 }
 
-// step emits one record of a random account.
+// The method step emits one record of a random account.
 func (g *generator) step() {
 	if g.left == 0 && g.Transactions {
 		g.beginRun()
@@ -195,7 +195,7 @@ func (g *generator) beginRun() {
 	g.transaction = g.ids
 }
 
-// chance returns true with the given probability in percent.
+// The method chance returns true with the given probability in percent.
 func (g *generator) chance(percent int) bool { return g.rnd.IntN(100) < percent }
 
 func pick[T any](g *generator, from ...T) T { return from[g.rnd.IntN(len(from))] }

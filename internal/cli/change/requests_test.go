@@ -15,8 +15,8 @@ import (
 
 const requestKeys = "id at action requested_by reason records state decided_by topic dlq_topic"
 
-// colleague returns a copy of the stage s that uses another login. This login is a superuser.
-// Package e2e tests the rights of the roles.
+// The function colleague returns a copy of the stage s that uses another login. This login is a
+// superuser. Package e2e tests the rights of the roles.
 func colleague(t *testing.T, s *clitest.Stage) *clitest.Stage {
 	t.Helper()
 	name := "eyes_" + s.Topic[strings.LastIndexAny(s.Topic, "-_.")+1:]
@@ -36,7 +36,7 @@ func colleague(t *testing.T, s *clitest.Stage) *clitest.Stage {
 	return &other
 }
 
-// requested runs a command and returns the number of the request that it stored.
+// The function requested runs a command and returns the number of the request that it stored.
 func requested(t *testing.T, s *clitest.Stage, args ...string) string {
 	t.Helper()
 	id := strings.TrimSpace(s.Must(append(args, "--yes")...))

@@ -11,7 +11,7 @@ import (
 	"projector/readmodel"
 )
 
-// everything is a change that has all flags which the approver sets.
+// The type everything is a change that has all flags which the approver sets.
 type everything struct {
 	ReasonFlags
 	flags.KafkaFlags

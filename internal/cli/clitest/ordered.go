@@ -16,9 +16,9 @@ SELECT account_id, sum((data->>'amount')::numeric) FROM new_events GROUP BY acco
 ON CONFLICT (account_id) DO UPDATE SET points = points.points + EXCLUDED.points;
 `
 
-// others inserts rows of other projections into the tables that custom projections share. These
-// rows have the same accounts, versions and records as the rows of the tests. The commands in the
-// tests must not change them.
+// The statement others inserts rows of other projections into the tables that custom projections
+// share. These rows have the same accounts, versions and records as the rows of the tests. The
+// commands in the tests must not change them.
 const others = `WITH
 	other AS (SELECT 'other ' || n AS projection, n AS "offset", account_id FROM generate_series(0, 9) AS n, unnest('{a,b}'::text[]) AS account_id),
 	account AS (INSERT INTO projection_account (projection, account_id, version) SELECT projection, account_id, 1 FROM other),

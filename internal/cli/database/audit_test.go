@@ -13,7 +13,7 @@ const (
 	noHash  = "0000000000000000000000000000000000000000000000000000000000000000"
 )
 
-// trail adds three rows with different times to the audit trail.
+// The function trail adds three rows with different times to the audit trail.
 func trail(t *testing.T) *clitest.Stage {
 	t.Helper()
 	s := clitest.NewStage(t)

@@ -22,14 +22,14 @@ ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points
 
 const tables = `CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)`
 
-// points returns an event of the projection loyalty_points. The text n is the JSON value of its
-// points.
+// The function points returns an event of the projection loyalty_points. The text n is the JSON
+// value of its points.
 func points(account string, version int, n string) string {
 	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":"PointsEarned","accountId":%q,"version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":{"points":%s}}`,
 		account, version, account, version, n)
 }
 
-// stage returns a stage with the table of the projection loyalty_points.
+// The function stage returns a stage with the table of the projection loyalty_points.
 func stage(t *testing.T) *clitest.Stage {
 	t.Helper()
 	s := clitest.NewStage(t)
@@ -78,7 +78,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// sorted sorts the items of a list, because the dead letters of a batch have no fixed order.
+// The function sorted sorts the items of a list, because the dead letters of a batch have no fixed
+// order.
 func sorted(list string) string {
 	items := strings.Split(list, ", ")
 	slices.Sort(items)

@@ -204,10 +204,10 @@ type closers []func(context.Context) error
 
 func (c *closers) add(end func(context.Context) error) { *c = append(*c, end) }
 
-// closeWithin is the deadline for closing everything.
+// closeWithin is the deadline for closing the servers, the clients and the projector.
 const closeWithin = 30 * time.Second
 
-// all closes everything in reverse order, even after an interrupt.
+// The method all calls these functions in reverse order, even after an interrupt.
 func (c *closers) all() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()

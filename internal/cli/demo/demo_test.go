@@ -20,7 +20,7 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// small has the flags of a demo that takes about a second.
+// The variable small has the flags of a demo that takes about a second.
 var small = []string{"--accounts=50", "--events=2000", "--partitions=3"}
 
 // runDemo runs the command and returns the exit status, stdout and stderr.
@@ -77,7 +77,7 @@ func TestDemoOnItsOwnServers(t *testing.T) {
 	}
 }
 
-// next returns the lines that the page proposes to type.
+// The function next returns the lines that the page proposes to type.
 func next(t *testing.T, page string) []string {
 	t.Helper()
 	_, rest, found := strings.Cut(page, "What to type next")

@@ -48,8 +48,8 @@ func (d *demo) afterwards() []hint {
 	}
 }
 
-// typed returns a name for the program that a shell accepts. A path below the current folder
-// becomes relative.
+// The function typed returns a name for the program that a shell accepts. A path below the current
+// folder becomes relative.
 func typed() string {
 	name := os.Args[0]
 	if here, err := os.Getwd(); err == nil && filepath.IsAbs(name) {
@@ -130,7 +130,8 @@ func (d *demo) exports(folder string) []string {
 	return lines
 }
 
-// installed returns this program's name, and its folder if a shell does not find the name by itself.
+// The function installed returns this program's name, and its folder if a shell does not find the
+// name by itself.
 func installed() (name, folder string) {
 	own, err := os.Executable()
 	if err != nil {

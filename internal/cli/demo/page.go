@@ -29,16 +29,16 @@ func (p *page) printf(format string, args ...any) {
 
 func (p *page) title(text string) { p.printf("%s\n", p.paint(output.Bold, text)) }
 
-// part prints an empty line and the title of the next section.
+// The method part prints an empty line and the title of the next section.
 func (p *page) part(text string) {
 	p.printf("\n")
 	p.title(text)
 }
 
-// fact prints a line with a name and a text.
+// The method fact prints a line with a name and a text.
 func (p *page) fact(name, text string) { p.printf("  %-12s %s\n", name, text) }
 
-// count prints a line with a name and a number.
+// The method count prints a line with a name and a number.
 func (p *page) count(name string, n int, remark string) {
 	if remark != "" {
 		remark = p.paint(output.Dim, "  "+remark)
@@ -49,8 +49,8 @@ func (p *page) count(name string, n int, remark string) {
 // maxFaults is how many differences are printed one by one.
 const maxFaults = 10
 
-// finding prints the result of one check, and after it the first faults. The argument text says
-// what was checked.
+// The method finding prints the result of one check, and after it the first faults. The argument
+// text says what was checked.
 func (p *page) finding(text string, faults []string) {
 	if len(faults) == 0 {
 		p.printf("  %s  %s\n", p.paint(output.Green, "ok"), text)

@@ -88,7 +88,7 @@ func (f *filterFlags) selection(now time.Time, of *flags.GroupFlags) (replay.Sel
 	return s, err
 }
 
-// filters reports whether any filter is set.
+// The method filters reports whether any filter is set.
 func (f *filterFlags) filters() bool {
 	return len(f.Class)+len(f.Status)+len(f.Partition)+len(f.Offset)+len(f.DLQPartition)+len(f.DLQOffset) > 0 ||
 		f.Account != "" || f.Since != "" || f.Until != ""

@@ -63,7 +63,8 @@ func (t *tools) scan(std *output.Streams, chosen replay.Selection, whole bool) *
 	return s
 }
 
-// nothing returns the text for an empty result. It returns "" if a partition could not be read.
+// The method nothing returns the text for an empty result. It returns "" if a partition could not
+// be read.
 func (s *scan) nothing(text string) string {
 	if len(s.unread.Lost) > 0 {
 		return ""
@@ -71,9 +72,9 @@ func (s *scan) nothing(text string) string {
 	return text
 }
 
-// refused explains why a change is refused if a partition of the DLQ topic cannot be read, and how
-// to select only the readable partitions. Of two events for one version only the first is applied,
-// and this event may be in an unreadable partition.
+// The function refused explains why a change is refused if a partition of the DLQ topic cannot be
+// read, and how to select only the readable partitions. Of two events for one version only the
+// first is applied, and this event may be in an unreadable partition.
 func refused(err error) error {
 	var incomplete *replay.IncompleteError
 	if !errors.As(err, &incomplete) {
@@ -116,8 +117,8 @@ func (s *scan) explainNothing(ctx context.Context, std *output.Streams) {
 	}
 }
 
-// lacks returns a text if the topic does not exist, or if it does not have one of the partitions. It
-// returns "" if the brokers do not answer in time.
+// The method lacks returns a text if the topic does not exist, or if it does not have one of the
+// partitions. It returns "" if the brokers do not answer in time.
 func (t *tools) lacks(ctx context.Context, name string, partitions []int32) string {
 	ctx, cancel := context.WithTimeout(ctx, endsWithin)
 	defer cancel()

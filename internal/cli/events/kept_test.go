@@ -9,7 +9,8 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// stored returns a function that waits until the stored mapping of each position contains a text.
+// The function stored returns a function that waits until the stored mapping of each position
+// contains a text.
 func stored(s *clitest.Stage, says string) func() {
 	return func() {
 		s.Await("SELECT coalesce(bool_and(mapping LIKE '%' || $1 || '%'), false) FROM projector_position", says)

@@ -157,7 +157,7 @@ func (c *Cmd) choose(all []topic.Extent) ([]topic.Extent, error) {
 	return nil, exit.Refusef("--partition: topic %s has no partition %d; it has %s", c.Topic, *c.Partition, output.PartitionsText(len(all)))
 }
 
-// from returns the offset to begin at.
+// The method from returns the offset to begin at.
 func (c *Cmd) from(e topic.Extent) (int64, error) {
 	switch {
 	case c.Offset == nil:

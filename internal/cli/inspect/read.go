@@ -12,9 +12,9 @@ import (
 	"projector/projection/event"
 )
 
-// each calls fn for the first records of the spans, at most limit in all. It reads the same number
-// of records from each span if possible, because a producer may write to any partition. The
-// function lost is called for a partition that cannot be read.
+// The function each calls fn for the first records of the spans, at most limit in all. It reads the
+// same number of records from each span if possible, because a producer may write to any partition.
+// The function lost is called for a partition that cannot be read.
 func each(
 	ctx context.Context, reader *topic.Reader, spans []topic.Span, limit int64,
 	fn func(*kgo.Record) error, lost func(*topic.PartitionError),
@@ -45,8 +45,8 @@ func each(
 	return nil
 }
 
-// some calls fn for at most limit records of a span, and moves the start of the span after these
-// records.
+// The function some calls fn for at most limit records of a span, and moves the start of the span
+// after these records.
 func some(ctx context.Context, reader *topic.Reader, span *topic.Span, limit int64, fn func(*kgo.Record) error) (n int64, err error) {
 	if limit == 0 {
 		return 0, nil
@@ -75,8 +75,8 @@ func lengths(spans []topic.Span) []int64 {
 	return all
 }
 
-// share divides n equally among spans of the given lengths. No span gets more than its length. The
-// first spans get the remainder. It returns nil if all spans are empty.
+// The function share divides n equally among spans of the given lengths. No span gets more than its
+// length. The first spans get the remainder. It returns nil if all spans are empty.
 func share(spanLengths []int64, n int64) []int64 {
 	shares := make([]int64, len(spanLengths))
 	for given := true; given && n > 0; {

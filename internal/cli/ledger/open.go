@@ -139,7 +139,7 @@ func (p *plan) Print(ctx context.Context, done bool) error {
 	return nil
 }
 
-// each calls the function do for all accounts in pieces and prints the accounts.
+// The method each calls the function do for all accounts in pieces and prints the accounts.
 func (p *plan) each(what string, done bool, do func([]repair.Opening) error) error {
 	p.rows = p.cmd.rows(p.on, done)
 	shown := output.NewProgress(p.on.Std.Err, what)
@@ -161,7 +161,7 @@ func (p *plan) each(what string, done bool, do func([]repair.Opening) error) err
 	return nil
 }
 
-// interrupted adds to an error how many accounts were opened before it.
+// The method interrupted adds to an error how many accounts were opened before it.
 func (p *plan) interrupted(err error) error {
 	if n := p.rows.counts[opened]; n > 0 {
 		return fmt.Errorf("%d accounts were opened before this; run it again, they are kept then: %w", n, err)
@@ -193,7 +193,7 @@ func (p *plan) pieces() iter.Seq2[[]repair.Opening, error] {
 	}
 }
 
-// lines converts the lines of a ledger to openings.
+// The type lines converts the lines of a ledger to openings.
 type lines struct {
 	currencies   event.CurrencySet
 	firstVersion int64

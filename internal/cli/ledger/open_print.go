@@ -29,15 +29,15 @@ type document struct {
 	*balances
 }
 
-// balances has the account's balance before and after an opening, for a person who may approve it.
-// A value is null if the account has no balance.
+// The type balances has the account's balance before and after an opening, for a person who may
+// approve it. A value is null if the account has no balance.
 type balances struct {
 	Currency *string      `json:"currency"`
 	Before   *json.Number `json:"balance_before"`
 	After    *json.Number `json:"balance_after"`
 }
 
-// row is an account with its plan or, after the plan was executed, its result.
+// The type row is an account with its plan or, after the plan was executed, its result.
 type row struct {
 	*repair.Opening
 	done    bool
@@ -105,7 +105,7 @@ func (r row) cells() []any {
 	return append(cells, r.Decision.Message)
 }
 
-// rows prints accounts one by one and counts them.
+// The type rows prints accounts one by one and counts them.
 type rows struct {
 	cmd    *open
 	on     *change.On

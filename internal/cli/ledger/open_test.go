@@ -14,7 +14,7 @@ func csv(all ...string) string { return strings.Join(all, "\n") + "\n" }
 
 const head = "account_id,version,balance,currency"
 
-// balances returns all rows of account_balance_current, the view for readers.
+// The function balances returns all rows of account_balance_current, the view for readers.
 func balances(s *clitest.Stage) (text string) {
 	s.T.Helper()
 	if err := s.Pool.QueryRow(s.T.Context(), `SELECT coalesce(string_agg(concat_ws(' ', account_id, currency, balance, version, status,
@@ -25,10 +25,10 @@ func balances(s *clitest.Stage) (text string) {
 	return text
 }
 
-// lost returns a stage whose topic has lost its first half by retention, and the lines of a ledger.
-// In the read model, the account named gap waits for removed events, and the account named behind
-// has only its first event. The account named ahead has a later version than in the ledger, and the
-// account named yen has another currency.
+// The function lost returns a stage whose topic has lost its first half by retention, and the lines
+// of a ledger. In the read model, the account named gap waits for removed events, and the account
+// named behind has only its first event. The account named ahead has a later version than in the
+// ledger, and the account named yen has another currency.
 func lost(t *testing.T) (s *clitest.Stage, ledger []string) {
 	t.Helper()
 	s = clitest.NewStage(t)

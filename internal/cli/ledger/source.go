@@ -29,14 +29,14 @@ type source struct {
 	flag string    // the flag, for errors about the content
 	unit string    // the word "line" or "row", for messages
 	sum  hash.Hash // hash of the file as far as it was read; nil: a query
-	// entries streams all entries. The entries of a file are in the order of the file. The entries
-	// of a query are sorted by the bytes of the account id. An error names the flag and the line or
-	// row, and ends the stream.
+	// The function entries streams all entries. The entries of a file are in the order of the file.
+	// The entries of a query are sorted by the bytes of the account id. An error names the flag and
+	// the line or row, and ends the stream.
 	entries func(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error]
 	close   func()
 }
 
-// wrong returns a usage error about the content of the ledger.
+// The method wrong returns a usage error about the content of the ledger.
 func (s *source) wrong(err error) error { return exit.Usagef("%s: %w", s.flag, err) }
 
 // sha256 returns the hash of the file after the file was read, or "" for a query.
@@ -47,7 +47,7 @@ func (s *source) sha256() string {
 	return hex.EncodeToString(s.sum.Sum(nil))
 }
 
-// placed adds the flag and the number of the line or row to an error about an entry.
+// The method placed adds the flag and the number of the line or row to an error about an entry.
 func (s *source) placed(place int64, err error) error {
 	var field *ledger.FieldError
 	var duplicate *ledger.DuplicateError
@@ -137,15 +137,15 @@ func connect(ctx context.Context, f *flags.LedgerFlags) (*source, error) {
 	return s, nil
 }
 
-// sorted makes the ledger's database sort the operator's query by bytes, independent of collations. The
-// line break ends a comment at the end of the query.
+// The query sorted makes the ledger's database sort the operator's query by bytes, independent of
+// collations. The line break ends a comment at the end of the query.
 const sorted = "SELECT * FROM (\n%s\n) AS ledger ORDER BY convert_to(account_id::text, 'UTF8')"
 
 // errStopped ends a query when the caller needs no more entries.
 var errStopped = errors.New("stopped")
 
-// entries runs the query. The result is one snapshot of the ledger. It is read as text, so no number
-// is converted to a float, whatever the types of the columns are.
+// The method entries runs the query. The result is one snapshot of the ledger. It is read as text,
+// so no number is converted to a float, whatever the types of the columns are.
 func (l *query) entries(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
 	return func(yield func(ledger.Entry, error) bool) {
 		err := l.each(ctx, layout, func(entry ledger.Entry) error {
@@ -160,7 +160,7 @@ func (l *query) entries(ctx context.Context, layout ledger.Layout) iter.Seq2[led
 	}
 }
 
-// each runs the query and calls fn for each entry. It returns an error of fn unchanged.
+// The method each runs the query and calls fn for each entry. It returns an error of fn unchanged.
 func (l *query) each(ctx context.Context, layout ledger.Layout, fn func(ledger.Entry) error) error {
 	return pgx.BeginTxFunc(ctx, l.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		text := fmt.Sprintf(sorted, strings.TrimRight(l.text, "; \t\r\n"))
@@ -219,7 +219,8 @@ func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []a
 	return texts, into, nil
 }
 
-// failed makes a UsageError if the query itself is wrong. Other errors are not about usage.
+// The method failed makes a UsageError if the query itself is wrong. Other errors are not about
+// usage.
 func (l *query) failed(err error) error {
 	var server *pgconn.PgError
 	if errors.As(err, &server) && strings.HasPrefix(server.Code, "42") {

@@ -58,7 +58,7 @@ func (c *VerifyCmd) print(std *output.Streams, r *ledger.Report) error {
 	return t.Flush()
 }
 
-// masked is shown instead of a hidden balance.
+// The text masked is shown instead of a hidden balance.
 const masked = "***"
 
 func (c *VerifyCmd) balanceText(version *int64, balance string) string {

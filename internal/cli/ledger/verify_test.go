@@ -15,8 +15,8 @@ import (
 	"projector/internal/devstack"
 )
 
-// verified returns a read model with every kind of difference to the ledger. The ledger is a table
-// in the same database and also a CSV file.
+// The function verified returns a read model with every kind of difference to the ledger. The
+// ledger is a table in the same database and also a CSV file.
 func verified(t *testing.T) (s *clitest.Stage, file string) {
 	t.Helper()
 	s = clitest.NewStage(t)

@@ -70,7 +70,7 @@ func (l *layout) placeText(needs []int, limit int, more bool) {
 	}
 }
 
-// below reports whether the text column is below the other columns.
+// The method below reports whether the text column is below the other columns.
 func (l *layout) below() bool { return l.text >= 0 && l.hidden[l.text] }
 
 // total returns the width of a row.
@@ -125,7 +125,7 @@ func (l *layout) usual() []int {
 	return widths
 }
 
-// left returns the names of the columns that are not shown.
+// The method left returns the names of the columns that are not shown.
 func (l *layout) left() string {
 	var names []string
 	for i, c := range l.columns {

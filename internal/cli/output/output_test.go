@@ -95,7 +95,7 @@ func TestATableFitsAndMovesNoCursor(t *testing.T) {
 	}
 }
 
-// printed returns a table as a terminal shows it.
+// The function printed returns a table as a terminal shows it.
 func printed(t interface{ Fatal(args ...any) }, limit int, rows [][]string, columns ...Column) string {
 	var out strings.Builder
 	table := NewTable(&out, columns[0].Name, columns...)

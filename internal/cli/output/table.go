@@ -203,7 +203,7 @@ func PlaceIn(topic *string, partition *int32, offset *int64) string {
 	}
 }
 
-// none is shown for an absent value.
+// The text none is shown for an absent value.
 const none = "-"
 
 // OrDash formats a value, or the value of a pointer. nil and empty texts become a dash.

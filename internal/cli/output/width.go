@@ -6,7 +6,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// cut marks the end of a text that was cut.
+// The character cut is the end of a text that was cut.
 const cut = "…"
 
 // shownWidth returns the width of a text on a terminal. An ideograph has the width of two columns,

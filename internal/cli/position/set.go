@@ -162,7 +162,7 @@ func (s *setPlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// wanted returns the requested change of each partition, sorted.
+// The method wanted returns the requested change of each partition, sorted.
 func (s *setPlan) wanted(ctx context.Context) ([]readmodel.PositionSet, error) {
 	extents, topicID, err := s.cmd.chosen(ctx, s.reader)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *setPlan) wanted(ctx context.Context) ([]readmodel.PositionSet, error) {
 	return sets, s.askEpochs(ctx, sets)
 }
 
-// target sets the offsets at which the partitions continue.
+// The method target sets the offsets at which the partitions continue.
 func (s *setPlan) target(ctx context.Context, sets []readmodel.PositionSet) error {
 	var at kadm.ListedOffsets
 	if s.cmd.Time != "" {

@@ -12,7 +12,7 @@ import (
 	"projector/projection"
 )
 
-// partition is the state of one partition.
+// The type partition is the state of one partition.
 type partition struct {
 	number    int32
 	stored    *projection.StoredPosition // nil: none
@@ -33,7 +33,7 @@ type partition struct {
 	margin *time.Duration // until retention removes the first unread record; nil: never, or not known
 }
 
-// status is the state of a group's partitions, in order.
+// The type status is the state of a group's partitions, in order.
 type status struct {
 	topic      string
 	partitions []partition
@@ -41,8 +41,8 @@ type status struct {
 	kafka      error    // why Kafka could not be queried; nil: it could
 }
 
-// place finds the partition's stored position. The position of an earlier topic of the same name does
-// not count.
+// The method place finds the partition's stored position. The position of an earlier topic of the
+// same name does not count.
 func (p *partition) place(stored []projection.StoredPosition, topicID string) {
 	for i := range stored {
 		if stored[i].Partition != p.number {
@@ -55,7 +55,7 @@ func (p *partition) place(stored []projection.StoredPosition, topicID string) {
 	}
 }
 
-// next returns the offset of the first record that is not projected.
+// The method next returns the offset of the first record that is not projected.
 func (p *partition) next() int64 {
 	if p.position == nil {
 		return p.start
@@ -63,7 +63,7 @@ func (p *partition) next() int64 {
 	return *p.position
 }
 
-// decide sets the state and its reason.
+// The method decide sets the state and its reason.
 func (p *partition) decide() {
 	p.state = projection.StatusRunning
 	if p.stored == nil {
@@ -99,8 +99,8 @@ func (s *status) reasons() (lines []string) {
 	return lines
 }
 
-// left reports whether there are, or may be, records that are not projected yet. Transaction
-// markers do not count.
+// The method left reports whether there are, or may be, records that are not projected yet.
+// Transaction markers do not count.
 func (p *partition) left() bool {
 	return p.recreated || p.records == nil || *p.records > 0 && (p.waits || p.age == nil)
 }
@@ -110,8 +110,8 @@ type partialError struct{ error }
 
 func (e partialError) Unwrap() error { return e.error }
 
-// incomplete prints what could not be read. It returns a partialError, or nil if everything was
-// read.
+// The method incomplete prints what could not be read. It returns a partialError, or nil if
+// everything was read.
 func (s *status) incomplete(stderr io.Writer) error {
 	if s.kafka != nil {
 		return partialError{s.kafka}
@@ -128,7 +128,7 @@ func (s *status) incomplete(stderr io.Writer) error {
 	return nil
 }
 
-// remark adds a remark about what could not be read, and which permission is missing.
+// The method remark adds a remark about what could not be read, and which permission is missing.
 func (s *status) remark(what, permission string, err error) {
 	text := errclass.Safe(err)
 	if errclass.Kafka(err).Unready() {

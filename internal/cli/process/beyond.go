@@ -86,8 +86,8 @@ func (b *beyond) run(ctx context.Context) {
 	}
 }
 
-// round reads and parks the events of some accounts of one partition. It reports whether the next
-// event of an account was parked.
+// The method round reads and parks the events of some accounts of one partition. It reports whether
+// the next event of an account was parked.
 func (b *beyond) round(ctx context.Context) (next bool, err error) {
 	partitions := slices.DeleteFunc(b.working(), func(p int32) bool { return time.Now().Before(b.rests[p]) })
 	if len(partitions) == 0 {
@@ -195,8 +195,8 @@ func (b *beyond) read(ctx context.Context, due []accountdb.Beyond, until int64) 
 	return found, nil
 }
 
-// waiting has the events of an account that are above its version. It contains the events with the
-// lowest versions, and a summary of the others.
+// The type waiting has the events of an account that are above its version. It contains the events
+// with the lowest versions, and a summary of the others.
 type waiting struct {
 	above   int64
 	first   []*projection.Parked // sorted by version
@@ -205,8 +205,8 @@ type waiting struct {
 	rest    accountdb.BeyondRange
 }
 
-// wants reports whether an event should be parked. If there is no space for the event, the event is
-// only counted.
+// The method wants reports whether an event should be parked. If there is no space for the event,
+// the event is only counted.
 func (w *waiting) wants(r *projection.DecodedRecord) bool {
 	version := r.Decoded.Event.Version
 	if r.Decoded.Identity != event.Identified || version <= w.above {
@@ -246,7 +246,7 @@ func (w *waiting) add(p *projection.Parked) {
 	}
 }
 
-// leave counts an event that is not parked yet.
+// The method leave counts an event that is not parked yet.
 func (w *waiting) leave(offset, version int64) {
 	if w.rest.Events == 0 {
 		w.rest.FirstOffset, w.rest.FirstVersion = offset, version
@@ -261,9 +261,9 @@ func (w *waiting) hasNext() bool {
 	return len(w.first) > 0 && w.first[0].Decoded.Event.Version == w.above+1
 }
 
-// left returns the events that are still beyond the park limit. The offset start is the start of
-// the log. If the log no longer has all of these events, the missing ones can only be replayed from
-// the DLQ topic. The account stays stale until then.
+// The method left returns the events that are still beyond the park limit. The offset start is the
+// start of the log. If the log no longer has all of these events, the missing ones can only be
+// replayed from the DLQ topic. The account stays stale until then.
 func (w *waiting) left(of *accountdb.Beyond, start int64) accountdb.BeyondRange {
 	switch {
 	case start > of.FirstOffset && !w.hasNext():

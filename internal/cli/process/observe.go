@@ -117,7 +117,8 @@ func (f *tracingFlags) validate() error {
 	return nil
 }
 
-// traced has the options that add tracing to clients and connections. It is empty if tracing is off.
+// The type traced has the options that add tracing to clients and connections. It is empty if
+// tracing is off.
 type traced struct {
 	database   []readmodel.ConnectOption
 	consuming  []kgo.Hook

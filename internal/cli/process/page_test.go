@@ -103,7 +103,7 @@ func (s *statusJSON) parked() string {
 	return fmt.Sprintf("%d account, %d event, %v", s.Parked.Accounts, s.Parked.Events, s.Parked.ByClass)
 }
 
-// running starts a process as `run` does and returns its URL.
+// The function running starts a process as `run` does and returns its URL.
 func running(s *clitest.Stage) string { return runningWith(s, slog.DiscardHandler) }
 
 func runningWith(s *clitest.Stage, log slog.Handler) string {

@@ -165,7 +165,7 @@ func denyCreateTopics(fake *devstack.Fake, may *atomic.Bool) {
 	})
 }
 
-// lines is a log that can be read while it is written.
+// The type lines is a log that can be read while it is written.
 type lines struct {
 	mu  sync.Mutex
 	all []string
@@ -178,7 +178,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// with returns the lines that contain a text.
+// The method with returns the lines that contain a text.
 func (l *lines) with(text string) (found []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -97,8 +97,8 @@ func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err er
 	return all, nil
 }
 
-// opened reports whether every account has an opening balance from a ledger, so that the lost
-// records are not needed. The text unopened describes accounts without an opening balance.
+// The method opened reports whether every account has an opening balance from a ledger, so that the
+// lost records are not needed. The text unopened describes accounts without an opening balance.
 func (r *rebuilding) opened(ctx context.Context) (opened bool, unopened string, err error) {
 	if r.kind.Name() != readmodel.BalanceName || !r.lacksBeginning() {
 		return false, "", nil
@@ -138,7 +138,7 @@ func (r *rebuilding) obstaclesOfPositions(positions []rebuild.TopicPosition) (al
 	return all
 }
 
-// misplaced returns why the topic cannot be read up to a position, or "".
+// The method misplaced returns why the topic cannot be read up to a position, or "".
 func (e *topicExtent) misplaced(p rebuild.TopicPosition) string {
 	start, known := e.starts[p.Partition]
 	switch {
@@ -267,7 +267,7 @@ func (r *rebuilding) stillWhole(ctx context.Context) error {
 	return nil
 }
 
-// what returns the name of the rebuilt data for messages.
+// The function what returns the name of the rebuilt data for messages.
 func what(kind readmodel.Definition) string {
 	if kind.Name() == readmodel.BalanceName {
 		return "balances"

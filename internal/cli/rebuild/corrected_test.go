@@ -9,8 +9,8 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// correct replays dead letters with a corrected text. The argument selection is the flag that
-// selects the dead letters.
+// The function correct replays dead letters with a corrected text. The argument selection is the
+// flag that selects the dead letters.
 func correct(s *clitest.Stage, selection, old, text string) {
 	s.T.Helper()
 	path := filepath.Join(s.T.TempDir(), "corrected.jsonl")

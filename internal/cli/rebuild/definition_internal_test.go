@@ -7,7 +7,7 @@ import (
 	"projector/readmodel/balance"
 )
 
-// limits is a projection whose Definition a rebuild does not know.
+// The type limits is a projection whose Definition a rebuild does not know.
 type limits struct{ balance.Definition }
 
 func (limits) Name() string { return "account_limits" }

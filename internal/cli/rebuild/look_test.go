@@ -12,7 +12,7 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// checked returns the JSON of `rebuild --check` and its exit status.
+// The function checked returns the JSON of `rebuild --check` and its exit status.
 func checked(s *clitest.Stage, args ...string) (status int, document map[string]any) {
 	s.T.Helper()
 	status, out, errOut := s.Command(append([]string{"rebuild", "--check", "--output=json"}, args...)...)

@@ -73,7 +73,8 @@ INSERT INTO loyalty (account_id, points) SELECT account_id, sum((data->>'points'
 ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points;
 `
 
-// earned returns an event for the projection in summing. The text n is the JSON value of points.
+// The function earned returns an event for the projection in summing. The text n is the JSON value
+// of points.
 func earned(account string, version int, n string) string {
 	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":"PointsEarned","accountId":%q,"version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":{"points":%s}}`,
 		account, version, account, version, n)

@@ -103,8 +103,9 @@ func (c *options) Check() error {
 
 var errChecks = exit.Usagef("--check (PROJECTOR_CHECK): only checks whether all can be rebuilt, so it goes without --yes, --partial and --remove")
 
-// sums reports whether a table of a projection may contain sums of events. This is assumed for a
-// custom projection, because the program does not find out whether its SQL adds up events.
+// The function sums reports whether a table of a projection may contain sums of events. This is
+// assumed for a custom projection, because the program does not find out whether its SQL adds up
+// events.
 func sums(kind readmodel.Definition) bool {
 	switch k := kind.(type) {
 	case balance.OrderedDefinition:
@@ -200,7 +201,7 @@ func (r *rebuilding) compare(ctx context.Context) (rebuild.Report, error) {
 	return r.shadow.Compare(ctx, opts, r.catchUp)
 }
 
-// approach reads until the build is near the positions of the live rows.
+// The method approach reads until the build is near the positions of the live rows.
 func (r *rebuilding) approach(ctx context.Context) error {
 	for range roundsAtMost {
 		positions, err := rebuild.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
@@ -222,7 +223,7 @@ func (r *rebuilding) approach(ctx context.Context) error {
 	return nil // the consumers are as fast as the rebuild, so the rest is read while the consumers wait
 }
 
-// advance reads up to the given offsets, and checks that no record was missing.
+// The method advance reads up to the given offsets, and checks that no record was missing.
 func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 	total := int64(0)
 	for number, end := range ends {
@@ -235,8 +236,8 @@ func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 	return r.stillWhole(ctx)
 }
 
-// ends returns the offsets to rebuild up to, by partition. It returns an error if the topic cannot
-// be read up to a position.
+// The method ends returns the offsets to rebuild up to, by partition. It returns an error if the
+// topic cannot be read up to a position.
 func (r *rebuilding) ends(positions []rebuild.TopicPosition) (map[int32]int64, error) {
 	ends := map[int32]int64{}
 	for _, p := range positions {

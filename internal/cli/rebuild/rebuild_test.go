@@ -35,7 +35,7 @@ func rowsOf(s *clitest.Stage, name string) string {
 	return text
 }
 
-// projected returns all rows of the projection account_balance.
+// The function projected returns all rows of the projection account_balance.
 func projected(s *clitest.Stage) string {
 	s.T.Helper()
 	return rowsOf(s, "account_balance")
@@ -63,7 +63,7 @@ func kindsOf(document map[string]any) string {
 	return clitest.Pick(differencesOf(document), "account_id", "kind", "version", "rebuilt_version")
 }
 
-// clean expects that a rebuild finds no difference and leaves no tables.
+// The function clean expects that a rebuild finds no difference and leaves no tables.
 func clean(s *clitest.Stage, args ...string) {
 	s.T.Helper()
 	if d := rebuildJSON(s, args...); d["different"] != 0.0 || d["left_alone"] != 0.0 {
