@@ -25,10 +25,10 @@ func balances(s *clitest.Stage) (text string) {
 	return text
 }
 
-// The function lost returns a stage whose topic has lost its first half by retention, and the lines
-// of a ledger. In the read model, the account named gap waits for removed events, and the account
-// named behind has only its first event. The account named ahead has a later version than in the
-// ledger, and the account named yen has another currency.
+// The function lost returns the lines of a ledger and a stage whose topic has lost its first 8
+// records by retention. In the read model, the account named gap waits for removed events, and the
+// account named behind has only its first event. The account named ahead has a later version than
+// in the ledger, and the account named yen has another currency.
 func lost(t *testing.T) (s *clitest.Stage, ledger []string) {
 	t.Helper()
 	s = clitest.NewStage(t)

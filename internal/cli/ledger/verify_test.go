@@ -203,8 +203,8 @@ func TestVerifyWritesNothing(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "verify", "--ledger-url="+s.URL, "--ledger-query=TABLE ledger"), "the ledger has no accounts")
 }
 
-// TestVerifySortsTheQuery shows that the database sorts the result for ids of any type, even if the
-// query ends with a semicolon or a comment.
+// TestVerifySortsTheQuery shows that the database sorts the result for ids that are texts or
+// integers, even if the query ends with a semicolon or a comment.
 func TestVerifySortsTheQuery(t *testing.T) {
 	s := clitest.NewStage(t)
 	for _, id := range []string{"9", "10", "B", "a", "é", "z"} {

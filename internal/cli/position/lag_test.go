@@ -63,8 +63,8 @@ func TestLagFromOutside(t *testing.T) {
 	}
 }
 
-// TestLagAtTheEndOfTransactionsIsZero shows that transaction markers and aborted records do not
-// count as lag, although they have offsets.
+// TestLagAtTheEndOfTransactionsIsZero shows that the lag in seconds is 0 if only transaction
+// markers and aborted records follow the position.
 func TestLagAtTheEndOfTransactionsIsZero(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))
@@ -74,7 +74,7 @@ func TestLagAtTheEndOfTransactionsIsZero(t *testing.T) {
 	s.Consuming(nil)
 	clitest.Equal(t, clitest.Pick(lag(s), append(lagFields, "lag_seconds")...), "0 5 5 0 0")
 
-	// Aborted records are not part of the lag.
+	// An aborted record does not change the lag in seconds.
 	transact(s, kgo.TryAbort, clitest.EventOf("acc", 3, `"1"`))
 	if age := seconds(t, lag(s)); age != 0 {
 		t.Errorf("nothing waits, but the lag is %v s", age)

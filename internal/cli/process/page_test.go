@@ -18,8 +18,8 @@ import (
 	"projector/internal/cli/process"
 )
 
-// TestPageOfARunningProcess shows that the status page and /status.json agree with the output of
-// the commands.
+// TestPageOfARunningProcess shows that the status page and /status.json have the state of the
+// process, and the same dead letters as the command dlq list.
 func TestPageOfARunningProcess(t *testing.T) {
 	for _, c := range []struct {
 		projection, parked, page, none string

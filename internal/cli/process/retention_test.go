@@ -85,8 +85,8 @@ func TestRetentionMargins(t *testing.T) {
 }
 
 // TestRetentionIsUnknown shows that the retention of a topic is unknown without the permission
-// DESCRIBE_CONFIGS. Then there is no value and no error. For a DLQ topic that does not exist yet,
-// no permission is reported as missing.
+// DESCRIBE_CONFIGS. Then the margin in seconds has no value, but nothing fails. For a DLQ topic
+// that does not exist yet, no permission is reported as missing.
 func TestRetentionIsUnknown(t *testing.T) {
 	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})

@@ -265,8 +265,7 @@ func TestRebuildDecidesAsTheDatabaseDoes(t *testing.T) {
 	s.Consuming(nil)
 	clitest.Contains(t, projected(s), "rejected_by_database")
 	clean(s)
-	// After a failed flush, the consumer reads records again. The rebuild counts them only one
-	// time.
+	// Records that are read again after a failed flush are counted only one time.
 	clitest.Contains(t, s.Must("rebuild"), "5 records read")
 }
 
