@@ -10,7 +10,7 @@ import (
 )
 
 // TestAMisplacedSecretIsNotShown shows that an error does not repeat a secret in a wrong place, and
-// that it names the flag or the allowed values.
+// that it names the flag, the allowed values or --help.
 func TestAMisplacedSecretIsNotShown(t *testing.T) {
 	const secret = "Zq7secret"
 	for _, test := range []struct {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestACommandLineCanBePasted shows that a shell reads the original words from the printed command
-// and runs nothing else. The command has only characters that a terminal can display.
+// TestACommandLineCanBePasted shows that bash and zsh read the original words from the printed
+// command and run nothing else. The command has only characters that a terminal can display.
 func TestACommandLineCanBePasted(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "projector"), []byte("#!/bin/sh\nfor word; do printf '%s\\0' \"$word\"; done\n"), 0o700); err != nil {

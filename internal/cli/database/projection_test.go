@@ -86,14 +86,14 @@ func sorted(list string) string {
 	return strings.Join(items, ", ")
 }
 
-// TestAnOrderedCustomProjection runs a custom projection with a gap and with an event that the
-// table refuses. It checks the output of the commands and then runs the repairs.
+// TestAnOrderedCustomProjection runs a custom projection with a gap and with an event that
+// PostgreSQL refuses. It checks the output of the commands and then runs the repairs.
 func TestAnOrderedCustomProjection(t *testing.T) {
 	s := stage(t)
 	path := s.UseCustomProjection("loyalty_points", loyalty)
 	s.Produce(
 		points("a", 1, "5"), points("a", 3, "7"), // a gap
-		points("b", 1, "1"), points("b", 2, `"many"`), points("b", 3, "2"), // the table refuses the second event
+		points("b", 1, "1"), points("b", 2, `"many"`), points("b", 3, "2"), // PostgreSQL refuses the second event
 		points("c", 1, "3"), strings.Replace(points("c", 2, "9"), "PointsEarned", "TierChanged", 1), points("c", 3, "4"),
 		points("c", 1, "3"), "garbage",
 	)

@@ -100,8 +100,8 @@ func next(t *testing.T, page string) []string {
 	return lines
 }
 
-// TestWhatToTypeNextHeals runs in a shell the lines that the demo proposes. After that, two
-// accounts that waited no longer wait.
+// TestWhatToTypeNextHeals runs in a shell the commands that the demo proposes. They skip the
+// missing event of one account and replay the event of another.
 func TestWhatToTypeNextHeals(t *testing.T) {
 	withoutServers(t)
 	ctx, stop := context.WithCancel(t.Context())
