@@ -145,7 +145,7 @@ func uuid(rng *rand.Rand, into *[36]byte) {
 const fingerprintQuery = `
 SELECT concat_ws(' ', count(*), coalesce(sum(version), 0), coalesce(sum(version * n), 0),
        coalesce(sum(cents), 0), coalesce(sum(cents * n), 0))
-FROM (SELECT version::numeric AS version, trunc(balance * 100) AS cents, substr(account_id, 5)::numeric AS n
+FROM (SELECT version, trunc(balance * 100)::bigint AS cents, substr(account_id, 5)::bigint AS n
       FROM account_balance) AS accounts`
 
 // fingerprint returns the expected result of fingerprintQuery after all events made so far.

@@ -7,14 +7,14 @@ import (
 	"projector/projection/event"
 )
 
-func small(s shape, full bool) *workload {
-	return &workload{name: "small", accounts: 50, events: 2000, shape: s, full: full}
+func small(s shape, held int32) *workload {
+	return &workload{name: "small", accounts: 50, events: 2000, shape: s, held: held}
 }
 
 func TestProjectorAcceptsEveryGeneratedEvent(t *testing.T) {
 	format := event.NewJSON(event.Options{FirstVersion: 1})
 	for _, s := range []shape{uniform, zipf} {
-		w := small(s, false)
+		w := small(s, 0)
 		g := newGenerator(w)
 		versions := map[string]int64{}
 		var c change
@@ -52,7 +52,7 @@ func TestOnceTouchesEveryAccountOnce(t *testing.T) {
 }
 
 func TestTheFingerprintDetectsSwappedAccounts(t *testing.T) {
-	g := newGenerator(small(uniform, false))
+	g := newGenerator(small(uniform, 0))
 	var c change
 	for range 100 {
 		g.next(&c)
@@ -66,8 +66,8 @@ func TestTheFingerprintDetectsSwappedAccounts(t *testing.T) {
 }
 
 func TestRawBatchesHoldEveryEventInOrder(t *testing.T) {
-	for _, full := range []bool{false, true} {
-		w := small(uniform, full) // far fewer accounts than a batch has rows
+	for _, held := range []int32{0, 1} {
+		w := small(uniform, held) // far fewer accounts than a batch has rows
 		next := map[string]int64{}
 		rows := 0
 		for _, lane := range rawBatches(w) {

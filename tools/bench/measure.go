@@ -20,8 +20,8 @@ type prepared struct {
 	*loaded
 	kfake *loaded
 	fake  *devstack.Fake
-	// full is a template database that holds all accounts at version 1. projected is a template
-	// database that holds the result of the whole topic.
+	// full is a template database that holds the first versions of all accounts. A large workload
+	// runs in it. projected is a template database that holds the result of the whole topic.
 	full, projected database
 	shared          bool // the topic belongs to another workload
 }
@@ -52,7 +52,11 @@ func (b *bench) measureGroup(ctx context.Context, group []workload) ([]Run, erro
 		all = append(all, p)
 	}
 	var runs []Run
-	for round := range b.Rounds {
+	rounds := b.Rounds
+	if group[0].large {
+		rounds = 1
+	}
+	for round := range rounds {
 		for _, p := range all {
 			subjects := b.subjectsOf(p)
 			if round%2 == 1 { // reverses the order every other round, because the first run uses cold servers
@@ -87,6 +91,12 @@ func (b *bench) subjectsOf(p *prepared) []subject {
 // prepare loads the topic and creates the template databases.
 func (b *bench) prepare(ctx context.Context, w workload) (p *prepared, err error) {
 	p = &prepared{}
+	if w.held > 0 {
+		b.say("%s: inserting %d rows", w.name, w.accounts*int(w.held))
+		if p.full, err = b.fullDatabase(ctx, &w); err != nil {
+			return nil, err
+		}
+	}
 	if own := w.own(); own == subjectSteady || own == subjectStart { // steady and start produce their events during the run
 		p.loaded = &loaded{workload: w, broker: b.broker()}
 		return p, nil
@@ -97,9 +107,6 @@ func (b *bench) prepare(ctx context.Context, w workload) (p *prepared, err error
 	}
 	if err == nil && w.again {
 		p.projected, err = b.redeliver(ctx, p.loaded)
-	}
-	if err == nil && w.full {
-		p.full, err = b.fullDatabase(ctx, &w)
 	}
 	if err == nil && slices.Contains(w.subjects, subjectKfake) {
 		p.fake, err = devstack.StartFake(ctx, devstack.FakeOptions{})
@@ -153,7 +160,10 @@ func (b *bench) one(ctx context.Context, p *prepared, s subject) (Run, error) {
 		awaitQuiet(ctx, b.Quiet)
 		return b.catchUp(ctx, l, p.projected, b.nextGroup(), m)
 	}
-	d, err := b.newDatabase(ctx, p.full.name)
+	d, err := p.full, error(nil)
+	if !l.large || d.name == "" {
+		d, err = b.newDatabase(ctx, d.name)
+	}
 	if err != nil {
 		return Run{}, err
 	}

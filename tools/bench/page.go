@@ -16,6 +16,7 @@ func page(r *results) string {
 	renderLatency(&b, r)
 	renderStart(&b, r)
 	renderReaders(&b, r)
+	renderLarge(&b, r)
 	return b.String()
 }
 

@@ -72,22 +72,17 @@ func (w *watcher) check(ctx context.Context, want string) (string, error) {
 	return "", nil
 }
 
-// rowsWritten returns how many rows of the table were inserted or updated. A session reports its
-// rows when it ends, so rowsWritten waits until all other sessions have ended.
-func (w *watcher) rowsWritten(ctx context.Context) (n int64, err error) {
+// awaitAlone waits until all other sessions have ended.
+func (w *watcher) awaitAlone(ctx context.Context) error {
 	for end := time.Now().Add(stopWithin); time.Now().Before(end); {
 		var others int
-		err = w.conn.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+		err := w.conn.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
 			AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&others)
 		if err != nil || others == 0 || pace.Sleep(ctx, watchEvery) != nil {
-			break
+			return err
 		}
 	}
-	if err == nil {
-		err = w.conn.QueryRow(ctx, `SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables
-			WHERE relname = $1`, w.table.relation).Scan(&n)
-	}
-	return n, err
+	return nil
 }
 
 // program is a started projector.
@@ -159,7 +154,7 @@ func (s *stack) catchUp(ctx context.Context, l *loaded, d database, group string
 		return run, err
 	}
 	defer w.close()
-	before, err := w.rowsWritten(ctx)
+	before, err := s.usage(ctx, w)
 	if err != nil {
 		return run, err
 	}
@@ -185,11 +180,9 @@ func (s *stack) catchUp(ctx context.Context, l *loaded, d database, group string
 		return run, err
 	}
 	run.StopSeconds = took.Seconds()
-	after, err := w.rowsWritten(ctx)
-	if err != nil {
+	if err := s.count(ctx, &run, w, &before); err != nil {
 		return run, err
 	}
-	run.RowsWritten = after - before
 	run.Problem, err = w.check(ctx, l.fingerprint)
 	return run, err
 }

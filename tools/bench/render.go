@@ -17,6 +17,7 @@ func render(r *results) string {
 	renderLatency(&b, r)
 	renderStart(&b, r)
 	renderReaders(&b, r)
+	renderLarge(&b, r)
 	renderRuns(&b, r)
 	renderQuarters(&b, r)
 	renderReplicas(&b, r)

@@ -129,6 +129,7 @@ type Run struct {
 	Quarters      []quarter `json:",omitempty"`
 	Latency       *latency  `json:",omitempty"`
 	Answers       *answers  `json:",omitempty"`
+	Upkeep        *upkeep   `json:",omitempty"`
 
 	// The next fields are set for several replicas only.
 	Shares      []float64 `json:",omitempty"` // each replica's share of the records, largest first
@@ -240,6 +241,9 @@ func (r *results) of(name string, s subject) []Run {
 // table describes the tables that a workload's events are projected into.
 type table struct {
 	relation string
+	// The statement fill inserts rows directly, from the first to the last number. Its third
+	// parameter is the number of accounts. The primary key is built afterwards from key.
+	fill, key string
 	// fingerprint is a query that computes one text from the final state. The text also changes if
 	// the values of two rows are swapped. The function want returns the expected text.
 	fingerprint string
@@ -254,13 +258,13 @@ type table struct {
 // tables are the tables of the measured projections.
 var tables = map[string]table{
 	"": {
-		relation: "account_balance", fingerprint: fingerprintQuery,
+		relation: "account_balance", fill: fillBalances, key: "(account_id)", fingerprint: fingerprintQuery,
 		want: func(_ *workload, g *generator) string { return g.fingerprint() }, raw: rawBalances,
 	},
-	statement.Name: {relation: "account_statement", fingerprint: `
+	statement.Name: {relation: "account_statement", fill: fillStatements, key: keyStatements, fingerprint: `
 		SELECT concat_ws(' ', count(*), sum(version * n), coalesce(sum(cents), 0), coalesce(sum(cents * version * n), 0))
-		FROM (SELECT version::numeric AS version, trunc(amount * 100) AS cents, substr(account_id, 5)::numeric AS n
-		      FROM account_statement) AS entries`, want: wantStatement, raw: rawStatements},
+		FROM (SELECT version, trunc(amount * 100)::bigint AS cents, substr(account_id, 5)::bigint AS n
+		      FROM account_statement WHERE source_offset IS NOT NULL) AS entries`, want: wantStatement, raw: rawStatements},
 	turnover.Name: {relation: "inbox", fingerprint: `SELECT concat_ws(' ', day, trunc(credited * 100), trunc(debited * 100), events,
 		(SELECT count(*) FROM inbox)) FROM daily_turnover`, want: wantTurnover, raw: rawTurnover},
 	ownOnce:    own(file.Once),

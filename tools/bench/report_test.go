@@ -170,6 +170,43 @@ func TestWorkloadsOfOneStreamReadOneTopic(t *testing.T) {
 	}
 }
 
+func TestUpkeepIsReadFromTheLog(t *testing.T) {
+	var k upkeep
+	k.read(`LOG:  checkpoint starting: wal
+LOG:  checkpoint complete: wrote 1000 buffers (0.8%); 0 WAL file(s) added, 3 removed, 30 recycled; write=53.9 s, sync=1.2 s, total=60.5 s; sync files=14
+LOG:  automatic vacuum of table "bench_1.public.projector_position": index scans: 0
+	tuples: 7 removed, 8 remain, 0 are dead but not yet removable
+	WAL usage: 5 records, 1 full page images, 800 bytes
+	system usage: CPU: user: 0.10 s, system: 0.20 s, elapsed: 0.30 s
+LOG:  automatic vacuum of table "bench_1.public.account_balance": index scans: 1
+	tuples: 500 removed, 1000 remain, 0 are dead but not yet removable
+	WAL usage: 50 records, 10 full page images, 90000 bytes
+	system usage: CPU: user: 1.50 s, system: 0.50 s, elapsed: 60.00 s
+`, "account_balance")
+	want := upkeep{
+		Checkpoints: 1, CheckpointSeconds: 60.5, CheckpointBytes: 8_192_000,
+		Vacuums: 1, VacuumSeconds: 60, VacuumCPU: 2, VacuumWALBytes: 90_000, RemovedRows: 500,
+	}
+	if k != want {
+		t.Errorf("%+v", k)
+	}
+}
+
+func TestLargeGroupsRunOnlyIfNamed(t *testing.T) {
+	all, err := selected(nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range all {
+		if group[0].large {
+			t.Errorf("%s runs without a name", group[0].group)
+		}
+	}
+	if named, err := selected([]string{"statement-100m"}, 1); err != nil || len(named) != 1 || len(named[0]) != 2 {
+		t.Errorf("%v, %v", named, err)
+	}
+}
+
 func TestWrongUsageIsReported(t *testing.T) {
 	for _, args := range [][]string{{"--only=nothing"}, {"--scale=0"}, {"peers", "--dir=" + t.TempDir()}} {
 		var stderr bytes.Buffer

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 )
 
 const (
-	steadyRate   = 1000 // in events/s
+	steadyRate   = 1000 // in events/s, if the workload has no other rate
 	steadyWarmUp = 3 * time.Second
 	// checkEvery is the interval between checks of the committed positions. Measured latencies are
 	// therefore too high by half of this interval on average, but never too low.
@@ -91,6 +92,10 @@ func (s *stack) steady(ctx context.Context, l *loaded, d database, group string,
 		return run, err
 	}
 	defer w.close()
+	before, err := s.usage(ctx, w)
+	if err != nil {
+		return run, err
+	}
 	var environment []string
 	if readers > 0 {
 		environment = []string{"READ_LISTEN_ADDR=127.0.0.1:0"}
@@ -109,6 +114,9 @@ func (s *stack) steady(ctx context.Context, l *loaded, d database, group string,
 		return run, err
 	}
 	run.StopSeconds = took.Seconds()
+	if err := s.count(ctx, &run, w, &before); err != nil {
+		return run, err
+	}
 	run.Problem, err = w.check(ctx, l.fingerprint)
 	return run, err
 }
@@ -151,8 +159,9 @@ func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *
 	sw.from = time.Now().Add(steadyWarmUp)
 	var producing sync.WaitGroup
 	stop := make(chan struct{})
-	producing.Go(func() { producePaced(client, g, l.events, sw, stop) })
-	run, err := awaitCommits(ctx, l.events, w, p, m, sw)
+	rate := cmp.Or(l.rate, steadyRate)
+	producing.Go(func() { producePaced(client, g, rate, l.events, sw, stop) })
+	run, err := awaitCommits(ctx, rate, l.events, w, p, m, sw)
 	close(stop)
 	producing.Wait()
 	if waiting != nil && err == nil {
@@ -163,8 +172,8 @@ func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *
 
 // producePaced produces events at a constant rate. After a late tick it sends all events that are
 // due, so the average rate is right.
-func producePaced(client *kgo.Client, g *generator, events int, sw *stopwatch, stop <-chan struct{}) {
-	ticker := time.NewTicker(time.Second / steadyRate)
+func producePaced(client *kgo.Client, g *generator, rate, events int, sw *stopwatch, stop <-chan struct{}) {
+	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	start := time.Now()
 	var c change
@@ -174,7 +183,7 @@ func producePaced(client *kgo.Client, g *generator, events int, sw *stopwatch, s
 		case <-stop:
 			return
 		}
-		for due := int(time.Since(start).Seconds() * steadyRate); g.made < min(due, events); {
+		for due := int(time.Since(start).Seconds() * float64(rate)); g.made < min(due, events); {
 			g.next(&c)
 			event := accountVersion{c.account, c.version}
 			client.Produce(context.Background(), record(&c), func(r *kgo.Record, err error) { sw.promise(event, r, err) })
@@ -183,7 +192,7 @@ func producePaced(client *kgo.Client, g *generator, events int, sw *stopwatch, s
 }
 
 // awaitCommits checks the positions until every event is committed.
-func awaitCommits(ctx context.Context, events int, w *watcher, p *program, m *meter, sw *stopwatch) (Run, error) {
+func awaitCommits(ctx context.Context, rate, events int, w *watcher, p *program, m *meter, sw *stopwatch) (Run, error) {
 	start, measuring := time.Now(), false
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -195,7 +204,7 @@ func awaitCommits(ctx context.Context, events int, w *watcher, p *program, m *me
 		if err == nil {
 			err = p.alive()
 		}
-		if err == nil && time.Since(start) > time.Duration(events/steadyRate)*time.Second+stuckAfter {
+		if err == nil && time.Since(start) > time.Duration(events/rate)*time.Second+stuckAfter {
 			err = fmt.Errorf("%d of %d events committed: %s", count, events, p.output)
 		}
 		if err != nil {

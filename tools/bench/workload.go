@@ -48,9 +48,11 @@ type workload struct {
 	fixed      bool
 	partitions int32
 	projection string // empty: account_balance
-	// full means that the database already holds all accounts at version 1. The topic then begins
-	// with version 2 of each account.
-	full bool
+	// held is how many versions of each account the database already holds. The events continue
+	// from there.
+	held int32
+	// large means that the group runs only if --only names it, and once. Its database is not copied.
+	large bool
 	// again means that the database already holds the result of the topic. A new group then reads
 	// the whole topic again.
 	again    bool
@@ -65,6 +67,8 @@ type workload struct {
 	turn int
 	// memory is the --memory-limit in MiB. 0 means memoryLimit.
 	memory int
+	// rate is the constant rate of a steady workload in events/s. 0 means steadyRate.
+	rate int
 }
 
 // own returns the subject that runs the projector itself, or "" if there is none.
@@ -125,12 +129,12 @@ var workloads = []workload{
 		subjects: []subject{subjectProjector},
 	},
 	{
-		name: "cost-1m", group: "cost", accounts: million, events: 5 * million, partitions: 8, full: true,
+		name: "cost-1m", group: "cost", accounts: million, events: 5 * million, partitions: 8, held: 1,
 		about:    "uniform, into a table that holds 1,000,000 accounts",
 		subjects: []subject{subjectRaw, subjectProjector},
 	},
 	{
-		name: "cost-10m", group: "cost", accounts: 10 * million, events: 5 * million, partitions: 8, full: true,
+		name: "cost-10m", group: "cost", accounts: 10 * million, events: 5 * million, partitions: 8, held: 1,
 		about:    "uniform, into a table that holds 10,000,000 accounts",
 		subjects: []subject{subjectRaw, subjectProjector},
 	},
@@ -156,6 +160,25 @@ var workloads = []workload{
 	},
 	partitioned(1), partitioned(8), partitioned(64), partitioned(256),
 	replicated(1), replicated(2), replicated(4),
+	{
+		name: "balances-100m", group: "balances-100m", accounts: 100 * million, events: 18 * million, partitions: 8,
+		held: 1, large: true, rate: 5000,
+		least:    40_000, // the warm-up takes 15,000
+		about:    "5,000 events/s for an hour, uniform, into a table that holds 100,000,000 accounts",
+		subjects: []subject{subjectSteady},
+	},
+	{
+		name: "statement-100m", group: "statement-100m", accounts: million, events: 5 * million, partitions: 8,
+		held: 100, large: true, stream: "statement-100m",
+		about:      "uniform, account_statement with 100,000,000 rows: 100 of each account, in random order of their key",
+		projection: statement.Name, subjects: []subject{subjectProjector},
+	},
+	{
+		name: "statement-empty", group: "statement-100m", accounts: million, events: 5 * million, partitions: 8,
+		large: true, stream: "statement-100m",
+		about:      "the same events, into an empty table",
+		projection: statement.Name, subjects: []subject{subjectProjector},
+	},
 }
 
 func limited(memory int) workload {
@@ -192,10 +215,7 @@ func (w *workload) topic() string {
 
 // firstVersion returns the version of an account's first event in the topic.
 func (w *workload) firstVersion() int32 {
-	if w.full {
-		return 2
-	}
-	return 1
+	return w.held + 1
 }
 
 // scaled returns a smaller workload. The number of events for each account stays the same.
@@ -222,7 +242,7 @@ func groups() []string {
 }
 
 // selected returns the scaled workloads of the named groups, with one slice for each group. If no
-// group is named, it returns the workloads of all groups.
+// group is named, it returns the workloads of all groups that are not large.
 func selected(only []string, scale float64) ([][]workload, error) {
 	known := groups()
 	for _, name := range only {
@@ -232,16 +252,15 @@ func selected(only []string, scale float64) ([][]workload, error) {
 	}
 	var chosen [][]workload
 	for _, name := range known {
-		if len(only) > 0 && !slices.Contains(only, name) {
-			continue
-		}
 		var group []workload
 		for _, w := range workloads {
 			if w.group == name {
 				group = append(group, w.scaled(scale))
 			}
 		}
-		chosen = append(chosen, group)
+		if slices.Contains(only, name) || len(only) == 0 && !group[0].large {
+			chosen = append(chosen, group)
+		}
 	}
 	return chosen, nil
 }
