@@ -161,10 +161,10 @@ var workloads = []workload{
 	partitioned(1), partitioned(8), partitioned(64), partitioned(256),
 	replicated(1), replicated(2), replicated(4),
 	{
-		name: "balances-100m", group: "balances-100m", accounts: 100 * million, events: 18 * million, partitions: 8,
+		name: "balances-100m", group: "balances-100m", accounts: 100 * million, events: 12 * million, partitions: 8,
 		held: 1, large: true, rate: 5000,
 		least:    40_000, // the warm-up takes 15,000
-		about:    "5,000 events/s for an hour, uniform, into a table that holds 100,000,000 accounts",
+		about:    "5,000 events/s for 40 minutes, uniform, into a table that holds 100,000,000 accounts",
 		subjects: []subject{subjectSteady},
 	},
 	{
