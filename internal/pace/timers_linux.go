@@ -9,8 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timerSlack is how much later than requested the kernel may wake a thread.
-const timerSlack = time.Millisecond
+const (
+	// timerSlack is how much later than requested the kernel may wake a thread.
+	timerSlack = time.Millisecond
+	// executedAgain is an environment variable that the program sets for itself. Without it, the
+	// program would execute itself without end where the kernel ignores the slack, for example for
+	// a real-time process.
+	executedAgain = "PROJECTOR_EXECUTED_AGAIN"
+)
 
 // CoarseTimers lets the kernel wake the program's threads a little late. While the program works,
 // the Go runtime's monitor thread asks to sleep for 20 µs again and again. With few events that is a
@@ -21,7 +27,11 @@ const timerSlack = time.Millisecond
 // and environment. If that is not possible, the program continues without the slack. CoarseTimers
 // must be the first call in main.
 func CoarseTimers() {
-	runtime.LockOSThread() // the slack belongs to a thread, and the new program gets the slack of this thread
+	if _, again := os.LookupEnv(executedAgain); again {
+		_ = os.Unsetenv(executedAgain)
+		return
+	}
+	runtime.LockOSThread() // the slack belongs to a thread, and the new program gets that of this one
 	defer runtime.UnlockOSThread()
 	now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err != nil || now >= int(timerSlack) {
@@ -34,5 +44,5 @@ func CoarseTimers() {
 	if err = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(timerSlack), 0, 0, 0); err != nil {
 		return
 	}
-	_ = syscall.Exec(program, os.Args, os.Environ())
+	_ = syscall.Exec(program, os.Args, append(os.Environ(), executedAgain+"=1"))
 }

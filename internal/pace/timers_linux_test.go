@@ -26,7 +26,8 @@ func TestTheProgramExecutesItselfOnceForCoarseTimers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Printf("%d %v %v\n", os.Getpid(), time.Duration(slack), os.Args[1:])
+		_, again := os.LookupEnv(executedAgain)
+		fmt.Printf("%d %v %v %t\n", os.Getpid(), time.Duration(slack), os.Args[1:], again)
 		return
 	}
 	child := exec.CommandContext(t.Context(), os.Args[0], childTest)
@@ -36,8 +37,18 @@ func TestTheProgramExecutesItselfOnceForCoarseTimers(t *testing.T) {
 	if err := child.Run(); err != nil {
 		t.Fatalf("%v: %s", err, out.Bytes())
 	}
-	want := fmt.Appendf(nil, "%d 1ms [%s]\n", child.ProcessState.Pid(), childTest)
+	want := fmt.Appendf(nil, "%d 1ms [%s] false\n", child.ProcessState.Pid(), childTest)
 	if !bytes.Contains(out.Bytes(), want) {
 		t.Errorf("the child printed %q, want %q in it", out.Bytes(), want)
+	}
+}
+
+// TestTheProgramIsNotExecutedTwice shows that CoarseTimers returns in a program that was executed
+// again, whatever its slack is.
+func TestTheProgramIsNotExecutedTwice(t *testing.T) {
+	t.Setenv(executedAgain, "1")
+	CoarseTimers()
+	if _, again := os.LookupEnv(executedAgain); again {
+		t.Errorf("%s is still set", executedAgain)
 	}
 }
