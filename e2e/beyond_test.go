@@ -120,8 +120,8 @@ func TestEventsBeyondTheParkLimitThatRetentionDeleted(t *testing.T) {
 	p.terminate()
 }
 
-// TestCustomEventsBeyondTheParkLimitAreReadAgain does the same as
-// TestEventsBeyondTheParkLimitAreReadAgain for an ordered custom projection.
+// TestCustomEventsBeyondTheParkLimitAreReadAgain expects the same for an ordered custom projection:
+// events beyond the park limit are read again when the gap is closed.
 func TestCustomEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

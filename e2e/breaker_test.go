@@ -115,8 +115,9 @@ func (w *world) durable(partition int32, offset int64) func() string {
 	}
 }
 
-// TestBreakerStopsAStorm starts every projection with a wrong --format, so every record is
-// dead-lettered until an operator corrects the flag.
+// TestBreakerStopsAStorm starts each built-in projection with a wrong --format. The first records
+// are dead-lettered, and then the breaker stops the partition. An operator corrects the flag, sets
+// the position back and resumes the partition.
 func TestBreakerStopsAStorm(t *testing.T) {
 	t.Parallel()
 	const window, records = 100, 2500

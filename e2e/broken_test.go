@@ -8,7 +8,7 @@ import (
 )
 
 // TestDecoderAndOracleAgreeOnBrokenRecords changes a few random bytes of each record. The decoder
-// and the oracle share no code, so an error in the decoder or in the oracle causes a difference.
+// and the oracle share no code, so an error that only one of them has causes a difference.
 func TestDecoderAndOracleAgreeOnBrokenRecords(t *testing.T) {
 	t.Parallel()
 	const currencies = "EUR,USD,GBP,CHF,JPY,ISK,KWD,BHD,CLF,BTN" // the currencies of the oracle

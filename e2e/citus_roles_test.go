@@ -19,9 +19,10 @@ import (
 const citusRoles = "projector_migrator, projector_runtime, projector_operator, projector_approver, projector_reader, projector_projection, " +
 	"bank_migrate, bank_app, bank_operator, bank_approver, bank_reader"
 
-// TestRolesOnCitus migrates, projects, reads, repairs and approves on distributed tables. Each step
-// uses its own login. The test also uses the two extra grants of docs/postgres.md. The roles must
-// not exist on any node before the test, and each node must accept these logins.
+// TestRolesOnCitus migrates, projects, reads, repairs and approves on distributed tables. The
+// commands use the logins of docs/security.md. The test also runs the two extra statements of
+// docs/postgres.md that Citus needs. The roles must not exist on any node before the test, and each
+// node must accept these logins.
 func TestRolesOnCitus(t *testing.T) {
 	t.Cleanup(func() { dropRoles(t) }) // runs after the schema is dropped
 	w := onCitus(t, 4)
@@ -33,7 +34,7 @@ func TestRolesOnCitus(t *testing.T) {
 	w.exec(logins(t, rolesPassword))
 
 	// The coordinator connects to the workers as the migrator's role, which needs the first of the
-	// two grants.
+	// two statements.
 	if status, _, said := once(t, w.onCitusAs("bank_migrate"), "migrate"); status != 1 || !strings.Contains(said, "projector_migrator") {
 		t.Errorf("migrate without the grant: exit %d: %s", status, said)
 	}

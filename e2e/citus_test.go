@@ -65,7 +65,7 @@ func dropSchema(databaseURL, schema string) string {
 
 // TestOnCitus projects a stream with gaps onto distributed tables and kills an instance in the
 // middle. Then it repairs accounts, opens accounts, verifies and reads. The results must be the
-// same as on a single server. The features that Citus does not support must be refused.
+// same as on a single server. A rebuild must be refused, because Citus does not support it.
 func TestOnCitus(t *testing.T) {
 	w := onCitus(t, 4)
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0], "KAFKA_TOPIC=" + w.topic, "KAFKA_GROUP=" + w.group}

@@ -251,9 +251,9 @@ func (l *largestBatch) OnProduceBatchWritten(_ kgo.BrokerMetadata, _ string, _ i
 	*l = max(*l, largestBatch(batch.UncompressedBytes))
 }
 
-// For each account with the prefix, credited produces one event per version, from the version from
-// to the version to. If note is not empty, each event has a field "note", which the program
-// ignores.
+// For each account with the prefix, credited produces one event per version. The parameters from
+// and to are the first and the last version. If note is not empty, each event has a field "note",
+// which the program ignores.
 func (w *world) credited(client *kgo.Client, prefix string, accounts, from, to int, note string) {
 	w.t.Helper()
 	failed := make(chan error, 1)
@@ -283,8 +283,8 @@ func (w *world) credited(client *kgo.Client, prefix string, accounts, from, to i
 	}
 }
 
-// credits returns a check for await. It succeeds when each of the accounts has applied all its
-// events.
+// credits returns a check for await. It succeeds when each of the accounts has the given version
+// and the balance of that many events.
 func (w *world) credits(prefix string, accounts, version int) func() string {
 	return func() string {
 		var exact, all int

@@ -17,7 +17,7 @@ func (w *world) oracle() *testbank.Oracle {
 	return o
 }
 
-// exact waits until everything is consumed. It then expects the read model and the DLQ to equal
+// exact waits until all records are consumed. It then expects the read model and the DLQ to equal
 // those of the oracle.
 func (w *world) exact(o *testbank.Oracle, allow compare.Repeats) {
 	w.t.Helper()
@@ -28,8 +28,8 @@ func (w *world) exact(o *testbank.Oracle, allow compare.Repeats) {
 	}
 }
 
-// conserved expects the counters of each partition to equal those of the oracle. It also expects
-// each partition to have as many outcomes as consumed records.
+// conserved expects the program's counters to equal those of the oracle. It compares the outcomes
+// by partition, the dead letters by class, and the healed events.
 func (w *world) conserved(p *program, o *testbank.Oracle) {
 	w.t.Helper()
 	got := p.metrics()

@@ -62,7 +62,7 @@ func TestLargeDeadLetterIsCut(t *testing.T) {
 }
 
 // TestDeadLettersRefused makes the brokers refuse dead letters. A partition with a dead letter
-// stops at the record of the dead letter. The other partitions continue.
+// stops at that record or before it. The other partitions continue.
 func TestDeadLettersRefused(t *testing.T) {
 	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})
@@ -73,8 +73,8 @@ func TestDeadLettersRefused(t *testing.T) {
 }
 
 // stopsAtDeadLetter consumes a stream with a broken record in partition 0 while the DLQ topic
-// cannot be written. It expects partition 0 to stop before this record. Then it calls the function
-// mend, after which the topic can be written, and expects partition 0 to continue.
+// cannot be written. It expects partition 0 to stop at this record or before it. Then it calls the
+// function mend, after which the topic can be written, and expects partition 0 to continue.
 func (w *world) stopsAtDeadLetter(mend func()) {
 	w.t.Helper()
 	records := testbank.Generate(testbank.Options{Seed: seed(w.t), Records: 3000, Partitions: w.partitions, Accounts: 100, Clean: true})

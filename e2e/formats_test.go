@@ -14,8 +14,8 @@ import (
 )
 
 // dialect is a wire format of the program, with a function that converts an event of the default
-// format. The function write gets a record whose value, key and headers it may change. All fields
-// of an event are strings, except version, which is a number, and data.
+// format. The function write gets a record whose value, key and headers it may change. The
+// parameter fields has the members of the event: the number version, the object data, and strings.
 type dialect struct {
 	flags []string
 	write func(r *testbank.Record, n int, fields map[string]any)
@@ -139,7 +139,7 @@ func renamed(r *testbank.Record, _ int, fields map[string]any) {
 }
 
 // expressible returns the fields of an event that every format can express. It returns nil if the
-// value is not JSON. It omits fields with a wrong JSON type.
+// value is not JSON. It omits fields with a wrong JSON type, and moves the field note into data.
 func expressible(value []byte) (fields map[string]any) {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()
@@ -211,7 +211,8 @@ func (w *world) oracleOf(records []testbank.Record) *testbank.Oracle {
 	return o
 }
 
-// TestStreamInEveryFormat expects the same read model for every format of the stream.
+// TestStreamInEveryFormat sends a stream in three other formats. Each time it expects the read
+// model of the oracle, which reads the stream in the default format.
 func TestStreamInEveryFormat(t *testing.T) {
 	t.Parallel()
 	names := filepath.Join(t.TempDir(), "names.yaml")

@@ -33,8 +33,9 @@ func (r *roles) invented(projection, amount string) string {
 	return string(line) + "\n"
 }
 
-// forgesRequests makes two kinds of requests that an approver must not approve unknowingly. They
-// contain SQL that gives the operator more rights, or an amount that no producer sent.
+// forgesRequests makes requests that an approver must not approve unknowingly. They contain SQL
+// that gives the operator more rights, an amount that no producer sent, or the names of other files
+// and servers.
 func (r *roles) forgesRequests(operator *session) {
 	r.t.Helper()
 	folder := r.t.TempDir()

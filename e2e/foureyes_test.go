@@ -54,9 +54,8 @@ func (r *roles) refusedAs(user, why string, args ...string) {
 	}
 }
 
-// TestFourEyesHoldAgainstAnOperator attacks with an operator's password. It tries every way to
-// change data without a second person. docs/decisions/0030 lists the attacks and what stops each
-// attack.
+// TestFourEyesHoldAgainstAnOperator attacks with an operator's password. It tries to change data
+// without a second person. docs/decisions/0030 lists these attacks and what stops each of them.
 func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	t.Parallel()
 	r, account, version := twoPeople(t)
@@ -217,7 +216,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 	r.exec("ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator REVOKE ALL ON TABLES FROM PUBLIC; ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator REVOKE ALL ON SCHEMAS FROM PUBLIC, projector_operator")
 }
 
-// snapshot returns all data that a single login must not be able to change.
+// snapshot returns, as one text, data that a single login must not be able to change.
 func (r *roles) snapshot() (all string) {
 	r.t.Helper()
 	if err := r.db.QueryRow(r.t.Context(), `SELECT concat_ws(' ',
@@ -301,12 +300,13 @@ var typedCommand = regexp.MustCompile("(?m)^(?:KAFKA_BROKERS=\\S+ )?projector .*
 // changing matches the commands that need --yes to change data.
 var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|open|gaps fetch|position set|pause|resume|rebuild) `)
 
-// others matches the commands that are not for operators: `run`, and the commands of the schema
-// owner.
+// others matches the commands that are not for operators, which are `run` and `migrate`. It also
+// matches an empty text.
 var others = regexp.MustCompile(`^($|run( |$)|migrate)`)
 
 // runbook returns the commands of docs/runbook.md and docs/repairs.md, with the topic, group and
-// accounts of this test. Of several commands with the same flags it returns only one.
+// accounts of this test. If a command occurs several times with the same flags, runbook returns
+// only one of them.
 func (r *roles) runbook(folder, account string, version int64, letter string) [][]string {
 	r.t.Helper()
 	var text strings.Builder
@@ -385,9 +385,10 @@ func words(line string) []string {
 	return all
 }
 
-// TestTheRunbookNeedsNoOtherRole runs each command of docs/runbook.md and docs/repairs.md as an
-// operator. With four eyes on, a command that changes data becomes a request and an approver
-// approves it. With four eyes off, the command runs at once.
+// TestTheRunbookNeedsNoOtherRole runs the operators' commands of docs/runbook.md and
+// docs/repairs.md as an operator. With four eyes on, a command that changes data becomes a request,
+// and an approver approves one request of each type. With four eyes off, a command of each type
+// runs at once.
 func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 	t.Parallel()
 	r, account, version := twoPeople(t)

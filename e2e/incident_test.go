@@ -34,7 +34,8 @@ func (p *program) linesWith(message string) (found []line) {
 	return found
 }
 
-// TestRecoveredLogLineIsCorrect checks the log line that is written after an outage.
+// TestRecoveredLogLineIsCorrect checks the log lines that are written after an outage. Each line
+// must have a plausible duration and number of attempts.
 func TestRecoveredLogLineIsCorrect(t *testing.T) {
 	t.Parallel()
 	const outage = 8 * time.Second
@@ -104,7 +105,7 @@ func (w *world) lagSample(partition int32) string {
 }
 
 // TestLagAgreesOfAStoppedPartition expects the status page, the metric and the command to report
-// the same lag for a stopped partition. It tests each cause of a stop, before and after a restart.
+// the same lag for a stopped partition. It tests two causes of a stop, before and after a restart.
 func TestLagAgreesOfAStoppedPartition(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*testing.T, *world){
@@ -179,8 +180,8 @@ func TestLagIsThereAsSoonAsAPartitionIsClaimed(t *testing.T) {
 	p.terminate()
 }
 
-// TestARewindIsLogged moves a position back in three ways. The log must state the old offset, the
-// new offset and the cause each time.
+// TestARewindIsLogged moves a position back in three ways. Each time, the log must state the old
+// offset, the new offset and the cause.
 func TestARewindIsLogged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -12,7 +12,8 @@ import (
 )
 
 // TestOverlaysAreAdmitted applies every overlay to a real API server, in namespaces that admit only
-// restricted pods. It uses server-side apply, client-side apply, and both on the same objects.
+// restricted pods. It applies each overlay three times: by client-side apply, by server-side apply,
+// and by client-side apply again.
 func TestOverlaysAreAdmitted(t *testing.T) {
 	production := newNamespace(t, "projector")
 	const overlays = "../deploy/kubernetes/overlays/"

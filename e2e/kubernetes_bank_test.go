@@ -237,7 +237,7 @@ func (k *kubernetesBank) deploy(kustomization string) {
 }
 
 // right waits until the balances equal those of the oracle and the other projections have consumed
-// everything. It does not compare the rows of the other projections, because their oracles need a
+// all records. It does not compare the rows of the other projections, because their oracles need a
 // stream without errors.
 func (k *kubernetesBank) right(allow compare.Repeats) {
 	k.t.Helper()

@@ -43,7 +43,7 @@ func (k *kubernetesBank) inCluster(job string, command ...string) string {
 	return strings.TrimSpace(log)
 }
 
-// commands runs the example commands of docs/deploy.md and the operators' commands of the runbook.
+// commands runs the example commands of docs/deploy.md, and other operators' commands.
 func (k *kubernetesBank) commands() {
 	var account string
 	var version int64

@@ -16,9 +16,9 @@ import (
 )
 
 // TestOnKubernetes deploys the overlays of this repository as docs/deploy.md says. It tests the
-// usual events of a Deployment: new images, scaling, evictions and rotated secrets. After each
-// event it compares the balances with the oracle. `make test-kubernetes STEP=commands` runs one
-// step after the first deployment, which every step needs.
+// usual changes of a Deployment: new images, scaling, evictions and rotated secrets. After each of
+// these changes it compares the balances with the oracle. `make test-kubernetes STEP=commands` runs
+// one step after the first deployment, which every step needs.
 func TestOnKubernetes(t *testing.T) {
 	k := newKubernetesBank(t)
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: 60_000, Partitions: k.partitions, Accounts: 1500, Transactions: true})
@@ -107,7 +107,7 @@ func (k *kubernetesBank) podsComeAndGo(records []testbank.Record) {
 			"create", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", k.ns.name, name), "-f", "-")
 		return err
 	}
-	// The disruption budget protects only ready pods. An unready pod may always be evicted.
+	// The disruption budget protects only ready pods, so the test waits until three pods are ready.
 	k.ns.kubectl("wait", "--for=jsonpath={.status.currentHealthy}=3", "poddisruptionbudget/account-balance-projector", "--timeout=90s")
 	pods := k.pods()
 	if err := evict(pods[0]); err != nil {
@@ -145,7 +145,8 @@ func (k *kubernetesBank) wrongConfiguration(records []testbank.Record) {
 	k.right(repeated)
 }
 
-// secretsRotate changes both passwords on the servers and then in the Secrets. No pod restarts.
+// secretsRotate changes the passwords of PostgreSQL and Kafka, each first on the server and then in
+// its Secret. No pod may restart.
 func (k *kubernetesBank) secretsRotate(records []testbank.Record) {
 	before := k.pods()
 	k.exec("ALTER ROLE bank_app PASSWORD '" + rotatedPassword + "'")
@@ -194,8 +195,9 @@ func (k *kubernetesBank) custom() {
 	}
 }
 
-// allCounted waits until the custom projection has consumed everything. It then waits until the
-// projection has counted all events of account_statement. A rebuild compares the counts later.
+// allCounted waits until the custom projection has consumed all records. It then waits until no
+// account has fewer counted events than entries in account_statement. A rebuild compares the counts
+// later.
 func (k *kubernetesBank) allCounted() {
 	k.t.Helper()
 	other := *k.world

@@ -43,7 +43,7 @@ var mayTables = map[string]struct{ reader, runtime, operator, fourEyes, approver
 
 // mayStatements lists other statements and the logins that may run them. R is a reader, A the
 // runtime's login, O an operator, F an operator while four eyes is on, and P an approver. M is the
-// login that migrates. N is a login without a role that may only connect.
+// login that migrates. N is a login that has no role and may only connect.
 var mayStatements = []struct{ class, statement, who string }{
 	{"the owner's", "ALTER TABLE account_balance DISABLE TRIGGER USER", "M"},
 	{"the owner's", "ALTER TABLE account_balance ALTER balance SET DEFAULT 1", "M"},
@@ -96,9 +96,9 @@ var mayStatements = []struct{ class, statement, who string }{
 	{"policy", "SELECT set_config('projector.request', '1', true); INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied')", ""},
 }
 
-// TestEveryLoginAgainstEveryClassOfStatement checks the rights of docs/decisions/0030 for every
-// login. It fails for a table that is not in mayTables, because somebody must decide the rights of
-// a new table.
+// TestEveryLoginAgainstEveryClassOfStatement checks the rights of docs/decisions/0030 for a login
+// of each role and for a login without a role. It fails for a table that is not in mayTables,
+// because somebody must decide the rights of a new table.
 func TestEveryLoginAgainstEveryClassOfStatement(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -141,8 +141,8 @@ func (r *roles) mayAll(logins map[rune]string) {
 	}
 }
 
-// mayTable tries each type of statement on a relation and changes no row. column is empty for a
-// view.
+// mayTable tries several types of statements on a relation and changes no row. For a view, column
+// is empty and mayTable tries only SELECT.
 func (s *session) mayTable(name, column, granted string, owner bool) {
 	s.t.Helper()
 	s.may("SELECT FROM "+name, strings.Contains(granted, "S"))

@@ -153,8 +153,8 @@ func TestLogLostItsEnd(t *testing.T) {
 			w.produce(euros(0, "b", 6))
 			p.terminate()
 		},
-		// The log is longer than the position again, so the client notices the loss only by the
-		// leader epoch.
+		// The log ends beyond the position again, so the client notices the loss only by the leader
+		// epoch.
 		"under a running instance, written on": func(w *world, d *disk, p *program) {
 			d.restoreLog(w.topic)
 			w.appendBeyondPosition(d)

@@ -31,7 +31,7 @@ func TestTopicRecreated(t *testing.T) {
 	w.staysStopped(again, "topic", written)
 	again.terminate()
 
-	// The runbook says: stop everything, then start at the first record of the new topic.
+	// The operator sets the position to the first record of the new topic, as the runbook says.
 	for _, s := range w.positionStates() {
 		if s.State != "stopped" || s.Reason == nil || !strings.Contains(*s.Reason, "topic recreated") {
 			t.Errorf("%+v", s)

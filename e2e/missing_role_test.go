@@ -21,7 +21,7 @@ type commandLine struct {
 	allowedLogins []string
 }
 
-// everyCommand returns a line for each command that uses the database.
+// everyCommand returns a line for each command that uses the database, except `run`.
 func (r *roles) everyCommand() []commandLine {
 	folder := r.t.TempDir()
 	ledger, file := filepath.Join(folder, "ledger.csv"), filepath.Join(folder, "debits.sql")
@@ -74,9 +74,9 @@ func (r *roles) everyCommand() []commandLine {
 	}
 }
 
-// TestAMissingRoleIsNamed runs every command that uses the database. It runs each command as a
-// login of each role and as a login without a role. If PostgreSQL refuses, the error must name the
-// role that the command needs.
+// TestAMissingRoleIsNamed runs the commands of everyCommand. It runs each command as a login of
+// each role and as a login without a role. If PostgreSQL refuses, the error must name the role that
+// the command needs.
 func TestAMissingRoleIsNamed(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)

@@ -65,8 +65,9 @@ func (w *world) fetches(account string) (rows string) {
 	return rows
 }
 
-// TestALostEventIsFetched expects the program to fetch a lost event if the outbox has it and it can
-// be applied. All other accounts must stay unchanged.
+// TestALostEventIsFetched expects the program to fetch the lost events that the outbox has. An
+// account must stay unchanged as long as the outbox lacks its event or has an event that cannot be
+// applied.
 func TestALostEventIsFetched(t *testing.T) {
 	t.Parallel()
 	w, bank := newWorld(t, 2), newProducer(t)
@@ -120,8 +121,8 @@ func TestALostEventIsFetched(t *testing.T) {
 	p.terminate()
 }
 
-// TestAnOutboxThatIsAway expects an unreachable outbox to be reported and queried again later.
-// Every instance must stay ready.
+// TestAnOutboxThatIsAway expects an unreachable outbox to be reported and queried again later. The
+// instance must stay ready.
 func TestAnOutboxThatIsAway(t *testing.T) {
 	t.Parallel()
 	w, bank := newWorld(t, 1), newProducer(t)
@@ -148,8 +149,8 @@ func TestAnOutboxThatIsAway(t *testing.T) {
 	p.terminate()
 }
 
-// TestAnOutboxOfAnotherProjection expects --outbox-url to be refused for other projections, because
-// only account_balance has gaps.
+// TestAnOutboxOfAnotherProjection expects --outbox-url to be refused for the other built-in
+// projections. It also expects an --outbox-query that does not use both parameters to be refused.
 func TestAnOutboxOfAnotherProjection(t *testing.T) {
 	t.Parallel()
 	for _, projection := range []string{"daily_turnover", "account_statement"} {

@@ -8,8 +8,8 @@ import (
 )
 
 // TestCheckIsForTheRoleThatRuns runs `projection check` as every login that may run it. The result
-// must be about the rights of projector_projection, because this role will run the file. It must
-// not depend on the rights of the caller.
+// must be about the rights of projector_projection, because this role will run the file. A grant to
+// the caller must not change the result.
 func TestCheckIsForTheRoleThatRuns(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)

@@ -67,8 +67,8 @@ func drawOwn(random *rand.Rand, accounts, versions int, types []string) ownEvent
 	return all
 }
 
-// record returns the event as a record. Some events have no data, and some have fields that the
-// file does not use.
+// record returns the event as a record. An AccountClosed event has no data. The data of the other
+// events has more fields than the file uses.
 func (e *ownEvent) record(partitions int32) testbank.Record {
 	account, _ := strconv.Atoi(e.account[len("acc-"):])
 	event := map[string]any{

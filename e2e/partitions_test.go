@@ -113,9 +113,9 @@ func (w *world) at(partition int32, records ...*kgo.Record) {
 	w.produce(list)
 }
 
-// TestAnEventHealsWhatAnotherPartitionHasParked parks events by one partition and sends the missing
-// version on another one. The worker of that partition has an older cached state of the account,
-// but must apply the version and the parked events. No later event arrives that could start another
+// TestAnEventHealsWhatAnotherPartitionHasParked parks events of partition 1 and sends the missing
+// version on partition 0. The worker of partition 0 has an older cached state of the account, but
+// must apply the version and the parked events. No later event arrives that could start another
 // attempt.
 func TestAnEventHealsWhatAnotherPartitionHasParked(t *testing.T) {
 	t.Parallel()

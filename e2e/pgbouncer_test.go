@@ -67,9 +67,8 @@ func TestThroughPgBouncer(t *testing.T) {
 	w.atRest()
 }
 
-// TestThroughPgBouncerOwn does the same as TestThroughPgBouncer with a custom projection. It also
-// checks that the settings for the projection's SQL are set for the transaction and not for the
-// session.
+// TestThroughPgBouncerOwn runs two instances of a custom projection through PgBouncer and kills one
+// of them. It also runs commands that read through PgBouncer.
 func TestThroughPgBouncerOwn(t *testing.T) {
 	const connections, file = 3, "--projection-file=../docs/examples/loyalty.sql"
 	tables, err := os.ReadFile("../docs/examples/tables.sql")

@@ -13,7 +13,7 @@ import (
 )
 
 // TestPositionSetOfSums moves daily_turnover back to records whose event ids are still in its
-// inbox. A move to older records must be refused.
+// inbox. After a part of the inbox is pruned, a move to older records must be refused.
 func TestPositionSetOfSums(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

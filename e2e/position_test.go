@@ -146,8 +146,8 @@ func (w *world) deleteUntil(partition int32, offset int64) {
 	}
 }
 
-// TestPositionSetRefuses expects each command that would skip unread records to be refused. No
-// position may change.
+// TestPositionSetRefuses expects wrong flags, offsets outside the log and moves that would skip
+// unread records to be refused. No position may change.
 func TestPositionSetRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)

@@ -60,7 +60,7 @@ func (w *world) differs(b book, records []testbank.Record) func() string {
 	}
 }
 
-// rewind commits the first offset of each partition for the group in Kafka.
+// rewind commits offset 0 of each partition for the group in Kafka.
 func (w *world) rewind() {
 	w.t.Helper()
 	var offsets kadm.Offsets

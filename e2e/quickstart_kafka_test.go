@@ -24,8 +24,8 @@ import (
 // blockEnd is the text that the shell prints after each block of docs/tutorial.md.
 const blockEnd = "--- end of block"
 
-// TestQuickStart runs the database step of docs/tutorial.md in a shell, block by block. It uses new
-// servers on which nothing is prepared.
+// TestQuickStart runs the database step of docs/tutorial.md in a shell, block by block. It uses a
+// new PostgreSQL on which nothing is prepared.
 func TestQuickStart(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/tutorial.md")
@@ -95,8 +95,7 @@ func newNewcomer(t *testing.T) *newcomer {
 }
 
 // checkout creates a folder with the files and the built program that the page needs. It also has
-// scripts that replace some programs, because this machine lacks them or they would use other
-// servers.
+// scripts with the names make and sudo, and Kafka's scripts.
 func (s *newcomer) checkout(home string) {
 	s.t.Helper()
 	path, err := binary()
@@ -171,8 +170,9 @@ func (s *newcomer) paste(block string) string {
 	}
 }
 
-// await waits until the events of the page are processed. Before block 4, the account must have
-// version 1 and a waiting event. Before block 6, all three events must be applied.
+// await waits until the events of the page are processed. Before the block with index 4, the
+// account must have version 1 and a waiting event. Before the block with index 6, all three events
+// must be applied.
 func (s *newcomer) await(block int) {
 	s.t.Helper()
 	w := newWorldOn(s.t, s.brokers, s.database, 0)

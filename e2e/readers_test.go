@@ -86,8 +86,8 @@ func (r *readers) waiting(query string) <-chan string {
 	return answers
 }
 
-// TestReaders reads accounts while they change. They change by events, by the healing of a gap, and
-// by the SQL of another client.
+// TestReaders reads accounts while they change. The accounts change by events, by the healing of a
+// gap, and by the SQL of another client.
 func TestReaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -144,9 +144,9 @@ func TestReaders(t *testing.T) {
 	p.terminate()
 }
 
-// TestReadersOfASilentDatabase freezes PostgreSQL. A new request gets an error at once. A waiting
-// request gets its response when the database continues. A request that still waits when the
-// instance stops gets 503 and does not delay the stop.
+// TestReadersOfASilentDatabase freezes PostgreSQL. A new request gets 503. A waiting request gets
+// its response when the database continues. A request that still waits when the instance stops gets
+// 503 and does not delay the stop.
 func TestReadersOfASilentDatabase(t *testing.T) {
 	t.Parallel()
 	cluster, url := ownPostgres(t)

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// foreignCode lists the kinds of code that the owner of a table can attach to it. Each of them
-// calls note(), which records the role that runs the code. Only a login of the team may run the
-// team's code.
+// foreignCode lists types of code that the owner of a table can attach to the table. The code calls
+// the function note, which records the role that runs the code.
 var foreignCode = map[string]string{
 	"an index expression": `CREATE INDEX ON loyalty (team.tidy(account_id))`,
 	"a check":             `ALTER TABLE loyalty ADD CHECK (team.tidy(account_id) <> '')`,
@@ -20,7 +19,8 @@ var foreignCode = map[string]string{
 }
 
 // TestTheOwnerOfATableGainsNothingByARebuild attaches code to a custom projection's table. A
-// rebuild must not run this code as the login that rebuilds or as the owner of the read model.
+// rebuild must not run this code, because the code would have the rights of the login that
+// rebuilds.
 func TestTheOwnerOfATableGainsNothingByARebuild(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)

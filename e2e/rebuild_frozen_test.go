@@ -16,10 +16,9 @@ import (
 // transaction that replaces the rows.
 const swapHoldsLocks = 30 * time.Second
 
-// TestAFrozenRebuildGivesUp freezes the process of a rebuild after its transaction has written
-// everything and before it commits. Consumers must be able to write again soon, and no reader may
-// see uncommitted rows. When the process continues, it must report whether the rebuild was
-// committed.
+// TestAFrozenRebuildGivesUp freezes the process of a rebuild after its transaction has replaced the
+// rows and before it commits. Consumers must be able to write again soon, and no reader may see a
+// mixture of old and new rows. When the process continues, it must report that nothing was changed.
 func TestAFrozenRebuildGivesUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)

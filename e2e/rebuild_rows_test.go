@@ -21,8 +21,8 @@ type spoiling struct {
 	query string
 }
 
-// Rows to which consumers add are changed and not deleted, because consumers would insert a deleted
-// row again.
+// The rows of daily_turnover are changed and not deleted. A consumer adds to these rows, and would
+// insert a deleted row again.
 var spoilings = map[string]spoiling{
 	"account_statement": {[]string{
 		`CREATE TABLE gone AS SELECT * FROM account_statement WHERE abs(hashtext(event_id)) % 50 = 0`,
@@ -140,7 +140,7 @@ func TestRowsAreRebuiltBesideALiveConsumer(t *testing.T) {
 }
 
 // TestAStoppedRebuildOfRowsChangesNothing freezes one rebuild and kills another. This happens after
-// the rebuild has written everything and before it commits.
+// the rebuild has replaced the rows and before it commits.
 func TestAStoppedRebuildOfRowsChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, b := range books {

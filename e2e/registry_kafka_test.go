@@ -21,9 +21,9 @@ type registered struct {
 	proto         protoWriter
 }
 
-// TestRealSchemaRegistry decodes streams whose schemas refer to other schemas of a real registry.
-// All schemas are registered before the registry is stopped, so the last streams show that the
-// registry has stored them.
+// TestRealSchemaRegistry decodes Avro and Protobuf streams with a real registry. Some schemas refer
+// to other schemas. All schemas are registered before the registry is stopped, so the last stream
+// shows that the registry has stored them.
 func TestRealSchemaRegistry(t *testing.T) {
 	t.Parallel()
 	registry := devtest.Registry(t)

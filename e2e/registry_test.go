@@ -13,9 +13,9 @@ import (
 	"projector/internal/testbank"
 )
 
-// confluents gives the same answers as Confluent's registry. It has schema 1. Schema 2 is forbidden
-// for this user. An id that is not a Java int is not found. If refusesAll is true, the registry
-// refuses every request, as for a wrong password.
+// confluents answers as Confluent's registry does. It has schema 1. Schema 2 is forbidden for this
+// user. An id that is not a Java int is not found. If refusesAll is true, the registry refuses
+// every request, as for a wrong password.
 func confluents(refusesAll *atomic.Bool) http.HandlerFunc {
 	return func(out http.ResponseWriter, r *http.Request) {
 		answer := func(status int, body string) {

@@ -11,7 +11,7 @@ import (
 
 var tables = []string{"account_balance", "projector_position", "parked_event", "park_overflow"}
 
-// backup copies all tables at one point in time.
+// backup copies the tables of account_balance at one point in time.
 func (w *world) backup() {
 	w.t.Helper()
 	err := pgx.BeginTxFunc(w.t.Context(), w.db, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
@@ -27,7 +27,7 @@ func (w *world) backup() {
 	}
 }
 
-// restore restores all tables from the backup in one transaction.
+// restore restores these tables from the backup in one transaction.
 func (w *world) restore() {
 	w.t.Helper()
 	err := pgx.BeginFunc(w.t.Context(), w.db, func(tx pgx.Tx) error {
@@ -55,8 +55,8 @@ func (w *world) restore() {
 	}
 }
 
-// TestOlderBackupRestored restores an older backup two times: while a projector consumes, and while
-// a projector is idle.
+// TestOlderBackupRestored restores an older backup in two cases: while a projector consumes, and
+// while a projector is idle.
 func TestOlderBackupRestored(t *testing.T) {
 	t.Parallel()
 	for name, busy := range map[string]bool{"busy": true, "idle": false} {

@@ -256,7 +256,8 @@ func (r *roles) balances() (wrong int) {
 	return wrong
 }
 
-// refusals runs harmful statements as each user and expects them to be refused.
+// refusals runs statements as the runtime's login, an operator and a reader. It expects the harmful
+// statements to be refused.
 func (r *roles) refusals() {
 	r.t.Helper()
 	var tables []string
@@ -320,8 +321,8 @@ func TestMissingSchemaPrivilege(t *testing.T) {
 }
 
 // TestDatabaseSecretsChange replaces the database's certificate and the password while the
-// projector runs. The new certificate is from another authority. PostgreSQL refuses the projector
-// until the projector's files have the new values.
+// projector runs. The new certificate is from another authority. The projector must be unready
+// until its files have the new values.
 func TestDatabaseSecretsChange(t *testing.T) {
 	t.Parallel()
 	const renewed = "renewed-horse-battery"

@@ -21,7 +21,7 @@ import (
 
 // TestMovedByLogicalReplication moves the read model to a newer major version of PostgreSQL while a
 // consumer runs. It uses logical replication, as docs/postgres.md says. The consumer is then
-// started on the new server two times: when all rows are replicated, and when some rows are
+// started on the new server. There are two cases: all rows are replicated, or some rows are
 // missing.
 func TestMovedByLogicalReplication(t *testing.T) {
 	for name, behind := range map[string]bool{"all replicated": false, "replica behind": true} {

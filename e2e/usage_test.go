@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestWrongUsage expects exit status 2 and one line that names the error and contains no secret.
+// TestWrongUsage runs commands with wrong flags. It expects exit status 2 and one line that names
+// the error and contains no secret.
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-of-the-database"
@@ -81,8 +82,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestTheWrongServerIsNamed gives each address flag a server of another type, or a login without
-// rights. The last line of the error must name the flag and the remedy.
+// TestTheWrongServerIsNamed runs commands with a server of another type, a login without rights, a
+// wrong password and a wrong mapping. The error must name the flag and the cause.
 func TestTheWrongServerIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -21,8 +21,8 @@ type moved struct {
 	To        int64
 }
 
-// rewind sets positions back. The oracle then processes the records after the new positions again,
-// too.
+// rewind sets positions back. The oracle then also processes the records from the new positions on
+// again.
 func (s *stage) rewind(r *reader) {
 	s.t.Helper()
 	partition := s.rnd.IntN(partitions)
@@ -64,7 +64,7 @@ func (s *stage) skipUnread(r *reader) {
 	s.draw("resume", r, "--all", reason, "--yes")
 }
 
-// pauses pauses a consumer, does something else, and resumes it.
+// pauses pauses a consumer, acts while the consumer is paused, and resumes it.
 func (s *stage) pauses(r *reader) {
 	s.t.Helper()
 	if !s.draw("pause", r, "--all", reason, "--yes").done() {

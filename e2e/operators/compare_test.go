@@ -12,8 +12,8 @@ import (
 	"projector/e2e/wait"
 )
 
-// exactWithin is the time limit after the last record within which the rows must be right. A long
-// queue of waiting events takes several transactions.
+// exactWithin is the time limit after the last record within which the rows must be right. It is
+// long, because many waiting events take several transactions.
 const exactWithin = 20 * time.Second
 
 // exact expects the rows of the reader's projection to equal those of its oracle.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// skip applies an operator's decision to skip the next version of an account.
+// skip makes the account skip its next version, as an operator has decided.
 func (o *ordered) skip(id string) {
 	a := o.account(id)
 	before := *a
@@ -63,8 +63,8 @@ func (o *ordered) forced(e *event) bool {
 	return true
 }
 
-// replay applies dead letters in the order of their versions, up to the first missing version. Dead
-// letters have precedence over parked events of the same version.
+// For each account, replay applies dead letters in the order of their versions, up to the first
+// missing version. Dead letters have precedence over parked events of the same version.
 func (o *ordered) replay(only string) {
 	for again := true; again; {
 		again = false

@@ -104,5 +104,5 @@ func bankFault(e *event) string {
 	}
 }
 
-// noFault is the check of the custom projections, which read the envelope only.
+// noFault is the check of the custom projections. It accepts each event whose value is JSON.
 func noFault(*event) string { return "" }

@@ -18,8 +18,8 @@ type known struct {
 	parked   []place // in the order of the versions
 }
 
-// This query reads the accounts beyond the park limit and the given accounts, because the given
-// accounts' events may have been read again.
+// This query reads the accounts beyond the park limit and the accounts in $1. An account in $1 may
+// be within the limit now, because its events have been read again.
 const balanceKnown = `SELECT account_id, coalesce(b.version, 0), coalesce(o.highest_version, 0),
 		ARRAY(SELECT partition FROM parked_event p WHERE p.account_id = i.account_id ORDER BY version),
 		ARRAY(SELECT "offset" FROM parked_event p WHERE p.account_id = i.account_id ORDER BY version)
@@ -118,7 +118,8 @@ const dueNow = `SELECT count(*) FROM %s o JOIN %s b USING (account_id)
 	AND x.paused_reason IS NULL AND x.breaker_reason IS NULL AND x.stopped_reason IS NULL`
 
 // readAgain waits until the program has read the events beyond the park limit again. No account
-// then heals by itself while an operator decides. It reports whether it had to wait.
+// then heals by itself while an operator decides. readAgain waits at most for exactWithin, and
+// reports whether it had to wait.
 func (s *stage) readAgain(r *reader) (some bool) {
 	query := fmt.Sprintf(dueNow, "park_overflow", "account_balance", "parked_event", "account_balance")
 	if r.name != "account_balance" {

@@ -127,8 +127,9 @@ func (a *account) passed() {
 	}
 }
 
-// park stores an event until it can be applied. If two events have the same version, park stores
-// the first one, unless only the second one is valid.
+// park stores an event that waits. If two events have the same version, park stores the first one,
+// unless only the second one is valid. park does not store an event beyond the limit. The field
+// beyond then has the event's version.
 func (a *account) park(e *event, class string, limit int) {
 	if first := a.waiting[e.version]; first != nil {
 		if first.class != gap && class == gap {
@@ -143,7 +144,7 @@ func (a *account) park(e *event, class string, limit int) {
 	a.waiting[e.version] = &parked{e, class}
 }
 
-// heal applies the waiting events that have the next version.
+// heal applies waiting events as long as a waiting event has the account's next version.
 func (o *ordered) heal(a *account) {
 	for {
 		next := a.waiting[a.version+1]

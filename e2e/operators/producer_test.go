@@ -15,7 +15,7 @@ const (
 	mistyped     = 1_700_000
 )
 
-// producer sends the events of all accounts, with every kind of error. Operators decide only about
+// producer sends the events of all accounts, with many kinds of errors. Operators decide only about
 // the accounts in the field busy. The accounts in the field calm never exceed the park limit and
 // lose no event. Their events may therefore be sent while any command runs, because the order of
 // command and event does not change the result.

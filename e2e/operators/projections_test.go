@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// oracle computes what the table of one projection must contain.
+// oracle computes the rows that the table of one projection must contain.
 type oracle interface {
 	deliver(e *event, again bool)
 	force(e *event) bool

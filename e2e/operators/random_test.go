@@ -48,7 +48,7 @@ var steps = []drawn{
 	{"crash of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Immediate) }, true},
 }
 
-// cut breaks all connections to the database at a random moment.
+// cut breaks all connections to the database several times while events arrive.
 func (s *stage) cut() {
 	for range 5 {
 		s.proxy.SwitchTo(s.cluster.Addr())

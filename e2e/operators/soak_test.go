@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestSoak runs one random seed after another for the time in PROJECTOR_SOAK.
+// TestSoak runs one seed after another for the time in PROJECTOR_SOAK. The first seed is random, or
+// PROJECTOR_TEST_SEED.
 func TestSoak(t *testing.T) {
 	until := time.Now().Add(must(time.ParseDuration(os.Getenv("PROJECTOR_SOAK")))(t))
 	seed := uint64(time.Now().UnixNano())

@@ -25,7 +25,7 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// patience is the time limit for everything that is expected to happen.
+// patience is the default time limit of a wait.
 const patience = 60 * time.Second
 
 // stage is one complete system with servers, consumers, a producer and oracles.
@@ -210,8 +210,8 @@ func (s *stage) positions(r *reader) ([]int64, error) {
 	return at, err
 }
 
-// arrived waits until the reader's consumer has processed everything. The oracle then processes the
-// same records.
+// arrived waits until the reader's consumer has processed all records of the topic. The oracle then
+// processes the same records.
 func (s *stage) arrived(r *reader) {
 	s.t.Helper()
 	resumed := time.Time{}
@@ -257,7 +257,8 @@ func (s *stage) consume(r *reader, partition int, until int64) {
 	r.high[partition] = max(r.high[partition], r.next[partition])
 }
 
-// settled waits until every consumer has processed everything, and compares all rows.
+// settled waits until every consumer has processed all records of the topic. It then compares all
+// rows.
 func (s *stage) settled(when string) {
 	s.t.Helper()
 	for _, r := range s.readers {
