@@ -79,7 +79,8 @@ func rules(t *testing.T) []rule {
 }
 
 // TestEachAlertHasARunbook checks that each alert has a section in the runbook. The first line of a
-// section gives the severity. The rest says what the alert means and which commands to run.
+// section must say whether the alert pages a person. The rest must say what the alert means and
+// which commands to run.
 func TestEachAlertHasARunbook(t *testing.T) {
 	runbook := sections(read(t, "../docs/runbook.md"))
 	for _, r := range rules(t) {
@@ -109,8 +110,8 @@ func TestEachAlertHasARunbook(t *testing.T) {
 	}
 }
 
-// TestEachAlertIsWithItsMetrics checks the table of docs/observability.md. The table must name each
-// alert in the rows of the metrics that the alert's expression reads, and in no other row.
+// TestEachAlertIsWithItsMetrics checks the table of docs/observability.md. The row of a metric must
+// name the alerts whose expressions read this metric, and no other alert.
 func TestEachAlertIsWithItsMetrics(t *testing.T) {
 	want := map[string][]string{}
 	for _, r := range rules(t) {

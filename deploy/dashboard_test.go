@@ -65,14 +65,14 @@ func dashboard(t *testing.T, rateInterval string) []panel {
 	return file.Panels
 }
 
-// emptyWhenWell has the titles of the panels that show nothing as long as no error occurs.
+// emptyWhenWell has the titles of the panels in which panelsShow requires no data.
 var emptyWhenWell = map[string]bool{
 	"Errors of Kafka connections":                   true, // its counters start with the first error
 	"Time until retention removes an unread record": true, // there is no unread record
 }
 
-// panelsShow requires data in every panel, because a panel with wrong labels is empty without an
-// error.
+// panelsShow requires data in every panel that is not in emptyWhenWell, because a panel with wrong
+// labels is empty without an error.
 func (p *prometheus) panelsShow() {
 	p.t.Helper()
 	for _, panel := range dashboard(p.t, "30s") {

@@ -65,8 +65,8 @@ func launchPrometheus(t *testing.T, folder, config, query string) *prometheus {
 	return p
 }
 
-// hasty shortens the durations and the time ranges of the alerts for a test. The conditions of the
-// alerts do not change.
+// For a test, hasty shortens durations in minutes and time ranges of five minutes. The conditions
+// of the alerts do not change.
 func hasty(alerts string) string {
 	alerts = regexp.MustCompile(`for: \d+m`).ReplaceAllString(alerts, "for: 1s")
 	return regexp.MustCompile(`\[5m\]`).ReplaceAllString(alerts, "[3s]")

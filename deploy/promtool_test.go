@@ -50,8 +50,8 @@ func TestEachAlertIsTestedBothWays(t *testing.T) {
 		}
 	}
 	for _, r := range rules(t) {
-		// The alert must not fire in at least two tests: the test without errors, and a test for
-		// this alert only.
+		// At least two tests must expect that the alert does not fire. One is the test without
+		// errors, and the other is a test for this alert.
 		if fires[r.Alert] == 0 || silent[r.Alert] < 2 {
 			t.Errorf("%s is tested firing %d times and silent %d times", r.Alert, fires[r.Alert], silent[r.Alert])
 		}

@@ -11,7 +11,8 @@ import (
 )
 
 // accounted expects the replicas' counters to equal the oracle's outcomes for each partition. The
-// outcomes (applied, duplicate, ignored, dead-lettered) must add up to all records.
+// outcomes (applied, duplicate, ignored, dead-lettered) must add up to the number of records in the
+// partition.
 func (s *scene) accounted(want map[int32]*testbank.Outcomes) {
 	s.t.Helper()
 	ends := s.ends()

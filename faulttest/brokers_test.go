@@ -113,7 +113,7 @@ func (s *scene) inSync(n int) func() string {
 	}
 }
 
-// TestScriptedBroker tests faults that only the in-process broker can produce.
+// TestScriptedBroker tests faults that the test scripts in an in-process broker.
 func TestScriptedBroker(t *testing.T) {
 	for _, f := range []struct {
 		brokers int
@@ -152,8 +152,8 @@ func commitsAnsweredWithErrors(fake *devstack.Fake) fault {
 	}}
 }
 
-// leadersMoved moves the leader of every partition and the coordinator of every group every two
-// seconds.
+// leadersMoved moves the leader of partition 0 and the coordinator of the group six times, every
+// two seconds. Other partitions and groups may move too.
 func leadersMoved(fake *devstack.Fake) fault {
 	return fault{
 		name: "leaders and coordinators moved every 2 s",

@@ -49,7 +49,7 @@ func killAt(point string, n int) func(*scene) int {
 	}
 }
 
-// killAtRandom kills random replicas at random moments and replaces them. Half of the killed
+// killAtRandom kills random replicas at random moments and replaces them. About half of the killed
 // replicas are not evicted from the group, so the group notices their end only when their session
 // times out.
 func killAtRandom(s *scene) (hits int) {
@@ -70,8 +70,8 @@ func killAtRandom(s *scene) (hits int) {
 	return hits
 }
 
-// frozenReplica freezes a replica, as a hypervisor can do, until the other replicas own all its
-// partitions. Then the replica continues with its outdated state.
+// frozenReplica freezes a replica, as a hypervisor can do, until another replica owns all
+// partitions. Then the frozen replica continues with its outdated state.
 func frozenReplica(s *scene) (taken int) {
 	s.await("both have partitions", s.owned(2))
 	before := s.owners()

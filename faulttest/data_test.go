@@ -37,8 +37,8 @@ func event(account string, version int, kind, data string) string {
 
 const good = `{"amount":"1.25","currency":"EUR"}`
 
-// poison has a function for each error class. The function receives the account and its next
-// version, and returns an event of that class. The class "" is a valid event.
+// poison has functions that return events of different error classes. The parameters of a function
+// are an account and its next version.
 var poison = []func(account string, version int) string{
 	func(a string, v int) string { return event(a, v, "FundsCredited", `{"amount":1.25,"currency":"EUR"}`) },
 	func(a string, v int) string { return event(a, v, "FundsTeleported", good) },
@@ -53,8 +53,8 @@ var poison = []func(account string, version int) string{
 	func(a string, v int) string { return event(a, v, "FundsCredited", good)[1:] },
 }
 
-// poisonPlaced sends batches with one event per account. Broken events of every class are at
-// different places in the batches.
+// poisonPlaced sends batches with one event per account. The functions in poison make the broken
+// events, which are at different places in the batches.
 func poisonPlaced(s *scene) (hits int) {
 	const accounts = 40
 	s.producer = s.another(kgo.ProducerLinger(50 * time.Millisecond)) // puts the events of each Send into one batch

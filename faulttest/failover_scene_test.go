@@ -242,7 +242,7 @@ func (w *writers) writes(node *devstack.PatroniNode) func() string {
 	}
 }
 
-// report fails the test if two nodes accepted writes at the same time.
+// report fails the test if two nodes accepted writes at the same time, or if there was no poll.
 func (w *writers) report(t testing.TB) {
 	t.Helper()
 	w.mu.Lock()

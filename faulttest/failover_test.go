@@ -15,7 +15,7 @@ import (
 
 const (
 	perSecond      = 1500 // events per second during the failures
-	wrongPerSecond = 100  // the part of perSecond that belongs to a stream with one third of wrong events
+	wrongPerSecond = 100  // the part of perSecond that belongs to a stream with wrong events
 	// backWithin is the time limit for every partition to reach its end. It starts when a new
 	// leader exists.
 	backWithin = 30 * time.Second

@@ -88,7 +88,7 @@ func (f *feed) hold() { f.gate.Lock() }
 
 func (f *feed) release() { f.gate.Unlock() }
 
-// ended reports whether everything has been sent.
+// ended reports whether the feed has sent all records or has failed.
 func (f *feed) ended() bool { return len(f.done) > 0 }
 
 // finish sends the remaining records at once and waits until they are acknowledged.
@@ -101,7 +101,7 @@ func (f *feed) finish() {
 }
 
 // stop ends the feed without sending the rest, and waits until the sent records are acknowledged.
-// If the feed has already sent everything, the test fails, because the feed was too short for the
+// If the feed has already sent all records, the test fails, because the feed was too short for the
 // fault.
 func (f *feed) stop() {
 	f.t.Helper()
@@ -114,7 +114,8 @@ func (f *feed) stop() {
 	}
 }
 
-// newcomers returns one event for each of n new accounts. The accounts are in all partitions.
+// newcomers returns one event for each of n new accounts. The accounts are spread over the
+// partitions.
 func (s *scene) newcomers(n int) []testbank.Record {
 	prefix := fmt.Sprintf("new-%x-", s.rnd.Uint32())
 	records := make([]testbank.Record, n)

@@ -27,8 +27,8 @@ func rebuilding() []fault {
 	return []fault{{name: "rebuild frozen in its swap", strike: rebuildFrozen, setting: setting{during: 80 * time.Second}}}
 }
 
-// rebuildFrozen freezes a rebuild, as a hypervisor does, in the middle of its swap, when it holds
-// locks. The consumers must continue while the rebuild is still frozen.
+// rebuildFrozen freezes a rebuild, as a hypervisor does, in the middle of its swap. The rebuild
+// then holds locks. The consumers must continue while the rebuild is still frozen.
 func rebuildFrozen(s *scene) (hits int) {
 	s.uncounted = true // a flush may not receive the answer to its COMMIT
 	s.linger()

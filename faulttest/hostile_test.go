@@ -14,8 +14,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestHostileRecords sends random records through the whole program. A tenth of them have a few
-// random bytes changed. No record may end the program. The outcomes by partition (applied,
+// TestHostileRecords sends random records through the whole program. About a tenth of them have a
+// few random bytes changed. No record may end the program. The outcomes by partition (applied,
 // duplicate, ignored or dead-lettered) must equal those of the oracle.
 func TestHostileRecords(t *testing.T) {
 	total := scaled(1_000_000, 30_000)

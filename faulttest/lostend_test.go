@@ -111,8 +111,8 @@ func (s *scene) tombstones(partition int32, n int) int64 {
 	return batch[n-1].Offset + 1
 }
 
-// appendBeyond produces records to a partition, including conflicting events. These are more
-// records than the partition has lost. It also produces a few records to each other partition.
+// appendBeyond produces more records to a partition than the partition has lost. Some of the
+// records are conflicting events. appendBeyond also produces a few records to each other partition.
 func (s *scene) appendBeyond(partition int32, lost int64) {
 	s.t.Helper()
 	records := s.newcomers(int(s.setting.partitions) * 10)
@@ -150,7 +150,7 @@ func (s *scene) anyUnready(reason string) func() string {
 	}
 }
 
-// endAll terminates all replicas, as a deployment does.
+// endAll terminates all replicas, one after the other.
 func (s *scene) endAll() {
 	s.t.Helper()
 	for len(s.replicas) > 0 {

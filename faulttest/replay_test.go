@@ -73,8 +73,7 @@ func (s *scene) replayed(replay *command) int {
 
 // replayMany replays the dead letters of many accounts while events of the same accounts arrive.
 // For some accounts the consumer applies an event before the replay reaches it. The consumers have
-// a slower connection than the replay. The replay is therefore faster than the consumers on any
-// machine.
+// a slower connection than the replay, because the replay must be faster than the consumers.
 func replayMany(s *scene) int {
 	s.uncounted = true // an event may be both dead-lettered and applied
 	names, records := s.early(sized(40_000, 10_000, 3000))
@@ -118,8 +117,8 @@ func replayLongQueue(s *scene) (applied int) {
 	return applied
 }
 
-// laggingLimit replaces repairLimit for a consumer with lag. This consumer writes only every four
-// seconds, even without a repair.
+// laggingLimit replaces repairLimit for a consumer with lag. This consumer writes only about every
+// four seconds, even without a repair.
 const laggingLimit = 2 * repairLimit
 
 // TestReplayBesideALaggingConsumer replays slowly while a consumer catches up.

@@ -23,7 +23,7 @@ import (
 
 type replica struct {
 	*process.Process
-	hits string // the file in which its failpoints record how often they are reached
+	hits string // the file in which its failpoints record how often they acted
 }
 
 // launch starts a replica. failpoints is its list of failpoints.
@@ -78,8 +78,7 @@ func (s *scene) freeze(r *replica) {
 
 func (r *replica) thaw() { r.Signal(syscall.SIGCONT) }
 
-// dies waits until a failpoint has killed the replica, and returns how often the failpoint was
-// reached.
+// dies waits until a failpoint has killed the replica, and returns how often the failpoint acted.
 func (s *scene) dies(r *replica) int {
 	s.t.Helper()
 	r.Exit(patience)
@@ -134,7 +133,7 @@ func (s *scene) owners() map[int32]string {
 // assigned returns a check for await. It succeeds when the replica has received partitions.
 func (r *replica) assigned() func() string { return r.Logged("partitions assigned") }
 
-// terminate stops all replicas and expects Kafka's offsets to equal the database's positions.
+// terminate stops all replicas by SIGTERM and expects exit status 0 from each of them.
 func (s *scene) terminate() {
 	s.t.Helper()
 	for _, r := range s.replicas {

@@ -13,8 +13,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestRetentionOvertakes makes Kafka delete unread records. The partitions of these records must
-// stop with an error until an operator accepts the loss. The other partitions must continue.
+// TestRetentionOvertakes makes Kafka delete unread records. The partition of these records must
+// stop with an error until the position is moved past them. The other partitions must continue.
 func TestRetentionOvertakes(t *testing.T) {
 	const lost, partition = 500, 1
 	s := newScene(t, broker(t), setting{records: 4000})

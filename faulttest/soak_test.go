@@ -77,7 +77,8 @@ func soakRound(t *testing.T, kafka *devstack.Kafka) {
 	s.exact("soak"+names, hits, struck, time.Since(s.healedAt))
 }
 
-// onlyReplicas is a check for await. It succeeds when the group has no killed member.
+// onlyReplicas is a check for await. It succeeds when the group is stable and has as many members
+// as the scene has replicas. It then has no killed member.
 func (s *scene) onlyReplicas() string {
 	groups, err := s.admin.DescribeGroups(s.t.Context(), s.reader.Group)
 	if group := groups[s.reader.Group]; err != nil || group.State != "Stable" || len(group.Members) != len(s.replicas) {

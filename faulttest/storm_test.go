@@ -18,7 +18,7 @@ import (
 // stormWindow is the breaker's window in records.
 const stormWindow = 300
 
-// storm is a wrong deployment in which every record is dead-lettered.
+// storm is a wrong deployment that dead-letters every record that it reads.
 type storm struct {
 	class string
 	// wrong and right are the flags of the program, during the wrong deployment and after it.
@@ -49,9 +49,9 @@ func storms(t *testing.T) map[string]storm {
 	}
 }
 
-// TestStorm starts a wrong deployment that dead-letters every record, and kills the program while
-// the deployment is wrong. Each partition must stop after one breaker window of dead letters. After
-// an operator has corrected the cause, all results must become right.
+// TestStorm starts a wrong deployment that dead-letters every record that it reads. It kills the
+// program several times. Each partition must stop after at most one breaker window of dead letters.
+// After an operator has corrected the cause, the read model must become right.
 func TestStorm(t *testing.T) {
 	kafka := broker(t)
 	for name, storm := range storms(t) {
@@ -88,7 +88,7 @@ func TestStorm(t *testing.T) {
 }
 
 // breaks starts the wrong deployment, kills the program several times, and waits until every
-// partition has stopped. It returns the number of kills and the last start time.
+// partition has stopped. It returns the number of kills and the time of the last start.
 func (storm *storm) breaks(s *scene) (hits int, began time.Time) {
 	s.t.Helper()
 	if storm.strike != nil {

@@ -15,8 +15,8 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// watcher polls all the time. It checks that no offset in Kafka is beyond the durable position. It
-// also records how much memory the replicas use.
+// watcher polls while the scene runs. It checks that no offset in Kafka is beyond the durable
+// position. It also records how much memory the replicas use.
 type watcher struct {
 	reader compare.Reader
 	admin  *kadm.Client
@@ -111,9 +111,9 @@ func (w *watcher) follow(db *pgxpool.Pool) {
 	w.db = db
 }
 
-// pauseOffsetCheck turns the check of offsets off or on. The check is off while the database goes
-// back to an earlier state. Kafka's offsets are then beyond the database's positions until the
-// replicas have rewound.
+// pauseOffsetCheck stops the check of offsets if on is true, and starts it again if on is false.
+// The check is off while the database goes back to an earlier state. Kafka's offsets are then
+// beyond the database's positions until the replicas have rewound.
 func (w *watcher) pauseOffsetCheck(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -102,7 +102,7 @@ func (c *Connect) startOnNewPort(ctx context.Context) error {
 }
 
 // Start starts a stopped or killed worker with the offsets it had, and returns when all its tasks
-// run. It does nothing when the worker already runs.
+// run. It does nothing if the worker already runs.
 func (c *Connect) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -188,9 +188,9 @@ func (c *Connect) connectorFile(i int) string {
 	return filepath.Join(c.dir, "connector"+strconv.Itoa(i+1)+".json")
 }
 
-// workerProperties returns the usual properties of a worker, with two differences. The worker has
-// its own port. It finds its plugins on the class path by their service files, because a scan of
-// every jar is slow. Each connector sets its own converters.
+// workerProperties returns the properties of a worker. The worker has its own port. It finds its
+// plugins on the class path by their service files, because a scan of every jar is slow. A
+// connector can set other converters.
 func (c *Connect) workerProperties() []byte {
 	lines := map[string]string{
 		"bootstrap.servers":            strings.Join(c.options.Brokers, ","),

@@ -25,7 +25,7 @@ func connectorNames(documents [][]byte) ([]string, error) {
 	return names, nil
 }
 
-// awaitConnector waits until a connector and all its tasks run. It returns at once when the
+// awaitConnector waits until a connector and all its tasks run. It returns an error at once if the
 // connector or a task has failed, because nothing restarts a failed task.
 func (c *Connect) awaitConnector(ctx context.Context, name string) error {
 	var failed error
@@ -48,8 +48,8 @@ func (f connectorFailure) Error() string {
 	return fmt.Sprintf("connector %s has failed: %s", f.name, f.trace)
 }
 
-// connectorState returns nil when a connector and all its tasks run, and a connectorFailure when
-// the connector or a task has failed.
+// connectorState returns nil if a connector and all its tasks run. It returns a connectorFailure if
+// the connector or a task has failed. Otherwise it returns another error.
 func (c *Connect) connectorState(ctx context.Context, name string) error {
 	response, err := get(ctx, "http://"+address(c.port)+"/connectors/"+url.PathEscape(name)+"/status")
 	if err != nil {

@@ -1,6 +1,5 @@
 // Package devstack starts the servers that the projector connects to, on this machine and for one
-// process. The demos and the tests use it, so they need no Docker, no service manager and no
-// prepared host.
+// process. The demos and the tests use it, so they need no Docker and no service manager.
 //
 //	Fake      kfake, ready in a few milliseconds. It implements Kafka's protocol and injects faults.
 //	Kafka     Apache Kafka in KRaft mode, 1 or 3 nodes, from Maven Central. It needs java and mvn.
@@ -8,10 +7,11 @@
 //	Registry  Apicurio Registry, with Confluent's API, from Maven Central.
 //	Postgres  initdb and postgres from this machine, or downloaded once.
 //
-// Servers listen on 127.0.0.1 only. Their ports are below the range that the kernel uses for
-// outgoing connections, so the port of a stopped server stays free for its restart. The context of
-// a start function limits the start only. The server runs until Stop or Close. If this process dies
-// before that, Linux ends its servers too. On other systems they keep running.
+// By default, servers listen on 127.0.0.1 only. The ports of all servers except Fake are below the
+// range that the kernel uses for outgoing connections. The port of a stopped server therefore
+// usually stays free for its restart. The context of a start function limits the start only. The
+// server runs until Stop or Close. If this process dies before that, Linux ends its servers too. On
+// other systems they keep running.
 //
 // Data is stored in a new temporary folder that Close removes, or in a folder that the caller
 // names. Close does not remove a named folder, and the next start uses its data.

@@ -31,8 +31,8 @@ type FakeOptions struct {
 	More []kfake.Opt
 }
 
-// Fake is a Kafka cluster inside this process. It has no replication and no quotas. The field
-// Cluster sets faults and control functions.
+// Fake is a Kafka cluster inside this process. It has no replication and no quotas. Tests use the
+// field Cluster to set faults and control functions.
 type Fake struct {
 	Cluster *kfake.Cluster
 	addrs   []string

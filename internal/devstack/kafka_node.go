@@ -89,8 +89,9 @@ func (k *Kafka) clusterID() (string, error) {
 	return id, os.WriteFile(path, []byte(id+"\n"), 0o600)
 }
 
-// javaCommand runs a Kafka class with its warnings on stderr. It filters out the warnings about
-// peers that have not started yet, because every start logs hundreds of them.
+// javaCommand runs a Kafka class with its warnings on stderr. It filters out the warnings of
+// Kafka's network client, because every start logs hundreds of warnings about peers that have not
+// started yet.
 func (k *Kafka) javaCommand(ctx context.Context, class string, args ...string) *exec.Cmd {
 	full := []string{
 		"-cp", filepath.Join(k.lib, "*"), "-XX:+UseSerialGC", "-Xmx512m",

@@ -194,7 +194,7 @@ func (p *Patroni) Other(node *PatroniNode) *PatroniNode {
 	return p.nodes[0]
 }
 
-// Whole returns nil when there is a leader and a standby that follows it. With Synchronous, the
+// Whole returns nil if there is a leader and a standby that follows it. With Synchronous, the
 // leader must also wait for the standby. Otherwise the error says what is missing.
 func (p *Patroni) Whole(ctx context.Context) error {
 	leader := p.Leader(ctx)
@@ -277,7 +277,7 @@ func (p *Patroni) Close(ctx context.Context) error {
 }
 
 // Start starts a node's Patroni and returns at once. Patroni then starts or repairs the node's
-// PostgreSQL. Patroni.Whole reports when the node follows the leader.
+// PostgreSQL. Patroni.Whole checks whether all nodes of the cluster run and one follows the other.
 func (n *PatroniNode) Start() (err error) {
 	n.daemon, err = n.of.run("patroni", n.config())
 	return err

@@ -10,8 +10,8 @@ import (
 // clusterName is the cluster's name, which Patroni calls the scope.
 const clusterName = "projector"
 
-// These are Patroni's time limits in seconds. They are the shortest that Patroni 3 allows. A leader
-// that does not renew its key for leaderTTL is replaced. A leader that cannot reach etcd for
+// These are Patroni's time limits in seconds. Patroni 3 allows no shorter leaderTTL. A leader that
+// does not renew its key for leaderTTL is replaced. A leader that cannot reach etcd for
 // etcdPatience demotes itself before leaderTTL ends.
 const (
 	leaderTTL    = 20

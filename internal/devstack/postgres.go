@@ -121,7 +121,7 @@ func (p *Postgres) startOnNewPort(ctx context.Context) error {
 }
 
 // Start starts a stopped cluster with its old port and data. It returns when the server accepts
-// connections. It does nothing when the cluster already runs.
+// connections. It does nothing if the cluster already runs.
 func (p *Postgres) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -143,7 +143,8 @@ func (p *Postgres) Start(ctx context.Context) error {
 }
 
 // acceptsConnections returns nil if the server accepts connections. It logs in with this cluster's
-// own password. If another server has taken the port, the login fails.
+// own password. If another server has taken the port, the login fails, because that server has
+// another password.
 func (p *Postgres) acceptsConnections(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, p.URL())
 	if err != nil {

@@ -110,8 +110,8 @@ func (p *process) kill() {
 	}
 }
 
-// await calls ready until it returns nil. It returns an error when the server or ctx ends first.
-// The error quotes the end of the server's output.
+// await calls ready until it returns nil. It returns an error if the server or ctx ends first. The
+// error quotes the end of the server's output.
 func (p *process) await(ctx context.Context, ready func(context.Context) error) error {
 	ticker := time.NewTicker(readyInterval)
 	defer ticker.Stop()
@@ -179,7 +179,7 @@ func (t *tail) String() string {
 }
 
 // The kernel uses ports from 32768 (Linux) or 49152 (macOS) for outgoing connections. A server's
-// port is below that range. It is then still free when a stopped server starts again.
+// port is below that range. It is then usually still free when a stopped server starts again.
 const (
 	firstPort = 15000
 	lastPort  = 32000

@@ -68,8 +68,8 @@ func (r *Registry) startOnNewPort(ctx context.Context) error {
 // URL returns the URL of Confluent's API.
 func (r *Registry) URL() string { return "http://" + address(r.port) + "/apis/ccompat/v7" }
 
-// Start starts a stopped registry with its schemas, and returns when it answers. It does nothing
-// when the registry already runs.
+// Start starts a stopped registry with its schemas, and returns when it answers. It does nothing if
+// the registry already runs.
 func (r *Registry) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

@@ -92,8 +92,8 @@ func Database(t testing.TB) string {
 }
 
 // Postgres returns a cluster for this test alone. The test may stop, crash or freeze it. It has no
-// databases: NewDatabase creates one and Schema migrates it. Settings are server parameters in the
-// order name, value, name, value.
+// migrated database: NewDatabase creates a database, and Schema migrates it. Settings are server
+// parameters in the order name, value, name, value.
 func Postgres(t testing.TB, settings ...string) *devstack.Postgres {
 	t.Helper()
 	return PostgresWith(t, devstack.PostgresOptions{Settings: pairs(t, settings)})

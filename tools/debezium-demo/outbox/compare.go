@@ -12,12 +12,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// arrivalLimit is how long the last event may take from the outbox to the read model. Only a defect
-// can make an event take longer.
+// arrivalLimit is how long the last event may take from the outbox to the read model. Usually an
+// event takes much less time.
 const arrivalLimit = 60 * time.Second
 
-// awaitArrival waits until every topic is consumed to its end and every read model has at least the
-// versions of its bank's books. After arrivalLimit it returns without an error, and report shows
+// awaitArrival waits until every topic is consumed to its end and every read model has as many
+// events as its bank's outbox. After arrivalLimit it returns without an error, and report shows
 // what is missing.
 func (s *stage) awaitArrival(ctx context.Context) error {
 	err := await(ctx, arrivalLimit, func(ctx context.Context) (bool, error) {
@@ -80,7 +80,7 @@ func (s *stage) report(ctx context.Context) (*Report, error) {
 		if err := p.compare(ctx, &result); err != nil {
 			return nil, err
 		}
-		if len(result.Differences) == 0 { // if there are differences, they are already printed
+		if len(result.Differences) == 0 { // if there are differences, the result is already wrong
 			if result.Verified, err = s.verify(ctx, p); err != nil {
 				return nil, err
 			}

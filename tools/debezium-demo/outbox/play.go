@@ -10,7 +10,7 @@
 // balance and version of every account in the read model must equal the bank's own books.
 // `projector verify` must find no difference, and no event may be dead-lettered.
 //
-// The package shares no code with the projector.
+// Bank and comparison share no code with the projector.
 //
 // `make demo-debezium` and a test in e2e run it.
 package outbox
