@@ -88,8 +88,8 @@ func imageBinary(t *testing.T, step, version string) string {
 	return filepath.Join(folder, "bin", "projector")
 }
 
-// sent returns the files that a container engine sends to the build. These are all files of the
-// repository that Dockerfile.dockerignore does not exclude.
+// The function sent returns the files that a container engine sends to the build. These are all
+// files of the repository that Dockerfile.dockerignore does not exclude.
 func sent(t *testing.T) []string {
 	t.Helper()
 	out, err := run(t.Context(), "..", "git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")

@@ -44,7 +44,8 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 }
 
-// permitted returns the sorted ports that the policies permit for a pod with these labels.
+// The function permitted returns the sorted ports that the policies permit for a pod with these
+// labels.
 func permitted(t *testing.T, of string, all []object, labels map[string]string) (out, in []string) {
 	t.Helper()
 	closed := map[string]bool{}
@@ -72,7 +73,8 @@ func permitted(t *testing.T, of string, all []object, labels map[string]string) 
 	return sorted(out), sorted(in)
 }
 
-// reached returns the ports of the addresses in a pod's environment, and the port of DNS.
+// The function reached returns the ports of the addresses in a pod's environment, and the port of
+// DNS.
 func reached(t *testing.T, of string, all []object, p pod) []string {
 	t.Helper()
 	ports := []string{"53"}
@@ -102,7 +104,7 @@ func reached(t *testing.T, of string, all []object, p pod) []string {
 	return sorted(ports)
 }
 
-// sorted returns the ports in order and without duplicates.
+// The function sorted returns the ports in order and without duplicates.
 func sorted(ports []string) []string {
 	set := map[string]bool{}
 	for _, p := range ports {

@@ -71,7 +71,7 @@ func TestAlertsFireInARealOutage(t *testing.T) {
 	})
 }
 
-// listening returns the address of a projector's pages, from its log.
+// The function listening returns the address of a projector's pages, from its log.
 func listening(t *testing.T, p *process.Process) string {
 	t.Helper()
 	timer := time.NewTimer(30 * time.Second)

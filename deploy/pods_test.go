@@ -126,7 +126,7 @@ func objects(t *testing.T, overlay string) []object {
 	}
 }
 
-// pods returns the pod templates of an object.
+// The method pods returns the pod templates of an object.
 func (o *object) pods() []podTemplate {
 	switch o.Kind {
 	case "Deployment":

@@ -106,7 +106,7 @@ func (p *prometheus) get(path string, answer any) error {
 	return json.Unmarshal(envelope.Data, answer)
 }
 
-// firing returns the names of the firing alerts.
+// The method firing returns the names of the firing alerts.
 func (p *prometheus) firing() ([]string, error) {
 	var found struct {
 		Alerts []struct {
@@ -138,7 +138,7 @@ func (p *prometheus) expect(when string, want ...string) {
 	})
 }
 
-// sees waits until the result of a query is not empty.
+// The method sees waits until the result of a query is not empty.
 func (p *prometheus) sees(query string) {
 	p.t.Helper()
 	p.await(query, func() string {

@@ -34,8 +34,8 @@ func TestSelectorsMeetTheirPods(t *testing.T) {
 	}
 }
 
-// met returns what is wrong with a selector, or "". The selector must select at least one pod, and
-// only pods of these kinds of objects.
+// The function met returns what is wrong with a selector, or "". The selector must select at least
+// one pod, and only pods of these kinds of objects.
 func met(all []object, wanted map[string]string, kinds string) string {
 	found := 0
 	for _, o := range all {

@@ -104,8 +104,8 @@ func (w *world) deadLetterOffsets(partition int32) []int64 {
 	return slices.Compact(offsets)
 }
 
-// durable returns a check for await. It succeeds when the stored position of a partition equals the
-// offset.
+// The method durable returns a check for await. It succeeds when the stored position of a partition
+// equals the offset.
 func (w *world) durable(partition int32, offset int64) func() string {
 	return func() string {
 		if at := w.positions()[partition]; at != offset {

@@ -45,7 +45,7 @@ const (
 	worker      = "worker"
 )
 
-// distributed returns a world on Citus with distributed tables.
+// The function distributed returns a test environment on Citus with distributed tables.
 func distributed(t *testing.T, partitions int32) *world {
 	t.Helper()
 	w := onCitus(t, partitions)
@@ -133,7 +133,7 @@ func citusNodes(t *testing.T, w *world) map[string]*citusNode {
 	return nodes
 }
 
-// do connects to this node and calls fn with the connection.
+// The method do connects to this node and calls fn with the connection.
 func (n *citusNode) do(t *testing.T, fn func(context.Context, *pgx.Conn) error) {
 	t.Helper()
 	ctx := context.Background() // cleanups call do after the test's context has ended

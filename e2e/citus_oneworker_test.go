@@ -19,8 +19,8 @@ func TestAFlushOfOneWorker(t *testing.T) {
 	t.Run("the worker is killed before it has committed", workerBeforeItsCommit)
 }
 
-// oneWorker returns a world with one account of version 10, and the nodes. The account's row is on
-// nodes[worker].
+// oneWorker returns a test environment with one account of version 10, and the nodes. The account's
+// row is on nodes[worker].
 func oneWorker(t *testing.T) (w *world, nodes map[string]*citusNode, account string, p *program) {
 	t.Helper()
 	w = distributed(t, 1)
@@ -41,8 +41,8 @@ func oneWorker(t *testing.T) (w *world, nodes map[string]*citusNode, account str
 	return w, nodes, account, p
 }
 
-// committing returns a check for await. It succeeds when one transaction waits on the worker in its
-// COMMIT and the worker has no prepared transaction.
+// The method committing returns a check for await. It succeeds when one transaction waits on the
+// worker in its COMMIT and the worker has no prepared transaction.
 func (n *citusNode) committing(t *testing.T, wait string) func() string {
 	t.Helper()
 	return func() string {

@@ -18,8 +18,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// onCitus returns a world with its own schema for the tables. TEST_CITUS_URL is the URL of the
-// coordinator. This URL must not set search_path.
+// onCitus returns a test environment with its own schema for the tables. TEST_CITUS_URL is the URL
+// of the coordinator. This URL must not set search_path.
 func onCitus(t *testing.T, partitions int32) *world {
 	t.Helper()
 	named := os.Getenv("TEST_CITUS_URL")

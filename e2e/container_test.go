@@ -93,7 +93,7 @@ func (c *containers) podman(name string, env []string, more ...string) []string 
 	return append(args, c.image)
 }
 
-// once runs a command of the projector to its end. more has extra arguments for podman.
+// The method once runs a command of the projector to its end. more has extra arguments for podman.
 func (c *containers) once(env, more []string, args ...string) (status int, stdout, stderr string) {
 	c.t.Helper()
 	binary := process.Binary{Path: "podman"}
@@ -283,8 +283,8 @@ func (w *world) credited(client *kgo.Client, prefix string, accounts, from, to i
 	}
 }
 
-// credits returns a check for await. It succeeds when each of the accounts has the given version
-// and the balance of that many events.
+// The method credits returns a check for await. It succeeds when each of the accounts has the given
+// version and the balance of that many events.
 func (w *world) credits(prefix string, accounts, version int) func() string {
 	return func() string {
 		var exact, all int

@@ -17,8 +17,8 @@ func (w *world) oracle() *testbank.Oracle {
 	return o
 }
 
-// exact waits until all records are consumed. It then expects the read model and the DLQ to equal
-// those of the oracle.
+// The method exact waits until all records are consumed. It then expects the read model and the DLQ
+// to equal those of the oracle.
 func (w *world) exact(o *testbank.Oracle, allow compare.Repeats) {
 	w.t.Helper()
 	await(w.t, "every record consumed", w.arrived)
@@ -28,8 +28,8 @@ func (w *world) exact(o *testbank.Oracle, allow compare.Repeats) {
 	}
 }
 
-// conserved expects the program's counters to equal those of the oracle. It compares the outcomes
-// by partition, the dead letters by class, and the healed events.
+// The method conserved expects the program's counters to equal those of the oracle. It compares the
+// outcomes by partition, the dead letters by class, and the healed events.
 func (w *world) conserved(p *program, o *testbank.Oracle) {
 	w.t.Helper()
 	got := p.metrics()

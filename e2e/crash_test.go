@@ -8,7 +8,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// passed returns a check for await. It succeeds when the positions add up to at least n records.
+// The method passed returns a check for await. It succeeds when the positions add up to at least n
+// records.
 func (w *world) passed(n int64) func() string {
 	return func() string {
 		if at := sum(w.positions()); at < n {

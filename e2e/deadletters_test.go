@@ -10,7 +10,7 @@ const (
 	repeated    = compare.Repeated
 )
 
-// reader returns the topic, group and projection of the world for the functions of package compare.
+// reader returns the topic, group and projection of the test for the functions of package compare.
 func (w *world) reader() compare.Reader {
 	return compare.Reader{Topic: w.topic, Group: w.group, Projection: "account_balance"}
 }

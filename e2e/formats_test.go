@@ -29,7 +29,7 @@ func text(v any) []byte {
 	return value
 }
 
-// plain returns a field as the value of a header.
+// The function plain returns a field as the value of a header.
 func plain(v any) []byte {
 	if s, isText := v.(string); isText {
 		return []byte(s)
@@ -105,7 +105,7 @@ fields:
   amount: money.value
 `
 
-// renamed writes the layout that the mapping file otherNames describes.
+// The function renamed writes the layout that the mapping file otherNames describes.
 func renamed(r *testbank.Record, _ int, fields map[string]any) {
 	meta := map[string]any{}
 	value := map[string]any{"meta": meta}
@@ -138,8 +138,9 @@ func renamed(r *testbank.Record, _ int, fields map[string]any) {
 	}
 }
 
-// expressible returns the fields of an event that every format can express. It returns nil if the
-// value is not JSON. It omits fields with a wrong JSON type, and moves the field note into data.
+// The function expressible returns the fields of an event that every format can express. It returns
+// nil if the value is not JSON. It omits fields with a wrong JSON type, and moves the field note
+// into data.
 func expressible(value []byte) (fields map[string]any) {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()

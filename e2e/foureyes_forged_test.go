@@ -16,7 +16,7 @@ const takeover = `-- projection: innocent
 DO $$ BEGIN PERFORM set_config('role', 'none', true); EXECUTE format('ALTER ROLE %I PASSWORD %L', session_user, 'owned'); END $$;
 `
 
-// invented returns a line of an export for a dead letter that does not exist.
+// The method invented returns a line of an export for a dead letter that does not exist.
 func (r *roles) invented(projection, amount string) string {
 	r.t.Helper()
 	value := fmt.Sprintf(`{"eventId":"forged-1","eventType":"FundsCredited","accountId":"forged","version":1,`+
@@ -110,7 +110,8 @@ func (r *roles) forgesRequests(operator *session) {
 	}
 }
 
-// written returns what a forged request could change: the balances and the passwords of logins.
+// The method written returns what a forged request could change: the balances and the passwords of
+// logins.
 func (r *roles) written() (balances, passwords string) {
 	r.t.Helper()
 	if err := r.db.QueryRow(r.t.Context(), `SELECT (SELECT md5(string_agg(b::text, ',' ORDER BY account_id)) FROM account_balance b),

@@ -14,8 +14,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// twoPeople returns a world with roles, dead letters and gaps. Four eyes is on, which means that an
-// approver must approve each repair of an operator.
+// twoPeople returns a test environment with roles, dead letters and gaps. Four eyes is on, which
+// means that an approver must approve each repair of an operator.
 func twoPeople(t *testing.T) (r *roles, account string, version int64) {
 	t.Helper()
 	r = newRoles(t)
@@ -228,7 +228,7 @@ func (r *roles) snapshot() (all string) {
 	return all
 }
 
-// stamped expects the given number of repair requests that satisfy the condition.
+// The method stamped expects the given number of repair requests that satisfy the condition.
 func (r *roles) stamped(condition string, want int) {
 	r.t.Helper()
 	var n int

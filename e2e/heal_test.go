@@ -36,7 +36,8 @@ func (w *world) append(records ...*kgo.Record) {
 	}
 }
 
-// reads returns a check for await. It succeeds when readers see the account in the state want.
+// The method reads returns a check for await. It succeeds when readers see the account in the state
+// want.
 func (w *world) reads(account, want string) func() string {
 	return func() string {
 		var got string

@@ -65,8 +65,8 @@ func TestRecoveredLogLineIsCorrect(t *testing.T) {
 	p.terminate()
 }
 
-// lags returns the lag of a partition from the status page, the metric and the command. If a lag is
-// unknown, the result is "-".
+// The method lags returns the lag of a partition from the status page, the metric and the command.
+// If a lag is unknown, the result is "-".
 func (w *world) lags(p *program, partition int32) (page, metric, command string) {
 	w.t.Helper()
 	page, metric, command = "-", "-", "-"

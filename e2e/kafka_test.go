@@ -143,7 +143,7 @@ func recordsFrom(records []testbank.Record, ends map[int32]int64) []testbank.Rec
 	return slices.DeleteFunc(records, func(r testbank.Record) bool { return r.Offset < ends[r.Partition] })
 }
 
-// committed returns the group's offsets in Kafka.
+// The method committed returns the group's offsets in Kafka.
 func (w *world) committed() map[int32]int64 {
 	w.t.Helper()
 	return must(w.reader().Committed(w.t.Context(), w.admin))(w.t)

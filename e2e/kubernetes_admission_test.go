@@ -107,7 +107,7 @@ func (n *namespace) replicasSurvive() {
 	}
 }
 
-// documented returns the code block of docs/deploy.md that contains a text.
+// The function documented returns the code block of docs/deploy.md that contains a text.
 func documented(t testing.TB, has string) string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/deploy.md")

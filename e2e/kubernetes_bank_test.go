@@ -189,8 +189,8 @@ func (k *kubernetesBank) documentedOverlay(tag string, more ...string) string {
 	return text
 }
 
-// addressed returns the kustomization of docs/deploy.md that contains a text. It replaces the
-// addresses and the image by those of the test.
+// The method addressed returns the kustomization of docs/deploy.md that contains a text. It
+// replaces the addresses and the image by those of the test.
 func (k *kubernetesBank) addressed(has, tag string) string {
 	k.t.Helper()
 	text := regexp.MustCompile(`(?m)^(apiVersion|kind|namespace):.*\n`).ReplaceAllString(documented(k.t, has), "") // the function kustomization adds these lines itself
@@ -209,7 +209,7 @@ func (k *kubernetesBank) addressed(has, tag string) string {
 	})
 }
 
-// replaced replaces parts of a text. The test fails if a part does not occur.
+// The method replaced replaces parts of a text. The test fails if a part does not occur.
 func (k *kubernetesBank) replaced(text string, by map[string]string) string {
 	k.t.Helper()
 	for from, to := range by {
@@ -236,9 +236,9 @@ func (k *kubernetesBank) deploy(kustomization string) {
 	k.ns.kubectl("apply", "-k", k.folder)
 }
 
-// right waits until the balances equal those of the oracle and the other projections have consumed
-// all records. It does not compare the rows of the other projections, because their oracles need a
-// stream without errors.
+// The method right waits until the balances equal those of the oracle and the other projections
+// have consumed all records. It does not compare the rows of the other projections, because their
+// oracles need a stream without errors.
 func (k *kubernetesBank) right(allow compare.Repeats) {
 	k.t.Helper()
 	k.exact(k.oracle(), allow)
@@ -249,7 +249,8 @@ func (k *kubernetesBank) right(allow compare.Repeats) {
 	}
 }
 
-// pods returns the names of the pods of account_balance, except those that are being deleted.
+// The method pods returns the names of the pods of account_balance, except those that are being
+// deleted.
 func (k *kubernetesBank) pods() []string {
 	k.t.Helper()
 	return strings.Fields(k.ns.kubectl("get", "pods", "-l", "app.kubernetes.io/instance=account-balance,app.kubernetes.io/component=run",

@@ -95,8 +95,8 @@ func (k *kubernetesBank) commands() {
 	}
 }
 
-// stopped pauses all partitions with the pause command and resumes them later. A person who sets
-// --replicas=0 would not stop them, because KEDA would start the pods again.
+// The method stopped pauses all partitions with the pause command and resumes them later. A person
+// who sets --replicas=0 would not stop them, because KEDA would start the pods again.
 func (k *kubernetesBank) stopped(records []testbank.Record) {
 	k.inCluster("pause-1", "pause", "--all", "--reason=test", "--yes")
 	await(k.t, "all partitions are paused", k.gauges(`projector_paused\{.*\} 1\n`, int(k.partitions)))

@@ -164,8 +164,8 @@ func (k *kubernetesBank) secretsRotate(records []testbank.Record) {
 	k.unrestarted()
 }
 
-// custom deploys the overlay of a custom projection and then changes its file. The new pods must
-// wait until an operator accepts the change. The old pods must continue until then.
+// The method custom deploys the overlay of a custom projection and then changes its file. The new
+// pods must wait until an operator accepts the change. The old pods must continue until then.
 func (k *kubernetesBank) custom() {
 	k.ns.kubectl("apply", "-k", k.ns.kustomization(k.customOverlay()))
 	k.ns.rolledOut(customized)

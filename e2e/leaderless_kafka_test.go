@@ -131,8 +131,8 @@ func (w *world) leaders(topic string) map[int32]int32 {
 	return leaders
 }
 
-// led returns a check for await. It succeeds when the given number of brokers lead partitions of
-// each topic.
+// The method led returns a check for await. It succeeds when the given number of brokers lead
+// partitions of each topic.
 func (w *world) led(brokers int, topics ...string) func() string {
 	return func() string {
 		for _, topic := range topics {

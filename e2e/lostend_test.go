@@ -92,8 +92,9 @@ func euros(partition int32, account string, n int) []testbank.Record {
 	return records
 }
 
-// newLostEnd returns a world with two records in partition 0 and a saved copy of this partition.
-// Four more records were produced after the copy, and the projector has consumed all six.
+// newLostEnd returns a test environment with two records in partition 0 and a saved copy of this
+// partition. Four more records were produced after the copy, and the projector has consumed all
+// six.
 func newLostEnd(t *testing.T) (*world, *disk, *program) {
 	t.Helper()
 	d := newDisk(t)

@@ -29,8 +29,8 @@ func TestATopicWithoutItsBeginning(t *testing.T) {
 	for partition, end := range ends {
 		w.deleteUntil(partition, end/2)
 	}
-	// The variable then has the ledger at the time of the last deleted record, and the variable
-	// later has the ledger at a later time.
+	// The ledger is computed for two times: for the time of the last deleted record, and for a
+	// later time.
 	then, later := ledgerAt(all, ends, 0.5), ledgerAt(all, ends, 0.7)
 	early, late := map[string]testbank.Row{}, map[string]testbank.Row{}
 	for i, id := range slices.Sorted(maps.Keys(o.Rows())) {

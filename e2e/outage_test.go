@@ -22,8 +22,8 @@ func ownPostgres(t testing.TB) (*devstack.Postgres, string) {
 	return cluster, url
 }
 
-// retrying returns a check for await. It succeeds when at least one partition reports that it is
-// retrying.
+// The method retrying returns a check for await. It succeeds when at least one partition reports
+// that it is retrying.
 func (w *world) retrying(p *program) func() string {
 	return func() string {
 		samples := p.metrics()

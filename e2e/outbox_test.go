@@ -36,7 +36,7 @@ func (p *producer) exec(sql string, args ...any) {
 	}
 }
 
-// publishes inserts events into the outbox and creates its table if necessary.
+// The method publishes inserts events into the outbox and creates its table if necessary.
 func (p *producer) publishes(account string, versions ...int) {
 	p.t.Helper()
 	p.exec("CREATE TABLE IF NOT EXISTS outbox (account_id text, version bigint, payload text)")
@@ -54,7 +54,8 @@ func (p *producer) flags() []string {
 	}
 }
 
-// fetches returns the rows of the audit trail about fetched events of an account, as one text.
+// The method fetches returns the rows of the audit trail about fetched events of an account, as one
+// text.
 func (w *world) fetches(account string) (rows string) {
 	w.t.Helper()
 	err := w.db.QueryRow(w.t.Context(), `SELECT coalesce(string_agg(concat_ws(' ', version, result, class), ', ' ORDER BY version, id), '')

@@ -75,7 +75,7 @@ func TestStatementsOfThePagesNeedNoOtherRole(t *testing.T) {
 	r.session(administrator).may(strings.Replace(byHand, "-- the statements of the file", file, 1), true)
 }
 
-// custom returns the three SQL blocks of docs/own-projection.md.
+// The function custom returns the three SQL blocks of docs/own-projection.md.
 func custom(t testing.TB) (file, grant, byHand string) {
 	t.Helper()
 	blocks := sqlOf(t, "own-projection.md")

@@ -23,9 +23,9 @@ func (w *world) grow(partitions int32) {
 	await(w.t, "every broker knows the new partitions", func() string { return w.grown(partitions) })
 }
 
-// grown returns "" when every broker reports the given number of partitions. The controller answers
-// before the brokers know the new partitions. A client that asks too early would distribute its
-// keys over the old number of partitions.
+// The method grown returns "" if every broker reports the given number of partitions. The
+// controller answers before the brokers know the new partitions. A client that asks too early would
+// distribute its keys over the old number of partitions.
 func (w *world) grown(partitions int32) string {
 	for _, broker := range w.kafka.DiscoveredBrokers() {
 		request := kmsg.NewPtrMetadataRequest()
@@ -43,7 +43,8 @@ func (w *world) grown(partitions int32) string {
 	return ""
 }
 
-// placed produces a credit for each account and returns the partition that each key was sent to.
+// The method placed produces a credit for each account and returns the partition that each key was
+// sent to.
 func (w *world) placed(client *kgo.Client, accounts []string, version int) map[string]int32 {
 	w.t.Helper()
 	where := map[string]int32{}

@@ -12,8 +12,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// pooled starts a PgBouncer in transaction mode for the world's database. It returns the URL of the
-// database through PgBouncer.
+// The method pooled starts a PgBouncer in transaction mode for the test's database. It returns the
+// URL of the database through PgBouncer.
 func (w *world) pooled(connections int) string {
 	w.t.Helper()
 	door, through, err := devstack.PgBouncer(w.t.Context(), w.url, connections)

@@ -26,7 +26,7 @@ type positionState struct {
 	Owner         *string
 }
 
-// text returns the line without the fields that differ from run to run.
+// The method text returns the line without the fields that differ from run to run.
 func (s positionState) text() string {
 	n := func(v *int64) string {
 		if v == nil {
@@ -71,8 +71,8 @@ func jsonLines[T any](t testing.TB, text string) (lines []T) {
 	return lines
 }
 
-// set runs `projector position set` and expects an exit status. If why is not empty, the error must
-// contain it.
+// The method set runs `projector position set` and expects an exit status. If why is not empty, the
+// error must contain it.
 func (w *world) set(status int, why string, args ...string) []outcome {
 	w.t.Helper()
 	got, stdout, stderr := w.command("position", append([]string{"set", "--output=json"}, args...)...)

@@ -14,8 +14,8 @@ type program struct {
 	*process.Process
 }
 
-// built returns the program under test. The test fails if the program's log contains payloads or
-// the secrets.
+// The function built returns the program under test. The test fails if the program's log contains
+// payloads or the secrets.
 func built(t testing.TB, secrets ...string) process.Binary {
 	t.Helper()
 	path, err := binary()

@@ -29,8 +29,8 @@ var books = []book{
 	{"daily_turnover", `SELECT day || ' ' || currency, concat_ws(' ', credited, debited, events) FROM daily_turnover`, testbank.Turnover},
 }
 
-// differs returns a check for await. It succeeds when the table contains what the oracle computes
-// from the records.
+// The method differs returns a check for await. It succeeds when the table contains what the oracle
+// computes from the records.
 func (w *world) differs(b book, records []testbank.Record) func() string {
 	want := b.want(records)
 	return func() string {
@@ -72,7 +72,8 @@ func (w *world) rewind() {
 	}
 }
 
-// consumed returns a check for await. It succeeds when the program has consumed n records.
+// The method consumed returns a check for await. It succeeds when the program has consumed n
+// records.
 func (p *program) consumed(n int64) func() string {
 	return func() string {
 		if status, body := p.Get("/metrics"); status != 200 {

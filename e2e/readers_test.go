@@ -61,7 +61,7 @@ func (r *readers) get(query string) string {
 	return fmt.Sprint(answer.StatusCode, " ", strings.TrimSpace(string(body)))
 }
 
-// answers returns a check for await. It succeeds when the response begins with want.
+// The method answers returns a check for await. It succeeds when the response begins with want.
 func (r *readers) answers(query, want string) func() string {
 	return func() string {
 		if got := r.get(query); !strings.HasPrefix(got, want) {
@@ -79,7 +79,7 @@ func (r *readers) expect(query, want string) {
 	}
 }
 
-// waiting sends a request in the background. The channel receives the response.
+// The method waiting sends a request in the background. The channel receives the response.
 func (r *readers) waiting(query string) <-chan string {
 	answers := make(chan string, 1)
 	go func() { answers <- r.get(query) }()

@@ -24,7 +24,7 @@ func sum(offsets map[int32]int64) (total int64) {
 	return total
 }
 
-// arrived is a check for await. It succeeds when every partition is consumed to its end.
+// The method arrived is a check for await. It succeeds when every partition is consumed to its end.
 func (w *world) arrived() string {
 	positions, ends := w.positions(), w.ends(w.topic)
 	if len(ends) > 0 && maps.Equal(positions, ends) {
@@ -42,7 +42,8 @@ func (w *world) rows() map[string]testbank.Row {
 // differences is a check for await. It succeeds when the read model equals the rows of the oracle.
 func (w *world) differences(o *testbank.Oracle) string { return compare.Differences(w.rows(), o) }
 
-// physical returns the row version (location and transaction) of each row of account_balance.
+// The method physical returns the row version (location and transaction) of each row of
+// account_balance.
 func (w *world) physical() map[string]string {
 	w.t.Helper()
 	rows, err := w.db.Query(w.t.Context(), "SELECT account_id, ctid::text || ' ' || xmin::text FROM account_balance")
@@ -67,7 +68,7 @@ func (w *world) audit() {
 		FOR EACH ROW WHEN (NEW.version <= OLD.version) EXECUTE FUNCTION audit();`)
 }
 
-// audited returns the number of updates that audit has recorded.
+// The method audited returns the number of updates that audit has recorded.
 func (w *world) audited() (n int) {
 	w.t.Helper()
 	if err := w.db.QueryRow(w.t.Context(), "SELECT count(*) FROM audit").Scan(&n); err != nil {

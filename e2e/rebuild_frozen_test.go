@@ -79,7 +79,8 @@ func TestAFrozenRebuildGivesUp(t *testing.T) {
 	w.atRest()
 }
 
-// pictured returns the accounts whose ids begin with the letter a. It reads them in one statement.
+// The method pictured returns the accounts whose ids begin with the letter a. It reads them in one
+// statement.
 func (w *world) pictured(ctx context.Context) (all string) {
 	w.t.Helper()
 	all, err := w.picture(ctx, w.db)

@@ -60,8 +60,8 @@ func (s *spoiling) result(ctx context.Context, db interface {
 	return seen, err
 }
 
-// polled runs the query of s in a loop. The returned function stops the loop and returns all
-// different results.
+// The method polled runs the query of s in a loop. The returned function stops the loop and returns
+// all different results.
 func (w *world) polled(s *spoiling) (stop func() []string) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	all := make(chan []string, 1)

@@ -100,8 +100,8 @@ func aRebuildEndsAt(t *testing.T, point, action string) {
 	w.atRest()
 }
 
-// dumped expects pg_dump to finish while the rebuild is frozen. The dump must contain exactly the
-// accounts in the parameter pictured.
+// The method dumped expects pg_dump to finish while the rebuild is frozen. The dump must contain
+// exactly the accounts in the parameter pictured.
 func (w *world) dumped(pictured string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)

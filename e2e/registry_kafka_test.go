@@ -33,9 +33,9 @@ func TestRealSchemaRegistry(t *testing.T) {
 	t.Run("protobuf, and ids of no schema", r.unknown)
 }
 
-// away changes the schema on one partition while the registry is stopped. That partition must wait
-// and the other partitions must continue. No record may be dead-lettered because of the stopped
-// registry. When the registry runs again, the partition must continue.
+// The method away changes the schema on one partition while the registry is stopped. That partition
+// must wait and the other partitions must continue. No record may be dead-lettered because of the
+// stopped registry. When the registry runs again, the partition must continue.
 func (r *registered) away(t *testing.T) {
 	w := newWorld(t, 3)
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: scaled(6_000), Partitions: w.partitions, Accounts: 200, Rivals: true})
@@ -93,8 +93,8 @@ func (w *world) arrivedAt(partitions ...int32) string {
 	return ""
 }
 
-// unknown decodes messages whose Protobuf file imports another file. Values without a schema id or
-// with an unknown schema id become dead letters.
+// The method unknown decodes messages whose Protobuf file imports another file. Values without a
+// schema id or with an unknown schema id become dead letters.
 func (r *registered) unknown(t *testing.T) {
 	w := newWorld(t, 2)
 	spoken, plain := dialect{write: r.proto.write}.speak(testbank.Generate(testbank.Options{

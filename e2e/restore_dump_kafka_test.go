@@ -25,8 +25,8 @@ func (w *world) dump() (file string) {
 	return file
 }
 
-// restored returns the same world with a new database. pg_restore has filled the database from the
-// dump.
+// The method restored returns the same test environment with a new database. pg_restore has filled
+// the database from the dump.
 func (r *roles) restored(file string) *roles {
 	r.t.Helper()
 	databaseURL, err := r.cluster.NewDatabase(r.t.Context(), "")

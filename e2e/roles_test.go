@@ -23,8 +23,8 @@ const administrator = ""
 // rolesPassword is the password of every user of newRoles.
 const rolesPassword = "roles-horse-battery"
 
-// roles is a world whose database has the users of docs/security.md: bank_migrate, bank_app,
-// bank_operator and bank_colleague, bank_approver and bank_reader.
+// roles is a test environment whose database has the users of docs/security.md: bank_migrate,
+// bank_app, bank_operator and bank_colleague, bank_approver and bank_reader.
 type roles struct {
 	*world
 	cluster *devstack.Postgres
@@ -76,7 +76,7 @@ func (r *roles) connection(user string) (env []string) {
 	return []string{"DATABASE_URL=" + u.String(), "DATABASE_PASSWORD_FILE=" + r.files.path("password"), "KAFKA_BROKERS=" + r.addrs[0]}
 }
 
-// as runs a command to its end with the database login of user.
+// The method as runs a command to its end with the database login of user.
 func (r *roles) as(user string, args ...string) (status int, stderr string) {
 	r.t.Helper()
 	status, _, stderr = once(r.t, r.connection(user), args...)
@@ -113,8 +113,8 @@ func (w *world) session(user string) *session {
 	return &session{t: w.t, user: user, conn: conn}
 }
 
-// may expects a statement to succeed if allowed is true. Otherwise it expects an error because of a
-// missing privilege. It rolls the statement back.
+// The method may expects a statement to succeed if allowed is true. Otherwise it expects an error
+// because of a missing privilege. It rolls the statement back.
 func (s *session) may(statement string, allowed bool) {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -226,8 +226,8 @@ func TestRoles(t *testing.T) {
 	r.refusals()
 }
 
-// caughtUp returns a check for await. It succeeds when the group has the same position as the
-// world's own group, which is at the end of the topic.
+// caughtUp returns a check for await. It succeeds when the group has the same position as the group
+// of the test environment, which is at the end of the topic.
 func (r *roles) caughtUp(group string) func() string {
 	return func() string {
 		var at, end string

@@ -84,9 +84,9 @@ func recordWriter(s *schemaStore) avroWriter {
 	return avroWriter{id, avro.MustParse(fmt.Sprintf(avroEvent, avroMoney)), true}
 }
 
-// typed converts JSON values to the types of the schema. Numbers become long or double. A value
-// that is not a scalar becomes true, because true is as wrong for every field as the original
-// value.
+// The function typed converts JSON values to the types of the schema. Numbers become long or
+// double. A value that is not a scalar becomes true, because true is as wrong for every field as
+// the original value.
 func typed(v any) any {
 	switch v := v.(type) {
 	case json.Number:

@@ -75,7 +75,7 @@ func issue(t testing.TB, authority *devstack.Authority, name string, hosts ...st
 	return certificate
 }
 
-// opened returns the first event of an account.
+// The function opened returns the first event of an account.
 func opened(account string) testbank.Record {
 	return testbank.Record{Key: []byte(account), Value: fmt.Appendf(nil, `{"eventId":"open-%[1]s","eventType":"AccountOpened",`+
 		`"accountId":%[1]q,"version":1,"occurredAt":"2026-01-01T00:00:00Z","data":{"currency":"EUR"}}`, account)}

@@ -17,7 +17,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// secured is a world on a Kafka cluster with authentication.
+// secured is a test environment on a Kafka cluster with authentication.
 type secured struct {
 	*world
 	cluster *devstack.Kafka

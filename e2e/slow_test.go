@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// slowRows limits PostgreSQL to a number of balances per second, as a worn-out disk or an added
-// trigger would.
+// slowRows limits the number of balances that PostgreSQL can write per second, as a worn-out disk
+// or an added trigger would.
 func (w *world) slowRows(perSecond int) {
 	w.t.Helper()
 	w.exec(fmt.Sprintf(`CREATE FUNCTION slow_row() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -17,13 +17,14 @@ import (
 	"projector/internal/testbank"
 )
 
-// few returns a short stream for tests in which the content of the records does not matter.
+// The method few returns a short stream for tests in which the content of the records does not
+// matter.
 func (w *world) few() []testbank.Record {
 	w.t.Helper()
 	return testbank.Generate(testbank.Options{Seed: seed(w.t), Records: 400, Partitions: w.partitions, Accounts: 40})
 }
 
-// waits expects the program to stay alive and unready, and to report the reason.
+// The method waits expects the program to stay alive and unready, and to report the reason.
 func (p *program) waits(reason string) {
 	p.t.Helper()
 	within(p.t, 15*time.Second, "unready with the reason", p.answers("/readyz", 503, reason))

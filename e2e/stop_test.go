@@ -16,8 +16,8 @@ import (
 )
 
 // TestStopWhileAllAccountsAreRead stops a projector while it reads all accounts in one query. The
-// projector does this when the topic is delivered again. The query takes longer than a stop may
-// take.
+// projector does this when it reads the topic again from the start. The query takes longer than a
+// stop may take.
 func TestStopWhileAllAccountsAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -59,7 +59,7 @@ func (w *world) topicID() (id string) {
 	return id
 }
 
-// command runs a command other than `run` in this world.
+// command runs a command other than `run` with the topic and the group of this test.
 func (w *world) command(name string, args ...string) (status int, stdout, stderr string) {
 	w.t.Helper()
 	var group []string

@@ -36,8 +36,8 @@ func inTrace(r *devtest.SpanReceiver, trace byte) []*otlp.Span {
 	})
 }
 
-// has returns a check for await. It succeeds when the trace has the given number of spans of each
-// name.
+// The function has returns a check for await. It succeeds when the trace has the given number of
+// spans of each name.
 func has(r *devtest.SpanReceiver, trace byte, want map[string]int) func() string {
 	return func() string {
 		got := map[string]int{}

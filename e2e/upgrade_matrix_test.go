@@ -108,8 +108,8 @@ func TestMovedByPgUpgrade(t *testing.T) {
 	w.worksOn(p)
 }
 
-// working returns a world on a migrated database. A stream continues to arrive, the consumer has
-// processed a part of it, and one repair was made.
+// The function working returns a test environment on a migrated database. A stream continues to
+// arrive, the consumer has processed a part of it, and one repair was made.
 func working(t *testing.T, database string) (w *world, p *program, finish func()) {
 	t.Helper()
 	w = newWorldOn(t, devtest.Broker(t).Addrs(), database, 4)
@@ -133,7 +133,7 @@ func (w *world) worksOn(p *program) {
 	w.atRest()
 }
 
-// moveTo connects the world to another database.
+// moveTo connects the test environment to another database.
 func (w *world) moveTo(databaseURL string) {
 	w.t.Helper()
 	db, err := pgxpool.New(w.t.Context(), databaseURL)
@@ -144,7 +144,7 @@ func (w *world) moveTo(databaseURL string) {
 	w.db, w.url = db, databaseURL
 }
 
-// repaired discards one dead letter, which must become the nth row of the audit trail.
+// The method repaired discards one dead letter, which must become the nth row of the audit trail.
 func (w *world) repaired(reason string, n int) {
 	w.t.Helper()
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}

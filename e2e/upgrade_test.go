@@ -60,7 +60,7 @@ cd "$2"; go build -buildvcs=false -trimpath -o "$3" ./cmd/projector; cp "$3" "$4
 	return nil
 }
 
-// upgrade is a world in which the last release and this program run together.
+// upgrade is a test environment in which the last release and this program run together.
 type upgrade struct {
 	*world
 	old   process.Binary
@@ -68,7 +68,7 @@ type upgrade struct {
 	limit int64 // number of records
 }
 
-// newUpgrade returns a world whose schema was created by the last release.
+// newUpgrade returns a test environment whose schema was created by the last release.
 func newUpgrade(t *testing.T, records []testbank.Record, flags ...string) *upgrade {
 	t.Helper()
 	database := devtest.Postgres(t).URL()
@@ -148,8 +148,8 @@ func (u *upgrade) repair(more ...string) {
 	u.command(append([]string{"dlq", "replay", "--topic=" + u.topic, "--group=" + u.group, "--ignore-event-types=" + testbank.IgnoredType, "--yes", "--reason=upgraded"}, more...)...)
 }
 
-// ended expects that a rebuild by this program finds no difference and that the audit trail is
-// intact.
+// The method ended expects that a rebuild by this program finds no difference and that the audit
+// trail is intact.
 func (u *upgrade) ended(last *program) {
 	u.t.Helper()
 	if r := u.rebuild(u.flags...); r.Different != 0 || r.LeftAlone != 0 || r.Checked == 0 {

@@ -17,7 +17,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// world is a test's own topic, consumer group and database.
+// world is the environment of a test: its own topic, consumer group and database.
 type world struct {
 	t          testing.TB
 	addrs      []string
@@ -31,7 +31,7 @@ type world struct {
 	admin      *kadm.Client
 }
 
-// newWorld returns a world on the broker that the environment variables select.
+// newWorld returns a test environment on the broker that the environment variables select.
 func newWorld(t testing.TB, partitions int32) *world {
 	t.Helper()
 	return newWorldOn(t, devtest.Broker(t).Addrs(), devtest.Database(t), partitions)
@@ -67,8 +67,8 @@ func (w *world) client(opts ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-// flags returns the flags of a projector in this world. The given flags come last, so they override
-// the others.
+// flags returns the flags of a projector in this test environment. The given flags come last, so
+// they override the others.
 func (w *world) flags(more ...string) []string {
 	return append([]string{
 		"run", "--topic=" + w.topic, "--group=" + w.group, "--listen=127.0.0.1:0", "--log-format=json",
@@ -112,7 +112,7 @@ func (w *world) exec(sql string, args ...any) {
 	}
 }
 
-// counts returns a check for await. It succeeds when the query returns n.
+// The method counts returns a check for await. It succeeds when the query returns n.
 func (w *world) counts(query string, n int) func() string {
 	return func() string {
 		var got int

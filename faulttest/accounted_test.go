@@ -10,9 +10,9 @@ import (
 	"projector/internal/testbank"
 )
 
-// accounted expects the replicas' counters to equal the oracle's outcomes for each partition. The
-// outcomes (applied, duplicate, ignored, dead-lettered) must add up to the number of records in the
-// partition.
+// The method accounted expects the replicas' counters to equal the oracle's outcomes for each
+// partition. The outcomes (applied, duplicate, ignored, dead-lettered) must add up to the number of
+// records in the partition.
 func (s *scene) accounted(want map[int32]*testbank.Outcomes) {
 	s.t.Helper()
 	ends := s.ends()
@@ -33,7 +33,7 @@ func (s *scene) accounted(want map[int32]*testbank.Outcomes) {
 	})
 }
 
-// counted adds up the metrics of all replicas for each partition.
+// The method counted adds up the metrics of all replicas for each partition.
 func (s *scene) counted() map[int32]testbank.Outcomes {
 	s.t.Helper()
 	total := map[int32]testbank.Outcomes{}

@@ -39,8 +39,8 @@ func brokenBroker(kafka *devstack.Kafka) []fault {
 	}}
 }
 
-// moved returns a check for await. It succeeds when a position has increased or all records are
-// consumed.
+// The method moved returns a check for await. It succeeds when a position has increased or all
+// records are consumed.
 func (s *scene) moved() func() string {
 	before := s.positions()
 	return func() string {

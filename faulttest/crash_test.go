@@ -88,8 +88,8 @@ func frozenReplica(s *scene) (taken int) {
 	return taken
 }
 
-// owned returns a check for await. It succeeds when all partitions have owners and the given number
-// of processes own them.
+// The method owned returns a check for await. It succeeds when all partitions have owners and the
+// given number of processes own them.
 func (s *scene) owned(by int) func() string {
 	return func() string {
 		owners := s.owners()

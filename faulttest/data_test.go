@@ -98,7 +98,7 @@ func all(n int) []int {
 	return list
 }
 
-// another returns a producer with other options that continues the scene's journal.
+// The method another returns a producer with other options that continues the scene's journal.
 func (s *scene) another(opts ...kgo.Opt) *journal.Producer {
 	s.t.Helper()
 	p := must(journal.Open(s.path, s.reader.Topic, s.addrs, opts...))(s.t)
@@ -176,8 +176,8 @@ func beyondTheBound(t *testing.T, kafka devtest.Cluster, name string, giant []by
 	s.exact(name, 1, struck, took)
 }
 
-// stopped waits until one partition has stopped at an offset and all others are consumed to their
-// ends.
+// The method stopped waits until one partition has stopped at an offset and all others are consumed
+// to their ends.
 func (s *scene) stopped(partition int32, offset int64) {
 	s.t.Helper()
 	s.await("the other partitions at their ends", func() string {

@@ -90,7 +90,8 @@ func (f *failover) startPatroni(s *scene) {
 	f.writers = watchWriters(s.t, cluster)
 }
 
-// between puts a proxy into a connection between two servers, so that the test can cut it.
+// The method between puts a proxy into a connection between two servers, so that the test can cut
+// it.
 func (f *failover) between(way devstack.Way, addr string) (string, error) {
 	proxy, err := pgproxy.ListenRaw(addr)
 	if err != nil {
@@ -204,7 +205,7 @@ func (w *writers) poll(ctx context.Context) {
 	}
 }
 
-// asks reports whether a node accepts writes.
+// The method asks reports whether a node accepts writes.
 func (w *writers) asks(ctx context.Context, i int) (yes bool) {
 	ctx, cancel := context.WithTimeout(ctx, writerWithin)
 	defer cancel()
@@ -230,7 +231,7 @@ func (w *writers) hangUp(i int) {
 	w.conns[i] = nil
 }
 
-// writes returns a check for await. It succeeds when the node accepts writes.
+// The method writes returns a check for await. It succeeds when the node accepts writes.
 func (w *writers) writes(node *devstack.PatroniNode) func() string {
 	return func() string {
 		w.mu.Lock()

@@ -50,7 +50,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// changes causes one change of the leader and measures the recovery.
+// The method changes causes one change of the leader and measures the recovery.
 func (f *failover) changes(name string, change func(leader *devstack.PatroniNode)) {
 	s := f.s
 	s.t.Helper()
@@ -87,8 +87,8 @@ func (f *failover) changes(name string, change func(leader *devstack.PatroniNode
 	}
 }
 
-// killed kills the leader's Patroni and PostgreSQL, as the loss of its machine would do. Commits
-// that an asynchronous standby has not received are lost.
+// The method killed kills the leader's Patroni and PostgreSQL, as the loss of its machine would do.
+// Commits that an asynchronous standby has not received are lost.
 func (f *failover) killed(leader *devstack.PatroniNode) {
 	if !f.synchronous {
 		f.holdBack(leader)

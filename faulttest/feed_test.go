@@ -46,7 +46,7 @@ func (s *scene) feedMore(records []testbank.Record, chunk int) *feed {
 	return f
 }
 
-// doubled returns a stream in which each piece of the given stream occurs twice.
+// The function doubled returns a stream in which each piece of the given stream occurs twice.
 func doubled(records []testbank.Record, chunk int) (twice []testbank.Record) {
 	for i := 0; i < len(records); i += chunk {
 		piece := records[i:min(i+chunk, len(records))]
@@ -83,12 +83,13 @@ func (f *feed) run(to *journal.Producer, rest []testbank.Record, chunk int) {
 	f.done <- nil
 }
 
-// hold pauses the feed until release. When it returns, all records sent so far are acknowledged.
+// The method hold pauses the feed until release. When it returns, all records sent so far are
+// acknowledged.
 func (f *feed) hold() { f.gate.Lock() }
 
 func (f *feed) release() { f.gate.Unlock() }
 
-// ended reports whether the feed has sent all records or has failed.
+// The method ended reports whether the feed has sent all records or has failed.
 func (f *feed) ended() bool { return len(f.done) > 0 }
 
 // finish sends the remaining records at once and waits until they are acknowledged.

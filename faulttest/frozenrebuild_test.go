@@ -98,7 +98,7 @@ func (s *scene) spoil() {
 	s.exec("ALTER TABLE account_balance ENABLE TRIGGER a_version_audit")
 }
 
-// rebuilt returns how many accounts the rebuilds have replaced.
+// The method rebuilt returns how many accounts the rebuilds have replaced.
 func (s *scene) rebuilt() (n int) {
 	s.t.Helper()
 	check(s.t, s.db.QueryRow(s.t.Context(), "SELECT count(*) FROM dlq_action WHERE action = 'rebuild'").Scan(&n))

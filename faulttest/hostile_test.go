@@ -65,8 +65,8 @@ func TestHostileRecords(t *testing.T) {
 // a record.
 type homes map[string]int32
 
-// has reports whether the record is in the partition of its account. It returns true if the account
-// cannot be decoded.
+// The method has reports whether the record is in the partition of its account. It returns true if
+// the account cannot be decoded.
 func (h homes) has(r *testbank.Record) bool {
 	var named struct {
 		AccountID string `json:"accountId"`

@@ -175,7 +175,7 @@ func (s *scene) setPosition(partition int32, offset int64) {
 		WHERE consumer_group = $2 AND topic = $3 AND partition = $4`, offset, s.reader.Group, s.reader.Topic, partition)
 }
 
-// ready waits until all replicas are ready.
+// The method ready waits until all replicas are ready.
 func (s *scene) ready() {
 	s.t.Helper()
 	for _, r := range s.replicas {

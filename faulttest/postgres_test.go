@@ -61,7 +61,8 @@ func postgresCrashes(s *scene) (hits int) {
 	return hits
 }
 
-// flows returns a check for await. It succeeds when each partition has moved or is at its end.
+// The method flows returns a check for await. It succeeds when each partition has moved or is at
+// its end.
 func (s *scene) flows() func() string {
 	before := s.positions()
 	return func() string {

@@ -140,8 +140,8 @@ func (p *pulse) keptUp(limit time.Duration) {
 	}
 }
 
-// steady ends the polling. It expects that no partition stopped for longer than limit and that
-// every replica was always ready.
+// The method steady ends the polling. It expects that no partition stopped for longer than limit
+// and that every replica was always ready.
 func (p *pulse) steady(limit time.Duration) {
 	p.s.t.Helper()
 	p.end()
@@ -152,7 +152,7 @@ func (p *pulse) steady(limit time.Duration) {
 	p.keptUp(limit)
 }
 
-// all returns how many moves all partitions have made together.
+// The method all returns how many moves all partitions have made together.
 func (p *pulse) all() (moves int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,8 +31,8 @@ func replays() []fault {
 	}
 }
 
-// early returns accounts with three events, of which the third arrives before the second. Three
-// quarters of the accounts are in partition 0.
+// The method early returns accounts with three events, of which the third arrives before the
+// second. Three quarters of the accounts are in partition 0.
 func (s *scene) early(accounts int) (names []string, records []testbank.Record) {
 	prefix := fmt.Sprintf("early-%x-", s.rnd.Uint32())
 	for i := range accounts {
@@ -60,7 +60,7 @@ func (s *scene) credit(number int, account string, version int) testbank.Record 
 	}
 }
 
-// replayed waits for the end of a replay and returns how many dead letters it applied.
+// The method replayed waits for the end of a replay and returns how many dead letters it applied.
 func (s *scene) replayed(replay *command) int {
 	s.t.Helper()
 	// The broken events of the scene stay dead letters, so the replay ends with exit status 1.

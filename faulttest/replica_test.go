@@ -78,7 +78,8 @@ func (s *scene) freeze(r *replica) {
 
 func (r *replica) thaw() { r.Signal(syscall.SIGCONT) }
 
-// dies waits until a failpoint has killed the replica, and returns how often the failpoint acted.
+// The method dies waits until a failpoint has killed the replica, and returns how often the
+// failpoint acted.
 func (s *scene) dies(r *replica) int {
 	s.t.Helper()
 	r.Exit(patience)
@@ -86,7 +87,7 @@ func (s *scene) dies(r *replica) int {
 	return r.hit()
 }
 
-// hit returns how often the failpoints of the replica acted.
+// The method hit returns how often the failpoints of the replica acted.
 func (r *replica) hit() int {
 	text, err := os.ReadFile(r.hits)
 	if err != nil {
@@ -149,8 +150,8 @@ func (s *scene) terminate() {
 
 var retries = regexp.MustCompile(`^projector_retries_total\{dependency="([a-z]+)",.*reason="([^"]*)"`)
 
-// retried returns the number of retries for a dependency, from the metrics of the running replicas.
-// It counts only retries whose reason contains the given text.
+// The method retried returns the number of retries for a dependency, from the metrics of the
+// running replicas. It counts only retries whose reason contains the given text.
 func (s *scene) retried(dependency, text string) (n int) {
 	s.t.Helper()
 	for _, r := range s.replicas {
@@ -166,7 +167,8 @@ func (s *scene) retried(dependency, text string) (n int) {
 	return n
 }
 
-// retries returns a check for await. It succeeds when there are more retries than the given number.
+// The method retries returns a check for await. It succeeds when there are more retries than the
+// given number.
 func (s *scene) retries(dependency, text string, than int) func() string {
 	return func() string {
 		if n := s.retried(dependency, text); n <= than {

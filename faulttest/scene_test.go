@@ -217,7 +217,7 @@ func (s *scene) ends() map[int32]int64 {
 	return must(compare.Ends(s.t.Context(), s.admin, s.reader.Topic))(s.t)
 }
 
-// arrived is a check for await. It succeeds when every partition is consumed to its end.
+// The method arrived is a check for await. It succeeds when every partition is consumed to its end.
 func (s *scene) arrived() string {
 	positions, ends := s.positions(), s.ends()
 	if maps.Equal(positions, ends) {
@@ -226,7 +226,8 @@ func (s *scene) arrived() string {
 	return fmt.Sprintf("positions %v, ends %v", positions, ends)
 }
 
-// passed returns a check for await. It succeeds when the positions add up to at least n records.
+// The method passed returns a check for await. It succeeds when the positions add up to at least n
+// records.
 func (s *scene) passed(n int64) func() string {
 	return func() string {
 		if at := sum(s.positions()); at < n {
@@ -236,8 +237,8 @@ func (s *scene) passed(n int64) func() string {
 	}
 }
 
-// moves returns a check for await. It succeeds when the positions of the partitions are higher than
-// at the call of moves.
+// The method moves returns a check for await. It succeeds when the positions of the partitions are
+// higher than at the call of moves.
 func (s *scene) moves(partitions ...int32) func() string {
 	before := s.positions()
 	return func() string {
@@ -258,7 +259,7 @@ func (s *scene) await(what string, check func() string) {
 
 func (s *scene) pause(d time.Duration) { wait.Pass(s.t.Context(), d) }
 
-// between returns a random duration.
+// The method between returns a random duration.
 func (s *scene) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(s.rnd.Int64N(int64(to-from)+1))
 }

@@ -50,7 +50,8 @@ func databaseCrawls(s *scene) int {
 	return p.all()
 }
 
-// beyond returns a check for await. It succeeds when every position is beyond the given offset.
+// The method beyond returns a check for await. It succeeds when every position is beyond the given
+// offset.
 func (s *scene) beyond(offsets map[int32]int64) func() string {
 	return func() string {
 		now := s.positions()

@@ -94,8 +94,8 @@ func (s *scene) ownedByAll() string {
 	return ""
 }
 
-// mixable returns the faults that can happen in any order in one scene. The other faults need a
-// separate scene.
+// The function mixable returns the faults that can happen in any order in one scene. The other
+// faults need a separate scene.
 func mixable(kafka *devstack.Kafka) []fault {
 	own := []string{
 		"frozen past the session, thawed", "frozen in mid-transaction, thawed", "role loses UPDATE", "row lock held while a member joins",

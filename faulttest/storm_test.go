@@ -87,8 +87,8 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// breaks starts the wrong deployment, kills the program several times, and waits until every
-// partition has stopped. It returns the number of kills and the time of the last start.
+// The method breaks starts the wrong deployment, kills the program several times, and waits until
+// every partition has stopped. It returns the number of kills and the time of the last start.
 func (storm *storm) breaks(s *scene) (hits int, began time.Time) {
 	s.t.Helper()
 	if storm.strike != nil {
@@ -140,7 +140,7 @@ func (s *scene) deadLettersOf(class string) map[int32]int {
 	return letters
 }
 
-// does runs one of the operator's commands to its end and returns the output.
+// The method does runs one of the operator's commands to its end and returns the output.
 func (s *scene) does(args ...string) string {
 	s.t.Helper()
 	c := s.command(args...)

@@ -94,10 +94,11 @@ func (f *fault) run(t *testing.T, brokers devtest.Cluster) {
 	s.exact(f.name, hits, struck, took)
 }
 
-// healed records the time at which the fault ended.
+// The method healed records the time at which the fault ended.
 func (s *scene) healed() { s.healedAt = time.Now() }
 
-// exact checks all results and stops the replicas. stricter has more flags for the oracle.
+// The method exact checks all results and stops the replicas. stricter has more flags for the
+// oracle.
 func (s *scene) exact(name string, hits int, struck, took time.Duration, stricter ...string) {
 	s.t.Helper()
 	findings := s.check(append([]string{"--wait=30s"}, stricter...)...)

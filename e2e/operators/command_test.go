@@ -57,7 +57,7 @@ func (s *stage) count(kind string, done bool) {
 	}
 }
 
-// of returns the flags that a command needs to select the reader.
+// The method of returns the flags that a command needs to select the reader.
 func (s *stage) of(kind string, r *reader) []string {
 	flags := append([]string{"--output=json"}, r.flags...)
 	switch kind {

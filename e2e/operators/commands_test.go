@@ -64,7 +64,7 @@ func (s *stage) skipUnread(r *reader) {
 	s.draw("resume", r, "--all", reason, "--yes")
 }
 
-// pauses pauses a consumer, acts while the consumer is paused, and resumes it.
+// The method pauses pauses a consumer, acts while the consumer is paused, and resumes it.
 func (s *stage) pauses(r *reader) {
 	s.t.Helper()
 	if !s.draw("pause", r, "--all", reason, "--yes").done() {
@@ -110,8 +110,8 @@ func (s *stage) rebuild(r *reader) {
 	r.oracle.rebuilt(log, found)
 }
 
-// found returns an account of an ordered projection, as it is in the database: its version and its
-// parked versions.
+// The method found returns an account of an ordered projection, as it is in the database: its
+// version and its parked versions.
 func (s *stage) found(r *reader, id string) (version int64, parked []int64) {
 	s.t.Helper()
 	query := `SELECT coalesce((SELECT version FROM account_balance WHERE account_id = $1), 0),

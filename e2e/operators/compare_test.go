@@ -16,7 +16,7 @@ import (
 // long, because many waiting events take several transactions.
 const exactWithin = 20 * time.Second
 
-// exact expects the rows of the reader's projection to equal those of its oracle.
+// The method exact expects the rows of the reader's projection to equal those of its oracle.
 func (s *stage) exact(r *reader, when string) {
 	s.t.Helper()
 	holds := func() {
@@ -59,7 +59,7 @@ func (s *stage) differences(r *reader, want map[string]string) string {
 	return different(got, want, s.events)
 }
 
-// different describes the first differences, or returns "".
+// The function different describes the first differences, or returns "".
 func different(got, want map[string]string, more func(account string) string) string {
 	var wrong []string
 	for _, key := range slices.Sorted(maps.Keys(want)) {

@@ -119,10 +119,10 @@ func (o *ordered) beyondNow(a *account) (highest int64) {
 	return highest
 }
 
-// rebuilt computes the accounts from the whole log and the operators' decisions, without a park
-// limit. A rebuild may leave an account unchanged in two cases. In the first case, the account
-// waits for a replay because too many events were waiting. In the second case, the position was set
-// back.
+// The method rebuilt computes the accounts from the whole log and the operators' decisions, without
+// a park limit. A rebuild may leave an account unchanged in two cases. In the first case, the
+// account waits for a replay because too many events were waiting. In the second case, the position
+// was set back.
 func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 	known := o.letters
 	for _, records := range log {
@@ -193,7 +193,7 @@ func (o *ordered) readAgain(a *account, id string, log [][]*event) {
 	}
 }
 
-// decided applies the operators' decisions about the versions that come next.
+// The method decided applies the operators' decisions about the versions that come next.
 func (o *ordered) decided(a *account) {
 	for {
 		before := a.version

@@ -31,7 +31,7 @@ const (
 
 func (e *event) funds() bool { return e.kind == credit || e.kind == debit }
 
-// signed returns the amount that the event adds to a balance.
+// The method signed returns the amount that the event adds to a balance.
 func (e *event) signed() int64 {
 	switch e.kind {
 	case credit:
@@ -74,7 +74,7 @@ func (e *event) value() []byte {
 	return value
 }
 
-// text describes the event in the report of a failure.
+// The method text describes the event in the report of a failure.
 func (e *event) text() string {
 	more := ""
 	switch {

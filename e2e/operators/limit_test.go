@@ -33,10 +33,10 @@ const orderedKnown = `SELECT account_id, coalesce(b.version, 0), coalesce(o.high
 	LEFT JOIN (SELECT * FROM projection_park_overflow WHERE projection = 'random_ordered') o USING (account_id)
 	LEFT JOIN (SELECT * FROM projection_account WHERE projection = 'random_ordered') b USING (account_id)`
 
-// limited adopts the database's state for accounts that have more waiting events than the park
-// limit. It is not predictable which of these events are parked. A batch may count a repeated event
-// twice and then parks fewer events (docs/decisions/0010). The method adopt checks that the version
-// in the database is possible.
+// The method limited adopts the database's state for accounts that have more waiting events than
+// the park limit. It is not predictable which of these events are parked. A batch may count a
+// repeated event twice and then parks fewer events (docs/decisions/0010). The method adopt checks
+// that the version in the database is possible.
 func (s *stage) limited(r *reader) error {
 	query := balanceKnown
 	if r.name != "account_balance" {

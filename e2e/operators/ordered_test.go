@@ -119,7 +119,7 @@ func (o *ordered) advance(a *account, e *event) string {
 	return ""
 }
 
-// passed removes the waiting events whose versions the account has reached.
+// The method passed removes the waiting events whose versions the account has reached.
 func (a *account) passed() {
 	maps.DeleteFunc(a.waiting, func(v int64, _ *parked) bool { return v <= a.version })
 	if a.beyond <= a.version {

@@ -111,7 +111,7 @@ func (p *producer) poison(a *source) (wrong, right *event) {
 	return wrong, right
 }
 
-// happens returns a random group of next events of an account.
+// The method happens returns a random group of next events of an account.
 func (p *producer) happens(a *source) []*event {
 	n := p.rnd.IntN(100)
 	if a.calm || n < 60 {
@@ -120,7 +120,7 @@ func (p *producer) happens(a *source) []*event {
 	return p.unusual(a, n)
 }
 
-// usual returns events that need no operator, because every version arrives in the end.
+// The method usual returns events that need no operator, because every version arrives in the end.
 func (p *producer) usual(a *source, n int) []*event {
 	switch {
 	case n < 50:
@@ -146,7 +146,7 @@ func (p *producer) usual(a *source, n int) []*event {
 	}
 }
 
-// unusual returns events that need an operator.
+// The method unusual returns events that need an operator.
 func (p *producer) unusual(a *source, n int) []*event {
 	switch {
 	case n < 68: // more events than the park limit; the missing event comes now or later
@@ -246,7 +246,7 @@ func (p *producer) produceCalm(n int) {
 	}
 }
 
-// alongside sends events of calm accounts while the function do runs.
+// The method alongside sends events of calm accounts while the function do runs.
 func (p *producer) alongside(do func()) {
 	p.s.t.Helper()
 	main := p.rnd

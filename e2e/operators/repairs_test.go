@@ -107,7 +107,7 @@ func (s *stage) correctedFile(path string, e *event) string {
 	return s.file("corrected.jsonl", string(must(json.Marshal(line))(s.t))+"\n")
 }
 
-// waiting returns a random busy account that has waiting events, or "".
+// The method waiting returns a random busy account that has waiting events, or "".
 func (s *stage) waiting(o *ordered) string {
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(o.accounts)) {

@@ -210,8 +210,8 @@ func (s *stage) positions(r *reader) ([]int64, error) {
 	return at, err
 }
 
-// arrived waits until the reader's consumer has processed all records of the topic. The oracle then
-// processes the same records.
+// The method arrived waits until the reader's consumer has processed all records of the topic. The
+// oracle then processes the same records.
 func (s *stage) arrived(r *reader) {
 	s.t.Helper()
 	resumed := time.Time{}
@@ -257,8 +257,8 @@ func (s *stage) consume(r *reader, partition int, until int64) {
 	r.high[partition] = max(r.high[partition], r.next[partition])
 }
 
-// settled waits until every consumer has processed all records of the topic. It then compares all
-// rows.
+// The method settled waits until every consumer has processed all records of the topic. It then
+// compares all rows.
 func (s *stage) settled(when string) {
 	s.t.Helper()
 	for _, r := range s.readers {

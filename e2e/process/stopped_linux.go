@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// stopped reports whether SIGSTOP has reached the process.
+// The function stopped reports whether SIGSTOP has reached the process.
 func stopped(pid int) (bool, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package process
 
-// stopped returns true without a check, because this system has no /proc.
+// The function stopped returns true without a check, because this system has no /proc.
 func stopped(int) (bool, error) { return true, nil }

@@ -193,7 +193,7 @@ func (p *Proxy) forward(to, from net.Conn) {
 	}
 }
 
-// back parses the server's messages and forwards them one by one.
+// The method back parses the server's messages and forwards them one by one.
 func (p *Proxy) back(l *link) {
 	if p.raw {
 		p.forward(l.client, l.server)

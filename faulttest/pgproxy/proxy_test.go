@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m, nil) }
 
-// proxied returns a proxy, the URL of a database, the URL of this database through the proxy, and a
-// function that connects through the proxy.
+// The function proxied returns a proxy, the URL of a database, the URL of this database through the
+// proxy, and a function that connects through the proxy.
 func proxied(t *testing.T) (p *pgproxy.Proxy, database, through string, connect func() *pgx.Conn) {
 	t.Helper()
 	database = devtest.Database(t)

@@ -68,7 +68,7 @@ func (a *account) attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}}
 }
 
-// own makes the account the owner of path.
+// The method own makes the account the owner of path.
 func (a *account) own(path string) error {
 	if a == nil {
 		return nil

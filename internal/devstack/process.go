@@ -64,7 +64,7 @@ func startProcess(cmd *exec.Cmd, last syscall.Signal, log io.Writer) (*process, 
 	return p, nil
 }
 
-// running reports whether the server runs. A nil process does not run.
+// The method running reports whether the server runs. A nil process does not run.
 func (p *process) running() bool {
 	if p == nil {
 		return false

@@ -104,8 +104,8 @@ func exports(printed string) (env []string) {
 	return env
 }
 
-// proposed returns the commands that the demo proposes for the first account. They show the gaps,
-// show the account, plan a change, apply the change, and show the account again.
+// The function proposed returns the commands that the demo proposes for the first account. They
+// show the gaps, show the account, plan a change, apply the change, and show the account again.
 func proposed(printed string) [][]string {
 	skip := regexp.MustCompile(`projector (account skip (\S+) .*) --yes`).FindStringSubmatch(printed)
 	if skip == nil {

@@ -111,7 +111,7 @@ func (b *Bank) client(ctx context.Context, every time.Duration) error {
 	}
 }
 
-// something does a random operation. Most operations are transfers.
+// The method something does a random operation. Most operations are transfers.
 func (b *Bank) something(ctx context.Context) error {
 	switch rand.IntN(100) { //nolint:gosec // G404: nothing here is secret
 	case 0:

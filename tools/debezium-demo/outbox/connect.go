@@ -173,8 +173,8 @@ func offsetsState(written time.Time) string {
 	return fmt.Sprintf("%s after it had written its offsets", time.Since(written).Round(time.Millisecond))
 }
 
-// unwritten reports whether every topic has enough records that the written offsets do not cover.
-// safe has the number of covered records for each topic.
+// The method unwritten reports whether every topic has enough records that the written offsets do
+// not cover. safe has the number of covered records for each topic.
 func (s *stage) unwritten(ends, safe map[string]int64) bool {
 	for _, p := range s.pipelines {
 		if ends[p.topic]-safe[p.topic] < s.options.Unwritten {
