@@ -59,7 +59,7 @@ func (w *world) placed(client *kgo.Client, accounts []string, version int) map[s
 	return where
 }
 
-// TestPartitionsAreAdded follows docs/sizing.md: stop the producers, consume everything, add
+// TestPartitionsAreAdded follows docs/sizing.md: stop the producers, consume all records, add
 // partitions, restart producers and consumers. Accounts then move to other partitions, and no event
 // may be dead-lettered.
 func TestPartitionsAreAdded(t *testing.T) {

@@ -141,7 +141,7 @@ func (p *pulse) keptUp(limit time.Duration) {
 }
 
 // The method steady ends the polling. It expects that no partition stopped for longer than limit
-// and that every replica was always ready.
+// and that every replica was ready at each poll.
 func (p *pulse) steady(limit time.Duration) {
 	p.s.t.Helper()
 	p.end()

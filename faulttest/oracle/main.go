@@ -151,7 +151,7 @@ func (c *checker) compare(ctx context.Context, records []testbank.Record, o *tes
 	return err
 }
 
-// offsets returns "" if everything is consumed and no offset that is committed to Kafka is beyond
+// offsets returns "" if all records are consumed and no offset that is committed to Kafka is beyond
 // the durable position.
 func (c *checker) offsets(ctx context.Context, admin *kadm.Client, conn *pgx.Conn, ends map[int32]int64) (string, error) {
 	committed, err := c.reader.Committed(ctx, admin)

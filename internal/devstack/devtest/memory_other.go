@@ -2,6 +2,6 @@
 
 package devtest
 
-// MemoryFolder returns "", because only Linux always has a folder in memory. The data is then in
-// the system's temporary folder.
+// MemoryFolder returns "", because only Linux has a usual folder in memory. The data is then in the
+// system's temporary folder.
 func MemoryFolder() string { return "" }
