@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"projector/internal/devstack"
@@ -90,6 +91,16 @@ func euros(partition int32, account string, n int) []testbank.Record {
 				`"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"1.00","currency":"EUR"}}`, account, i+1)}
 	}
 	return records
+}
+
+// commit sets the group's committed offset of a partition. The group must have no members.
+func (w *world) commit(partition int32, offset int64) {
+	w.t.Helper()
+	offsets := kadm.Offsets{}
+	offsets.Add(kadm.Offset{Topic: w.topic, Partition: partition, At: offset, LeaderEpoch: -1})
+	if err := w.admin.CommitAllOffsets(w.t.Context(), w.group, offsets); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // newLostEnd returns a test environment with two records in partition 0 and a saved copy of this
@@ -178,6 +189,14 @@ func TestLogLostItsEnd(t *testing.T) {
 			w.stoppedAt(p, 6, 0)
 			p.terminate()
 			w.produce(euros(0, "b", 6))
+		},
+		// The committed offset is older than the stored position, and the log still has it.
+		"while nothing ran, before the last commit": func(w *world, d *disk, p *program) {
+			p.terminate()
+			w.commit(0, 1)
+			d.restoreLog(w.topic)
+			w.appendBeyondPosition(d)
+			d.start()
 		},
 	}
 	for name, lose := range cases {

@@ -27,10 +27,14 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	// The member id is read before the claim. If this member is evicted later, Kafka refuses a
 	// commit with the old id.
 	member := w.c.member()
-	fence, err := w.confirm(kafka, member)
+	stored, err := w.confirm(kafka, member)
 	if errors.Is(err, errOtherMember) {
 		err = session.ErrAgain
 	}
+	if err != nil {
+		return projection.Position{}, err
+	}
+	committed, err := w.unlessLost(kafka, stored, topic)
 	if err != nil {
 		return projection.Position{}, err
 	}
@@ -40,7 +44,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	)
 	err = w.retry("postgres", "claim the position", func(ctx context.Context) (err error) {
 		pos, err = w.claimOnce(ctx, projection.Claim{
-			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: fence,
+			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: committed, Fence: stored.Fence,
 		})
 		// Only the first position that an attempt has found counts. A later attempt may find what
 		// an earlier attempt of this claim has written.
@@ -91,16 +95,16 @@ func expired(next, start int64) string {
 }
 
 // confirm verifies Kafka's committed offset if the stored position is higher and therefore has to
-// go back. It returns the fence that the position row had. The claim moves the position back only
-// if the row still has this fence. Kafka's offset was read when the partition was assigned. Since
-// then, this member may have been evicted without noticing it, and other members may have committed
-// higher offsets. In that case, this claim would move the position back too far. So confirm commits
-// the same offset again, because Kafka refuses a commit from an evicted member.
-func (w *worker) confirm(kafka int64, member string) (fence int64, err error) {
+// go back. It returns the position row. The claim moves the position back only if the row still has
+// the same fence. Kafka's offset was read when the partition was assigned. Since then, this member
+// may have been evicted without noticing it, and other members may have committed higher offsets.
+// In that case, this claim would move the position back too far. So confirm commits the same offset
+// again, because Kafka refuses a commit from an evicted member.
+func (w *worker) confirm(kafka int64, member string) (stored projection.StoredPosition, err error) {
 	if kafka == projection.NoOffset {
-		return 0, nil
+		return stored, nil
 	}
-	stored := projection.StoredPosition{Position: projection.Position{Fence: noFence}}
+	stored.Fence = noFence
 	err = w.retry("postgres", "read the position", func(ctx context.Context) error {
 		rows, err := w.c.cfg.Database.Positions(ctx)
 		for _, row := range rows {
@@ -111,12 +115,28 @@ func (w *worker) confirm(kafka int64, member string) (fence int64, err error) {
 		return err
 	})
 	if err != nil || stored.Next <= kafka {
-		return stored.Fence, err
+		return stored, err
 	}
 	err = w.retry("kafka", "confirm the committed offset", func(ctx context.Context) error {
 		return w.c.committer.confirm(ctx, w.partition, member, kafka)
 	})
-	return stored.Fence, err
+	return stored, err
+}
+
+// unlessLost returns the committed offset of Kafka, to which the claim may take the position back.
+// It returns projection.NoOffset if the log has lost records before the stored position. Otherwise,
+// a commit that is some moments older than the position would hide this loss. The claim then finds
+// the loss at the stored position.
+func (w *worker) unlessLost(kafka int64, stored projection.StoredPosition, topic partitionInfo) (int64, error) {
+	if kafka == projection.NoOffset || stored.Next <= kafka || stored.Next < topic.start ||
+		stored.SetByHand || stored.Stopped() != nil || !projection.SameTopic(stored.TopicID, topic.id) {
+		return kafka, nil
+	}
+	lost, err := w.lostEnd(stored.NextOffset(), topic)
+	if err == nil && lost.found != "" {
+		kafka = projection.NoOffset
+	}
+	return kafka, err
 }
 
 // commitSet commits to Kafka a position that a person has set. Until this commit, Kafka's committed
