@@ -87,7 +87,9 @@ func (w *worker) decode() {
 // worker must stop.
 func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 	for len(raw) > 0 {
+		began := time.Now()
 		c, n, err := decodeChunk(w.drain, raw, w.c.cfg.Formats, int(w.c.chunkRecords.Load()))
+		took := time.Since(began)
 		c.epoch = epoch
 		c.traced = w.trace.Pick(c.traced, raw[:n])
 		raw = raw[n:]
@@ -96,7 +98,7 @@ func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 		} else if !w.sendChunk(c) {
 			return false
 		}
-		if err != nil && !w.awaitFormat(raw[0]) {
+		if err != nil && !w.awaitFormat(raw[0], took) {
 			return false
 		}
 	}

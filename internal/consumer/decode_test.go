@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -82,6 +83,32 @@ func TestUnreadableRecordsWait(t *testing.T) {
 	if d := w.describe(time.Now()); d.State != projection.StateFlowing || h.count(0, "ok partition t/0 schema") != 1 {
 		t.Errorf("at last: %s, %q", d.State, h.reported)
 	}
+}
+
+// hangingRegistry is a Resolver that fails only after half of stuckAfter.
+type hangingRegistry struct{}
+
+func (hangingRegistry) Resolve(context.Context, event.Message) (event.Format, error) {
+	time.Sleep(stuckAfter / 2)
+	return nil, awayError{}
+}
+
+// TestAHangingRegistryCountsFromTheFirstAttempt shows that the time of the first two attempts counts.
+// A partition that waits for an answer of the schema registry does not progress either.
+func TestAHangingRegistryCountsFromTheFirstAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &healthLog{}
+		w := scripted(t, pending(0))
+		w.c.cfg.Health, w.c.cfg.Formats = h, hangingRegistry{}
+		ended := make(chan struct{})
+		go func() { w.decodeAll(records(0, 1), 0); close(ended) }()
+		time.Sleep(stuckAfter + time.Millisecond)
+		if h.count(0, "fail partition t/0 schema") != 1 {
+			t.Errorf("after %s: %q", stuckAfter, h.reported)
+		}
+		w.startStop()
+		<-ended
+	})
 }
 
 func TestAStopEndsTheWaitForASchema(t *testing.T) {

@@ -46,9 +46,9 @@ func final(err error) bool {
 
 // awaitFormat requests a record's schema until the schema registry returns it. It returns false if
 // the worker must stop. The decoder calls it, so that the worker can flush the earlier records
-// meanwhile.
-func (w *worker) awaitFormat(r *kgo.Record) bool {
-	obs := &retryObserver{w: w, obstacle: notRead, dependency: dependencyRegistry, operation: "read events"}
+// meanwhile. The decoder has already waited for the registry before.
+func (w *worker) awaitFormat(r *kgo.Record, before time.Duration) bool {
+	obs := &retryObserver{w: w, obstacle: notRead, dependency: dependencyRegistry, operation: "read events", began: time.Now().Add(-before)}
 	m := FromKafka(r).Message
 	err := w.c.cfg.Retry.Forever(w.drain, obs, func(ctx context.Context) error {
 		_, err := w.c.cfg.Formats.Resolve(ctx, m)
@@ -149,6 +149,7 @@ type retryObserver struct {
 	obstacle   obstacle
 	dependency string           // the dependency that is called
 	operation  string           // what the dependency is called for
+	began      time.Time        // when the partition began to wait; zero if this is the first failure
 	other      *retry.Throttled // log of a second dependency that has failed; nil if there is none
 	failing    bool
 }
@@ -167,6 +168,9 @@ func (o *retryObserver) Failing(err error, attempt int, since, next time.Duratio
 	o.log(dependency).Failing(err, attempt, since, next)
 	c.cfg.Observer.Retry(dependency, errclass.Reason(err))
 	grace := stuckAfter
+	if !o.began.IsZero() { // the first attempts may have taken long, because the registry did not answer
+		grace = max(0, stuckAfter-time.Since(o.began))
+	}
 	if class == errclass.RetryUnready {
 		grace = 0
 	}
