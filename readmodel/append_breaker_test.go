@@ -13,6 +13,7 @@ import (
 	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/appended"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/statement"
 	"projector/readmodel/turnover"
 )
@@ -85,38 +86,37 @@ func stopsWhereTheBreakerOpens(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, ki
 	k.Recent = nil
 	p := readmodel.Partition{Group: prefix, Topic: "events"}
 	opener := k.Open(readmodel.RunConfig{Pool: pool, FirstVersion: 1, InboxRetention: time.Hour, Breaker: rule, Observer: &counted{}})
-	f := &feeder{t: t, format: jsonFormat(t), Projection: opener(p), counts: map[string]int{}}
-	f.claim(projection.NoOffset)
-	records := f.decoded(prefix, topic)
+	f := feederOn(t, opener(p))
+	records := decoded(f, prefix, topic)
 	open := false
-	for int(f.next) < len(records) && !open {
-		rest := records[f.next:]
+	for int(f.Next) < len(records) && !open {
+		rest := records[f.Next:]
 		chunk := rest[:rapid.IntRange(1, min(len(rest), 6)).Draw(rt, "chunk")]
 		n, err := f.Fold(t.Context(), chunk, 1000)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		f.next += int64(n)
+		f.Next += int64(n)
 		switch {
 		case rapid.IntRange(0, 4).Draw(rt, "given up") == 0:
-			f.claim(projection.NoOffset)
-		case n < len(chunk) || f.Pending().Open || int(f.next) == len(records) || rapid.Bool().Draw(rt, "flush"):
+			f.MustClaim(projection.NoOffset)
+		case n < len(chunk) || f.Pending().Open || int(f.Next) == len(records) || rapid.Bool().Draw(rt, "flush"):
 			open = f.Pending().Open
-			open = f.flushOrClaim() && open
+			open = flushOrClaim(t, f) && open
 		}
 	}
-	opened := int(f.next) - 1
+	opened := int(f.Next) - 1
 	wanted, allowed := want[opened]
 	if open && !allowed || !open && !never {
-		rt.Fatalf("open %v after %d records, may open at %v, may stay closed %v: %+v", open, f.next, want, never, topic)
+		rt.Fatalf("open %v after %d records, may open at %v, may stay closed %v: %+v", open, f.Next, want, never, topic)
 	}
 	_, err := f.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
 	var stopped *projection.StoppedError
 	if errors.As(err, &stopped) != open || open && stopped.Status != projection.StatusBreaker {
 		rt.Fatalf("claimed again: %v", err)
 	}
-	if counts := fmt.Sprint(wanted[projection.Applied], wanted[projection.Duplicate], 0, wanted[projection.DeadLettered]); open && f.outcomes() != counts {
-		rt.Fatalf("applied, duplicate, ignored, dead-lettered: got %s, want %s", f.outcomes(), counts)
+	if counts := fmt.Sprint(wanted[projection.Applied], wanted[projection.Duplicate], 0, wanted[projection.DeadLettered]); open && f.Outcomes() != counts {
+		rt.Fatalf("applied, duplicate, ignored, dead-lettered: got %s, want %s", f.Outcomes(), counts)
 	}
 }
 
@@ -139,20 +139,19 @@ func TestAConflictBeforeADeadLetterInOneChunk(t *testing.T) {
 	k := statement.Definition().(appended.Definition)
 	k.Recent = nil
 	open := k.Open(readmodel.RunConfig{Pool: openPool(t), FirstVersion: 1, InboxRetention: time.Hour, Breaker: rule, Observer: &counted{}})
-	f := &feeder{t: t, format: jsonFormat(t), Projection: open(readmodel.Partition{Group: "g", Topic: "events"}), counts: map[string]int{}}
-	f.claim(projection.NoOffset)
-	records := f.decoded("x", topic)
-	for int(f.next) < len(records) && !f.Pending().Open {
-		n, err := f.Fold(t.Context(), records[f.next:], 1000)
+	f := feederOn(t, open(readmodel.Partition{Group: "g", Topic: "events"}))
+	records := decoded(f, "x", topic)
+	for int(f.Next) < len(records) && !f.Pending().Open {
+		n, err := f.Fold(t.Context(), records[f.Next:], 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.next += int64(n); !f.Pending().Open {
-			f.flushOrClaim()
+		if f.Next += int64(n); !f.Pending().Open {
+			flushOrClaim(t, f)
 		}
 	}
-	if f.next != 6 || !f.Pending().Open {
-		t.Errorf("open %v behind %d records, want it behind 6", f.Pending().Open, f.next)
+	if f.Next != 6 || !f.Pending().Open {
+		t.Errorf("open %v behind %d records, want it behind 6", f.Pending().Open, f.Next)
 	}
 }
 
@@ -163,9 +162,8 @@ func TestKnownDuplicatesDoNotCount(t *testing.T) {
 		Pool: openPool(t), FirstVersion: 1, CacheBytes: func() int { return 1 << 20 },
 		Breaker: projection.BreakerRule{Window: 3, Share: 1}, Observer: &counted{},
 	})
-	f := &feeder{t: t, format: jsonFormat(t), Projection: open(readmodel.Partition{Group: "g", Topic: "events"}), counts: map[string]int{}}
-	f.claim(projection.NoOffset)
-	records := f.decoded("x", []delivered{
+	f := feederOn(t, open(readmodel.Partition{Group: "g", Topic: "events"}))
+	records := decoded(f, "x", []delivered{
 		{id: 1, version: 1},
 		{id: 2, version: 2, poison: true},
 		{id: 3, version: 3, poison: true},
@@ -176,34 +174,35 @@ func TestKnownDuplicatesDoNotCount(t *testing.T) {
 		if n, err := f.Fold(t.Context(), records[i:i+1], 10); n != 1 || err != nil {
 			t.Fatalf("folded %d: %v", n, err)
 		}
-		f.next++
+		f.Next++
 		if open, last := f.Pending().Open, i == len(records)-1; open != last {
 			t.Fatalf("open %v after record %d", open, i)
 		}
-		f.flushOrClaim()
+		flushOrClaim(t, f)
 	}
 }
 
-func (f *feeder) decoded(prefix string, topic []delivered) []projection.DecodedRecord {
+// decoded returns the decoded records of a topic.
+func decoded(f *readmodeltest.Feeder, prefix string, topic []delivered) []projection.DecodedRecord {
 	records := make([]projection.DecodedRecord, len(topic))
 	for i, d := range topic {
 		r := &records[i]
 		r.Record.Topic, r.Record.Offset, r.Record.Value = "events", int64(i), []byte(d.value(prefix))
-		f.format.Decode(r.Record.Message, &r.Decoded)
+		f.Format.Decode(r.Record.Message, &r.Decoded)
 	}
 	return records
 }
 
 // flushOrClaim flushes. If the batch must be decided again, it claims the partition again and
 // returns false.
-func (f *feeder) flushOrClaim() bool {
-	f.t.Helper()
-	err := f.flush()
+func flushOrClaim(t *testing.T, f *readmodeltest.Feeder) bool {
+	t.Helper()
+	err := f.VerifyAndFlush()
 	switch {
 	case errors.Is(err, projection.ErrStale):
-		f.claim(projection.NoOffset)
+		f.MustClaim(projection.NoOffset)
 	case err != nil:
-		f.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return err == nil
 }

@@ -5,36 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
-	"projector/faulttest/pgproxy"
 	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/balance"
+	"projector/readmodel/readmodeltest"
 )
-
-func expect(t *testing.T, got, want string) {
-	t.Helper()
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
 
 func TestBalanceHasTheCurrencysDecimals(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("e", 1, "10.5", "EUR"), credit("j", 1, "1050", "JPY"), credit("k", 1, "0.125", "KWD"),
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("e", 1, "10.5", "EUR"), credit("j", 1, "1050", "JPY"), credit("k", 1, "0.125", "KWD"),
 		credit("c", 1, "1.5", "CLF"), credit("m", 1, "92233720368547758.07", "EUR"),
 		`{"eventId":"n-1","eventType":"AccountClosed","accountId":"n","version":1,"occurredAt":"2026-01-01T00:00:00Z"}`)
-	w.mustFlush()
+	w.MustFlush()
 	expect(t, current(t, pool, "e"), "EUR 10.50 1 open e-1 false -")
 	expect(t, current(t, pool, "j"), "JPY 1050 1 open j-1 false -")
 	expect(t, current(t, pool, "k"), "KWD 0.125 1 open k-1 false -")
@@ -46,12 +37,12 @@ func TestBalanceHasTheCurrencysDecimals(t *testing.T) {
 func TestStateReadBackGoesOnExactly(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "10.25", "EUR"), credit("m", 1, "92233720368547758.07", "EUR"))
-	w.mustFlush()
-	w.claim("me again", w.next) // the new claim forgets the cached accounts
-	w.fold(credit("a", 2, "0.75", "EUR"), credit("a", 1, "10.25", "EUR"), credit("m", 2, "0.01", "EUR"))
-	changes := w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "10.25", "EUR"), credit("m", 1, "92233720368547758.07", "EUR"))
+	w.MustFlush()
+	w.MustClaim("me again", w.Next) // the new claim forgets the cached accounts
+	w.MustFold(credit("a", 2, "0.75", "EUR"), credit("a", 1, "10.25", "EUR"), credit("m", 2, "0.01", "EUR"))
+	changes := w.MustFlush()
 	expect(t, current(t, pool, "a"), "EUR 11.00 2 open a-2 false -")
 	if len(changes.DeadLetters) != 1 || changes.DeadLetters[0].Class != event.BalanceOverflow {
 		t.Errorf("letters %+v, want an overflow", changes.DeadLetters)
@@ -64,10 +55,10 @@ func TestStateReadBackGoesOnExactly(t *testing.T) {
 func TestDuplicatesWriteNoRow(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	events := []string{credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"), credit("b", 1, "1", "EUR")}
-	w.fold(events...)
-	w.mustFlush()
+	w.MustFold(events...)
+	w.MustFlush()
 	trace := func() (line string) {
 		const q = `SELECT string_agg(concat_ws(' ', account_id, ctid, xmin), ',' ORDER BY account_id) FROM account_balance`
 		if err := pool.QueryRow(t.Context(), q).Scan(&line); err != nil {
@@ -77,9 +68,9 @@ func TestDuplicatesWriteNoRow(t *testing.T) {
 	}
 	before := trace()
 	other := newWorker(t, pool, readmodel.Partition{Group: "another", Topic: "events"})
-	other.claim("other", projection.NoOffset)
-	other.fold(events...)
-	changes := other.mustFlush()
+	other.MustClaim("other", projection.NoOffset)
+	other.MustFold(events...)
+	changes := other.MustFlush()
 	if changes.Outcomes[projection.Duplicate] != len(events) {
 		t.Errorf("outcomes %v, want duplicates only", changes.Outcomes)
 	}
@@ -89,25 +80,25 @@ func TestDuplicatesWriteNoRow(t *testing.T) {
 func TestGapsParkAndHeal(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("z", 2, "1", "EUR"))
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("z", 2, "1", "EUR"))
+	w.MustFlush()
 	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 true 2")
 	expect(t, current(t, pool, "z"), "- - - - - true 1")
 
-	w.fold(credit("a", 5, "16", "EUR"))
-	w.mustFlush()
-	w.fold(credit("a", 2, "2", "EUR"))
-	if healed := w.mustFlush().Healed; healed != 1 {
+	w.MustFold(credit("a", 5, "16", "EUR"))
+	w.MustFlush()
+	w.MustFold(credit("a", 2, "2", "EUR"))
+	if healed := w.MustFlush().Healed; healed != 1 {
 		t.Errorf("healed %d, want 1", healed)
 	}
-	if more, err := w.heal(1000); err != nil || more {
+	if more, err := w.Heal(1000); err != nil || more {
 		t.Fatalf("more %t, error %v", more, err)
 	}
 	expect(t, current(t, pool, "a"), "EUR 7.00 3 open a-3 true 4")
 
-	w.fold(credit("z", 1, "1", "EUR"), credit("a", 4, "8", "EUR"), credit("a", 6, "32", "EUR"))
-	w.mustFlush()
+	w.MustFold(credit("z", 1, "1", "EUR"), credit("a", 4, "8", "EUR"), credit("a", 6, "32", "EUR"))
+	w.MustFlush()
 	expect(t, current(t, pool, "a"), "EUR 63.00 6 open a-6 false -")
 	expect(t, current(t, pool, "z"), "EUR 2.00 2 open z-2 false -")
 	var left int
@@ -119,22 +110,22 @@ func TestGapsParkAndHeal(t *testing.T) {
 func TestInterruptedHealingGoesOnAfterAClaim(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	for v := 2; v <= 9; v++ {
-		w.fold(credit("a", v, "1", "EUR"))
+		w.MustFold(credit("a", v, "1", "EUR"))
 	}
-	w.fold(credit("z", 2, "1", "EUR")) // only the event after the missing one waits
-	w.mustFlush()
-	w.foldAlone(credit("a", 1, "1", "EUR"))
-	w.foldAlone(credit("z", 1, "1", "EUR"))
-	w.mustFlush() // the process dies before the healing
-	w.claim("successor", w.next)
+	w.MustFold(credit("z", 2, "1", "EUR")) // only the event after the missing one waits
+	w.MustFlush()
+	w.MustFoldAlone(credit("a", 1, "1", "EUR"))
+	w.MustFoldAlone(credit("z", 1, "1", "EUR"))
+	w.MustFlush() // the process dies before the healing
+	w.MustClaim("successor", w.Next)
 	for more := true; more; {
 		var err error
-		if more, err = w.heal(3); err != nil {
+		if more, err = w.Heal(3); err != nil {
 			t.Fatal(err)
 		}
-		if n := w.mustFlush().Healed; n > 3 {
+		if n := w.MustFlush().Healed; n > 3 {
 			t.Errorf("a piece of %d, limit 3", n)
 		}
 	}
@@ -145,18 +136,18 @@ func TestInterruptedHealingGoesOnAfterAClaim(t *testing.T) {
 func TestParkLimitIsSaid(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"))
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"))
 	for v := 3; v <= 110; v++ {
-		w.fold(credit("a", v, "1", "EUR"))
+		w.MustFold(credit("a", v, "1", "EUR"))
 	}
-	w.mustFlush()
-	w.fold(credit("a", 2, "1", "EUR"))
-	w.mustFlush()
-	if _, err := w.heal(1000); err != nil {
+	w.MustFlush()
+	w.MustFold(credit("a", 2, "1", "EUR"))
+	w.MustFlush()
+	if _, err := w.Heal(1000); err != nil {
 		t.Fatal(err)
 	}
-	w.mustFlush()
+	w.MustFlush()
 	// Versions 3 to 102 were parked. Versions 103 to 110 are only in the DLQ, so the account waits
 	// for version 103.
 	expect(t, current(t, pool, "a"), "EUR 102.00 102 open a-102 true 103")
@@ -177,16 +168,16 @@ func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 	}
 	for _, owner := range []string{"first", "second"} { // each owner reads all records again
 		w := newWorkerWith(t, pool, partition, bounded)
-		w.claim(owner, 0)
-		w.next = 0
-		w.fold(credit("a", 1, "1", "EUR"))
+		w.MustClaim(owner, 0)
+		w.Next = 0
+		w.MustFold(credit("a", 1, "1", "EUR"))
 		for v := 3; v <= 40; v++ {
-			w.fold(credit("a", v, "1", "EUR"))
+			w.MustFold(credit("a", v, "1", "EUR"))
 			if v%5 == 0 {
-				w.mustFlush()
+				w.MustFlush()
 			}
 		}
-		w.mustFlush()
+		w.MustFlush()
 		n, size := parked()
 		if n < 5 || size > limit {
 			t.Errorf("%s: %d events of %d bytes are parked, the limit is %d bytes", owner, n, size, limit)
@@ -197,90 +188,77 @@ func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 	}
 	n, _ := parked()
 	w := newWorkerWith(t, pool, partition, bounded)
-	w.claim("third", projection.NoOffset)
-	w.fold(credit("a", 2, "1", "EUR"))
-	w.mustFlush()
+	w.MustClaim("third", projection.NoOffset)
+	w.MustFold(credit("a", 2, "1", "EUR"))
+	w.MustFlush()
 	last := int(n) + 2
 	expect(t, current(t, pool, "a"), fmt.Sprintf("EUR %d.00 %d open a-%d true %d", last, last, last, last+1))
 	for v := last + 1; v <= 40; v++ { // these events were only dead-lettered
-		w.fold(credit("a", v, "1", "EUR"))
+		w.MustFold(credit("a", v, "1", "EUR"))
 	}
-	w.mustFlush()
+	w.MustFlush()
 	expect(t, current(t, pool, "a"), "EUR 40.00 40 open a-40 false -")
 }
 
 func TestStaleOwnerWritesNothing(t *testing.T) {
 	pool := openPool(t)
 	old, successor := newWorker(t, pool, partition), newWorker(t, pool, partition)
-	old.claim("old", projection.NoOffset)
-	old.fold(credit("a", 1, "1", "EUR"))
-	successor.claim("successor", projection.NoOffset)
-	if _, err := old.flush(); !errors.Is(err, projection.ErrFenced) {
+	old.MustClaim("old", projection.NoOffset)
+	old.MustFold(credit("a", 1, "1", "EUR"))
+	successor.MustClaim("successor", projection.NoOffset)
+	if _, err := old.VerifyAndFlush(); !errors.Is(err, projection.ErrFenced) {
 		t.Fatalf("error %v, want ErrFenced", err)
 	}
-	successor.fold(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"))
-	successor.mustFlush()
+	successor.MustFold(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"))
+	successor.MustFlush()
 	expect(t, current(t, pool, "a"), "EUR 2.00 2 open a-2 false -")
 }
 
 func TestDecisionOnOldStateIsNoticed(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"))
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"))
+	w.MustFlush()
 	other := newWorker(t, pool, readmodel.Partition{Group: "another", Topic: "events"})
-	other.claim("other", projection.NoOffset)
-	other.fold(credit("a", 2, "1", "EUR"))
-	other.mustFlush()
-	w.fold(credit("a", 3, "1", "EUR")) // a gap for the first worker, which still has version 1
-	if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
+	other.MustClaim("other", projection.NoOffset)
+	other.MustFold(credit("a", 2, "1", "EUR"))
+	other.MustFlush()
+	w.MustFold(credit("a", 3, "1", "EUR")) // a gap for the first worker, which still has version 1
+	if _, err := w.VerifyAndFlush(); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
-	w.claim("me", w.next-1)
-	w.fold(credit("a", 3, "1", "EUR"))
-	w.mustFlush()
+	w.MustClaim("me", w.Next-1)
+	w.MustFold(credit("a", 3, "1", "EUR"))
+	w.MustFlush()
 	expect(t, current(t, pool, "a"), "EUR 3.00 3 open a-3 false -")
 }
 
 func TestRowAdvancedByAnotherIsNotWrittenOver(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"))
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"))
 	if _, err := pool.Exec(t.Context(), `INSERT INTO account_balance (account_id, balance, version) VALUES ('a', 7, 1)`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
+	if _, err := w.VerifyAndFlush(); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
-}
-
-// losing returns a pool that loses the replies to COMMIT while lose is set.
-func losing(t *testing.T, database string) (pool *pgxpool.Pool, lose *atomic.Bool) {
-	t.Helper()
-	proxy, through, err := pgproxy.ListenBefore(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = proxy.Close() })
-	lose = &atomic.Bool{}
-	proxy.LoseReplies(lose.Load)
-	return openPoolAt(t, through), lose
 }
 
 // TestAClaimShowsWhetherACommitTookPlace loses the reply to a COMMIT, and then the replies to
 // claims. The next claim still shows whether the write took place.
 func TestAClaimShowsWhetherACommitTookPlace(t *testing.T) {
-	pool, lose := losing(t, devtest.Database(t))
+	pool, lose := readmodeltest.OpenLosing(t, devtest.Database(t))
 	w := newWorker(t, pool, partition)
-	pos := w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"))
+	pos := w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"))
 	lose.Store(true)
-	if _, err := w.flush(); err == nil {
+	if _, err := w.VerifyAndFlush(); err == nil {
 		t.Fatal("the reply to COMMIT was to be lost")
 	}
-	want := projection.Stood{Next: w.next, Fence: pos.Fence}
+	want := projection.Stood{Next: w.Next, Fence: pos.Fence}
 	for range 2 {
 		again, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
 		if err == nil || again.Found == nil || *again.Found != want {
@@ -289,7 +267,7 @@ func TestAClaimShowsWhetherACommitTookPlace(t *testing.T) {
 		want.Fence = fenceOf(t, pool) // the claim was committed with this fence
 	}
 	lose.Store(false)
-	if again := w.claim("me", projection.NoOffset); *again.Found != want || again.Next != want.Next {
+	if again := w.MustClaim("me", projection.NoOffset); *again.Found != want || again.Next != want.Next {
 		t.Errorf("the claim found %+v and goes on at %d, want %+v", again.Found, again.Next, want)
 	}
 }
@@ -297,9 +275,9 @@ func TestAClaimShowsWhetherACommitTookPlace(t *testing.T) {
 func TestVersionNeverDecreasesWhoeverWrites(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"))
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"))
+	w.MustFlush()
 	if _, err := pool.Exec(t.Context(), "UPDATE account_balance SET version = 1 WHERE account_id = 'a'"); err == nil {
 		t.Error("a lower version was written by hand")
 	}
@@ -310,7 +288,7 @@ func TestVersionNeverDecreasesWhoeverWrites(t *testing.T) {
 func TestAFencedWriterNeedsNoSecondConnection(t *testing.T) {
 	pool := openPoolAt(t, devtest.Database(t), readmodel.WithConns(1))
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = fence + 1"); err != nil {
 		t.Fatal(err)
 	}
@@ -326,30 +304,30 @@ func TestAFencedWriterNeedsNoSecondConnection(t *testing.T) {
 func TestLargeParkedEventsHealInPieces(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	padding := strings.Repeat("x", 400_000)
 	for _, account := range []string{"a", "b"} {
-		w.fold(credit(account, 1, "1", "EUR"))
+		w.MustFold(credit(account, 1, "1", "EUR"))
 		for version := 3; version <= 7; version++ {
-			w.fold(strings.Replace(credit(account, version, "1", "EUR"), "{", `{"note":"`+padding+`",`, 1))
+			w.MustFold(strings.Replace(credit(account, version, "1", "EUR"), "{", `{"note":"`+padding+`",`, 1))
 		}
 	}
-	w.mustFlush()
-	w.foldAlone(credit("a", 2, "1", "EUR"))
-	w.mustFlush()
+	w.MustFlush()
+	w.MustFoldAlone(credit("a", 2, "1", "EUR"))
+	w.MustFlush()
 	var pieces []int
 	for more := true; more; {
 		var err error
-		if more, err = w.heal(1000); err != nil {
+		if more, err = w.Heal(1000); err != nil {
 			t.Fatal(err)
 		}
 		pieces = append(pieces, w.Pending().Events)
-		w.mustFlush()
+		w.MustFlush()
 	}
 	expect(t, fmt.Sprint(pieces), "[3 2]")
 	expect(t, current(t, pool, "a"), "EUR 7.00 7 open a-7 false -")
 
-	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.format, credit("b", 2, "1", "EUR")), nil); err != nil {
+	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.Format, credit("b", 2, "1", "EUR")), nil); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, current(t, pool, "b"), "EUR 7.00 7 open b-7 false -")

@@ -36,29 +36,29 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 		}, "4", "4 4 1 4 4", "EUR 4.00 4 open a-4 false -"},
 		{"one more arrives", func(t *testing.T, w *worker, _ *repair.Repair) {
 			t.Helper()
-			w.claim("me", projection.NoOffset)
-			w.fold(credit("a", 8, "1", "EUR"), credit("a", 9, "1", "EUR"))
-			w.mustFlush()
+			w.MustClaim("me", projection.NoOffset)
+			w.MustFold(credit("a", 8, "1", "EUR"), credit("a", 9, "1", "EUR"))
+			w.MustFlush()
 		}, "4\n5", "4 9 1 4 4", "EUR 104.00 5 open a-5 true 6"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			pool := openPool(t)
 			w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
-			w.claim("me", projection.NoOffset)
-			w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"))
-			beyond := w.records(credit("a", 4, "1", "EUR"), credit("a", 5, "100", "EUR"))
+			w.MustClaim("me", projection.NoOffset)
+			w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"))
+			beyond := w.Records(credit("a", 4, "1", "EUR"), credit("a", 5, "100", "EUR"))
 			if _, err := w.Fold(t.Context(), beyond, 1000); err != nil {
 				t.Fatal(err)
 			}
-			w.mustFlush()
-			w.fold(credit("a", 2, "1", "EUR"))
-			w.mustFlush()
+			w.MustFlush()
+			w.MustFold(credit("a", 2, "1", "EUR"))
+			w.MustFlush()
 			heal := func() {
 				t.Helper()
-				w.claim("me", projection.NoOffset)
-				for more := true; more; w.mustFlush() {
+				w.MustClaim("me", projection.NoOffset)
+				for more := true; more; w.MustFlush() {
 					var err error
-					if more, err = w.heal(1000); err != nil {
+					if more, err = w.Heal(1000); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -34,17 +34,17 @@ func TestChangedAccounts(t *testing.T) {
 	}
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, with)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"), credit("b", 1, "5", "JPY"), credit("gap", 2, "1", "EUR"))
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("b", 1, "5", "JPY"), credit("gap", 2, "1", "EUR"))
 	reported("")
-	w.mustFlush()
+	w.MustFlush()
 	reported("a b gap")
-	w.fold(credit("a", 1, "1", "EUR"), credit("b", 2, "1", "JPY"), credit("gap", 1, "1", "EUR"))
-	w.mustFlush()
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("b", 2, "1", "JPY"), credit("gap", 1, "1", "EUR"))
+	w.MustFlush()
 	reported("b gap") // a duplicate is not reported
-	newWorker(t, pool, partition).claim("another", projection.NoOffset)
-	w.fold(credit("a", 2, "1", "EUR"))
-	if _, err := w.flush(); err == nil {
+	newWorker(t, pool, partition).MustClaim("another", projection.NoOffset)
+	w.MustFold(credit("a", 2, "1", "EUR"))
+	if _, err := w.VerifyAndFlush(); err == nil {
 		t.Error("a fenced writer has written")
 	}
 	reported("")
@@ -55,22 +55,22 @@ func TestCurrentAccounts(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	for _, parked := range []bool{false, true} {
 		if parked {
-			w.fold(
+			w.MustFold(
 				credit("a", 4, "1", "EUR"), credit("first-missing", 2, "1", "EUR"), credit("closed", 3, "0.001", "EUR"),
 				credit("overflow", 3, "1", "EUR"), credit("overflow", 4, "1", "EUR"), credit("overflow", 5, "1", "EUR"),
 			)
 		} else {
-			w.fold(
+			w.MustFold(
 				credit("a", 1, "10.25", "EUR"), credit("a", 2, "0.25", "EUR"), credit("yen", 1, "1050", "JPY"),
 				eventAs("n-1", "AccountClosed", "nothing", 1, "2026-01-01T00:00:00Z", "{}"),
 				credit("closed", 1, "1", "KWD"), eventAs("c-2", "AccountClosed", "closed", 2, "2026-01-01T00:00:00Z", "{}"),
 				credit("overflow", 1, "1", "EUR"),
 			)
 		}
-		w.mustFlush()
+		w.MustFlush()
 		ids := []string{"a", "unknown", "yen", "nothing", "closed", "overflow", "first-missing"}
 		found, err := accountdb.LoadCurrent(t.Context(), pool, ids)
 		if err != nil {
@@ -108,9 +108,9 @@ func TestAwait(t *testing.T) {
 		return fmt.Sprint(*reached)
 	}
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"), credit("gap", 2, "1", "EUR"))
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"), credit("gap", 2, "1", "EUR"))
+	w.MustFlush()
 	for _, c := range []struct {
 		account string
 		version int64
@@ -137,8 +137,8 @@ func TestAwait(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.fold(credit("a", 3, "1", "EUR"), credit("gap", 1, "1", "EUR"))
-	w.mustFlush()
+	w.MustFold(credit("a", 3, "1", "EUR"), credit("gap", 1, "1", "EUR"))
+	w.MustFlush()
 	got := []string{<-answers, <-answers}
 	slices.Sort(got)
 	expect(t, fmt.Sprint(got), "[2 3]")

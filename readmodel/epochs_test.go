@@ -13,13 +13,6 @@ import (
 	"projector/readmodel/turnover"
 )
 
-func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
-	t.Helper()
-	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%v\n%s", err, sql)
-	}
-}
-
 // setBack sets the position back as an operator might do it by SQL, in only one column.
 func setBack(t *testing.T, pool *pgxpool.Pool, offset int64) {
 	t.Helper()
@@ -53,20 +46,20 @@ func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pool := openPool(t)
 			w := newWorker(t, pool, partition)
-			w.claim("me", projection.NoOffset)
-			w.epoch = 1
+			w.MustClaim("me", projection.NoOffset)
+			w.Epoch = 1
 			var values []string
 			for v := range 6 {
 				values = append(values, credit("a", v+1, "1.00", "EUR"))
 			}
-			w.fold(values...)
-			w.mustFlush()
+			w.MustFold(values...)
+			w.MustFlush()
 			setBack(t, pool, 0)
-			w.claim("me again", projection.NoOffset)
-			w.epoch = c.epoch
+			w.MustClaim("me again", projection.NoOffset)
+			w.Epoch = c.epoch
 			values[5] = strings.Replace(values[5], `"a-6"`, `"another"`, 1)
-			w.fold(values...)
-			changes := w.mustFlush()
+			w.MustFold(values...)
+			changes := w.MustFlush()
 			same(t, "applied, duplicate, ignored, dead-lettered", fmt.Sprint(
 				changes.Outcomes[projection.Applied], changes.Outcomes[projection.Duplicate],
 				changes.Outcomes[projection.Ignored], changes.Outcomes[projection.DeadLettered]), c.want)
@@ -84,28 +77,28 @@ func TestAPrunedInboxCountsWhatALaterLeaderAppends(t *testing.T) {
 		eventAs("2", "FundsCredited", "a", 2, noon, eur("2")),
 		eventAs("3", "FundsCredited", "a", 3, noon, eur("4")),
 	}
-	f.feed(old...)
+	f.Feed(old...)
 	age(t, pool)
 	same(t, "before", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
 
 	setBack(t, pool, 1) // the log ended at offset 1
-	f.claim(projection.NoOffset)
-	f.epoch = 1
-	f.feed(eventAs("new", "FundsCredited", "a", 2, noon, eur("100")))
+	f.MustClaim(projection.NoOffset)
+	f.Epoch = 1
+	f.Feed(eventAs("new", "FundsCredited", "a", 2, noon, eur("100")))
 	same(t, "an event of 100 at an old offset", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
 
-	f.claim(0) // the group's offsets were reset
-	f.epoch = 0
-	f.feed(old[0])
-	f.epoch = 1
-	f.feed(eventAs("new", "FundsCredited", "a", 2, noon, eur("100")))
+	f.MustClaim(0) // the group's offsets were reset
+	f.Epoch = 0
+	f.Feed(old[0])
+	f.Epoch = 1
+	f.Feed(eventAs("new", "FundsCredited", "a", 2, noon, eur("100")))
 	same(t, "after a reset", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
 
 	other := newFeeder(t, pool, turnover.Definition(), readmodel.Partition{Group: "other", Topic: "events"})
-	other.feed(old[0])
+	other.Feed(old[0])
 	same(t, "by another group", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
-	other.epoch = 2
-	other.feed(eventAs("newer", "FundsCredited", "a", 2, noon, eur("1000")))
+	other.Epoch = 2
+	other.Feed(eventAs("newer", "FundsCredited", "a", 2, noon, eur("1000")))
 	same(t, "new to another group", turnoverOf(t, pool), "2026-01-01 EUR 1107.00 0.00 5")
 }
 
@@ -114,37 +107,37 @@ func TestAPrunedInboxCountsWhatALaterLeaderAppends(t *testing.T) {
 func TestAnEpochBelongsToItsOffset(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	same(t, "of a new group", epochs(t, pool), "0 -1 0 -1")
-	w.next, w.epoch = 6, 3
-	w.mustFlush()
+	w.Next, w.Epoch = 6, 3
+	w.MustFlush()
 	same(t, "written", epochs(t, pool), "6 3 6 3")
 
-	if pos := w.claim("me", 4); pos.LeaderEpoch != 3 || pos.ProcessedUntil != 6 || pos.ProcessedEpoch != 3 {
+	if pos := w.MustClaim("me", 4); pos.LeaderEpoch != 3 || pos.ProcessedUntil != 6 || pos.ProcessedEpoch != 3 {
 		t.Errorf("taken back: %+v, want the epoch as an upper limit", pos)
 	}
 	same(t, "taken back", epochs(t, pool), "4 3 6 3")
-	w.next = 5
-	w.mustFlush()
+	w.Next = 5
+	w.MustFlush()
 	same(t, "on the way again", epochs(t, pool), "5 3 6 3")
-	w.next = 9
-	w.mustFlush()
+	w.Next = 9
+	w.MustFlush()
 	same(t, "beyond", epochs(t, pool), "9 3 9 3")
 
 	setBack(t, pool, 7)
 	same(t, "set by hand", epochs(t, pool), "7 -1 9 3")
 	exec(t, pool, "UPDATE projector_position SET next_offset = 12, judged_until = greatest(judged_until, 12)")
 	same(t, "moved by an older version", epochs(t, pool), "12 -1 12 -1")
-	w.claim("me", projection.NoOffset)
-	w.next, w.epoch = 13, 5
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.Next, w.Epoch = 13, 5
+	w.MustFlush()
 	same(t, "known again", epochs(t, pool), "13 5 13 5")
 }
 
 func TestAStoppedPartitionStaysStopped(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	pos := w.claim("me", projection.NoOffset)
+	pos := w.MustClaim("me", projection.NoOffset)
 	if err := readmodel.StopPosition(t.Context(), pool, partition, pos.Fence-1, 2, "stale"); !errors.Is(err, projection.ErrFenced) {
 		t.Errorf("stopped by one who does not own it: %v, want ErrFenced", err)
 	}
@@ -161,7 +154,7 @@ func TestAStoppedPartitionStaysStopped(t *testing.T) {
 		}
 	}
 	exec(t, pool, "UPDATE projector_position SET stopped_reason = NULL")
-	w.claim("next", projection.NoOffset)
+	w.MustClaim("next", projection.NoOffset)
 }
 
 // When brokers are upgraded, a topic without an id gets an id. During the upgrade some brokers

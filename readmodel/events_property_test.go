@@ -83,14 +83,14 @@ func batchingChangesNothing(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, kind 
 				values = append(values, d.value(prefix))
 				m.deliver(next+i, d)
 			}
-			f.feed(values...)
+			f.Feed(values...)
 			next += n
 			m.processedUntil = max(m.processedUntil, next)
 		}
-		f.claim(0)
+		f.MustClaim(0)
 	}
 	want := fmt.Sprint(m.counts[projection.Applied], m.counts[projection.Duplicate], 0, m.counts[projection.DeadLettered])
-	if got := f.outcomes(); got != want {
+	if got := f.Outcomes(); got != want {
 		rt.Fatalf("applied, duplicate, ignored, dead-lettered: got %s, want %s", got, want)
 	}
 	found, err := find(t, pool, kind, prefix)

@@ -14,6 +14,7 @@ import (
 	"projector/readmodel/appended"
 	"projector/readmodel/balance"
 	"projector/readmodel/inbox"
+	"projector/readmodel/readmodeltest"
 )
 
 // Definition returns the projection account_activity: the number of events of each account.
@@ -81,21 +82,21 @@ func TestTheWorkedExample(t *testing.T) {
 		eventAs("2", "FundsCredited", "a", 2, noon, eur("1")), eventAs("2", "FundsCredited", "a", 2, noon, eur("1")),
 		eventAs("3", "FundsCredited", "b", 1, noon, eur("1")), eventAs("4", "FundsCredited", "b", 2, noon, eur("x")),
 	}
-	f.feed(values...)
-	f.claim(0)
-	f.feed(values...)
+	f.Feed(values...)
+	f.MustClaim(0)
+	f.Feed(values...)
 	const table = "SELECT account_id || ' ' || events FROM account_activity ORDER BY 1"
 	same(t, "table", lines(t, pool, table), "a 2\nb 1")
 	if _, err := pool.Exec(t.Context(), "UPDATE account_activity SET events = 9 WHERE account_id = 'a'"); err != nil {
 		t.Fatal(err)
 	}
-	s := openRowShadow(t, pool, Definition(), values)
-	if report := s.compare(); report.Different() != 1 {
+	s := readmodeltest.OpenRowShadow(t, pool, Definition(), values)
+	if report := s.MustCompare(); report.Different() != 1 {
 		t.Errorf("%+v", report)
 	}
-	s.swap(false)
+	s.MustSwap()
 	same(t, "table, rebuilt", lines(t, pool, table), "a 2\nb 1")
-	same(t, "outcomes", f.outcomes(), "3 5 0 2")
+	same(t, "outcomes", f.Outcomes(), "3 5 0 2")
 }
 
 // TestTheGuideShowsCodeThatRuns checks that the code in docs/adding-a-projection.md is exactly the

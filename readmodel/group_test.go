@@ -23,7 +23,7 @@ func groupWorkers(t *testing.T, pool *pgxpool.Pool) []*worker {
 	workers := make([]*worker, 6)
 	for i := range workers {
 		w := groupWorker(t, pool, group, i)
-		w.fold(credit(account(i), 1, "1.00", "EUR"))
+		w.MustFold(credit(account(i), 1, "1.00", "EUR"))
 		workers[i] = w
 	}
 	return workers
@@ -35,20 +35,21 @@ func groupWorker(t *testing.T, pool *pgxpool.Pool, group *balance.Group, i int) 
 	p := readmodel.Partition{Group: "g", Topic: "events", Number: int32(i)}
 	w := newWorker(t, pool, p)
 	w.Balance = balance.New(balance.Config{
-		Pool: pool, Formats: event.Always(w.format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 }, Group: group,
+		Pool: pool, Formats: event.Always(w.Format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 }, Group: group,
 	}, p)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	return w
 }
 
 func account(i int) string { return fmt.Sprintf("a%d", i) }
 
 // writeAtOnce makes all workers write at the same time and returns their errors.
-func writeAtOnce(workers []*worker) []error {
+func writeAtOnce(t *testing.T, workers []*worker) []error {
+	t.Helper()
 	failures := make([]error, len(workers))
 	var writing sync.WaitGroup
 	for i, w := range workers {
-		writing.Go(func() { _, failures[i] = w.Flush(w.t.Context(), at(w.next)) })
+		writing.Go(func() { _, failures[i] = w.Flush(t.Context(), at(w.Next)) })
 	}
 	writing.Wait()
 	return failures
@@ -58,12 +59,12 @@ func TestWhatIsWrittenTogetherIsWritten(t *testing.T) {
 	pool := openPool(t)
 	workers := groupWorkers(t, pool)
 	for version := 2; version < 12; version++ {
-		for i, err := range writeAtOnce(workers) {
+		for i, err := range writeAtOnce(t, workers) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			expect(t, current(t, pool, account(i)), fmt.Sprintf("EUR %d.00 %d open a%d-%d false -", version-1, version-1, i, version-1))
-			workers[i].fold(credit(account(i), version, "1.00", "EUR"))
+			workers[i].MustFold(credit(account(i), version, "1.00", "EUR"))
 		}
 	}
 	positions, err := readmodel.LoadPositions(t.Context(), pool, "g", "events")
@@ -81,8 +82,8 @@ func TestAGroupMembersFailureIsItsOwn(t *testing.T) {
 	pool := openPool(t)
 	workers := groupWorkers(t, pool)
 	other := newWorker(t, pool, readmodel.Partition{Group: "g", Topic: "events", Number: 2})
-	other.claim("another owner", projection.NoOffset)
-	for i, err := range writeAtOnce(workers) {
+	other.MustClaim("another owner", projection.NoOffset)
+	for i, err := range writeAtOnce(t, workers) {
 		if i == 2 {
 			if !errors.Is(err, projection.ErrFenced) {
 				t.Errorf("the fenced one wrote: %v", err)
@@ -104,7 +105,7 @@ func TestAGroupMembersFailureIsItsOwn(t *testing.T) {
 func TestALockedAccountStopsItsPartitionOnly(t *testing.T) {
 	pool := openPool(t)
 	workers := groupWorkers(t, pool)
-	for _, err := range writeAtOnce(workers) {
+	for _, err := range writeAtOnce(t, workers) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,14 +118,14 @@ func TestALockedAccountStopsItsPartitionOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, w := range workers {
-		w.fold(credit(account(i), 2, "1.00", "EUR"))
+		w.MustFold(credit(account(i), 2, "1.00", "EUR"))
 	}
 	stuck := make(chan error)
 	go func() {
-		_, err := workers[0].Flush(t.Context(), at(workers[0].next))
+		_, err := workers[0].Flush(t.Context(), at(workers[0].Next))
 		stuck <- err
 	}()
-	for i, err := range writeAtOnce(workers[1:]) {
+	for i, err := range writeAtOnce(t, workers[1:]) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +145,7 @@ func TestALockedAccountStopsItsPartitionOnly(t *testing.T) {
 func knownWorkers(t *testing.T, pool *pgxpool.Pool) []*worker {
 	t.Helper()
 	for i, w := range groupWorkers(t, pool) {
-		if _, err := w.Flush(t.Context(), at(w.next)); err != nil {
+		if _, err := w.Flush(t.Context(), at(w.Next)); err != nil {
 			t.Fatal(i, err)
 		}
 	}
@@ -164,7 +165,7 @@ func TestWhatIsReadTogetherIsRead(t *testing.T) {
 	errs := make([]error, len(workers))
 	var folding sync.WaitGroup
 	for i, w := range workers {
-		records := w.records(credit(account(i), 2, "1.00", "EUR"), credit("a0", 2, "1.00", "EUR")) // the account a0 is in all partitions
+		records := w.Records(credit(account(i), 2, "1.00", "EUR"), credit("a0", 2, "1.00", "EUR")) // the account a0 is in all partitions
 		folding.Go(func() { _, errs[i] = w.Fold(t.Context(), records, 10) })
 	}
 	folding.Wait()
@@ -176,7 +177,7 @@ func TestWhatIsReadTogetherIsRead(t *testing.T) {
 			t.Errorf("partition %d has %d dead letters: it does not know its accounts", i, n)
 		}
 	}
-	for i, err := range writeAtOnce(workers[1:]) {
+	for i, err := range writeAtOnce(t, workers[1:]) {
 		if err != nil && !errors.Is(err, projection.ErrStale) { // another partition has written the shared account first
 			t.Fatal(i, err)
 		}
@@ -194,7 +195,7 @@ func TestADamagedRowStopsItsPartitionOnly(t *testing.T) {
 	errs := make([]error, len(workers))
 	var folding sync.WaitGroup
 	for i, w := range workers {
-		records := w.records(credit(account(i), 2, "1.00", "EUR"))
+		records := w.Records(credit(account(i), 2, "1.00", "EUR"))
 		folding.Go(func() { _, errs[i] = w.Fold(t.Context(), records, 10) })
 	}
 	folding.Wait()

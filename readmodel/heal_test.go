@@ -32,16 +32,16 @@ func TestManyGapsOfOneAccount(t *testing.T) {
 		read.Resolver = cfg.Formats
 		cfg.Formats = read
 	})
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	var early, late []string
 	for v := 1; v <= 2*gaps; v += 2 {
 		late = append(late, credit("a", v, "1", "EUR"))
 		early = append(early, credit("a", v+1, "1", "EUR"))
 	}
-	w.fold(early...)
-	w.mustFlush()
-	w.fold(late...)
-	w.mustFlush()
+	w.MustFold(early...)
+	w.MustFlush()
+	w.MustFold(late...)
+	w.MustFlush()
 	expect(t, current(t, pool, "a"), fmt.Sprintf("EUR %d.00 %d open a-%d false -", 2*gaps, 2*gaps, 2*gaps))
 	if read.n > 20*gaps {
 		t.Errorf("read %d parked events to apply %d", read.n, gaps)

@@ -140,7 +140,7 @@ func TestPruningWhileEventsAreWritten(t *testing.T) {
 		}
 	})
 	for n := range 20 {
-		f.feed(eventAs(string(rune('a'+n)), "FundsCredited", "a", n+1, noon, eur("1")))
+		f.Feed(eventAs(string(rune('a'+n)), "FundsCredited", "a", n+1, noon, eur("1")))
 	}
 	pruning.Wait()
 	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 EUR 20.00 0.00 20")

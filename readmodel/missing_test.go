@@ -14,14 +14,14 @@ import (
 func TestMissingVersions(t *testing.T) {
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2 })
-	w.claim("me", projection.NoOffset)
-	w.fold(
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(
 		credit("a", 1, "1", "EUR"), credit("a", 5, "1", "EUR"), credit("a", 7, "1", "EUR"), // 2 to 4 and 6 are missing
 		credit("b", 3, "1", "EUR"),                             // no event of b was applied
 		credit("c", 1, "x", "EUR"), credit("c", 2, "1", "EUR"), // the next event is parked and cannot be applied
 		credit("d", 1, "1", "EUR"), credit("d", 2, "1", "EUR"), // no event is missing
 	)
-	w.mustFlush()
+	w.MustFlush()
 	if _, err := pool.Exec(t.Context(), `INSERT INTO park_overflow (account_id, lowest_version, highest_version, events, expected_version)
 		VALUES ('e', 4, 9, 2, 3)`); err != nil { // all events are beyond the park limit
 		t.Fatal(err)

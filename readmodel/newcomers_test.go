@@ -29,9 +29,9 @@ func trusting(t *testing.T) (*worker, *pgxpool.Pool) {
 	t.Helper()
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(newcomers("a", 1500)...)
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(newcomers("a", 1500)...)
+	w.MustFlush()
 	return w, pool
 }
 
@@ -40,18 +40,18 @@ func trusting(t *testing.T) (*worker, *pgxpool.Pool) {
 func TestANewcomerThatHasARow(t *testing.T) {
 	for _, fresh := range []int{0, 2 * readmodel.CopyLeast} { // by INSERT and by COPY
 		w, pool := trusting(t)
-		if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.format, credit("known", 1, "5", "EUR")), nil); err != nil {
+		if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.Format, credit("known", 1, "5", "EUR")), nil); err != nil {
 			t.Fatal(err)
 		}
 		values := append(newcomers("b", fresh), credit("known", 1, "5", "EUR"), credit("known", 2, "2", "EUR"))
-		w.fold(values...)
-		if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
+		w.MustFold(values...)
+		if _, err := w.VerifyAndFlush(); !errors.Is(err, projection.ErrStale) {
 			t.Fatalf("%d new accounts beside it: error %v, want ErrStale", fresh, err)
 		}
 		expect(t, current(t, pool, "known"), "EUR 5.00 1 open known-1 false -")
-		w.claim("me", projection.NoOffset)
-		w.fold(values...)
-		w.mustFlush()
+		w.MustClaim("me", projection.NoOffset)
+		w.MustFold(values...)
+		w.MustFlush()
 		expect(t, current(t, pool, "known"), "EUR 7.00 2 open known-2 false -")
 		if n := count(t, pool, "SELECT count(*) FROM account_balance"); n != 1500+fresh+1 {
 			t.Errorf("%d accounts", n)
@@ -71,16 +71,16 @@ func TestANewcomerOfWhichEventsAreParked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, pool := trusting(t)
 			other := newWorker(t, pool, inPartition(7))
-			other.claim("me", projection.NoOffset)
-			other.fold(credit("gap", 2, "2", "EUR"))
-			other.mustFlush()
-			w.fold(values...)
-			if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
+			other.MustClaim("me", projection.NoOffset)
+			other.MustFold(credit("gap", 2, "2", "EUR"))
+			other.MustFlush()
+			w.MustFold(values...)
+			if _, err := w.VerifyAndFlush(); !errors.Is(err, projection.ErrStale) {
 				t.Fatalf("error %v, want ErrStale", err)
 			}
-			w.claim("me", projection.NoOffset)
-			w.fold(values...)
-			flushed := w.mustFlush()
+			w.MustClaim("me", projection.NoOffset)
+			w.MustFold(values...)
+			flushed := w.MustFlush()
 			if len(flushed.DeadLetters) != 0 {
 				t.Errorf("dead letters: %+v", flushed.DeadLetters)
 			}
@@ -123,23 +123,23 @@ func TestNewEntriesAreCopied(t *testing.T) {
 			const n = 3 * readmodel.CopyLeast
 			inserted, copied := openPool(t), openPool(t)
 			all := newFeeder(t, inserted, p.of, partition)
-			all.feed(events(0, n)...)
+			all.Feed(events(0, n)...)
 			f := newFeeder(t, copied, p.of, partition)
-			f.feed(events(0, readmodel.CopyLeast)...)
-			f.feed(events(readmodel.CopyLeast, n)...)
+			f.Feed(events(0, readmodel.CopyLeast)...)
+			f.Feed(events(readmodel.CopyLeast, n)...)
 			same(t, "rows", lines(t, copied, p.rows), lines(t, inserted, p.rows))
 
 			if p.of.Name() == statement.Name {
 				same(t, "misplaced", lines(t, copied, "SELECT count(*) FROM account_statement WHERE source_offset IS DISTINCT FROM version - 1"), "0")
 			}
 			again := events(n-1, n+readmodel.CopyLeast) // the first of them was delivered before
-			f.fold(again...)
-			if err := f.flush(); !errors.Is(err, projection.ErrStale) {
+			f.MustFold(again...)
+			if err := f.VerifyAndFlush(); !errors.Is(err, projection.ErrStale) {
 				t.Fatalf("error %v, want ErrStale", err)
 			}
-			f.claim(projection.NoOffset)
-			f.feed(again...)
-			all.feed(events(n, n+readmodel.CopyLeast)...)
+			f.MustClaim(projection.NoOffset)
+			f.Feed(again...)
+			all.Feed(events(n, n+readmodel.CopyLeast)...)
 			same(t, "rows", lines(t, copied, p.rows), lines(t, inserted, p.rows))
 		})
 	}

@@ -119,7 +119,7 @@ func TestParkedEventsAreAppliedWithTheOpening(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 3000 })
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	var openings []repair.Opening
 	for a := range 12 {
 		id, parked := fmt.Sprintf("acc-%02d", a), 400
@@ -127,11 +127,11 @@ func TestParkedEventsAreAppliedWithTheOpening(t *testing.T) {
 			parked = 2500
 		}
 		for v := range parked {
-			w.fold(credit(id, v+3, "1", "EUR"))
+			w.MustFold(credit(id, v+3, "1", "EUR"))
 		}
 		openings = append(openings, openAt(id, 5, 1000)) // the opening includes versions 3, 4 and 5
 	}
-	w.mustFlush()
+	w.MustFlush()
 	steps := open(t, pool, 0, openings...)
 	opened, healed := 0, 0
 	for _, s := range steps {
@@ -196,9 +196,9 @@ func TestAnOpeningThatPostgresRefusesIsFound(t *testing.T) {
 func TestAConsumerNeverWritesOverAnOpening(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"))
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"))
+	w.MustFlush()
 	for name, c := range map[string]struct {
 		opening repair.Opening
 		pending []string // decided before the opening
@@ -210,15 +210,15 @@ func TestAConsumerNeverWritesOverAnOpening(t *testing.T) {
 		"a gap that is": {openAt("d", 5, 1000), []string{credit("d", 7, "1", "EUR")}, "EUR 10.00 5 open - true 6"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			next := w.next
-			w.fold(c.pending...)
+			next := w.Next
+			w.MustFold(c.pending...)
 			open(t, pool, 0, c.opening)
-			if _, err := w.flush(); err == nil {
+			if _, err := w.VerifyAndFlush(); err == nil {
 				t.Fatal("a flush of what was decided before the opening was written")
 			}
-			w.claim("me", next)
-			w.fold(c.pending...)
-			w.mustFlush()
+			w.MustClaim("me", next)
+			w.MustFold(c.pending...)
+			w.MustFlush()
 			expect(t, current(t, pool, c.opening.AccountID), c.then)
 		})
 	}
@@ -296,11 +296,11 @@ func TestAnAccountThatIsKeptIsNotLocked(t *testing.T) {
 func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	open(t, pool, 0, openAt("before", 3, 1000))
 	values := []string{credit("a", 1, "1", "EUR"), credit("before", 4, "1", "EUR"), credit("before", 2, "1", "EUR")}
-	w.fold(values...)
-	w.mustFlush()
+	w.MustFold(values...)
+	w.MustFlush()
 	s := openShadow(t, pool, values...)
 	open(t, pool, 0, openAt("since", 4, 700))
 	report, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events", List: 10}, upToDate)

@@ -27,9 +27,9 @@ func TestResumeAtTheLesser(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pool := openPool(t)
 			w := newWorker(t, pool, partition)
-			w.claim("me", projection.NoOffset)
-			w.next = c.stored
-			w.mustFlush()
+			w.MustClaim("me", projection.NoOffset)
+			w.Next = c.stored
+			w.MustFlush()
 			pos, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "id", LogStart: c.start, Committed: c.committed})
 			if err != nil {
 				t.Fatal(err)
@@ -44,9 +44,9 @@ func TestResumeAtTheLesser(t *testing.T) {
 // A group member that was evicted, and does not know this yet, claims with an old offset.
 func TestABelatedClaimTakesNothingBack(t *testing.T) {
 	w := newWorker(t, openPool(t), partition)
-	first := w.claim("first", projection.NoOffset)
-	w.next = 100
-	w.mustFlush()
+	first := w.MustClaim("first", projection.NoOffset)
+	w.Next = 100
+	w.MustFlush()
 	for name, c := range map[string]projection.Claim{
 		"another fence than that of then": {Committed: 50, Fence: first.Fence + 1},
 		"no row when asked":               {Committed: 50, Fence: -1},
@@ -72,7 +72,7 @@ func TestADatabaseThatHasSeenNothingStartsAtTheFirstRecord(t *testing.T) {
 
 func TestRecreatedTopicIsRefused(t *testing.T) {
 	w := newWorker(t, openPool(t), partition)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	_, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "another id"})
 	if !errors.Is(err, projection.ErrTopicRecreated) {
 		t.Errorf("error %v, want ErrTopicRecreated", err)
@@ -158,6 +158,7 @@ func TestReadyNoticesGrantsAndColumns(t *testing.T) {
 type testMapping string
 
 func (m testMapping) Meaning() string { return string(m) }
+
 func (m testMapping) Differs(meaning string) (stored, now string) {
 	if meaning == string(m) {
 		return "", ""

@@ -9,6 +9,7 @@ import (
 
 	"projector/readmodel"
 	"projector/readmodel/appended"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/recent"
 	"projector/readmodel/statement"
 	"projector/readmodel/turnover"
@@ -66,18 +67,18 @@ func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
 				k.Recent = with
 				f := feederOf(t, pool, k, partition)
 				for i, batch := range deliveries {
-					f.feed(batch...)
+					f.Feed(batch...)
 					if i == 6 {
-						f.claim(0) // all records are read again
+						f.MustClaim(0) // all records are read again
 					}
 				}
-				got := fmt.Sprint(statementOf(t, pool), turnoverOf(t, pool), f.outcomes())
+				got := fmt.Sprint(readmodeltest.Statement(t, pool), turnoverOf(t, pool), f.Outcomes())
 				if want == "" {
 					want = got
 				}
 				same(t, "rows and outcomes", got, want)
 				if want, known := answers[name]; known {
-					same(t, "answers", fmt.Sprint(f.reported.hits > 0, f.reported.misses > 0, f.reported.errors > 0), want)
+					same(t, "answers", fmt.Sprint(f.Reported.Hits > 0, f.Reported.Misses > 0, f.Reported.Errors > 0), want)
 				}
 			})
 		}
@@ -92,20 +93,20 @@ func TestTheRecentEventCacheIsFilledByCommitsOnly(t *testing.T) {
 	k.Recent = caches()["sound"]
 	f := feederOf(t, pool, k, partition)
 	value := eventAs("e", "FundsCredited", "a", 1, noon, eur("1"))
-	f.fold(value)
+	f.MustFold(value)
 	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = fence + 1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.flush(); err == nil {
+	if err := f.VerifyAndFlush(); err == nil {
 		t.Fatal("a fenced owner has written")
 	}
-	f.claim(0)
-	f.feed(value)
+	f.MustClaim(0)
+	f.Feed(value)
 	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 EUR 1.00 0.00 1")
 	if _, err := pool.Exec(t.Context(), "TRUNCATE daily_turnover, inbox; UPDATE projector_position SET next_offset = 0"); err != nil {
 		t.Fatal(err)
 	}
-	f.claim(0) // an older database was restored, so the cache must be empty
-	f.feed(value)
+	f.MustClaim(0) // an older database was restored, so the cache must be empty
+	f.Feed(value)
 	same(t, "turnover of a restored database", turnoverOf(t, pool), "2026-01-01 EUR 1.00 0.00 1")
 }

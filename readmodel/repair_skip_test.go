@@ -21,14 +21,14 @@ func skipOf(account string, version int64) repair.Skip {
 func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	const poison = `{"eventId":"p-3","eventType":"FundsCredited","accountId":"p","version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":1,"currency":"EUR"}}`
-	w.fold(
+	w.MustFold(
 		credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("a", 4, "8", "EUR"), credit("a", 6, "32", "EUR"),
 		fmt.Sprintf(poison, 1), credit("p", 2, "2", "EUR"),
 		credit("new", 2, "2", "EUR"),
 	)
-	w.mustFlush()
+	w.MustFlush()
 	repairer := newRepair(t, pool, 0)
 	changed, stale, refused := (*repair.SkipRefused)(nil), skipOf("a", 2), skipOf("a", 2)
 	stale.Planned = &repair.SkippedEvent{EventID: "a-2"} // the event is no longer known
@@ -81,9 +81,9 @@ func TestASkipWhoseCommitIsNotAnswered(t *testing.T) {
 	database := devtest.Database(t)
 	pool := openPoolAt(t, database)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
+	w.MustFlush()
 
 	proxy, through, err := pgproxy.ListenBefore(database)
 	if err != nil {
@@ -104,9 +104,9 @@ func TestASkipWhoseCommitIsNotAnswered(t *testing.T) {
 func TestAnAccountMayBeSkippedFromItsVeryFirstVersion(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 3, "4", "EUR"))
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 3, "4", "EUR"))
+	w.MustFlush()
 	repairer := newRepair(t, pool, 0)
 	if _, err := repairer.Skip(t.Context(), skipOf("a", 1)); err != nil {
 		t.Fatal(err)
@@ -122,9 +122,9 @@ func TestAnAccountMayBeSkippedFromItsVeryFirstVersion(t *testing.T) {
 func TestAnUnskipWhosePlanHasChanged(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "USD"))
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "USD"))
+	w.MustFlush()
 	repairer := newRepair(t, pool, 0)
 	if _, err := repairer.Skip(t.Context(), skipOf("a", 2)); err != nil {
 		t.Fatal(err)
@@ -153,10 +153,10 @@ func TestAnUnskipWhosePlanHasChanged(t *testing.T) {
 func TestASkippedEventIsADuplicateWhenItComes(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	const poison = `{"eventId":"a-2","eventType":"FundsCredited","accountId":"a","version":2,"occurredAt":"2026-01-01T00:00:00Z","data":{}}`
-	w.fold(credit("a", 1, "1", "EUR"), poison, credit("b", 1, "1", "EUR"), credit("b", 3, "1", "EUR"))
-	w.mustFlush()
+	w.MustFold(credit("a", 1, "1", "EUR"), poison, credit("b", 1, "1", "EUR"), credit("b", 3, "1", "EUR"))
+	w.MustFlush()
 	repairer := newRepair(t, pool, 0)
 	if done, err := repairer.Skip(t.Context(), skipOf("a", 2)); err != nil || done.EventID != "a-2" {
 		t.Fatalf("event %q, error %v", done.EventID, err)
@@ -164,9 +164,9 @@ func TestASkippedEventIsADuplicateWhenItComes(t *testing.T) {
 	if _, err := repairer.Skip(t.Context(), skipOf("b", 2)); err != nil {
 		t.Fatal(err)
 	}
-	w.claim("me", w.next)
-	w.fold(poison, credit("b", 2, "1", "EUR"))
-	if o := w.mustFlush().Outcomes; o[projection.Duplicate] != 2 {
+	w.MustClaim("me", w.Next)
+	w.MustFold(poison, credit("b", 2, "1", "EUR"))
+	if o := w.MustFlush().Outcomes; o[projection.Duplicate] != 2 {
 		t.Errorf("outcomes %v, want two duplicates", o)
 	}
 	expect(t, current(t, pool, "a"), "EUR 1.00 2 open a-2 false -")
@@ -177,17 +177,17 @@ func TestASkippedEventIsADuplicateWhenItComes(t *testing.T) {
 func TestASkipAfterTheClaimIsReported(t *testing.T) {
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.Decisions = readmodel.NewDecisions(pool, balance.Definition{}) })
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("b", 1, "1", "EUR"), credit("b", 1, "1", "EUR"))
-	if f := w.mustFlush(); f.Outcomes[projection.Duplicate] != 1 || len(f.Skipped) != 0 {
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("b", 1, "1", "EUR"), credit("b", 1, "1", "EUR"))
+	if f := w.MustFlush(); f.Outcomes[projection.Duplicate] != 1 || len(f.Skipped) != 0 {
 		t.Errorf("outcomes %v, skipped %v before the skip", f.Outcomes, f.Skipped)
 	}
 	if _, err := newRepair(t, pool, 0).Skip(t.Context(), skipOf("a", 2)); err != nil {
 		t.Fatal(err)
 	}
 	for _, when := range []string{"when it arrives", "when it arrives again"} {
-		w.fold(credit("a", 2, "2", "EUR"))
-		if f := w.mustFlush(); len(f.Skipped) != 1 || f.Skipped[0].AccountID != "a" || f.Skipped[0].Version != 2 {
+		w.MustFold(credit("a", 2, "2", "EUR"))
+		if f := w.MustFlush(); len(f.Skipped) != 1 || f.Skipped[0].AccountID != "a" || f.Skipped[0].Version != 2 {
 			t.Errorf("%s: skipped %v, want version 2 of a", when, f.Skipped)
 		}
 	}
@@ -238,13 +238,13 @@ func TestAPassedOverVersionAndTheRealEventRace(t *testing.T) {
 func TestManyParkedEventsHealInPieces(t *testing.T) {
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2000 })
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	for v := 2; v <= 1090; v++ { // more events than one transaction of the repair applies
-		w.fold(credit("a", v, "1", "EUR"))
+		w.MustFold(credit("a", v, "1", "EUR"))
 	}
-	w.mustFlush()
+	w.MustFlush()
 	steps, healed := 0, 0
-	err := newRepair(t, pool, 100).Apply(t.Context(), replayOf(w.format, credit("a", 1, "1", "EUR")),
+	err := newRepair(t, pool, 100).Apply(t.Context(), replayOf(w.Format, credit("a", 1, "1", "EUR")),
 		func(s readmodel.Step) {
 			steps++
 			if healed += s.Healed; s.Healed > 100 {
@@ -260,19 +260,19 @@ func TestManyParkedEventsHealInPieces(t *testing.T) {
 func TestAConsumerNeverWritesOverASkip(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
-	w.mustFlush()
-	w.fold(credit("a", 2, "2", "EUR")) // the real event has arrived but is not written yet
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
+	w.MustFlush()
+	w.MustFold(credit("a", 2, "2", "EUR")) // the real event has arrived but is not written yet
 	if _, err := newRepair(t, pool, 0).Skip(t.Context(), skipOf("a", 2)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
+	if _, err := w.VerifyAndFlush(); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
-	w.claim("me", w.next-1)
-	w.fold(credit("a", 2, "2", "EUR"))
-	if o := w.mustFlush().Outcomes; o[projection.Duplicate] != 1 {
+	w.MustClaim("me", w.Next-1)
+	w.MustFold(credit("a", 2, "2", "EUR"))
+	if o := w.MustFlush().Outcomes; o[projection.Duplicate] != 1 {
 		t.Errorf("outcomes %v, want a duplicate", o)
 	}
 	expect(t, current(t, pool, "a"), "EUR 5.00 3 open a-3 false -")

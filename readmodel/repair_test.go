@@ -19,30 +19,7 @@ import (
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
 	"projector/readmodel/balance"
-	"projector/readmodel/repair"
 )
-
-func newRepair(t *testing.T, pool *pgxpool.Pool, piece int) *repair.Repair {
-	t.Helper()
-	return repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(jsonFormat(t)), FirstVersion: 1, Piece: piece})
-}
-
-// replayOf returns repair records with these values. Their offsets are 0, 1, …
-func replayOf(format event.Format, values ...string) []*readmodel.RepairRecord {
-	var records []*readmodel.RepairRecord
-	for i, value := range values {
-		r := &readmodel.RepairRecord{}
-		r.Reprocessed = true
-		r.Record = projection.Record{Topic: "events", Offset: int64(i), Message: event.Message{Value: []byte(value)}}
-		format.Decode(r.Record.Message, &r.Decoded)
-		r.Action = readmodel.Action{
-			Kind: readmodel.ActionReplay, AccountID: r.Decoded.Event.AccountID, Version: &r.Decoded.Event.Version,
-			Topic: "events", Offset: int64(i), DLQTopic: "events.dlq", DLQOffset: int64(i), Class: event.VersionGap, Actor: "me",
-		}
-		records = append(records, r)
-	}
-	return records
-}
 
 func effects(records []*readmodel.RepairRecord) string {
 	var names []string
@@ -52,26 +29,18 @@ func effects(records []*readmodel.RepairRecord) string {
 	return strings.Join(names, " ")
 }
 
-func count(t *testing.T, pool *pgxpool.Pool, query string) (n int) {
-	t.Helper()
-	if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 func TestReplayDoesWhatItPlans(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("a", 6, "32", "EUR"), credit("b", 1, "1", "EUR"))
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("a", 6, "32", "EUR"), credit("b", 1, "1", "EUR"))
+	w.MustFlush()
 	values := []string{
 		credit("a", 5, "16", "EUR"), credit("a", 2, "2", "EUR"), credit("a", 4, "8", "EUR"), credit("a", 1, "1", "EUR"),
 		credit("a", 8, "128", "EUR"), credit("b", 2, "1", "USD"), credit("b", 3, "1", "EUR"),
 	}
 	const want = "applied applied applied duplicate waiting poison waiting"
-	repairer, records := newRepair(t, pool, 0), replayOf(w.format, values...)
+	repairer, records := newRepair(t, pool, 0), replayOf(w.Format, values...)
 	if err := repairer.Plan(t.Context(), records); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +60,7 @@ func TestReplayDoesWhatItPlans(t *testing.T) {
 		t.Errorf("%d events are still parked", n)
 	}
 
-	again := replayOf(w.format, values...)
+	again := replayOf(w.Format, values...)
 	if err := repairer.Apply(t.Context(), again, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -105,10 +74,10 @@ func TestReplayDoesWhatItPlans(t *testing.T) {
 func TestAParkedEventThatCannotBeAppliedIsLeftToTheConsumer(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "USD"), credit("a", 4, "8", "EUR"))
-	w.mustFlush()
-	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.format, credit("a", 1, "1", "EUR")), nil); err != nil {
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "USD"), credit("a", 4, "8", "EUR"))
+	w.MustFlush()
+	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.Format, credit("a", 1, "1", "EUR")), nil); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, current(t, pool, "a"), "EUR 3.00 2 open a-2 true 3")
@@ -116,11 +85,11 @@ func TestAParkedEventThatCannotBeAppliedIsLeftToTheConsumer(t *testing.T) {
 	if err != nil || len(overdue) != 1 {
 		t.Errorf("partitions %v, error %v: it is not reported to the consumer", overdue, err)
 	}
-	w.claim("me", w.next)
-	if _, err := w.heal(1000); err != nil {
+	w.MustClaim("me", w.Next)
+	if _, err := w.Heal(1000); err != nil {
 		t.Fatal(err)
 	}
-	changes := w.mustFlush()
+	changes := w.MustFlush()
 	if len(changes.DeadLetters) != 1 || changes.DeadLetters[0].Class != event.CurrencyMismatch {
 		t.Errorf("letters %+v, want the mismatch", changes.DeadLetters)
 	}
@@ -129,20 +98,20 @@ func TestAParkedEventThatCannotBeAppliedIsLeftToTheConsumer(t *testing.T) {
 func TestAConsumerNeverWritesOverARepair(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"))
-	w.mustFlush()
-	w.fold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR")) // decided at version 1, not yet written
-	corrected := replayOf(w.format, credit("a", 2, "100", "EUR"))
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"))
+	w.MustFlush()
+	w.MustFold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR")) // decided at version 1, not yet written
+	corrected := replayOf(w.Format, credit("a", 2, "100", "EUR"))
 	if err := newRepair(t, pool, 0).Apply(t.Context(), corrected, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
+	if _, err := w.VerifyAndFlush(); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
-	w.claim("me", w.next-2)
-	w.fold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR"))
-	w.mustFlush()
+	w.MustClaim("me", w.Next-2)
+	w.MustFold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR"))
+	w.MustFlush()
 	expect(t, current(t, pool, "a"), "EUR 105.00 3 open a-3 false -")
 }
 

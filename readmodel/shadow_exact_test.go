@@ -44,10 +44,10 @@ func newRebuiltOn(t *testing.T, pool *pgxpool.Pool, at, parkLimit int64, damage 
 		opts: rebuild.SwapOptions{Topic: "events", Actor: "me"},
 	}
 	r.live.worker = newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = parkLimit })
-	r.live.claim("me", projection.NoOffset)
+	r.live.MustClaim("me", projection.NoOffset)
 	r.live.to(at)
 	r.exec(damage)
-	r.live.claim("me", projection.NoOffset)
+	r.live.MustClaim("me", projection.NoOffset)
 	r.shadow = openShadowOf(t, pool, parkLimit)
 	r.reads = newReader(t, r.shadow.Pool, 0, topic, "rebuild")
 	report, err := r.shadow.Compare(t.Context(), rebuild.CompareOptions{Topic: "events", List: 10},
@@ -143,9 +143,9 @@ func TestASwapLeavesDeadLettersToTheConsumers(t *testing.T) {
 	expect(t, current(t, r.pool, "a"), "EUR 1.00 1 open a-1 true 2")
 	expect(t, lines(t, r.pool, `SELECT concat_ws(' ', version, class) FROM parked_event ORDER BY 1`), "3 version_gap\n5 version_gap")
 	r.live.letters = nil
-	r.live.claim("me", projection.NoOffset)
-	if r.live.next != 3 {
-		t.Fatalf("goes on at %d", r.live.next)
+	r.live.MustClaim("me", projection.NoOffset)
+	if r.live.Next != 3 {
+		t.Fatalf("goes on at %d", r.live.Next)
 	}
 	r.live.to(6)
 	slices.Sort(r.live.letters)
@@ -173,12 +173,12 @@ func TestASwapCountsWhatWaitsBeyondTheParkLimit(t *testing.T) {
 func TestASwapLeavesAloneWhatIsRepairedMeanwhile(t *testing.T) {
 	r := newRebuilt(t, 2, 100, `UPDATE account_balance SET balance = 99`,
 		credit("a", 1, "1", "EUR"), credit("a", 2, "none", "EUR"), credit("a", 2, "3", "EUR"))
-	corrected := replayOf(r.live.format, credit("a", 2, "2", "EUR"))
+	corrected := replayOf(r.live.Format, credit("a", 2, "2", "EUR"))
 	corrected[0].Action.Class = event.MalformedPayload
 	if err := newRepair(t, r.pool, 0).Apply(t.Context(), corrected, nil); err != nil {
 		t.Fatal(err)
 	}
-	r.live.claim("me", projection.NoOffset)
+	r.live.MustClaim("me", projection.NoOffset)
 	r.live.to(3) // a duplicate of the corrected event, with another amount
 	if done := r.swap(); done != (rebuild.Swapped{Left: 1}) {
 		t.Errorf("%+v", done)

@@ -14,6 +14,7 @@ import (
 // reader reads one partition of a topic that is a list of values.
 type reader struct {
 	*worker
+	t       *testing.T
 	number  int32
 	topic   []string
 	letters []string // the dead letters: event ids and classes
@@ -21,8 +22,8 @@ type reader struct {
 
 func newReader(t *testing.T, pool *pgxpool.Pool, number int32, topic []string, group string) *reader {
 	t.Helper()
-	r := &reader{worker: newWorker(t, pool, readmodel.Partition{Group: group, Topic: "events", Number: number}), number: number, topic: topic}
-	r.claim("me", projection.NoOffset)
+	r := &reader{t: t, worker: newWorker(t, pool, readmodel.Partition{Group: group, Topic: "events", Number: number}), number: number, topic: topic}
+	r.MustClaim("me", projection.NoOffset)
 	return r
 }
 
@@ -30,21 +31,21 @@ func newReader(t *testing.T, pool *pgxpool.Pool, number int32, topic []string, g
 // claims again and continues from its durable position.
 func (r *reader) to(offset int64) {
 	r.t.Helper()
-	for tries := 0; r.next < offset; tries++ {
+	for tries := 0; r.Next < offset; tries++ {
 		err := r.try(offset)
 		if errors.Is(err, projection.ErrFenced) || errors.Is(err, projection.ErrStale) {
-			r.claim("me", projection.NoOffset)
+			r.MustClaim("me", projection.NoOffset)
 		} else if err != nil {
 			r.t.Fatal(err)
 		}
 		if tries > 10 {
-			r.t.Fatalf("partition %d does not get beyond offset %d: %v", r.number, r.next, err)
+			r.t.Fatalf("partition %d does not get beyond offset %d: %v", r.number, r.Next, err)
 		}
 	}
 }
 
 func (r *reader) try(offset int64) error {
-	records := r.records(r.topic[r.next:offset]...)
+	records := r.Records(r.topic[r.Next:offset]...)
 	for i := range records {
 		records[i].Record.Partition = r.number
 	}
@@ -62,7 +63,7 @@ func (r *reader) try(offset int64) error {
 	}
 	for more := true; more; {
 		var err error
-		if more, err = r.heal(1000); err != nil {
+		if more, err = r.Heal(1000); err != nil {
 			return err
 		}
 		if r.Pending().Events > 0 {
@@ -75,7 +76,7 @@ func (r *reader) try(offset int64) error {
 }
 
 func (r *reader) write() error {
-	changes, err := r.flush()
+	changes, err := r.VerifyAndFlush()
 	for i := range changes.DeadLetters {
 		r.letters = append(r.letters, changes.DeadLetters[i].EventID+" "+string(changes.DeadLetters[i].Class))
 	}

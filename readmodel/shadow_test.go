@@ -36,9 +36,9 @@ func openShadowOf(t *testing.T, pool *pgxpool.Pool, parkLimit int64, values ...s
 		}
 	})
 	w := newWorker(t, s.Pool, readmodel.Partition{Group: "rebuild", Topic: "events"})
-	w.claim("rebuild", projection.NoOffset)
-	w.fold(values...)
-	w.mustFlush()
+	w.MustClaim("rebuild", projection.NoOffset)
+	w.MustFold(values...)
+	w.MustFlush()
 	return s
 }
 
@@ -51,10 +51,10 @@ func upToDate(context.Context, []rebuild.TopicPosition) error { return nil }
 func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	values := []string{credit("wrong", 1, "1", "EUR"), credit("gone", 1, "1", "EUR"), credit("moved", 1, "1", "EUR"), credit("back", 1, "1", "EUR")}
-	w.fold(values...)
-	w.mustFlush()
+	w.MustFold(values...)
+	w.MustFlush()
 	exec := func(statement string) {
 		t.Helper()
 		if _, err := pool.Exec(t.Context(), statement); err != nil {
@@ -76,7 +76,7 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 		t.Fatalf("%+v", report)
 	}
 	repaired := newRepair(t, pool, 0)
-	if err := repaired.Apply(t.Context(), replayOf(w.format, credit("moved", 2, "5", "EUR"), credit("ghost", 6, "1", "EUR")), nil); err != nil {
+	if err := repaired.Apply(t.Context(), replayOf(w.Format, credit("moved", 2, "5", "EUR"), credit("ghost", 6, "1", "EUR")), nil); err != nil {
 		t.Fatal(err)
 	}
 	exec(`DELETE FROM account_balance WHERE account_id = 'gone'`)
@@ -102,8 +102,8 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 	}
 	expect(t, lines(t, pool, `SELECT count(*) FROM dlq_action WHERE action = 'rebuild'`), "3")
 	// A worker that has the balances from before the swap in its cache writes nothing.
-	w.fold(credit("wrong", 2, "1", "EUR"))
-	if _, err := w.flush(); err == nil {
+	w.MustFold(credit("wrong", 2, "1", "EUR"))
+	if _, err := w.VerifyAndFlush(); err == nil {
 		t.Error("a consumer went on with what it remembered")
 	}
 }
@@ -112,10 +112,10 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 func TestAShadowThatIsBehindIsNotSwapped(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	values := []string{credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR")}
-	w.fold(values...)
-	w.mustFlush()
+	w.MustFold(values...)
+	w.MustFlush()
 	s := openShadow(t, pool, values[0])
 	_, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events"}, upToDate)
 	if err == nil {
@@ -132,21 +132,21 @@ func TestAShadowThatIsBehindIsNotSwapped(t *testing.T) {
 func TestASwapParksWhateverTimeARecordHas(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFlush()
 	s := openShadowOf(t, pool, 3)
 	rebuilt := newWorker(t, s.Pool, readmodel.Partition{Group: "rebuild", Topic: "events"})
-	rebuilt.claim("rebuild", projection.NoOffset)
+	rebuilt.MustClaim("rebuild", projection.NoOffset)
 	var records []projection.DecodedRecord
 	for i, ms := range []int64{1_700_000_000_000, 1_700_000_000_000_000_000, math.MaxInt64, math.MinInt64, projection.NoTimestamp, 0} {
-		records = append(records, rebuilt.records(credit("a", i+2, "1", "EUR"))...)
+		records = append(records, rebuilt.Records(credit("a", i+2, "1", "EUR"))...)
 		records[i].Record.Timestamp = ms
 	}
 	if n, err := rebuilt.Fold(t.Context(), records, 1000); err != nil || n != len(records) {
 		t.Fatal(n, err)
 	}
-	rebuilt.mustFlush()
-	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET next_offset = $1, judged_until = $1", rebuilt.next); err != nil {
+	rebuilt.MustFlush()
+	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET next_offset = $1, judged_until = $1", rebuilt.Next); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events"}, upToDate); err != nil {
@@ -165,10 +165,10 @@ func TestASwapParksWhateverTimeARecordHas(t *testing.T) {
 func TestASwapIsEndedByTheServer(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	values := []string{credit("wrong", 1, "1", "EUR")}
-	w.fold(values...)
-	w.mustFlush()
+	w.MustFold(values...)
+	w.MustFlush()
 	if _, err := pool.Exec(t.Context(), `UPDATE account_balance SET balance = 99.00`); err != nil {
 		t.Fatal(err)
 	}
@@ -197,8 +197,8 @@ func TestASwapIsEndedByTheServer(t *testing.T) {
 		t.Errorf("given up after %s, not within %s", took, within)
 	}
 	// The locks are released, so a consumer continues.
-	w.fold(credit("wrong", 2, "1", "EUR"))
-	w.mustFlush()
+	w.MustFold(credit("wrong", 2, "1", "EUR"))
+	w.MustFlush()
 	if err := locked.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -211,10 +211,10 @@ func TestASwapIsEndedByTheServer(t *testing.T) {
 func TestAnIdleSwapIsEndedByTheServer(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	values := []string{credit("wrong", 1, "1", "EUR")}
-	w.fold(values...)
-	w.mustFlush()
+	w.MustFold(values...)
+	w.MustFlush()
 	if _, err := pool.Exec(t.Context(), `UPDATE account_balance SET balance = 99.00`); err != nil {
 		t.Fatal(err)
 	}

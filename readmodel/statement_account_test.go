@@ -17,6 +17,7 @@ import (
 	"projector/internal/devstack/devtest"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/statement"
 	"projector/sql"
 )
@@ -29,11 +30,11 @@ func TestARowKeepsItsFirstPlace(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), readmodel.Partition{Group: "g", Topic: "events", Number: 3})
 	first, second := eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("1"))
-	f.feed("", first, first, second, first)
+	f.Feed("", first, first, second, first)
 	const want = "a 1 3/1\na 2 3/3"
 	same(t, "places", lines(t, pool, placesOfRows), want)
-	f.feed(second, first)
-	newFeeder(t, pool, statement.Definition(), readmodel.Partition{Group: "another", Topic: "events"}).feed(second, first)
+	f.Feed(second, first)
+	newFeeder(t, pool, statement.Definition(), readmodel.Partition{Group: "another", Topic: "events"}).Feed(second, first)
 	same(t, "places", lines(t, pool, placesOfRows), want)
 }
 
@@ -92,18 +93,18 @@ func TestPlacesAreAddedToALargeTable(t *testing.T) {
 	same(t, "what is written", lines(t, pool, written), before)
 
 	f := newFeeder(t, pool, statement.Definition(), partition)
-	f.feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("b1", "FundsCredited", "b", 1, noon, eur("1")))
-	same(t, "outcomes", f.outcomes(), "1 1 0 0")
+	f.Feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("b1", "FundsCredited", "b", 1, noon, eur("1")))
+	same(t, "outcomes", f.Outcomes(), "1 1 0 0")
 	same(t, "place of what is new", lines(t, pool, "SELECT source_partition || '/' || source_offset FROM account_statement WHERE source_offset IS NOT NULL"), "0/1")
 
 	// The comparison of a rebuild accepts rows without an offset.
 	if err := inTx(t, pool, "DELETE FROM account_statement WHERE version > 2; UPDATE account_statement SET amount = 7 WHERE version = 2"); err != nil {
 		t.Fatal(err)
 	}
-	s := openRowShadow(t, pool, statement.Definition(), []string{
+	s := readmodeltest.OpenRowShadow(t, pool, statement.Definition(), []string{
 		eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("b1", "FundsCredited", "b", 1, noon, eur("1")),
 	})
-	report := s.compare()
+	report := s.MustCompare()
 	if report.Matched != 1 {
 		t.Errorf("%+v", report)
 	}
@@ -132,7 +133,7 @@ func TestTheStatementOfAPart(t *testing.T) {
 	if _, _, err := shownStatement(t, pool, statement.Query{AccountID: "a", FirstVersion: 1}); !errors.Is(err, statement.ErrNeverRun) {
 		t.Errorf("before anything has run: %v", err)
 	}
-	newFeeder(t, pool, statement.Definition(), partition).feed("")
+	newFeeder(t, pool, statement.Definition(), partition).Feed("")
 	run, began := 0, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
@@ -208,7 +209,7 @@ func mustExec(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, text string, args .
 func TestAStatementIsComparedWithTheBalance(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), partition)
-	f.feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("2")))
+	f.Feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("2")))
 	var q statement.Query
 	for _, c := range []struct {
 		version  int64

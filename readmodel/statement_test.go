@@ -5,27 +5,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"projector/errclass"
 	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/statement"
 )
-
-const statementRows = `SELECT concat_ws(' ', account_id, version, event_id, event_type, coalesce(amount::text, '-'), coalesce(currency, '-'),
-	to_char(occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), coalesce(correlation_id, '-')) FROM account_statement ORDER BY account_id, version`
-
-func statementOf(t *testing.T, pool *pgxpool.Pool) string {
-	t.Helper()
-	return lines(t, pool, statementRows)
-}
 
 func TestStatementHasOneRowAnEvent(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), partition)
-	f.feed(
+	f.Feed(
 		eventAs("e4", "AccountClosed", "a", 4, noon, "{}"), // in any order
 		eventAs("e1", "AccountOpened", "a", 1, "2026-01-01T00:00:00.1234567+01:00", `{"currency":"EUR"}`),
 		eventAs("e2", "FundsCredited", "a", 2, noon, eur("10.5")),
@@ -38,9 +29,9 @@ func TestStatementHasOneRowAnEvent(t *testing.T) {
 		"a 3 e3 FundsDebited -0.01 EUR 2026-01-01T12:00:00.000000 c-e3\n" +
 		"a 4 e4 AccountClosed - - 2026-01-01T12:00:00.000000 c-e4\n" +
 		"b 7 j1 FundsCredited 5 JPY 2026-01-01T12:00:00.000000 c-j1"
-	same(t, "rows", statementOf(t, pool), want)
-	same(t, "outcomes", f.outcomes(), "5 0 1 1")
-	same(t, "letters", f.letters(), "malformed_payload ")
+	same(t, "rows", readmodeltest.Statement(t, pool), want)
+	same(t, "outcomes", f.Outcomes(), "5 0 1 1")
+	same(t, "letters", f.Faults(), "malformed_payload ")
 	same(t, "missing", lines(t, pool, "SELECT concat_ws(' ', account_id, from_version, to_version) FROM account_statement_missing"), "b 1 6")
 }
 
@@ -48,24 +39,24 @@ func TestStatementTellsDuplicatesFromConflicts(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), partition)
 	first := eventAs("e1", "FundsCredited", "a", 1, noon, eur("1"))
-	f.feed(first, eventAs("e2", "FundsCredited", "a", 2, noon, eur("2")))
+	f.Feed(first, eventAs("e2", "FundsCredited", "a", 2, noon, eur("2")))
 	before := lines(t, pool, "SELECT ctid::text || xmin::text FROM account_statement")
-	f.feed(
+	f.Feed(
 		first,
 		eventAs("other", "FundsCredited", "a", 1, noon, eur("9")),
 		eventAs("e1", "FundsCredited", "a", 1, noon, eur("-1")), // an invalid amount, and the version already has a row
 		eventAs("e1", "Nonsense", "a", 1, noon, "{}"),
 		eventAs("worse", "FundsCredited", "a", 2, noon, eur("-1")),
 	)
-	same(t, "outcomes", f.outcomes(), "2 3 0 2")
-	same(t, "letters", f.letters(), "version_conflict other, version_conflict worse")
+	same(t, "outcomes", f.Outcomes(), "2 3 0 2")
+	same(t, "letters", f.Faults(), "version_conflict other, version_conflict worse")
 	same(t, "rows", lines(t, pool, "SELECT ctid::text || xmin::text FROM account_statement"), before)
 }
 
 func TestStatementTellsThemApartWithinABatch(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), partition)
-	f.feed(
+	f.Feed(
 		eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")),
 		eventAs("other", "FundsCredited", "a", 1, noon, eur("9")),
 		eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")),
@@ -73,8 +64,8 @@ func TestStatementTellsThemApartWithinABatch(t *testing.T) {
 		eventAs("poison", "FundsCredited", "a", 2, noon, eur("0")),
 		eventAs("right", "FundsCredited", "a", 2, noon, eur("2")),
 	)
-	same(t, "outcomes", f.outcomes(), "2 2 0 2")
-	same(t, "letters", f.letters(), "version_conflict other, invalid_amount poison")
+	same(t, "outcomes", f.Outcomes(), "2 2 0 2")
+	same(t, "letters", f.Faults(), "version_conflict other, invalid_amount poison")
 	same(t, "rows", lines(t, pool, "SELECT event_id FROM account_statement ORDER BY version"), "e1\nright")
 }
 
@@ -86,24 +77,24 @@ func TestStatementOfARangeReadAgain(t *testing.T) {
 		eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")),
 		eventAs("e2", "FundsCredited", "a", 2, noon, eur("2")),
 	}
-	f.feed(values...)
-	f.claim(0) // the group's offsets were reset
-	f.feed(values...)
+	f.Feed(values...)
+	f.MustClaim(0) // the group's offsets were reset
+	f.Feed(values...)
 	// The event with the invalid amount was processed before. So the row that now has the same
 	// version is not a conflict.
-	same(t, "outcomes", f.outcomes(), "2 3 0 1")
-	same(t, "letters", f.letters(), "invalid_amount poison")
+	same(t, "outcomes", f.Outcomes(), "2 3 0 1")
+	same(t, "letters", f.Faults(), "invalid_amount poison")
 }
 
 func TestStatementIsWrittenByItsOwnerOnly(t *testing.T) {
 	pool := openPool(t)
 	stale, owner := newFeeder(t, pool, statement.Definition(), partition), newFeeder(t, pool, statement.Definition(), partition)
-	stale.fold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
-	if err := stale.flush(); err == nil {
+	stale.MustFold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
+	if err := stale.VerifyAndFlush(); err == nil {
 		t.Error("a fenced owner has written")
 	}
-	owner.feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
-	same(t, "outcomes", owner.outcomes(), "1 0 0 0")
+	owner.Feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
+	same(t, "outcomes", owner.Outcomes(), "1 0 0 0")
 }
 
 // TestOutcomesAreKnownBeforeTheCommit shows that Flush returns the outcomes even if the reply to
@@ -111,12 +102,12 @@ func TestStatementIsWrittenByItsOwnerOnly(t *testing.T) {
 func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
 	database := devtest.Database(t)
 	newFeeder(t, openPoolAt(t, database), statement.Definition(), readmodel.Partition{Group: "another", Topic: "events"}).
-		feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
-	pool, lose := losing(t, database)
+		Feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
+	pool, lose := readmodeltest.OpenLosing(t, database)
 	f := newFeeder(t, pool, statement.Definition(), partition)
-	f.fold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("1")))
+	f.MustFold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("1")))
 	lose.Store(true)
-	changes, err := f.Flush(t.Context(), at(f.next))
+	changes, err := f.Flush(t.Context(), at(f.Next))
 	if err == nil {
 		t.Fatal("the reply to COMMIT was to be lost")
 	}
@@ -131,15 +122,15 @@ func TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), partition)
 	poison := eventAs("e1", "FundsCredited", "a", 1, noon, eur("x"))
-	f.fold(poison)
+	f.MustFold(poison)
 	other := newFeeder(t, pool, statement.Definition(), readmodel.Partition{Group: "another", Topic: "events"})
-	other.feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
-	if err := f.flush(); !errors.Is(err, projection.ErrStale) {
+	other.Feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
+	if err := f.VerifyAndFlush(); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
-	f.claim(projection.NoOffset)
-	f.feed(poison)
-	same(t, "outcomes", f.outcomes(), "0 1 0 0")
+	f.MustClaim(projection.NoOffset)
+	f.Feed(poison)
+	same(t, "outcomes", f.Outcomes(), "0 1 0 0")
 }
 
 // TestARefusedRowIsFoundAlone simulates a consumer whose batch PostgreSQL refuses. The batch
@@ -150,18 +141,18 @@ func TestARefusedRowIsFoundAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newFeeder(t, pool, statement.Definition(), partition)
-	f.fold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("13")))
-	err := f.flush()
+	f.MustFold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("13")))
+	err := f.VerifyAndFlush()
 	if errclass.Postgres(err) != errclass.Isolate || f.Pending().Events != 1 {
 		t.Fatalf("error %v with %d events pending", err, f.Pending().Events)
 	}
 	if !f.Refuse("refused") {
 		t.Error("was not refused before")
 	}
-	f.claim(projection.NoOffset)
-	f.feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("13")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("1")))
-	same(t, "outcomes", f.outcomes(), "1 0 0 1")
-	same(t, "letters", f.letters(), "rejected_by_database e1")
+	f.MustClaim(projection.NoOffset)
+	f.Feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("13")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("1")))
+	same(t, "outcomes", f.Outcomes(), "1 0 0 1")
+	same(t, "letters", f.Faults(), "rejected_by_database e1")
 }
 
 func TestARowThatIsSuppressedIsNoDuplicate(t *testing.T) {
@@ -172,8 +163,8 @@ func TestARowThatIsSuppressedIsNoDuplicate(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newFeeder(t, pool, statement.Definition(), partition)
-	f.fold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
-	if err := f.flush(); !errors.Is(err, readmodel.ErrSuppressed) {
+	f.MustFold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
+	if err := f.VerifyAndFlush(); !errors.Is(err, readmodel.ErrSuppressed) {
 		t.Errorf("error %v, want ErrSuppressed", err)
 	}
 }
@@ -181,7 +172,7 @@ func TestARowThatIsSuppressedIsNoDuplicate(t *testing.T) {
 func TestABalanceAsOfAVersionOrATime(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), partition)
-	f.feed(
+	f.Feed(
 		eventAs("e1", "AccountOpened", "a", 1, "2026-01-01T00:00:00Z", `{"currency":"EUR"}`),
 		eventAs("e2", "FundsCredited", "a", 2, "2026-01-02T00:00:00Z", eur("10")),
 		eventAs("e3", "FundsDebited", "a", 3, "2026-01-03T00:00:00Z", eur("4")),

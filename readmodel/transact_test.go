@@ -68,10 +68,10 @@ func TestTheDefaultIsolationLevelDoesNotMatter(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
-	w.mustFlush()
-	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.format, credit("a", 2, "2", "EUR")), nil); err != nil {
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
+	w.MustFlush()
+	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.Format, credit("a", 2, "2", "EUR")), nil); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, current(t, pool, "a"), "EUR 7.00 3 open a-3 false -")
@@ -87,9 +87,9 @@ func TestARepairLocksAccountsInTheOrderOfBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("B", 1, "1", "EUR"), credit("a", 1, "1", "EUR"))
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("B", 1, "1", "EUR"), credit("a", 1, "1", "EUR"))
+	w.MustFlush()
 	holder, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestARepairLocksAccountsInTheOrderOfBytes(t *testing.T) {
 	}
 	repaired := make(chan error, 1)
 	go func() {
-		records := replayOf(w.format, credit("a", 2, "1", "EUR"), credit("B", 2, "1", "EUR"))
+		records := replayOf(w.Format, credit("a", 2, "1", "EUR"), credit("B", 2, "1", "EUR"))
 		repaired <- newRepair(t, pool, 0).Apply(t.Context(), records, nil)
 	}()
 	for count(t, pool, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0 {

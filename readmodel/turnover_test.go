@@ -15,15 +15,10 @@ import (
 	"projector/readmodel/turnover"
 )
 
-func turnoverOf(t *testing.T, pool *pgxpool.Pool) string {
-	t.Helper()
-	return lines(t, pool, "SELECT concat_ws(' ', day, currency, credited, debited, events) FROM daily_turnover ORDER BY day, currency")
-}
-
 func TestTurnoverIsOfTheEventsUTCDay(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, turnover.Definition(), partition)
-	f.feed(
+	f.Feed(
 		eventAs("o", "AccountOpened", "a", 1, noon, `{"currency":"EUR"}`),
 		eventAs("1", "FundsCredited", "a", 2, "2026-01-01T23:59:59.999999999Z", eur("10.5")),
 		eventAs("2", "FundsDebited", "b", 9, "2026-01-02T00:30:00+01:00", eur("0.01")),
@@ -35,20 +30,20 @@ func TestTurnoverIsOfTheEventsUTCDay(t *testing.T) {
 	)
 	same(t, "turnover", turnoverOf(t, pool),
 		"1969-12-31 JPY 8 0 2\n2026-01-01 EUR 10.50 0.01 2\n2026-01-02 EUR 3.00 0.00 1")
-	same(t, "outcomes", f.outcomes(), "7 0 1 2")
-	f.feed(eventAs("2", "FundsDebited", "b", 9, "2026-01-02T00:30:00+01:00", eur("0.01")),
+	same(t, "outcomes", f.Outcomes(), "7 0 1 2")
+	f.Feed(eventAs("2", "FundsDebited", "b", 9, "2026-01-02T00:30:00+01:00", eur("0.01")),
 		eventAs("7", "FundsDebited", "b", 1, noon, eur("1")), eventAs("7", "FundsDebited", "b", 1, noon, eur("1")),
 		eventAs("2", "Nonsense", "b", 9, noon, "{}"), eventAs("o", "AccountOpened", "a", 1, noon, `{"currency":"EUR"}`))
 	same(t, "turnover", turnoverOf(t, pool),
 		"1969-12-31 JPY 8 0 2\n2026-01-01 EUR 10.50 1.01 3\n2026-01-02 EUR 3.00 0.00 1")
-	same(t, "outcomes", f.outcomes(), "8 4 1 2")
+	same(t, "outcomes", f.Outcomes(), "8 4 1 2")
 }
 
 func TestTurnoverBeyond64Bits(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, turnover.Definition(), partition)
 	for n := range 2 {
-		f.feed(eventAs(fmt.Sprint("a", n), "FundsCredited", "a", 1, noon, `{"amount":"9223372036854775807","currency":"JPY"}`),
+		f.Feed(eventAs(fmt.Sprint("a", n), "FundsCredited", "a", 1, noon, `{"amount":"9223372036854775807","currency":"JPY"}`),
 			eventAs(fmt.Sprint("b", n), "FundsCredited", "a", 1, noon, `{"amount":"9223372036854775807","currency":"JPY"}`))
 	}
 	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 JPY 36893488147419103228 0 4")
@@ -74,9 +69,9 @@ func TestConcurrentRedeliveriesCountOnce(t *testing.T) {
 				if g%2 == 1 {
 					slices.Reverse(batch) // without sorting, writers in opposite orders would deadlock
 				}
-				f.feed(batch...)
+				f.Feed(batch...)
 			}
-			applied[g] = f.counts["applied"]
+			applied[g] = f.Counts["applied"]
 		})
 	}
 	all.Wait()
@@ -110,21 +105,21 @@ func TestAfterPruningThePositionDecides(t *testing.T) {
 		eventAs("2", "FundsCredited", "a", 2, noon, eur("2")),
 		eventAs("bad", "FundsCredited", "a", 3, noon, eur("x")),
 	}
-	f.feed(values...)
+	f.Feed(values...)
 	if n := age(t, pool); n != 2 {
 		t.Fatalf("pruned %d markers, want 2", n)
 	}
 	const once = "2026-01-01 EUR 3.00 0.00 2"
 
-	f.claim(0) // the group's offsets were reset
-	f.feed(values...)
+	f.MustClaim(0) // the group's offsets were reset
+	f.Feed(values...)
 	same(t, "after a reset", turnoverOf(t, pool), once)
-	same(t, "outcomes", f.outcomes(), "2 2 0 2")
+	same(t, "outcomes", f.Outcomes(), "2 2 0 2")
 
 	other := newFeeder(t, pool, turnover.Definition(), readmodel.Partition{Group: "renamed", Topic: "events"})
-	other.feed(values...)
+	other.Feed(values...)
 	same(t, "by another group", turnoverOf(t, pool), once)
-	other.feed(eventAs("3", "FundsCredited", "a", 3, noon, eur("4")))
+	other.Feed(eventAs("3", "FundsCredited", "a", 3, noon, eur("4")))
 	same(t, "what is new", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
 
 	// The first group is now behind the other group. The events that the other group processed have
@@ -133,12 +128,12 @@ func TestAfterPruningThePositionDecides(t *testing.T) {
 	if n := age(t, pool); n != 1 {
 		t.Fatalf("pruned %d markers, want 1", n)
 	}
-	f.feed(eventAs("3", "FundsCredited", "a", 3, noon, eur("4")))
+	f.Feed(eventAs("3", "FundsCredited", "a", 3, noon, eur("4")))
 	same(t, "behind another group", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
 
 	// This is the limit of the protection. Without its marker, an event that is produced again
 	// cannot be recognized.
-	f.feed(values[0])
+	f.Feed(values[0])
 	same(t, "produced once more", turnoverOf(t, pool), "2026-01-01 EUR 8.00 0.00 4")
 }
 
@@ -146,13 +141,13 @@ func TestBeforePruningTheMarkersDecide(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, turnover.Definition(), partition)
 	value := eventAs("1", "FundsCredited", "a", 1, noon, eur("1"))
-	f.feed(value)
+	f.Feed(value)
 	// This is a manual rebuild, in which the tables are emptied and the offsets are reset.
 	if _, err := pool.Exec(t.Context(), "TRUNCATE daily_turnover, inbox"); err != nil {
 		t.Fatal(err)
 	}
-	f.claim(0)
-	f.feed(value)
+	f.MustClaim(0)
+	f.Feed(value)
 	same(t, "counted anew", turnoverOf(t, pool), "2026-01-01 EUR 1.00 0.00 1")
 }
 
@@ -163,9 +158,9 @@ func TestPruningUnderAReader(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, turnover.Definition(), partition)
 	value := eventAs("1", "FundsCredited", "a", 1, noon, eur("1"))
-	f.feed(value)
-	f.claim(0)
-	f.fold(value)
+	f.Feed(value)
+	f.MustClaim(0)
+	f.MustFold(value)
 	if n := age(t, pool); n != 0 {
 		t.Errorf("%d markers were pruned of a range that is read again", n)
 	}
@@ -174,10 +169,10 @@ func TestPruningUnderAReader(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.flush(); err == nil {
+	if err := f.VerifyAndFlush(); err == nil {
 		t.Error("an event whose marker was pruned meanwhile was taken in again")
 	}
-	f.claim(projection.NoOffset)
-	f.feed(value)
+	f.MustClaim(projection.NoOffset)
+	f.Feed(value)
 	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 EUR 1.00 0.00 1")
 }

@@ -36,6 +36,7 @@ func (l *lookUps) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQ
 	}
 	return ctx
 }
+
 func (l *lookUps) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 func (l *lookUps) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
@@ -47,6 +48,7 @@ func (l *lookUps) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBat
 		l.accounts.Add(int64(len(q.Args[0].([]string))))
 	}
 }
+
 func (l *lookUps) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 // openCounted opens a pool that counts the look-ups.
@@ -72,15 +74,15 @@ func firstEvents() []string {
 func deliverOnce(t *testing.T, pool *pgxpool.Pool, events []string, versions *balance.VersionReader) (again [2]*worker) {
 	t.Helper()
 	first := newWorker(t, pool, partition)
-	first.claim("me", projection.NoOffset)
-	first.fold(events...)
-	first.mustFlush()
+	first.MustClaim("me", projection.NoOffset)
+	first.MustFold(events...)
+	first.MustFlush()
 	for i := range again {
 		p := readmodel.Partition{Group: "another", Topic: "events", Number: int32(i)}
 		again[i] = newWorkerWith(t, pool, p, func(cfg *balance.Config) {
 			cfg.CacheBytes, cfg.Versions = func() int { return 64 << 10 }, versions
 		})
-		again[i].claim("other", projection.NoOffset)
+		again[i].MustClaim("other", projection.NoOffset)
 	}
 	return again
 }
@@ -88,8 +90,8 @@ func deliverOnce(t *testing.T, pool *pgxpool.Pool, events []string, versions *ba
 // expectDuplicates folds events that are already applied.
 func expectDuplicates(t *testing.T, w *worker, events []string) {
 	t.Helper()
-	w.fold(events...)
-	if changes := w.mustFlush(); changes.Outcomes[projection.Duplicate] != len(events) {
+	w.MustFold(events...)
+	if changes := w.MustFlush(); changes.Outcomes[projection.Duplicate] != len(events) {
 		t.Fatalf("outcomes %v of %d duplicates", changes.Outcomes, len(events))
 	}
 }
@@ -118,8 +120,8 @@ func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 	if n := queries.indexes.Load(); n != 1 {
 		t.Errorf("all accounts were read %d times", n)
 	}
-	again[0].fold(credit("acc-0007", 2, "5", "EUR"), credit("acc-0008", 1, "1", "EUR"), credit("new", 1, "5", "EUR"))
-	changes := again[0].mustFlush()
+	again[0].MustFold(credit("acc-0007", 2, "5", "EUR"), credit("acc-0008", 1, "1", "EUR"), credit("new", 1, "5", "EUR"))
+	changes := again[0].MustFlush()
 	if changes.Outcomes[projection.Applied] != 2 || changes.Outcomes[projection.Duplicate] != 1 {
 		t.Errorf("outcomes %v of two new events and a duplicate", changes.Outcomes)
 	}
@@ -143,12 +145,12 @@ func TestAnIndexIsOfTheClaim(t *testing.T) {
 		if _, err := pool.Exec(t.Context(), `DELETE FROM account_balance WHERE account_id >= $1`, fmt.Sprintf("acc-%04d", kept)); err != nil {
 			t.Fatal(err)
 		}
-		one.claim("other", projection.NoOffset)
-		one.fold(events...)
-		if n := one.mustFlush().Outcomes[projection.Applied]; n != indexedAccounts-kept {
+		one.MustClaim("other", projection.NoOffset)
+		one.MustFold(events...)
+		if n := one.MustFlush().Outcomes[projection.Applied]; n != indexedAccounts-kept {
 			t.Errorf("restored to %d accounts: %d events were applied, want %d", kept, n, indexedAccounts-kept)
 		}
-		other.claim("other", projection.NoOffset)
+		other.MustClaim("other", projection.NoOffset)
 	}
 }
 
@@ -183,14 +185,14 @@ func TestOneQueryOfAllVersionsAtATime(t *testing.T) {
 		stop() // the worker that started the query must not wait for it
 		<-status.Done()
 	}
-	for records := again[0].records(events...); ctx.Err() == nil; {
+	for records := again[0].Records(events...); ctx.Err() == nil; {
 		n, err := again[0].Fold(ctx, records[:min(512, len(records))], 1<<20)
 		if err != nil && ctx.Err() == nil {
 			t.Fatal(err)
 		}
 		records = records[n:]
 	}
-	again[1].claim("other", projection.NoOffset)
+	again[1].MustClaim("other", projection.NoOffset)
 	expectDuplicates(t, again[1], events)
 	if n := queries.indexes.Load(); n != 1 {
 		t.Errorf("%d readings at once", n)

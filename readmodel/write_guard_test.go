@@ -13,31 +13,24 @@ import (
 	"projector/readmodel/balance"
 )
 
-// inPartition returns the partition of the same topic with this number.
-func inPartition(n int32) readmodel.Partition {
-	p := partition
-	p.Number = n
-	return p
-}
-
 // In TestTwoPartitionsOfOneAccount, two partitions have events of one account, and both decide at
 // version 1. The later write must not overwrite the event of the other partition.
 func TestTwoPartitionsOfOneAccount(t *testing.T) {
 	pool := openPool(t)
 	a, b := newWorker(t, pool, inPartition(0)), newWorker(t, pool, inPartition(1))
-	a.claim("me", projection.NoOffset)
-	b.claim("me", projection.NoOffset)
-	a.fold(credit("x", 1, "1", "EUR"))
-	a.mustFlush()
-	a.fold(credit("x", 2, "10", "EUR"))
-	b.fold(credit("x", 2, "2", "EUR"), credit("x", 3, "4", "EUR")) // another event of version 2
-	a.mustFlush()
-	if _, err := b.flush(); !errors.Is(err, projection.ErrStale) {
+	a.MustClaim("me", projection.NoOffset)
+	b.MustClaim("me", projection.NoOffset)
+	a.MustFold(credit("x", 1, "1", "EUR"))
+	a.MustFlush()
+	a.MustFold(credit("x", 2, "10", "EUR"))
+	b.MustFold(credit("x", 2, "2", "EUR"), credit("x", 3, "4", "EUR")) // another event of version 2
+	a.MustFlush()
+	if _, err := b.VerifyAndFlush(); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale: 10 of version 2 would be lost", err)
 	}
-	b.claim("me", 0)
-	b.fold(credit("x", 2, "2", "EUR"), credit("x", 3, "4", "EUR"))
-	b.mustFlush()
+	b.MustClaim("me", 0)
+	b.MustFold(credit("x", 2, "2", "EUR"), credit("x", 3, "4", "EUR"))
+	b.MustFlush()
 	expect(t, current(t, pool, "x"), "EUR 15.00 3 open x-3 false -")
 }
 
@@ -45,12 +38,12 @@ func TestTwoPartitionsOfOneAccount(t *testing.T) {
 func TestTwoPartitionsOfANewAccount(t *testing.T) {
 	pool := openPool(t)
 	a, b := newWorker(t, pool, inPartition(0)), newWorker(t, pool, inPartition(1))
-	a.claim("me", projection.NoOffset)
-	b.claim("me", projection.NoOffset)
-	a.fold(credit("x", 1, "10", "EUR"))
-	b.fold(credit("x", 1, "2", "EUR"), credit("x", 2, "4", "EUR"))
-	a.mustFlush()
-	if _, err := b.flush(); !errors.Is(err, projection.ErrStale) {
+	a.MustClaim("me", projection.NoOffset)
+	b.MustClaim("me", projection.NoOffset)
+	a.MustFold(credit("x", 1, "10", "EUR"))
+	b.MustFold(credit("x", 1, "2", "EUR"), credit("x", 2, "4", "EUR"))
+	a.MustFlush()
+	if _, err := b.VerifyAndFlush(); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
 }
@@ -60,16 +53,16 @@ func TestTwoPartitionsOfANewAccount(t *testing.T) {
 func TestARepairLeavesOtherAccountsAlone(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("b", 1, "1", "EUR"))
-	w.mustFlush()
-	w.fold(credit("b", 2, "2", "EUR"), credit("c", 5, "2", "EUR"))
-	corrected := replayOf(w.format, credit("a", 2, "100", "EUR"))
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("b", 1, "1", "EUR"))
+	w.MustFlush()
+	w.MustFold(credit("b", 2, "2", "EUR"), credit("c", 5, "2", "EUR"))
+	corrected := replayOf(w.Format, credit("a", 2, "100", "EUR"))
 	corrected[0].Reprocessed = false
 	if err := newRepair(t, pool, 0).Apply(t.Context(), corrected, nil); err != nil {
 		t.Fatal(err)
 	}
-	w.mustFlush()
+	w.MustFlush()
 	expect(t, current(t, pool, "a"), "EUR 105.00 3 open a-3 false -")
 	expect(t, current(t, pool, "b"), "EUR 3.00 2 open b-2 false -")
 }
@@ -80,17 +73,17 @@ func TestARepairLeavesOtherAccountsAlone(t *testing.T) {
 func TestAParkedEventRestsOnItsAccount(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"))
-	w.mustFlush()
-	w.fold(credit("a", 3, "4", "EUR"))
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"))
+	w.MustFlush()
+	w.MustFold(credit("a", 3, "4", "EUR"))
 	if err := w.Verify(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.format, credit("a", 2, "2", "EUR")), nil); err != nil {
+	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.Format, credit("a", 2, "2", "EUR")), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Flush(t.Context(), projection.NextOffset{Offset: w.next}); !errors.Is(err, projection.ErrStale) {
+	if _, err := w.Flush(t.Context(), projection.NextOffset{Offset: w.Next}); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
 	if n := count(t, pool, "SELECT count(*) FROM parked_event"); n != 0 {
@@ -105,16 +98,16 @@ func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 		t.Run(fmt.Sprint(parked), func(t *testing.T) {
 			pool := openPool(t)
 			w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2000 })
-			w.claim("me", projection.NoOffset)
+			w.MustClaim("me", projection.NoOffset)
 			for v := 2; v <= parked+1; v++ {
-				w.fold(credit("a", v, "1", "EUR"))
+				w.MustFold(credit("a", v, "1", "EUR"))
 			}
-			w.mustFlush()
-			n, err := w.Fold(t.Context(), w.records(credit("a", 1, "1", "EUR")), 10) // fewer than the waiting events
+			w.MustFlush()
+			n, err := w.Fold(t.Context(), w.Records(credit("a", 1, "1", "EUR")), 10) // fewer than the waiting events
 			if err != nil || n != 1 {
 				t.Fatalf("%d records, error %v", n, err)
 			}
-			w.mustFlush()
+			w.MustFlush()
 			version := min(parked, 1000) + 1
 			stale := "false -"
 			if parked > 1000 {
@@ -130,10 +123,10 @@ func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 func TestTheEventAtTheGapIsParkedAtTheLimit(t *testing.T) {
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2 })
-	w.claim("me", projection.NoOffset)
+	w.MustClaim("me", projection.NoOffset)
 	poison := `{"eventId":"p-2","eventType":"FundsCredited","accountId":"a","version":2,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":1,"currency":"EUR"}}`
-	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 5, "1", "EUR"), poison)
-	w.mustFlush()
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 5, "1", "EUR"), poison)
+	w.MustFlush()
 	for hold, err := range accountdb.Gaps(t.Context(), pool, readmodel.BalanceName) {
 		if err != nil || hold.Expected != 2 || hold.Class != "malformed_payload" && hold.Class != "invalid_amount" {
 			t.Errorf("gap %+v, error %v; want the poison event as the gap", hold, err)
@@ -151,14 +144,14 @@ func TestTheEventAtTheGapIsParkedAtTheLimit(t *testing.T) {
 func TestAPositionThatWasTakenBackIsNotMoved(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, inPartition(0))
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"), credit("b", 1, "1", "EUR"))
-	w.mustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("b", 1, "1", "EUR"))
+	w.MustFlush()
 	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET next_offset = next_offset - 1"); err != nil {
 		t.Fatal(err)
 	}
-	w.fold(credit("a", 2, "2", "EUR"))
-	if _, err := w.Flush(t.Context(), at(w.next)); !errors.Is(err, projection.ErrFenced) {
+	w.MustFold(credit("a", 2, "2", "EUR"))
+	if _, err := w.Flush(t.Context(), at(w.Next)); !errors.Is(err, projection.ErrFenced) {
 		t.Errorf("error %v, want ErrFenced: what the backup lacks would be passed over", err)
 	}
 	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 false -")
@@ -171,15 +164,15 @@ func TestAPositionThatWasTakenBackIsNotMoved(t *testing.T) {
 func TestALostClaimsFenceIsNotGivenAgain(t *testing.T) {
 	pool := openPool(t)
 	first := newWorker(t, pool, inPartition(0))
-	first.claim("first", projection.NoOffset)
+	first.MustClaim("first", projection.NoOffset)
 	before := fenceOf(t, pool)
-	first.claim("first", projection.NoOffset)
-	first.fold(credit("a", 1, "1", "EUR"))
+	first.MustClaim("first", projection.NoOffset)
+	first.MustFold(credit("a", 1, "1", "EUR"))
 	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = $1", before); err != nil {
 		t.Fatal(err)
 	}
-	newWorker(t, pool, inPartition(0)).claim("second", projection.NoOffset)
-	if _, err := first.flush(); !errors.Is(err, projection.ErrFenced) {
+	newWorker(t, pool, inPartition(0)).MustClaim("second", projection.NoOffset)
+	if _, err := first.VerifyAndFlush(); !errors.Is(err, projection.ErrFenced) {
 		t.Errorf("error %v, want ErrFenced: the partition is another's", err)
 	}
 }

@@ -1,0 +1,161 @@
+package readmodeltest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/session"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+	"projector/readmodel/appended"
+)
+
+// Observer is an observer of a projection that counts what the recent-event cache answers.
+type Observer struct{ Hits, Misses, Errors int }
+
+// Parked implements readmodel.Observer.
+func (*Observer) Parked(readmodel.ParkedSummary) {}
+
+// InboxRows implements readmodel.Observer.
+func (*Observer) InboxRows(int64) {}
+
+// InboxPruned implements readmodel.Observer.
+func (*Observer) InboxPruned(int64) {}
+
+// DedupHit implements readmodel.Observer.
+func (o *Observer) DedupHit(n int) { o.Hits += n }
+
+// DedupMiss implements readmodel.Observer.
+func (o *Observer) DedupMiss(n int) { o.Misses += n }
+
+// DedupError implements readmodel.Observer.
+func (o *Observer) DedupError(n int) { o.Errors += n }
+
+// Feeder is the projection of a partition. The test calls it step by step.
+type Feeder struct {
+	session.Projection
+	Format   event.Format
+	Next     int64
+	Epoch    int32          // epoch of the partition's leader
+	Counts   map[string]int // number of records by the name of their outcome
+	Reported *Observer
+
+	t         testing.TB
+	partition int32
+	faults    []string // dead letters, as class and event id
+}
+
+// NewFeeder returns a feeder for a projection without its recent-event cache, so that PostgreSQL is
+// queried.
+func NewFeeder(t testing.TB, pool *pgxpool.Pool, kind readmodel.Definition, p readmodel.Partition) *Feeder {
+	t.Helper()
+	k, ok := kind.(appended.Definition)
+	if !ok {
+		t.Fatalf("%s is no projection of package appended", kind.Name())
+	}
+	k.Recent = nil
+	return FeederOf(t, pool, k, p)
+}
+
+// FeederOf returns a feeder for an unchanged projection.
+func FeederOf(t testing.TB, pool *pgxpool.Pool, kind readmodel.Definition, p readmodel.Partition) *Feeder {
+	t.Helper()
+	reported := &Observer{}
+	open := kind.Open(readmodel.RunConfig{
+		Pool: pool, FirstVersion: 1, InboxRetention: time.Hour, CacheBytes: func() int { return 1 << 20 }, Observer: reported,
+	})
+	f := FeederOn(t, open(p))
+	f.Reported, f.partition = reported, p.Number
+	return f
+}
+
+// FeederOn returns a feeder for an opened projection of partition 0. Like every new feeder, it has
+// claimed its partition.
+func FeederOn(t testing.TB, opened session.Projection) *Feeder {
+	t.Helper()
+	f := &Feeder{t: t, Format: JSONFormat(t), Projection: opened, Counts: map[string]int{}}
+	f.MustClaim(projection.NoOffset)
+	return f
+}
+
+// MustClaim claims the partition and continues at the position that the claim returns.
+func (f *Feeder) MustClaim(committed int64) {
+	f.t.Helper()
+	pos, err := f.Claim(f.t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: committed})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.Next = pos.Next
+}
+
+// MustFold folds the values at the next offsets. An empty value is a tombstone.
+func (f *Feeder) MustFold(values ...string) {
+	f.t.Helper()
+	var records []projection.DecodedRecord
+	for _, value := range values {
+		j := projection.DecodedRecord{Record: projection.Record{Topic: "events", Partition: f.partition, Offset: f.Next, LeaderEpoch: f.Epoch, Message: event.Message{Value: []byte(value)}}}
+		if value == "" {
+			j.Record.Value = nil
+		}
+		f.Format.Decode(j.Record.Message, &j.Decoded)
+		records = append(records, j)
+		f.Next++
+	}
+	for len(records) > 0 {
+		n, err := f.Fold(f.t.Context(), records, 1000)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		records = records[n:]
+	}
+}
+
+// VerifyAndFlush verifies and writes, and counts the outcomes.
+func (f *Feeder) VerifyAndFlush() error {
+	f.t.Helper()
+	if err := f.Verify(f.t.Context()); err != nil {
+		return err
+	}
+	changes, err := f.Flush(f.t.Context(), projection.NextOffset{Offset: f.Next, LeaderEpoch: f.Epoch})
+	if err != nil {
+		return err
+	}
+	for _, o := range projection.Outcomes() {
+		f.Counts[o.String()] += changes.Outcomes[o]
+	}
+	for i := range changes.DeadLetters {
+		f.faults = append(f.faults, string(changes.DeadLetters[i].Class)+" "+changes.DeadLetters[i].EventID)
+	}
+	return nil
+}
+
+// Feed folds and flushes. If the batch must be decided again, it returns to the durable position,
+// as the consumer does.
+func (f *Feeder) Feed(values ...string) {
+	f.t.Helper()
+	for tries := 0; ; tries++ {
+		f.MustFold(values...)
+		err := f.VerifyAndFlush()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, projection.ErrStale) || tries == 3 {
+			f.t.Fatal(err)
+		}
+		f.MustClaim(projection.NoOffset)
+	}
+}
+
+// Outcomes returns the counts so far: applied, duplicate, ignored, dead_lettered.
+func (f *Feeder) Outcomes() string {
+	return fmt.Sprint(f.Counts["applied"], f.Counts["duplicate"], f.Counts["ignored"], f.Counts["dead_lettered"])
+}
+
+// Faults returns the class and the event id of each dead letter so far.
+func (f *Feeder) Faults() string { return strings.Join(f.faults, ", ") }
