@@ -76,7 +76,7 @@ func TestTheWorkedExample(t *testing.T) {
 	if err := Definition().Ready(t.Context(), pool); err != nil {
 		t.Error(err)
 	}
-	f := feederOf(t, pool, Definition(), partition)
+	f := readmodeltest.FeederOf(t, pool, Definition(), partition)
 	values := []string{
 		eventAs("1", "AccountOpened", "a", 1, noon, `{"currency":"EUR"}`),
 		eventAs("2", "FundsCredited", "a", 2, noon, eur("1")), eventAs("2", "FundsCredited", "a", 2, noon, eur("1")),

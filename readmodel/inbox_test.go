@@ -13,6 +13,7 @@ import (
 	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/inbox"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/turnover"
 )
 
@@ -149,7 +150,7 @@ func TestPruningWhileEventsAreWritten(t *testing.T) {
 
 // pruned is an Observer that records the calls about the inbox.
 type pruned struct {
-	counted
+	readmodeltest.Observer
 	rows, deleted int64
 }
 

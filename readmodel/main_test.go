@@ -9,10 +9,7 @@ import (
 func TestMain(m *testing.M) { readmodeltest.Main(m) }
 
 // The tests of this package often use these helpers.
-type (
-	counted = readmodeltest.Observer
-	worker  = readmodeltest.Worker
-)
+type worker = readmodeltest.Worker
 
 var (
 	at            = readmodeltest.At
@@ -23,8 +20,6 @@ var (
 	eventAs       = readmodeltest.Event
 	exec          = readmodeltest.Exec
 	expect        = readmodeltest.Expect
-	feederOf      = readmodeltest.FeederOf
-	feederOn      = readmodeltest.FeederOn
 	inPartition   = readmodeltest.InPartition
 	jsonFormat    = readmodeltest.JSONFormat
 	lines         = readmodeltest.Lines

@@ -1,4 +1,4 @@
-package readmodel_test
+package appended_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package readmodel_test
+package appended_test
 
 import (
 	"errors"
@@ -65,7 +65,7 @@ func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
 				pool := openPool(t)
 				k := kind.(appended.Definition)
 				k.Recent = with
-				f := feederOf(t, pool, k, partition)
+				f := readmodeltest.FeederOf(t, pool, k, partition)
 				for i, batch := range deliveries {
 					f.Feed(batch...)
 					if i == 6 {
@@ -91,7 +91,7 @@ func TestTheRecentEventCacheIsFilledByCommitsOnly(t *testing.T) {
 	pool := openPool(t)
 	k := turnover.Definition().(appended.Definition)
 	k.Recent = caches()["sound"]
-	f := feederOf(t, pool, k, partition)
+	f := readmodeltest.FeederOf(t, pool, k, partition)
 	value := eventAs("e", "FundsCredited", "a", 1, noon, eur("1"))
 	f.MustFold(value)
 	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = fence + 1"); err != nil {

@@ -1,4 +1,4 @@
-package readmodel_test
+package appended_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/appended"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/recent"
 	"projector/readmodel/statement"
 	"projector/readmodel/turnover"
@@ -42,7 +43,7 @@ func benchmarkEvents(b *testing.B, kind appended.Definition, again, cached bool)
 		b.Fatal(err)
 	}
 	next, made := pos.Next, 0
-	format := jsonFormat(b)
+	format := readmodeltest.JSONFormat(b)
 	flush := func(first int) {
 		records := make([]projection.DecodedRecord, batch)
 		for i := range records {
@@ -62,7 +63,7 @@ func benchmarkEvents(b *testing.B, kind appended.Definition, again, cached bool)
 			}
 			rest = rest[n:]
 		}
-		if _, err := p.Flush(b.Context(), at(next)); err != nil {
+		if _, err := p.Flush(b.Context(), readmodeltest.At(next)); err != nil {
 			b.Fatal(err)
 		}
 	}

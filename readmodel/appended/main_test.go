@@ -1,0 +1,25 @@
+package appended_test
+
+import (
+	"testing"
+
+	"projector/readmodel/readmodeltest"
+)
+
+func TestMain(m *testing.M) { readmodeltest.Main(m) }
+
+// The tests of this package often use these helpers.
+type counted = readmodeltest.Observer
+
+var (
+	eur        = readmodeltest.EUR
+	eventAs    = readmodeltest.Event
+	feederOn   = readmodeltest.FeederOn
+	lines      = readmodeltest.Lines
+	newFeeder  = readmodeltest.NewFeeder
+	noon       = readmodeltest.Noon
+	openPool   = readmodeltest.OpenPool
+	partition  = readmodeltest.Partition
+	same       = readmodeltest.Same
+	turnoverOf = readmodeltest.Turnover
+)
