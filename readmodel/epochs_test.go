@@ -10,7 +10,6 @@ import (
 
 	"projector/projection"
 	"projector/readmodel"
-	"projector/readmodel/turnover"
 )
 
 // setBack sets the position back as an operator might do it by SQL, in only one column.
@@ -65,41 +64,6 @@ func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
 				changes.Outcomes[projection.Ignored], changes.Outcomes[projection.DeadLettered]), c.want)
 		})
 	}
-}
-
-// After the inbox was pruned, the leader epoch shows which records an additive projection has
-// counted.
-func TestAPrunedInboxCountsWhatALaterLeaderAppends(t *testing.T) {
-	pool := openPool(t)
-	f := newFeeder(t, pool, turnover.Definition(), partition)
-	old := []string{
-		eventAs("1", "FundsCredited", "a", 1, noon, eur("1")),
-		eventAs("2", "FundsCredited", "a", 2, noon, eur("2")),
-		eventAs("3", "FundsCredited", "a", 3, noon, eur("4")),
-	}
-	f.Feed(old...)
-	age(t, pool)
-	same(t, "before", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
-
-	setBack(t, pool, 1) // the log ended at offset 1
-	f.MustClaim(projection.NoOffset)
-	f.Epoch = 1
-	f.Feed(eventAs("new", "FundsCredited", "a", 2, noon, eur("100")))
-	same(t, "an event of 100 at an old offset", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
-
-	f.MustClaim(0) // the group's offsets were reset
-	f.Epoch = 0
-	f.Feed(old[0])
-	f.Epoch = 1
-	f.Feed(eventAs("new", "FundsCredited", "a", 2, noon, eur("100")))
-	same(t, "after a reset", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
-
-	other := newFeeder(t, pool, turnover.Definition(), readmodel.Partition{Group: "other", Topic: "events"})
-	other.Feed(old[0])
-	same(t, "by another group", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
-	other.Epoch = 2
-	other.Feed(eventAs("newer", "FundsCredited", "a", 2, noon, eur("1000")))
-	same(t, "new to another group", turnoverOf(t, pool), "2026-01-01 EUR 1107.00 0.00 5")
 }
 
 // An older version of the program or an operator may move a position without its epoch. The stored

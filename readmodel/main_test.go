@@ -33,5 +33,4 @@ var (
 	partition     = readmodeltest.Partition
 	replayOf      = readmodeltest.ReplayOf
 	same          = readmodeltest.Same
-	turnoverOf    = readmodeltest.Turnover
 )

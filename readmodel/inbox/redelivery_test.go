@@ -1,4 +1,4 @@
-package readmodel_test
+package inbox_test
 
 import (
 	"fmt"
@@ -12,42 +12,9 @@ import (
 	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/inbox"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/turnover"
 )
-
-func TestTurnoverIsOfTheEventsUTCDay(t *testing.T) {
-	pool := openPool(t)
-	f := newFeeder(t, pool, turnover.Definition(), partition)
-	f.Feed(
-		eventAs("o", "AccountOpened", "a", 1, noon, `{"currency":"EUR"}`),
-		eventAs("1", "FundsCredited", "a", 2, "2026-01-01T23:59:59.999999999Z", eur("10.5")),
-		eventAs("2", "FundsDebited", "b", 9, "2026-01-02T00:30:00+01:00", eur("0.01")),
-		eventAs("3", "FundsCredited", "a", 4, "2026-01-02T00:00:00Z", eur("3")),
-		eventAs("4", "FundsCredited", "a", 5, "1969-12-31T23:59:59Z", `{"amount":"7","currency":"JPY"}`),
-		eventAs("5", "FundsCredited", "a", 6, "1969-12-31T00:00:00Z", `{"amount":"1","currency":"JPY"}`),
-		eventAs("c", "AccountClosed", "a", 7, noon, "{}"),
-		"", "garbage", eventAs("6", "FundsCredited", "a", 8, noon, eur("x")),
-	)
-	same(t, "turnover", turnoverOf(t, pool),
-		"1969-12-31 JPY 8 0 2\n2026-01-01 EUR 10.50 0.01 2\n2026-01-02 EUR 3.00 0.00 1")
-	same(t, "outcomes", f.Outcomes(), "7 0 1 2")
-	f.Feed(eventAs("2", "FundsDebited", "b", 9, "2026-01-02T00:30:00+01:00", eur("0.01")),
-		eventAs("7", "FundsDebited", "b", 1, noon, eur("1")), eventAs("7", "FundsDebited", "b", 1, noon, eur("1")),
-		eventAs("2", "Nonsense", "b", 9, noon, "{}"), eventAs("o", "AccountOpened", "a", 1, noon, `{"currency":"EUR"}`))
-	same(t, "turnover", turnoverOf(t, pool),
-		"1969-12-31 JPY 8 0 2\n2026-01-01 EUR 10.50 1.01 3\n2026-01-02 EUR 3.00 0.00 1")
-	same(t, "outcomes", f.Outcomes(), "8 4 1 2")
-}
-
-func TestTurnoverBeyond64Bits(t *testing.T) {
-	pool := openPool(t)
-	f := newFeeder(t, pool, turnover.Definition(), partition)
-	for n := range 2 {
-		f.Feed(eventAs(fmt.Sprint("a", n), "FundsCredited", "a", 1, noon, `{"amount":"9223372036854775807","currency":"JPY"}`),
-			eventAs(fmt.Sprint("b", n), "FundsCredited", "a", 1, noon, `{"amount":"9223372036854775807","currency":"JPY"}`))
-	}
-	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 JPY 36893488147419103228 0 4")
-}
 
 // In TestConcurrentRedeliveriesCountOnce, several groups process the same events at the same time,
 // in batches of different sizes.
@@ -175,4 +142,39 @@ func TestPruningUnderAReader(t *testing.T) {
 	f.MustClaim(projection.NoOffset)
 	f.Feed(value)
 	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 EUR 1.00 0.00 1")
+}
+
+// After the inbox was pruned, the leader epoch shows which records an additive projection has
+// counted.
+func TestAPrunedInboxCountsWhatALaterLeaderAppends(t *testing.T) {
+	pool := openPool(t)
+	f := newFeeder(t, pool, turnover.Definition(), partition)
+	old := []string{
+		eventAs("1", "FundsCredited", "a", 1, noon, eur("1")),
+		eventAs("2", "FundsCredited", "a", 2, noon, eur("2")),
+		eventAs("3", "FundsCredited", "a", 3, noon, eur("4")),
+	}
+	f.Feed(old...)
+	age(t, pool)
+	same(t, "before", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
+
+	readmodeltest.Exec(t, pool, "UPDATE projector_position SET next_offset = 1") // the log ended at offset 1
+	f.MustClaim(projection.NoOffset)
+	f.Epoch = 1
+	f.Feed(eventAs("new", "FundsCredited", "a", 2, noon, eur("100")))
+	same(t, "an event of 100 at an old offset", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
+
+	f.MustClaim(0) // the group's offsets were reset
+	f.Epoch = 0
+	f.Feed(old[0])
+	f.Epoch = 1
+	f.Feed(eventAs("new", "FundsCredited", "a", 2, noon, eur("100")))
+	same(t, "after a reset", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
+
+	other := newFeeder(t, pool, turnover.Definition(), readmodel.Partition{Group: "other", Topic: "events"})
+	other.Feed(old[0])
+	same(t, "by another group", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
+	other.Epoch = 2
+	other.Feed(eventAs("newer", "FundsCredited", "a", 2, noon, eur("1000")))
+	same(t, "new to another group", turnoverOf(t, pool), "2026-01-01 EUR 1107.00 0.00 5")
 }

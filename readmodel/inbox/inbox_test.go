@@ -1,4 +1,4 @@
-package readmodel_test
+package inbox_test
 
 import (
 	"context"

@@ -1,0 +1,19 @@
+package turnover_test
+
+import (
+	"testing"
+
+	"projector/readmodel/readmodeltest"
+)
+
+func TestMain(m *testing.M) { readmodeltest.Main(m) }
+
+// The tests of this package often use these helpers.
+var (
+	eur        = readmodeltest.EUR
+	eventAs    = readmodeltest.Event
+	noon       = readmodeltest.Noon
+	partition  = readmodeltest.Partition
+	same       = readmodeltest.Same
+	turnoverOf = readmodeltest.Turnover
+)
