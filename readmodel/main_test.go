@@ -23,7 +23,6 @@ var (
 	inPartition   = readmodeltest.InPartition
 	jsonFormat    = readmodeltest.JSONFormat
 	lines         = readmodeltest.Lines
-	newFeeder     = readmodeltest.NewFeeder
 	newRepair     = readmodeltest.NewRepair
 	newWorker     = readmodeltest.NewWorker
 	newWorkerWith = readmodeltest.NewWorkerWith

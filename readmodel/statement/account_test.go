@@ -1,4 +1,4 @@
-package readmodel_test
+package statement_test
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package readmodel_test
+package statement_test
 
 import (
 	"errors"
@@ -101,13 +101,13 @@ func TestStatementIsWrittenByItsOwnerOnly(t *testing.T) {
 // the COMMIT is lost. These outcomes are counted if the write took place.
 func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
 	database := devtest.Database(t)
-	newFeeder(t, openPoolAt(t, database), statement.Definition(), readmodel.Partition{Group: "another", Topic: "events"}).
+	newFeeder(t, readmodeltest.OpenPoolAt(t, database), statement.Definition(), readmodel.Partition{Group: "another", Topic: "events"}).
 		Feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
 	pool, lose := readmodeltest.OpenLosing(t, database)
 	f := newFeeder(t, pool, statement.Definition(), partition)
 	f.MustFold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("1")))
 	lose.Store(true)
-	changes, err := f.Flush(t.Context(), at(f.Next))
+	changes, err := f.Flush(t.Context(), readmodeltest.At(f.Next))
 	if err == nil {
 		t.Fatal("the reply to COMMIT was to be lost")
 	}
