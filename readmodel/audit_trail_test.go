@@ -189,3 +189,15 @@ func TestRowsOfBothFormsAreOneChain(t *testing.T) {
 		_ = tx.Rollback(t.Context())
 	}
 }
+
+func TestActionsAreAppendOnly(t *testing.T) {
+	pool := openPool(t)
+	if err := readmodel.RecordActions(t.Context(), pool, []readmodel.Action{{Kind: readmodel.ActionDiscard, Actor: "me", Result: "discarded"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, rewrite := range []string{"UPDATE dlq_action SET actor = 'you'", "DELETE FROM dlq_action", "TRUNCATE dlq_action"} {
+		if _, err := pool.Exec(t.Context(), rewrite); err == nil {
+			t.Errorf("%s was allowed", rewrite)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/balance"
+	"projector/readmodel/readmodeltest"
 )
 
 // BenchmarkVerify measures the steps before the write of a flush of 100,000 accounts. It lists the
@@ -15,7 +16,7 @@ import (
 func BenchmarkVerify(b *testing.B) {
 	const accounts = 100_000
 	pool := openPool(b)
-	format := jsonFormat(b)
+	format := readmodeltest.JSONFormat(b)
 	p := balance.New(balance.Config{
 		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 30 },
 	}, partition)

@@ -21,7 +21,6 @@ var (
 	exec          = readmodeltest.Exec
 	expect        = readmodeltest.Expect
 	inPartition   = readmodeltest.InPartition
-	jsonFormat    = readmodeltest.JSONFormat
 	lines         = readmodeltest.Lines
 	newRepair     = readmodeltest.NewRepair
 	newWorker     = readmodeltest.NewWorker

@@ -11,9 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
+	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/balance"
 	"projector/readmodel/rebuild"
+	"projector/readmodel/repair"
 )
 
 // openShadow returns a shadow that has read the values.
@@ -240,4 +242,38 @@ func TestAnIdleSwapIsEndedByTheServer(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	expect(t, lines(t, pool, `SELECT count(*) FROM dlq_action`), "0")
+}
+
+// TestASwapLeavesAloneWhatWasOpenedSince opens an account after the rebuild has begun. The tables
+// of the rebuild have only the openings from before the rebuild. The swap must not change accounts
+// that were opened later.
+func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.MustClaim("me", projection.NoOffset)
+	open := func(account string, version, minor int64) {
+		t.Helper()
+		euro, _ := event.CurrencyByCode("EUR")
+		opening := repair.Opening{AccountID: account, Opening: projection.Opening{Version: version, Balance: minor, Currency: euro}}
+		openedBy := repair.OpenedBy{Source: "ledger.csv", SHA256: "abc", Actor: "me", Reason: "moved"}
+		if err := newRepair(t, pool, 0).Openings(openedBy).Apply(t.Context(), []repair.Opening{opening}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open("before", 3, 1000)
+	values := []string{credit("a", 1, "1", "EUR"), credit("before", 4, "1", "EUR"), credit("before", 2, "1", "EUR")}
+	w.MustFold(values...)
+	w.MustFlush()
+	s := openShadow(t, pool, values...)
+	open("since", 4, 700)
+	report, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events", List: 10}, upToDate)
+	if err != nil || report.Matched != 2 || report.Kinds[rebuild.Unknown] != 1 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	swapped, err := s.Swap(t.Context(), rebuild.SwapOptions{Topic: "events", Actor: "me", Remove: true}, upToDate)
+	if err != nil || swapped != (rebuild.Swapped{Left: 1}) {
+		t.Errorf("%+v, %v", swapped, err)
+	}
+	expect(t, current(t, pool, "since"), "EUR 7.00 4 open - false -")
+	expect(t, current(t, pool, "before"), "EUR 11.00 4 open before-4 false -")
 }

@@ -11,6 +11,7 @@ import (
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
 	"projector/readmodel/balance"
+	"projector/readmodel/repair"
 )
 
 // In TestTwoPartitionsOfOneAccount, two partitions have events of one account, and both decide at
@@ -132,7 +133,7 @@ func TestTheEventAtTheGapIsParkedAtTheLimit(t *testing.T) {
 			t.Errorf("gap %+v, error %v; want the poison event as the gap", hold, err)
 		}
 	}
-	done, err := newRepair(t, pool, 0).Skip(t.Context(), skipOf("a", 2))
+	done, err := newRepair(t, pool, 0).Skip(t.Context(), repair.Skip{AccountID: "a", Version: 2, Actor: "me", Reason: "lost at the source"})
 	if err != nil || done.EventID != "p-2" {
 		t.Errorf("skipped %+v, error %v; want the id of the event that was passed over", done, err)
 	}

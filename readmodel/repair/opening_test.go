@@ -1,4 +1,4 @@
-package readmodel_test
+package repair_test
 
 import (
 	"fmt"
@@ -15,7 +15,6 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/balance"
-	"projector/readmodel/rebuild"
 	"projector/readmodel/repair"
 )
 
@@ -288,31 +287,6 @@ func TestAnAccountThatIsKeptIsNotLocked(t *testing.T) {
 	if err := writer.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// TestASwapLeavesAloneWhatWasOpenedSince opens an account after the rebuild has begun. The tables
-// of the rebuild have only the openings from before the rebuild. The swap must not change accounts
-// that were opened later.
-func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
-	open(t, pool, 0, openAt("before", 3, 1000))
-	values := []string{credit("a", 1, "1", "EUR"), credit("before", 4, "1", "EUR"), credit("before", 2, "1", "EUR")}
-	w.MustFold(values...)
-	w.MustFlush()
-	s := openShadow(t, pool, values...)
-	open(t, pool, 0, openAt("since", 4, 700))
-	report, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events", List: 10}, upToDate)
-	if err != nil || report.Matched != 2 || report.Kinds[rebuild.Unknown] != 1 {
-		t.Fatalf("%+v, %v", report, err)
-	}
-	swapped, err := s.Swap(t.Context(), rebuild.SwapOptions{Topic: "events", Actor: "me", Remove: true}, upToDate)
-	if err != nil || swapped != (rebuild.Swapped{Left: 1}) {
-		t.Errorf("%+v, %v", swapped, err)
-	}
-	expect(t, current(t, pool, "since"), "EUR 7.00 4 open - false -")
-	expect(t, current(t, pool, "before"), "EUR 11.00 4 open before-4 false -")
 }
 
 // BenchmarkOpenings opens as many new accounts in a transaction as the command does.

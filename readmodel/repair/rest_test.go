@@ -1,4 +1,4 @@
-package readmodel_test
+package repair_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/repair"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestARepairLetsConsumersGoOn(t *testing.T) {
 	pool := openPool(t)
 	for _, p := range []int32{0, 1, 2} { // the second consumer is at its end, the third was not overtaken
-		of := inPartition(p)
+		of := readmodeltest.InPartition(p)
 		of.Projection = readmodel.BalanceName
 		if _, err := readmodel.ClaimPosition(t.Context(), pool, of, projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset}); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package readmodel_test
+package repair_test
 
 import (
 	"context"
@@ -14,11 +14,14 @@ import (
 	"pgregory.net/rapid"
 
 	"projector/errclass"
+	"projector/faulttest/pgproxy"
+	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
 	"projector/readmodel/balance"
+	"projector/readmodel/readmodeltest"
 )
 
 func effects(records []*readmodel.RepairRecord) string {
@@ -140,18 +143,6 @@ func TestWhatPostgresRefusesIsFoundAndTheRestGoesOn(t *testing.T) {
 	}
 }
 
-func TestActionsAreAppendOnly(t *testing.T) {
-	pool := openPool(t)
-	if err := readmodel.RecordActions(t.Context(), pool, []readmodel.Action{{Kind: readmodel.ActionDiscard, Actor: "me", Result: "discarded"}}); err != nil {
-		t.Fatal(err)
-	}
-	for _, rewrite := range []string{"UPDATE dlq_action SET actor = 'you'", "DELETE FROM dlq_action", "TRUNCATE dlq_action"} {
-		if _, err := pool.Exec(t.Context(), rewrite); err == nil {
-			t.Errorf("%s was allowed", rewrite)
-		}
-	}
-}
-
 // liveConsumer consumes the records of one partition like a worker. When it is fenced or its
 // changes are stale, it claims the partition again and decides again.
 type liveConsumer struct {
@@ -202,7 +193,7 @@ func (c *liveConsumer) session(ctx context.Context, next *int64) error {
 		if err := c.balance.Verify(ctx); err != nil {
 			return err
 		}
-		if _, err := c.balance.Flush(ctx, at(*next+int64(n))); err != nil {
+		if _, err := c.balance.Flush(ctx, readmodeltest.At(*next+int64(n))); err != nil {
 			return err
 		}
 		*next += int64(n)
@@ -287,4 +278,68 @@ func TestReplaysWithALiveConsumerAreExact(t *testing.T) {
 			rt.FailNow()
 		}
 	})
+}
+
+// TestAReplayWhoseCommitIsNotAnswered loses the reply to the first COMMIT. The records are applied
+// once, and the audit trail has them once.
+func TestAReplayWhoseCommitIsNotAnswered(t *testing.T) {
+	database := devtest.Database(t)
+	pool := openPoolAt(t, database)
+	proxy, through, err := pgproxy.ListenBefore(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	proxy.LoseReplies(func() bool { return proxy.Lost() == 0 })
+	records := replayOf(jsonFormat(t), credit("a", 1, "1", "EUR"), credit("a", 2, "2", "EUR"))
+	if err := newRepair(t, openPoolAt(t, through), 0).Apply(t.Context(), records, nil); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, effects(records), "applied applied")
+	expect(t, current(t, pool, "a"), "EUR 3.00 2 open a-2 false -")
+	if n := count(t, pool, "SELECT count(*) FROM dlq_action WHERE result = 'applied'"); n != 2 || proxy.Lost() != 1 {
+		t.Errorf("%d actions, want 2; %d replies lost", n, proxy.Lost())
+	}
+}
+
+// TestARepairLocksAccountsInTheOrderOfBytes shows that a repair locks accounts in the same order as
+// consumers, for every collation of the database. Otherwise a repair and a consumer could deadlock.
+func TestARepairLocksAccountsInTheOrderOfBytes(t *testing.T) {
+	pool := openPool(t)
+	if _, err := pool.Exec(t.Context(), `ALTER TABLE account_balance DROP CONSTRAINT account_balance_pkey;
+		DROP VIEW account_balance_current, account_hold, account_statement_balance;
+		ALTER TABLE account_balance ALTER account_id TYPE text COLLATE "en-x-icu", ADD PRIMARY KEY (account_id)`); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorker(t, pool, partition)
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("B", 1, "1", "EUR"), credit("a", 1, "1", "EUR"))
+	w.MustFlush()
+	holder, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := holder.Exec(t.Context(), "SELECT FROM account_balance WHERE account_id = 'B' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	repaired := make(chan error, 1)
+	go func() {
+		records := replayOf(w.Format, credit("a", 2, "1", "EUR"), credit("B", 2, "1", "EUR"))
+		repaired <- newRepair(t, pool, 0).Apply(t.Context(), records, nil)
+	}()
+	for count(t, pool, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("the repair waits for nothing")
+		}
+	}
+	if _, err := holder.Exec(t.Context(), "SELECT FROM account_balance WHERE account_id = 'a' FOR UPDATE NOWAIT"); err != nil {
+		t.Errorf("account a is locked before B: %v", err)
+	}
+	if err := holder.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-repaired; err != nil {
+		t.Error(err)
+	}
 }

@@ -1,4 +1,4 @@
-package readmodel_test
+package repair_test
 
 import (
 	"testing"
