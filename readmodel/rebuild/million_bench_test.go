@@ -104,8 +104,6 @@ func BenchmarkAMillionRows(b *testing.B) {
 	}
 }
 
-func upToDate(context.Context, []rebuild.TopicPosition) error { return nil }
-
 // The function writing writes the position again and again, as a consumer does. The returned
 // function stops the writes and returns the longest time of a write.
 func writing(b *testing.B, pool *pgxpool.Pool) (longest func() time.Duration) {

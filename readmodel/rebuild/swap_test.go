@@ -1,4 +1,4 @@
-package readmodel_test
+package rebuild_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/balance"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/rebuild"
 )
 
@@ -34,7 +35,7 @@ type rebuilt struct {
 // newRebuilt lets the consumer read up to an offset, damages the read model by SQL, and compares.
 func newRebuilt(t *testing.T, at, parkLimit int64, damage string, topic ...string) *rebuilt {
 	t.Helper()
-	return newRebuiltOn(t, openPool(t), at, parkLimit, damage, topic...)
+	return newRebuiltOn(t, readmodeltest.OpenPool(t), at, parkLimit, damage, topic...)
 }
 
 func newRebuiltOn(t *testing.T, pool *pgxpool.Pool, at, parkLimit int64, damage string, topic ...string) *rebuilt {
@@ -43,7 +44,7 @@ func newRebuiltOn(t *testing.T, pool *pgxpool.Pool, at, parkLimit int64, damage 
 		t: t, pool: pool, topic: topic, live: newReader(t, pool, 0, topic, "g"),
 		opts: rebuild.SwapOptions{Topic: "events", Actor: "me"},
 	}
-	r.live.worker = newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = parkLimit })
+	r.live.worker = readmodeltest.NewWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = parkLimit })
 	r.live.MustClaim("me", projection.NoOffset)
 	r.live.to(at)
 	r.exec(damage)
@@ -173,7 +174,7 @@ func TestASwapCountsWhatWaitsBeyondTheParkLimit(t *testing.T) {
 func TestASwapLeavesAloneWhatIsRepairedMeanwhile(t *testing.T) {
 	r := newRebuilt(t, 2, 100, `UPDATE account_balance SET balance = 99`,
 		credit("a", 1, "1", "EUR"), credit("a", 2, "none", "EUR"), credit("a", 2, "3", "EUR"))
-	corrected := replayOf(r.live.Format, credit("a", 2, "2", "EUR"))
+	corrected := readmodeltest.ReplayOf(r.live.Format, credit("a", 2, "2", "EUR"))
 	corrected[0].Action.Class = event.MalformedPayload
 	if err := newRepair(t, r.pool, 0).Apply(t.Context(), corrected, nil); err != nil {
 		t.Fatal(err)
@@ -195,7 +196,7 @@ func TestASwapWhoseCommitIsNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
-	r := newRebuiltOn(t, openPoolAt(t, through), 1, 100, `UPDATE account_balance SET balance = 99`, credit("a", 1, "1", "EUR"))
+	r := newRebuiltOn(t, readmodeltest.OpenPoolAt(t, through), 1, 100, `UPDATE account_balance SET balance = 99`, credit("a", 1, "1", "EUR"))
 	proxy.LoseReplies(func() bool { return proxy.Lost() == 0 })
 	if done := r.swap(); done != (rebuild.Swapped{Replaced: 1}) || proxy.Lost() != 1 {
 		t.Errorf("%+v, %d replies lost", done, proxy.Lost())

@@ -1,4 +1,4 @@
-package readmodel_test
+package rebuild_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/balance"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/rebuild"
 	"projector/readmodel/repair"
 )
@@ -51,7 +52,7 @@ func upToDate(context.Context, []rebuild.TopicPosition) error { return nil }
 // Between the comparison and the swap, a repair or another writer may change an account. The found
 // difference is then outdated, and the swap does not change the account.
 func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
-	pool := openPool(t)
+	pool := readmodeltest.OpenPool(t)
 	w := newWorker(t, pool, partition)
 	w.MustClaim("me", projection.NoOffset)
 	values := []string{credit("wrong", 1, "1", "EUR"), credit("gone", 1, "1", "EUR"), credit("moved", 1, "1", "EUR"), credit("back", 1, "1", "EUR")}
@@ -78,7 +79,7 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 		t.Fatalf("%+v", report)
 	}
 	repaired := newRepair(t, pool, 0)
-	if err := repaired.Apply(t.Context(), replayOf(w.Format, credit("moved", 2, "5", "EUR"), credit("ghost", 6, "1", "EUR")), nil); err != nil {
+	if err := repaired.Apply(t.Context(), readmodeltest.ReplayOf(w.Format, credit("moved", 2, "5", "EUR"), credit("ghost", 6, "1", "EUR")), nil); err != nil {
 		t.Fatal(err)
 	}
 	exec(`DELETE FROM account_balance WHERE account_id = 'gone'`)
@@ -112,7 +113,7 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 
 // A shadow that does not reach the expected position has lost records. Then nothing is swapped.
 func TestAShadowThatIsBehindIsNotSwapped(t *testing.T) {
-	pool := openPool(t)
+	pool := readmodeltest.OpenPool(t)
 	w := newWorker(t, pool, partition)
 	w.MustClaim("me", projection.NoOffset)
 	values := []string{credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR")}
@@ -132,7 +133,7 @@ func TestAShadowThatIsBehindIsNotSwapped(t *testing.T) {
 // The waiting time of a parked event starts at its record's timestamp. PostgreSQL has no date for
 // some timestamps (error 22008). Such a timestamp must not make every rebuild fail.
 func TestASwapParksWhateverTimeARecordHas(t *testing.T) {
-	pool := openPool(t)
+	pool := readmodeltest.OpenPool(t)
 	w := newWorker(t, pool, partition)
 	w.MustClaim("me", projection.NoOffset)
 	w.MustFlush()
@@ -165,7 +166,7 @@ func TestASwapParksWhateverTimeARecordHas(t *testing.T) {
 // A swap that hangs ends within its time limit and changes nothing. If this process does not react,
 // the server ends the swap.
 func TestASwapIsEndedByTheServer(t *testing.T) {
-	pool := openPool(t)
+	pool := readmodeltest.OpenPool(t)
 	w := newWorker(t, pool, partition)
 	w.MustClaim("me", projection.NoOffset)
 	values := []string{credit("wrong", 1, "1", "EUR")}
@@ -211,7 +212,7 @@ func TestASwapIsEndedByTheServer(t *testing.T) {
 // In TestAnIdleSwapIsEndedByTheServer, this process hangs while it reads the last records. The
 // server ends the swap, so that the consumer can write.
 func TestAnIdleSwapIsEndedByTheServer(t *testing.T) {
-	pool := openPool(t)
+	pool := readmodeltest.OpenPool(t)
 	w := newWorker(t, pool, partition)
 	w.MustClaim("me", projection.NoOffset)
 	values := []string{credit("wrong", 1, "1", "EUR")}
@@ -248,7 +249,7 @@ func TestAnIdleSwapIsEndedByTheServer(t *testing.T) {
 // of the rebuild have only the openings from before the rebuild. The swap must not change accounts
 // that were opened later.
 func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
-	pool := openPool(t)
+	pool := readmodeltest.OpenPool(t)
 	w := newWorker(t, pool, partition)
 	w.MustClaim("me", projection.NoOffset)
 	open := func(account string, version, minor int64) {

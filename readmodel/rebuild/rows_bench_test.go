@@ -1,4 +1,4 @@
-package readmodel_test
+package rebuild_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/rebuild"
 	"projector/readmodel/statement"
 )
@@ -14,7 +15,7 @@ import (
 // corrects these 100 rows. The comparison does not delay the consumer's writes.
 func BenchmarkCompareRows(b *testing.B) {
 	const rows = 1_000_000
-	pool := openPool(b)
+	pool := readmodeltest.OpenPool(b)
 	exec := func(statement string) {
 		b.Helper()
 		if _, err := pool.Exec(b.Context(), statement); err != nil {

@@ -1,4 +1,4 @@
-package readmodel_test
+package rebuild_test
 
 import (
 	"errors"
