@@ -12,6 +12,7 @@ import (
 
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/readmodeltest"
 )
 
 // TestTheSchemaAcceptsExactlyTheActions compares ActionKinds with the constraint of the migrated
@@ -141,7 +142,7 @@ func TestNobodyWritesInAnothersName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := count(t, pool, "SELECT count(*) FROM dlq_action WHERE db_user = session_user AND chain = 1 AND length(hash) = 64"); n != 1 {
+	if n := readmodeltest.Count(t, pool, "SELECT count(*) FROM dlq_action WHERE db_user = session_user AND chain = 1 AND length(hash) = 64"); n != 1 {
 		t.Error("the row says what was sent along")
 	}
 	for _, rewrite := range []string{"UPDATE dlq_action SET hash = NULL, chain = NULL", "UPDATE dlq_action SET db_user = 'x'"} {

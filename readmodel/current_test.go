@@ -3,7 +3,6 @@ package readmodel_test
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -15,46 +14,14 @@ import (
 	"projector/projection"
 	"projector/readmodel/accountdb"
 	"projector/readmodel/balance"
+	"projector/readmodel/readmodeltest"
 )
-
-// TestChangedAccounts shows that the accounts that a flush has written or parked are reported after
-// its commit.
-func TestChangedAccounts(t *testing.T) {
-	t.Parallel()
-	var changed []string
-	with := func(cfg *balance.Config) {
-		cfg.ParkLimit = 1
-		cfg.Changed = func(ids iter.Seq[string]) { changed = append(changed, slices.Collect(ids)...) }
-	}
-	reported := func(want string) {
-		t.Helper()
-		slices.Sort(changed)
-		same(t, "changed", strings.Join(slices.Compact(changed), " "), want)
-		changed = nil
-	}
-	pool := openPool(t)
-	w := newWorkerWith(t, pool, partition, with)
-	w.MustClaim("me", projection.NoOffset)
-	w.MustFold(credit("a", 1, "1", "EUR"), credit("b", 1, "5", "JPY"), credit("gap", 2, "1", "EUR"))
-	reported("")
-	w.MustFlush()
-	reported("a b gap")
-	w.MustFold(credit("a", 1, "1", "EUR"), credit("b", 2, "1", "JPY"), credit("gap", 1, "1", "EUR"))
-	w.MustFlush()
-	reported("b gap") // a duplicate is not reported
-	newWorker(t, pool, partition).MustClaim("another", projection.NoOffset)
-	w.MustFold(credit("a", 2, "1", "EUR"))
-	if _, err := w.VerifyAndFlush(); err == nil {
-		t.Error("a fenced writer has written")
-	}
-	reported("")
-}
 
 // TestCurrentAccounts shows that LoadCurrent returns the same values as account_balance_current.
 func TestCurrentAccounts(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)
-	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
+	w := readmodeltest.NewWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
 	w.MustClaim("me", projection.NoOffset)
 	for _, parked := range []bool{false, true} {
 		if parked {

@@ -3,7 +3,6 @@ package readmodel_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,44 +25,6 @@ func epochs(t *testing.T, pool *pgxpool.Pool) string {
 	}
 	s := stored[0]
 	return fmt.Sprint(s.Next, s.LeaderEpoch, s.ProcessedUntil, s.ProcessedEpoch)
-}
-
-// A log that has lost its end receives new records at offsets below the stored position. The leader
-// epoch of these records is later than the stored epoch. This shows that they are new records and
-// not redelivered ones.
-func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
-	cases := map[string]struct {
-		epoch int32 // leader epoch of the records at the old offsets
-		want  string
-	}{
-		"redelivered":                {1, "0 6 0 0"},
-		"of an earlier epoch":        {0, "0 6 0 0"},
-		"epoch not known":            {projection.NoEpoch, "0 6 0 0"},
-		"appended by a later leader": {2, "0 5 0 1"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			pool := openPool(t)
-			w := newWorker(t, pool, partition)
-			w.MustClaim("me", projection.NoOffset)
-			w.Epoch = 1
-			var values []string
-			for v := range 6 {
-				values = append(values, credit("a", v+1, "1.00", "EUR"))
-			}
-			w.MustFold(values...)
-			w.MustFlush()
-			setBack(t, pool, 0)
-			w.MustClaim("me again", projection.NoOffset)
-			w.Epoch = c.epoch
-			values[5] = strings.Replace(values[5], `"a-6"`, `"another"`, 1)
-			w.MustFold(values...)
-			changes := w.MustFlush()
-			same(t, "applied, duplicate, ignored, dead-lettered", fmt.Sprint(
-				changes.Outcomes[projection.Applied], changes.Outcomes[projection.Duplicate],
-				changes.Outcomes[projection.Ignored], changes.Outcomes[projection.DeadLettered]), c.want)
-		})
-	}
 }
 
 // An older version of the program or an operator may move a position without its epoch. The stored

@@ -9,11 +9,12 @@ import (
 	"projector/projection"
 	"projector/readmodel/accountdb"
 	"projector/readmodel/balance"
+	"projector/readmodel/readmodeltest"
 )
 
 func TestMissingVersions(t *testing.T) {
 	pool := openPool(t)
-	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2 })
+	w := readmodeltest.NewWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2 })
 	w.MustClaim("me", projection.NoOffset)
 	w.MustFold(
 		credit("a", 1, "1", "EUR"), credit("a", 5, "1", "EUR"), credit("a", 7, "1", "EUR"), // 2 to 4 and 6 are missing

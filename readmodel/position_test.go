@@ -6,10 +6,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/balance"
+	"projector/readmodel/readmodeltest"
 )
 
 func TestResumeAtTheLesser(t *testing.T) {
@@ -118,42 +121,6 @@ func TestSchemaErrorsNameTheRemedy(t *testing.T) {
 	}
 }
 
-func TestReadyNoticesGrantsAndColumns(t *testing.T) {
-	t.Parallel()
-	cases := map[string]string{
-		"grant":   "REVOKE UPDATE ON account_balance FROM plain",
-		"table":   "ALTER TABLE account_balance RENAME TO elsewhere",
-		"column":  "ALTER TABLE account_balance RENAME COLUMN updated_at TO written_at",
-		"nothing": "SELECT 1",
-	}
-	for name, damage := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			pg := devtest.Postgres(t)
-			if _, err := readmodel.Migrate(t.Context(), pg.URL()); err != nil {
-				t.Fatal(err)
-			}
-			pool, err := readmodel.OpenPool(t.Context(), pg.URL())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer pool.Close()
-			for _, s := range []string{
-				"CREATE ROLE plain", "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO plain",
-				damage, "ALTER ROLE postgres SET role = 'plain'",
-			} {
-				if _, err := pool.Exec(t.Context(), s); err != nil {
-					t.Fatal(err)
-				}
-			}
-			pool.Reset()
-			if err := balance.CheckReady(t.Context(), pool); (err == nil) != (name == "nothing") {
-				t.Errorf("error %v", err)
-			}
-		})
-	}
-}
-
 // testMapping is a mapping for tests. Mappings with different values read events differently.
 type testMapping string
 
@@ -236,4 +203,76 @@ func TestAStatusThatHasChangedIsNotChanged(t *testing.T) {
 	}
 	expect(t, lines(t, pool, stored), "0 2\n1 2")
 	expect(t, lines(t, pool, "SELECT count(*)::text FROM dlq_action"), "4")
+}
+
+// TestAClaimShowsWhetherACommitTookPlace loses the reply to a COMMIT, and then the replies to
+// claims. The next claim still shows whether the write took place.
+func TestAClaimShowsWhetherACommitTookPlace(t *testing.T) {
+	pool, lose := readmodeltest.OpenLosing(t, devtest.Database(t))
+	w := newWorker(t, pool, partition)
+	pos := w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"))
+	lose.Store(true)
+	if _, err := w.VerifyAndFlush(); err == nil {
+		t.Fatal("the reply to COMMIT was to be lost")
+	}
+	want := projection.Stood{Next: w.Next, Fence: pos.Fence}
+	for range 2 {
+		again, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
+		if err == nil || again.Found == nil || *again.Found != want {
+			t.Fatalf("the claim found %+v, want %+v; error %v", again.Found, want, err)
+		}
+		want.Fence = fenceOf(t, pool) // the claim was committed with this fence
+	}
+	lose.Store(false)
+	if again := w.MustClaim("me", projection.NoOffset); *again.Found != want || again.Next != want.Next {
+		t.Errorf("the claim found %+v and goes on at %d, want %+v", again.Found, again.Next, want)
+	}
+}
+
+// In TestAPositionThatWasTakenBackIsNotMoved, a restored backup has the owner's fence and an
+// earlier position. The records read since then are not in the backup, so the owner must not move
+// its position.
+func TestAPositionThatWasTakenBackIsNotMoved(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, inPartition(0))
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("b", 1, "1", "EUR"))
+	w.MustFlush()
+	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET next_offset = next_offset - 1"); err != nil {
+		t.Fatal(err)
+	}
+	w.MustFold(credit("a", 2, "2", "EUR"))
+	if _, err := w.Flush(t.Context(), readmodeltest.At(w.Next)); !errors.Is(err, projection.ErrFenced) {
+		t.Errorf("error %v, want ErrFenced: what the backup lacks would be passed over", err)
+	}
+	expect(t, readmodeltest.Current(t, pool, "a"), "EUR 1.00 1 open a-1 false -")
+}
+
+// In TestALostClaimsFenceIsNotGivenAgain, an asynchronous failover loses a claim, and with it a
+// repair that the owner has seen. The next claim, at the same offset, is by another owner and must
+// get a new fence. The first owner must not write any more, because events that it counts as
+// duplicates are no longer applied.
+func TestALostClaimsFenceIsNotGivenAgain(t *testing.T) {
+	pool := openPool(t)
+	first := newWorker(t, pool, inPartition(0))
+	first.MustClaim("first", projection.NoOffset)
+	before := fenceOf(t, pool)
+	first.MustClaim("first", projection.NoOffset)
+	first.MustFold(credit("a", 1, "1", "EUR"))
+	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = $1", before); err != nil {
+		t.Fatal(err)
+	}
+	newWorker(t, pool, inPartition(0)).MustClaim("second", projection.NoOffset)
+	if _, err := first.VerifyAndFlush(); !errors.Is(err, projection.ErrFenced) {
+		t.Errorf("error %v, want ErrFenced: the partition is another's", err)
+	}
+}
+
+func fenceOf(t *testing.T, pool *pgxpool.Pool) (fence int64) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), "SELECT fence FROM projector_position").Scan(&fence); err != nil {
+		t.Fatal(err)
+	}
+	return fence
 }

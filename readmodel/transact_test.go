@@ -25,7 +25,7 @@ func TestACommitNobodyCanAskAbout(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	proxy.LoseReplies(func() bool { cancel(); return true })
-	err = newRepair(t, openPoolAt(t, through), 0).Apply(ctx, replayOf(readmodeltest.JSONFormat(t), credit("a", 1, "1", "EUR")), nil)
+	err = readmodeltest.NewRepair(t, openPoolAt(t, through), 0).Apply(ctx, readmodeltest.ReplayOf(readmodeltest.JSONFormat(t), credit("a", 1, "1", "EUR")), nil)
 	var unknown *readmodel.CommitUnknownError
 	if !errors.As(err, &unknown) || unknown.Transaction == "" || !strings.Contains(err.Error(), "run the command again") {
 		t.Errorf("error %v, want a CommitUnknownError", err)
@@ -50,8 +50,8 @@ func TestTheDefaultIsolationLevelDoesNotMatter(t *testing.T) {
 	w.MustClaim("me", projection.NoOffset)
 	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
 	w.MustFlush()
-	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.Format, credit("a", 2, "2", "EUR")), nil); err != nil {
+	if err := readmodeltest.NewRepair(t, pool, 0).Apply(t.Context(), readmodeltest.ReplayOf(w.Format, credit("a", 2, "2", "EUR")), nil); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, current(t, pool, "a"), "EUR 7.00 3 open a-3 false -")
+	expect(t, readmodeltest.Current(t, pool, "a"), "EUR 7.00 3 open a-3 false -")
 }

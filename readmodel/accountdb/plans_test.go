@@ -33,3 +33,28 @@ func TestAccountsAreFoundByTheirKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestAReaderOfABalanceReadsOneAccount shows that a query for one account uses the index, even with
+// many accounts.
+func TestAReaderOfABalanceReadsOneAccount(t *testing.T) {
+	pool := openPool(t)
+	for _, statement := range []string{
+		`INSERT INTO account_balance (account_id, balance, version) SELECT 'acc-' || n, 0, 1 FROM generate_series(1, 20000) AS n`,
+		`ANALYZE account_balance`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := pool.Query(t.Context(), `EXPLAIN ANALYZE SELECT * FROM account_balance_current WHERE account_id = 'acc-77'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(plan, "\n"); !strings.Contains(all, "rows=1 ") || strings.Contains(all, "Rows Removed") {
+		t.Errorf("the plan reads all accounts:\n%s", all)
+	}
+}

@@ -1,4 +1,4 @@
-package readmodel_test
+package balance_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/readmodeltest"
 )
 
 // newcomers returns the first events of n accounts.
@@ -51,7 +52,7 @@ func TestANewcomerThatHasARow(t *testing.T) {
 		w.MustFold(values...)
 		w.MustFlush()
 		expect(t, current(t, pool, "known"), "EUR 7.00 2 open known-2 false -")
-		if n := count(t, pool, "SELECT count(*) FROM account_balance"); n != 1500+fresh+1 {
+		if n := readmodeltest.Count(t, pool, "SELECT count(*) FROM account_balance"); n != 1500+fresh+1 {
 			t.Errorf("%d accounts", n)
 		}
 	}

@@ -1,16 +1,15 @@
-package readmodel_test
+package balance_test
 
 import (
 	"errors"
 	"fmt"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
 	"projector/readmodel/balance"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/repair"
 )
 
@@ -87,7 +86,7 @@ func TestAParkedEventRestsOnItsAccount(t *testing.T) {
 	if _, err := w.Flush(t.Context(), projection.NextOffset{Offset: w.Next}); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
-	if n := count(t, pool, "SELECT count(*) FROM parked_event"); n != 0 {
+	if n := readmodeltest.Count(t, pool, "SELECT count(*) FROM parked_event"); n != 0 {
 		t.Errorf("%d events are parked", n)
 	}
 }
@@ -137,51 +136,4 @@ func TestTheEventAtTheGapIsParkedAtTheLimit(t *testing.T) {
 	if err != nil || done.EventID != "p-2" {
 		t.Errorf("skipped %+v, error %v; want the id of the event that was passed over", done, err)
 	}
-}
-
-// In TestAPositionThatWasTakenBackIsNotMoved, a restored backup has the owner's fence and an
-// earlier position. The records read since then are not in the backup, so the owner must not move
-// its position.
-func TestAPositionThatWasTakenBackIsNotMoved(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, inPartition(0))
-	w.MustClaim("me", projection.NoOffset)
-	w.MustFold(credit("a", 1, "1", "EUR"), credit("b", 1, "1", "EUR"))
-	w.MustFlush()
-	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET next_offset = next_offset - 1"); err != nil {
-		t.Fatal(err)
-	}
-	w.MustFold(credit("a", 2, "2", "EUR"))
-	if _, err := w.Flush(t.Context(), at(w.Next)); !errors.Is(err, projection.ErrFenced) {
-		t.Errorf("error %v, want ErrFenced: what the backup lacks would be passed over", err)
-	}
-	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 false -")
-}
-
-// In TestALostClaimsFenceIsNotGivenAgain, an asynchronous failover loses a claim, and with it a
-// repair that the owner has seen. The next claim, at the same offset, is by another owner and must
-// get a new fence. The first owner must not write any more, because events that it counts as
-// duplicates are no longer applied.
-func TestALostClaimsFenceIsNotGivenAgain(t *testing.T) {
-	pool := openPool(t)
-	first := newWorker(t, pool, inPartition(0))
-	first.MustClaim("first", projection.NoOffset)
-	before := fenceOf(t, pool)
-	first.MustClaim("first", projection.NoOffset)
-	first.MustFold(credit("a", 1, "1", "EUR"))
-	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = $1", before); err != nil {
-		t.Fatal(err)
-	}
-	newWorker(t, pool, inPartition(0)).MustClaim("second", projection.NoOffset)
-	if _, err := first.VerifyAndFlush(); !errors.Is(err, projection.ErrFenced) {
-		t.Errorf("error %v, want ErrFenced: the partition is another's", err)
-	}
-}
-
-func fenceOf(t *testing.T, pool *pgxpool.Pool) (fence int64) {
-	t.Helper()
-	if err := pool.QueryRow(t.Context(), "SELECT fence FROM projector_position").Scan(&fence); err != nil {
-		t.Fatal(err)
-	}
-	return fence
 }

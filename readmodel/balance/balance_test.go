@@ -1,14 +1,14 @@
-package readmodel_test
+package balance_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"projector/internal/devstack/devtest"
 	"projector/projection"
@@ -247,31 +247,6 @@ func TestRowAdvancedByAnotherIsNotWrittenOver(t *testing.T) {
 	}
 }
 
-// TestAClaimShowsWhetherACommitTookPlace loses the reply to a COMMIT, and then the replies to
-// claims. The next claim still shows whether the write took place.
-func TestAClaimShowsWhetherACommitTookPlace(t *testing.T) {
-	pool, lose := readmodeltest.OpenLosing(t, devtest.Database(t))
-	w := newWorker(t, pool, partition)
-	pos := w.MustClaim("me", projection.NoOffset)
-	w.MustFold(credit("a", 1, "1", "EUR"))
-	lose.Store(true)
-	if _, err := w.VerifyAndFlush(); err == nil {
-		t.Fatal("the reply to COMMIT was to be lost")
-	}
-	want := projection.Stood{Next: w.Next, Fence: pos.Fence}
-	for range 2 {
-		again, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
-		if err == nil || again.Found == nil || *again.Found != want {
-			t.Fatalf("the claim found %+v, want %+v; error %v", again.Found, want, err)
-		}
-		want.Fence = fenceOf(t, pool) // the claim was committed with this fence
-	}
-	lose.Store(false)
-	if again := w.MustClaim("me", projection.NoOffset); *again.Found != want || again.Next != want.Next {
-		t.Errorf("the claim found %+v and goes on at %d, want %+v", again.Found, again.Next, want)
-	}
-}
-
 func TestVersionNeverDecreasesWhoeverWrites(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
@@ -286,7 +261,7 @@ func TestVersionNeverDecreasesWhoeverWrites(t *testing.T) {
 // A fenced writer must not need a second connection. All other connections may be waiting for the
 // lock of the transaction that fenced this writer.
 func TestAFencedWriterNeedsNoSecondConnection(t *testing.T) {
-	pool := openPoolAt(t, devtest.Database(t), readmodel.WithConns(1))
+	pool := readmodeltest.OpenPoolAt(t, devtest.Database(t), readmodel.WithConns(1))
 	w := newWorker(t, pool, partition)
 	w.MustClaim("me", projection.NoOffset)
 	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = fence + 1"); err != nil {
@@ -333,27 +308,73 @@ func TestLargeParkedEventsHealInPieces(t *testing.T) {
 	expect(t, current(t, pool, "b"), "EUR 7.00 7 open b-7 false -")
 }
 
-// TestAReaderOfABalanceReadsOneAccount shows that a query for one account uses the index, even with
-// many accounts.
-func TestAReaderOfABalanceReadsOneAccount(t *testing.T) {
+// TestChangedAccounts shows that the accounts that a flush has written or parked are reported after
+// its commit.
+func TestChangedAccounts(t *testing.T) {
+	t.Parallel()
+	var changed []string
+	with := func(cfg *balance.Config) {
+		cfg.ParkLimit = 1
+		cfg.Changed = func(ids iter.Seq[string]) { changed = append(changed, slices.Collect(ids)...) }
+	}
+	reported := func(want string) {
+		t.Helper()
+		slices.Sort(changed)
+		readmodeltest.Same(t, "changed", strings.Join(slices.Compact(changed), " "), want)
+		changed = nil
+	}
 	pool := openPool(t)
-	for _, statement := range []string{
-		`INSERT INTO account_balance (account_id, balance, version) SELECT 'acc-' || n, 0, 1 FROM generate_series(1, 20000) AS n`,
-		`ANALYZE account_balance`,
-	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+	w := newWorkerWith(t, pool, partition, with)
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("b", 1, "5", "JPY"), credit("gap", 2, "1", "EUR"))
+	reported("")
+	w.MustFlush()
+	reported("a b gap")
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("b", 2, "1", "JPY"), credit("gap", 1, "1", "EUR"))
+	w.MustFlush()
+	reported("b gap") // a duplicate is not reported
+	newWorker(t, pool, partition).MustClaim("another", projection.NoOffset)
+	w.MustFold(credit("a", 2, "1", "EUR"))
+	if _, err := w.VerifyAndFlush(); err == nil {
+		t.Error("a fenced writer has written")
 	}
-	rows, err := pool.Query(t.Context(), `EXPLAIN ANALYZE SELECT * FROM account_balance_current WHERE account_id = 'acc-77'`)
-	if err != nil {
-		t.Fatal(err)
+	reported("")
+}
+
+// A log that has lost its end receives new records at offsets below the stored position. The leader
+// epoch of these records is later than the stored epoch. This shows that they are new records and
+// not redelivered ones.
+func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
+	cases := map[string]struct {
+		epoch int32 // leader epoch of the records at the old offsets
+		want  string
+	}{
+		"redelivered":                {1, "0 6 0 0"},
+		"of an earlier epoch":        {0, "0 6 0 0"},
+		"epoch not known":            {projection.NoEpoch, "0 6 0 0"},
+		"appended by a later leader": {2, "0 5 0 1"},
 	}
-	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if all := strings.Join(plan, "\n"); !strings.Contains(all, "rows=1 ") || strings.Contains(all, "Rows Removed") {
-		t.Errorf("the plan reads all accounts:\n%s", all)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			pool := openPool(t)
+			w := newWorker(t, pool, partition)
+			w.MustClaim("me", projection.NoOffset)
+			w.Epoch = 1
+			var values []string
+			for v := range 6 {
+				values = append(values, credit("a", v+1, "1.00", "EUR"))
+			}
+			w.MustFold(values...)
+			w.MustFlush()
+			readmodeltest.Exec(t, pool, "UPDATE projector_position SET next_offset = 0")
+			w.MustClaim("me again", projection.NoOffset)
+			w.Epoch = c.epoch
+			values[5] = strings.Replace(values[5], `"a-6"`, `"another"`, 1)
+			w.MustFold(values...)
+			changes := w.MustFlush()
+			readmodeltest.Same(t, "applied, duplicate, ignored, dead-lettered", fmt.Sprint(
+				changes.Outcomes[projection.Applied], changes.Outcomes[projection.Duplicate],
+				changes.Outcomes[projection.Ignored], changes.Outcomes[projection.DeadLettered]), c.want)
+		})
 	}
 }

@@ -1,4 +1,4 @@
-package readmodel_test
+package balance_test
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/balance"
+	"projector/readmodel/readmodeltest"
 	"projector/sql"
 )
 
@@ -55,7 +56,7 @@ func (l *lookUps) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndDat
 func openCounted(t *testing.T) (*pgxpool.Pool, *lookUps) {
 	t.Helper()
 	queries := &lookUps{}
-	return openPoolAt(t, devtest.Database(t), readmodel.WithTracer(queries)), queries
+	return readmodeltest.OpenPoolAt(t, devtest.Database(t), readmodel.WithTracer(queries)), queries
 }
 
 const indexedAccounts = 4000

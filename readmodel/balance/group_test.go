@@ -1,4 +1,4 @@
-package readmodel_test
+package balance_test
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package readmodel_test
+package balance_test
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func BenchmarkVerify(b *testing.B) {
 		}
 		n := i * 7919 % accounts
 		records[i].Record = projection.Record{Offset: int64(i), Message: event.Message{Value: []byte(
-			eventAs(fmt.Sprintf("event-%d", n), "FundsCredited", fmt.Sprintf("acc-%08d", n), version, noon, eur("10.25")))}}
+			readmodeltest.Event(fmt.Sprintf("event-%d", n), "FundsCredited", fmt.Sprintf("acc-%08d", n), version, readmodeltest.Noon, readmodeltest.EUR("10.25")))}}
 		format.Decode(records[i].Record.Message, &records[i].Decoded)
 	}
 	for range b.N {
