@@ -2,11 +2,13 @@ package readmodel_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
 	"projector/readmodel"
+	"projector/readmodel/balance"
 )
 
 // In a database whose encoding cannot store every text, one account id could stop a partition for
@@ -31,5 +33,44 @@ func TestMigrateRefusesAnEncodingThatCannotHoldEveryText(t *testing.T) {
 	var wrong *readmodel.EncodingError
 	if !errors.As(err, &wrong) || wrong.Have != "LATIN1" || len(done) > 0 {
 		t.Errorf("%d migrations, %v", len(done), err)
+	}
+}
+
+func TestManyMayMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	pg := devtest.Postgres(t)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := readmodel.Migrate(t.Context(), pg.URL()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	pool, err := readmodel.OpenPool(t.Context(), pg.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := readmodel.CheckSchema(t.Context(), pool); err != nil {
+		t.Error(err)
+	}
+	if err := balance.CheckReady(t.Context(), pool); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSchemaErrorsNameTheRemedy(t *testing.T) {
+	t.Parallel()
+	pg := devtest.Postgres(t)
+	pool, err := readmodel.OpenPool(t.Context(), pg.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	var schema *readmodel.SchemaError
+	if err := readmodel.CheckSchema(t.Context(), pool); !errors.As(err, &schema) || schema.Have != 0 {
+		t.Errorf("error %v, want a SchemaError without a version", err)
 	}
 }

@@ -3,7 +3,6 @@ package readmodel_test
 import (
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -11,7 +10,6 @@ import (
 	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/readmodel"
-	"projector/readmodel/balance"
 	"projector/readmodel/readmodeltest"
 )
 
@@ -79,45 +77,6 @@ func TestRecreatedTopicIsRefused(t *testing.T) {
 	_, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "another id"})
 	if !errors.Is(err, projection.ErrTopicRecreated) {
 		t.Errorf("error %v, want ErrTopicRecreated", err)
-	}
-}
-
-func TestManyMayMigrateAtOnce(t *testing.T) {
-	t.Parallel()
-	pg := devtest.Postgres(t)
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if _, err := readmodel.Migrate(t.Context(), pg.URL()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	pool, err := readmodel.OpenPool(t.Context(), pg.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	if err := readmodel.CheckSchema(t.Context(), pool); err != nil {
-		t.Error(err)
-	}
-	if err := balance.CheckReady(t.Context(), pool); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestSchemaErrorsNameTheRemedy(t *testing.T) {
-	t.Parallel()
-	pg := devtest.Postgres(t)
-	pool, err := readmodel.OpenPool(t.Context(), pg.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	var schema *readmodel.SchemaError
-	if err := readmodel.CheckSchema(t.Context(), pool); !errors.As(err, &schema) || schema.Have != 0 {
-		t.Errorf("error %v, want a SchemaError without a version", err)
 	}
 }
 

@@ -1,29 +1,16 @@
 package accountdb_test
 
 import (
-	"context"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"projector/internal/devstack/devtest"
-	"projector/readmodel"
+	"projector/readmodel/readmodeltest"
 )
 
-func TestMain(m *testing.M) {
-	devtest.Main(m, func(ctx context.Context, url string) error {
-		_, err := readmodel.Migrate(ctx, url)
-		return err
-	})
-}
+func TestMain(m *testing.M) { readmodeltest.Main(m) }
 
-// openPool opens a new, migrated database.
-func openPool(t testing.TB) *pgxpool.Pool {
-	t.Helper()
-	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
-}
+// The tests of this package often use these helpers.
+var (
+	credit    = readmodeltest.Credit
+	openPool  = readmodeltest.OpenPool
+	partition = readmodeltest.Partition
+)

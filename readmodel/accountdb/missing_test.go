@@ -1,4 +1,4 @@
-package readmodel_test
+package accountdb_test
 
 import (
 	"fmt"

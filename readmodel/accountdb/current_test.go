@@ -1,4 +1,4 @@
-package readmodel_test
+package accountdb_test
 
 import (
 	"errors"
@@ -32,8 +32,8 @@ func TestCurrentAccounts(t *testing.T) {
 		} else {
 			w.MustFold(
 				credit("a", 1, "10.25", "EUR"), credit("a", 2, "0.25", "EUR"), credit("yen", 1, "1050", "JPY"),
-				eventAs("n-1", "AccountClosed", "nothing", 1, "2026-01-01T00:00:00Z", "{}"),
-				credit("closed", 1, "1", "KWD"), eventAs("c-2", "AccountClosed", "closed", 2, "2026-01-01T00:00:00Z", "{}"),
+				readmodeltest.Event("n-1", "AccountClosed", "nothing", 1, "2026-01-01T00:00:00Z", "{}"),
+				credit("closed", 1, "1", "KWD"), readmodeltest.Event("c-2", "AccountClosed", "closed", 2, "2026-01-01T00:00:00Z", "{}"),
 				credit("overflow", 1, "1", "EUR"),
 			)
 		}
@@ -52,10 +52,10 @@ func TestCurrentAccounts(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %t %d %s %s %s %s", c.AccountID, c.Exists, c.Version, waits, c.Balance, c.Currency, c.Status))
 		}
 		slices.Sort(got)
-		want := lines(t, pool, `SELECT account_id || ' ' || (version IS NOT NULL)::text || ' ' || coalesce(version, 0) || ' ' || coalesce(waiting_for_version::text, '-')
+		want := readmodeltest.Lines(t, pool, `SELECT account_id || ' ' || (version IS NOT NULL)::text || ' ' || coalesce(version, 0) || ' ' || coalesce(waiting_for_version::text, '-')
 			|| ' ' || coalesce(balance::text, '') || ' ' || coalesce(currency, '') || ' ' || coalesce(status, '')
 			FROM account_balance_current ORDER BY account_id COLLATE "C"`)
-		same(t, fmt.Sprintf("accounts, parked: %t", parked), strings.Join(got, "\n"), want)
+		readmodeltest.Same(t, fmt.Sprintf("accounts, parked: %t", parked), strings.Join(got, "\n"), want)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestAwait(t *testing.T) {
 		}
 		return fmt.Sprint(*reached)
 	}
-	w := newWorker(t, pool, partition)
+	w := readmodeltest.NewWorker(t, pool, partition)
 	w.MustClaim("me", projection.NoOffset)
 	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"), credit("gap", 2, "1", "EUR"))
 	w.MustFlush()
@@ -91,7 +91,7 @@ func TestAwait(t *testing.T) {
 		{"nobody", 1, "30 ms", "NULL"},
 		{"gap", 1, "0", "NULL"},
 	} {
-		expect(t, await(c.account, c.version, c.within), c.want)
+		readmodeltest.Expect(t, await(c.account, c.version, c.within), c.want)
 	}
 
 	began := time.Now()
@@ -108,7 +108,7 @@ func TestAwait(t *testing.T) {
 	w.MustFlush()
 	got := []string{<-answers, <-answers}
 	slices.Sort(got)
-	expect(t, fmt.Sprint(got), "[2 3]")
+	readmodeltest.Expect(t, fmt.Sprint(got), "[2 3]")
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("answered after %s", took)
 	}
