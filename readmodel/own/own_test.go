@@ -12,21 +12,16 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"projector/internal/devstack/devtest"
 	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/projection/file"
 	"projector/readmodel"
 	"projector/readmodel/own"
+	"projector/readmodel/readmodeltest"
 )
 
-func TestMain(m *testing.M) {
-	devtest.Main(m, func(ctx context.Context, url string) error {
-		_, err := readmodel.Migrate(ctx, url)
-		return err
-	})
-}
+func TestMain(m *testing.M) { readmodeltest.Main(m) }
 
 const loyalty = `-- projection: loyalty_points
 -- mode: %s
@@ -42,11 +37,7 @@ INSERT INTO seen SELECT event_id, "offset" FROM new_events;
 // The function stage returns a database with the tables that the projection's SQL writes.
 func stage(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := readmodeltest.OpenPool(t)
 	execute(t, pool, `CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL CHECK (points >= 0), events bigint NOT NULL, versions text NOT NULL);
 		CREATE TABLE seen (event_id text, "offset" bigint)`)
 	return pool

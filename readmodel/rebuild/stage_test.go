@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
-	"projector/internal/devstack/devtest"
 	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
@@ -22,6 +21,7 @@ import (
 	"projector/readmodel/accountdb"
 	"projector/readmodel/balance"
 	"projector/readmodel/own"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/rebuild"
 	"projector/readmodel/statement"
 	"projector/readmodel/turnover"
@@ -242,11 +242,7 @@ func (unseen) DedupError(int)                 {}
 // openPool opens a fresh, migrated database with the tables of the projection files.
 func openPool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := readmodeltest.OpenPool(t)
 	execute(t, pool, ownTables)
 	return pool
 }
