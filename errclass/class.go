@@ -31,7 +31,8 @@ const (
 	// a server that has become read-only or has lost its prepared statements.
 	RetryReset
 	// RetryUnready means to retry and to report the instance as not ready. A person has to fix a
-	// grant, a migration, credentials, a certificate or a topic.
+	// grant, a migration, credentials, a certificate or a topic. Its label has the earlier name of
+	// this class, retry_loud.
 	RetryUnready
 	// Bug means that the request itself is wrong, so this program has a bug. The request is
 	// retried.

@@ -94,7 +94,7 @@ var sqlstates = map[string]Class{
 // sqlstateClasses gives the class for the first two characters of a SQLSTATE. Codes that are
 // missing here are Unknown, so they are retried and reported as an error. P0* (an exception raised
 // by a trigger), 38*, 39* and HV* (code outside PostgreSQL), and XX* (corruption) are missing on
-// purpose.
+// purpose. An added class also needs messageClasses, unless its messages may contain data.
 var sqlstateClasses = map[string]Class{
 	"03": Bug,          // SQL statement not yet complete
 	"08": Retry,        // connection exception
