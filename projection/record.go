@@ -75,13 +75,12 @@ type DeadLetter struct {
 	Expected      *int64 // the account's version + 1; nil if not known or if versions are ignored
 }
 
-// NewDeadLetter returns the dead letter for a record. It copies the record, so that the dead letter
-// does not refer to the memory of the fetch.
-func NewDeadLetter(rec Record, d *event.Decoded, class event.Class, message string) DeadLetter {
-	rec, kept := Keep(rec, d)
-	ev := &kept.Event
+// NewDeadLetter returns the dead letter for a record. The record and its event must be those that
+// Keep returned.
+func NewDeadLetter(rec Record, d *event.Decoded, decision Decision) DeadLetter {
+	ev := &d.Event
 	return DeadLetter{
-		Record: rec, Class: class, Message: message, Identified: d.Identity == event.Identified,
+		Record: rec, Class: decision.Class, Message: decision.Message, Identified: d.Identity == event.Identified,
 		AccountID: ev.AccountID, EventID: ev.ID, CorrelationID: ev.CorrelationID, Received: ev.Version,
 	}
 }

@@ -93,12 +93,9 @@ func (f *Fold) Duplicates() []projection.SkippedEvent { return f.duplicates }
 func (f *Fold) ForgetDuplicates() { f.duplicates = emptied(f.duplicates) }
 
 func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, decision projection.Decision) {
-	l := projection.DeadLetter{
-		Record: rec, Class: decision.Class, Message: decision.Message,
-		AccountID: d.Event.AccountID, EventID: d.Event.ID, CorrelationID: d.Event.CorrelationID, Received: d.Event.Version,
-	}
+	l := projection.NewDeadLetter(rec, d, decision)
 	if a != nil {
-		l.Identified, l.Expected = true, new(a.version+1)
+		l.Expected = new(a.version + 1)
 		if !a.decidedOn {
 			a.decidedOn = true
 			f.changes.DecidedOn = append(f.changes.DecidedOn, f.storedVersion(a))

@@ -174,7 +174,8 @@ func (e *Projection) deadLetter(r *projection.DecodedRecord, decision projection
 	e.counts.Outcomes[projection.DeadLettered]++
 	e.bytes += deadLetterBytes + r.Record.Bytes()
 	e.breaker.DeadLettered(r, decision, false) // false, because no account waits in this package
-	e.letters.list = append(e.letters.list, projection.NewDeadLetter(r.Record, &r.Decoded, decision.Class, decision.Message))
+	rec, kept := projection.Keep(r.Record, &r.Decoded)
+	e.letters.list = append(e.letters.list, projection.NewDeadLetter(rec, &kept, decision))
 }
 
 // seenLately queries the recent-event cache. If the cache fails, the event is processed as usual.
