@@ -32,8 +32,8 @@ type Definition interface {
 	Open(cfg RunConfig) func(Partition) session.Projection
 	// Tasks returns the work that is repeated while consumers run.
 	Tasks(cfg RunConfig) []Task
-	// Reports says which metrics of the Observer the projection reports regularly.
-	Reports() Reports
+	// Stores says whether the projection stores accounts, and whether it stores markers.
+	Stores() Stores
 	// Replayer returns the Replayer of the projection's dead letters.
 	Replayer(cfg RepairConfig) Replayer
 	// Memory returns the memory that prevents an event from being processed twice. It is nil if the
@@ -106,10 +106,11 @@ type Observer interface {
 	DedupError(n int)
 }
 
-// Reports says which metrics a projection reports for all partitions together.
-type Reports struct {
-	Parked bool // events that wait for missing versions
-	Inbox  bool // number of rows in the inbox
+// Stores says what a projection stores. The Observer regularly receives how many events are parked
+// and how many markers there are.
+type Stores struct {
+	Accounts bool // the state of each account, and parked events, which wait for missing versions
+	Inbox    bool // markers of processed events
 }
 
 // Task is work that is repeated while consumers run. Work that is not finished continues in the

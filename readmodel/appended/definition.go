@@ -27,8 +27,8 @@ type Definition struct {
 	Recent func(readmodel.RunConfig) Recent
 	// Background returns the tasks that are repeated while consumers run. It may be nil.
 	Background func(readmodel.RunConfig) []readmodel.Task
-	// Reported says which metrics these tasks report; see readmodel.Definition.Reports.
-	Reported readmodel.Reports
+	// Stored is the result of the method Stores.
+	Stored readmodel.Stores
 	// Doubts returns a function for events that are not in the table. The argument of this function
 	// is the time at which the event failed. The function returns why the event may have been
 	// processed nevertheless, or an empty string. If Doubts is nil, an event that is not in the
@@ -86,8 +86,8 @@ func (k Definition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	return k.Background(cfg)
 }
 
-// Reports implements Definition.
-func (k Definition) Reports() readmodel.Reports { return k.Reported }
+// Stores implements Definition.
+func (k Definition) Stores() readmodel.Stores { return k.Stored }
 
 // Replayer implements Definition.
 func (k Definition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {

@@ -61,8 +61,8 @@ func countParked(cfg readmodel.RunConfig, name string) readmodel.Task {
 	}}
 }
 
-// Reports implements Definition.
-func (Definition) Reports() readmodel.Reports { return readmodel.Reports{Parked: true} }
+// Stores implements Definition.
+func (Definition) Stores() readmodel.Stores { return readmodel.Stores{Accounts: true} }
 
 // Replayer implements Definition.
 func (Definition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {

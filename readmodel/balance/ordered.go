@@ -56,8 +56,8 @@ func (d OrderedDefinition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	return []readmodel.Task{countParked(cfg, d.Label)}
 }
 
-// Reports implements Definition.
-func (OrderedDefinition) Reports() readmodel.Reports { return readmodel.Reports{Parked: true} }
+// Stores implements Definition.
+func (OrderedDefinition) Stores() readmodel.Stores { return readmodel.Stores{Accounts: true} }
 
 // Replayer implements Definition.
 func (d OrderedDefinition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {

@@ -23,7 +23,7 @@ func Define(name, ready string, add Add) appended.Definition {
 			return &table{&guard{inbox: marks, partition: p}, add, appended.NewcomersTo(p)}
 		},
 		Background: marks.Tasks,
-		Reported:   readmodel.Reports{Inbox: true},
+		Stored:     readmodel.Stores{Inbox: true},
 		Doubts:     marks.Doubts,
 
 		Remembers: marks,
