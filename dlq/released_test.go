@@ -6,9 +6,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -76,8 +78,116 @@ func TestDeadLettersOfEveryReleaseCanBeRead(t *testing.T) {
 			if got != r.Want {
 				t.Errorf("%s: %s:\ngot  %s\nwant %s", file, r.Form, got, r.Want)
 			}
+			checkHeaders(t, &e, r)
 		})
 	}
+}
+
+// headerOf returns, by header, the value that Parse has read from it. The value is empty if the dead
+// letter does not have the header.
+var headerOf = map[string]func(*Entry) string{
+	HeaderClass:           func(e *Entry) string { return string(e.Class) },
+	HeaderMessage:         func(e *Entry) string { return e.Message },
+	HeaderTopic:           func(e *Entry) string { return e.Topic },
+	HeaderPartition:       func(e *Entry) string { return fmt.Sprint(e.Partition) },
+	HeaderOffset:          func(e *Entry) string { return fmt.Sprint(e.Offset) },
+	HeaderEntry:           func(e *Entry) string { return orEmpty(e.Event > 0, int64(e.Event)-1) },
+	HeaderTimestamp:       func(e *Entry) string { return fmt.Sprint(e.Timestamp) },
+	HeaderGroup:           func(e *Entry) string { return e.Group },
+	HeaderProjection:      func(e *Entry) string { return e.Projection },
+	HeaderAccountID:       func(e *Entry) string { return e.AccountID },
+	HeaderExpectedVersion: func(e *Entry) string { return pointed(e.Expected) },
+	HeaderReceivedVersion: func(e *Entry) string { return pointed(e.Received) },
+	HeaderEventID:         func(e *Entry) string { return e.EventID },
+	HeaderCorrelationID:   func(e *Entry) string { return e.CorrelationID },
+	HeaderFailedAt:        func(e *Entry) string { return e.FailedAt.Format(time.RFC3339Nano) },
+	HeaderReplays:         func(e *Entry) string { return fmt.Sprint(e.Replays) },
+	HeaderValueSHA256:     func(e *Entry) string { return e.ValueSHA256 },
+	HeaderValueBytes:      func(e *Entry) string { return orEmpty(e.ValueBytes > 0, e.ValueBytes) },
+	HeaderHeadersDropped:  func(e *Entry) string { return orEmpty(e.HeadersDropped > 0, int64(e.HeadersDropped)) },
+	HeaderKeySHA256:       func(e *Entry) string { return e.KeySHA256 },
+	HeaderKeyBytes:        func(e *Entry) string { return orEmpty(e.KeyBytes > 0, e.KeyBytes) },
+}
+
+func orEmpty(known bool, n int64) string {
+	if !known {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func pointed(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprint(*n)
+}
+
+// checkHeaders compares what Parse has read with the headers of the fixture.
+func checkHeaders(t *testing.T, e *Entry, r *released) {
+	t.Helper()
+	want := map[string]string{}
+	for _, h := range r.Headers {
+		want[h[0]] = h[1]
+	}
+	for header, read := range headerOf {
+		if got := read(e); got != want[header] {
+			t.Errorf("%s: Parse reads %q from %s, want %q", r.Form, got, header, want[header])
+		}
+	}
+}
+
+// TestEveryHeaderIsReadReleasedAndDocumented compares the constants of headers.go with headerOf,
+// with the fixtures and with docs/formats.md.
+func TestEveryHeaderIsReadReleasedAndDocumented(t *testing.T) {
+	headers := headerConstants(t)
+	same := func(what string, got []string) {
+		t.Helper()
+		if got = slices.Compact(slices.Sorted(slices.Values(got))); !slices.Equal(got, headers) {
+			t.Errorf("%s:\n%v\nthe constants in headers.go:\n%v", what, got, headers)
+		}
+	}
+	same("the headers that headerOf has", slices.Collect(maps.Keys(headerOf)))
+
+	var there []string
+	files, _ := filepath.Glob("testdata/released/*.jsonl")
+	for _, file := range files {
+		eachReleased(t, file, func(r *released) {
+			for _, h := range r.Headers {
+				if strings.HasPrefix(h[0], OwnPrefix) {
+					there = append(there, h[0])
+				}
+			}
+		})
+	}
+	same("the headers in testdata/released", there)
+
+	page, err := os.ReadFile("../docs/formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "Their names begin with `"+OwnPrefix+"errors.`:\n\n")
+	list, _, _ = strings.Cut(list, "\n\n")
+	var documented []string
+	for _, name := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(list, -1) {
+		documented = append(documented, OwnPrefix+"errors."+name[1])
+	}
+	same("the headers in docs/formats.md", documented)
+}
+
+// headerConstants returns the values of the constants in headers.go that name a header, sorted.
+func headerConstants(t *testing.T) []string {
+	t.Helper()
+	code, err := os.ReadFile("headers.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var headers []string
+	for _, constant := range regexp.MustCompile(`(?m)^\tHeader\w+ += OwnPrefix \+ "(.+?)"`).FindAllStringSubmatch(string(code), -1) {
+		headers = append(headers, OwnPrefix+constant[1])
+	}
+	slices.Sort(headers)
+	return headers
 }
 
 // A header that was added later must be optional for every reader. Required headers are those of

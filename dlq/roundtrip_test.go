@@ -66,6 +66,7 @@ var genTime = rapid.Custom(func(t *rapid.T) time.Time {
 func TestParseGivesBackWhatRecordWrote(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		letter, stamp, at := genLetter.Draw(t, "letter"), genStamp.Draw(t, "stamp"), genTime.Draw(t, "failed at")
+		letter.Record.Entry = rapid.Int32Range(0, 100).Draw(t, "entry")
 		record := Record(letter, stamp, "t.dlq", at)
 		record.Partition, record.Offset = 3, 99
 
@@ -73,7 +74,7 @@ func TestParseGivesBackWhatRecordWrote(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if entry.DLQPartition != 3 || entry.DLQOffset != 99 || entry.Truncated {
+		if entry.DLQPartition != 3 || entry.DLQOffset != 99 || entry.Event != letter.Record.Entry || entry.Truncated {
 			t.Fatalf("place or truncation: %+v", entry)
 		}
 		assertStamped(t, entry, letter, stamp, at)
