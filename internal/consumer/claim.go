@@ -34,9 +34,13 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	if err != nil {
 		return projection.Position{}, err
 	}
-	committed, err := w.unlessLost(kafka, stored, topic)
+	lost, err := w.lostBeforeRewind(kafka, stored, topic)
 	if err != nil {
 		return projection.Position{}, err
+	}
+	committed := kafka
+	if lost.found != "" {
+		committed = projection.NoOffset // the partition stops at the stored position
 	}
 	var (
 		pos   projection.Position
@@ -73,10 +77,14 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	if pos.Next < topic.start {
 		return pos, w.halt(expired(pos.Next, topic.start))
 	}
-	next := projection.NextOffset{Offset: pos.Next, LeaderEpoch: pos.LeaderEpoch}
-	if lost, err := w.lostEnd(next, topic); err != nil {
-		return pos, err
-	} else if lost.found != "" {
+	// A loss that was found before the claim is not checked again, because new records may have
+	// filled the log up to the position since.
+	if lost.found == "" || pos.Next != stored.Next || found == nil || found.Fence != stored.Fence {
+		if lost, err = w.lostEnd(projection.NextOffset{Offset: pos.Next, LeaderEpoch: pos.LeaderEpoch}, topic); err != nil {
+			return pos, err
+		}
+	}
+	if lost.found != "" {
 		return pos, w.stopForAll(pos.Next, lost)
 	}
 	if err := w.commitSet(pos, member); err != nil {
@@ -123,20 +131,16 @@ func (w *worker) confirm(kafka int64, member string) (stored projection.StoredPo
 	return stored, err
 }
 
-// unlessLost returns the committed offset of Kafka, to which the claim may take the position back.
-// It returns projection.NoOffset if the log has lost records before the stored position. Otherwise,
-// a commit that is some moments older than the position would hide this loss. The claim then finds
-// the loss at the stored position.
-func (w *worker) unlessLost(kafka int64, stored projection.StoredPosition, topic partitionInfo) (int64, error) {
+// lostBeforeRewind returns what the log has lost before the stored position, if the claim would
+// move this position back to Kafka's committed offset. The committed offset is often some moments
+// older than the position, and the log may still have it. So the position must not move back, or
+// the loss would not be noticed.
+func (w *worker) lostBeforeRewind(kafka int64, stored projection.StoredPosition, topic partitionInfo) (loss, error) {
 	if kafka == projection.NoOffset || stored.Next <= kafka || stored.Next < topic.start ||
 		stored.SetByHand || stored.Stopped() != nil || !projection.SameTopic(stored.TopicID, topic.id) {
-		return kafka, nil
+		return loss{}, nil
 	}
-	lost, err := w.lostEnd(stored.NextOffset(), topic)
-	if err == nil && lost.found != "" {
-		kafka = projection.NoOffset
-	}
-	return kafka, err
+	return w.lostEnd(stored.NextOffset(), topic)
 }
 
 // commitSet commits to Kafka a position that a person has set. Until this commit, Kafka's committed
