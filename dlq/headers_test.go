@@ -207,8 +207,9 @@ func TestParseNamesTheGarbledHeader(t *testing.T) {
 			record := Record(gapLetter(), Stamp{"g", "p"}, "t.dlq", time.Unix(0, 0))
 			set(record, key, value)
 			_, err := Parse(record)
-			// If only the length of a part is present, the error names its digest, so the common
-			// prefix of the two names is compared.
+			// If a record has the length header of its key or value but not the digest header, the
+			// error names the missing digest header. So the test only looks for the common prefix
+			// of these two header names.
 			named := strings.TrimSuffix(key, "bytes")
 			if err == nil || !strings.Contains(err.Error(), named) {
 				t.Errorf("%v does not name %s", err, key)

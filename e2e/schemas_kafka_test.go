@@ -66,14 +66,16 @@ type avroWriter struct {
 	decimals bool // amounts may be Avro decimals
 }
 
-// mapWriter encodes data as a map, in a schema without references.
+// mapWriter returns a writer that encodes the field data as an Avro map. Its schema has no
+// references.
 func mapWriter(s *schemaStore) avroWriter {
 	s.t.Helper()
 	text := fmt.Sprintf(avroEvent, `{"type":"map","values":[`+avroScalar+`]}`)
 	return avroWriter{s.register("events-value", sr.Schema{Schema: text}), avro.MustParse(text), false}
 }
 
-// recordWriter encodes data as a record with a separate schema.
+// recordWriter returns a writer that encodes the field data as an Avro record. The schema of this
+// record is registered separately, and the event's schema refers to it.
 func recordWriter(s *schemaStore) avroWriter {
 	s.t.Helper()
 	s.register("common.Money", sr.Schema{Schema: avroMoney})

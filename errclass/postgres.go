@@ -30,7 +30,8 @@ func postgresNode(node error) (finding, bool) {
 	case *pgconn.ParseConfigError:
 		return finding{class: RetryUnready, reason: "config"}, true
 	case pgx.ScanArgError:
-		// The columns are not those that this build expects, so isolating a row would not help.
+		// The columns are not those that this build expects, so searching for one faulty row would
+		// not help.
 		return finding{class: RetryUnready, reason: "scan"}, true
 	}
 	switch node {

@@ -34,7 +34,7 @@ func (o *ordered) unskip(id string) {
 			kept := *p
 			if kept.class == gap {
 				// unskip parks the event without its payload, because the payload is only in the
-				// DLQ topic. Because of this class, heal does not apply the event.
+				// DLQ topic. heal does not apply an event of the class malformed_payload.
 				kept.class = "malformed_payload"
 			}
 			a.waiting[v] = &kept

@@ -232,15 +232,15 @@ func commandsOf(node *kong.Node, begin string) suggestions {
 	return s
 }
 
-// valuesOf returns the values of a flag or an argument that start with the text begin. It puts the
-// argument before in front of each value. In a list, only the last item is completed.
-func valuesOf(v *kong.Value, before, begin string) suggestions {
+// valuesOf returns the values of a flag or an argument that start with the text begin. Each
+// returned value begins with prefix. In a list, only the last item is completed.
+func valuesOf(v *kong.Value, prefix, begin string) suggestions {
 	s := suggestions{files: isFile(v)}
 	if comma := strings.LastIndexByte(begin, ','); comma >= 0 && v.IsSlice() {
-		before, begin = before+begin[:comma+1], begin[comma+1:]
+		prefix, begin = prefix+begin[:comma+1], begin[comma+1:]
 	}
 	for _, choice := range choicesOf(v) {
-		s.offer(before+choice, "", before+begin)
+		s.offer(prefix+choice, "", prefix+begin)
 	}
 	return s
 }

@@ -12,8 +12,8 @@ import (
 const (
 	// restAfter is how long there must be no new record before the fetches become less frequent.
 	restAfter = time.Second
-	// idleRest is the pause in which no broker is asked. After the pause, each broker normally gets
-	// at least two requests.
+	// idleRest is the pause in which no broker is asked for records. After the pause, each broker
+	// normally gets at least two requests.
 	idleRest = 240 * time.Millisecond
 )
 

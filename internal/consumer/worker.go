@@ -90,7 +90,7 @@ func newWorker(c *Consumer, partition int32) *worker {
 	return w
 }
 
-// start runs the worker until it is stopped.
+// start starts the goroutines of the worker, which run until the worker is stopped.
 func (w *worker) start() {
 	var running sync.WaitGroup
 	running.Go(w.decode)

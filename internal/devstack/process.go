@@ -179,7 +179,7 @@ func (t *tail) String() string {
 }
 
 // The kernel uses ports from 32768 (Linux) or 49152 (macOS) for outgoing connections. A server's
-// port is below that range. It is then usually still free when a stopped server starts again.
+// port is below that range. So the port is usually still free when a stopped server starts again.
 const (
 	firstPort = 15000
 	lastPort  = 32000

@@ -128,7 +128,8 @@ func TestAllIDsAreRefused(t *testing.T) {
 	}
 }
 
-// If the registry answers a repeated request for an id, the first refusal did not concern this id.
+// The registry refuses the first request for an id and answers the repeated one. So the refusal was
+// temporary, and the event must be decoded.
 func TestARefusalThatEnds(t *testing.T) {
 	s := newStub(t)
 	s.hold(byID(7), "AVRO", inline())

@@ -15,9 +15,9 @@ import (
 const (
 	// profilesFor is how long profiles are served after the signal.
 	profilesFor = 10 * time.Minute
-	// profilesAddr is a free port on loopback. A profile contains names of functions, and to make
-	// it costs processor time. So only people who can log in to the machine or the pod may get a
-	// profile.
+	// profilesAddr is a free port on loopback. A profile contains names of functions, and making a
+	// profile costs processor time. So only people who can log in to the machine or the pod may get
+	// a profile.
 	profilesAddr = "127.0.0.1:0"
 	// mostSeconds limits the duration of a CPU profile.
 	mostSeconds = 120

@@ -50,7 +50,7 @@ type Branch struct {
 	Entries *Branch
 }
 
-// Member is the name of a member of a record, with what to read there.
+// Member says what a Reader reads in the member Name of a record or a map.
 type Member struct {
 	Name string
 	Branch
@@ -249,8 +249,8 @@ func (v *Values) Object(f Field) { v.found[f] = value{raw: jsonObject} }
 // Other sets a field to a value of a type that no field may have.
 func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 
-// Array says that there is an array at the place of b. Fields whose path leads into the array get
-// the kind inArray.
+// A Reader calls Array if there is an array at the place of b. Fields whose path leads into the
+// array get the kind inArray.
 func (v *Values) Array(b *Branch) {
 	if b.HasField {
 		v.Other(b.Field)

@@ -277,8 +277,8 @@ func TestAParkedPoisonEventGivesWayToItsCorrection(t *testing.T) {
 	}
 }
 
-// The first parked event of the account is not the poison event, which is an event that cannot be
-// applied. After a flush, the fold therefore knows only that a poison event may be parked.
+// The first parked event of the account is not the poison event. After a flush, the fold therefore
+// knows only that a poison event may be parked.
 func TestACorrectionBeyondTheParkLimitReplacesAPoisonEvent(t *testing.T) {
 	poison := faulty(credited("a", 4, 6), event.InvalidAmount)
 	for cuts := range 1 << 5 {

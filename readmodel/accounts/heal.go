@@ -129,13 +129,13 @@ func (f *Fold) healed(a *account) {
 	f.healing = f.healing[:last]
 }
 
-// healWith handles one parked event of the database. It returns false if no later event can be
-// applied now.
-func (f *Fold) healWith(a *account, p *projection.Parked, before int64) bool {
+// healWith tries to apply one parked event that is stored in the database, if its version is below
+// limit. It returns false if no later event can be applied now.
+func (f *Fold) healWith(a *account, p *projection.Parked, limit int64) bool {
 	f.choose(a, p)
 	version, class := p.Decoded.Event.Version, p.Class
 	f.applyFitting(a)
-	if version < before {
+	if version < limit {
 		switch f.healNext(a, p) {
 		case projection.HealPassed, projection.HealApplied:
 			return true

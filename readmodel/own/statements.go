@@ -102,7 +102,8 @@ func (g *guarded) checkUnchanged(before *guarded, name string) error {
 	return nil
 }
 
-// TouchedError means that a projection's SQL writes to a table of the projector.
+// TouchedError means that a projection's SQL uses one of the projector's own tables in a way that
+// is not allowed.
 type TouchedError struct{ Projection, Table string }
 
 // Error implements error.

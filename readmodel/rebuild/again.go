@@ -119,7 +119,8 @@ func (c *comparison) runAgain(ctx context.Context, t *swapTx) error {
 	return nil
 }
 
-// accountsAgain compares the accounts in the tables of differences.
+// accountsAgain compares once more the live and the rebuilt state of the accounts that the tables
+// of differences list.
 func (c *comparison) accountsAgain(ctx context.Context, t *swapTx) error {
 	a := c.shadow.accounts
 	err := c.noted(ctx, t, a.account, func(l, r *row, differs bool) error {

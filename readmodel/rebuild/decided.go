@@ -25,8 +25,8 @@ type decided struct {
 	given bool
 }
 
-// isAbout reports whether a decision about this record concerns the given event of the record. If
-// the record has several entries, account and version have to match.
+// isAbout reports whether e, a decision about the given record, concerns the given event of that
+// record. If the record has several entries, account and version have to match.
 func (e *decided) isAbout(record *projection.Record, ev *event.Event) bool {
 	return record.Entry == 0 || e.accountID == ev.AccountID && e.version == ev.Version
 }

@@ -134,7 +134,7 @@ func (p *pair) restarted() *consumer {
 }
 
 // The method rebuild compares and swaps while consumers continue. If replays is true, dead letters
-// are replayed meanwhile. It returns the report, and whether the rebuild has to be run again
+// may be replayed meanwhile. It returns the report, and whether the rebuild has to be run again
 // because of the replays.
 func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
 	p.t.Helper()

@@ -105,8 +105,8 @@ type fetchPlan struct {
 
 func (*fetchPlan) DoneInParts() {}
 
-// Hash implements change.Plan. The hash contains the plan and the digest of each message that the
-// outbox has.
+// Hash implements change.Plan. For each missing event that the outbox returned, the hash contains
+// its plan and the digest of its message.
 func (p *fetchPlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, m := range p.of.Missing {
 		if m.Record == nil {

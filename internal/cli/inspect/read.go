@@ -144,7 +144,8 @@ func (d *decoded) isFar() bool {
 	return d.outcome() == isEvent && time.UnixMicro(d.Event.OccurredAt).Sub(d.record.Timestamp).Abs() > years
 }
 
-// faults returns all faults of the record, each with its class and its reason.
+// faults returns all faults of a record that would be a dead letter, each with its class and its
+// reason. For other records it returns nil.
 func (d *decoded) faults() []string {
 	var all []string
 	if d.Fault != nil {

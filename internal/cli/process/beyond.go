@@ -30,7 +30,7 @@ const (
 	// beyondRest is how long a partition is left out of the searches if it cannot be read or has no
 	// next event.
 	beyondRest = 10 * time.Second
-	// beyondWithin limits one search and one write.
+	// beyondWithin limits the time of one search, and of one write.
 	beyondWithin = 30 * time.Second
 	// These limit the events that are parked for one account at a time. At least one event is
 	// parked, whatever its size is.

@@ -267,8 +267,8 @@ func (r *rebuilding) stillWhole(ctx context.Context) error {
 	return nil
 }
 
-// The function what returns the name of the rebuilt data for messages.
-func what(kind readmodel.Definition) string {
+// rebuiltName returns the words for the rebuilt data that are used in texts for the user.
+func rebuiltName(kind readmodel.Definition) string {
 	if kind.Name() == readmodel.BalanceName {
 		return "balances"
 	}

@@ -99,6 +99,6 @@ func (r *rebuilding) printCheck(d *rebuildCheckDocument) error {
 		}
 	}
 	_, err := fmt.Fprintf(r.std.Out, "all %s can be rebuilt from topic %s; the database needs room for about %d MiB more meanwhile, "+
-		"which is not checked\n", what(r.kind), d.Topic, r.needs>>20+1)
+		"which is not checked\n", rebuiltName(r.kind), d.Topic, r.needs>>20+1)
 	return err
 }

@@ -59,7 +59,8 @@ func TestRebuildRefusesATopicThatTheRowsDidNotComeFrom(t *testing.T) {
 	s.Consuming(nil)
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes"), remedy)
 
-	// A person states by SQL that the rows come from this topic.
+	// A person deletes the entry of the old topic by SQL. This declares that all rows come from the
+	// present topic.
 	s.Exec(`DELETE FROM projector_source s USING projector_position p WHERE s.topic = p.topic AND s.topic_id <> p.topic_id`)
 	d := rebuildJSON(s, "--yes")
 	clitest.Equal(t, kindsOf(d), "acc-4 unknown 1 null, acc-5 unknown 1 null, acc-6 unknown 1 null, acc-7 unknown 1 null")

@@ -45,7 +45,7 @@ func (r *rebuilding) differs(report *rebuild.Report, changed *rebuild.Swapped) e
 	if !r.cmd.ExitCode || left <= 0 {
 		return nil
 	}
-	return exit.Refusef("%s differ from what the events give", what(r.kind))
+	return exit.Refusef("%s differ from what the events give", rebuiltName(r.kind))
 }
 
 // compareFile checks whether the live rows came from another version of the projection file. With the

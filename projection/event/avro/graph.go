@@ -252,8 +252,8 @@ type place struct {
 	*node
 	branch *event.Branch
 	// inner contains the places inside this one. A record has one for each field, a union one for
-	// each branch, a map one for each member of branch, and an array one for its entries. If a
-	// place is nil, nothing is read from it.
+	// each branch, a map one for each member of branch, and an array one for its entries. A nil
+	// element means that nothing is read there.
 	inner []*place
 }
 
