@@ -54,13 +54,13 @@ func TestRolesOnCitus(t *testing.T) {
 	}
 	reader := w.session("bank_reader")
 	const balance = "SELECT * FROM account_balance_current"
-	reader.may(balance, false)
+	reader.checkPrivilege(balance, false)
 	w.exec(grantOfThePage(t, "GRANT SELECT"))
 	for _, read := range []string{
 		balance, "SELECT * FROM account_hold", "SELECT * FROM account_statement_missing", "SELECT * FROM account_statement_balance",
 		"SELECT * FROM account_skipped", "SELECT projector_await('" + account + "', 1, '0s')",
 	} {
-		reader.may(read, true)
+		reader.checkPrivilege(read, true)
 	}
 	statements := *w
 	statements.group += "-statement"

@@ -49,7 +49,7 @@ func mustRun(t testing.TB, user string, env []string, args ...string) string {
 // the text why.
 func (r *roles) refusedAs(user, why string, args ...string) {
 	r.t.Helper()
-	if status, said := r.as(user, args...); status != 1 || !strings.Contains(said, why) {
+	if status, said := r.runAs(user, args...); status != 1 || !strings.Contains(said, why) {
 		r.t.Errorf("%s: %s: exit status %d, want 1 and %q: %s", user, strings.Join(args, " "), status, why, said)
 	}
 }
@@ -99,14 +99,14 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 		"CREATE SCHEMA bank_approver", "CREATE TABLE public.repair_policy2 (i int)", "CREATE FUNCTION public.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"ALTER ROLE bank_approver SET search_path = pg_temp", "ALTER FUNCTION repair_request_decide() RESET search_path",
 	} {
-		operator.may(statement, false)
+		operator.checkPrivilege(statement, false)
 	}
 	// Attack 11: call the trigger functions, or attach them to another table.
-	operator.may("SELECT dlq_action_link()", false)
-	operator.may("CREATE TEMP TABLE mine (id bigint); CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION dlq_action_link()", false)
+	operator.checkPrivilege("SELECT dlq_action_link()", false)
+	operator.checkPrivilege("CREATE TEMP TABLE mine (id bigint); CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION dlq_action_link()", false)
 	// Attack 12: create temporary tables and functions, because a session finds them first. An
 	// administrator has granted TEMPORARY by mistake.
-	operator.may("CREATE TEMP TABLE repair_policy AS SELECT false AS four_eyes", false)
+	operator.checkPrivilege("CREATE TEMP TABLE repair_policy AS SELECT false AS four_eyes", false)
 	r.exec("GRANT TEMPORARY ON DATABASE " + quoted(r.db.Config().ConnConfig.Database) + " TO bank_operator")
 	for _, statement := range []string{
 		"CREATE TEMP TABLE repair_policy AS SELECT false AS four_eyes",
@@ -119,12 +119,12 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
-	operator.may("UPDATE public.account_balance SET balance = 0", false)
+	operator.checkPrivilege("UPDATE public.account_balance SET balance = 0", false)
 	// Attack 13: set the number of an approved request in the session, as the program does.
 	if _, err := operator.conn.Exec(t.Context(), "SELECT set_config('projector.request', '1', false)"); err != nil {
 		t.Error(err)
 	}
-	operator.may("INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", false)
+	operator.checkPrivilege("INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", false)
 	r.rebuildsAlone(operator)
 	// Attack 14: use the program.
 	r.refusedAs("bank_operator", "another login has to approve it", "approve", id, "--reason=mine")
@@ -145,22 +145,22 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	r.mustAs("bank_approver", "approve", id, "--reason=checked")
 	r.stamped("decided_by = 'bank_approver' AND state = 'approved'", 1)
 	approver := r.session("bank_approver")
-	approver.may("UPDATE repair_request SET state = 'rejected', decision_reason = 'x' WHERE id = "+id, false)
-	approver.may("UPDATE repair_request SET arguments = '{}'", false)
-	approver.may("UPDATE repair_request SET state = 'approved', decision_reason = 'x', decided_by = 'bank_colleague' WHERE id > "+id, false)
-	approver.may("SELECT set_config('projector.request', '2', true); INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", false)
+	approver.checkPrivilege("UPDATE repair_request SET state = 'rejected', decision_reason = 'x' WHERE id = "+id, false)
+	approver.checkPrivilege("UPDATE repair_request SET arguments = '{}'", false)
+	approver.checkPrivilege("UPDATE repair_request SET state = 'approved', decision_reason = 'x', decided_by = 'bank_colleague' WHERE id > "+id, false)
+	approver.checkPrivilege("SELECT set_config('projector.request', '2', true); INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", false)
 	for _, column := range []string{"id", "at", "db_user", "chain", "hash", "request_id", "requested_by", "approved_by", "approval_reason"} {
-		approver.may("INSERT INTO dlq_action ("+column+", action, actor, result) VALUES (DEFAULT, 'skip', 'me', 'skipped')", false)
+		approver.checkPrivilege("INSERT INTO dlq_action ("+column+", action, actor, result) VALUES (DEFAULT, 'skip', 'me', 'skipped')", false)
 	}
-	approver.may("SELECT pg_sleep(0.01); DO $$ DECLARE t timestamptz; BEGIN INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped') RETURNING at INTO t; ASSERT t > now(); END $$", true)
+	approver.checkPrivilege("SELECT pg_sleep(0.01); DO $$ DECLARE t timestamptz; BEGIN INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped') RETURNING at INTO t; ASSERT t > now(); END $$", true)
 	// PostgreSQL logs the statements that an approver runs with another program.
 	r.exec("ALTER ROLE bank_approver SET log_statement = 'mod'")
 	approver = r.session("bank_approver")
-	approver.may("SET log_statement = 'none'", false)
-	approver.may("ALTER ROLE bank_approver RESET log_statement", false)
-	approver.may("ALTER ROLE bank_approver RESET ALL; DO $$ BEGIN ASSERT (SELECT rolconfig FROM pg_roles WHERE rolname = 'bank_approver') = '{log_statement=mod}'; END $$", true)
+	approver.checkPrivilege("SET log_statement = 'none'", false)
+	approver.checkPrivilege("ALTER ROLE bank_approver RESET log_statement", false)
+	approver.checkPrivilege("ALTER ROLE bank_approver RESET ALL; DO $$ BEGIN ASSERT (SELECT rolconfig FROM pg_roles WHERE rolname = 'bank_approver') = '{log_statement=mod}'; END $$", true)
 	own := r.mustAs("bank_approver", "pause", "--all", "--topic="+r.topic, "--group="+r.group, "--reason=x", "--yes")
-	approver.may("UPDATE repair_request SET state = 'approved', decision_reason = 'x' WHERE id = "+own, false)
+	approver.checkPrivilege("UPDATE repair_request SET state = 'approved', decision_reason = 'x' WHERE id = "+own, false)
 	r.forgesRequests(r.session("bank_operator"))
 }
 
@@ -193,7 +193,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 		"INSERT INTO public.account_balance SELECT * FROM projector_rebuild.account_balance", "DELETE FROM public.account_balance",
 		"UPDATE public.account_statement SET amount = 0", "DELETE FROM public.daily_turnover",
 	} {
-		operator.may(statement, false)
+		operator.checkPrivilege(statement, false)
 	}
 	for _, name := range []string{"pg_authid", "pg_catalog.pg_authid", "account_balance (i int); DROP TABLE account_balance; --"} {
 		var refused *pgconn.PgError
@@ -207,11 +207,11 @@ func (r *roles) rebuildsAlone(operator *session) {
 	if _, err := approver.conn.Exec(ctx, made); err != nil {
 		r.t.Errorf("approver: %s: %v", made, err)
 	}
-	approver.may("DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM projector_rebuild.account_balance); END $$", true)
+	approver.checkPrivilege("DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM projector_rebuild.account_balance); END $$", true)
 	for _, statement := range []string{
 		"SELECT FROM projector_rebuild.account_balance", "UPDATE projector_rebuild.account_balance SET balance = 0", "CREATE TABLE projector_rebuild.mine (i int)",
 	} {
-		operator.may(statement, false)
+		operator.checkPrivilege(statement, false)
 	}
 	r.exec("ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator REVOKE ALL ON TABLES FROM PUBLIC; ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator REVOKE ALL ON SCHEMAS FROM PUBLIC, projector_operator")
 }
@@ -273,17 +273,17 @@ func TestFourEyesNeedOperatorsWhoCannotWrite(t *testing.T) {
 	r.stampedPolicy(true)
 	operator := r.session("bank_operator")
 	for range 2 {
-		operator.may("UPDATE account_balance SET balance = 0", false)
+		operator.checkPrivilege("UPDATE account_balance SET balance = 0", false)
 		r.mustAs("bank_migrate", "migrate")
 		r.rolesFile() // must not add the grant again
 	}
 	r.exec("GRANT projector_runtime TO projector_operator") // an administrator grants it by mistake
-	if _, said := r.as("bank_migrate", "migrate"); !strings.Contains(said, "four eyes are on, but operators could repair alone") {
+	if _, said := r.runAs("bank_migrate", "migrate"); !strings.Contains(said, "four eyes are on, but operators could repair alone") {
 		t.Errorf("migrate does not say that the policy means nothing any more: %s", said)
 	}
 	r.rolesFile()
 	r.mustAs("bank_migrate", "migrate", "--four-eyes=off")
-	operator.may("UPDATE account_balance SET balance = 0", true)
+	operator.checkPrivilege("UPDATE account_balance SET balance = 0", true)
 }
 
 func (r *roles) stampedPolicy(want bool) {

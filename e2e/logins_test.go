@@ -136,7 +136,7 @@ func (r *roles) mayAll(logins map[rune]string) {
 			session.mayTable(name, column, granted, role == 'M')
 		}
 		for _, c := range mayStatements {
-			session.may(c.statement, strings.ContainsRune(c.who, role))
+			session.checkPrivilege(c.statement, strings.ContainsRune(c.who, role))
 		}
 	}
 }
@@ -145,7 +145,7 @@ func (r *roles) mayAll(logins map[rune]string) {
 // is empty and mayTable tries only SELECT.
 func (s *session) mayTable(name, column, granted string, owner bool) {
 	s.t.Helper()
-	s.may("SELECT FROM "+name, strings.Contains(granted, "S"))
+	s.checkPrivilege("SELECT FROM "+name, strings.Contains(granted, "S"))
 	if column == "" {
 		return
 	}
@@ -153,12 +153,12 @@ func (s *session) mayTable(name, column, granted string, owner bool) {
 	if name == "repair_request" {
 		updated = "state" // an approver has rights on this column
 	}
-	s.may(fmt.Sprintf("INSERT INTO %s (%s) SELECT NULL WHERE false", name, column), strings.Contains(granted, "I"))
-	s.may(fmt.Sprintf("UPDATE %s SET %s = NULL WHERE false", name, updated), strings.Contains(granted, "U"))
+	s.checkPrivilege(fmt.Sprintf("INSERT INTO %s (%s) SELECT NULL WHERE false", name, column), strings.Contains(granted, "I"))
+	s.checkPrivilege(fmt.Sprintf("UPDATE %s SET %s = NULL WHERE false", name, updated), strings.Contains(granted, "U"))
 	if owner {
 		return // for the owner, triggers and not grants refuse the other statements
 	}
-	s.may(fmt.Sprintf("DELETE FROM %s WHERE false", name), strings.Contains(granted, "D"))
-	s.may("TRUNCATE "+name, false)
-	s.may("COPY "+name+" FROM PROGRAM 'true'", false)
+	s.checkPrivilege(fmt.Sprintf("DELETE FROM %s WHERE false", name), strings.Contains(granted, "D"))
+	s.checkPrivilege("TRUNCATE "+name, false)
+	s.checkPrivilege("COPY "+name+" FROM PROGRAM 'true'", false)
 }

@@ -82,7 +82,7 @@ func TestAMissingRoleIsNamed(t *testing.T) {
 	r := newRoles(t)
 	r.exec(fmt.Sprintf("CREATE ROLE bank_nobody LOGIN PASSWORD '%s'", rolesPassword))
 	r.exec(fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO bank_nobody", r.db.Config().ConnConfig.Database))
-	if status, stderr := r.as("bank_migrate", "migrate"); status != 0 {
+	if status, stderr := r.runAs("bank_migrate", "migrate"); status != 0 {
 		t.Fatal(stderr)
 	}
 	r.produce([]testbank.Record{{Value: []byte("not an event")}})

@@ -30,7 +30,7 @@ func TestCheckIsForTheRoleThatRuns(t *testing.T) {
 	checked := func(path string, logins string, status int, texts ...string) {
 		t.Helper()
 		for login := range strings.FieldsSeq(logins) {
-			got, stderr := r.as(login, "projection", "check", path)
+			got, stderr := r.runAs(login, "projection", "check", path)
 			for _, text := range texts {
 				if got != status || !strings.Contains(stderr, text) {
 					t.Errorf("%s: exit status %d, want %d with %q: %s", login, got, status, text, stderr)

@@ -57,7 +57,7 @@ func TestStatementsOfThePagesNeedNoOtherRole(t *testing.T) {
 			block = strings.ReplaceAll(regexp.MustCompile(`--.*`).ReplaceAllString(block, ""), "DATABASE bank ", "DATABASE "+database+" ")
 			for statement := range strings.SplitSeq(block, ";") {
 				if strings.TrimSpace(statement) != "" {
-					s.may(statement, true)
+					s.checkPrivilege(statement, true)
 				}
 			}
 		}
@@ -72,7 +72,7 @@ func TestStatementsOfThePagesNeedNoOtherRole(t *testing.T) {
 	r.exec(made) // creates the tables on which the page grants rights
 	file, grant, byHand := custom(t)
 	r.exec(grant)
-	r.session(administrator).may(strings.Replace(byHand, "-- the statements of the file", file, 1), true)
+	r.session(administrator).checkPrivilege(strings.Replace(byHand, "-- the statements of the file", file, 1), true)
 }
 
 // The function custom returns the three SQL blocks of docs/own-projection.md.

@@ -62,7 +62,7 @@ func TestTheOwnerOfATableGainsNothingByARebuild(t *testing.T) {
 	// A row security policy would run as the login that compares, so a rebuild of a table with a
 	// policy is refused.
 	r.exec(`SET ROLE appteam; ALTER TABLE loyalty ENABLE ROW LEVEL SECURITY; CREATE POLICY mine ON loyalty USING (team.tidy(account_id) <> ''); RESET ROLE`)
-	if status, stderr := r.as("bank_operator", rebuild...); status != 1 || !strings.Contains(stderr, "row-level security") {
+	if status, stderr := r.runAs("bank_operator", rebuild...); status != 1 || !strings.Contains(stderr, "row-level security") {
 		t.Errorf("a policy: exit %d: %s", status, stderr)
 	}
 	var ran int

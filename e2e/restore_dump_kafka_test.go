@@ -52,7 +52,7 @@ func (r *roles) restored(file string) *roles {
 func TestARestoreReportsLostGrants(t *testing.T) {
 	t.Parallel()
 	before := newRoles(t)
-	if status, stderr := before.as("bank_migrate", "migrate"); status != 0 {
+	if status, stderr := before.runAs("bank_migrate", "migrate"); status != 0 {
 		t.Fatal(stderr)
 	}
 	before.produce(before.few())
@@ -73,7 +73,7 @@ func TestARestoreReportsLostGrants(t *testing.T) {
 	await(t, "the lost grants in the log", p.logged("grants on the database are missing"))
 	await(t, "the lost grants on the page", p.answers("/", 200, `<a href="runbook#grants-on-the-database">missing: CREATE on database`))
 	rebuild := []string{"rebuild", "--topic=" + r.topic, "--group=" + r.group, "--check"}
-	if status, stderr := r.as("bank_operator", rebuild...); status != 1 || !strings.Contains(stderr, "CREATE on database "+database) {
+	if status, stderr := r.runAs("bank_operator", rebuild...); status != 1 || !strings.Contains(stderr, "CREATE on database "+database) {
 		t.Errorf("rebuild --check: exit status %d: %s", status, stderr)
 	}
 
@@ -85,7 +85,7 @@ func TestARestoreReportsLostGrants(t *testing.T) {
 		return ""
 	})
 	await(t, "the log says so", p.logged("the grants on the database are complete again"))
-	if status, stderr := r.as("bank_operator", rebuild...); status != 0 {
+	if status, stderr := r.runAs("bank_operator", rebuild...); status != 0 {
 		t.Errorf("rebuild --check: exit status %d: %s", status, stderr)
 	}
 	r.exec("REVOKE UPDATE ON account_balance FROM projector_runtime")
@@ -107,7 +107,7 @@ func TestARestoreLosesTheSearchPath(t *testing.T) {
 	before.exec("CREATE SCHEMA ledger AUTHORIZATION projector_migrator")
 	before.exec("ALTER DATABASE " + quoted(before.db.Config().ConnConfig.Database) + " SET search_path = ledger")
 	before.exec("GRANT USAGE ON SCHEMA ledger TO projector_runtime")
-	if status, stderr := before.as("bank_migrate", "migrate"); status != 0 {
+	if status, stderr := before.runAs("bank_migrate", "migrate"); status != 0 {
 		t.Fatal(stderr)
 	}
 	r := before.restored(before.dump())

@@ -76,8 +76,8 @@ func (r *roles) connection(user string) (env []string) {
 	return []string{"DATABASE_URL=" + u.String(), "DATABASE_PASSWORD_FILE=" + r.files.path("password"), "KAFKA_BROKERS=" + r.addrs[0]}
 }
 
-// The method as runs a command to its end with the database login of user.
-func (r *roles) as(user string, args ...string) (status int, stderr string) {
+// runAs runs a command to its end with the database login of user.
+func (r *roles) runAs(user string, args ...string) (status int, stderr string) {
 	r.t.Helper()
 	status, _, stderr = once(r.t, r.connection(user), args...)
 	return status, stderr
@@ -113,9 +113,9 @@ func (w *world) session(user string) *session {
 	return &session{t: w.t, user: user, conn: conn}
 }
 
-// The method may expects a statement to succeed if allowed is true. Otherwise it expects an error
+// checkPrivilege expects a statement to succeed if allowed is true. Otherwise it expects an error
 // because of a missing privilege. It rolls the statement back.
-func (s *session) may(statement string, allowed bool) {
+func (s *session) checkPrivilege(statement string, allowed bool) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	tx, err := s.conn.Begin(ctx)
@@ -139,7 +139,7 @@ func TestRoles(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
 	for range 2 {
-		if status, stderr := r.as("bank_migrate", "migrate"); status != 0 {
+		if status, stderr := r.runAs("bank_migrate", "migrate"); status != 0 {
 			t.Fatalf("migrate: exit status %d: %s", status, stderr)
 		}
 		r.exec("REVOKE EXECUTE ON FUNCTION projector_await FROM PUBLIC")
@@ -185,21 +185,21 @@ func TestRoles(t *testing.T) {
 		{"inbox", "prune"},
 		{"rebuild", topic, group, "--ignore-event-types=" + testbank.IgnoredType},
 	} {
-		if status, stderr := r.as("bank_operator", args...); status != 0 {
+		if status, stderr := r.runAs("bank_operator", args...); status != 0 {
 			t.Errorf("operator: %s: exit status %d: %s", strings.Join(args, " "), status, stderr)
 		}
 	}
-	if status, stderr := r.as("bank_app", "rebuild", topic, group); status != 1 || !strings.Contains(stderr, "EXECUTE on function projector_rebuild_tables") {
+	if status, stderr := r.runAs("bank_app", "rebuild", topic, group); status != 1 || !strings.Contains(stderr, "EXECUTE on function projector_rebuild_tables") {
 		t.Errorf("app: rebuild: exit status %d: %s", status, stderr)
 	}
-	if status, stderr := r.as("bank_reader", "account", "statement", account); status != 0 {
+	if status, stderr := r.runAs("bank_reader", "account", "statement", account); status != 0 {
 		t.Errorf("reader: account statement: exit status %d: %s", status, stderr)
 	}
 	r.exec("UPDATE account_balance SET balance = balance - sign(balance)") // changes each balance by one unit towards zero, so it cannot overflow
 	r.exec("UPDATE account_statement SET amount = amount + 1 WHERE version = (SELECT min(version) FROM account_statement WHERE amount > 0)")
 	r.exec("DELETE FROM account_statement WHERE version = 1")
 	r.exec("UPDATE daily_turnover SET events = events + 1 WHERE day = (SELECT min(day) FROM daily_turnover)")
-	if status, stderr := r.as("bank_operator", "dlq", "replay", topic, "--yes"); status != 1 || !strings.Contains(stderr, "records could not be applied") {
+	if status, stderr := r.runAs("bank_operator", "dlq", "replay", topic, "--yes"); status != 1 || !strings.Contains(stderr, "records could not be applied") {
 		t.Errorf("operator: dlq replay of what cannot be applied: exit status %d: %s", status, stderr)
 	}
 	for user, projection := range map[string]string{"bank_operator": "account_balance", "bank_approver": "account_statement", "bank_migrate": "daily_turnover"} {
@@ -216,11 +216,11 @@ func TestRoles(t *testing.T) {
 		t.Errorf("%d balances are not what the events come to", wrong)
 	}
 	remove := []string{"position", "remove", topic, "--group=" + r.group + "-account_statement", "--reason=test", "--yes"}
-	if status, stderr := r.as("bank_operator", remove...); status != 1 ||
+	if status, stderr := r.runAs("bank_operator", remove...); status != 1 ||
 		!strings.Contains(stderr, "give the role that migrates in --database-url (DATABASE_URL)") {
 		t.Errorf("operator: position remove: exit status %d: %s", status, stderr)
 	}
-	if status, stderr := r.as("bank_migrate", remove...); status != 0 {
+	if status, stderr := r.runAs("bank_migrate", remove...); status != 0 {
 		t.Errorf("position remove: exit status %d: %s", status, stderr)
 	}
 	r.refusals()
@@ -266,39 +266,39 @@ func (r *roles) refusals() {
 	}
 	app, operator, reader := r.session("bank_app"), r.session("bank_operator"), r.session("bank_reader")
 	for _, user := range []*session{app, operator, reader} {
-		user.may("CREATE TABLE mine (i int)", false)
+		user.checkPrivilege("CREATE TABLE mine (i int)", false)
 		for _, table := range tables {
-			user.may("DROP TABLE "+table, false)
-			user.may("TRUNCATE "+table, false)
-			user.may("ALTER TABLE "+table+" DISABLE TRIGGER ALL", false)
-			user.may("ALTER TABLE "+table+" ADD COLUMN mine int", false)
+			user.checkPrivilege("DROP TABLE "+table, false)
+			user.checkPrivilege("TRUNCATE "+table, false)
+			user.checkPrivilege("ALTER TABLE "+table+" DISABLE TRIGGER ALL", false)
+			user.checkPrivilege("ALTER TABLE "+table+" ADD COLUMN mine int", false)
 		}
 	}
 	for _, user := range []*session{app, operator} {
 		rebuilds := user == operator
-		user.may("DELETE FROM account_balance", rebuilds)
-		user.may("DELETE FROM account_statement", rebuilds)
-		user.may("UPDATE account_statement SET amount = 0", rebuilds)
-		user.may("SELECT projector_rebuild_tables('{}', '{}')", rebuilds)
-		user.may("CREATE SCHEMA mine", false)
-		user.may("DELETE FROM projector_position", false)
-		user.may("UPDATE projector_schema_version SET version_id = 99", false)
-		user.may("DELETE FROM dlq_action", false)
-		user.may("UPDATE dlq_action SET actor = 'nobody'", false)
+		user.checkPrivilege("DELETE FROM account_balance", rebuilds)
+		user.checkPrivilege("DELETE FROM account_statement", rebuilds)
+		user.checkPrivilege("UPDATE account_statement SET amount = 0", rebuilds)
+		user.checkPrivilege("SELECT projector_rebuild_tables('{}', '{}')", rebuilds)
+		user.checkPrivilege("CREATE SCHEMA mine", false)
+		user.checkPrivilege("DELETE FROM projector_position", false)
+		user.checkPrivilege("UPDATE projector_schema_version SET version_id = 99", false)
+		user.checkPrivilege("DELETE FROM dlq_action", false)
+		user.checkPrivilege("UPDATE dlq_action SET actor = 'nobody'", false)
 	}
-	app.may("SELECT FROM dlq_action", false)
-	app.may("INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied'); SET CONSTRAINTS ALL IMMEDIATE", true) // the runtime may record the events that it fetches
+	app.checkPrivilege("SELECT FROM dlq_action", false)
+	app.checkPrivilege("INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied'); SET CONSTRAINTS ALL IMMEDIATE", true) // the runtime may record the events that it fetches
 	open := map[string]bool{
 		"account_statement": true, "daily_turnover": true,
 		"projector_position": true, "projector_source": true, "projector_schema_version": true, // `account statement` reads these
 	}
 	for _, table := range tables {
-		reader.may("SELECT FROM "+table, open[table])
-		reader.may("DELETE FROM "+table, false)
+		reader.checkPrivilege("SELECT FROM "+table, open[table])
+		reader.checkPrivilege("DELETE FROM "+table, false)
 	}
-	reader.may("SELECT projector_await('nobody', 1, '1 ms')", true)
+	reader.checkPrivilege("SELECT projector_await('nobody', 1, '1 ms')", true)
 	for _, view := range []string{"account_balance_current", "account_hold", "account_statement_missing", "account_skipped", "account_statement_balance"} {
-		reader.may("SELECT FROM "+view, true)
+		reader.checkPrivilege("SELECT FROM "+view, true)
 	}
 }
 
@@ -327,7 +327,7 @@ func TestDatabaseSecretsChange(t *testing.T) {
 	t.Parallel()
 	const renewed = "renewed-horse-battery"
 	r := newRoles(t)
-	if status, stderr := r.as("bank_migrate", "migrate"); status != 0 {
+	if status, stderr := r.runAs("bank_migrate", "migrate"); status != 0 {
 		t.Fatalf("migrate: exit status %d: %s", status, stderr)
 	}
 	p := launch(t, []string{rolesPassword, renewed}, r.connection("bank_app"), r.flags()...)

@@ -19,20 +19,20 @@ func TestTheRuntimeAddsOnlyWhatItFetches(t *testing.T) {
 	r.mustAs("bank_migrate", "migrate")
 	app, operator := r.session("bank_app"), r.session("bank_operator")
 	for _, action := range []string{"discard", "skip", "replay", "rebuild", "position_set", "pause", "resume", "open", "four_eyes"} {
-		app.may("INSERT INTO dlq_action (action, actor, reason, result) VALUES ('"+action+"', 'op1@desk', 'agreed', 'discarded')", false)
-		operator.may("INSERT INTO dlq_action (action, actor, reason, result) VALUES ('"+action+"', 'op1@desk', 'agreed', 'discarded')", true)
+		app.checkPrivilege("INSERT INTO dlq_action (action, actor, reason, result) VALUES ('"+action+"', 'op1@desk', 'agreed', 'discarded')", false)
+		operator.checkPrivilege("INSERT INTO dlq_action (action, actor, reason, result) VALUES ('"+action+"', 'op1@desk', 'agreed', 'discarded')", true)
 	}
-	app.may("INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied'); SET CONSTRAINTS ALL IMMEDIATE", true)
+	app.checkPrivilege("INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied'); SET CONSTRAINTS ALL IMMEDIATE", true)
 	for _, user := range []*session{app, operator} {
-		user.may("INSERT INTO dlq_action (id, action, actor, result) OVERRIDING SYSTEM VALUE VALUES (5, 'fetch', 'me', 'applied')", false)
+		user.checkPrivilege("INSERT INTO dlq_action (id, action, actor, result) OVERRIDING SYSTEM VALUE VALUES (5, 'fetch', 'me', 'applied')", false)
 		for _, column := range []string{"at", "db_user", "chain", "hash", "request_id", "requested_by", "approved_by", "approval_reason"} {
-			user.may("INSERT INTO dlq_action ("+column+", action, actor, result) VALUES (DEFAULT, 'fetch', 'me', 'applied')", false)
+			user.checkPrivilege("INSERT INTO dlq_action ("+column+", action, actor, result) VALUES (DEFAULT, 'fetch', 'me', 'applied')", false)
 		}
 	}
-	operator.may("SELECT pg_sleep(0.01); DO $$ DECLARE t timestamptz; BEGIN INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped') RETURNING at INTO t; ASSERT t > now(); END $$", true)
-	operator.may("SELECT pg_sleep(0.01); DO $$ DECLARE t timestamptz; BEGIN INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x') RETURNING at INTO t; ASSERT t > now(); END $$", true)
+	operator.checkPrivilege("SELECT pg_sleep(0.01); DO $$ DECLARE t timestamptz; BEGIN INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped') RETURNING at INTO t; ASSERT t > now(); END $$", true)
+	operator.checkPrivilege("SELECT pg_sleep(0.01); DO $$ DECLARE t timestamptz; BEGIN INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x') RETURNING at INTO t; ASSERT t > now(); END $$", true)
 	r.exec("GRANT projector_operator TO bank_app") // an administrator grants both roles by mistake
-	r.session("bank_app").may("INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", true)
+	r.session("bank_app").checkPrivilege("INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", true)
 }
 
 // TestAReaderStopsNoRepair lets a reader hold the projector's advisory locks. The reader must not
@@ -53,8 +53,8 @@ func TestAReaderStopsNoRepair(t *testing.T) {
 		"SELECT FROM dlq_action_lock", "SELECT FROM dlq_action_lock FOR UPDATE", "SELECT FROM dlq_action_lock FOR KEY SHARE",
 		"LOCK TABLE dlq_action_lock IN ACCESS SHARE MODE", "LOCK TABLE dlq_action IN ACCESS SHARE MODE", "CREATE TEMP TABLE mine (i int)",
 	} {
-		reader.may(statement, false)
-		r.session("bank_app").may(statement, false)
+		reader.checkPrivilege(statement, false)
+		r.session("bank_app").checkPrivilege(statement, false)
 	}
 	r.mustAs("bank_operator", "pause", "--all", "--topic="+r.topic, "--group="+r.group, "--reason=x", "--yes")
 	r.mustAs("bank_migrate", "migrate") // waits ten seconds for the lock and then continues without it
