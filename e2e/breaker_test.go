@@ -27,7 +27,7 @@ func poison(partition int32, n int) []testbank.Record {
 // status page and `position` to report this.
 func (w *world) breakerOpens(p *program, partition int32, class event.Class) positionState {
 	w.t.Helper()
-	within(w.t, patience, "unready", p.answers("/readyz", 503, string(class)))
+	awaitWithin(w.t, patience, "unready", p.answers("/readyz", 503, string(class)))
 	_, reason := p.get("/readyz")
 	for _, want := range []string{fmt.Sprintf("%s/%d", w.topic, partition), "share", "--breaker-share", fmt.Sprintf("projector resume --partition=%d", partition)} {
 		if !strings.Contains(reason, want) {
@@ -323,8 +323,8 @@ func TestPause(t *testing.T) {
 	await(t, "goes on", w.durable(1, 5))
 
 	w.statesAfter("pause", "--all", "--reason=maintenance", "--yes")
-	within(t, 5*time.Second, "obeyed", p.gauge("projector_paused", w.topic, 0, 1))
-	within(t, 5*time.Second, "obeyed", p.gauge("projector_paused", w.topic, 1, 1))
+	awaitWithin(t, 5*time.Second, "obeyed", p.gauge("projector_paused", w.topic, 0, 1))
+	awaitWithin(t, 5*time.Second, "obeyed", p.gauge("projector_paused", w.topic, 1, 1))
 	w.produce(euros(0, "c", 5))
 	p.terminate()
 	p = w.start() // the pause survives a restart

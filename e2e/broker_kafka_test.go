@@ -42,7 +42,7 @@ func TestBrokerKilledInMidStream(t *testing.T) {
 	if err := kafka.Kill(1); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 10*time.Second, "unready without a broker", p.answers("/readyz", 503, "Kafka"))
+	awaitWithin(t, 10*time.Second, "unready without a broker", p.answers("/readyz", 503, "Kafka"))
 	if status, body := p.get("/livez"); status != 200 {
 		t.Errorf("/livez: %d %s", status, body)
 	}

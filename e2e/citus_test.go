@@ -39,7 +39,7 @@ func onCitus(t *testing.T, partitions int32) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // this needs a new connection, because a test may have killed the node
-		within(t, patience, "the schema is dropped", func() string { return dropSchema(named, schema) })
+		awaitWithin(t, patience, "the schema is dropped", func() string { return dropSchema(named, schema) })
 	})
 	query := u.Query()
 	query.Set("search_path", schema)

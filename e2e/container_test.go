@@ -93,8 +93,8 @@ func (c *containers) podman(name string, env []string, more ...string) []string 
 	return append(args, c.image)
 }
 
-// The method once runs a command of the projector to its end. more has extra arguments for podman.
-func (c *containers) once(env, more []string, args ...string) (status int, stdout, stderr string) {
+// runOnce runs a command of the projector to its end. more has extra arguments for podman.
+func (c *containers) runOnce(env, more []string, args ...string) (status int, stdout, stderr string) {
 	c.t.Helper()
 	binary := process.Binary{Path: "podman"}
 	return binary.Once(c.t, nil, append(c.podman(c.name(), env, more...), args...)...)
@@ -102,7 +102,7 @@ func (c *containers) once(env, more []string, args ...string) (status int, stdou
 
 func (c *containers) must(env, more []string, args ...string) string {
 	c.t.Helper()
-	status, out, said := c.once(env, more, args...)
+	status, out, said := c.runOnce(env, more, args...)
 	if status != 0 {
 		c.t.Fatalf("%s: exit status %d: %s", strings.Join(args, " "), status, said)
 	}
@@ -176,7 +176,7 @@ func TestInAContainer(t *testing.T) {
 	c := newContainers(t, r.files)
 	c.must(r.connection("bank_migrate"), nil, "migrate")
 	p, _ := c.launch(r.connection("bank_app"), r.flags()...)
-	r.produce(r.few())
+	r.produce(r.shortStream())
 	r.exact(r.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 
@@ -194,7 +194,7 @@ func TestInAContainer(t *testing.T) {
 		"lag", "gaps", "position", "dlq list", "dlq summary", "audit", "inspect", "rebuild",
 		"account show " + account, "dlq replay --class=malformed_payload", "pause --all --reason=test --yes", "resume --all --reason=test --yes",
 	} {
-		if status, _, said := c.once(operator, nil, strings.Fields(command)...); status != 0 {
+		if status, _, said := c.runOnce(operator, nil, strings.Fields(command)...); status != 0 {
 			t.Errorf("%s: exit status %d: %s", command, status, said)
 		}
 	}
@@ -202,7 +202,7 @@ func TestInAContainer(t *testing.T) {
 	request := c.must(operator, nil, "pause", "--all", "--reason=test", "--yes")
 	c.must(r.inContainer("bank_approver"), nil, "approve", request, "--reason=seen")
 
-	r.produce(r.few())
+	r.produce(r.shortStream())
 	p.terminate() // must end within 10 s, although the Deployment allows 30 s
 	r.atRest()
 }
@@ -224,7 +224,7 @@ func TestMemoryOfAContainer(t *testing.T) {
 
 	p, name := c.launch(r.connection("bank_app"), r.flags()...)
 	started = time.Now()
-	within(t, 5*time.Minute, "every event applied", r.credits("acc", caughtUpAccounts, caughtUpEvents))
+	awaitWithin(t, 5*time.Minute, "every event applied", r.credits("acc", caughtUpAccounts, caughtUpEvents))
 	t.Logf("caught up in %s, %d of %s MiB", time.Since(started).Round(time.Second), c.memory(name), c.limit)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 

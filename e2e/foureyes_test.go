@@ -20,7 +20,7 @@ func twoPeople(t *testing.T) (r *roles, account string, version int64) {
 	t.Helper()
 	r = newRoles(t)
 	r.mustAs("bank_migrate", "migrate", "--four-eyes=on")
-	r.produce(r.few())
+	r.produce(r.shortStream())
 	p := launch(t, []string{rolesPassword}, r.connection("bank_app"), r.flags()...)
 	r.exact(r.oracle(), exactlyOnce)
 	p.terminate()

@@ -106,7 +106,7 @@ func TestALongHealingKeepsTheOthersFlowing(t *testing.T) {
 	w.append(credits("held", 1, 1)...)
 	w.append(credits("held", 3, waiting+2)...)
 	await(t, "the queue behind the hole", w.reads("held", "1 0.01 true 2"))
-	within(t, time.Minute, "all parked", func() string {
+	awaitWithin(t, time.Minute, "all parked", func() string {
 		var n int
 		if err := w.db.QueryRow(t.Context(), "SELECT count(*) FROM parked_event").Scan(&n); err != nil || n != waiting {
 			return fmt.Sprintf("%d of %d parked, error %v", n, waiting, err)
@@ -122,7 +122,7 @@ func TestALongHealingKeepsTheOthersFlowing(t *testing.T) {
 		others++
 		began = time.Since(start)
 		w.append(credit("other", others))
-		within(t, time.Minute, "the other account", func() string {
+		awaitWithin(t, time.Minute, "the other account", func() string {
 			var version int
 			err := w.db.QueryRow(t.Context(), `SELECT coalesce(max(version) FILTER (WHERE account_id = 'other'), 0),
 				max(version) FILTER (WHERE account_id = 'held') FROM account_balance`).Scan(&version, &healed)

@@ -42,12 +42,12 @@ func TestRecoveredLogLineIsCorrect(t *testing.T) {
 	cluster, url := ownPostgres(t)
 	w := newWorldOn(t, devtest.Broker(t).Addrs(), url, 2)
 	p := w.start()
-	w.produce(w.few())
+	w.produce(w.shortStream())
 	await(t, "every record consumed", w.arrived)
 	if err := cluster.Stop(t.Context(), devstack.Immediate); err != nil {
 		t.Fatal(err)
 	}
-	w.produce(w.few())
+	w.produce(w.shortStream())
 	pause(t.Context(), outage)
 	if err := cluster.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestLagAgreesOfAStoppedPartition(t *testing.T) {
 func TestLagIsThereAsSoonAsAPartitionIsClaimed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	w.produce(w.few())
+	w.produce(w.shortStream())
 	p := w.start()
 	await(t, "claimed", func() string {
 		if w.positions()[0] == 0 {
@@ -185,7 +185,7 @@ func TestLagIsThereAsSoonAsAPartitionIsClaimed(t *testing.T) {
 func TestARewindIsLogged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	w.produce(w.few())
+	w.produce(w.shortStream())
 	p := w.start()
 	await(t, "every record consumed", w.arrived)
 	p.terminate()

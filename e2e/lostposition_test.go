@@ -17,13 +17,13 @@ import (
 func TestTopicRecreated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
-	w.produce(w.few())
+	w.produce(w.shortStream())
 	o := w.oracle()
 	p := w.start()
 	w.exact(o, exactlyOnce)
 	written := w.physical()
 	w.recreateTopic()
-	w.produce(w.few())
+	w.produce(w.shortStream())
 	w.staysStopped(p, "topic", written)
 	p.terminate()
 
@@ -67,7 +67,7 @@ func TestRunningConsumersObeyInARecreatedTopic(t *testing.T) {
 		return ""
 	})
 	w.set(0, "", "--all", "--start", "--new-topic", "--reason=recreated", "--yes")
-	within(t, 10*time.Second, "obeyed", func() string {
+	awaitWithin(t, 10*time.Second, "obeyed", func() string {
 		if b, c := w.versionOf("b"), w.versionOf("c"); b != 3 || c != 4 {
 			return fmt.Sprintf("versions %d and %d", b, c)
 		}
@@ -130,7 +130,7 @@ func (w *world) staysStopped(p *program, reason string, written map[string]strin
 func TestPositionExpired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
-	first, second := w.few(), w.few()
+	first, second := w.shortStream(), w.shortStream()
 	w.produce(first)
 	p := w.start()
 	await(t, "the first half consumed", w.arrived)
@@ -161,7 +161,7 @@ func TestPositionExpired(t *testing.T) {
 	// An operator accepts the loss, and the partition continues without a restart.
 	w.set(0, "", "--partition=0", "--start", "--reason=retention", "--yes")
 	await(t, "every record consumed that is left", w.arrived)
-	within(t, 15*time.Second, "ready", p.answers("/readyz", 200, ""))
+	awaitWithin(t, 15*time.Second, "ready", p.answers("/readyz", 200, ""))
 	p.terminate()
 	w.atRest()
 }

@@ -64,7 +64,7 @@ func TestLoginsOfTheManifests(t *testing.T) {
 
 	r := newRoles(t)
 	r.mustAs(users["projector-migrate"], "migrate")
-	r.produce(r.few())
+	r.produce(r.shortStream())
 	p := launch(t, []string{rolesPassword}, r.connection(users["projector"]), r.flags()...)
 	r.exact(r.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))

@@ -55,8 +55,8 @@ func TestPostgresCrashesInMidStream(t *testing.T) {
 	down := time.Now()
 	first()
 	second := w.feed(records[total*2/3:], total/200, 25*time.Millisecond) // not yet consumed when the outage begins
-	within(t, outage, "unready while PostgreSQL is down", p.answers("/readyz", 503, "PostgreSQL"))
-	within(t, outage, "projector_retrying", w.retrying(p))
+	awaitWithin(t, outage, "unready while PostgreSQL is down", p.answers("/readyz", 503, "PostgreSQL"))
+	awaitWithin(t, outage, "projector_retrying", w.retrying(p))
 	if status, body := p.get("/livez"); status != 200 {
 		t.Errorf("/livez: %d %s", status, body)
 	}

@@ -51,7 +51,7 @@ func TestTheSQLOfAProjectionStaysInItsRole(t *testing.T) {
 	r := newRoles(t)
 	r.mustAs("bank_migrate", "migrate")
 	r.exec(fmt.Sprintf(appTeam, rolesPassword))
-	r.produce(r.few())
+	r.produce(r.shortStream())
 	// guard is the name of the statement position_move among the prepared statements of pgx.
 	guard := fmt.Sprintf("stmtcache_%x", sha256.Sum256([]byte(sql.Query("position_move"))))
 	guard = guard[:len("stmtcache_")+48]

@@ -20,7 +20,7 @@ func TestReadyAgainWhenARecordIsPassedOver(t *testing.T) {
 	w.append(credit("closed", 1))
 	await(t, "unready", p.answers("/readyz", 503, "55P03"))
 	w.exec("UPDATE projector_position SET next_offset = next_offset + 1, fence = fence + 1")
-	within(t, 30*time.Second, "ready again", p.answers("/readyz", 200, ""))
+	awaitWithin(t, 30*time.Second, "ready again", p.answers("/readyz", 200, ""))
 	await(t, "not retrying", func() string {
 		name := fmt.Sprintf(`projector_retrying{partition="0",projection="account_balance",topic=%q}`, w.topic)
 		if p.metrics()[name] != 0 {

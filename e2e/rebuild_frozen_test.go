@@ -48,7 +48,7 @@ func TestAFrozenRebuildGivesUp(t *testing.T) {
 	}
 	release()
 	w.append(credit("b", 1))
-	within(t, swapHoldsLocks, "the consumer writes again", w.reads("b", "1 0.01 false"))
+	awaitWithin(t, swapHoldsLocks, "the consumer writes again", w.reads("b", "1 0.01 false"))
 	t.Logf("the consumer wrote again %s after the rebuild was stopped", time.Since(stopped).Round(time.Millisecond))
 	if now := w.pictured(t.Context()); now != wrong {
 		t.Errorf("a rebuild that was given up has changed the balances:\n%s\nwere\n%s", now, wrong)

@@ -179,7 +179,7 @@ func TestAStoppedRebuildOfRowsChangesNothing(t *testing.T) {
 			frozen.Freeze()
 			release()
 			w.produce(records[rest:])
-			within(t, swapHoldsLocks, "the consumer goes on", w.arrived)
+			awaitWithin(t, swapHoldsLocks, "the consumer goes on", w.arrived)
 			still("stopped")
 			frozen.Signal(syscall.SIGCONT)
 			if status := frozen.exit(swapHoldsLocks); status != 1 {

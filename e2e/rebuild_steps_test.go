@@ -72,7 +72,7 @@ func aRebuildEndsAt(t *testing.T, point, action string) {
 		w.dumped(map[bool]string{false: wrong, true: right}[done])
 	}
 	w.append(credit("b", 1))
-	within(t, swapHoldsLocks, "the consumer writes", w.reads("b", "1 0.01 false"))
+	awaitWithin(t, swapHoldsLocks, "the consumer writes", w.reads("b", "1 0.01 false"))
 	if action == "freeze" {
 		program.Signal(syscall.SIGCONT)
 		done = done || point == failpoint.RebuildCompared // a rebuild at this step holds no locks, so it continues

@@ -29,14 +29,14 @@ func TestRealSchemaRegistry(t *testing.T) {
 	registry := devtest.Registry(t)
 	store := newSchemaStore(t, registry.URL())
 	r := registered{registry, mapWriter(store), recordWriter(store), newProtoWriter(store)}
-	t.Run("avro, and the registry is away for a while", r.away)
+	t.Run("avro, and the registry is away for a while", r.changeWithoutRegistry)
 	t.Run("protobuf, and ids of no schema", r.unknown)
 }
 
-// The method away changes the schema on one partition while the registry is stopped. That partition
-// must wait and the other partitions must continue. No record may be dead-lettered because of the
-// stopped registry. When the registry runs again, the partition must continue.
-func (r *registered) away(t *testing.T) {
+// changeWithoutRegistry changes the schema on one partition while the registry is stopped. That
+// partition must wait and the other partitions must continue. No record may be dead-lettered
+// because of the stopped registry. When the registry runs again, the partition must continue.
+func (r *registered) changeWithoutRegistry(t *testing.T) {
 	w := newWorld(t, 3)
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: scaled(6_000), Partitions: w.partitions, Accounts: 200, Rivals: true})
 	middle := len(records) / 2
@@ -57,7 +57,7 @@ func (r *registered) away(t *testing.T) {
 	}
 	w.produce(second)
 	await(t, "partitions whose schema is known", func() string { return w.arrivedAt(0, 1) })
-	within(t, 15*time.Second, "unreadiness", p.answers("/readyz", 503, "schema_registry"))
+	awaitWithin(t, 15*time.Second, "unreadiness", p.answers("/readyz", 503, "schema_registry"))
 	if w.arrivedAt(2) == "" {
 		t.Error("partition 2 went on without its schema")
 	}

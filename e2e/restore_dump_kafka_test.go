@@ -55,7 +55,7 @@ func TestARestoreReportsLostGrants(t *testing.T) {
 	if status, stderr := before.runAs("bank_migrate", "migrate"); status != 0 {
 		t.Fatal(stderr)
 	}
-	before.produce(before.few())
+	before.produce(before.shortStream())
 	p := launch(t, []string{rolesPassword}, before.connection("bank_app"), before.flags()...)
 	await(t, "ready", p.answers("/readyz", 200, "ready\n"))
 	before.exact(before.oracle(), exactlyOnce)

@@ -151,7 +151,7 @@ func TestRoles(t *testing.T) {
 		t.Errorf("not owned by projector_migrator: %s %v", strangers, err)
 	}
 
-	r.produce(r.few())
+	r.produce(r.shortStream())
 	p := launch(t, []string{rolesPassword}, r.connection("bank_app"), r.flags()...)
 	r.exact(r.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
@@ -307,7 +307,7 @@ func (r *roles) refusals() {
 func TestMissingSchemaPrivilege(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	w.produce(w.few())
+	w.produce(w.shortStream())
 	role, databaseURL := w.role("correct-horse")
 	w.grant(role)
 	w.exec("REVOKE USAGE ON SCHEMA public FROM PUBLIC")
@@ -331,7 +331,7 @@ func TestDatabaseSecretsChange(t *testing.T) {
 		t.Fatalf("migrate: exit status %d: %s", status, stderr)
 	}
 	p := launch(t, []string{rolesPassword, renewed}, r.connection("bank_app"), r.flags()...)
-	r.produce(r.few())
+	r.produce(r.shortStream())
 	r.exact(r.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 
@@ -355,7 +355,7 @@ func TestDatabaseSecretsChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "the new password is accepted", p.answers("/readyz", 200, ""))
-	r.produce(r.few())
+	r.produce(r.shortStream())
 	r.exact(r.oracle(), exactlyOnce)
 	p.terminate()
 	r.atRest()

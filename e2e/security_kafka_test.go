@@ -188,7 +188,7 @@ func (s *secured) waysIn(t *testing.T) {
 // continue without a restart.
 func (s *secured) permissions() *program {
 	const user = "User:" + scramUser
-	records := s.few()
+	records := s.shortStream()
 	s.produce(records[:len(records)/2])
 	p := launch(s.t, []string{plainPassword, scramPassword}, []string{"DATABASE_URL=" + s.url}, s.flags(s.scram()...)...)
 	needed := []permission{
@@ -214,7 +214,7 @@ func (s *secured) permissions() *program {
 	})
 	for _, permission := range needed {
 		s.revoke(user, permission)
-		within(s.t, 10*time.Second, "an idle instance without "+permission.String(),
+		awaitWithin(s.t, 10*time.Second, "an idle instance without "+permission.String(),
 			p.answers("/readyz", 503, "missing ACL: "+permission.String()))
 		s.allow(user, permission)
 	}

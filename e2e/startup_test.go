@@ -17,9 +17,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// The method few returns a short stream for tests in which the content of the records does not
-// matter.
-func (w *world) few() []testbank.Record {
+// shortStream returns a short stream for tests in which the content of the records does not matter.
+func (w *world) shortStream() []testbank.Record {
 	w.t.Helper()
 	return testbank.Generate(testbank.Options{Seed: seed(w.t), Records: 400, Partitions: w.partitions, Accounts: 40})
 }
@@ -27,7 +26,7 @@ func (w *world) few() []testbank.Record {
 // The method waits expects the program to stay alive and unready, and to report the reason.
 func (p *program) waits(reason string) {
 	p.t.Helper()
-	within(p.t, 15*time.Second, "unready with the reason", p.answers("/readyz", 503, reason))
+	awaitWithin(p.t, 15*time.Second, "unready with the reason", p.answers("/readyz", 503, reason))
 	if status, body := p.get("/livez"); status != 200 {
 		p.t.Errorf("/livez while waiting: %d %s", status, body)
 	}
@@ -38,7 +37,7 @@ func TestDatabaseDownAtStart(t *testing.T) {
 	t.Parallel()
 	cluster, databaseURL := ownPostgres(t)
 	w := newWorldOn(t, devtest.Broker(t).Addrs(), databaseURL, 2)
-	w.produce(w.few())
+	w.produce(w.shortStream())
 	if err := cluster.Stop(t.Context(), devstack.Fast); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +84,7 @@ func TestAFrozenBrokerIsNamed(t *testing.T) {
 func TestPlainJSONWithARegistryThatIsAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	w.produce(w.few())
+	w.produce(w.shortStream())
 	p := w.start("--format=avro", "--schema-registry-url=http://127.0.0.1:1")
 	p.waits("is --format=json (EVENT_FORMAT) meant?")
 	if n := w.ends(w.topic + ".dlq")[0]; n != 0 {
@@ -128,7 +127,7 @@ func (w *world) grant(role string) {
 func TestRefusedCredentialsAtStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	w.produce(w.few())
+	w.produce(w.shortStream())
 	role, databaseURL := w.role("correct-horse")
 	w.grant(role)
 	w.exec(fmt.Sprintf("ALTER ROLE %s PASSWORD 'another-secret'", quoted(role)))
@@ -142,7 +141,7 @@ func TestRefusedCredentialsAtStart(t *testing.T) {
 func TestMissingGrants(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	w.produce(w.few())
+	w.produce(w.shortStream())
 	role, databaseURL := w.role("correct-horse")
 	p := w.startOn(databaseURL)
 	p.waits("42501")
@@ -150,7 +149,7 @@ func TestMissingGrants(t *testing.T) {
 	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	w.exec("REVOKE INSERT, UPDATE ON account_balance FROM " + quoted(role))
-	within(t, 10*time.Second, "an idle instance without a grant is unready", p.answers("/readyz", 503, "account_balance"))
+	awaitWithin(t, 10*time.Second, "an idle instance without a grant is unready", p.answers("/readyz", 503, "account_balance"))
 	sent := w.ends(w.topic)
 	w.produce([]testbank.Record{{Key: []byte("new"), Value: []byte(`{"eventId":"e","eventType":"AccountOpened","accountId":"new","version":1,"occurredAt":"2026-01-01T00:00:00Z","data":{"currency":"EUR"}}`)}})
 	await(t, "the record is retried", w.retrying(p))
@@ -191,7 +190,7 @@ func TestTopicMissingAtStart(t *testing.T) {
 	p := w.start()
 	p.waits(w.topic)
 	w.createTopic(t, w.topic, w.partitions, nil)
-	w.produce(w.few())
+	w.produce(w.shortStream())
 	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	p.terminate()

@@ -36,9 +36,9 @@ func inTrace(r *devtest.SpanReceiver, trace byte) []*otlp.Span {
 	})
 }
 
-// The function has returns a check for await. It succeeds when the trace has the given number of
-// spans of each name.
-func has(r *devtest.SpanReceiver, trace byte, want map[string]int) func() string {
+// hasSpans returns a check for await. It succeeds when the trace has the given number of spans of
+// each name.
+func hasSpans(r *devtest.SpanReceiver, trace byte, want map[string]int) func() string {
 	return func() string {
 		got := map[string]int{}
 		for _, s := range inTrace(r, trace) {
@@ -64,8 +64,8 @@ func TestARecordIsTracedFromItsProducerToTheTransaction(t *testing.T) {
 	p := w.startTraced(spans.URL, "TRACING=otlp")
 	w.append(good, other, gap)
 	await(t, "the good record is projected", w.reads("acc-1", "2 31415.93 false"))
-	await(t, "the good record's trace", has(spans, 0xa1, map[string]int{receive: 1, process: 1}))
-	await(t, "the dead letter's trace", has(spans, 0xb2, map[string]int{receive: 1, process: 1, publish: 1}))
+	await(t, "the good record's trace", hasSpans(spans, 0xa1, map[string]int{receive: 1, process: 1}))
+	await(t, "the dead letter's trace", hasSpans(spans, 0xb2, map[string]int{receive: 1, process: 1, publish: 1}))
 
 	var flush *otlp.Span
 	await(t, "the flush that links to the record", func() string {
@@ -104,7 +104,7 @@ func TestARecordIsTracedFromItsProducerToTheTransaction(t *testing.T) {
 	if status != 0 {
 		t.Fatalf("dlq replay: exit status %d\n%s%s", status, stdout, stderr)
 	}
-	await(t, "the replayed record in its trace", has(spans, 0xb2, map[string]int{receive: 2, process: 2, publish: 1}))
+	await(t, "the replayed record in its trace", hasSpans(spans, 0xb2, map[string]int{receive: 2, process: 2, publish: 1}))
 	p.terminate()
 	for _, secret := range []string{"acc-1", "acc-2", amount, password(t, w.url)} {
 		if secret != "" && bytes.Contains(spans.Raw(), []byte(secret)) {

@@ -18,8 +18,8 @@ func await(t testing.TB, what string, check func() string) {
 	wait.Until(t, patience, what, check)
 }
 
-// The function within is like await and uses a time limit that the test requires.
-func within(t testing.TB, limit time.Duration, what string, check func() string) {
+// awaitWithin is like await and uses a time limit that the test requires.
+func awaitWithin(t testing.TB, limit time.Duration, what string, check func() string) {
 	t.Helper()
 	wait.Until(t, limit, what, check)
 }

@@ -172,9 +172,9 @@ func TestPlanFromBeforeAMigration(t *testing.T) {
 	}
 }
 
-// The function at returns the URL with the user, password and database replaced by the arguments
-// that are not empty.
-func at(t *testing.T, databaseURL, user, password, database, query string) string {
+// urlWith returns the URL with the user, password and database replaced by the arguments that are
+// not empty.
+func urlWith(t *testing.T, databaseURL, user, password, database, query string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
 	if err != nil {
@@ -204,8 +204,8 @@ func TestConnectionsPostgresRefuses(t *testing.T) {
 	}
 	base := server.URL()
 	t.Run("one connection too many", func(t *testing.T) {
-		held := connect(t, at(t, base, "app", "hunter2", "", ""))
-		_, err := pgx.Connect(t.Context(), at(t, base, "app", "hunter2", "", ""))
+		held := connect(t, urlWith(t, base, "app", "hunter2", "", ""))
+		_, err := pgx.Connect(t.Context(), urlWith(t, base, "app", "hunter2", "", ""))
 		checkPostgres(t, err, classified{errclass.Retry, "53300", "too many connections"})
 		if err := held.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -215,16 +215,16 @@ func TestConnectionsPostgresRefuses(t *testing.T) {
 		name, url string
 		want      classified
 	}{
-		{"password", at(t, base, "app", "hunter2x", "", ""), classified{errclass.RetryUnready, "28P01", "user=app"}},
-		{"role", at(t, base, "nobody", "hunter2", "", ""), classified{errclass.RetryUnready, "28P01", `"nobody"`}},
-		{"login", at(t, base, "nologin", "hunter2", "", ""), classified{errclass.RetryUnready, "28000", "not permitted to log in"}},
-		{"database", at(t, base, "", "", "bank", ""), classified{errclass.RetryUnready, "3D000", "database=bank"}},
-		{"connect grant", at(t, base, "app", "hunter2", "closed", ""), classified{errclass.RetryUnready, "42501", "permission denied"}},
-		{"database closed", at(t, base, "", "", "frozen", ""), classified{errclass.RetryUnready, "55000", "not currently accepting"}},
+		{"password", urlWith(t, base, "app", "hunter2x", "", ""), classified{errclass.RetryUnready, "28P01", "user=app"}},
+		{"role", urlWith(t, base, "nobody", "hunter2", "", ""), classified{errclass.RetryUnready, "28P01", `"nobody"`}},
+		{"login", urlWith(t, base, "nologin", "hunter2", "", ""), classified{errclass.RetryUnready, "28000", "not permitted to log in"}},
+		{"database", urlWith(t, base, "", "", "bank", ""), classified{errclass.RetryUnready, "3D000", "database=bank"}},
+		{"connect grant", urlWith(t, base, "app", "hunter2", "closed", ""), classified{errclass.RetryUnready, "42501", "permission denied"}},
+		{"database closed", urlWith(t, base, "", "", "frozen", ""), classified{errclass.RetryUnready, "55000", "not currently accepting"}},
 		// During a connect, 22023 is about the settings, not about a record.
-		{"option", at(t, base, "", "", "", "work_mem=hunter2"), classified{errclass.RetryUnready, "22023", "cannot connect"}},
+		{"option", urlWith(t, base, "", "", "", "work_mem=hunter2"), classified{errclass.RetryUnready, "22023", "cannot connect"}},
 		{
-			"standby wanted", at(t, base, "", "", "", "target_session_attrs=standby"),
+			"standby wanted", urlWith(t, base, "", "", "", "target_session_attrs=standby"),
 			classified{errclass.Retry, "not_preferred", "standby"},
 		},
 		{

@@ -57,7 +57,7 @@ var poison = []func(account string, version int) string{
 // events, which are at different places in the batches.
 func poisonPlaced(s *scene) (hits int) {
 	const accounts = 40
-	s.producer = s.another(kgo.ProducerLinger(50 * time.Millisecond)) // puts the events of each Send into one batch
+	s.producer = s.otherProducer(kgo.ProducerLinger(50 * time.Millisecond)) // puts the events of each Send into one batch
 	send := func(values []string) {
 		records := make([]testbank.Record, len(values))
 		for i, v := range values {
@@ -98,8 +98,8 @@ func all(n int) []int {
 	return list
 }
 
-// The method another returns a producer with other options that continues the scene's journal.
-func (s *scene) another(opts ...kgo.Opt) *journal.Producer {
+// otherProducer returns a producer with other options that continues the scene's journal.
+func (s *scene) otherProducer(opts ...kgo.Opt) *journal.Producer {
 	s.t.Helper()
 	p := must(journal.Open(s.path, s.reader.Topic, s.addrs, opts...))(s.t)
 	s.t.Cleanup(func() { _ = p.Close() })
@@ -109,7 +109,7 @@ func (s *scene) another(opts ...kgo.Opt) *journal.Producer {
 // largeRecords sends valid and broken events of 8 MB. Some of them can be compressed and some
 // cannot.
 func largeRecords(s *scene) (hits int) {
-	s.producer = s.another(kgo.ProducerBatchMaxBytes(10_000_000), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	s.producer = s.otherProducer(kgo.ProducerBatchMaxBytes(10_000_000), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	filler := make([]byte, 8_000_000)
 	for i := range filler {
 		filler[i] = 'a' + byte(s.rnd.IntN(26))

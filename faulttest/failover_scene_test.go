@@ -65,7 +65,7 @@ func newFailover(t *testing.T, kafka devtest.Cluster, synchronous bool) *failove
 func (f *failover) startPatroni(s *scene) {
 	f.s = s
 	cluster, err := devstack.StartPatroni(s.t.Context(), devstack.PatroniOptions{
-		Synchronous: f.synchronous, TempRoot: devtest.MemoryFolder(), Between: f.between, Log: patroniLog(),
+		Synchronous: f.synchronous, TempRoot: devtest.MemoryFolder(), Between: f.proxyBetween, Log: patroniLog(),
 	})
 	check(s.t, err)
 	f.cluster = cluster
@@ -90,9 +90,8 @@ func (f *failover) startPatroni(s *scene) {
 	f.writers = watchWriters(s.t, cluster)
 }
 
-// The method between puts a proxy into a connection between two servers, so that the test can cut
-// it.
-func (f *failover) between(way devstack.Way, addr string) (string, error) {
+// proxyBetween puts a proxy into a connection between two servers, so that the test can cut it.
+func (f *failover) proxyBetween(way devstack.Way, addr string) (string, error) {
 	proxy, err := pgproxy.ListenRaw(addr)
 	if err != nil {
 		return "", err

@@ -39,13 +39,13 @@ func TestHostileRecords(t *testing.T) {
 			Seed: s.seed + uint64(sent), Records: min(chunk, total-sent), Partitions: 6, Accounts: 4000, Prefix: fmt.Sprint(sent, "-"), Scattered: true, Rivals: true,
 		})
 		for i := range records {
-			accounts.has(&records[i])
+			accounts.isHome(&records[i])
 		}
 		for i, whole := range records {
 			if s.rnd.IntN(10) != 0 {
 				continue
 			}
-			if testbank.Break(s.rnd, &records[i]); accounts.has(&records[i]) {
+			if testbank.Break(s.rnd, &records[i]); accounts.isHome(&records[i]) {
 				broken++
 			} else {
 				records[i] = whole
@@ -65,9 +65,9 @@ func TestHostileRecords(t *testing.T) {
 // a record.
 type homes map[string]int32
 
-// The method has reports whether the record is in the partition of its account. It returns true if
-// the account cannot be decoded.
-func (h homes) has(r *testbank.Record) bool {
+// isHome reports whether the record is in the partition of its account. It returns true if the
+// account cannot be decoded.
+func (h homes) isHome(r *testbank.Record) bool {
 	var named struct {
 		AccountID string `json:"accountId"`
 	}

@@ -152,8 +152,8 @@ func (p *pulse) steady(limit time.Duration) {
 	p.keptUp(limit)
 }
 
-// The method all returns how many moves all partitions have made together.
-func (p *pulse) all() (moves int) {
+// totalMoves returns how many moves all partitions have made together.
+func (p *pulse) totalMoves() (moves int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range p.moves {

@@ -71,8 +71,8 @@ func TestStorm(t *testing.T) {
 			if storm.heal != nil {
 				storm.heal(s)
 			}
-			s.does("position", "set", "--all", "--start", "--reason=storm", "--yes")
-			s.does("resume", "--all", "--reason=storm", "--yes")
+			s.runCommand("position", "set", "--all", "--start", "--reason=storm", "--yes")
+			s.runCommand("resume", "--all", "--reason=storm", "--yes")
 			s.launch("", storm.right...)
 			s.healed()
 			s.await("all consumed", s.arrived)
@@ -126,7 +126,7 @@ func (storm *storm) breaks(s *scene) (hits int, began time.Time) {
 func (s *scene) deadLettersOf(class string) map[int32]int {
 	s.t.Helper()
 	seen, letters := map[string]bool{}, map[int32]int{}
-	for line := range strings.Lines(s.does("dlq", "list", "--class="+class)) {
+	for line := range strings.Lines(s.runCommand("dlq", "list", "--class="+class)) {
 		var l struct {
 			Partition int32
 			Offset    int64
@@ -140,8 +140,8 @@ func (s *scene) deadLettersOf(class string) map[int32]int {
 	return letters
 }
 
-// The method does runs one of the operator's commands to its end and returns the output.
-func (s *scene) does(args ...string) string {
+// runCommand runs one of the operator's commands to its end and returns the output.
+func (s *scene) runCommand(args ...string) string {
 	s.t.Helper()
 	c := s.command(args...)
 	if status := c.Exit(patience); status != 0 {

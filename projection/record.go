@@ -135,13 +135,13 @@ func appendSeries(list []DecodedRecord, record Record, series event.Series) []De
 	return list
 }
 
-// Through returns the position after the records were processed. The parameter from is the position
-// before them. The position does not pass the last record if more of its entries follow.
-func Through(records []DecodedRecord, from NextOffset) NextOffset {
+// Through returns the position after the records were processed. The parameter previous is the
+// position before them. The position does not pass the last record if more of its entries follow.
+func Through(records []DecodedRecord, previous NextOffset) NextOffset {
 	for i := len(records) - 1; i >= 0; i-- {
 		if !records[i].More {
 			return records[i].Record.Next()
 		}
 	}
-	return from
+	return previous
 }

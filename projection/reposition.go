@@ -48,7 +48,7 @@ func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error)
 	if stored != nil {
 		plan.From = &stored.Next
 		if SameTopic(stored.TopicID, log.TopicID) {
-			read = stored.within(stored.Next, log.EpochEnd, log)
+			read = stored.withinLog(stored.Next, log.EpochEnd, log)
 			plan.Processed = stored.processed(r.To, log)
 		} else if !r.NewTopic {
 			return plan, refuse("the stored position belongs to another topic of this name, which was deleted: --new-topic sets it in the one there is now")
@@ -70,16 +70,16 @@ func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error)
 
 // processed returns the new highest offset up to which records of the log were ever processed.
 func (s *StoredPosition) processed(to int64, log Log) NextOffset {
-	until := max(to, s.within(max(s.Next, s.ProcessedUntil), log.ProcessedEnd, log))
+	until := max(to, s.withinLog(max(s.Next, s.ProcessedUntil), log.ProcessedEnd, log))
 	if until == s.ProcessedUntil {
 		return NextOffset{until, s.ProcessedEpoch}
 	}
 	return NextOffset{until, NoEpoch}
 }
 
-// The method within returns the given offset, or the offset at which the log was truncated or ends
-// now if that is lower.
-func (s *StoredPosition) within(offset, epochEnd int64, log Log) int64 {
+// withinLog returns the given offset, or the offset at which the log was truncated or ends now if
+// that is lower.
+func (s *StoredPosition) withinLog(offset, epochEnd int64, log Log) int64 {
 	for _, end := range []int64{epochEnd, s.StoppedEnd} {
 		if end != NoOffset {
 			offset = min(offset, end)

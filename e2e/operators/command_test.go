@@ -41,7 +41,7 @@ const corrected = " from a file"
 func (s *stage) draw(kind string, r *reader, args ...string) printed {
 	s.t.Helper()
 	typed := strings.TrimSuffix(kind, corrected)
-	p := s.run(append(strings.Fields(typed), append(args, s.of(kind, r)...)...)...)
+	p := s.run(append(strings.Fields(typed), append(args, s.readerFlags(kind, r)...)...)...)
 	s.count(kind, p.done() || strings.Contains(p.stdout, `"result":"applied"`)) // a command that applied only some events also counts as success
 	return p
 }
@@ -57,8 +57,8 @@ func (s *stage) count(kind string, done bool) {
 	}
 }
 
-// The method of returns the flags that a command needs to select the reader.
-func (s *stage) of(kind string, r *reader) []string {
+// readerFlags returns the flags that a command needs to select the reader.
+func (s *stage) readerFlags(kind string, r *reader) []string {
 	flags := append([]string{"--output=json"}, r.flags...)
 	switch kind {
 	case "account skip", "account unskip", "open", "gaps fetch":

@@ -76,17 +76,18 @@ func (o *ordered) account(id string) *account {
 	return o.accounts[id]
 }
 
-// deliver processes one record. The parameter again is true if the record was processed before.
-func (o *ordered) deliver(e *event, again bool) {
+// deliver processes one record. The parameter redelivered is true if the record was processed
+// before.
+func (o *ordered) deliver(e *event, redelivered bool) {
 	if e.garbage || o.discarded[e.place()] {
 		return
 	}
-	o.decide(o.account(e.account), e, again, o.limit)
+	o.decide(o.account(e.account), e, redelivered, o.limit)
 }
 
-func (o *ordered) decide(a *account, e *event, again bool, limit int) {
+func (o *ordered) decide(a *account, e *event, redelivered bool, limit int) {
 	if e.version <= a.version {
-		if e.version == a.version && a.lastID != "" && a.lastID != e.id && !again {
+		if e.version == a.version && a.lastID != "" && a.lastID != e.id && !redelivered {
 			o.letters = append(o.letters, parked{e, "version_conflict"})
 		}
 		return

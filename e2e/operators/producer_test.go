@@ -246,8 +246,8 @@ func (p *producer) produceCalm(n int) {
 	}
 }
 
-// The method alongside sends events of calm accounts while the function do runs.
-func (p *producer) alongside(do func()) {
+// sendAlongside sends events of calm accounts while the function do runs.
+func (p *producer) sendAlongside(do func()) {
 	p.s.t.Helper()
 	main := p.rnd
 	p.rnd = p.side

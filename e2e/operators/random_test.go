@@ -88,7 +88,7 @@ func (s *stage) step() {
 		if d.alone || s.rnd.IntN(2) == 0 {
 			d.do(s)
 		} else {
-			s.producer.alongside(func() { d.do(s) })
+			s.producer.sendAlongside(func() { d.do(s) })
 		}
 		return
 	}
@@ -132,7 +132,7 @@ func (s *stage) statuses(r *reader) {
 	if o == nil {
 		return
 	}
-	p := s.run(append([]string{"dlq", "list"}, s.of("dlq list", r)...)...)
+	p := s.run(append([]string{"dlq", "list"}, s.readerFlags("dlq list", r)...)...)
 	if !p.done() {
 		s.t.Errorf("dlq list: %s", p.stderr)
 	}

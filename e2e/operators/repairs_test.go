@@ -25,7 +25,7 @@ type letter struct {
 // deadLetter returns a random dead letter of a busy account with one of the statuses.
 func (s *stage) deadLetter(r *reader, statuses string) *letter {
 	s.t.Helper()
-	p := s.run(append([]string{"dlq", "list", "--status=" + statuses}, s.of("dlq list", r)...)...)
+	p := s.run(append([]string{"dlq", "list", "--status=" + statuses}, s.readerFlags("dlq list", r)...)...)
 	if !p.done() {
 		s.t.Fatalf("dlq list fails: %s", p.stderr)
 	}
@@ -79,7 +79,7 @@ func (s *stage) correct(r *reader) {
 		return
 	}
 	path := filepath.Join(s.t.TempDir(), "letters.jsonl")
-	if p := s.run(append(append([]string{"dlq", "export", "--file=" + path}, l.flags()...), s.of("dlq export", r)...)...); !p.done() {
+	if p := s.run(append(append([]string{"dlq", "export", "--file=" + path}, l.flags()...), s.readerFlags("dlq export", r)...)...); !p.done() {
 		s.t.Fatalf("dlq export fails: %s", p.stderr)
 	}
 	e := *s.records()[l.Partition][l.Offset]

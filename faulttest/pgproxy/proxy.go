@@ -158,7 +158,7 @@ func (p *Proxy) serve(client net.Conn) {
 	}
 	var ways sync.WaitGroup
 	ways.Go(func() { p.forward(l.server, l.client); l.close() })
-	ways.Go(func() { p.back(l); l.close() })
+	ways.Go(func() { p.forwardReplies(l); l.close() })
 	ways.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,8 +193,8 @@ func (p *Proxy) forward(to, from net.Conn) {
 	}
 }
 
-// The method back parses the server's messages and forwards them one by one.
-func (p *Proxy) back(l *link) {
+// forwardReplies parses the server's messages and forwards them one by one.
+func (p *Proxy) forwardReplies(l *link) {
 	if p.raw {
 		p.forward(l.client, l.server)
 		return

@@ -24,7 +24,7 @@ func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]in
 	// This comes before the workers start, because a worker reads its share when it starts.
 	c.shareMemoryAmong(len(c.workers) + len(partitions))
 	for _, p := range partitions {
-		c.committer.own(p)
+		c.committer.acceptMarks(p)
 		c.cfg.Observer.Assigned(c.cfg.Topic, p)
 		w := newWorker(c, p)
 		c.workers[p] = w

@@ -46,8 +46,8 @@ func newCommitter(commit func(context.Context, string, map[int32]int64) error, f
 	}
 }
 
-// The method own starts to accept marks for a partition.
-func (c *committer) own(partition int32) {
+// acceptMarks starts to accept marks for a partition.
+func (c *committer) acceptMarks(partition int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owned[partition] = ""

@@ -30,8 +30,8 @@ func (r *recorder) commit(_ context.Context, _ string, offsets map[int32]int64) 
 func newRecordedCommitter() (*committer, *recorder) {
 	r := &recorder{}
 	c := newCommitter(r.commit, func(error) {})
-	c.own(0)
-	c.own(1)
+	c.acceptMarks(0)
+	c.acceptMarks(1)
 	return c, r
 }
 
@@ -89,7 +89,7 @@ func TestAFailureThatOutlivesTheOwnershipIsForgotten(t *testing.T) {
 	r.err = errors.New("timed out")
 	c.disown(t.Context(), []int32{0}, false)
 	r.err = nil
-	c.own(0)
+	c.acceptMarks(0)
 	c.flush(t.Context())
 	wantCommits(t, r)
 }

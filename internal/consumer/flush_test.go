@@ -288,7 +288,7 @@ func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 func TestAStopAfterALostAnswer(t *testing.T) {
 	s := &script{pending: 3, write: []error{errLost, projection.ErrFenced}}
 	w, o := newObservedWorker(t, s, retry.Policy{Clock: noWait{}})
-	w.c.committer.own(0)
+	w.c.committer.acceptMarks(0)
 	s.positions = []projection.StoredPosition{{Position: projection.Position{Next: 5, Fence: 7}}}
 	s.context = func(context.Context) { w.startStop() }
 	if err := w.flush(); !errors.Is(err, errDrained) {

@@ -64,9 +64,9 @@ func (e logEnd) olderEpoch(next projection.NextOffset) bool {
 }
 
 // The method believed reports whether an answer that contradicts the position is accepted. The
-// parameter after is the duration from the first such answer to now.
-func (e logEnd) believed(next projection.NextOffset, after time.Duration) bool {
-	return !e.olderEpoch(next) || after >= olderEpochFor
+// parameter elapsed is the duration from the first such answer to now.
+func (e logEnd) believed(next projection.NextOffset, elapsed time.Duration) bool {
+	return !e.olderEpoch(next) || elapsed >= olderEpochFor
 }
 
 const (

@@ -30,9 +30,9 @@ type status struct {
 // idleAfter is the time without new records after which a partition is idle.
 const idleAfter = 10 * time.Second
 
-// The method from returns the offset from which the lag is counted. It is the position or, without
-// a position, the first offset of the log. It returns -1 if that offset is not known.
-func (s *status) from() int64 {
+// lagStart returns the offset from which the lag is counted. It is the position or, without a
+// position, the first offset of the log. It returns -1 if that offset is not known.
+func (s *status) lagStart() int64 {
 	if s.fence.Load() > 0 {
 		return s.position.Load()
 	}
@@ -175,7 +175,7 @@ func (w *worker) reportLag() {
 // metric and the command all show this lag.
 func (w *worker) lag(now time.Time) (records int64, age time.Duration, known bool) {
 	s := &w.status
-	end, from := s.end.Load(), s.from()
+	end, from := s.end.Load(), s.lagStart()
 	if end < 0 || from < 0 {
 		return 0, 0, false
 	}

@@ -25,14 +25,13 @@ type Connections struct {
 func New(most int, share float64) *Connections {
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {
-		most = within(most, share, files.Cur)
+		most = limitByFiles(most, share, files.Cur)
 	}
 	return &Connections{most: max(most, 1), open: map[net.Conn]*list.Element{}, waiting: list.New()}
 }
 
-// The function within returns the parameter most, or the given share of the files if that is
-// smaller.
-func within(most int, share float64, files uint64) int {
+// limitByFiles returns the parameter most, or the given share of the files if that is smaller.
+func limitByFiles(most int, share float64, files uint64) int {
 	return int(min(float64(most), share*float64(files)))
 }
 

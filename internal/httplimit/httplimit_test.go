@@ -48,7 +48,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 // may open.
 func TestConnectionsLeaveFilesForOthers(t *testing.T) {
 	for files, want := range map[uint64]int{1024: 640, 20_000: 12_000, math.MaxUint64: 12_000} {
-		if got := within(12_000, 0.625, files); got != want {
+		if got := limitByFiles(12_000, 0.625, files); got != want {
 			t.Errorf("%d connections of %d files, want %d", got, files, want)
 		}
 	}

@@ -86,8 +86,8 @@ func cutText(b []byte) (text, rest []byte) {
 	return b[:n], b[n:]
 }
 
-// The method at returns the bytes of a page, beginning at the given place.
-func (t *Table) at(place uint64) []byte { return t.pages[place>>32][uint32(place):] } //nolint:gosec // the lower half
+// bytesAt returns the bytes of a page, beginning at the given place.
+func (t *Table) bytesAt(place uint64) []byte { return t.pages[place>>32][uint32(place):] } //nolint:gosec // the lower half
 
 // DuplicateError is returned if the ledger has two entries for one account.
 type DuplicateError struct {
@@ -112,8 +112,8 @@ func (t *Table) Sort() error {
 	slices.SortStableFunc(t.places, func(a, b uint64) int { return bytes.Compare(t.id(a), t.id(b)) })
 	for i := 1; i < len(t.places); i++ {
 		if bytes.Equal(t.id(t.places[i-1]), t.id(t.places[i])) {
-			first, _ := decode(t.at(t.places[i-1]))
-			second, _ := decode(t.at(t.places[i]))
+			first, _ := decode(t.bytesAt(t.places[i-1]))
+			second, _ := decode(t.bytesAt(t.places[i]))
 			return &DuplicateError{first.AccountID, first.Place, second.Place}
 		}
 	}
@@ -121,7 +121,7 @@ func (t *Table) Sort() error {
 }
 
 func (t *Table) id(place uint64) []byte {
-	id, _ := cutText(t.at(place))
+	id, _ := cutText(t.bytesAt(place))
 	return id
 }
 
@@ -129,7 +129,7 @@ func (t *Table) id(place uint64) []byte {
 func (t *Table) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for _, place := range t.places {
-			if e, _ := decode(t.at(place)); !yield(e) {
+			if e, _ := decode(t.bytesAt(place)); !yield(e) {
 				return
 			}
 		}

@@ -14,11 +14,11 @@ func (m *Mapping) addEnvelope(key, value *yaml.Node) (err error) {
 		}
 	case "escaped":
 		if value.Tag != "!!bool" || value.Value != "true" && value.Value != "false" {
-			return at(value, "%s: must be true or false", name)
+			return errorAt(value, "%s: must be true or false", name)
 		}
 		m.Envelope.Escaped = value.Value == "true"
 	default:
-		return at(key, "envelope: %q is unknown; use path, escaped and entries", key.Value)
+		return errorAt(key, "envelope: %q is unknown; use path, escaped and entries", key.Value)
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func (m *Mapping) addField(key, value *yaml.Node) error {
 		m.Fields[field] = event.FieldPath{Path: path}
 		return nil
 	}
-	return at(key, "fields: %q is unknown; use %s", key.Value, fieldList())
+	return errorAt(key, "fields: %q is unknown; use %s", key.Value, fieldList())
 }
 
 func fieldList() string {
@@ -49,13 +49,13 @@ func readPath(name string, n *yaml.Node, mayBeEmpty bool) ([]string, error) {
 		path := []string{}
 		for _, inner := range n.Content {
 			if !isText(inner) {
-				return nil, at(inner, "%s: a name in the list must be text", name)
+				return nil, errorAt(inner, "%s: a name in the list must be text", name)
 			}
 			path = append(path, inner.Value)
 		}
 		return path, nil
 	}
-	return nil, at(n, "%s: must be a path such as meta.seq, a list of names, or a table such as {header: NAME}", name)
+	return nil, errorAt(n, "%s: must be a path such as meta.seq, a list of names, or a table such as {header: NAME}", name)
 }
 
 // fieldTable contains the members of a field's table.
@@ -99,13 +99,13 @@ func (m *Mapping) addTable(field event.Field, table *yaml.Node) error {
 func (m *Mapping) checkCode(t *fieldTable) error {
 	code, written := t.constant.Value, strings.ToUpper(t.constant.Value)
 	if _, known := event.CurrencyByCode(written); !known {
-		return at(t.constant, "%s: constant: %q is no code of ISO 4217", t.name, code)
+		return errorAt(t.constant, "%s: constant: %q is no code of ISO 4217", t.name, code)
 	}
 	if m.LowerCurrency {
 		written = strings.ToLower(code)
 	}
 	if code != written {
-		return at(t.constant, "%s: constant: must be %s: case lower is for codes in small letters", t.name, written)
+		return errorAt(t.constant, "%s: constant: must be %s: case lower is for codes in small letters", t.name, written)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (m *Mapping) member(t *fieldTable) func(key, value *yaml.Node) error {
 		if m.addShape(t, key, value) {
 			return nil
 		}
-		return at(key, "%s: %q is unknown or has no such value; use %s", t.name, key.Value, t.help())
+		return errorAt(key, "%s: %q is unknown or has no such value; use %s", t.name, key.Value, t.help())
 	}
 }
 
@@ -231,7 +231,7 @@ func (t *fieldTable) setWritten() error {
 	}
 	var known bool
 	if t.place.Written, known = event.WrittenNamed(t.written.Value); !known {
-		return at(t.written, "%s: type: must be text, integer or, of an event type, boolean", t.name)
+		return errorAt(t.written, "%s: type: must be text, integer or, of an event type, boolean", t.name)
 	}
 	return nil
 }
@@ -248,11 +248,11 @@ func (m *Mapping) addAmount(t *fieldTable) error {
 	shape := &m.Amount
 	switch {
 	case t.scale != nil && t.unit != nil:
-		return at(t.scale, "%s: scale says what unit: %s says; give one of the two", t.name, t.unit.Value)
+		return errorAt(t.scale, "%s: scale says what unit: %s says; give one of the two", t.name, t.unit.Value)
 	case t.scale != nil:
 		n, err := strconv.Atoi(t.scale.Value)
 		if err != nil || n < 0 || n > event.MostScale || t.scale.Tag != "!!int" {
-			return at(t.scale, "%s: scale: must be a number of decimals from 0 to %d", t.name, event.MostScale)
+			return errorAt(t.scale, "%s: scale: must be a number of decimals from 0 to %d", t.name, event.MostScale)
 		}
 		shape.Form, shape.Scale = event.AmountScaled, n
 	case t.unit != nil && t.unit.Value == "minor":
@@ -263,16 +263,16 @@ func (m *Mapping) addAmount(t *fieldTable) error {
 	case written == "" || written == "text":
 		return nil
 	case written == "integer":
-		return at(t.written, "%s: type: an integer needs its unit: add unit: minor, or scale", t.name)
+		return errorAt(t.written, "%s: type: an integer needs its unit: add unit: minor, or scale", t.name)
 	default:
-		return at(t.written, "%s: type: must be text or number, or integer with unit: minor or with scale", t.name)
+		return errorAt(t.written, "%s: type: must be text or number, or integer with unit: minor or with scale", t.name)
 	}
 	switch written {
 	case "", "integer":
 	case "text":
 		shape.Text = true
 	default:
-		return at(t.written, "%s: type: must be integer or text with unit: minor or with scale", t.name)
+		return errorAt(t.written, "%s: type: must be integer or text with unit: minor or with scale", t.name)
 	}
 	return nil
 }
@@ -281,16 +281,16 @@ func (m *Mapping) addAmount(t *fieldTable) error {
 func (m *Mapping) addUnits(t *fieldTable) error {
 	for _, other := range []*yaml.Node{t.unit, t.scale, t.written} {
 		if other != nil {
-			return at(other, "%s: units and nanos have no unit, scale or type", t.name)
+			return errorAt(other, "%s: units and nanos have no unit, scale or type", t.name)
 		}
 	}
 	for _, pair := range [][2]*yaml.Node{{t.units, t.nanos}, {t.nanos, t.units}} {
 		if pair[0] == nil {
-			return at(pair[1], "%s: units and nanos belong together", t.name)
+			return errorAt(pair[1], "%s: units and nanos belong together", t.name)
 		}
 	}
 	if t.place.Path != nil {
-		return at(t.units, "%s: units and nanos are paths themselves; leave out path", t.name)
+		return errorAt(t.units, "%s: units and nanos are paths themselves; leave out path", t.name)
 	}
 	var err error
 	if t.place.Path, err = readPath(t.name+": units", t.units, false); err != nil {

@@ -47,13 +47,13 @@ func Parse(text []byte) (*Mapping, error) {
 	var document yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF):
-		return nil, at(&yaml.Node{Line: 1, Column: 1}, "the file is empty")
+		return nil, errorAt(&yaml.Node{Line: 1, Column: 1}, "the file is empty")
 	case err != nil:
 		return nil, syntaxError(err)
 	}
 	var second yaml.Node
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, at(&yaml.Node{Line: max(second.Line, 1), Column: max(second.Column, 1)}, "a second document follows the first")
+		return nil, errorAt(&yaml.Node{Line: max(second.Line, 1), Column: max(second.Column, 1)}, "a second document follows the first")
 	}
 	m := &Mapping{
 		Mapping: event.Mapping{Types: map[string]event.Type{}, Fields: map[event.Field]event.FieldPath{}},
@@ -69,7 +69,7 @@ func Parse(text []byte) (*Mapping, error) {
 			m.nodes[event.FieldEnvelope] = key
 			return eachMember(value, key.Value, m.addEnvelope)
 		}
-		return at(key, "%q is unknown; use eventTypes, fields and envelope", key.Value)
+		return errorAt(key, "%q is unknown; use eventTypes, fields and envelope", key.Value)
 	})
 	if err != nil {
 		return nil, err
@@ -96,14 +96,14 @@ func (m *Mapping) Locate(err error) error {
 	}
 	for _, field := range []event.Field{conflict.Field, event.FieldData} {
 		if node, ok := m.nodes[field]; ok {
-			return at(node, "%s", conflict.Error())
+			return errorAt(node, "%s", conflict.Error())
 		}
 	}
 	return err
 }
 
-// The function at returns an error that names the line and column of a node.
-func at(n *yaml.Node, format string, args ...any) error {
+// errorAt returns an error that names the line and column of a node.
+func errorAt(n *yaml.Node, format string, args ...any) error {
 	return fmt.Errorf("line %d, column %d: %w", n.Line, n.Column, fmt.Errorf(format, args...))
 }
 
@@ -115,25 +115,25 @@ func syntaxError(err error) error {
 	if _, scanErr := fmt.Sscanf(text, "line %d: ", &line); scanErr == nil {
 		_, text, _ = strings.Cut(text, ": ")
 	}
-	return at(&yaml.Node{Line: line, Column: 1}, "%s", text)
+	return errorAt(&yaml.Node{Line: line, Column: 1}, "%s", text)
 }
 
 // eachMember calls the function read for every member of a table and joins the errors. The
 // parameter name is the name of the table in errors.
 func eachMember(table *yaml.Node, name string, read func(key, value *yaml.Node) error) error {
 	if table.Kind != yaml.MappingNode {
-		return at(table, "%s is not a table of names and values", name)
+		return errorAt(table, "%s is not a table of names and values", name)
 	}
 	lines := map[string]int{}
 	var mistakes []error
 	for i := 0; i+1 < len(table.Content); i += 2 {
 		key, value := table.Content[i], table.Content[i+1]
 		if key.Kind != yaml.ScalarNode || key.Value == "" || key.Tag == "!!merge" {
-			mistakes = append(mistakes, at(key, "%s: a name must be text", name))
+			mistakes = append(mistakes, errorAt(key, "%s: a name must be text", name))
 			continue
 		}
 		if first, twice := lines[key.Value]; twice {
-			mistakes = append(mistakes, at(key, "%s: %q is there twice, first in line %d", name, key.Value, first))
+			mistakes = append(mistakes, errorAt(key, "%s: %q is there twice, first in line %d", name, key.Value, first))
 			continue
 		}
 		lines[key.Value] = key.Line

@@ -75,7 +75,7 @@ var theSchema = readSchema()
 // check comes last and reports only mistakes that Parse does not find.
 func checkSchema(n *yaml.Node) error {
 	if bad := theSchema.mismatch(theSchema, n); bad != nil {
-		return at(bad, "%s: %q is not allowed here; docs/mapping.schema.json has what is", strings.Join(namesTo(n, bad), ": "), bad.Value)
+		return errorAt(bad, "%s: %q is not allowed here; docs/mapping.schema.json has what is", strings.Join(namesTo(n, bad), ": "), bad.Value)
 	}
 	return nil
 }

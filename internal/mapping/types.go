@@ -22,7 +22,7 @@ func (m *Mapping) addType(key, value *yaml.Node) error {
 		kind = event.Ignorable
 	}
 	if value.Kind != yaml.ScalarNode || kind == event.Unknown {
-		return at(value, "eventTypes: %s: must be %s, %s or a table of signs", key.Value, typeList(), ignored)
+		return errorAt(value, "eventTypes: %s: must be %s, %s or a table of signs", key.Value, typeList(), ignored)
 	}
 	m.Types[key.Value] = kind
 	return nil
@@ -42,7 +42,7 @@ func (m *Mapping) addSigned(key, table *yaml.Node) error {
 		case "zero":
 			of = &signed.Zero
 		default:
-			return at(sign, "%s: %q is unknown; use positive, negative and zero", name, sign.Value)
+			return errorAt(sign, "%s: %q is unknown; use positive, negative and zero", name, sign.Value)
 		}
 		kind := event.TypeNamed(value.Value)
 		switch {
@@ -52,14 +52,14 @@ func (m *Mapping) addSigned(key, table *yaml.Node) error {
 		case value.Kind == yaml.ScalarNode && kind.MovesMoney() && sign.Value != "zero":
 			*of = kind
 		case sign.Value == "zero":
-			return at(value, "%s: zero: must be %s or %s", name, ignored, refused)
+			return errorAt(value, "%s: zero: must be %s or %s", name, ignored, refused)
 		default:
-			return at(value, "%s: %s: must be %s, %s or %s", name, sign.Value, moneyTypeList(), ignored, refused)
+			return errorAt(value, "%s: %s: must be %s, %s or %s", name, sign.Value, moneyTypeList(), ignored, refused)
 		}
 		return nil
 	})
 	if err == nil && !signed.Positive.MovesMoney() && !signed.Negative.MovesMoney() {
-		err = at(key, "%s: positive or negative must be %s", name, moneyTypeList())
+		err = errorAt(key, "%s: positive or negative must be %s", name, moneyTypeList())
 	}
 	if m.Signed == nil {
 		m.Signed = map[string]event.SignedType{}

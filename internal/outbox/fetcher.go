@@ -86,8 +86,8 @@ func (f *Fetcher) Run(ctx context.Context) {
 	}
 }
 
-// The method every is how often the gap register is read.
-func (f *Fetcher) every() time.Duration {
+// readInterval returns how often the gap register is read.
+func (f *Fetcher) readInterval() time.Duration {
 	return min(max(f.cfg.After/4, leastRound), longestRound)
 }
 
@@ -99,12 +99,12 @@ func (f *Fetcher) round(ctx context.Context) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
-	f.store.Note(err, f.every())
+	f.store.Note(err, f.readInterval())
 	if err != nil {
-		return f.every()
+		return f.readInterval()
 	}
 	// If reading the gap register takes long, it is read less often to reduce the load.
-	rest := max(f.every(), 10*time.Since(begun))
+	rest := max(f.readInterval(), 10*time.Since(begun))
 	if len(due) == 0 && f.asked {
 		f.cfg.Outbox.Close()
 		return rest
@@ -139,9 +139,9 @@ func (f *Fetcher) ask(ctx context.Context, query []accountdb.Missing) time.Durat
 	if ctx.Err() != nil {
 		return 0
 	}
-	f.store.Note(err, f.every())
+	f.store.Note(err, f.readInterval())
 	if err != nil {
-		return f.every()
+		return f.readInterval()
 	}
 	return 0
 }

@@ -139,7 +139,7 @@ func (s *Server) Run(ctx context.Context) {
 			case !now.Before(all):
 				all = now.Add(max(tick, time.Duration(n)*perAccount))
 			}
-			if pace.Sleep(ctx, after(err)) != nil {
+			if pace.Sleep(ctx, pauseAfter(err)) != nil {
 				return
 			}
 		}
@@ -165,12 +165,12 @@ func (s *Server) query(ctx context.Context, all bool) (int, error) {
 	} else {
 		s.register.found(number, ids, current)
 	}
-	s.cfg.Queried(err, after(err))
+	s.cfg.Queried(err, pauseAfter(err))
 	return len(ids), err
 }
 
-// The function after returns the pause after a query.
-func after(err error) time.Duration {
+// pauseAfter returns the pause after a query.
+func pauseAfter(err error) time.Duration {
 	if err != nil {
 		return queryAgain
 	}

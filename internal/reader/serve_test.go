@@ -72,13 +72,13 @@ func newServer(t *testing.T, d *database, token string, balances bool) *Server {
 	return s
 }
 
-// ask sends a request to the handler without a network. The parameter what is a target, or a method
-// and a target.
-func ask(t *testing.T, s *Server, what string, header ...string) *httptest.ResponseRecorder {
+// ask sends a request to the handler without a network. The parameter request is a target, or a
+// method and a target.
+func ask(t *testing.T, s *Server, request string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	method, target, found := strings.Cut(what, " ")
+	method, target, found := strings.Cut(request, " ")
 	if !found {
-		method, target = http.MethodGet, what
+		method, target = http.MethodGet, request
 	}
 	r := httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody)
 	for i := 0; i+1 < len(header); i += 2 {

@@ -148,9 +148,9 @@ type Observer interface {
 	// next is the wait that follows.
 	Failing(err error, attempt int, since, next time.Duration)
 	// Recovered is called when an attempt succeeds after at least one failure. The number of
-	// attempts includes the successful one. The parameter after is the time from the first failure
+	// attempts includes the successful one. The parameter outage is the time from the first failure
 	// to now.
-	Recovered(attempts int, after time.Duration)
+	Recovered(attempts int, outage time.Duration)
 }
 
 // Tee returns an Observer that calls several observers in order.

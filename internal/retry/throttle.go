@@ -44,11 +44,11 @@ type Throttled struct {
 	since    time.Time // time of the first of these failures
 }
 
-// Throttle returns an observer that logs the failures of an operation. The parameter what is the
-// operation's name, for example "write batch". The attributes in keys are in every line, as in
+// Throttle returns an observer that logs the failures of an operation. The parameter operation is
+// the operation's name, for example "write batch". The attributes in keys are in every line, as in
 // slog.Logger.With, for example "dependency", "postgres". A nil clock means the system's clock.
-func Throttle(log *slog.Logger, clock Clock, what string, keys ...any) *Throttled {
-	return &Throttled{log: log.With("operation", what).With(keys...), now: clockOr(clock).Now}
+func Throttle(log *slog.Logger, clock Clock, operation string, keys ...any) *Throttled {
+	return &Throttled{log: log.With("operation", operation).With(keys...), now: clockOr(clock).Now}
 }
 
 // Failing implements Observer.

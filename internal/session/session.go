@@ -164,7 +164,7 @@ func (s *Session) Fold(ctx context.Context, records []projection.DecodedRecord) 
 	if len(records) == 0 {
 		return 0, nil
 	}
-	records = records[:within(records, mostShared)]
+	records = records[:countWithin(records, mostShared)]
 	if s.since.IsZero() {
 		s.since = time.Now()
 		s.oldest.Store(records[0].Record.Timestamp)
@@ -189,10 +189,10 @@ func (s *Session) Fold(ctx context.Context, records []projection.DecodedRecord) 
 // record in memory.
 const mostShared = 8 << 20
 
-// The function within returns how many of the records to fold at once. The last of them is the one
-// with which the sum of bytes reaches the parameter most. Only entries of an array are counted,
-// each with the bytes of its whole record.
-func within(records []projection.DecodedRecord, most int) int {
+// countWithin returns how many of the records to fold at once. The last of them is the one with
+// which the sum of bytes reaches the parameter most. Only entries of an array are counted, each
+// with the bytes of its whole record.
+func countWithin(records []projection.DecodedRecord, most int) int {
 	bytes := 0
 	for i := range records {
 		if r := &records[i].Record; r.Entry > 0 {

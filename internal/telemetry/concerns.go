@@ -90,12 +90,12 @@ func stateSection(s projection.State) string {
 var named = regexp.MustCompile(`See the runbook, "([^"]+)"`)
 
 // reasonSection returns the anchor of the runbook's section that the reason's text names. If the
-// text names no section, it returns the parameter other.
-func reasonSection(reason, other string) string {
+// text names no section, it returns fallback.
+func reasonSection(reason, fallback string) string {
 	if found := named.FindStringSubmatch(reason); found != nil {
 		return anchor(found[1])
 	}
-	return other
+	return fallback
 }
 
 // Section returns the anchor of the runbook's section about the partition's state.

@@ -63,7 +63,7 @@ func (p *Partition) Folding(picked []*kgo.Record) {
 // before the offset next.
 func (p *Partition) Flushing(next int64) {
 	p.doing = nil
-	in := p.before(next)
+	in := p.tracedBefore(next)
 	if len(in) == 0 {
 		return
 	}
@@ -76,8 +76,8 @@ func (p *Partition) Flushing(next int64) {
 	p.doing = p.flush
 }
 
-// The method before returns the traced records before the offset next.
-func (p *Partition) before(next int64) []tracedRecord {
+// tracedBefore returns the traced records before the offset next.
+func (p *Partition) tracedBefore(next int64) []tracedRecord {
 	n := 0
 	for n < len(p.traced) && p.traced[n].offset < next {
 		n++
@@ -98,7 +98,7 @@ func (p *Partition) Flushed(next int64, c *projection.Flushed) {
 	if p.flush == nil {
 		return
 	}
-	in := p.before(next)
+	in := p.tracedBefore(next)
 	link := trace.Link{SpanContext: p.flush.SpanContext()}
 	classes := classesOf(in, c.DeadLetters)
 	for _, f := range in {

@@ -182,18 +182,18 @@ func (s *SignedType) forSign(n *decimal) Type {
 	return s.Positive
 }
 
-// decimal is an exact number. Its digits are those of the field whole, followed by those of the
+// decimal is an exact number. Its digits are those of the field integer, followed by those of the
 // field fraction. The field scale says how many of all these digits are after the decimal point.
 type decimal struct {
-	negative        bool
-	whole, fraction []byte
-	scale           int  // byCurrency means the number of decimals of the currency
-	padded          bool // the number may end with more zeros than the currency has decimals
+	negative          bool
+	integer, fraction []byte
+	scale             int  // byCurrency means the number of decimals of the currency
+	padded            bool // the number may end with more zeros than the currency has decimals
 }
 
 const byCurrency = -1
 
-func (d *decimal) isZero() bool { return isZeros(d.whole) && isZeros(d.fraction) }
+func (d *decimal) isZero() bool { return isZeros(d.integer) && isZeros(d.fraction) }
 
 func isZeros(digits []byte) bool {
 	for _, c := range digits {
@@ -222,7 +222,7 @@ func (d *decimal) checkSign(signed *SignedType) error {
 
 // minor returns the amount without its sign, in minor units of c.
 func (d *decimal) minor(c Currency) (int64, error) {
-	whole, fraction := d.whole, d.fraction
+	whole, fraction := d.integer, d.fraction
 	more := 0
 	if d.scale != byCurrency {
 		more = d.scale - c.Digits()
@@ -275,9 +275,9 @@ func (f *decoder) readNumber(r *reading) *Fault {
 
 // The method parse reads an amount of any form except AmountUnits.
 func (d *decimal) parse(text []byte, s *AmountShape) error {
-	d.whole, d.fraction, d.scale = text, nil, byCurrency
+	d.integer, d.fraction, d.scale = text, nil, byCurrency
 	if d.negative = len(text) > 0 && text[0] == '-'; d.negative {
-		d.whole = text[1:]
+		d.integer = text[1:]
 	}
 	d.padded = s.Form == AmountMinor || s.Form == AmountScaled
 	reason, hasPoint := errAmountInteger, false
@@ -286,11 +286,11 @@ func (d *decimal) parse(text []byte, s *AmountShape) error {
 	case AmountScaled:
 		d.scale = s.Scale
 	case AmountText, AmountNumber, AmountUnits:
-		d.whole, d.fraction, hasPoint = bytes.Cut(d.whole, []byte("."))
+		d.integer, d.fraction, hasPoint = bytes.Cut(d.integer, []byte("."))
 		d.scale, reason = len(d.fraction), errAmountForm
 	}
 	switch {
-	case !isPlainDigits(d.whole), hasPoint && !isDigits(string(d.fraction)):
+	case !isPlainDigits(d.integer), hasPoint && !isDigits(string(d.fraction)):
 		return reason
 	case d.negative && d.isZero():
 		return errNegativeZero
@@ -313,14 +313,14 @@ func (f *decoder) readUnits(r *reading) *Fault {
 		return f.invalidAmount(memberNanos, err)
 	}
 	switch {
-	case len(nanos.whole) > nanoDigits:
+	case len(nanos.integer) > nanoDigits:
 		return f.invalidAmount(memberNanos, errNanos)
 	case units.negative != nanos.negative && !units.isZero() && !nanos.isZero():
 		return f.invalidAmount(memberNanos, errNanosSign)
 	}
-	value, _ := strconv.ParseInt(string(nanos.whole), 10, 64)
+	value, _ := strconv.ParseInt(string(nanos.integer), 10, 64)
 	fraction := strconv.AppendInt(make([]byte, 0, nanoDigits+1), value+1_000_000_000, 10)[1:]
-	r.number = decimal{negative: units.negative || nanos.negative, whole: units.whole, fraction: fraction, scale: nanoDigits, padded: true}
+	r.number = decimal{negative: units.negative || nanos.negative, integer: units.integer, fraction: fraction, scale: nanoDigits, padded: true}
 	return nil
 }
 

@@ -95,15 +95,15 @@ func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
 }
 
 // The method heal reads up to room parked events of the account. It applies them in order, as long
-// as the next one has the account's next version and this version is below the parameter before.
-func (f *Fold) heal(ctx context.Context, a *account, room int, before int64) error {
+// as the next one has the account's next version and this version is below limit.
+func (f *Fold) heal(ctx context.Context, a *account, room int, limit int64) error {
 	parked, more, err := f.store.Parked(ctx, f.idOf(a), a.version, min(room, HealPiece))
 	if err != nil {
 		return err
 	}
 	f.queueOf(a).waits = false
 	for i := range parked {
-		if !f.healWith(a, &parked[i], before) {
+		if !f.healWith(a, &parked[i], limit) {
 			more = false
 			break
 		}

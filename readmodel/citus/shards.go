@@ -32,8 +32,8 @@ func ShardsOn(conn *pgx.Conn) Shards {
 	return s
 }
 
-// The method of returns the number of an account's shard.
-func (s Shards) of(account string) int {
+// shardOf returns the number of an account's shard.
+func (s Shards) shardOf(account string) int {
 	n, lowest := slices.BinarySearch(s, hashText(account))
 	if lowest {
 		return n
@@ -50,7 +50,7 @@ func ByShard[T any](s Shards, entries []T, account func(*T) string) iter.Seq[[]T
 		}
 		parts := make([][]T, len(s))
 		for i := range entries {
-			n := s.of(account(&entries[i]))
+			n := s.shardOf(account(&entries[i]))
 			parts[n] = append(parts[n], entries[i])
 		}
 		for _, part := range parts {

@@ -42,11 +42,11 @@ func TestShards(t *testing.T) {
 		if hashText(id) >= 0 {
 			want = 1
 		}
-		if got := s.of(id); got != want {
+		if got := s.shardOf(id); got != want {
 			t.Errorf("%q with the hash %d is in shard %d, want %d", id, hashText(id), got, want)
 		}
 	}
-	if id := "a"; (Shards{math.MinInt32, hashText(id)}).of(id) != 1 {
+	if id := "a"; (Shards{math.MinInt32, hashText(id)}).shardOf(id) != 1 {
 		t.Error("a shard's lowest hash is not in it")
 	}
 }

@@ -145,26 +145,26 @@ func (c *comparison) list(d Difference) {
 	}
 }
 
-// rowKind returns the kind of a row's difference. The parameter one is the live row, or the rebuilt
-// row if there is no live row.
-func (c *comparison) rowKind(t *rowTable, one, live, rebuilt *row) Kind {
+// rowKind returns the kind of a row's difference. The parameter present is the live row, or the
+// rebuilt row if there is no live row.
+func (c *comparison) rowKind(t *rowTable, present, live, rebuilt *row) Kind {
 	f := facts{
 		live: live != nil, rebuilt: rebuilt != nil,
 		corrected: c.unsure && (live != nil || c.shadow.custom || c.shadow.build.sawAltered()),
-		beyond:    c.shadow.later.all || rebuilt == nil && (c.opts.Partial || c.shadow.later.rows[one.of]),
+		beyond:    c.shadow.later.all || rebuilt == nil && (c.opts.Partial || c.shadow.later.rows[present.of]),
 	}
 	if t.ofAccounts {
-		f.repaired = c.repaired[one.of.Text]
+		f.repaired = c.repaired[present.of.Text]
 		switch {
 		case c.shadow.accounts != nil:
-			f.corrected = c.corrected[one.of.Text]
+			f.corrected = c.corrected[present.of.Text]
 		case !c.shadow.custom && c.shadow.inbox == nil:
-			f.corrected = f.live && c.given[one.of]
+			f.corrected = f.live && c.given[present.of]
 		}
 	}
 	kind := f.kind()
 	if kind == Unknown {
-		c.unknown[one.key] = true
+		c.unknown[present.key] = true
 	}
 	return kind
 }

@@ -23,7 +23,7 @@ func consumed(t *testing.T, name string, versions ...int64) *pair {
 		p.log[0] = append(p.log[0], credited("a", version))
 	}
 	p.live = newConsumer(all[i], openPool(t), p.log)
-	p.live.to(t, map[int32]int64{0: int64(len(versions) - 1)})
+	p.live.consumeTo(t, map[int32]int64{0: int64(len(versions) - 1)})
 	return p
 }
 
@@ -59,7 +59,7 @@ func TestASwapReplacesRowsThatItsLastRecordsChange(t *testing.T) {
 	p := consumed(t, "summed", 1, 2, 3)
 	execute(t, p.live.pool, `DELETE FROM projection_account`)
 	p.live = p.restarted()
-	p.swap(func() { p.live.to(t, map[int32]int64{0: 3}) }, func() {})
+	p.swap(func() { p.live.consumeTo(t, map[int32]int64{0: 3}) }, func() {})
 	p.want("3 / 6 / a-1 a-2 a-3")
 }
 
@@ -85,7 +85,7 @@ func TestASwapMarksWhatItsLastRecordsCount(t *testing.T) {
 	p := consumed(t, "counted", 1, 200)
 	execute(t, p.live.pool, `UPDATE counted SET amount = 9`)
 	p.swap(func() {
-		p.live.to(t, map[int32]int64{0: 2})
+		p.live.consumeTo(t, map[int32]int64{0: 2})
 		execute(t, p.live.pool, `ALTER TABLE counted DROP CONSTRAINT counted_amount_check; ALTER TABLE projector_rebuild.counted DROP CONSTRAINT counted_amount_check`)
 	}, func() {})
 	p.want("2 201")

@@ -52,8 +52,8 @@ type pair struct {
 	given       map[string]bool // accounts with applied events that the topic does not have
 }
 
-// The method both calls the function do for each of the two databases.
-func (p *pair) both(do func(*consumer)) { do(p.live); do(p.clean) }
+// onBoth calls the function do for each of the two databases.
+func (p *pair) onBoth(do func(*consumer)) { do(p.live); do(p.clean) }
 
 // The method move makes the consumers of both databases read up to the same random offsets.
 func (p *pair) move(what string) {
@@ -61,7 +61,7 @@ func (p *pair) move(what string) {
 	for number, values := range p.log {
 		ends[int32(number)] = rapid.Int64Range(p.live.at[int32(number)], int64(len(values))).Draw(p.rt, what)
 	}
-	p.both(func(c *consumer) { c.to(p.t, ends) })
+	p.onBoth(func(c *consumer) { c.consumeTo(p.t, ends) })
 }
 
 func rebuildsWhatWasNeverDamaged(t *testing.T, rt *rapid.T, d *definition, pool, clean *pgxpool.Pool) {
@@ -89,7 +89,7 @@ func rebuildsWhatWasNeverDamaged(t *testing.T, rt *rapid.T, d *definition, pool,
 	for number, values := range p.log {
 		ends[int32(number)] = int64(len(values))
 	}
-	p.both(func(c *consumer) { c.to(t, ends) })
+	p.onBoth(func(c *consumer) { c.consumeTo(t, ends) })
 	p.same(&report, damaged)
 	if d.ordered {
 		return // if two events have the same version, the other event may be applied now
@@ -97,7 +97,7 @@ func rebuildsWhatWasNeverDamaged(t *testing.T, rt *rapid.T, d *definition, pool,
 	// Redelivered records must change nothing.
 	execute(t, pool, `UPDATE projector_position SET next_offset = 0`)
 	p.live = p.restarted()
-	p.live.to(t, ends)
+	p.live.consumeTo(t, ends)
 	p.same(&report, damaged)
 }
 
@@ -217,7 +217,7 @@ func (p *pair) repair() {
 		if p.contested(account) {
 			return
 		}
-		p.both(func(c *consumer) {
+		p.onBoth(func(c *consumer) {
 			var refused *repair.SkipRefused
 			skipper := p.replayer(c).(*repair.Repair)
 			_, err := skipper.Skip(p.t.Context(), repair.Skip{AccountID: account, Version: version, Actor: "me", Reason: "lost"})
@@ -229,7 +229,7 @@ func (p *pair) repair() {
 		if p.contested(account) {
 			return
 		}
-		p.both(func(c *consumer) {
+		p.onBoth(func(c *consumer) {
 			opening := repair.Opening{AccountID: account}
 			euro, _ := event.CurrencyByCode("EUR")
 			opening.Version, opening.Currency, opening.Balance = version, euro, 100*version
@@ -240,7 +240,7 @@ func (p *pair) repair() {
 		})
 	case "fetch":
 		p.given[account] = true
-		p.both(func(c *consumer) {
+		p.onBoth(func(c *consumer) {
 			r := p.record(&projection.Record{Message: event.Message{Value: []byte(credited(account, version))}})
 			r.Action.Kind = readmodel.ActionFetch
 			p.apply(c, r)
@@ -265,7 +265,7 @@ func (p *pair) actOnSomeDeadLetter(what string) {
 	if what == "discard" && !p.single(letter) {
 		return
 	}
-	p.both(func(c *consumer) { p.actOnDeadLetter(c, what, letter) })
+	p.onBoth(func(c *consumer) { p.actOnDeadLetter(c, what, letter) })
 }
 
 // The method single reports whether the topic has only one record with a dead letter's version. If

@@ -27,9 +27,9 @@ func newReader(t *testing.T, pool *pgxpool.Pool, number int32, topic []string, g
 	return r
 }
 
-// The method to reads records up to an offset and writes them, like a consumer. If necessary, it
-// claims again and continues from its durable position.
-func (r *reader) to(offset int64) {
+// readTo reads records up to an offset and writes them, like a consumer. If necessary, it claims
+// again and continues from its durable position.
+func (r *reader) readTo(offset int64) {
 	r.t.Helper()
 	for tries := 0; r.Next < offset; tries++ {
 		err := r.try(offset)

@@ -220,8 +220,8 @@ func newConsumer(d definition, pool *pgxpool.Pool, l log) *consumer {
 	return c
 }
 
-// The method to consumes the topic up to the given offsets.
-func (c *consumer) to(t *testing.T, ends map[int32]int64) {
+// consumeTo consumes the topic up to the given offsets.
+func (c *consumer) consumeTo(t *testing.T, ends map[int32]int64) {
 	t.Helper()
 	if err := c.build.Advance(t.Context(), ends, nil); err != nil {
 		t.Fatal(err)

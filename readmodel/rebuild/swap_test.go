@@ -46,14 +46,14 @@ func newRebuiltOn(t *testing.T, pool *pgxpool.Pool, at, parkLimit int64, damage 
 	}
 	r.live.worker = readmodeltest.NewWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = parkLimit })
 	r.live.MustClaim("me", projection.NoOffset)
-	r.live.to(at)
+	r.live.readTo(at)
 	r.exec(damage)
 	r.live.MustClaim("me", projection.NoOffset)
 	r.shadow = openShadowOf(t, pool, parkLimit)
 	r.reads = newReader(t, r.shadow.Pool, 0, topic, "rebuild")
 	report, err := r.shadow.Compare(t.Context(), rebuild.CompareOptions{Topic: "events", List: 10},
 		func(_ context.Context, positions []rebuild.TopicPosition) error {
-			r.reads.to(positions[0].Next)
+			r.reads.readTo(positions[0].Next)
 			return nil
 		})
 	if err != nil || report.Different() == 0 {
@@ -72,9 +72,9 @@ func (r *rebuilt) exec(statement string) {
 func (r *rebuilt) swap() rebuild.Swapped {
 	r.t.Helper()
 	done, err := r.shadow.Swap(r.t.Context(), r.opts, func(_ context.Context, positions []rebuild.TopicPosition) error {
-		r.reads.to(positions[0].Next)
+		r.reads.readTo(positions[0].Next)
 		if r.rounds++; r.rounds <= len(r.moves) {
-			r.live.to(r.moves[r.rounds-1])
+			r.live.readTo(r.moves[r.rounds-1])
 		}
 		return nil
 	})
@@ -95,7 +95,7 @@ func TestASwapIsWhereTheConsumersAre(t *testing.T) {
 	}
 	expect(t, lines(t, r.pool, `SELECT concat_ws(' ', account_id, balance, version) FROM account_balance ORDER BY 1`),
 		"gone 3.00 3\nhot 2.00 2\nquiet 1.00 1")
-	r.live.to(7)
+	r.live.readTo(7)
 	expect(t, fmt.Sprint(state(t, r.pool)), "map[gone:EUR 3.00 3 open gone-3 f hot:EUR 2.00 2 open hot-2 f late:EUR 1.00 1 open late-1 f quiet:EUR 1.00 1 open quiet-1 f]")
 	expect(t, lines(t, r.pool, `SELECT count(*) FROM dlq_action WHERE action = 'rebuild'`), "3")
 }
@@ -124,7 +124,7 @@ func TestASwapSeesAConflictingEventOfAParkedOne(t *testing.T) {
 			if done := r.swap(); done != (rebuild.Swapped{Replaced: 1}) {
 				t.Errorf("%+v", done)
 			}
-			r.live.to(3)
+			r.live.readTo(3)
 			expect(t, fmt.Sprint(state(t, r.pool)), "map[a:EUR 6.00 2 open "+name+" f]")
 		})
 	}
@@ -148,7 +148,7 @@ func TestASwapLeavesDeadLettersToTheConsumers(t *testing.T) {
 	if r.live.Next != 3 {
 		t.Fatalf("goes on at %d", r.live.Next)
 	}
-	r.live.to(6)
+	r.live.readTo(6)
 	slices.Sort(r.live.letters)
 	expect(t, strings.Join(r.live.letters, ", "), "a-3 currency_mismatch, a-4 invalid_amount, a-7 version_gap")
 	expect(t, current(t, r.pool, "a"), "EUR 3.00 2 open a-2 true 3")
@@ -180,7 +180,7 @@ func TestASwapLeavesAloneWhatIsRepairedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.live.MustClaim("me", projection.NoOffset)
-	r.live.to(3) // a duplicate of the corrected event, with another amount
+	r.live.readTo(3) // a duplicate of the corrected event, with another amount
 	if done := r.swap(); done != (rebuild.Swapped{Left: 1}) {
 		t.Errorf("%+v", done)
 	}

@@ -33,8 +33,8 @@ const (
 func chart(r *results) string {
 	most := 1.0
 	for _, bar := range bars {
-		most = max(most, medianOf(counted(r.of(bar.workload, subjectProjector)), eventsPerSecond),
-			medianOf(counted(r.of(bar.workload, bar.limit)), eventsPerSecond))
+		most = max(most, medianOf(counted(r.runsOf(bar.workload, subjectProjector)), eventsPerSecond),
+			medianOf(counted(r.runsOf(bar.workload, bar.limit)), eventsPerSecond))
 	}
 	height := chartTop + len(bars)*chartRow + 40
 	var b strings.Builder
@@ -51,8 +51,8 @@ text { font: 13px system-ui, sans-serif; fill: #24292f }
 `, chartWidth, height, chartLabels, chartLabels+14, chartLabels+80, chartLabels+94)
 	wide := func(rate float64) float64 { return rate / most * (chartWidth - chartLabels - 90) }
 	for i, bar := range bars {
-		ours := medianOf(counted(r.of(bar.workload, subjectProjector)), eventsPerSecond)
-		limit := medianOf(counted(r.of(bar.workload, bar.limit)), eventsPerSecond)
+		ours := medianOf(counted(r.runsOf(bar.workload, subjectProjector)), eventsPerSecond)
+		limit := medianOf(counted(r.runsOf(bar.workload, bar.limit)), eventsPerSecond)
 		if ours == 0 {
 			continue // this workload or subject was not measured
 		}

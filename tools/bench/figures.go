@@ -40,13 +40,13 @@ func valueOf(name string, r *results) (string, error) {
 			who = string(subjectSteady)
 		}
 	}
-	runs := counted(r.of(workload, subject(who)))
+	runs := counted(r.runsOf(workload, subject(who)))
 	if len(runs) == 0 {
 		return "", fmt.Errorf("figure %s: there is no run of %s over %s", name, who, workload)
 	}
 	if by, found := strings.CutPrefix(what, "by-"); found {
 		c := comparison{workload: workload, subject: subject(who), byW: workload, byS: subject(by), measure: eventsPerSecond}
-		if len(r.of(workload, subject(by))) == 0 {
+		if len(r.runsOf(workload, subject(by))) == 0 {
 			c.byW, c.byS = by, subject(who)
 		}
 		clean, disturbed := c.values(r)

@@ -63,7 +63,7 @@ func (b *bench) measureGroup(ctx context.Context, group []workload) ([]Run, erro
 				slices.Reverse(subjects)
 			}
 			for _, s := range subjects {
-				run, err := b.one(ctx, p, s)
+				run, err := b.measureOnce(ctx, p, s)
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", s, err)
 				}
@@ -139,8 +139,8 @@ func (b *bench) nextGroup() string {
 	return "bench-" + strconv.Itoa(b.groups)
 }
 
-// one measures a subject one time, in a new database.
-func (b *bench) one(ctx context.Context, p *prepared, s subject) (Run, error) {
+// measureOnce measures a subject one time, in a new database.
+func (b *bench) measureOnce(ctx context.Context, p *prepared, s subject) (Run, error) {
 	l := p.loaded
 	if s == subjectKfake {
 		l = p.kfake

@@ -28,7 +28,7 @@ func renderSummary(b *strings.Builder, r *results) {
 	slices.SortStableFunc(ratios, func(x, y ratio) int { return rank(&x) - rank(&y) })
 	for i := range ratios {
 		x := &ratios[i]
-		ours, other := counted(r.of(x.workload, x.subject)), counted(r.of(x.byW, x.byS))
+		ours, other := counted(r.runsOf(x.workload, x.subject)), counted(r.runsOf(x.byW, x.byS))
 		target := ""
 		if x.limit > 0 {
 			target = fmt.Sprintf("≥ %g", x.limit)

@@ -138,8 +138,8 @@ func ratiosOf(r *results) []ratio {
 
 // values returns the ratios of all rounds. It returns rounds with a disturbed run separately.
 func (c *comparison) values(r *results) (clean, disturbed []float64) {
-	for _, a := range r.of(c.workload, c.subject) {
-		for _, b := range r.of(c.byW, c.byS) {
+	for _, a := range r.runsOf(c.workload, c.subject) {
+		for _, b := range r.runsOf(c.byW, c.byS) {
 			under := c.measure(&b)
 			switch {
 			case a.Round != b.Round || under == 0:

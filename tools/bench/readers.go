@@ -180,7 +180,7 @@ func (c *crowd) answered(sw *stopwatch) (*answers, error) {
 
 // renderReaders writes the cost of waiting readers and how soon they are answered.
 func renderReaders(b *strings.Builder, r *results) {
-	with, without := r.of("readers", subjectReaders), r.of("readers", subjectSteady)
+	with, without := r.runsOf("readers", subjectReaders), r.runsOf("readers", subjectSteady)
 	if len(with) == 0 {
 		return
 	}

@@ -85,7 +85,7 @@ func renderMemory(b *strings.Builder, r *results) {
 }
 
 func renderLatency(b *strings.Builder, r *results) {
-	runs := r.of("steady", subjectSteady)
+	runs := r.runsOf("steady", subjectSteady)
 	if len(runs) == 0 {
 		return
 	}
@@ -118,7 +118,7 @@ func renderRuns(b *strings.Builder, r *results) {
 			continue
 		}
 		seen = append(seen, k)
-		renderSubject(b, r.of(k.workload, k.subject))
+		renderSubject(b, r.runsOf(k.workload, k.subject))
 	}
 	b.WriteString("\n")
 	about := map[string]string{}
@@ -197,7 +197,7 @@ func foldText(runs []Run) string {
 // renderQuarters writes the speed of each quarter of a long catch-up, to show whether it stays
 // constant.
 func renderQuarters(b *strings.Builder, r *results) {
-	runs := r.of("memory", subjectProjector)
+	runs := r.runsOf("memory", subjectProjector)
 	if len(runs) == 0 {
 		return
 	}

@@ -227,8 +227,8 @@ func (r *results) write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644) //nolint:gosec // G306: part of the documentation
 }
 
-// of returns the runs of a subject with a workload.
-func (r *results) of(name string, s subject) []Run {
+// runsOf returns the runs of a subject with a workload.
+func (r *results) runsOf(name string, s subject) []Run {
 	var runs []Run
 	for _, run := range r.Runs {
 		if run.Workload == name && run.Subject == s {

@@ -37,7 +37,7 @@ func TestNewRunsReplaceThoseOfTheirWorkloadOnly(t *testing.T) {
 	here := machine{CPU: "a", Cores: 2}
 	r := results{Machine: here, Runs: []Run{run("hot", subjectRaw, 1, 1, false), run("cold", subjectRaw, 1, 1, false)}}
 	r.replace(here, []Run{run("hot", subjectRaw, 1, 7, false)})
-	if len(r.Runs) != 2 || len(r.of("cold", subjectRaw)) != 1 || r.of("hot", subjectRaw)[0].Seconds != 7 {
+	if len(r.Runs) != 2 || len(r.runsOf("cold", subjectRaw)) != 1 || r.runsOf("hot", subjectRaw)[0].Seconds != 7 {
 		t.Errorf("kept %+v", r.Runs)
 	}
 	r.replace(machine{CPU: "b", Cores: 8}, []Run{run("hot", subjectRaw, 1, 3, false)})

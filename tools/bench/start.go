@@ -110,7 +110,7 @@ func (s *stack) startOnce(
 }
 
 func renderStart(b *strings.Builder, r *results) {
-	runs := r.of("start", subjectStart)
+	runs := r.runsOf("start", subjectStart)
 	if len(runs) == 0 {
 		return
 	}

@@ -117,7 +117,7 @@ func (c *Cmd) Run(ctx context.Context, io *output.Streams, built flags.BuildInfo
 		err = d.stay(ctx)
 	}
 	stopped := ctx.Err() != nil
-	if closeErr := d.close.all(); closeErr != nil {
+	if closeErr := d.close.closeAll(); closeErr != nil {
 		return errors.Join(err, closeErr)
 	}
 	switch {
@@ -207,8 +207,8 @@ func (c *closers) add(end func(context.Context) error) { *c = append(*c, end) }
 // closeWithin is the deadline for closing the servers, the clients and the projector.
 const closeWithin = 30 * time.Second
 
-// The method all calls these functions in reverse order, even after an interrupt.
-func (c *closers) all() error {
+// closeAll calls these functions in reverse order, even after an interrupt.
+func (c *closers) closeAll() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
 	var err error

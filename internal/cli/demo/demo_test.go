@@ -68,7 +68,7 @@ func TestDemoOnItsOwnServers(t *testing.T) {
 			t.Errorf("the page does not match %s:\n%s", want, out)
 		}
 	}
-	next(t, out)
+	proposedLines(t, out)
 	if strings.Contains(out, "\x1b") || strings.Contains(errOut, "\x1b") {
 		t.Error("colours without a terminal")
 	}
@@ -77,8 +77,8 @@ func TestDemoOnItsOwnServers(t *testing.T) {
 	}
 }
 
-// The function next returns the lines that the page proposes to type.
-func next(t *testing.T, page string) []string {
+// proposedLines returns the lines that the page proposes to type.
+func proposedLines(t *testing.T, page string) []string {
 	t.Helper()
 	_, rest, found := strings.Cut(page, "What to type next")
 	if !found {
@@ -117,7 +117,7 @@ func TestWhatToTypeNextHeals(t *testing.T) {
 		t.Fatalf("status %d\n%s", status, out.String())
 	}
 	script := "set -e\n"
-	for _, line := range next(t, out.String()) {
+	for _, line := range proposedLines(t, out.String()) {
 		if !strings.HasPrefix(line, "http") && !strings.HasPrefix(line, "curl") && !strings.HasSuffix(line, " run --listen :0") && line != "Ctrl-C" {
 			script += line + "\n"
 		}

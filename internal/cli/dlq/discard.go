@@ -169,7 +169,7 @@ func (p *discardPlan) Print(ctx context.Context, done bool) error {
 	if p.failed && rows.Len() == 0 {
 		return nil
 	}
-	if err := rows.End(p.scan.nothing("nothing to discard")); err != nil || p.failed {
+	if err := rows.End(p.scan.emptyResult("nothing to discard")); err != nil || p.failed {
 		return err
 	}
 	return errors.Join(p.summarize(done), p.scan.finish(ctx, p.on.Std))

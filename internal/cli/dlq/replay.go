@@ -244,7 +244,7 @@ func (p *replayPlan) summary(done bool) string {
 	for _, item := range p.replay.Items {
 		counts[item.Outcome(done)]++
 	}
-	text := cmp.Or(counts.String(), p.scan.nothing("nothing to replay"), "nothing to replay in the other partitions")
+	text := cmp.Or(counts.String(), p.scan.emptyResult("nothing to replay"), "nothing to replay in the other partitions")
 	switch {
 	case done || len(p.replay.Items) == 0:
 	case counts[replay.PlanApply] > 0 && p.ToTopic == "":

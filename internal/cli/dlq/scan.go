@@ -63,9 +63,8 @@ func (t *tools) scan(std *output.Streams, chosen replay.Selection, whole bool) *
 	return s
 }
 
-// The method nothing returns the text for an empty result. It returns "" if a partition could not
-// be read.
-func (s *scan) nothing(text string) string {
+// emptyResult returns the text for an empty result. It returns "" if a partition could not be read.
+func (s *scan) emptyResult(text string) string {
 	if len(s.unread.Lost) > 0 {
 		return ""
 	}

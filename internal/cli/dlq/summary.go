@@ -65,7 +65,7 @@ func (c *summaryCmd) print(std *output.Streams, s *scan, sums *summary) error {
 	if rows.Len() > 1 {
 		rows.Total("total", " ", total)
 	}
-	return rows.End(s.nothing("no dead letters"))
+	return rows.End(s.emptyResult("no dead letters"))
 }
 
 // summary counts dead letters. Its size depends on the number of accounts in each class and status,

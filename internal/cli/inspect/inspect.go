@@ -75,7 +75,7 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 	}
 	shown := c.printer(ctx, std)
 	var proposed mapping.Samples
-	err = each(ctx, reader, spans, c.Limit, func(record *kgo.Record) error {
+	err = readEach(ctx, reader, spans, c.Limit, func(record *kgo.Record) error {
 		message := messageOf(record)
 		if c.Suggest {
 			pace.Answered(ctx, 1)
@@ -127,7 +127,7 @@ func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *topic.Read
 			lost.Add(e.Err)
 			continue
 		}
-		from, err := c.from(e)
+		from, err := c.beginOffset(e)
 		if err != nil {
 			return nil, err
 		}
@@ -157,8 +157,8 @@ func (c *Cmd) choose(all []topic.Extent) ([]topic.Extent, error) {
 	return nil, exit.Refusef("--partition: topic %s has no partition %d; it has %s", c.Topic, *c.Partition, output.PartitionsText(len(all)))
 }
 
-// The method from returns the offset to begin at.
-func (c *Cmd) from(e topic.Extent) (int64, error) {
+// beginOffset returns the offset to begin at.
+func (c *Cmd) beginOffset(e topic.Extent) (int64, error) {
 	switch {
 	case c.Offset == nil:
 		return e.Start, nil

@@ -95,7 +95,7 @@ func (p *printer) add(d *decoded) error {
 		}
 	}
 	if (p.c.ShowPayload || p.c.Mapping.Given()) && !p.c.JSON() {
-		return p.whole(d)
+		return p.printFields(d)
 	}
 	return p.rows.Add(p.document(d), placeOf(d), d.Event.AccountID, d.version(), d.Event.TypeName, d.outcome())
 }
@@ -188,8 +188,9 @@ func (d *decoded) fieldDocuments(payload bool) []fieldDocument {
 	return docs
 }
 
-// whole prints a record field by field. With --show-payload it also prints key, headers and value.
-func (p *printer) whole(d *decoded) error {
+// printFields prints a record field by field. With --show-payload it also prints key, headers and
+// value.
+func (p *printer) printFields(d *decoded) error {
 	out := bufio.NewWriter(p.out)
 	field := func(name, text string) {
 		_, _ = fmt.Fprintf(out, "  %-14s %s\n", output.Printable(name), output.Printable(text))

@@ -12,10 +12,10 @@ import (
 	"projector/projection/event"
 )
 
-// The function each calls fn for the first records of the spans, at most limit in all. It reads the
-// same number of records from each span if possible, because a producer may write to any partition.
-// The function lost is called for a partition that cannot be read.
-func each(
+// readEach calls fn for the first records of the spans, at most limit in all. It reads the same
+// number of records from each span if possible, because a producer may write to any partition. The
+// function lost is called for a partition that cannot be read.
+func readEach(
 	ctx context.Context, reader *topic.Reader, spans []topic.Span, limit int64,
 	fn func(*kgo.Record) error, lost func(*topic.PartitionError),
 ) error {
@@ -26,7 +26,7 @@ func each(
 		}
 		var open []topic.Span // spans that may have more records
 		for i := range spans {
-			n, err := some(ctx, reader, &spans[i], shares[i], fn)
+			n, err := readSpan(ctx, reader, &spans[i], shares[i], fn)
 			left -= n
 			var gone *topic.PartitionError
 			switch {
@@ -45,9 +45,9 @@ func each(
 	return nil
 }
 
-// The function some calls fn for at most limit records of a span, and moves the start of the span
-// after these records.
-func some(ctx context.Context, reader *topic.Reader, span *topic.Span, limit int64, fn func(*kgo.Record) error) (n int64, err error) {
+// readSpan calls fn for at most limit records of a span, and moves the start of the span after
+// these records.
+func readSpan(ctx context.Context, reader *topic.Reader, span *topic.Span, limit int64, fn func(*kgo.Record) error) (n int64, err error) {
 	if limit == 0 {
 		return 0, nil
 	}

@@ -49,7 +49,7 @@ func fitted(columns []Column, flexible string, rows [][]string, limit int, more 
 	}
 	l.shrink(limit)
 	l.grow(limit, needs, more)
-	if l.text >= 0 && !l.below() {
+	if l.text >= 0 && !l.textBelow() {
 		l.indent = l.total() - l.widths[l.text]
 	}
 	return l
@@ -70,8 +70,8 @@ func (l *layout) placeText(needs []int, limit int, more bool) {
 	}
 }
 
-// The method below reports whether the text column is below the other columns.
-func (l *layout) below() bool { return l.text >= 0 && l.hidden[l.text] }
+// textBelow reports whether the text column is below the other columns.
+func (l *layout) textBelow() bool { return l.text >= 0 && l.hidden[l.text] }
 
 // total returns the width of a row.
 func (l *layout) total() int {

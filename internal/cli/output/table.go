@@ -121,7 +121,7 @@ func (t *Table) lines(cells []string) []string {
 		return []string{row}
 	}
 	text := folded(cells[l.text], t.limit-l.indent)
-	if l.below() {
+	if l.textBelow() {
 		if cells[l.text] == none {
 			return []string{row}
 		}

@@ -107,9 +107,9 @@ func TestRetentionIsUnknown(t *testing.T) {
 	address := runningWith(s, slog.NewTextHandler(&log, nil))
 	var got statusJSON
 	askUntil(s, address+"/status.json", &got, func() bool {
-		return len(got.Partitions) == 1 && got.Partitions[0].MarginRecords != nil && log.with("how long a topic keeps") != nil
+		return len(got.Partitions) == 1 && got.Partitions[0].MarginRecords != nil && log.linesWith("how long a topic keeps") != nil
 	})
-	if reported := log.with("how long a topic keeps"); len(reported) != 1 || !strings.Contains(reported[0], "topic="+s.Topic+" ") {
+	if reported := log.linesWith("how long a topic keeps"); len(reported) != 1 || !strings.Contains(reported[0], "topic="+s.Topic+" ") {
 		t.Errorf("the log has %q", reported)
 	}
 	mayCreate.Store(true)
@@ -149,12 +149,12 @@ func denyDescribeConfigs(fake *devstack.Fake, topic string) {
 	})
 }
 
-// denyCreateTopics makes the brokers refuse to create topics until the variable may is true.
-func denyCreateTopics(fake *devstack.Fake, may *atomic.Bool) {
+// denyCreateTopics makes the brokers refuse to create topics until the variable allowed is true.
+func denyCreateTopics(fake *devstack.Fake, allowed *atomic.Bool) {
 	fake.Cluster.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		fake.Cluster.KeepControl()
 		create := request.(*kmsg.CreateTopicsRequest)
-		if may.Load() {
+		if allowed.Load() {
 			return nil, nil, false
 		}
 		response := create.ResponseKind().(*kmsg.CreateTopicsResponse)
@@ -178,8 +178,8 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The method with returns the lines that contain a text.
-func (l *lines) with(text string) (found []string) {
+// linesWith returns the lines that contain a text.
+func (l *lines) linesWith(text string) (found []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, line := range l.all {
