@@ -34,8 +34,8 @@ type fields struct {
 	err    error
 }
 
-// The method add reads one header. Two headers with the same name are an error, because it is
-// unknown which one is right.
+// add reads one header. Two headers with the same name are an error, because it is unknown which
+// one is right.
 func (f *fields) add(h kgo.RecordHeader) {
 	if f.values == nil {
 		f.values = make(map[string][]byte, 16)

@@ -61,8 +61,7 @@ func (p *Publisher) largeClient() (*kgo.Client, error) {
 	return client, nil
 }
 
-// The method halve splits a group that was refused, and delivers the two halves one after the
-// other.
+// halve splits a group that was refused, and delivers the two halves one after the other.
 func (p *Publisher) halve(ctx context.Context, client *kgo.Client, items []*item) error {
 	if len(items) == 1 {
 		return p.deliverAlone(ctx, client, items[0])

@@ -132,7 +132,7 @@ func (b *Breaker) root(decision Decision) {
 	}
 }
 
-// The method explain returns the text that says why the breaker is open and what to do.
+// explain returns the text that says why the breaker is open and what to do.
 func (b *Breaker) explain(last Decision) string {
 	w := &b.window
 	class, n := w.most()

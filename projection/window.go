@@ -63,9 +63,9 @@ func (w *window) most() (event.Class, int) {
 	return classOf(uint8(most)), counts[most]
 }
 
-// The method encode returns the window as bytes. First comes the number of records. Then come two
-// values for each root dead letter, beginning with the oldest: the number of other records since
-// the previous one, and its class. Without root dead letters the result is at most 3 bytes long.
+// encode returns the window as bytes. First comes the number of records. Then come two values for
+// each root dead letter, beginning with the oldest: the number of other records since the previous
+// one, and its class. Without root dead letters the result is at most 3 bytes long.
 func (w *window) encode() string {
 	text := binary.AppendUvarint(nil, uint64(w.filled)) //nolint:gosec // G115: not negative
 	others := uint64(0)

@@ -85,7 +85,7 @@ func (c *connector) config() (*pgxpool.Config, error) {
 	return cfg, err
 }
 
-// The method refresh renews the secrets of a connection that is about to be made.
+// refresh renews the secrets of a connection that is about to be made.
 func (c *connector) refresh(_ context.Context, conn *pgx.ConnConfig) error {
 	cfg, err := c.config()
 	if err != nil {

@@ -48,8 +48,8 @@ func mostBytes(e *Entry) int {
 	return len(e.AccountID) + len(e.Balance) + len(e.Currency) + len(e.Status) + len(e.LastEventID) + 7*binary.MaxVarintLen64
 }
 
-// The function encode appends an entry to b. The account id comes first, so that Sort can compare
-// it without decoding the entry.
+// encode appends an entry to b. The account id comes first, so that Sort can compare it without
+// decoding the entry.
 func encode(b []byte, e *Entry) []byte {
 	b = appendText(b, e.AccountID)
 	b = binary.AppendUvarint(b, uint64(e.Version)) //nolint:gosec // not negative
@@ -64,7 +64,7 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// The function decode reads the entry at the start of b and returns the bytes after it.
+// decode reads the entry at the start of b and returns the bytes after it.
 func decode(b []byte) (e Entry, rest []byte) {
 	id, b := cutText(b)
 	e.AccountID = string(id)

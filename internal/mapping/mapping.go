@@ -108,7 +108,7 @@ func errorAt(n *yaml.Node, format string, args ...any) error {
 }
 
 // syntaxError converts an error of the YAML parser, which names only a line, to an error like those
-// that the function at returns.
+// that errorAt returns.
 func syntaxError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1

@@ -162,7 +162,7 @@ type suggesting struct {
 	account []*sample               // members of an account object, if no account id was found
 }
 
-// The method find searches each field first among the values and then among the headers.
+// find searches each field first among the values and then among the headers.
 func (w *suggesting) find(s *Samples, values map[string]*sample) {
 	w.taken, w.found = map[string]bool{}, map[event.Field]*sample{}
 	take := func(field event.Field, p *sample) { w.taken[p.path], w.found[field] = true, p }
@@ -191,8 +191,7 @@ func (w *suggesting) find(s *Samples, values map[string]*sample) {
 	}
 }
 
-// The method propose writes the proposal for a field. The parameter keys is true if some records
-// have keys.
+// propose writes the proposal for a field. The parameter keys is true if some records have keys.
 func (w *suggesting) propose(field event.Field, keys bool) {
 	p, is := w.found[field]
 	switch {

@@ -122,7 +122,7 @@ func endsWith(path, name string) bool {
 	return false
 }
 
-// The method find returns the sample with the best name, or nil.
+// find returns the sample with the best name, or nil.
 func (g *guess) find(all map[string]*sample, taken map[string]bool) *sample {
 	paths := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		if n := strings.Count(a, ".") - strings.Count(b, "."); n != 0 {

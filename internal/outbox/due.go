@@ -45,8 +45,8 @@ func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 	return due.missing, nil
 }
 
-// The type part contains the versions of one round. These are at most roundVersions, or more if the
-// last gap goes beyond that number.
+// part contains the versions of one round. These are at most roundVersions, or more if the last gap
+// goes beyond that number.
 type part struct {
 	missing  []accountdb.Missing
 	versions int64

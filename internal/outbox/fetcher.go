@@ -122,8 +122,8 @@ func (f *Fetcher) round(ctx context.Context) time.Duration {
 	return rest
 }
 
-// The method ask sends one query and applies the events of the result. After a failure it returns
-// the pause before the next attempt, otherwise 0.
+// ask sends one query and applies the events of the result. After a failure it returns the pause
+// before the next attempt, otherwise 0.
 func (f *Fetcher) ask(ctx context.Context, query []accountdb.Missing) time.Duration {
 	answer, err := Fetch(ctx, f.cfg.Outbox, f.cfg.Formats, versions(query))
 	if ctx.Err() != nil {
@@ -146,8 +146,8 @@ func (f *Fetcher) ask(ctx context.Context, query []accountdb.Missing) time.Durat
 	return 0
 }
 
-// The method receive applies the events of each account up to the first version that is missing in
-// the result. Then it schedules the next query for the versions that are still missing.
+// receive applies the events of each account up to the first version that is missing in the result.
+// Then it schedules the next query for the versions that are still missing.
 func (f *Fetcher) receive(ctx context.Context, query []accountdb.Missing, answer *Answer) error {
 	var records []*readmodel.RepairRecord
 	for _, m := range query {

@@ -169,8 +169,8 @@ func (c *client) ping(ctx context.Context) error {
 	return err
 }
 
-// The method collect appends all references to s.references, each once. It includes references
-// whose subject was deleted.
+// collect appends all references to s.references, each once. It includes references whose subject
+// was deleted.
 func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s *schema, seen map[sr.SchemaReference]bool) error {
 	for _, r := range references {
 		if seen[r] {

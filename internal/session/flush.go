@@ -40,7 +40,7 @@ type Report struct {
 	Open bool
 }
 
-// The type flush holds the progress of one flush.
+// flush holds the progress of one flush.
 type flush struct {
 	next    projection.NextOffset
 	reached int64 // greater than next if only some entries of the record at next are in the flush
@@ -103,9 +103,9 @@ func (s *Session) publish(ctx context.Context, f *flush) error {
 	return s.driver.Publish(ctx, f.reached, s.proj.DeadLetters(), s.proj.Verify)
 }
 
-// The method write makes one attempt to write the flush. For a single event there is only a limit
-// for each answer of PostgreSQL. Several events must all be written within the limit for one
-// answer. Otherwise the attempt fails, and the next one has fewer events.
+// write makes one attempt to write the flush. For a single event there is only a limit for each
+// answer of PostgreSQL. Several events must all be written within the limit for one answer.
+// Otherwise the attempt fails, and the next one has fewer events.
 func (s *Session) write(ctx context.Context, f *flush) error {
 	bound := time.Duration(0)
 	if f.events > 1 {
@@ -139,9 +139,9 @@ func (s *Session) failed(f *flush, err error) Report {
 	return r
 }
 
-// The method isolate decides how to continue after PostgreSQL refused a row of the flush. The
-// following flushes have fewer and fewer events, until the refused event is alone in a flush. Then
-// that event is dead-lettered.
+// isolate decides how to continue after PostgreSQL refused a row of the flush. The following
+// flushes have fewer and fewer events, until the refused event is alone in a flush. Then that event
+// is dead-lettered.
 func (s *Session) isolate(r Report) Report {
 	r.Outcome = Refused
 	if r.Events > 1 {
@@ -198,8 +198,8 @@ func (u *unknownWrite) wasDone(row projection.Stood) bool {
 	return row.Fence == u.from.Fence && row.Next == u.next.Offset && u.next.Offset != u.from.Next
 }
 
-// The method resolve reports whether a write that failed was committed. The parameter row is the
-// position that a claim has found. The outcome of each write is reported only once.
+// resolve reports whether a write that failed was committed. The parameter row is the position that
+// a claim has found. The outcome of each write is reported only once.
 func (s *Session) resolve(row projection.Stood) Report {
 	u := s.unknown
 	if u == nil {

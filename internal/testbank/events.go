@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The type event is the content of a record's value. A poison event has an invalid field.
+// event is the content of a record's value. A poison event has an invalid field.
 type event struct {
 	ID          string         `json:"eventId"`
 	Kind        string         `json:"eventType"`

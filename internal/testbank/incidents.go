@@ -28,8 +28,8 @@ func (a *account) remember(r Record) {
 	}
 }
 
-// The method write adds the account's next records to its script. When the whole script is sent,
-// all versions before the field next are delivered, except after a permanent gap.
+// write adds the account's next records to its script. When the whole script is sent, all versions
+// before the field next are delivered, except after a permanent gap.
 func (g *generator) write(a *account) {
 	switch n := g.rnd.IntN(1000); {
 	case a.stuck > 0 && a.stuck < maxStuck:

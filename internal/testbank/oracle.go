@@ -120,8 +120,7 @@ func (o *Oracle) decideEvent(r *Record, d *decoded, count *Outcomes) {
 	o.heal(a)
 }
 
-// The method heal applies waiting events for as long as the event of the next version is among
-// them.
+// heal applies waiting events for as long as the event of the next version is among them.
 func (o *Oracle) heal(a *entry) {
 	for {
 		next := a.waiting[a.version+1]
@@ -154,7 +153,7 @@ func (o *Oracle) account(id string) *entry {
 	return a
 }
 
-// The type entry is the state of one account after the events so far.
+// entry is the state of one account after the events so far.
 type entry struct {
 	first    int64
 	version  int64
@@ -186,7 +185,7 @@ func (a *entry) park(r *Record, d *decoded, class string) {
 	}
 }
 
-// The method apply applies the next event, or returns the error class if that is impossible.
+// apply applies the next event, or returns the error class if that is impossible.
 func (o *Oracle) apply(a *entry, d *decoded) string {
 	balance := new(big.Int).Set(a.balance)
 	closed, currency := a.closed, a.currency

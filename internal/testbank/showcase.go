@@ -84,7 +84,7 @@ func overflown(g *generator, a *account) {
 	}
 }
 
-// The function cutOff adds the first half of an event to the script, and then the whole event.
+// cutOff adds the first half of an event to the script, and then the whole event.
 func cutOff(g *generator, a *account) {
 	whole := g.record(a, g.event(a, a.next))
 	half := whole

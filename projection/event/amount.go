@@ -273,7 +273,7 @@ func (f *decoder) readNumber(r *reading) *Fault {
 	return nil
 }
 
-// The method parse reads an amount of any form except AmountUnits.
+// parse reads an amount of any form except AmountUnits.
 func (d *decimal) parse(text []byte, s *AmountShape) error {
 	d.integer, d.fraction, d.scale = text, nil, byCurrency
 	if d.negative = len(text) > 0 && text[0] == '-'; d.negative {

@@ -135,7 +135,7 @@ func (r *reading) add(found *members) {
 	}
 }
 
-// The method unwrap returns the document that is inside an envelope.
+// unwrap returns the document that is inside an envelope.
 func (f *decoder) unwrap(r *reading, held *value) ([]byte, *Fault) {
 	name := f.places[FieldEnvelope].name
 	switch {

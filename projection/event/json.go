@@ -247,9 +247,9 @@ func (s *jsonScanner) unquote(raw []byte) []byte {
 	return s.scratch
 }
 
-// The function keep returns a text as a string. It does not copy the text if it is a part of raw,
-// because copying three texts for each event took a fifth of the decoding time and made nearly all
-// the garbage.
+// keep returns a text as a string. It does not copy the text if it is a part of raw, because
+// copying three texts for each event took a fifth of the decoding time and made nearly all the
+// garbage.
 func keep(raw, text []byte) string {
 	if len(text) > 0 && len(raw) > 0 && (&text[0] == &raw[0] || &text[0] == &raw[1]) {
 		return unsafe.String(&text[0], len(text)) //nolint:gosec // a message never changes, see Format

@@ -75,7 +75,7 @@ const (
 	joined
 )
 
-// The type place is where a format finds a field, and how it is written there.
+// place is where a format finds a field, and how it is written there.
 type place struct {
 	kind    placeKind
 	written Written
@@ -131,8 +131,8 @@ type layout struct {
 	envelope Envelope
 }
 
-// The method apply sets the places that a mapping declares. If fields cannot be at their declared
-// places, its error contains one or more *MappingError.
+// apply sets the places that a mapping declares. If fields cannot be at their declared places, its
+// error contains one or more *MappingError.
 func (l *layout) apply(m Mapping) error {
 	l.envelope = m.Envelope
 	mistakes := []error{l.applyEnvelope()}

@@ -49,7 +49,7 @@ func (p *plainDocument) next() byte {
 	return 0
 }
 
-// The method accept reads the next byte if it is c.
+// accept reads the next byte if it is c.
 func (p *plainDocument) accept(c byte) bool {
 	if p.next() != c {
 		return false

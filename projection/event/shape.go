@@ -53,8 +53,8 @@ func (m *shapeMember) begins(rest []byte) bool {
 
 func newShape() *shape { return &shape{self: memberNone} }
 
-// The method add adds a field at a path. An empty path means the document itself. The error names
-// the path that conflicts with another field.
+// add adds a field at a path. An empty path means the document itself. The error names the path
+// that conflicts with another field.
 func (s *shape) add(field Field, path []string) error {
 	at := s
 	for i, name := range path {
@@ -133,7 +133,7 @@ func (s *shape) next(raw []byte, hint int) *shapeMember {
 	return nil
 }
 
-// The method find returns the member with the given name, or nil, and the hint for the next member.
+// find returns the member with the given name, or nil, and the hint for the next member.
 func (s *shape) find(name []byte, hint int) (found *shapeMember, next int) {
 	for i := range s.members {
 		if s.members[i].name == string(name) {

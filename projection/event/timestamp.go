@@ -199,7 +199,7 @@ var (
 	lastMicros  = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - 1
 )
 
-// The method parse reads a number in this unit as microseconds since the Unix epoch. Fractions of a
+// parse reads a number in this unit as microseconds since the Unix epoch. Fractions of a
 // microsecond are rounded down. The reason says why the text is not a valid time, or is "".
 func (u TimeUnit) parse(text []byte) (micros int64, reason string) {
 	switch {

@@ -169,8 +169,7 @@ func customTypeNames(types []string, m *Mapping, ignore []string) typeNames {
 	return typeNames{known: names, custom: custom, rest: Ignorable}
 }
 
-// The method resolve returns the type for a name. If the name is unknown, the name in the result is
-// empty.
+// resolve returns the type for a name. If the name is unknown, the name in the result is empty.
 func (t typeNames) resolve(name []byte) namedType {
 	if named, known := t.known[string(name)]; known {
 		return named

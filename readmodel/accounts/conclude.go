@@ -154,8 +154,8 @@ func givesWay(parked, by event.Class) bool {
 	return parked != event.VersionGap && by == event.VersionGap
 }
 
-// The method replace adds an event that replaces the parked event of the same version in the
-// database. The parked event is only replaced if it cannot be applied.
+// replace adds an event that replaces the parked event of the same version in the database. The
+// parked event is only replaced if it cannot be applied.
 func (f *Fold) replace(a *account, q *queue, p *projection.Parked) {
 	version := p.Decoded.Event.Version
 	if q.instead[version] != nil {

@@ -280,8 +280,7 @@ func (f *Fold) queueOf(a *account) *queue {
 
 func (f *Fold) idOf(a *account) string { return f.cache.hot.idOf(a) }
 
-// The method get returns the account if it is in memory, even if its state was not read from the
-// database yet.
+// get returns the account if it is in memory, even if its state was not read from the database yet.
 func (f *Fold) get(id string) *account { return f.cache.get(id, f.cache.hash(id)) }
 
 // Flushed is called when the changes are durable. Changed accounts with parked events are removed

@@ -121,8 +121,7 @@ func TestParkLimitOverflows(t *testing.T) {
 	}
 }
 
-// The method refuse folds an event and simulates that PostgreSQL refuses it. Then it resets the
-// fold.
+// refuse folds an event and simulates that PostgreSQL refuses it. Then it resets the fold.
 func (d *driver) refuse(rec projection.Record, decoded event.Decoded) bool {
 	d.t.Helper()
 	d.apply(rec, decoded)

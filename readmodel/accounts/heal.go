@@ -94,8 +94,8 @@ func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
 	return nil
 }
 
-// The method heal reads up to room parked events of the account. It applies them in order, as long
-// as the next one has the account's next version and this version is below limit.
+// heal reads up to room parked events of the account. It applies them in order, as long as the next
+// one has the account's next version and this version is below limit.
 func (f *Fold) heal(ctx context.Context, a *account, room int, limit int64) error {
 	parked, more, err := f.store.Parked(ctx, f.idOf(a), a.version, min(room, HealPiece))
 	if err != nil {
@@ -150,9 +150,9 @@ func (f *Fold) healWith(a *account, p *projection.Parked, limit int64) bool {
 	return false
 }
 
-// The method choose decides between the parked event of the database and events of the same version
-// that are not written yet. The event of the database stays, unless it cannot be applied and the
-// newer event only waits for earlier versions.
+// choose decides between the parked event of the database and events of the same version that are
+// not written yet. The event of the database stays, unless it cannot be applied and the newer event
+// only waits for earlier versions.
 func (f *Fold) choose(a *account, p *projection.Parked) {
 	q, version := f.queueOf(a), p.Decoded.Event.Version
 	if later := q.pending[version]; later != nil {

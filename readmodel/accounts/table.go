@@ -82,7 +82,7 @@ func (t *table) at(s slot) *account {
 	return (*account)(unsafe.Pointer(&t.slabs[at/slabWords][at%slabWords])) //nolint:gosec // add put it there
 }
 
-// The method get finds the account by its id and the id's hash, or returns nil.
+// get finds the account by its id and the id's hash, or returns nil.
 func (t *table) get(id string, hash uint64) *account {
 	if t.taken == 0 {
 		return nil
@@ -121,7 +121,7 @@ func (t *table) warm(hashes []uint64) (sum int64) {
 	return sum
 }
 
-// The method add adds an empty account. The id must not be in the table and has at most 255 bytes.
+// add adds an empty account. The id must not be in the table and has at most 255 bytes.
 func (t *table) add(id string, hash uint64) *account {
 	if 4*(t.taken+1) > 3*len(t.index) {
 		t.grow()
@@ -227,7 +227,7 @@ func newCache() cache {
 
 func (c *cache) hash(id string) uint64 { return c.hot.hash(id) }
 
-// The method get returns an account that is in memory, or nil.
+// get returns an account that is in memory, or nil.
 func (c *cache) get(id string, hash uint64) *account {
 	if a := c.hot.get(id, hash); a != nil {
 		return a

@@ -115,7 +115,7 @@ func (s *indexShard) grow(size int) {
 	}
 }
 
-// The method get returns the account's entry or nil.
+// get returns the account's entry or nil.
 func (s *indexShard) get(id idHash) *indexEntry {
 	if s.taken == 0 {
 		return nil

@@ -128,8 +128,7 @@ func (e *Projection) present(key Key, found map[Key]string) (id string, present 
 	return id, present
 }
 
-// The method keep remembers the entry's key. If several entries have the same key, it keeps the
-// first one.
+// keep remembers the entry's key. If several entries have the same key, it keeps the first one.
 func (e *Projection) keep(entry *Entry) {
 	if _, taken := e.byKey[entry.Key]; !taken {
 		e.byKey[entry.Key] = entry.Event.ID

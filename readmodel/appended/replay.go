@@ -111,7 +111,7 @@ func (l *replayer) Plan(ctx context.Context, records []*readmodel.RepairRecord) 
 	return nil
 }
 
-// The method decide decides about records by the current content of the table.
+// decide decides about records by the current content of the table.
 func (l *replayer) decide(ctx context.Context, db readmodel.Querier, records []*readmodel.RepairRecord) ([]projection.Decision, error) {
 	keys := make([]Key, len(records))
 	for i, rec := range records {

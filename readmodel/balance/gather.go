@@ -68,7 +68,7 @@ func join[T any](g *gathering, m *meeting[T], one T) (together []T) {
 	return together
 }
 
-// The function await waits until no other partition can join, or for gatherFor.
+// await waits until no other partition can join, or for gatherFor.
 func await[T any](g *gathering, m *meeting[T]) {
 	timer := time.NewTimer(checkEvery)
 	defer timer.Stop()

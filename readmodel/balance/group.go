@@ -62,8 +62,8 @@ func NewGroup(pool *pgxpool.Pool, busy func() int) *Group {
 	return &Group{pool: pool, gathering: newGathering(busy)}
 }
 
-// The method write writes the changes of m together with those of other partitions. It returns
-// false if the caller has to write m alone.
+// write writes the changes of m together with those of other partitions. It returns false if the
+// caller has to write m alone.
 func (g *Group) write(m *member) bool {
 	c := m.changes
 	if g == nil || c.NumRows() > groupRows || len(c.Unwritten)+len(c.Parks)+len(c.Replacing)+len(c.Reclassed)+len(c.Overflows)+len(c.Pruned) > 0 {
@@ -163,11 +163,11 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	return nil
 }
 
-// The function write writes the changes and moves the partition's position, in one transaction,
-// usually with two round trips. ErrFenced and ErrStale mean that nothing was written. After another
-// error, the transaction may have been committed. The next claim shows whether it was. The
-// parameter custom gets the applied events and may be nil. If copies is set, many new rows are
-// written by COPY, which fails if one of the rows exists.
+// write writes the changes and moves the partition's position, in one transaction, usually with two
+// round trips. ErrFenced and ErrStale mean that nothing was written. After another error, the
+// transaction may have been committed. The next claim shows whether it was. The parameter custom
+// gets the applied events and may be nil. If copies is set, many new rows are written by COPY,
+// which fails if one of the rows exists.
 func write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, moved projection.Position, c *accounts.Changes, custom accountdb.CustomWriter, copies bool) error {
 	tables := sql.AccountsOf(p.Projection)
 	err := readmodel.TransactQueued(ctx, pool, func(tx *readmodel.Tx) error {

@@ -81,9 +81,8 @@ func hasPlan(statement string) bool {
 	return len(words) > 0 && slices.Contains(explainable, strings.ToUpper(words[0]))
 }
 
-// The function explain lets PostgreSQL plan a statement and checks which tables it would write. A
-// statement without a plan is only parsed. The result first is the text that was put before the
-// statement.
+// explain lets PostgreSQL plan a statement and checks which tables it would write. A statement
+// without a plan is only parsed. The result first is the text that was put before the statement.
 func explain(ctx context.Context, tx pgx.Tx, name, statement string) (first string, err error) {
 	if !hasPlan(statement) {
 		if _, err := tx.Exec(ctx, sql.Query("custom_become")); err != nil {

@@ -147,7 +147,7 @@ func (f *feeder) claimAt(committed int64) {
 	f.next = pos.Next
 }
 
-// The method consume consumes the log to its end, as a worker does.
+// consume consumes the log to its end, as a worker does.
 func (f *feeder) consume(log []string) {
 	f.t.Helper()
 	for tries := 0; f.next < int64(len(log)) || f.proj.Pending().Healing; tries++ {

@@ -50,8 +50,7 @@ func newComparison(s *Shadow, opts CompareOptions) *comparison {
 	}
 }
 
-// The method prepare loads the corrections of operators, and whether markers were pruned from the
-// inbox.
+// prepare loads the corrections of operators, and whether markers were pruned from the inbox.
 func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err error) {
 	c.given, c.corrected = map[appended.Key]bool{}, map[string]bool{}
 	if c.shadow.inbox != nil {

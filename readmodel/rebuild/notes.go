@@ -23,8 +23,8 @@ type execer interface {
 // noteRows is the largest number of notes in one insert.
 const noteRows = 5000
 
-// The method add adds a row to the notes, with the kind of its difference. Notes are the rows of a
-// table of differences. If db is nil, the method note writes it later.
+// add adds a row to the notes, with the kind of its difference. Notes are the rows of a table of
+// differences. If db is nil, the method note writes it later.
 func (c *comparison) add(ctx context.Context, db execer, t *rowTable, r *row, kind Kind) error {
 	c.notes[t] = append(c.notes[t], strings.TrimSuffix(r.key, "}")+`,"_kind":`+strconv.Quote(string(kind))+"}")
 	if len(c.notes[t]) < noteRows || db == nil {

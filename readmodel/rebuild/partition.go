@@ -123,7 +123,7 @@ func (p *partition) claim(ctx context.Context) error {
 	return nil
 }
 
-// The method decode decodes a record and adds it to the chunk.
+// decode decodes a record and adds it to the chunk.
 func (p *partition) decode(ctx context.Context, record *projection.Record) error {
 	format, err := p.build.cfg.Formats.Resolve(ctx, record.Message)
 	if err != nil {
@@ -237,8 +237,8 @@ func (p *partition) flush(ctx context.Context) error {
 	return p.skipAgain(ctx)
 }
 
-// The method write writes the pending events. After a failure, these events are decided again from
-// the durable position.
+// write writes the pending events. After a failure, these events are decided again from the durable
+// position.
 func (p *partition) write(ctx context.Context) error {
 	r := p.session.Flush(ctx)
 	switch r.Outcome {

@@ -113,9 +113,8 @@ func (p *pair) same(report *rebuild.Report, damages int) {
 	}
 }
 
-// The method forget removes rows that may differ. These are the rows that the rebuild did not
-// change, and rows with events that the topic does not have. With an inbox, such an event may be in
-// any row.
+// forget removes rows that may differ. These are the rows that the rebuild did not change, and rows
+// with events that the topic does not have. With an inbox, such an event may be in any row.
 func (p *pair) forget(state map[string]string, report *rebuild.Report) {
 	left := leftAlone(report)
 	for key := range state {

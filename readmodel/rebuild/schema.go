@@ -71,7 +71,7 @@ func (b *schema) tables(ctx context.Context, copied, noted []string) error {
 	return err
 }
 
-// The method analyze updates PostgreSQL's statistics of the shadow tables.
+// analyze updates PostgreSQL's statistics of the shadow tables.
 func (b *schema) analyze(ctx context.Context) error {
 	_, err := b.lock.Exec(ctx, sql.Query("shadow_analyze"))
 	return err

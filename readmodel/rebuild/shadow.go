@@ -86,8 +86,8 @@ func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind readmodel.Definiti
 	return s, nil
 }
 
-// The method make returns the tables to copy and the tables whose differences are noted. It also
-// returns the schemas of tables that the SQL of a custom projection only reads.
+// make returns the tables to copy and the tables whose differences are noted. It also returns the
+// schemas of tables that the SQL of a custom projection only reads.
 func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel.RebuildTable) (copied, noted, others []string, err error) {
 	for _, t := range shown {
 		columns, err := loadColumns(ctx, live, t.Name)

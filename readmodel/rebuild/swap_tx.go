@@ -79,8 +79,8 @@ func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 	})
 }
 
-// The method transact makes one attempt. It returns the transaction's id if COMMIT may have been
-// sent and was not answered.
+// transact makes one attempt. It returns the transaction's id if COMMIT may have been sent and was
+// not answered.
 func (t *swapTx) transact(ctx context.Context, live *pgxpool.Pool,
 	before func(context.Context, *readmodel.Tx) error, locks func(context.Context, *swapTx) error,
 ) (unanswered string, err error) {
@@ -130,7 +130,7 @@ func (t *swapTx) next(done, stage string) {
 	t.stage = stage
 }
 
-// The method exec runs a statement within the time limit and returns the number of rows.
+// exec runs a statement within the time limit and returns the number of rows.
 func (t *swapTx) exec(ctx context.Context, statement string, args ...any) (rows int64, err error) {
 	if err := t.limit(); err != nil {
 		return 0, err

@@ -75,8 +75,8 @@ func (o *Openings) Plan(ctx context.Context, openings []Opening) error {
 	})
 }
 
-// The method decide opens the accounts in the fold. It ends early if the opened accounts have as
-// many parked events as the parameter heals allows.
+// decide opens the accounts in the fold. It ends early if the opened accounts have as many parked
+// events as the parameter heals allows.
 func (o *Openings) decide(ctx context.Context, openings []Opening, heals int64) ([]projection.Decision, error) {
 	if err := o.fold.Read(ctx, openedIDs(openings)); err != nil {
 		return nil, err

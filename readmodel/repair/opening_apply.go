@@ -34,8 +34,7 @@ func (o *Openings) Apply(ctx context.Context, openings []Opening, observe func(r
 	})
 }
 
-// The type opening holds the accounts that are not opened yet, and those with waiting events to
-// apply.
+// opening holds the accounts that are not opened yet, and those with waiting events to apply.
 type opening struct {
 	*Openings
 	left    []Opening

@@ -14,8 +14,7 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// The type replay holds the records that are not applied yet, and the accounts with waiting events
-// to apply.
+// replay holds the records that are not applied yet, and the accounts with waiting events to apply.
 type replay struct {
 	repair  *Repair
 	records []*readmodel.RepairRecord
@@ -55,8 +54,8 @@ func (p *replay) Do(ctx context.Context, limit int) (step readmodel.Step, more b
 	return readmodel.Step{Records: next, Healed: changes.Healed}, len(p.records) > 0 || len(p.healing) > 0, nil
 }
 
-// The method decide locks accounts and folds up to limit of their events. It returns the number of
-// records about which it has decided.
+// decide locks accounts and folds up to limit of their events. It returns the number of records
+// about which it has decided.
 func (p *replay) decide(ctx context.Context, tx *accountdb.Tx, limit int) (int, error) {
 	p.fold.Reset()
 	records := p.next(limit)
@@ -117,8 +116,7 @@ func queueLocks(tx *accountdb.Tx, ids []string) {
 	tx.Queue(tx.Tables.Query("repair_lock_accounts"), ids)
 }
 
-// The method transact runs fn in a transaction on the accounts that are repaired, see
-// readmodel.TransactOnce.
+// transact runs fn in a transaction on the accounts that are repaired, see readmodel.TransactOnce.
 func (r *Repair) transact(ctx context.Context, fn func(context.Context, *accountdb.Tx) error) error {
 	return readmodel.TransactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *readmodel.Tx) error {
 		return fn(attempt, &accountdb.Tx{Tx: tx, Tables: r.tables()})
@@ -168,7 +166,7 @@ type resting struct {
 	seen   map[partitionOf]progress
 }
 
-// The method begin remembers the positions of the consumers.
+// begin remembers the positions of the consumers.
 func (r *resting) begin(ctx context.Context) (err error) {
 	if r.ends != nil || r.always {
 		r.seen, err = r.load(ctx)

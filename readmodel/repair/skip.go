@@ -116,9 +116,9 @@ func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	return done, err
 }
 
-// The method heal applies the waiting events of an account, as long as one of them has the
-// account's next version. It runs after the transaction of the skip, because an event that
-// PostgreSQL refuses must not prevent the skip.
+// heal applies the waiting events of an account, as long as one of them has the account's next
+// version. It runs after the transaction of the skip, because an event that PostgreSQL refuses must
+// not prevent the skip.
 func (r *Repair) heal(ctx context.Context, account string) (healed int, err error) {
 	err = r.run(ctx, &replay{repair: r, healing: []string{account}}, func(step readmodel.Step) { healed += step.Healed })
 	return healed, err

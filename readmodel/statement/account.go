@@ -106,7 +106,7 @@ type reading struct {
 	compared bool   // the sum was compared with the balance
 }
 
-// The method begin reads all data of the statement except the entries.
+// begin reads all data of the statement except the entries.
 func (r *reading) begin(ctx context.Context, tx pgx.Tx) error {
 	rows, _ := tx.Query(ctx, sql.Query("statement_topics"), Name)
 	var (
@@ -190,7 +190,7 @@ func (r *reading) noEntryError() error {
 	}
 }
 
-// The method add adds an entry to the sum. It calls fn if the query selects the entry.
+// add adds an entry to the sum. It calls fn if the query selects the entry.
 func (r *reading) add(l Line, fn func(*Line) error) error {
 	if b := r.sum.Balance; b != nil && l.Version > *b {
 		r.running.Reach(min(l.Version, *b+1))

@@ -40,7 +40,7 @@ func (r *Running) Open(balance, currency string) {
 	r.denominate(currency)
 }
 
-// The method denominate sets the account's currency, if it is not known yet.
+// denominate sets the account's currency, if it is not known yet.
 func (r *Running) denominate(currency string) {
 	if currency == "" || r.Currency != "" {
 		return

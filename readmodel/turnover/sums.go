@@ -58,7 +58,7 @@ func dayOf(micros int64) int64 {
 	return day
 }
 
-// The method add adds a credit or a debit. It ignores other events.
+// add adds a credit or a debit. It ignores other events.
 func (s sums) add(ev *event.Event) {
 	if !ev.Type.MovesMoney() {
 		return

@@ -25,8 +25,8 @@ func Definition() readmodel.Definition {
 	return d
 }
 
-// The function add adds credits and debits to their days. Opening and closing an account move no
-// money, so these events are marked but add nothing.
+// add adds credits and debits to their days. Opening and closing an account move no money, so these
+// events are marked but add nothing.
 func add(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	s := sums{}
 	for i := range entries {

@@ -37,7 +37,7 @@ type balances struct {
 	After    *json.Number `json:"balance_after"`
 }
 
-// The type row is an account with its plan or, after the plan was executed, its result.
+// row is an account with its plan or, after the plan was executed, its result.
 type row struct {
 	*repair.Opening
 	done    bool

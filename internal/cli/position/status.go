@@ -12,7 +12,7 @@ import (
 	"projector/projection"
 )
 
-// The type partition is the state of one partition.
+// partition is the state of one partition.
 type partition struct {
 	number    int32
 	stored    *projection.StoredPosition // nil: none
@@ -33,7 +33,7 @@ type partition struct {
 	margin *time.Duration // until retention removes the first unread record; nil: never, or not known
 }
 
-// The type status is the state of a group's partitions, in order.
+// status is the state of a group's partitions, in order.
 type status struct {
 	topic      string
 	partitions []partition
@@ -63,7 +63,7 @@ func (p *partition) next() int64 {
 	return *p.position
 }
 
-// The method decide sets the state and its reason.
+// decide sets the state and its reason.
 func (p *partition) decide() {
 	p.state = projection.StatusRunning
 	if p.stored == nil {

@@ -60,9 +60,8 @@ func Compile(schema string, references []string, wanted *event.Branch) (*Schema,
 	return &Schema{places{}.of(root, wanted)}, nil
 }
 
-// The function parse parses a schema without the default values of its fields. The default values
-// are not needed to read values, and checking them takes exponential time if records refer to each
-// other.
+// parse parses a schema without the default values of its fields. The default values are not needed
+// to read values, and checking them takes exponential time if records refer to each other.
 func parse(cache *avro.SchemaCache, schema string) (*avro.Schema, error) {
 	var tree any
 	if err := json.Unmarshal([]byte(schema), &tree); err != nil {

@@ -70,8 +70,7 @@ func newGraph(root *avro.SchemaNode) (*node, error) {
 	return g.node(root, "")
 }
 
-// The method define registers the named types in a part of the schema, so that other parts can
-// refer to them.
+// define registers the named types in a part of the schema, so that other parts can refer to them.
 func (g *graph) define(n *avro.SchemaNode) {
 	switch n.Type {
 	case "record", "error", "enum", "fixed":
@@ -169,7 +168,7 @@ func (g *graph) named(name string) (*node, error) {
 	return made, g.fill(made, n, namespaceOf(n))
 }
 
-// The method resolve returns the full name of the type to which a name refers.
+// resolve returns the full name of the type to which a name refers.
 func (g *graph) resolve(name, namespace string) (string, error) {
 	candidates := []string{strings.TrimPrefix(name, ".")}
 	if namespace != "" && !strings.Contains(name, ".") {
@@ -247,7 +246,7 @@ func lift(f *avro.SchemaField) {
 	}
 }
 
-// The type place is a node together with what has to be read from its values.
+// place is a node together with what has to be read from its values.
 type place struct {
 	*node
 	branch *event.Branch

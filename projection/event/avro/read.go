@@ -33,7 +33,7 @@ type reading struct {
 	reason string
 }
 
-// The method fail sets the reason why the value cannot be read, and ends reading.
+// fail sets the reason why the value cannot be read, and ends reading.
 func (r *reading) fail(reason string) {
 	if r.reason == "" {
 		r.reason = reason

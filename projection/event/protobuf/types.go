@@ -90,7 +90,7 @@ func enforcesUTF8(d protoreflect.FieldDescriptor) bool {
 	return d.Syntax() == protoreflect.Proto3
 }
 
-// The type place is a message type together with what has to be read from its messages.
+// place is a message type together with what has to be read from its messages.
 type place struct {
 	*messageType
 	branch *event.Branch
