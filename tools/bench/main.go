@@ -94,7 +94,7 @@ const documentPath = "docs/performance.md"
 
 // runCmd measures workloads.
 type runCmd struct {
-	Only      []string      `placeholder:"GROUP" help:"Groups of workloads to run: uniform, duplicates, hot, cold, steady, readers, start, limit, memory, cost, statement, turnover, once, ordered, partitions, replicas (default all of these); balances-100m, statement-100m (once, 45 GB of disk each)."`
+	Only      []string      `placeholder:"GROUP" help:"Groups of workloads to run: uniform, duplicates, hot, cold, steady, readers, start, limit, memory, cost, statement, turnover, once, ordered, partitions, replicas (default all of these); balances-100m, statement-50m (once, 45 GB of disk each)."`
 	Scale     float64       `default:"1" help:"Size of the workloads; 0.2 makes a quick run. Other than 1 is printed and not written down, unless --document is given."`
 	Rounds    int           `default:"3" help:"Turns of all subjects of a group (default 3)."`
 	Projector string        `default:"bin/projector" placeholder:"FILE" help:"The binary to measure (default bin/projector)."`

@@ -50,7 +50,7 @@ var comparisons = []comparison{
 	{"cold: raw inserts", "cold", subjectProjector, "cold", subjectRaw, eventsPerSecond, 0.85, false},
 	{"duplicates: fetch and decode", "duplicates", subjectProjector, "duplicates", subjectDecode, eventsPerSecond, 0.8, false},
 	{"statement: raw inserts", "statement", subjectProjector, "statement", subjectRaw, eventsPerSecond, 0.6, false},
-	{"statement: 100,000,000 rows by an empty table", "statement-100m", subjectProjector, "statement-empty", subjectProjector, eventsPerSecond, 0.5, false},
+	{"statement: 50,000,000 rows by an empty table", "statement-50m", subjectProjector, "statement-empty", subjectProjector, eventsPerSecond, 0.5, false},
 	{"turnover: raw marks and sums", "turnover", subjectProjector, "turnover", subjectRaw, eventsPerSecond, 0.6, false},
 	{"once: the same statement raw", "once", subjectProjector, "once", subjectRaw, eventsPerSecond, 0.6, false},
 	{"ordered: the same statement raw", "ordered", subjectProjector, "ordered", subjectRaw, eventsPerSecond, 0.6, false},

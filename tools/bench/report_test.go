@@ -202,7 +202,7 @@ func TestLargeGroupsRunOnlyIfNamed(t *testing.T) {
 			t.Errorf("%s runs without a name", group[0].group)
 		}
 	}
-	if named, err := selected([]string{"statement-100m"}, 1); err != nil || len(named) != 1 || len(named[0]) != 2 {
+	if named, err := selected([]string{"statement-50m"}, 1); err != nil || len(named) != 1 || len(named[0]) != 2 {
 		t.Errorf("%v, %v", named, err)
 	}
 }

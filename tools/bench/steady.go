@@ -156,10 +156,13 @@ func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *
 		}
 		defer waiting.leave()
 	}
-	sw.from = time.Now().Add(steadyWarmUp)
+	rate, warmUp := cmp.Or(l.rate, steadyRate), steadyWarmUp
+	if l.large { // at first the system has little of a large table in memory
+		warmUp = min(5*time.Minute, time.Duration(l.events/rate)*time.Second/5)
+	}
+	sw.from = time.Now().Add(warmUp)
 	var producing sync.WaitGroup
 	stop := make(chan struct{})
-	rate := cmp.Or(l.rate, steadyRate)
 	producing.Go(func() { producePaced(client, g, rate, l.events, sw, stop) })
 	run, err := awaitCommits(ctx, rate, l.events, w, p, m, sw)
 	close(stop)

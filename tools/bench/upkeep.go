@@ -177,7 +177,7 @@ func renderLarge(b *strings.Builder, r *results) {
 	if len(runs) == 0 {
 		return
 	}
-	b.WriteString("### At 100,000,000 rows\n\n| ")
+	b.WriteString("### Large tables\n\n| ")
 	for _, run := range runs {
 		b.WriteString("| " + run.Workload + " ")
 	}

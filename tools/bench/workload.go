@@ -161,21 +161,21 @@ var workloads = []workload{
 	partitioned(1), partitioned(8), partitioned(64), partitioned(256),
 	replicated(1), replicated(2), replicated(4),
 	{
-		name: "balances-100m", group: "balances-100m", accounts: 100 * million, events: 12 * million, partitions: 8,
+		name: "balances-100m", group: "balances-100m", accounts: 100 * million, events: 18 * million, partitions: 8,
 		held: 1, large: true, rate: 5000,
-		least:    40_000, // the warm-up takes 15,000
-		about:    "5,000 events/s for 40 minutes, uniform, into a table that holds 100,000,000 accounts",
+		least:    40_000, // the warm-up takes 8,000
+		about:    "5,000 events/s for an hour, uniform, into a table that holds 100,000,000 accounts",
 		subjects: []subject{subjectSteady},
 	},
 	{
-		name: "statement-100m", group: "statement-100m", accounts: million, events: 5 * million, partitions: 8,
-		held: 100, large: true, stream: "statement-100m",
-		about:      "uniform, account_statement with 100,000,000 rows: 100 of each account, in random order of their key",
+		name: "statement-50m", group: "statement-50m", accounts: million, events: 5 * million, partitions: 8,
+		held: 50, large: true, stream: "statement-50m",
+		about:      "uniform, account_statement with 50,000,000 rows: 50 of each account, in random order of their key",
 		projection: statement.Name, subjects: []subject{subjectProjector},
 	},
 	{
-		name: "statement-empty", group: "statement-100m", accounts: million, events: 5 * million, partitions: 8,
-		large: true, stream: "statement-100m",
+		name: "statement-empty", group: "statement-50m", accounts: million, events: 5 * million, partitions: 8,
+		large: true, stream: "statement-50m",
 		about:      "the same events, into an empty table",
 		projection: statement.Name, subjects: []subject{subjectProjector},
 	},
