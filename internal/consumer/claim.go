@@ -34,13 +34,9 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	if err != nil {
 		return projection.Position{}, err
 	}
-	lost, err := w.lostBeforeRewind(kafka, stored, topic)
+	committed, lost, err := w.lostBeforeRewind(kafka, stored, topic)
 	if err != nil {
 		return projection.Position{}, err
-	}
-	committed := kafka
-	if lost.found != "" {
-		committed = projection.NoOffset // the partition stops at the stored position
 	}
 	var (
 		pos   projection.Position
@@ -80,9 +76,10 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	// A loss that was found before the claim is not checked again, because new records may have
 	// filled the log up to the position since.
 	if lost.found == "" || pos.Next != stored.Next || found == nil || found.Fence != stored.Fence {
-		if lost, err = w.lostEnd(projection.NextOffset{Offset: pos.Next, LeaderEpoch: pos.LeaderEpoch}, topic); err != nil {
-			return pos, err
-		}
+		lost, err = w.lostEnd(projection.NextOffset{Offset: pos.Next, LeaderEpoch: pos.LeaderEpoch}, topic)
+	}
+	if err != nil {
+		return pos, err
 	}
 	if lost.found != "" {
 		return pos, w.stopForAll(pos.Next, lost)
@@ -134,13 +131,17 @@ func (w *worker) confirm(kafka int64, member string) (stored projection.StoredPo
 // lostBeforeRewind returns what the log has lost before the stored position, if the claim would
 // move this position back to Kafka's committed offset. The committed offset is often some moments
 // older than the position, and the log may still have it. So the position must not move back, or
-// the loss would not be noticed.
-func (w *worker) lostBeforeRewind(kafka int64, stored projection.StoredPosition, topic partitionInfo) (loss, error) {
+// the loss would not be noticed. The result committed is the offset that the claim may move back to.
+func (w *worker) lostBeforeRewind(kafka int64, stored projection.StoredPosition, topic partitionInfo) (committed int64, lost loss, err error) {
 	if kafka == projection.NoOffset || stored.Next <= kafka || stored.Next < topic.start ||
-		stored.SetByHand || stored.Stopped() != nil || !projection.SameTopic(stored.TopicID, topic.id) {
-		return loss{}, nil
+		stored.SetByHand || stored.Status() != projection.StatusRunning || !projection.SameTopic(stored.TopicID, topic.id) {
+		return kafka, lost, nil
 	}
-	return w.lostEnd(stored.NextOffset(), topic)
+	lost, err = w.lostEnd(stored.NextOffset(), topic)
+	if lost.found != "" {
+		kafka = projection.NoOffset
+	}
+	return kafka, lost, err
 }
 
 // commitSet commits to Kafka a position that a person has set. Until this commit, Kafka's committed

@@ -89,7 +89,7 @@ func TestUnreadableRecordsWait(t *testing.T) {
 type hangingRegistry struct{}
 
 func (hangingRegistry) Resolve(context.Context, event.Message) (event.Format, error) {
-	time.Sleep(stuckAfter / 2)
+	<-time.After(stuckAfter / 2)
 	return nil, awayError{}
 }
 
@@ -102,7 +102,7 @@ func TestAHangingRegistryCountsFromTheFirstAttempt(t *testing.T) {
 		w.c.cfg.Health, w.c.cfg.Formats = h, hangingRegistry{}
 		ended := make(chan struct{})
 		go func() { w.decodeAll(records(0, 1), 0); close(ended) }()
-		time.Sleep(stuckAfter + time.Millisecond)
+		<-time.After(stuckAfter + time.Millisecond)
 		if h.count(0, "fail partition t/0 schema") != 1 {
 			t.Errorf("after %s: %q", stuckAfter, h.reported)
 		}

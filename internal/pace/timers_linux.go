@@ -44,6 +44,6 @@ func CoarseTimers() {
 	if err = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(timerSlack), 0, 0, 0); err != nil {
 		return
 	}
-	_ = syscall.Exec(program, os.Args, append(os.Environ(), executedAgain+"=1"))
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(now), 0, 0, 0) // the program could not be executed
+	_ = syscall.Exec(program, os.Args, append(os.Environ(), executedAgain+"=1")) //nolint:gosec // G204: this program itself
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(now), 0, 0, 0)                // the program could not be executed
 }

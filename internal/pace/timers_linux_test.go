@@ -27,7 +27,7 @@ func TestTheProgramExecutesItselfOnceForCoarseTimers(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, again := os.LookupEnv(executedAgain)
-		fmt.Printf("%d %v %v %t\n", os.Getpid(), time.Duration(slack), os.Args[1:], again)
+		_, _ = fmt.Fprintf(os.Stdout, "%d %v %v %t\n", os.Getpid(), time.Duration(slack), os.Args[1:], again)
 		return
 	}
 	child := exec.CommandContext(t.Context(), os.Args[0], childTest)

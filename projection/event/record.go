@@ -249,8 +249,8 @@ func (v *Values) Object(f Field) { v.found[f] = value{raw: jsonObject} }
 // Other sets a field to a value of a type that no field may have.
 func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 
-// A Reader calls Array if there is an array at the place of b. Fields whose path leads into the
-// array get the kind inArray.
+// Array notes that there is an array at the place of b. Fields whose path leads into the array get
+// the kind inArray.
 func (v *Values) Array(b *Branch) {
 	if b.HasField {
 		v.Other(b.Field)

@@ -195,7 +195,7 @@ func Execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return cli.Main(ctx, args, stdout, stderr, flags.BuildInfo{Version: "dev"})
 }
 
-// TestMain of a package calls RunTests if the tests of the package run commands.
+// RunTests runs the tests of a package that runs commands. Its TestMain calls RunTests.
 func RunTests(m *testing.M) {
 	devtest.Main(m, func(ctx context.Context, databaseURL string) error {
 		_, err := readmodel.Migrate(ctx, databaseURL)
