@@ -10,8 +10,8 @@ import (
 )
 
 // TestEventsBeyondTheParkLimitAreReadAgain closes gaps after which more events wait than may be
-// parked. The program must read these events again without a replay. Another account of the
-// partition has a gap that is never closed.
+// parked. The program must read the events beyond the park limit again without a replay. Another
+// account of the partition has a gap that is never closed.
 func TestEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

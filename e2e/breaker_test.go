@@ -85,7 +85,7 @@ func (w *world) statesAfter(command string, args ...string) (states []string) {
 }
 
 // deadLetterOffsets returns the source offsets of a partition that have a dead letter in the DLQ
-// topic. Each offset occurs once.
+// topic. The result has no offset twice.
 func (w *world) deadLetterOffsets(partition int32) []int64 {
 	w.t.Helper()
 	var offsets []int64
@@ -242,8 +242,8 @@ func TestBreakerIsKilled(t *testing.T) {
 	})
 }
 
-// TestBreakerAtAConstraint adds a column that makes PostgreSQL refuse every row. The breaker's
-// reason must name the column and the remedy.
+// TestBreakerAtAConstraint adds a column to account_balance that makes PostgreSQL refuse every new
+// row. The breaker's reason must name the column and the remedy.
 func TestBreakerAtAConstraint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

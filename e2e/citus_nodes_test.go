@@ -25,10 +25,10 @@ import (
 )
 
 // TestCitusNodesAreKilled kills a node with SIGKILL in the middle of a two-phase commit. It also
-// kills the instance that commits. A second instance then takes over its partitions. To hold the
-// commit at that moment, one node waits for a synchronous standby that does not exist. If this node
-// is a worker, it waits in its PREPARE TRANSACTION. If this node is the coordinator, it waits
-// between its own COMMIT and the COMMIT PREPARED of the workers.
+// kills the instance that commits. A second instance then takes over the partitions of the killed
+// instance. To hold the commit at that moment, one node waits for a synchronous standby that does
+// not exist. If this node is a worker, it waits in its PREPARE TRANSACTION. If this node is the
+// coordinator, it waits between its own COMMIT and the COMMIT PREPARED of the workers.
 //
 // All nodes must run on this machine, read their settings from their data folder, and accept the
 // user of TEST_CITUS_URL as superuser.
@@ -165,8 +165,8 @@ func (n *citusNode) holdCommits(t *testing.T) {
 	n.reload(t)
 }
 
-// forget removes the setting of holdCommits. The change takes effect at the next reload or start of
-// the node.
+// forget removes the setting that holdCommits has made. The removal takes effect at the next reload
+// or start of the node.
 func (n *citusNode) forget(t *testing.T) {
 	t.Helper()
 	n.exec(t, "ALTER SYSTEM RESET synchronous_standby_names")
@@ -190,7 +190,7 @@ func (n *citusNode) kill(t *testing.T) {
 	signal(t, []int{postmaster}, syscall.SIGKILL)
 }
 
-// start restarts a killed node as the owner of its folder.
+// start restarts a killed node as the system user that owns the node's data folder.
 func (n *citusNode) start(t *testing.T) {
 	t.Helper()
 	opts, err := os.ReadFile(filepath.Join(n.dir, "postmaster.opts"))

@@ -78,7 +78,8 @@ func (c *containers) readable() {
 	}
 }
 
-// podman returns the arguments that run the image under a name.
+// The method podman returns the podman arguments that run the image in a container with the given
+// name.
 func (c *containers) podman(name string, env []string, more ...string) []string {
 	args := append([]string{
 		"--runtime", "runc", "run", "--rm", "--name", name, "--network", "host",
@@ -284,7 +285,7 @@ func (w *world) credited(client *kgo.Client, prefix string, accounts, from, to i
 }
 
 // The method credits returns a check for await. It succeeds when each of the accounts has the given
-// version and the balance of that many events.
+// version and 0.01 EUR for each event up to this version.
 func (w *world) credits(prefix string, accounts, version int) func() string {
 	return func() string {
 		var exact, all int

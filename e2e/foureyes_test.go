@@ -179,7 +179,8 @@ func (r *roles) rebuildsAlone(operator *session) {
 		}
 	}
 	for _, statement := range []string{
-		// Attack 17: create objects in the schema of the rebuild, which the operator does not own.
+		// Attack 17: create or change objects in the schema projector_rebuild, which the operator
+		// does not own.
 		"CREATE TABLE projector_rebuild.mine (i int)", "CREATE VIEW projector_rebuild.mine AS SELECT 1",
 		"CREATE FUNCTION projector_rebuild.lower(text) RETURNS text LANGUAGE sql AS 'SELECT 1'",
 		"CREATE TRIGGER mine BEFORE INSERT ON projector_rebuild.account_balance EXECUTE FUNCTION suppress_redundant_updates_trigger()",
@@ -189,7 +190,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 		"CREATE INDEX ON projector_rebuild.account_balance ((1 / balance))", "TRUNCATE projector_rebuild.account_balance",
 		"ALTER FUNCTION projector_rebuild_tables(text[], text[]) RESET search_path", "ALTER FUNCTION projector_rebuild_analyze() OWNER TO bank_operator",
 		"CREATE OR REPLACE FUNCTION public.projector_rebuild_analyze() RETURNS void LANGUAGE sql AS ''",
-		// Attack 18: write balances with these tables.
+		// Attack 18: write the read model itself, also from the tables of the rebuild.
 		"INSERT INTO public.account_balance SELECT * FROM projector_rebuild.account_balance", "DELETE FROM public.account_balance",
 		"UPDATE public.account_statement SET amount = 0", "DELETE FROM public.daily_turnover",
 	} {
@@ -201,8 +202,8 @@ func (r *roles) rebuildsAlone(operator *session) {
 			r.t.Errorf("a table like %s: %v", name, err)
 		}
 	}
-	// Attack 19: read or change an approver's rebuild. Its tables are new, and the operator has no
-	// access to them, although the owner has set default privileges.
+	// Attack 19: read or change an approver's rebuild. The tables of that rebuild are new, and the
+	// operator has no access to them, although the owner has set default privileges.
 	r.exec("ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON TABLES TO PUBLIC; ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON SCHEMAS TO PUBLIC, projector_operator")
 	if _, err := approver.conn.Exec(ctx, made); err != nil {
 		r.t.Errorf("approver: %s: %v", made, err)

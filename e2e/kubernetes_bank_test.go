@@ -189,8 +189,8 @@ func (k *kubernetesBank) documentedOverlay(tag string, more ...string) string {
 	return text
 }
 
-// The method addressed returns the kustomization of docs/deploy.md that contains a text. It
-// replaces the addresses and the image by those of the test.
+// The method addressed returns the kustomization of docs/deploy.md that contains the given text. It
+// replaces the addresses and the image by the addresses and the image of the test.
 func (k *kubernetesBank) addressed(has, tag string) string {
 	k.t.Helper()
 	text := regexp.MustCompile(`(?m)^(apiVersion|kind|namespace):.*\n`).ReplaceAllString(documented(k.t, has), "") // the function kustomization adds these lines itself

@@ -25,7 +25,7 @@ func (k *kubernetesBank) inClusterDefinition() string {
 }
 
 // tryInCluster runs a command as a Job in a namespace. call is the line that calls the shell
-// function of the page.
+// function of docs/deploy.md.
 func (k *kubernetesBank) tryInCluster(n *namespace, call, job string, command ...string) (log string, err error) {
 	k.t.Helper()
 	for i, word := range command {

@@ -190,7 +190,8 @@ func TestLogLostItsEnd(t *testing.T) {
 			p.terminate()
 			w.produce(euros(0, "b", 6))
 		},
-		// The committed offset is older than the stored position, and the log still has it.
+		// The committed offset is lower than the stored position, and the shortened log still has
+		// the record at the committed offset.
 		"while nothing ran, before the last commit": func(w *world, d *disk, p *program) {
 			p.terminate()
 			w.commit(0, 1)

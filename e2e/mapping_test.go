@@ -28,8 +28,8 @@ func withAddedType(r *testbank.Record, n int, fields map[string]any) {
 	}
 }
 
-// The method refused returns the partitions that an instance does not claim because its mapping
-// differs from the stored mapping.
+// The method refused returns the partitions that an instance does not claim. The reason is that the
+// mapping of the instance differs from the stored mapping.
 func (p *program) refused(topic string) (partitions []int32) {
 	_, reason := p.get("/readyz")
 	if !strings.Contains(reason, "--accept-changed-mapping") {

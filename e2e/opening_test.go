@@ -78,7 +78,8 @@ func TestATopicWithoutItsBeginning(t *testing.T) {
 	w.atRest()
 }
 
-// ledgerAt returns the rows that an oracle computes from the first share of each partition.
+// ledgerAt returns the rows that an oracle computes from the first records of each partition. share
+// is the fraction of the partition that these records are.
 func ledgerAt(records []testbank.Record, ends map[int32]int64, share float64) map[string]testbank.Row {
 	o := testbank.New(testbank.IgnoredType)
 	o.Decide(slices.DeleteFunc(slices.Clone(records), func(r testbank.Record) bool {

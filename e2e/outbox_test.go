@@ -11,7 +11,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// producer is the database of the producer, in which the method publishes creates an outbox table.
+// producer is the producer's own database. It has no outbox table until the first call of
+// publishes.
 type producer struct {
 	t    testing.TB
 	url  string
@@ -36,7 +37,7 @@ func (p *producer) exec(sql string, args ...any) {
 	}
 }
 
-// The method publishes inserts events into the outbox and creates its table if necessary.
+// The method publishes inserts events into the outbox table and creates this table if necessary.
 func (p *producer) publishes(account string, versions ...int) {
 	p.t.Helper()
 	p.exec("CREATE TABLE IF NOT EXISTS outbox (account_id text, version bigint, payload text)")

@@ -11,9 +11,10 @@ import (
 	"projector/sql"
 )
 
-// appTeam creates the owner of a custom projection's tables, and code of this owner that attacks.
-// The code tries to write the table secret, which the login of the instance may write but the SQL
-// of a projection may not. The code catches its own errors, so the flush continues.
+// appTeam creates the owner of a custom projection's tables, and triggers and functions of this
+// owner that attack. This code tries to write the table secret, which the login of the instance may
+// write but the SQL of a projection may not. This code catches its own errors, so the flush
+// continues.
 const appTeam = `CREATE ROLE bank_team LOGIN PASSWORD '%[1]s';
 	CREATE SCHEMA app AUTHORIZATION bank_team;
 	CREATE TABLE secret (way text, by name DEFAULT current_user); GRANT INSERT ON secret TO bank_app;

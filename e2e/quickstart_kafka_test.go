@@ -94,8 +94,8 @@ func newNewcomer(t *testing.T) *newcomer {
 	return s
 }
 
-// checkout creates a folder with the files and the built program that the page needs. It also has
-// scripts with the names make and sudo, and Kafka's scripts.
+// checkout fills the folder home with the files and the built program that docs/tutorial.md needs.
+// It also adds scripts with the names make and sudo, and Kafka's scripts.
 func (s *newcomer) checkout(home string) {
 	s.t.Helper()
 	path, err := binary()
@@ -170,9 +170,9 @@ func (s *newcomer) paste(block string) string {
 	}
 }
 
-// await waits until the events of the page are processed. Before the block with index 4, the
-// account must have version 1 and a waiting event. Before the block with index 6, all three events
-// must be applied.
+// await waits until the events of docs/tutorial.md that the given block needs are processed. Before
+// the block with index 4, the account must have version 1 and a waiting event. Before the block
+// with index 6, all three events must be applied.
 func (s *newcomer) await(block int) {
 	s.t.Helper()
 	w := newWorldOn(s.t, s.brokers, s.database, 0)
@@ -190,8 +190,8 @@ func (s *newcomer) await(block int) {
 	})
 }
 
-// freeAddress returns a listen address that was free a moment ago. The page needs the address
-// before the program is started.
+// freeAddress returns a listen address that was free a moment ago. The commands of docs/tutorial.md
+// need the address before the program is started.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -73,8 +73,8 @@ func TestOneSchemaIDStopsNoPartition(t *testing.T) {
 	}
 	refusesAll.Store(false)
 	await(t, "all consumed", w.durable(0, 6))
-	// This waits, because the metadata cache of the client may still say that the DLQ topic does
-	// not exist.
+	// The test waits for the dead letters, because the metadata cache of the client may still say
+	// that the DLQ topic does not exist.
 	await(t, "four dead letters", func() string {
 		if n := w.ends(w.dlq)[0]; n != 4 {
 			return fmt.Sprintf("%d dead letters, want 4", n)

@@ -47,8 +47,8 @@ func (r *roles) restored(file string) *roles {
 }
 
 // TestARestoreReportsLostGrants restores a database with pg_restore. The consumer must continue at
-// once with the restored data. It must report the grants on the database that the dump does not
-// contain, until sql/roles.sql has run again.
+// once with the restored data. The consumer must report the missing grants on the database until
+// sql/roles.sql has run again, because the dump does not contain these grants.
 func TestARestoreReportsLostGrants(t *testing.T) {
 	t.Parallel()
 	before := newRoles(t)

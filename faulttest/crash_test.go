@@ -31,7 +31,7 @@ func crashes() []fault {
 	}
 }
 
-// alone is the setting in which only the replicas of the fault run.
+// alone is the setting for faults that start their own replicas, so the scene starts none.
 var alone = setting{replicas: -1, during: 30 * time.Second}
 
 // killAt starts one replica after the other. A failpoint kills each of them at one of the first n

@@ -37,8 +37,8 @@ func event(account string, version int, kind, data string) string {
 
 const good = `{"amount":"1.25","currency":"EUR"}`
 
-// poison has functions that return events of different error classes. The parameters of a function
-// are an account and its next version.
+// poison has functions that return events of different error classes. The parameters of each
+// function are an account and the account's next version.
 var poison = []func(account string, version int) string{
 	func(a string, v int) string { return event(a, v, "FundsCredited", `{"amount":1.25,"currency":"EUR"}`) },
 	func(a string, v int) string { return event(a, v, "FundsTeleported", good) },
@@ -160,7 +160,8 @@ func beyondTheBound(t *testing.T, kafka devtest.Cluster, name string, giant []by
 	defer client.Close()
 	record := &kgo.Record{Topic: s.reader.Topic, Partition: 1, Value: giant}
 	check(t, client.ProduceSync(t.Context(), record).FirstErr())
-	// The journal gets an ignored event at this offset, because the record has no effect.
+	// The journal gets an ignored event at the offset of the giant record, because the program
+	// never processes that record.
 	check(t, s.producer.Note(&testbank.Record{
 		Partition: 1, Offset: record.Offset, Timestamp: record.Timestamp.UnixMilli(), Value: []byte(`{"eventType":"` + testbank.IgnoredType + `"}`),
 	}))

@@ -6,7 +6,7 @@
 // writes a journal of it (package journal). In the middle of the stream a fault happens and ends.
 // Then all results must become right. In most tests this needs no operator. The oracle, a separate
 // program, compares PostgreSQL, the DLQ and Kafka with the journal. An audit trigger checks that
-// every update of an account raises its version. A watcher polls all the time. It expects that no
+// every update of an account raises its version. A watcher polls all the time and expects that no
 // committed offset is beyond the durable position and that no process exceeds its memory limit.
 // Each fault counts how often it happened at the intended moment, and the test fails if the count
 // is 0.

@@ -16,8 +16,8 @@ import (
 const (
 	perSecond      = 1500 // events per second during the failures
 	wrongPerSecond = 100  // the part of perSecond that belongs to a stream with wrong events
-	// backWithin is the time limit for every partition to reach its end. It starts when a new
-	// leader exists.
+	// backWithin is the time limit for every partition to reach its end. This time starts when a
+	// new leader exists.
 	backWithin = 30 * time.Second
 	// patient is the time limit for Patroni. The key of a dead leader expires after 20 s.
 	patient = 2 * time.Minute
@@ -160,8 +160,8 @@ func (f *failover) whole() string {
 	return ""
 }
 
-// steadyWithin is the time limit for applying a record when nothing has to be caught up. Records
-// arrive all the time, so the lag counts as 0 if each partition reaches its end within this time.
+// steadyWithin is the time limit for applying a record when there is no backlog. Records arrive all
+// the time, so the lag counts as 0 if each partition reaches its end within this time.
 const steadyWithin = time.Second
 
 // caughtUp returns a check for await. It succeeds when each partition reaches, within steadyWithin,

@@ -13,7 +13,7 @@ const (
 	// swapLimit is the longest time that a rebuild may block the consumers' positions. The rebuild
 	// blocks them in its swap, which is the transaction that replaces rows.
 	swapLimit = 30 * time.Second
-	// swapGrace is the time in which consumers must continue after swapLimit.
+	// swapGrace is the time that consumers have after swapLimit to continue.
 	swapGrace = 10 * time.Second
 	// spoilt is the number of wrong accounts. It is below the number at which a rebuild needs a
 	// confirmation.

@@ -65,8 +65,8 @@ func TestHostileRecords(t *testing.T) {
 // a record.
 type homes map[string]int32
 
-// isHome reports whether the record is in the partition of its account. It returns true if the
-// account cannot be decoded.
+// isHome reports whether the record is in the partition of its account, which is the partition of
+// the account's first record. It returns true if the account cannot be decoded.
 func (h homes) isHome(r *testbank.Record) bool {
 	var named struct {
 		AccountID string `json:"accountId"`

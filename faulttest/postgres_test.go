@@ -239,8 +239,8 @@ func standbyPromoted(s *scene) int {
 	return int(max(0, lost))
 }
 
-// rewound waits until the replicas have processed the lost records again. It then turns the
-// watcher's check of offsets on again.
+// rewound waits until no position in the database is behind the committed offset in Kafka. It then
+// turns the watcher's check of offsets on again.
 func (s *scene) rewound() {
 	s.t.Helper()
 	s.await("positions are beyond Kafka's offsets again", func() string {

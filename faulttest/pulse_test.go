@@ -152,7 +152,7 @@ func (p *pulse) steady(limit time.Duration) {
 	p.keptUp(limit)
 }
 
-// totalMoves returns how many moves all partitions have made together.
+// totalMoves returns the sum of the moves of all partitions.
 func (p *pulse) totalMoves() (moves int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -117,8 +117,8 @@ func replayLongQueue(s *scene) (applied int) {
 	return applied
 }
 
-// laggingLimit replaces repairLimit for a consumer with lag. This consumer writes only about every
-// four seconds, even without a repair.
+// laggingLimit is used instead of repairLimit if the consumer has lag. A consumer with lag commits
+// only about every four seconds, even without a repair.
 const laggingLimit = 2 * repairLimit
 
 // TestReplayBesideALaggingConsumer replays slowly while a consumer catches up.

@@ -238,7 +238,7 @@ func (s *scene) passed(n int64) func() string {
 }
 
 // The method moves returns a check for await. It succeeds when the positions of the partitions are
-// higher than at the call of moves.
+// higher than they were when moves was called.
 func (s *scene) moves(partitions ...int32) func() string {
 	before := s.positions()
 	return func() string {

@@ -193,7 +193,8 @@ func (o *ordered) readAgain(a *account, id string, log [][]*event) {
 	}
 }
 
-// The method decided applies the operators' decisions about the versions that come next.
+// The method decided applies the operators' decisions about the account's next version, until there
+// is no decision about the next version.
 func (o *ordered) decided(a *account) {
 	for {
 		before := a.version

@@ -51,8 +51,8 @@ func (a *account) waits() bool { return len(a.waiting) > 0 || a.beyond > a.versi
 // ordered is the oracle of a projection that applies versions in order.
 type ordered struct {
 	limit int
-	// The function fault returns the error class of the event itself. The function apply returns
-	// the error class of applying the event as the next version.
+	// The function fault returns the error class of the event itself. The function apply applies
+	// the event as the account's next version and returns the error class, or "".
 	fault func(*event) string
 	apply func(*state, *event) string
 

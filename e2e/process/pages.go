@@ -66,8 +66,8 @@ func (p *Process) Logged(texts ...string) func() string {
 
 var sample = regexp.MustCompile(`(?m)^([a-z_]+)(\{.*\})? (\S+)$`)
 
-// Metrics returns all samples of the metrics page. The key is name and labels in the form of the
-// page.
+// Metrics returns all samples of the metrics page. The key is the name of the metric and its
+// labels, as the page writes them.
 func (p *Process) Metrics() map[string]float64 {
 	p.t.Helper()
 	status, body := p.Get("/metrics")

@@ -165,7 +165,8 @@ func (p *Proxy) serve(client net.Conn) {
 	delete(p.links, l)
 }
 
-// enter registers a connection. It returns false if the target has changed in the meantime.
+// enter registers a connection. It returns false if the proxy's target is no longer the one to
+// which the connection was opened.
 func (p *Proxy) enter(l *link, target string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
