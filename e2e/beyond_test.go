@@ -120,8 +120,8 @@ func TestEventsBeyondTheParkLimitThatRetentionDeleted(t *testing.T) {
 	p.terminate()
 }
 
-// TestCustomEventsBeyondTheParkLimitAreReadAgain expects the same for an ordered custom projection:
-// events beyond the park limit are read again when the gap is closed.
+// TestCustomEventsBeyondTheParkLimitAreReadAgain expects an ordered custom projection to read the
+// events beyond the park limit again when the gap is closed.
 func TestCustomEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -55,8 +55,9 @@ func (n *citusNode) committing(t *testing.T, wait string) func() string {
 	}
 }
 
-// coordinatorAfterWorker kills the coordinator after the worker has committed. The row is then one
-// version ahead of the position, so the event is read again and counts as a duplicate.
+// coordinatorAfterWorker kills the coordinator after the worker has committed. The row then has the
+// version of the event, but the position is still before the event. The event is therefore read
+// again and counts as a duplicate.
 func coordinatorAfterWorker(t *testing.T) {
 	w, nodes, account, a := oneWorker(t)
 	nodes[worker].holdCommits(t) // the commit waits for a standby that does not exist

@@ -61,8 +61,8 @@ func TestLargeDeadLetterIsCut(t *testing.T) {
 	}
 }
 
-// TestDeadLettersRefused makes the brokers refuse dead letters. A partition with a dead letter
-// stops at that record or before it. The other partitions continue.
+// TestDeadLettersRefused makes the brokers refuse dead letters. The partition with the broken
+// record must stop at this record or before it. The other partitions must continue.
 func TestDeadLettersRefused(t *testing.T) {
 	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})

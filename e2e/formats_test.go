@@ -184,7 +184,7 @@ func (d dialect) speak(records []testbank.Record) (spoken, plain []testbank.Reco
 }
 
 // oracleOf returns an oracle that has processed the given records instead of the records of the
-// topic. Each of them gets the offset of its record in the topic.
+// topic. Each given record gets the offset of the corresponding record in the topic.
 func (w *world) oracleOf(records []testbank.Record) *testbank.Oracle {
 	w.t.Helper()
 	queues := map[int32][]testbank.Record{}

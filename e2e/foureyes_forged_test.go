@@ -49,7 +49,8 @@ func (r *roles) forgesRequests(operator *session) {
 	}
 	before, password := r.written()
 	replay := []string{"dlq", "replay", "--topic=" + r.topic, "--reason=agreed", "--yes"}
-	// insert copies the operator's first replay request, with other files and options.
+	// The function insert inserts a copy of the first replay request that has other files and
+	// options.
 	insert := func(options string, flags, names []string, contents [][]byte) (id string) {
 		r.t.Helper()
 		if err := operator.conn.QueryRow(r.t.Context(), `INSERT INTO public.repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, reason)

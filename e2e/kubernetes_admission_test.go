@@ -46,8 +46,9 @@ func TestOverlaysAreAdmitted(t *testing.T) {
 	t.Run("replicas survive KEDA", func(t *testing.T) { newNamespace(t, "replicas").replicasSurvive() })
 }
 
-// podsAreAdmitted creates a pod from each template of an overlay with --dry-run=server. Pod
-// Security only warns about a Deployment with a wrong template, but it refuses the pod.
+// podsAreAdmitted creates a pod from each template of an overlay with --dry-run=server. The reason
+// is that Pod Security only warns about a Deployment with a forbidden template, but refuses its
+// pods.
 func (n *namespace) podsAreAdmitted(overlay string) {
 	n.t.Helper()
 	type template struct {

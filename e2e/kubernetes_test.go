@@ -195,9 +195,9 @@ func (k *kubernetesBank) custom() {
 	}
 }
 
-// allCounted waits until the custom projection has consumed all records. It then waits until no
-// account has fewer counted events than entries in account_statement. A rebuild compares the counts
-// later.
+// allCounted waits until the custom projection has consumed all records. It then waits until this
+// projection has counted, for each account, at least as many events as account_statement has
+// entries. The rebuild at the end of the method custom checks that the counts are exact.
 func (k *kubernetesBank) allCounted() {
 	k.t.Helper()
 	other := *k.world

@@ -11,8 +11,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// producer is the producer's own database. It has no outbox table until the first call of
-// publishes.
+// producer is a database of a producer of events. The first call of publishes creates the outbox
+// table in this database.
 type producer struct {
 	t    testing.TB
 	url  string
@@ -68,8 +68,8 @@ func (w *world) fetches(account string) (rows string) {
 }
 
 // TestALostEventIsFetched expects the program to fetch the lost events that the outbox has. An
-// account must stay unchanged as long as the outbox lacks its event or has an event that cannot be
-// applied.
+// account must stay unchanged as long as the outbox lacks the account's missing event or has a
+// missing event that cannot be applied.
 func TestALostEventIsFetched(t *testing.T) {
 	t.Parallel()
 	w, bank := newWorld(t, 2), newProducer(t)

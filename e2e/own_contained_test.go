@@ -45,8 +45,8 @@ const appTeam = `CREATE ROLE bank_team LOGIN PASSWORD '%[1]s';
 	GRANT ALL ON ALL TABLES IN SCHEMA app TO projector_projection;
 	RESET ROLE`
 
-// TestTheSQLOfAProjectionStaysInItsRole tries to run the file's SQL and the code of the tables'
-// owner with the rights of the instance's login. Each attempt must fail.
+// TestTheSQLOfAProjectionStaysInItsRole tries to run the SQL of a projection file, and the code of
+// the tables' owner, with the rights of the instance's login. Each attempt must fail.
 func TestTheSQLOfAProjectionStaysInItsRole(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)

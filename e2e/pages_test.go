@@ -39,8 +39,9 @@ func logins(t testing.TB, password string) string {
 	return ""
 }
 
-// TestStatementsOfThePagesNeedNoOtherRole runs the SQL of four pages, each as the role that the
-// page is for. It omits the SQL that creates the logins, because newRoles runs this SQL.
+// TestStatementsOfThePagesNeedNoOtherRole runs the SQL of four pages. It runs the SQL of each page
+// as the role that this page is for. It omits the SQL that creates the logins, because newRoles
+// runs this SQL.
 func TestStatementsOfThePagesNeedNoOtherRole(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)

@@ -39,8 +39,8 @@ func brokenBroker(kafka *devstack.Kafka) []fault {
 	}}
 }
 
-// The method moved returns a check for await. It succeeds when a position has increased or all
-// records are consumed.
+// The method moved returns a check for await. It succeeds when the sum of the positions has
+// increased or all records are consumed.
 func (s *scene) moved() func() string {
 	before := s.positions()
 	return func() string {
@@ -83,7 +83,7 @@ func TestThreeBrokers(t *testing.T) {
 	}})
 }
 
-// lines counts the log lines of all replicas that contain all of the texts.
+// lines counts, in the logs of all replicas, the lines that contain all of the texts.
 func (s *scene) lines(texts ...string) (n int) {
 	for _, r := range s.replicas {
 		for _, line := range r.Lines() {

@@ -202,7 +202,7 @@ func (s *scene) stopped(partition int32, offset int64) {
 	})
 }
 
-// passOver moves the position past the lost records by SQL.
+// passOver moves the position by SQL past records that the program cannot read.
 func (s *scene) passOver(partition int32, offset int64) {
 	s.t.Helper()
 	s.uncounted = true

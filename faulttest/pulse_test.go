@@ -11,8 +11,8 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// pulse polls the positions and the readiness of the replicas. It measures how long a partition
-// with unread records did not move.
+// pulse polls the positions and the readiness of the replicas. It measures how long the position of
+// a partition with unread records stays the same.
 type pulse struct {
 	s        *scene
 	replicas []*replica
@@ -31,7 +31,8 @@ type pulse struct {
 
 const pulseEvery = 100 * time.Millisecond
 
-// startPulse starts the polling. The time without a move starts now for each partition.
+// startPulse starts the polling. For each partition, the time without a move is measured from this
+// call on.
 func (s *scene) startPulse() *pulse {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(s.t.Context())

@@ -117,8 +117,8 @@ func replayLongQueue(s *scene) (applied int) {
 	return applied
 }
 
-// laggingLimit is used instead of repairLimit if the consumer has lag. A consumer with lag commits
-// only about every four seconds, even without a repair.
+// laggingLimit is used instead of repairLimit if the consumer has lag. The consumer of
+// TestReplayBesideALaggingConsumer commits only about every four seconds, even without a repair.
 const laggingLimit = 2 * repairLimit
 
 // TestReplayBesideALaggingConsumer replays slowly while a consumer catches up.

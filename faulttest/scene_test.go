@@ -56,9 +56,9 @@ type scene struct {
 	replicas []*replica
 	watch    *watcher
 	healedAt time.Time
-	// uncounted means that the counters of the present replicas cannot equal those of the oracle.
-	// It is true after a replica was killed or frozen, after the database lost counted records, or
-	// after an operator skipped records.
+	// uncounted means that the counters of the present replicas need not equal those of the oracle.
+	// It is true, for example, after a replica was killed or frozen, after the database lost
+	// counted records, or after an operator skipped records.
 	uncounted bool
 }
 

@@ -78,7 +78,7 @@ func soakRound(t *testing.T, kafka *devstack.Kafka) {
 }
 
 // onlyReplicas is a check for await. It succeeds when the group is stable and has as many members
-// as the scene has replicas. It then has no killed member.
+// as the scene has replicas. The group then has no killed member.
 func (s *scene) onlyReplicas() string {
 	groups, err := s.admin.DescribeGroups(s.t.Context(), s.reader.Group)
 	if group := groups[s.reader.Group]; err != nil || group.State != "Stable" || len(group.Members) != len(s.replicas) {

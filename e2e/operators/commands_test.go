@@ -64,7 +64,8 @@ func (s *stage) skipUnread(r *reader) {
 	s.draw("resume", r, "--all", reason, "--yes")
 }
 
-// The method pauses pauses a consumer, acts while the consumer is paused, and resumes it.
+// The method pauses runs the command pause for a consumer, makes a random change while the consumer
+// is paused, and resumes the consumer.
 func (s *stage) pauses(r *reader) {
 	s.t.Helper()
 	if !s.draw("pause", r, "--all", reason, "--yes").done() {

@@ -62,7 +62,7 @@ func (u *unordered) discard(p place) { u.discarded[p] = true }
 
 // The method rebuilt computes the rows from the whole log and the operators' decisions. A rebuild
 // may leave a row unchanged if an event was corrected or the position was set back. The oracle then
-// does not count the events that are missing in the row.
+// leaves out the events that are missing in the row.
 func (u *unordered) rebuilt(log [][]*event, found rebuiltRows) {
 	known, live := u.letters, u.applied
 	u.applied = map[string]*event{}

@@ -192,8 +192,8 @@ func (p *Process) Signal(s syscall.Signal) {
 	}
 }
 
-// Freeze stops the process by SIGSTOP and waits until it has stopped. A busy machine delivers the
-// signal late.
+// Freeze stops the process by SIGSTOP and waits until the process has stopped, because a busy
+// machine can deliver the signal late.
 func (p *Process) Freeze() {
 	p.t.Helper()
 	p.Signal(syscall.SIGSTOP)

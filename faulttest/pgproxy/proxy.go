@@ -94,8 +94,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// SwitchTo closes all connections. New connections go to target. They are refused if target is
-// empty.
+// SwitchTo closes all connections. New connections go to target, or are refused if target is empty.
 func (p *Proxy) SwitchTo(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
