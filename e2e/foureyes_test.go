@@ -307,7 +307,7 @@ var others = regexp.MustCompile(`^($|run( |$)|migrate)`)
 
 // runbook returns the commands of docs/runbook.md and docs/repairs.md, with the topic, group and
 // accounts of this test. If a command occurs several times with the same flags, runbook returns
-// only one of them.
+// only the first of these commands.
 func (r *roles) runbook(folder, account string, version int64, letter string) [][]string {
 	r.t.Helper()
 	var text strings.Builder

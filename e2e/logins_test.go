@@ -109,7 +109,7 @@ func TestEveryLoginAgainstEveryClassOfStatement(t *testing.T) {
 	r.mayAll(map[rune]string{'A': "bank_app", 'F': "bank_operator", 'P': "bank_approver"})
 }
 
-// mayAll tries every statement as each login.
+// mayAll tries the statements of mayTable and mayStatements as each login.
 func (r *roles) mayAll(logins map[rune]string) {
 	r.t.Helper()
 	relations := map[string]string{}

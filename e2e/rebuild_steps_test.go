@@ -27,9 +27,9 @@ var failing = sync.OnceValues(func() (string, error) {
 	return path, process.Build(context.Background(), path, "-tags=failpoints")
 })
 
-// TestARebuildEndsAtEveryStep kills and freezes a rebuild after each step. Consumers must continue
-// within 30 s. A backup and a reader that began before the rebuild must see the old rows. No reader
-// may see a mixture of old and new rows. The rebuild can be repeated.
+// TestARebuildEndsAtEveryStep kills or freezes a rebuild after each of its steps. Consumers must
+// continue within 30 s. A long transaction, such as a backup, that began before the rebuild must
+// see the old rows. No reader may see a mixture of old and new rows. A second rebuild must succeed.
 func TestARebuildEndsAtEveryStep(t *testing.T) {
 	for _, point := range []string{
 		failpoint.RebuildCompared, failpoint.RebuildLocked, failpoint.RebuildRead, failpoint.RebuildChecked, failpoint.RebuildReplaced, failpoint.RebuildSwapped,

@@ -133,8 +133,8 @@ func (s *session) checkPrivilege(statement string, allowed bool) {
 	}
 }
 
-// TestRoles runs the usual work of each user. It expects the harmful statements in this test to be
-// refused.
+// TestRoles runs usual work as several of the users of newRoles. It expects the harmful statements
+// in this test to be refused.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)

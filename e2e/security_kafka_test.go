@@ -139,7 +139,7 @@ func TestSecuredCluster(t *testing.T) {
 	s.atRest()
 }
 
-// waysIn runs `dlq list` with each way of authentication, with right and wrong credentials. The
+// waysIn runs `dlq list` with each way of authentication, and with some wrong credentials. The
 // command connects, requests metadata and reads records.
 func (s *secured) waysIn(t *testing.T) {
 	const everyone = "User:*"

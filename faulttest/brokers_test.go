@@ -152,8 +152,8 @@ func commitsAnsweredWithErrors(fake *devstack.Fake) fault {
 	}}
 }
 
-// leadersMoved moves the leader of partition 0 and the coordinator of the group six times, every
-// two seconds. Other partitions and groups may move too.
+// leadersMoved moves the leader of partition 0 and the coordinator of the group six times, with a
+// pause of at least two seconds after each move. Other partitions and groups may move too.
 func leadersMoved(fake *devstack.Fake) fault {
 	return fault{
 		name: "leaders and coordinators moved every 2 s",

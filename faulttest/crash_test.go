@@ -105,7 +105,7 @@ func (s *scene) owned(by int) func() string {
 }
 
 // frozenInTransaction freezes a replica after its writes and before its COMMIT. The replica then
-// holds the locks of the position and of its rows.
+// holds the locks of the position and of the rows that it has written.
 func frozenInTransaction(s *scene) int {
 	s.kill(s.replicas[0])
 	s.evict()

@@ -111,8 +111,8 @@ func (p *pulse) knock() {
 	}
 }
 
-// movedTimes returns a check for await. It succeeds when each partition has moved n times. The test
-// fails as soon as a partition has not moved for longer than limit.
+// movedTimes returns a check for await. It succeeds when each partition has moved at least n times.
+// The test fails as soon as a partition has not moved for longer than limit.
 func (p *pulse) movedTimes(n int, limit time.Duration) func() string {
 	return func() string {
 		p.keptUp(limit)
