@@ -16,9 +16,10 @@ import (
 )
 
 // TestOnKubernetes deploys the overlays of this repository as docs/deploy.md says. It tests the
-// usual changes of a Deployment: new images, scaling, evictions and rotated secrets. After each of
-// these changes it compares the balances with the oracle. `make test-kubernetes STEP=commands` runs
-// one step after the first deployment, which every step needs.
+// usual changes of a Deployment: new images, scaling, evictions and rotated secrets. After the
+// steps that change the Deployment of account_balance, it compares the balances with the oracle.
+// `make test-kubernetes STEP=commands` runs one step after the first deployment, which every step
+// needs.
 func TestOnKubernetes(t *testing.T) {
 	k := newKubernetesBank(t)
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: 60_000, Partitions: k.partitions, Accounts: 1500, Transactions: true})

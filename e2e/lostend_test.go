@@ -73,7 +73,7 @@ func (d *disk) saveLog(topic string) {
 	d.start()
 }
 
-// restoreLog stops the broker and replaces the log by the saved log.
+// restoreLog stops the broker and replaces the log of partition 0 by the saved log.
 func (d *disk) restoreLog(topic string) {
 	d.t.Helper()
 	d.stop()

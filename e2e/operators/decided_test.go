@@ -46,7 +46,8 @@ func (o *ordered) unskip(id string) {
 	a.floor = a.version
 }
 
-// force applies an event that an operator corrected or fetched, if it has the next version.
+// force applies an event that an operator corrected or fetched, if the event has the account's next
+// version and is valid.
 func (o *ordered) force(e *event) bool {
 	done := o.forced(e)
 	o.heal(o.account(e.account))

@@ -82,8 +82,8 @@ func (p *producer) goods(a *source, n int) (events []*event) {
 	return events
 }
 
-// poison returns an event that is refused, and the correct event of the same version. The event ids
-// may be the same or different.
+// poison returns an event that some of the projections refuse, and the correct event of the same
+// version. The event ids may be the same or different.
 func (p *producer) poison(a *source) (wrong, right *event) {
 	right = p.good(a)
 	if right.kind == opened {

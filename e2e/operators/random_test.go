@@ -17,7 +17,7 @@ type drawn struct {
 	name   string
 	weight int
 	do     func(*stage)
-	// alone means that no events are sent during the step.
+	// alone means that sendAlongside sends no events during the step.
 	alone bool
 }
 
