@@ -8,7 +8,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestRefusedRowIsIsolated makes PostgreSQL refuse one row of one account in the middle of a batch.
+// TestRefusedRowIsIsolated makes PostgreSQL refuse the row of one account from version 9 on, in the
+// middle of a batch.
 func TestRefusedRowIsIsolated(t *testing.T) {
 	t.Parallel()
 	const account, version = "acc-00000007", 9

@@ -167,8 +167,9 @@ func TestPositionExpired(t *testing.T) {
 }
 
 // TestGapsOfALossAreExpected lets retention delete records of every account. Every account then has
-// a gap until the producer's outbox sends the records again. The operator resumes the partition
-// with --through, as the runbook says. The breaker must then not stop the partition.
+// a gap until the test sends the deleted records again, as an outbox of the producer would. The
+// operator resumes the partition with --through, as the runbook says. The breaker must then not
+// stop the partition.
 func TestGapsOfALossAreExpected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -68,8 +68,8 @@ func (w *world) fetches(account string) (rows string) {
 }
 
 // TestALostEventIsFetched expects the program to fetch the lost events that the outbox has. An
-// account must stay unchanged as long as the outbox lacks the account's missing event or has a
-// missing event that cannot be applied.
+// account must stay unchanged as long as its missing event is not in the outbox or cannot be
+// applied.
 func TestALostEventIsFetched(t *testing.T) {
 	t.Parallel()
 	w, bank := newWorld(t, 2), newProducer(t)
