@@ -58,7 +58,7 @@ type Decision struct {
 	Outcome Outcome
 	Class   event.Class
 	Message string
-	// ByProducer has the same value as in the event's Fault.
+	// ByProducer is copied from the event's Fault.
 	ByProducer bool
 }
 
@@ -72,9 +72,9 @@ func deadLettered(class event.Class, message string) Decision {
 }
 
 // Apply decides what a decoded message does to the account. It returns the account after the
-// message. Only an applied or ignored event changes the account. The parameter reprocessed is true
-// if the partition was already processed beyond this record. In this case an event with an applied
-// version is always a duplicate, even if its id is different.
+// message. Only an applied or ignored event can change the account. The parameter reprocessed is
+// true if the record was processed before. In this case an event with an applied version is always
+// a duplicate, even if its id is different.
 func (a Account) Apply(d *event.Decoded, reprocessed bool) (Account, Decision) {
 	if d.Tombstone || d.Skip {
 		return a, Decision{Outcome: Ignored}
@@ -201,8 +201,8 @@ type StoredAccount struct {
 	Exists  bool // the account has a balance row
 	Account Account
 	// Parked is the number of parked events above Account.Version. NextParked is the lowest version
-	// of these events and NextClass is the class of the event with that version. ParkedBytes is the
-	// size of the events' keys, values and stored headers.
+	// of these events. NextClass is the class of the event with the version NextParked. ParkedBytes
+	// is the size of the events' keys, values and stored headers.
 	Parked      int64
 	ParkedBytes int64
 	NextParked  int64

@@ -37,12 +37,13 @@ type BreakerState struct {
 // partition. It begins with the window that is stored with the position. A root dead letter is any
 // dead letter except a version_gap of an account that was already waiting for a missing event. A
 // version_gap of such an account does not count, and neither do duplicates and tombstones. Some
-// projections detect a duplicate only when they write it. The duplicate was then already counted as
-// applied.
+// projections detect a duplicate only when they write it. The breaker has counted such a duplicate
+// as an applied record.
 //
 // Records that are read again, after a restart or because the position was set back, do not count,
-// because they were counted the first time. Most of them are duplicates now, which do not count. So
-// the few dead letters among them would be most of the counted records, and would open the breaker.
+// because they were counted the first time. Most of them are duplicates now, which do not count. If
+// the few dead letters among them counted, these would be most of the counted records and would
+// open the breaker.
 //
 // A nil *Breaker counts nothing and never opens.
 type Breaker struct {
@@ -69,8 +70,8 @@ func NewBreaker(rule BreakerRule, partition int32, pos *Position) *Breaker {
 
 // Open reports whether the breaker is open. No further record may then be processed. If an entry of
 // a record causes the breaker to open, the other entries of the record are processed first, even if
-// they become dead letters. This is needed because the position passes only whole records.
-// Otherwise the partition would stop at the same record again after each resume.
+// they become dead letters. The position passes only whole records. If the breaker opened within a
+// record, the partition would stop at the same record again after each resume.
 func (b *Breaker) Open() bool { return b != nil && b.reason != "" && !b.partly }
 
 // State returns the state to store in the position's row. The parameter stored is the state in the
@@ -145,8 +146,8 @@ func (b *Breaker) explain(last Decision) string {
 		w.roots, len(w.slots), float64(w.roots)/float64(len(w.slots)), b.rule.Share, n, class, example, b.rule.remedy(class, last), b.partition)
 }
 
-// remedy returns what to check if the given class is the most frequent one of the root dead
-// letters. The parameter last is the decision about the newest root dead letter.
+// remedy returns what to do if most root dead letters have the given class. The parameter last is
+// the decision about the newest root dead letter.
 func (r BreakerRule) remedy(class event.Class, last Decision) string {
 	const byProducer = "The producers write amounts in this form: have them corrected, or declare the form in --mapping. Follow docs/repairs.md, \"Very many dead letters\""
 	replay := fmt.Sprintf(", type: projector dlq replay --class=%s --yes", class)

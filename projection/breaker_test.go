@@ -78,7 +78,7 @@ func opensAt(stream []delivery, rule projection.BreakerRule, through int64) int 
 }
 
 // TestBreakerOpensWhereAListSays shows that the breaker opens at the record that opensAt returns.
-// This also holds if records that are not durable are processed again, also after a restart.
+// This also holds if records that are not durable yet are read again, for example after a restart.
 func TestBreakerOpensWhereAListSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule := projection.BreakerRule{Window: rapid.IntRange(1, 12).Draw(t, "window"), Share: float64(rapid.IntRange(1, 20).Draw(t, "share")) / 20}
@@ -109,8 +109,8 @@ func TestBreakerOpensWhereAListSays(t *testing.T) {
 	})
 }
 
-// TestBreakerStateSurvivesAnotherWindow shows that as many of the latest records as fit still count
-// after the size of the window was changed.
+// TestBreakerStateSurvivesAnotherWindow shows that the latest records still count after the size of
+// the window was changed, as far as they fit into the new window.
 func TestBreakerStateSurvivesAnotherWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stream := rapid.SliceOfN(deliveries(), 0, 60).Draw(t, "stream")
@@ -239,8 +239,8 @@ func TestBreakerIsOff(t *testing.T) {
 	}
 }
 
-// BenchmarkBreaker measures the counting of records that are not dead letters, because nearly all
-// records are of this type.
+// BenchmarkBreaker measures the counting of applied records, because nearly all records are
+// applied.
 func BenchmarkBreaker(b *testing.B) {
 	for _, rule := range []projection.BreakerRule{{}, {Window: 1000, Share: 0.5}} {
 		b.Run(fmt.Sprint("share=", rule.Share), func(b *testing.B) {

@@ -8,9 +8,9 @@ import (
 // These are the reasons why a flush was not written. The caller must read the state again and
 // process the events again.
 var (
-	// ErrFenced means that the position row was changed since this process read it or wrote it
-	// successfully. The cause is another owner, a repair, a restored database, or an earlier write
-	// of this process whose reply was lost.
+	// ErrFenced means that the position row has changed since this process last read it, or last
+	// knew that its write had succeeded. The cause is another owner, a repair, a restored database,
+	// or an earlier write of this process whose reply was lost.
 	ErrFenced = errors.New("the position row has moved: another owner, a repair or a restored database")
 	// ErrStale means that an account's version has changed after a decision was based on it.
 	ErrStale = errors.New("an account was advanced by another writer")
@@ -94,7 +94,7 @@ func (p *Position) Moved(next NextOffset) Position {
 	moved := *p
 	moved.Next, moved.LeaderEpoch = next.Offset, next.LeaderEpoch
 	// A higher epoch at an offset below ProcessedUntil means that the end of the log was truncated.
-	// The records that were processed after this point are no longer in the log.
+	// The processed records from this offset on are no longer in the log.
 	if next.Offset >= p.ProcessedUntil || p.ProcessedEpoch != NoEpoch && next.LeaderEpoch > p.ProcessedEpoch {
 		moved.ProcessedUntil, moved.ProcessedEpoch = next.Offset, next.LeaderEpoch
 	}
@@ -122,8 +122,8 @@ type NextOffset struct {
 }
 
 // Behind reports whether a record is before the offset n in the same log. A record with a higher
-// leader epoch is not before n, because the log was truncated and this record has replaced another
-// one.
+// leader epoch is not before n, because the log was truncated and this record has replaced the
+// record that was at its offset.
 func (n NextOffset) Behind(offset int64, leaderEpoch int32) bool {
 	return offset < n.Offset && (n.LeaderEpoch == NoEpoch || leaderEpoch <= n.LeaderEpoch)
 }
@@ -135,8 +135,8 @@ const NoEpoch int32 = -1
 const NoOffset int64 = -1
 
 // UnknownTopicIDs returns the values that mean that a topic id is not known. Brokers before Kafka
-// 2.8 have no topic ids. For them the client returns the second value, which is 16 zero bytes in
-// base64.
+// 2.8 have no topic ids. For topics of these brokers, the Kafka client returns the second value,
+// which is 16 zero bytes in base64.
 func UnknownTopicIDs() []string { return []string{"", "AAAAAAAAAAAAAAAAAAAAAA=="} }
 
 // SameTopic reports whether two topic ids may belong to the same topic. An unknown id matches every
@@ -151,9 +151,9 @@ type Claim struct {
 	TopicID   string
 	LogStart  int64
 	Committed int64 // Kafka's committed offset, or the position so far; NoOffset if there is none
-	// Fence is the fence of the stored position at the time when Committed was read. The position
-	// moves back to Committed only if it still has this fence. If Fence is 0, any fence is
-	// accepted.
+	// Fence is the fence of the stored position at the time when Committed was read. The stored
+	// position moves back to Committed only if its fence is still the same. If Fence is 0, any
+	// fence is accepted.
 	Fence int64
 }
 

@@ -27,9 +27,9 @@ type Record struct {
 const (
 	// NoTimestamp is the timestamp of a record without one, as in Kafka.
 	NoTimestamp = -1
-	// LastTimestamp, which is in the year 2262, replaces any later time, because the Kafka client
-	// cannot represent it. Usually the producer of such a record has written nanoseconds instead of
-	// milliseconds.
+	// LastTimestamp is in the year 2262. It replaces any later time, because the Kafka client
+	// cannot represent later times. Usually the producer of such a record has written nanoseconds
+	// instead of milliseconds.
 	LastTimestamp = math.MaxInt64 / 1_000_000
 )
 
@@ -112,7 +112,7 @@ type DecodedRecord struct {
 }
 
 // AppendDecoded decodes a record and appends the result to list. If the record has several entries,
-// it appends one element for each entry.
+// AppendDecoded appends one element for each entry.
 func AppendDecoded(list []DecodedRecord, record Record, format event.Format) []DecodedRecord {
 	if series, is := format.(event.Series); is {
 		return appendSeries(list, record, series)

@@ -16,7 +16,8 @@ type Log struct {
 	Start   int64 // first offset
 	End     int64 // offset after the last committed record
 	// EpochEnd is the offset after the last record with the position's leader epoch. ProcessedEnd
-	// is the same for the epoch Position.ProcessedEpoch. Each is NoOffset if it is not known.
+	// is the offset after the last record with the epoch Position.ProcessedEpoch. An offset that is
+	// not known is NoOffset.
 	EpochEnd, ProcessedEnd int64
 }
 
@@ -25,9 +26,9 @@ type Repositioned struct {
 	From          *int64 // nil if there was no position
 	To            int64
 	UnreadSkipped int64 // number of offsets that were never read and are now skipped
-	// Processed is the highest offset up to which records of the log were ever processed. It is the
-	// stored offset, or the offset at which the log was truncated if that is lower. If the new
-	// position To is higher than this, Processed is To.
+	// Processed is the highest offset up to which records of the log were ever processed. If the
+	// log was truncated below the stored offset, Processed is the offset at which it was truncated.
+	// Processed is never below the new position To.
 	Processed NextOffset
 }
 
@@ -68,7 +69,8 @@ func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error)
 	return plan, nil
 }
 
-// processed returns the new highest offset up to which records of the log were ever processed.
+// processed returns the value of Repositioned.Processed for a position that is set to the given
+// offset.
 func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	until := max(to, s.withinLog(max(s.Next, s.ProcessedUntil), log.ProcessedEnd, log))
 	if until == s.ProcessedUntil {
@@ -77,8 +79,8 @@ func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	return NextOffset{until, NoEpoch}
 }
 
-// withinLog returns the given offset, or the offset at which the log was truncated or ends now if
-// that is lower.
+// withinLog returns the lowest of three offsets: the given offset, the offset at which the log was
+// truncated, and the end of the log.
 func (s *StoredPosition) withinLog(offset, epochEnd int64, log Log) int64 {
 	for _, end := range []int64{epochEnd, s.StoppedEnd} {
 		if end != NoOffset {

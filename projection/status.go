@@ -4,8 +4,8 @@ package projection
 type StatusChange struct {
 	// Pause says who pauses the partition and why. It is empty if the partition is resumed.
 	Pause string
-	// Through is the offset up to which the breaker does not count records after the resume. If it
-	// is nil, the offset stays the same.
+	// Through is the new value of BreakerState.Through, below which the breaker counts no records.
+	// If it is nil, the stored value does not change.
 	Through *int64
 }
 

@@ -186,8 +186,8 @@ func sameResult(got, want, name string) bool {
 	return got == strings.ReplaceAll(want, "~", "")
 }
 
-// The function timed returns the texts of decodedEach with the events' times. It also marks an
-// event that has a fault because a path leads to an array.
+// The function timed returns the texts of decodedEach with the events' times. If an event has a
+// fault because a path leads to an array, its text says so.
 func timed(f event.Format, m event.Message) []string {
 	var all []*event.Decoded
 	event.DecodeEach(f, m, func(int32) *event.Decoded {

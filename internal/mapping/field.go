@@ -69,8 +69,8 @@ type fieldTable struct {
 	units, nanos, unit, scale, written, constant *yaml.Node
 }
 
-// addTable reads the table of a field. If the table does not say where the field is, it is read
-// from where the format expects it.
+// addTable reads the table of a field. If the table does not say where the field is, the field is
+// read from the place at which the format expects it.
 func (m *Mapping) addTable(field event.Field, table *yaml.Node) error {
 	t := &fieldTable{field: field, name: "fields: " + field.String()}
 	if err := eachMember(table, t.name, m.member(t)); err != nil {

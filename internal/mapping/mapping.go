@@ -30,7 +30,7 @@ import (
 	"projector/projection/event"
 )
 
-// Mapping is the content of a file.
+// Mapping is the content of a mapping file.
 type Mapping struct {
 	event.Mapping
 	// Custom means that the mapping is for a custom projection, which ignores event types that the

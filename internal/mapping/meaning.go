@@ -104,9 +104,10 @@ func (m *Mapping) SHA256() string {
 }
 
 // Differs compares this mapping with another one. The parameter stored is the text that Meaning
-// returned for the other mapping. If the mappings or their first versions differ in how events are
-// read, Differs returns the flags of the other mapping and the flags of this one. Otherwise both
-// are empty. A first version that is not known does not count as a difference.
+// returned for the other mapping. If events are read differently with the two mappings, or if the
+// first versions differ, the results name the flags that differ. The first result names the flags
+// of the other mapping, and the second result the flags of this one. Otherwise both results are
+// empty. A first version that is not known does not count as a difference.
 func (m *Mapping) Differs(stored string) (was, is string) {
 	var before meaning
 	err := json.Unmarshal([]byte(stored), &before)
@@ -123,10 +124,10 @@ func (m *Mapping) Differs(stored string) (was, is string) {
 }
 
 // readsLike compares the new mapping (the parameter now) with the old mapping (before). It reports
-// whether both read all events in the same way, except events of added types. It also returns false
-// if only one of the mappings has another name for a type of the contract, because the type's own
-// name is not recognised with that mapping. For a custom projection it also returns false if types
-// were added, because the projection has already ignored their events.
+// whether both mappings read events in the same way. Events of added types are not compared. It
+// also returns false if only one of the mappings has another name for a type of the contract,
+// because the type's own name is not recognised with that mapping. For a custom projection it also
+// returns false if types were added, because the projection has already ignored their events.
 func (m *Mapping) readsLike(now, before meaning) bool {
 	if m.Custom && !maps.Equal(now.Types, before.Types) {
 		return false

@@ -134,7 +134,7 @@ func (s *schema) mismatch(root *schema, n *yaml.Node) *yaml.Node {
 }
 
 // If no alternative fits, mismatchAny returns the mismatch of the last alternative that fits in
-// part, because its position is more precise than that of n.
+// part, because the position of this mismatch is more precise than the position of n.
 func (s *schema) mismatchAny(root *schema, n *yaml.Node) *yaml.Node {
 	furthest := n
 	for _, one := range s.AnyOf {

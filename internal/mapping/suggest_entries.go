@@ -10,7 +10,7 @@ import (
 	"projector/projection/event"
 )
 
-// addEntries adds the objects of an array to the samples.
+// addEntries adds the first objects of an array, at most mostTexts, to the samples.
 func (s *Samples) addEntries(path string, entries []map[string]jsontext.Value, depth int) {
 	inner := s.arrays[path]
 	if inner == nil {
@@ -23,9 +23,9 @@ func (s *Samples) addEntries(path string, entries []map[string]jsontext.Value, d
 	}
 }
 
-// The method envelope proposes an array whose entries are events, and returns the samples for the
-// fields. An array is proposed if its entries have an account and an amount, and the record itself
-// does not have both.
+// The method envelope proposes the first array whose entries have an account and an amount. It
+// proposes none if the record itself has both. It returns the samples among which the fields are
+// found.
 func (w *suggesting) envelope(s *Samples) map[string]*sample {
 	chosen := ""
 	for _, path := range slices.Sorted(maps.Keys(s.arrays)) {
@@ -65,8 +65,8 @@ func (s *Samples) isMovement() bool {
 	return found == 2
 }
 
-// The method source returns YAML that says where the value of a sample is. The YAML has two forms:
-// a member of a field's table, and the whole value of the field.
+// The method source returns YAML that says where the value of a sample is. The result inTable is
+// one member of a field's table. The result alone is the whole value of the field.
 func (p *sample) source() (inTable, alone string) {
 	path := quoteYAML(p.path)
 	if p.outer {

@@ -155,8 +155,9 @@ func (g *guess) isNamed(path string) bool {
 var idWords = []string{"id", "no", "nr", "number", "ref", "key", "code"}
 
 // The function distinct returns the first path that may be the event id although its name is not
-// known. The name ends with one of idWords, and none of the stored values repeats. A path of the
-// record itself is preferred to a path of an entry. It returns nil if there is no such path.
+// known. The last word of its name is one of idWords, and none of its stored values was seen twice.
+// A path of the record itself is preferred to a path of an entry. It returns nil if there is no
+// such path.
 func distinct(all map[string]*sample) *sample {
 	var found *sample
 	for _, path := range slices.Sorted(maps.Keys(all)) {
@@ -174,8 +175,8 @@ func distinct(all map[string]*sample) *sample {
 }
 
 // accountObject returns the members of an account object that may be parts of the account id, in a
-// likely order. An account object is an object whose name is that of an account. The result may be
-// empty.
+// likely order. An account object is an object whose name is in accountNames, for example account
+// or wallet. The comparison is in lower case, without _ and -. The result may be empty.
 func accountObject(all map[string]*sample) []*sample {
 	var parts []*sample
 	for _, path := range slices.Sorted(maps.Keys(all)) {
@@ -192,7 +193,8 @@ func accountObject(all map[string]*sample) []*sample {
 	return parts
 }
 
-// rankOf sorts the bank before the account number.
+// rankOf returns a text by which parts are sorted. The parts in accountParts, such as the bank,
+// come before the other parts, such as the account number.
 func rankOf(p *sample) string {
 	if slices.Contains(accountParts, plainName(p.path)) {
 		return "a"
@@ -200,7 +202,8 @@ func rankOf(p *sample) string {
 	return "b"
 }
 
-// withoutConnector removes the paths with Debezium's own data and with the row's former values.
+// If Debezium wrote the records, withoutConnector removes the paths of Debezium's source block and
+// of the row's former values.
 func withoutConnector(all map[string]*sample) map[string]*sample {
 	rest := maps.Clone(all)
 	for _, prefix := range []string{"", "payload."} {

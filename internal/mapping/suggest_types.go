@@ -61,7 +61,8 @@ func (w *suggesting) types(kind, amount *sample) {
 }
 
 // isTypeName reports whether a text looks like the name of a type. Such a text is one word that
-// begins with a letter and has few digits. Data about a person or an account is not meant to match.
+// begins with a letter and has few digits. The rule is meant to exclude data about a person or an
+// account.
 func isTypeName(text string) bool {
 	const mostBytes, mostDigits = 60, 2
 	digits := 0
