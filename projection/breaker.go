@@ -37,11 +37,11 @@ type BreakerState struct {
 // partition. It begins with the window that is stored with the position. A root dead letter is any
 // dead letter except a version_gap of an account that was already waiting for a missing event. A
 // version_gap of such an account does not count, and neither do duplicates and tombstones. Some
-// projections detect a duplicate only when they write it. The breaker has counted such a duplicate
-// as an applied record.
+// projections detect a duplicate only when they write it. The breaker has then already counted the
+// duplicate as an applied record.
 //
-// Records that are read again, after a restart or because the position was set back, do not count,
-// because they were counted the first time. Most of them are duplicates now, which do not count. If
+// Records that are read again, after a restart or because the position was set back, do not count.
+// They were already counted the first time. Most of them are duplicates now, which do not count. If
 // the few dead letters among them counted, these would be most of the counted records and would
 // open the breaker.
 //
@@ -146,8 +146,8 @@ func (b *Breaker) explain(last Decision) string {
 		w.roots, len(w.slots), float64(w.roots)/float64(len(w.slots)), b.rule.Share, n, class, example, b.rule.remedy(class, last), b.partition)
 }
 
-// remedy returns what to do if most root dead letters have the given class. The parameter last is
-// the decision about the newest root dead letter.
+// remedy returns what to do if the given class is the most frequent class of root dead letters. The
+// parameter last is the decision about the newest root dead letter.
 func (r BreakerRule) remedy(class event.Class, last Decision) string {
 	const byProducer = "The producers write amounts in this form: have them corrected, or declare the form in --mapping. Follow docs/repairs.md, \"Very many dead letters\""
 	replay := fmt.Sprintf(", type: projector dlq replay --class=%s --yes", class)

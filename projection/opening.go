@@ -16,9 +16,9 @@ type Opening struct {
 }
 
 // Open sets an account to the state of the opening if the account's version is lower than the
-// opening's version. Otherwise the opening is a duplicate, because its balance includes all events
-// up to its version. If the currencies differ, the opening is dead-lettered as currency_mismatch.
-// An imprecise opening is dead-lettered as invalid_amount.
+// opening's version. The opening's balance includes all events up to its version. If the account's
+// version is not lower, the opening is a duplicate. If the currencies differ, the opening is
+// dead-lettered as currency_mismatch. An imprecise opening is dead-lettered as invalid_amount.
 func (a Account) Open(o *Opening) (Account, Decision) {
 	switch {
 	case o.Version <= a.Version:

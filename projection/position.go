@@ -8,11 +8,12 @@ import (
 // These are the reasons why a flush was not written. The caller must read the state again and
 // process the events again.
 var (
-	// ErrFenced means that the position row has changed since this process last read it, or last
-	// knew that its write had succeeded. The cause is another owner, a repair, a restored database,
-	// or an earlier write of this process whose reply was lost.
+	// ErrFenced means that the position row is not as this process last read it or successfully
+	// wrote it. The cause is another owner, a repair, a restored database, or an earlier write of
+	// this process whose reply was lost.
 	ErrFenced = errors.New("the position row has moved: another owner, a repair or a restored database")
-	// ErrStale means that an account's version has changed after a decision was based on it.
+	// ErrStale means that an account's version has changed after a decision was based on the old
+	// version.
 	ErrStale = errors.New("an account was advanced by another writer")
 )
 

@@ -79,8 +79,8 @@ func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	return NextOffset{until, NoEpoch}
 }
 
-// withinLog returns the lowest of three offsets: the given offset, the offset at which the log was
-// truncated, and the end of the log.
+// withinLog returns the given offset, or a lower offset if the log was truncated there or ends
+// there now.
 func (s *StoredPosition) withinLog(offset, epochEnd int64, log Log) int64 {
 	for _, end := range []int64{epochEnd, s.StoppedEnd} {
 		if end != NoOffset {

@@ -82,8 +82,8 @@ func TestPlanOfAReposition(t *testing.T) {
 	}
 }
 
-// TestProcessedOffsetNeverGoesDown shows that the offset up to which records were processed never moves
-// back while the log is the same, even if the position is set back (invariant I13).
+// TestProcessedOffsetNeverGoesDown shows that Repositioned.Processed and Position.ProcessedUntil
+// never become lower while the log is the same, even if the position is set back (invariant I13).
 func TestProcessedOffsetNeverGoesDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const end = 50

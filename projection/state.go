@@ -4,7 +4,7 @@ package projection
 // because /status.json and the status page show them.
 type State string
 
-// A person has to act only in the last three states.
+// In the last three states, the partition does not continue until a person acts.
 const (
 	StateStarting    State = "starting"     // the position is not known yet
 	StateFlowing     State = "flowing"      // records are consumed

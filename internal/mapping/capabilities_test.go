@@ -177,8 +177,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// sameResult reports whether two results are equal. It ignores the prefix that a format needs in the
-// paths of the document.
+// sameResult reports whether two results are equal. It ignores the prefix that paths of the
+// document have in some formats.
 func sameResult(got, want, name string) bool {
 	if name != "" {
 		got = strings.ReplaceAll(got, name, "")

@@ -65,8 +65,8 @@ func TestSchemaNamesWhatTheTypesHave(t *testing.T) {
 	}
 }
 
-// The schema must accept every file that the program accepts, and refuse a file whose structure is
-// wrong. The test tries each member of each table with many values.
+// The schema must accept every file that Parse accepts, and refuse a file whose structure is wrong.
+// The test tries each member of each table with many values.
 func TestSchemaAllowsWhatIsRead(t *testing.T) {
 	values := []string{
 		"a.b", "[a, b.c]", "''", "true", "false", "7", "19", "-1", "1.5", "null", "minor", "major", "ms", "date", "text", "number", "integer", "boolean",

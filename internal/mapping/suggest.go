@@ -122,8 +122,8 @@ func (p *sample) repeats() bool {
 	return false
 }
 
-// hasKind reports whether all values of the path are null or of the given JSON kind, and at least one is
-// of that kind.
+// hasKind reports whether at least one value of the path is of the given JSON kind, and all its
+// other values are null.
 func (p *sample) hasKind(kind jsontext.Kind) bool {
 	return p.kinds[kind] > 0 && p.kinds[kind]+p.kinds['n'] == p.seen
 }

@@ -126,8 +126,8 @@ func (f *decoder) invalidAmount(field Field, err error) *Fault {
 }
 
 // readSign sets the event's type, which depends on the sign of the amount. If there is no type for
-// this sign, or if the amount is invalid, readData finds the fault again later. For a custom
-// projection, readData is not called, so readSign returns the fault.
+// this sign, or if the amount is invalid, readSign returns no fault, because readData finds the
+// fault later. For a custom projection, readSign returns the fault, because readData is not called.
 func (f *decoder) readSign(r *reading, ev *Event, signed *SignedType) *Fault {
 	r.signed = signed
 	kind, fault := f.signedType(r, signed)
@@ -164,8 +164,8 @@ func (f *decoder) signedType(r *reading, signed *SignedType) (Type, *Fault) {
 	return kind, nil
 }
 
-// amountLasts reports whether the digits of the amount are certainly a part of the document.
-// Otherwise the next text that is unescaped may overwrite them.
+// amountLasts reports whether the digits of the amount are certainly a part of the document. If
+// they are not, the next text that is unescaped may overwrite the digits.
 func (f *decoder) amountLasts(r *reading) bool {
 	m := &r.found[FieldAmount]
 	return f.places[FieldAmount].kind == inDocument && (m.verbatim || bytes.IndexByte(m.raw, '\\') < 0)

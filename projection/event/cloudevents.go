@@ -143,7 +143,7 @@ func (f *cloudEventsFormat) readBinary(r *reading, contentType []byte) bool {
 	return true
 }
 
-// needsNoData reports whether the event's type allows an event without data.
+// needsNoData reports whether events of this type are valid without data.
 func (f *cloudEventsFormat) needsNoData(r *reading) bool {
 	var ev Event
 	fault := f.binary.readType(r, &ev)

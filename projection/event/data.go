@@ -1,8 +1,7 @@
 package event
 
-// readData reads and checks the data that the event's type needs. It checks that the data is
-// present, then the currency, then the amount, because the currency decides how many decimals the
-// amount may have.
+// readData reads and checks the data that the event's type needs. The currency is checked before
+// the amount, because the currency decides how many decimals the amount may have.
 func (f *decoder) readData(r *reading, ev *Event) *Fault {
 	if fault := f.dataFault(r); fault != nil {
 		return fault

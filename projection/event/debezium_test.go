@@ -17,8 +17,8 @@ type outbox struct {
 	headers    []event.Header
 }
 
-// The function routed returns a record as Debezium 3.2 writes it with StringConverter, after it was
-// changed by the edits.
+// The function routed returns a record as Debezium 3.2 writes it with StringConverter, and applies
+// the edits to the record.
 func routed(edits ...func(*outbox)) event.Message {
 	o := outbox{key: []byte("acc-1"), value: []byte(`{"amount": "10.25", "currency": "EUR"}`), headers: []event.Header{
 		{Key: "__debezium.context.connectorLogicalName", Value: []byte("bank")},

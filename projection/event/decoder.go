@@ -85,7 +85,7 @@ func (f *decoder) readDocument(r *reading, document []byte, field string) {
 	}
 }
 
-// readAround finds the members of a document and of the event's own document inside it.
+// readAround finds the members of a document and of the event's document inside it.
 func (f *decoder) readAround(r *reading, document []byte, field string) {
 	switch {
 	case len(f.places[FieldEnvelope].path) == 0: // the whole document is the envelope
@@ -290,8 +290,8 @@ func (f *decoder) keepTime(ev *Event, micros int64, reason string) *Fault {
 	return nil
 }
 
-// readCorrelationID sets the correlation id from the document. If it is missing, null or empty
-// there, it is read from the headers.
+// readCorrelationID sets the correlation id from the document. If the correlation id is missing,
+// null or empty there, it is read from the headers.
 func (f *decoder) readCorrelationID(r *reading, ev *Event) *Fault {
 	p := &f.places[FieldCorrelationID]
 	m := &r.found[FieldCorrelationID]

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// isApart reports whether the event is a document of its own inside another document. This is the
+// isApart reports whether the event is a separate document inside another document. This is the
 // case for escaped JSON and for an entry of an array. The inner document is read after the outer
 // one.
 func (e *Envelope) isApart() bool { return e.Escaped || e.Entries != nil }
@@ -135,7 +135,7 @@ func (r *reading) add(found *members) {
 	}
 }
 
-// unwrap returns the document that is inside an envelope.
+// unwrap returns the document that is inside an envelope, or a fault.
 func (f *decoder) unwrap(r *reading, held *value) ([]byte, *Fault) {
 	name := f.places[FieldEnvelope].name
 	switch {

@@ -67,7 +67,8 @@ type Decoded struct {
 	// event has no effect.
 	Skip bool
 	// Fault says why the message cannot be applied. If the event is Identified, its ID, AccountID
-	// and Version are valid even with a fault. A duplicate is recognised by them and has no effect.
+	// and Version are valid even with a fault. With these three values a duplicate is recognised,
+	// and a duplicate has no effect.
 	Fault *Fault
 }
 
@@ -80,7 +81,7 @@ type Format interface {
 }
 
 // Class is the reason why a record was dead-lettered. The names are part of the public interface,
-// as a DLQ header, a metric's label and a filter of the dlq commands.
+// because a DLQ header, a metric's label and a filter of the dlq commands contain them.
 type Class string
 
 // These are the classes, in the order in which the event contract lists them.

@@ -15,9 +15,9 @@ type FieldReading struct {
 
 // opener is a format whose messages can be read field by field.
 type opener interface {
-	// open finds the members of a message, and returns the decoder that reads fields from them. The
-	// decoder is nil for a tombstone. The caller must call the function end when it no longer uses
-	// r.
+	// open finds the members of a message, and returns them in r. The decoder f reads the fields
+	// from r. For a tombstone, f is nil. The caller must call the function end when it no longer
+	// uses r.
 	open(m Message) (f *decoder, r *reading, end func())
 }
 

@@ -114,7 +114,8 @@ func (p *parts) asBinary() event.Message {
 	return binary(attributes...)
 }
 
-// The same event has the same outcome in the JSON, Debezium and CloudEvents formats.
+// The same event has the same outcome in the JSON, Debezium and CloudEvents formats. The exception
+// is an event whose data is invalid JSON (see sameBroken).
 func TestFormatsAgree(t *testing.T) {
 	for name, types := range map[string][]string{"built in": nil, "own": {"FundsCredited", "AccountClosed"}} {
 		t.Run(name, func(t *testing.T) {

@@ -57,8 +57,8 @@ func mappedFormat(t testing.TB, m event.Mapping) event.Format {
 	return f
 }
 
-// BenchmarkDecodeMapped decodes an event with a mapping. Its speed must be at least 80 % of that of
-// BenchmarkDecode.
+// BenchmarkDecodeMapped decodes an event with a mapping. Its speed must be at least 80 % of the
+// speed of BenchmarkDecode.
 func BenchmarkDecodeMapped(b *testing.B) {
 	for name, mapping := range map[string]event.Mapping{"signed": producerMapping(), "joined": joinedMapping()} {
 		b.Run(name, func(b *testing.B) {

@@ -75,7 +75,7 @@ const (
 	joined
 )
 
-// place is where a format finds a field, and how it is written there.
+// place says where a format finds a field, and how the field is written there.
 type place struct {
 	kind    placeKind
 	written Written

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// FieldPath says where a field is and how it is written there. It has one source, which is Path,
-// Outer, Constant, Join, Header or Key. If a Header or the Key contains JSON, Path may lead to the
-// field in this JSON. If only Written is set, the field is at the place where the format has it.
-// For FieldData, an empty FieldPath means the whole document.
+// FieldPath says where a field is and how the field is written there. It has at most one source,
+// which is Path, Outer, Constant, Join, Header or Key. If a Header or the Key contains JSON, Path
+// may lead to the field in this JSON. If only Written is set, the field is at the place where the
+// format has it. For FieldData, an empty FieldPath means the whole document.
 type FieldPath struct {
 	// Path leads to a member of the document, the outermost name first. The paths of FieldAmount
 	// and FieldCurrency begin in the object of FieldData.
@@ -60,7 +60,7 @@ func WrittenNamed(name string) (w Written, known bool) {
 // AmountForm says how an amount is written.
 type AmountForm uint8
 
-// The examples in these comments all show the amount 10.25 EUR.
+// Each example in the comments below is the amount 10.25 EUR.
 const (
 	AmountText   AmountForm = iota // a decimal as text, "10.25"
 	AmountNumber                   // a JSON number, 10.25, read from its digits
@@ -100,8 +100,8 @@ type Envelope struct {
 // written as in the contract.
 type Mapping struct {
 	// Types contains the meaning of each event type, by the type's name in messages. Events of type
-	// Ignorable only advance the version. If the mapping has another name for a type, the type's
-	// own name is no longer accepted, except in a custom projection.
+	// Ignorable only advance the version. If the mapping has another name for a type of the
+	// contract, the contract's name is no longer accepted, except in a custom projection.
 	Types map[string]Type
 	// Signed contains the types whose meaning depends on the sign of the amount. A name in Signed
 	// must not be in Types.

@@ -182,8 +182,8 @@ func CurrencyByCode(code string) (Currency, bool) {
 var iso4217TSV string
 
 // iso4217 maps an alphabetic code to its currency. It does not change after the start of the
-// program. The project has its own table, because golang.org/x/text/currency misses some currencies
-// and has other decimals than ISO 4217 for many.
+// program. The project has its own table, because golang.org/x/text/currency misses some
+// currencies, and for many currencies its number of decimals differs from ISO 4217.
 var iso4217 = mustReadISO4217(iso4217TSV)
 
 // mustReadISO4217 reads lines of code, numeric code, minor units and name. It panics if a line is

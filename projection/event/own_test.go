@@ -75,8 +75,9 @@ func TestMappedTypesOfCustomProjections(t *testing.T) {
 	}
 }
 
-// The sign of an amount decides the type only if the projection reads one of the two types. An
-// event that the projection ignores is never dead-lettered because of its amount.
+// The sign of an amount decides the type only if the projection reads the type for positive or for
+// negative amounts. An event that the projection ignores is never dead-lettered because of its
+// amount.
 func TestSignedTypesOfCustomProjections(t *testing.T) {
 	signed := event.SignedType{Positive: event.TypeNamed("FundsCredited"), Negative: event.TypeNamed("FundsDebited")}
 	for custom, want := range map[string]string{"FundsCredited": "invalid_amount", "PointsEarned": "", "movement": ""} {

@@ -8,8 +8,8 @@ import (
 
 // The method place adds all members to the shapes of the documents that contain them. Members that
 // the mapping moves are added after the others, so that a conflict is reported for the moved
-// member. Parts of joined texts are added last, because a part may be at the place of another
-// field.
+// member. Parts of joined texts are added last, because a part that is at the place of another
+// field shares the member of this field.
 func (f *decoder) place(m Mapping) error {
 	var mistakes []error
 	for _, moved := range []bool{false, true} {
@@ -97,7 +97,7 @@ func (f *decoder) shapeOf(field Field, p *place) *shape {
 }
 
 // reading is the state of decoding one message. For formats without a schema it is on the stack,
-// because with a pool a tenth of the decoding time was spent on clearing readings.
+// because clearing the readings of a pool took a tenth of the decoding time.
 type reading struct {
 	*jsonScanner
 	message       Message

@@ -153,8 +153,8 @@ var correlationHeaders = [...]string{"correlationId", "correlation_id"}
 
 // headerCorrelationID returns the correlation id from the place of the field if this is a header or
 // the key. If that gives no usable id, it returns the id from one of correlationHeaders, or "". A
-// value that is empty, contains a NUL or is not UTF-8 is skipped. It is not a fault, because the
-// header is not a part of the event.
+// value that is empty, contains a NUL or is not UTF-8 is skipped. Such a value causes no fault,
+// because headers are not a part of the event.
 func (f *decoder) headerCorrelationID(r *reading, p *place) string {
 	if p.kind == inHeader || p.kind == inKey {
 		raw, text, fault := f.textAt(r, p, FieldCorrelationID)

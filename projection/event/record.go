@@ -112,7 +112,7 @@ type recordFormat struct {
 }
 
 // recordReading is the state of decoding one message. It comes from a pool. It cannot be on the
-// stack, because it is passed to an interface.
+// stack, because its address is passed to a method of the interface Reader.
 type recordReading struct {
 	reading
 	values Values

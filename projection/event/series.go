@@ -11,8 +11,8 @@ import (
 type Series interface {
 	Format
 	// DecodeEach decodes the events of a message in order. For each event it calls add with the
-	// value of Message.Entry, and decodes into the result of add. It calls add(0) once if the
-	// message is a tombstone or its entries cannot be found.
+	// number of the entry, and decodes the event into the result of add. It calls add(0) once if
+	// the message is a tombstone or its entries cannot be found.
 	DecodeEach(m Message, add func(entry int32) *Decoded)
 }
 
@@ -101,8 +101,8 @@ func (s *seriesFormat) DecodeEach(m Message, add func(entry int32) *Decoded) {
 	}
 }
 
-// isSplit reports whether the entries of a message could be found. If they could not, it sets
-// r.documentFault.
+// isSplit reports whether the entries of a message could be found. If they could not,
+// r.documentFault contains the reason afterwards.
 func (f *decoder) isSplit(r *reading) bool {
 	if r.documentFault == nil && r.entries.n() == 0 { // no document with entries was found
 		r.documentFault = malformed(f.seriesName, reasonMissing)
@@ -126,7 +126,7 @@ func (f *decoder) readEntry(r *reading, entry int32) {
 }
 
 // entryID returns the event id of an entry, which is the record's id, a slash and the index of the
-// entry from 0.
+// entry. The first index is 0.
 func entryID(record []byte, entry int32) []byte {
 	id := append(make([]byte, 0, len(record)+len("/999")), record...)
 	return strconv.AppendInt(append(id, '/'), int64(entry-1), 10)
@@ -191,7 +191,7 @@ type entries struct {
 
 func (e *entries) n() int { return max(len(e.raw), len(e.typed)) }
 
-// emptied returns entries without content that reuse the memory of e.
+// emptied returns an empty list of entries that reuses the memory of e.
 func (e *entries) emptied() entries {
 	const mostTyped = 32
 	clear(e.raw)

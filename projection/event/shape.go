@@ -8,7 +8,7 @@ import (
 
 // shape contains the members of a JSON object that a format reads. These are fields, and objects
 // that contain fields. The names are compared one by one. This is faster than a map, because there
-// are few names and they are mostly in order.
+// are few names and most messages contain them in this order.
 type shape struct {
 	self    Field // the field of the object itself, or memberNone
 	members []shapeMember

@@ -43,7 +43,7 @@ type wallClock struct {
 }
 
 // parseClock reads "2026-01-01T00:00:00" and returns the text after it. It does not check whether
-// the month has the day, because the method micros does.
+// the month has the day, because the method micros checks this.
 func parseClock(s []byte) (c wallClock, rest []byte, ok bool) {
 	const layoutLen = len("2026-01-01T00:00:00")
 	if len(s) < layoutLen || s[4] != '-' || s[7] != '-' || (s[10] != 'T' && s[10] != 't') || s[13] != ':' || s[16] != ':' {

@@ -25,11 +25,12 @@ type meaning struct {
 	status       Status // status of the account after the event
 }
 
-// meanings lists the types. The program needs only a line here for a type that adds or subtracts
-// its amount, or changes the account's status. daily_turnover counts each type that subtracts as
-// debited. Tests fail until docs/events.md and mapping.schema.json have the type. No test notices if
-// docs/mapping.md, or the generator and the oracle of internal/testbank, lack the type. A type with
-// another rule also changes Event.Signed, Account.applyNext, turnover and statement.
+// meanings lists the types. A new type that adds or subtracts its amount, or changes the account's
+// status, needs only a line here. daily_turnover counts each type that subtracts as debited. Tests
+// fail until docs/events.md and mapping.schema.json contain the type. But no test fails if the type
+// is missing in docs/mapping.md, or in the generator and the oracle of internal/testbank. For a
+// type with another rule, Event.Signed, Account.applyNext and the packages turnover and statement
+// must also change.
 var meanings = [...]meaning{
 	Unknown:   {},
 	Ignorable: {dataOptional: true},
@@ -53,8 +54,7 @@ const (
 
 func (t Type) meaning() *meaning { return &meanings[t] }
 
-// Name returns the name of the type in a message, by the contract. Unknown, Ignorable and Custom
-// have no name.
+// Name returns the contract's name of the type. Unknown, Ignorable and Custom have no name.
 func (t Type) Name() string { return t.meaning().name }
 
 // MovesMoney reports whether events of the type have an amount.
@@ -113,9 +113,9 @@ func (t typeNames) nameOf(kind Type, theirs string) namedType {
 	return namedType{name: kind.Name(), kind: kind}
 }
 
-// newTypeNames returns the names of the contract. If the mapping has other names for a type, these
-// replace the type's own name. The names in ignore are added last, because an operator may also
-// ignore a known type.
+// newTypeNames returns the types by the names of the contract, of the mapping and of the parameter
+// ignore. If the mapping has other names for a type, the contract's name of the type is not
+// accepted. The names in ignore are added last, because an operator may also ignore a known type.
 func newTypeNames(m *Mapping, ignore []string) typeNames {
 	names := map[string]namedType{}
 	renamed := map[Type]bool{}
@@ -140,8 +140,8 @@ func newTypeNames(m *Mapping, ignore []string) typeNames {
 	return typeNames{known: names}
 }
 
-// customTypeNames returns the names of the types that a custom projection reads, together with other
-// names that the mapping has for these types. Events of all other types only advance the version.
+// customTypeNames returns the types that a custom projection reads, by their own names and by their
+// other names in the mapping. Events of all other types only advance the version.
 func customTypeNames(types []string, m *Mapping, ignore []string) typeNames {
 	custom := map[string]namedType{}
 	for _, name := range types {

@@ -25,8 +25,8 @@ func (w Written) textReason(text []byte) string {
 	return ""
 }
 
-// writtenText returns the text of a value that is not a JSON string, or that the mapping declares
-// as another type.
+// writtenText returns the text of a value that is not a JSON string, or for which the mapping
+// declares another type than text.
 func (f *decoder) writtenText(r *reading, p *place, m *value, field Field) (raw, text []byte, fault *Fault) {
 	if fault := f.noValue(r, p, m); fault != nil {
 		return nil, nil, fault

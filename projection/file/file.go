@@ -51,8 +51,9 @@ type Statement struct {
 }
 
 // LineAt returns the line of the file that contains the given position in the statement. PostgreSQL
-// reports such a position with an error. It counts characters from 1, and it is 0 if the error has
-// no position. For a position outside the statement, LineAt returns the statement's first line.
+// reports such a position with an error. The position counts characters from 1, and it is 0 if the
+// error has no position. For a position outside the statement, LineAt returns the statement's first
+// line.
 func (s Statement) LineAt(position int) int {
 	line, at := s.Line, 1
 	for _, r := range s.SQL {

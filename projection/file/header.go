@@ -17,7 +17,7 @@ var OwnTables = []string{
 	"projector_position", "projector_schema_version", "projector_source", "repair_policy", "repair_request",
 }
 
-// The header of a file sets its values with these keys.
+// These are the keys of the lines in a header.
 const (
 	keyProjection = "projection"
 	keyMode       = "mode"
@@ -34,7 +34,7 @@ var (
 	// goodName matches valid names of projections.
 	goodName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 	// goodTable matches a table name that PostgreSQL accepts without quotes. A name must not have a
-	// schema, because a rebuild has its copies of the tables in another schema.
+	// schema, because a rebuild creates copies of the tables in another schema.
 	goodTable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}$`)
 )
 

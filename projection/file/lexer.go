@@ -129,8 +129,8 @@ func commentLength(text string) int {
 	return -1
 }
 
-// The method word reads a name or a keyword. If it is an E before a quote, word also reads the
-// string with escapes that begins there.
+// The method word reads a name or a keyword. If the word is E or e and a quote follows, the method
+// also reads the string with escapes that begins with the quote.
 func (l *lexer) word(t *token) {
 	length := span(l.text[l.at:], func(c byte) bool { return isLetter(c) || isDigit(c) || c == '$' })
 	t.kind, t.text = word, l.text[l.at:l.at+length]
@@ -140,8 +140,8 @@ func (l *lexer) word(t *token) {
 	}
 }
 
-// The method quote reads a string or a name in quotes. Two quotes in a row do not end it. A string
-// with escapes may continue on the next line.
+// The method quote reads a string or a name in quotes. Two quotes in a row do not end the string or
+// the name. A string with escapes may continue on the next line.
 func (l *lexer) quote(t *token, escapes bool) {
 	t.kind, t.text = quoted, ""
 	mark := l.text[l.at]
@@ -173,7 +173,8 @@ func (l *lexer) continued(t *token) {
 	}
 }
 
-// The method dollar reads a parameter, or a string between dollar signs with or without a tag.
+// The method dollar reads a parameter such as $1, a string such as $tag$text$tag$, or a single
+// dollar sign.
 func (l *lexer) dollar(t *token) {
 	rest := l.text[l.at:]
 	tag := 1 + span(rest[1:], func(c byte) bool { return isLetter(c) || isDigit(c) })

@@ -25,8 +25,8 @@ import (
 // concurrent use.
 type Schema struct{ root *place }
 
-// maxText limits the bytes of a schema and its references. Parsing a schema of that size allocates
-// 150 MiB.
+// maxText limits the bytes of a schema and its references. Parsing a schema of that size can
+// allocate 150 MiB.
 const maxText = 512 << 10
 
 // Compile parses a schema and its references, and finds the fields that the parameter wanted names.

@@ -14,7 +14,7 @@ var benchSchema = `{"type":"record","name":"Event","fields":[{"name":"eventId","
 	record(`{"type":"bytes","logicalType":"decimal","precision":18,"scale":2}`) + `]}]}`
 
 // BenchmarkDecode decodes the same event as the BenchmarkDecode of the JSON format. It should take
-// at most twice as long.
+// at most twice the time of that benchmark.
 func BenchmarkDecode(b *testing.B) {
 	value := encode(b, benchSchema, map[string]any{
 		"eventId": "7f9c24e8-3b12-4d0f-9c7e-2f1f6a1b2c3d", "accountId": "acc-00000042",

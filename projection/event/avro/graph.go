@@ -47,7 +47,8 @@ const (
 )
 
 // node is a type of a schema. There is only one node for a named type, even if the schema refers to
-// it many times. With one node for each reference, the number of nodes could be exponential.
+// it many times. With one node for each reference, the number of nodes could grow exponentially
+// with the size of the schema.
 type node struct {
 	kind    kind
 	logical logical
@@ -250,9 +251,9 @@ func lift(f *avro.SchemaField) {
 type place struct {
 	*node
 	branch *event.Branch
-	// inner contains the places inside this one. A record has one for each field, a union one for
-	// each branch, a map one for each member of branch, and an array one for its entries. A nil
-	// element means that nothing is read there.
+	// inner contains the places inside this one. A record has one place for each field, and a union
+	// has one for each of its branches. A map has one for each element of branch.Members, and an
+	// array has one for its entries. A nil element means that nothing is read there.
 	inner []*place
 }
 

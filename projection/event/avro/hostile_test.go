@@ -50,8 +50,8 @@ const (
 	// allocatedPerByte limits how many bytes the compilation of a schema may allocate for each byte
 	// of the schema.
 	allocatedPerByte = 512
-	// allocatedAnyway is added to this limit for small schemas and for allocations of other
-	// goroutines.
+	// allocatedAnyway is added to the limit that allocatedPerByte gives. It covers small schemas
+	// and allocations of other goroutines.
 	allocatedAnyway = 2 << 20
 	// allocatedByValue limits how many bytes reading a value of any size may allocate.
 	allocatedByValue = 256 << 10

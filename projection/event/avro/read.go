@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// Some types need no bytes in a value: null, a record without fields, and a record of such
-	// records. So the number of steps is limited, because the size of a value does not limit the
-	// time to read it.
+	// Values of some types have no bytes: null, a record without fields, and a record of such
+	// records. So the size of a value does not limit the time to read it, and the number of steps
+	// is limited instead.
 	freeSteps    = 100_000
 	stepsPerByte = 16
 	// maxDepth limits the nesting of records, arrays, maps and unions.
@@ -273,8 +273,8 @@ func (r *reading) setBytes(p *place, raw []byte) {
 	r.found.Other(p.branch.Field)
 }
 
-// fromMillis converts milliseconds to microseconds. If the result would overflow, it returns
-// another time that is also outside the valid range and so is refused.
+// fromMillis converts milliseconds to microseconds. If the result would overflow, fromMillis
+// returns another time. This time is also outside the valid range, so it is refused.
 func fromMillis(n int64) int64 {
 	const most = math.MaxInt64 / 1000
 	return min(max(n, -most), most) * 1000

@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// The method next returns the next n bytes. If there are fewer, it sets the reason and returns nil.
+// The method next returns the next n bytes. If fewer bytes are left, it sets the reason and returns
+// nil.
 func (r *reading) next(n int) []byte {
 	if n < 0 || n > len(r.rest) {
 		r.fail(reasonShort)

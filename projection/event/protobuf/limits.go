@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxText limits the bytes of a schema and its imports. Compiling a schema of that size
-	// allocates 150 MiB.
+	// maxText limits the bytes of a schema and its imports. Compiling a schema of that size can
+	// allocate 150 MiB.
 	maxText = 512 << 10
 	// maxNesting limits the nesting of braces and brackets. The compiler permits messages that are
 	// nested 32 deep, but it checks this only after parsing.

@@ -81,8 +81,8 @@ func setTimestamp(f event.Field, seconds, nanos int64, found *event.Values) {
 		found.Other(f)
 		return
 	}
-	// If the result would overflow, another time is set, which is also outside the valid range and
-	// so is refused.
+	// If the result would overflow, another time is set. This time is also outside the valid range,
+	// so it is refused.
 	const most = math.MaxInt64/1_000_000 - 1
 	found.Instant(f, min(max(seconds, -most), most)*1_000_000+nanos/1000)
 }

@@ -138,7 +138,7 @@ func (l *limits) source(path, text string) (protocompile.SearchResult, error) {
 		return protocompile.SearchResult{}, err
 	}
 	file.Name = &path // the path by which other files import it
-	// The compiler does not check a compiled file.
+	// The compiler does not check a compiled file, so it is checked here.
 	if _, err := (protodesc.FileOptions{AllowUnresolvable: true}).New(&file, nil); err != nil {
 		return protocompile.SearchResult{}, err
 	}
