@@ -20,15 +20,15 @@ COMMIT            ?= $(shell git rev-parse HEAD 2>/dev/null)
 # -buildvcs=false turns off Go's own version stamp, because LDFLAGS below sets the version. Go's
 # stamp also fails in a checkout that belongs to another user.
 BUILDFLAGS        ?= -trimpath -buildvcs=false
-# The compiler uses this profile to save a tenth of the processor time. Such a build takes some
-# minutes. So only images, releases and the programs for benchmarks are built with the profile.
+# A program that is compiled with this profile uses a tenth less processor time, but the build takes
+# some minutes. So only images, releases and the programs for benchmarks are built with the profile.
 # These builds also have no symbols for debuggers (-s -w), which are a third of the file.
 PROFILE           := $(CURDIR)/tools/bench/projector.pgo
 LDFLAGS           ?= -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 BIN               := bin/projector
 TOOLS             := $(CURDIR)/bin/.tools
-# The file name contains the version, so that a new version is built again.
+# The file name contains the version, so make builds the linter again after a change of the version.
 GOLANGCI          := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 .DEFAULT_GOAL := help

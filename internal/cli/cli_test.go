@@ -70,8 +70,9 @@ func TestEmptyFiltersAreRefused(t *testing.T) {
 	}
 }
 
-// TestEmptyEnvironmentIsNone shows that an empty variable counts as unset. Only --sasl-mechanism is
-// wrong, and it is checked last, so the error of an empty variable would be reported instead.
+// TestEmptyEnvironmentIsNone shows that an empty variable counts as unset. The test also sets a
+// wrong --sasl-mechanism, which is checked last. If an empty variable were used, its error would be
+// reported instead.
 func TestEmptyEnvironmentIsNone(t *testing.T) {
 	for _, name := range []string{
 		"KAFKA_BROKERS", "KAFKA_TOPIC", "PROJECTION", "KAFKA_GROUP", "EVENT_FORMAT", "KAFKA_TLS", "FIRST_VERSION",

@@ -130,8 +130,8 @@ var (
 // readersFiles are files that a page asks its reader to create.
 var readersFiles = []string{"bank.yaml", "deployment.json", "kustomization.yaml"}
 
-// TestNamesOfFilesAndTestsAreRight shows that every test that a page names exists, and every file
-// and folder in backquotes. The names in readersFiles are exceptions.
+// TestNamesOfFilesAndTestsAreRight shows that each test that a page names exists, and that each
+// file and folder that a page names in backquotes exists. The names in readersFiles are exceptions.
 func TestNamesOfFilesAndTestsAreRight(t *testing.T) {
 	var files []string
 	tests := map[string]bool{}

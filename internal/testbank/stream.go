@@ -62,9 +62,9 @@ type Options struct {
 	Scattered bool
 	// Clean limits the stream to events in order and redeliveries.
 	Clean bool
-	// Rivals includes conflicting events with the same version, which wait for the event before it.
-	// The event that is applied depends on how often each one is delivered, so tests with
-	// redelivering faults leave Rivals off.
+	// Rivals includes conflicting events with the same version, which wait for the event of the
+	// version before. The event that is applied depends on how often each one is delivered, so
+	// tests with redelivering faults leave Rivals off.
 	Rivals bool
 	// Ranges includes tombstones. It also repeats runs of records of a partition, as a producer
 	// does after it has lost the position in its source.
@@ -154,8 +154,8 @@ func (g *generator) step() {
 	}
 }
 
-// sendAgain sometimes repeats earlier records of the partition of r, or sends a tombstone. In most
-// calls it does nothing.
+// sendAgain sometimes repeats earlier records of the same partition as r, or sends a tombstone. In
+// most calls it does nothing.
 func (g *generator) sendAgain(r Record) {
 	if g.sent == nil {
 		g.sent = make([][]Record, g.Partitions)

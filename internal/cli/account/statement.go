@@ -143,7 +143,8 @@ func (c *accountStatementCmd) explainPlaces(say func(string, ...any), sum *state
 	}
 }
 
-// someVersions returns the first versions as text, and the number of the others.
+// someVersions returns a text with the first versions, and with the number of the versions after
+// them.
 func someVersions(versions []int64) string {
 	const most = 5
 	var texts []string

@@ -151,7 +151,8 @@ type Unattended[C any, P interface {
 
 func (c *Unattended[C, P]) change() Change { return P(&c.Options) }
 
-// fresh returns an empty change of this command, and adopt sets the options of the command.
+// fresh returns an empty change of this command, and adopt gives the command the options of another
+// change.
 func (c *Unattended[C, P]) fresh() Change { return P(new(C)) }
 
 func (c *Unattended[C, P]) adopt(other Change) {
@@ -243,8 +244,8 @@ func do(ctx context.Context, plan Plan) error {
 	return err
 }
 
-// begin refuses wrong usage and connects to the servers that the change has flags for, or fails after
-// flags.OneShotWithin.
+// begin refuses wrong usage. Then it connects to the servers for which the change has flags, and
+// fails after flags.OneShotWithin.
 func begin(ctx context.Context, std *output.Streams, c Change) (on *On, err error) {
 	if err := cmp.Or(c.Check(), c.checkReason()); err != nil {
 		return nil, err

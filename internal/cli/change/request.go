@@ -49,7 +49,8 @@ type Requested struct {
 	wrong  error // why the change cannot be read
 }
 
-// Load reads a request. If its change cannot be read, Show and Approve return an error.
+// Load reads a request. If the change in the request is invalid, Load succeeds, but Show and
+// Approve return an error.
 func Load(ctx context.Context, pool *pgxpool.Pool, model *kong.Application, id int64) (*Requested, error) {
 	r := new(Requested)
 	var err error

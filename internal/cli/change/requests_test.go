@@ -63,8 +63,8 @@ func TestFourEyes(t *testing.T) {
 		"nothing was changed, another login does it by projector approve "+id+"\n")
 
 	clitest.Contains(t, s.Refused(exit.Failed, "approve", id, "--reason=mine"), "request "+id+" was made by ", "another login has to approve it")
-	// The database also refuses a login that approves its own request, because another program may
-	// not check this.
+	// The database also refuses a login that approves its own request, because a program other than
+	// projector might not refuse it.
 	if _, err := s.Pool.Exec(t.Context(), "UPDATE repair_request SET state = 'approved', decision_reason = 'mine' WHERE id = $1", id); err == nil ||
 		!strings.Contains(err.Error(), "another login has to approve it") {
 		t.Errorf("a login approves its own request in the database: %v", err)
@@ -89,7 +89,7 @@ func TestFourEyes(t *testing.T) {
 	}
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", "77", "--reason=x"), "no request 77")
 
-	// The person who approves chooses the address of the outbox and the query.
+	// The request does not store the flags of the outbox, so the approver must give them.
 	s.Exec("CREATE TABLE outbox AS SELECT 'acc-a' AS key, $1::text AS value, 5::bigint AS version", clitest.EventOf("acc-a", 5, `"16"`))
 	server := []string{"--outbox-url=" + s.URL, "--outbox-query=SELECT key, value FROM outbox WHERE key = ANY ($1) AND version = ANY ($2)"}
 	id = requested(t, s, append([]string{"gaps", "fetch", "--account=acc-a"}, server...)...)

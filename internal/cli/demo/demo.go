@@ -149,7 +149,7 @@ func (d *demo) configure() error {
 	if d.ownKafka {
 		run.SecurityFlags = flags.SecurityFlags{}
 	}
-	// The ledger depends on these settings, so variables must not change them.
+	// The demo's ledger depends on these settings, so environment variables must not change them.
 	run.EventFlags = events.EventFlags{
 		Format: event.FormatJSON, FirstVersion: 1, Currencies: "all", DebeziumTimeUnit: event.RFC3339.String(),
 	}

@@ -77,7 +77,7 @@ func TestDemoOnItsOwnServers(t *testing.T) {
 	}
 }
 
-// proposedLines returns the lines that the page proposes to type.
+// proposedLines returns the command lines that the demo's output proposes.
 func proposedLines(t *testing.T, page string) []string {
 	t.Helper()
 	_, rest, found := strings.Cut(page, "What to type next")

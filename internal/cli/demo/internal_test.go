@@ -9,8 +9,8 @@ import (
 	"projector/projection"
 )
 
-// A partition that has reached its end is shown as idle if the others are slow. An idle partition
-// must still count as finished.
+// A partition that has reached its end is shown as idle if the other partitions are slow. An idle
+// partition must still count as finished.
 func TestAPartitionThatIsIdleHasConverged(t *testing.T) {
 	ends := map[int32]int64{0: 10, 1: 20}
 	for state, want := range map[projection.State]bool{

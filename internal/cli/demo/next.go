@@ -48,8 +48,8 @@ func (d *demo) afterwards() []hint {
 	}
 }
 
-// The function typed returns a name for the program that a shell accepts. A path below the current
-// folder becomes relative.
+// The function typed returns the path or name by which a shell can start the program. A path below
+// the current folder becomes relative.
 func typed() string {
 	name := os.Args[0]
 	if here, err := os.Getwd(); err == nil && filepath.IsAbs(name) {

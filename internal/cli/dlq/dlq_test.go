@@ -285,7 +285,7 @@ func TestALineThatTheTopicDoesNotHaveIsRefused(t *testing.T) {
 	trail := s.Lines("audit", "--account=acc-b")
 	clitest.Equal(t, clitest.Pick(trail, "result", "altered", "original_sha256", "reason"), "applied true null INC-1; not in the DLQ topic")
 
-	// This line also counts as altered, although its digest is correct.
+	// A line that is not in the DLQ topic counts as altered even if its digest is correct.
 	write(sealed)
 	clitest.Equal(t, clitest.Pick(s.Lines(allowed...), "plan", "altered", "not_in_topic"), "duplicate true true")
 }

@@ -74,7 +74,7 @@ func TestGapsFetch(t *testing.T) {
 
 // TestOtherProjectionsGetAFetchedEventFromTheTopic shows that a fetched event changes only
 // account_balance. The other projections get the event only if the producer sends it again. A
-// rebuild of them reads the topic too, so a rebuild is no alternative.
+// rebuild of these projections does not help, because it reads the same topic.
 func TestOtherProjectionsGetAFetchedEventFromTheTopic(t *testing.T) {
 	s := clitest.NewStage(t)
 	flags := outboxOf(s)

@@ -35,7 +35,7 @@ func TestADiscardedEventIsNotApplied(t *testing.T) {
 		clitest.Equal(t, state(), "3.00 at 2")
 		clitest.Equal(t, clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "received_version", "waiting_events"), "a 3 4 1")
 
-		// When its record is read again, the event stays discarded.
+		// The event stays discarded when its record is read again from the start.
 		s.Must("position", "set", "--all", "--start", "--reason=again", "--yes")
 		s.Consuming(nil)
 		clitest.Equal(t, state(), "3.00 at 2")

@@ -176,7 +176,7 @@ type replayDocument struct {
 	deadLetterDocument
 	Plan   string  `json:"plan"`
 	Result *string `json:"result,omitempty"`
-	// These are set only for a record that was read from a file.
+	// These fields are set only for a record that was read from a file.
 	Altered    *bool `json:"altered,omitempty"`
 	NotInTopic *bool `json:"not_in_topic,omitempty"`
 	*amountsDocument

@@ -116,8 +116,8 @@ func (s *scan) explainNothing(ctx context.Context, std *output.Streams) {
 	}
 }
 
-// The method lacks returns a text if the topic does not exist, or if it does not have one of the
-// partitions. It returns "" if the brokers do not answer in time.
+// The method lacks returns a text if the topic does not exist, or if at least one of the given
+// partitions does not exist. It returns "" if the brokers do not answer in time.
 func (t *tools) lacks(ctx context.Context, name string, partitions []int32) string {
 	ctx, cancel := context.WithTimeout(ctx, endsWithin)
 	defer cancel()

@@ -92,7 +92,8 @@ func ShareMemory(limit Size) MemoryPlan {
 }
 
 // ShareMemoryWith divides a limit into shares if other parts of the process use the given amount of
-// memory. It divides what remains, but at least two fifths of what it would divide without them.
+// memory. It divides what remains, but at least two fifths of what it would divide without these
+// parts.
 func ShareMemoryWith(others, limit Size) MemoryPlan {
 	l := limit - outsideHeap
 	plan := ShareMemory(outsideHeap + max(l*2/5, l-others))

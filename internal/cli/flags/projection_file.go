@@ -68,8 +68,8 @@ func ReadProjectionFile(named string, from File) (file.Projection, error) {
 }
 
 // choose returns the projection in the file or, without a file, the projection with the given name.
-// An empty name means the default name in the argument otherwise. choose sets name to the name of
-// the returned projection.
+// If the name is empty, choose uses the argument otherwise, which is the default name. It also
+// stores the name of the returned projection in *name.
 func (f *FileFlags) choose(name *string, otherwise string) (readmodel.Definition, error) {
 	p, err := f.CustomProjection()
 	if err != nil {

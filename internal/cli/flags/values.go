@@ -119,7 +119,7 @@ func (b *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText implements encoding.TextMarshaler, in bytes.
+// MarshalText implements encoding.TextMarshaler. The text is the number of bytes without a unit.
 func (b Size) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(b), 10), nil }
 
 // String returns the size in MiB.

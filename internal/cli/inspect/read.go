@@ -168,7 +168,7 @@ const (
 	isIgnored   = "ignored"
 )
 
-// outcome returns the class of the dead letter that the record would be, or one of the outcomes
+// outcome returns the class of the dead letter that the record would become, or one of the outcomes
 // above.
 func (d *decoded) outcome() string {
 	switch {

@@ -58,8 +58,8 @@ func (c *open) Check() (err error) {
 	return err
 }
 
-// Plan implements change.Change. It reads the ledger. The plan for the accounts is computed in pieces
-// while it is printed or approved, because a ledger may have millions of accounts.
+// Plan implements change.Change. It reads the ledger. The outcome for each account is computed
+// later, in pieces, because a ledger may have millions of accounts.
 func (c *open) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	if err := c.CheckMapping(ctx, on.Pool, readmodel.BalanceName); err != nil { // opening an account applies its parked events
 		return nil, err

@@ -79,8 +79,8 @@ func TestOpenStartsAccountsFromALedger(t *testing.T) {
 	clitest.Equal(t, trail, "open behind 2 me retention, INC-1 opened 64 64\nopen gap 3 me retention, INC-1 opened 64 64\nopen only 4 me retention, INC-1 opened 64 64")
 	s.Must("audit", "verify")
 
-	// An event whose version is not above that of the opening is a duplicate. Its id may be any,
-	// because these openings have no last event id. Later events are applied.
+	// An event whose version is not above that of the opening is a duplicate. Its event id is not
+	// compared, because these openings have no last event id. Later events are applied.
 	s.Produce(strings.Replace(clitest.EventOf("only", 4, `"9"`), "only-4", "another", 1), clitest.EventOf("gap", 2, `"2"`), clitest.EventOf("only", 5, `"1"`))
 	s.Consuming(nil)
 	clitest.Equal(t, balances(s), strings.Replace(after, "-0.50 4 open - f f", "0.50 5 open only-5 t f", 1))

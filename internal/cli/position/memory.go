@@ -13,8 +13,8 @@ import (
 	"projector/readmodel"
 )
 
-// checkMemory refuses a position if some records would be read again whose processing is no longer
-// recorded in the inbox. It returns another check, which must run in the transaction that sets the
+// checkMemory refuses a position if the inbox no longer has markers for some of the records that
+// would be read again. It returns another check, which must run in the transaction that sets the
 // positions. This check is nil if the projection does not use the inbox.
 func (s *setPlan) checkMemory(ctx context.Context) (holds func(context.Context, readmodel.Querier) error, err error) {
 	kind, err := s.cmd.Kind()

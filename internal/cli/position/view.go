@@ -116,7 +116,7 @@ func (v *view) read(ctx context.Context) (*status, error) {
 	return s, nil
 }
 
-// fromKafka adds the partitions of the topic, if it exists, with the positions that are stored.
+// fromKafka adds the partitions of the topic and their stored positions, if the topic exists.
 func (v *view) fromKafka(ctx context.Context, s *status, stored []projection.StoredPosition) (exists bool, err error) {
 	if err := flags.Reach(ctx, v.client, kafkaWithin); err != nil {
 		return false, err

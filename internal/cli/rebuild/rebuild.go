@@ -141,7 +141,8 @@ type rebuilding struct {
 }
 
 const (
-	// nearEnough is how many records the build may be behind the live rows when they are compared.
+	// nearEnough is how many records the rebuilt tables may be behind the live tables when the two
+	// are compared.
 	nearEnough = 10_000
 	// roundsAtMost limits the rounds of reading until the build is near enough.
 	roundsAtMost = 20
@@ -165,7 +166,8 @@ func (r *rebuilding) plan(ctx context.Context) (err error) {
 
 func (r *rebuilding) Refused() error { return r.refused }
 
-// Hash implements change.Plan. Rows that consumers write meanwhile are not part of the hash.
+// Hash implements change.Plan. Rows that consumers write during the rebuild are not part of the
+// hash.
 func (r *rebuilding) Hash(ctx context.Context, h *change.Hash) error {
 	digest, err := r.shadow.Digest(ctx, r.cmd.Remove)
 	if err != nil {

@@ -135,7 +135,8 @@ func TestRebuildOfATurnoverWhoseInboxWasPruned(t *testing.T) {
 	d := rebuildJSON(s, "--yes")
 	clitest.Equal(t, clitest.Pick([]map[string]any{d}, "replaced", "markers"), "2 6")
 	clitest.Equal(t, rowsOf(s, "daily_turnover"), right)
-	// It is unknown which events were counted before, so the rebuild has marked all of them.
+	// After the pruning it was unknown which events were counted, so the rebuild has added markers
+	// for all events.
 	s.Exec(`DELETE FROM daily_turnover WHERE currency = 'EUR'`)
 	d = rebuildJSON(s, "--yes")
 	clitest.Equal(t, clitest.Pick([]map[string]any{d}, "replaced", "markers"), "2 0")
