@@ -22,9 +22,9 @@ var (
 	varies = regexp.MustCompile(`"?…"?|\b[A-Z]\b|\b\d+s?\b|%[-+#.\d]*[a-zA-Z]`)
 )
 
-// TestMessagesOfThePagesAreThoseOfTheProgram shows that each message of several words that the
-// runbook or the repairs page quotes is a text in the program or a part of one. The variable parts
-// of a message are left out.
+// TestMessagesOfThePagesAreThoseOfTheProgram checks the messages of several words that
+// docs/runbook.md and docs/repairs.md quote. Each message must be a text in the program or a part
+// of such a text. The variable parts of a message are left out.
 func TestMessagesOfThePagesAreThoseOfTheProgram(t *testing.T) {
 	texts := textsOf(t, "..")
 	checked := 0

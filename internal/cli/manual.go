@@ -9,7 +9,8 @@ import (
 
 // manual has a page for each command. --help and docs/cli.md show this page with the help line and
 // the flags of the command. A page starts with the line "== COMMAND". The rest has the format of a
-// Go doc comment. It says what the command does, names special exit statuses and gives examples.
+// Go doc comment. A page says what the command does, names special exit statuses and gives
+// examples.
 //
 //go:embed manual.txt
 var manual string

@@ -107,7 +107,7 @@ func (g *generator) record(a *account, e event) Record {
 	return r
 }
 
-// headers returns headers in the way that producers, tracers or an earlier projector write them.
+// headers returns headers such as producers, tracers or an earlier projector write.
 func (g *generator) headers() []Header {
 	all := []Header{
 		{"traceparent", []byte("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")},

@@ -28,8 +28,8 @@ func (a *account) remember(r Record) {
 	}
 }
 
-// write adds the account's next records to its script. When the whole script is sent, all versions
-// before the field next are delivered, except after a permanent gap.
+// write adds the account's next records to its script. When the whole script is sent, the events of
+// all versions below a.next are delivered, except after a permanent gap.
 func (g *generator) write(a *account) {
 	switch n := g.rnd.IntN(1000); {
 	case a.stuck > 0 && a.stuck < maxStuck:
@@ -98,8 +98,8 @@ func (g *generator) late(a *account, before int) {
 	a.plan(first)
 }
 
-// permanentGap makes a version never applicable: its event is lost, or is invalid and never
-// corrected. Then permanentGap adds the next event to the script.
+// permanentGap makes a version that can never be applied, because its event is lost, or is invalid
+// and never corrected. Then permanentGap adds the next event to the script.
 func (g *generator) permanentGap(a *account) {
 	if g.chance(50) {
 		a.plan(g.record(a, g.poison(a, a.next)))

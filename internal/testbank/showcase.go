@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// A Showcase needs at least one account for each incident, and enough events on each account that
-// some follow a gap.
+// A Showcase needs at least one account for each incident, and so many events on each account that
+// some events follow a gap.
 const (
 	MinAccounts         = 20
 	MinEventsPerAccount = 10
@@ -159,8 +159,7 @@ func (g *generator) lifeSizes(events int, unlucky []int) []int {
 }
 
 // The method live adds all records of an account to its script. If the account has an incident, the
-// incident comes near the end. An incident index after the last one means that the account's first
-// event is missing.
+// incident comes near the end. If incident is len(incidents), the account's first event is missing.
 func (g *generator) live(a *account, incident int) {
 	turn := int64(-1)
 	switch {

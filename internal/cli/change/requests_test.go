@@ -287,8 +287,8 @@ func TestARequestIsReadOnlyAsTheProgramStoresIt(t *testing.T) {
 	s.Must("reject", id, "--reason=done already")
 }
 
-// TestRequestsAreWhatTheyAreListedAs shows that a request is refused if it was copied by SQL with
-// another name, count, reason or actor.
+// TestRequestsAreWhatTheyAreListedAs copies a request by SQL with another action, number of
+// records, actor or reason. The copy is refused.
 func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.SeveralDeadLetters()

@@ -148,8 +148,8 @@ func (d *demo) findStale(ctx context.Context, f *findings) error {
 	return nil
 }
 
-// counted has the numbers of records by outcome, and of parked events that were applied, from the
-// projector's metrics.
+// counted has values from the projector's metrics: the number of records of each outcome, and the
+// number of parked events that were applied.
 type counted struct {
 	outcomes map[string]int
 	healed   int

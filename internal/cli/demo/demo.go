@@ -207,7 +207,7 @@ func (c *closers) add(end func(context.Context) error) { *c = append(*c, end) }
 // closeWithin is the deadline for closing the servers, the clients and the projector.
 const closeWithin = 30 * time.Second
 
-// closeAll calls these functions in reverse order, even after an interrupt.
+// closeAll calls the functions in closers in reverse order, even after an interrupt.
 func (c *closers) closeAll() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()

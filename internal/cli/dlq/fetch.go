@@ -105,8 +105,8 @@ type fetchPlan struct {
 
 func (*fetchPlan) DoneInParts() {}
 
-// Hash implements change.Plan. For each missing event that the outbox returned, the hash contains
-// its plan and the digest of its message.
+// Hash implements change.Plan. The hash is made from the plan and the digest of each missing event
+// that the outbox has returned.
 func (p *fetchPlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, m := range p.of.Missing {
 		if m.Record == nil {

@@ -27,7 +27,8 @@ type DatabaseFlags struct {
 	DatabasePasswordFile string `json:"-" env:"DATABASE_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"PostgreSQL" help:"File that holds the password, instead of the URL."`
 }
 
-// Database returns f. The method marks commands that have these flags.
+// Database returns f. Generic code checks for this method to find the commands that have these
+// flags.
 func (f *DatabaseFlags) Database() *DatabaseFlags { return f }
 
 // Pool makes a pool of connections. It does not connect yet.

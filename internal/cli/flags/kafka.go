@@ -34,7 +34,7 @@ func (f *KafkaFlags) AfterApply(built BuildInfo) error {
 	return nil
 }
 
-// Kafka returns f. The method marks commands that have these flags.
+// Kafka returns f. Generic code checks for this method to find the commands that have these flags.
 func (f *KafkaFlags) Kafka() *KafkaFlags { return f }
 
 // DeadLetterTopic returns the name of the DLQ topic.

@@ -14,7 +14,8 @@ type OutboxFlags struct {
 	OutboxQuery        string `json:"-" env:"OUTBOX_QUERY" placeholder:"SQL" group:"Outbox" help:"Query that returns key, value and, where the format needs them, headers (a JSON object) of the events with the account ids $1 (text[]) and versions $2 (bigint[])."`
 }
 
-// OutboxServer returns f. The method marks commands that have these flags.
+// OutboxServer returns f. Generic code checks for this method to find the commands that have these
+// flags.
 func (f *OutboxFlags) OutboxServer() *OutboxFlags { return f }
 
 const (

@@ -144,8 +144,8 @@ func TestAGroupBelongsToOneProjection(t *testing.T) {
 		"belongs to projection account_balance", "--group")
 }
 
-// TestAnUnusedProjectionCostsNothing runs each built-in projection alone. Of the tables with rows
-// and markers of projections, PostgreSQL has then used only those of this projection.
+// TestAnUnusedProjectionCostsNothing runs each built-in projection alone. After the run, PostgreSQL
+// has used no table that has only rows or markers of other projections.
 func TestAnUnusedProjectionCostsNothing(t *testing.T) {
 	for name, want := range map[string]string{
 		"account_balance":   "account_balance",

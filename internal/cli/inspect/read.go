@@ -45,8 +45,8 @@ func readEach(
 	return nil
 }
 
-// readSpan calls fn for at most limit records of a span, and moves the start of the span after
-// these records.
+// readSpan calls fn for at most limit records of a span. Then it moves the start of the span to the
+// offset after these records.
 func readSpan(ctx context.Context, reader *topic.Reader, span *topic.Span, limit int64, fn func(*kgo.Record) error) (n int64, err error) {
 	if limit == 0 {
 		return 0, nil

@@ -128,7 +128,8 @@ func (c *open) rows(on *change.On, done bool) *rows {
 	return &rows{cmd: c, on: on, done: done, counts: map[string]int64{}, out: c.Rows(on.Std.Out, "ACCOUNT", columns...)}
 }
 
-// add counts and prints an account. Accounts for which nothing was decided are left out.
+// add counts and prints an account. It leaves out an account if no plan or result was decided for
+// it, for example after an error.
 func (r *rows) add(x *repair.Opening) error {
 	if !x.Decided {
 		return nil

@@ -26,7 +26,8 @@ type Flags struct {
 // JSON reports whether the result is printed as JSON.
 func (f *Flags) JSON() bool { return f.Output == "json" }
 
-// Printed returns f. The method marks commands that have these flags.
+// Printed returns f. Generic code checks for this method to find the commands that have these
+// flags.
 func (f *Flags) Printed() *Flags { return f }
 
 // JSONLines writes one JSON document per line.
@@ -73,7 +74,7 @@ type LogFlags struct {
 	LogFormat string `json:"-" env:"LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"text or json; default text on a terminal, else json."`
 }
 
-// Logs returns f. The method marks commands that have these flags.
+// Logs returns f. Generic code checks for this method to find the commands that have these flags.
 func (f *LogFlags) Logs() *LogFlags { return f }
 
 // Logger makes the logger, which writes to w.

@@ -47,8 +47,8 @@ func TestNoColoursInAFile(t *testing.T) {
 	}
 }
 
-// TestLogAndProgressShareATerminal shows that a log line begins on a cleared line, and that the
-// progress is not drawn again after the end.
+// TestLogAndProgressShareATerminal shows that a log line begins on a cleared line. After End, the
+// progress is not drawn again and log lines are dropped.
 func TestLogAndProgressShareATerminal(t *testing.T) {
 	var out bytes.Buffer
 	p := NewProgress(&out, "read")

@@ -14,7 +14,7 @@ import (
 )
 
 // Table prints rows of columns. On a terminal the first rows determine the widths, and a long text
-// is folded. Elsewhere the widths are fixed and a row is one line.
+// is folded. If the output is no terminal, the widths are fixed and a row is one line.
 type Table struct {
 	out      *bufio.Writer
 	columns  []Column

@@ -12,7 +12,8 @@ import (
 	"projector/internal/topic"
 )
 
-// Unread has the partitions of a topic that could not be read although other partitions were read.
+// Unread lists the partitions of a topic that could not be read. Other partitions may have been
+// read.
 type Unread struct {
 	Topic string
 	Lost  []*topic.PartitionError

@@ -183,7 +183,7 @@ func (s *setPlan) wanted(ctx context.Context) ([]readmodel.PositionSet, error) {
 	return sets, s.askEpochs(ctx, sets)
 }
 
-// The method target sets the offsets at which the partitions continue.
+// The method target stores in sets the offset at which each partition will continue.
 func (s *setPlan) target(ctx context.Context, sets []readmodel.PositionSet) error {
 	var at kadm.ListedOffsets
 	if s.cmd.Time != "" {

@@ -128,7 +128,8 @@ func (s *status) incomplete(stderr io.Writer) error {
 	return nil
 }
 
-// The method remark adds a remark about what could not be read, and which permission is missing.
+// The method remark adds a remark about a value that could not be read. If the brokers have refused
+// access, the remark names the missing permission.
 func (s *status) remark(what, permission string, err error) {
 	text := errclass.Safe(err)
 	if errclass.Kafka(err).Unready() {

@@ -11,8 +11,8 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// A time in the future is probably mistyped. It would skip all records, so it is refused, unless the
-// topic has records of that time.
+// A time in the future is probably mistyped. Such a time would skip all records, so it is refused,
+// unless the partition has a record of that time or later.
 func TestATimeInTheFutureIsRefused(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

@@ -86,8 +86,8 @@ func (b *beyond) run(ctx context.Context) {
 	}
 }
 
-// The method round reads and parks the events of some accounts of one partition. It reports whether
-// the next event of an account was parked.
+// The method round reads and parks the events of some accounts of one partition. It returns true if
+// it has parked the next event of at least one account.
 func (b *beyond) round(ctx context.Context) (next bool, err error) {
 	partitions := slices.DeleteFunc(b.working(), func(p int32) bool { return time.Now().Before(b.rests[p]) })
 	if len(partitions) == 0 {
@@ -114,8 +114,8 @@ func (b *beyond) round(ctx context.Context) (next bool, err error) {
 	return next, err
 }
 
-// readAgain reads the events of accounts of one partition up to the offset in the argument until,
-// and parks them.
+// readAgain reads one partition again up to the offset until, and parks the events of the accounts
+// in due.
 func (b *beyond) readAgain(ctx context.Context, due []accountdb.Beyond, until int64) (next bool, err error) {
 	log, err := b.extent(ctx, due[0].Partition)
 	if err != nil {
@@ -164,8 +164,7 @@ func (b *beyond) extent(ctx context.Context, partition int32) (topic.Extent, err
 	return topic.Extent{}, fmt.Errorf("topic %q has no partition %d", b.topic, partition)
 }
 
-// read returns the events of accounts of one partition, from its records before the offset in the
-// argument until.
+// read returns the events of the accounts in due. It reads their partition up to the offset until.
 func (b *beyond) read(ctx context.Context, due []accountdb.Beyond, until int64) (map[string]*waiting, error) {
 	found, from := map[string]*waiting{}, due[0].FirstOffset
 	for i := range due {
@@ -261,9 +260,9 @@ func (w *waiting) hasNext() bool {
 	return len(w.first) > 0 && w.first[0].Decoded.Event.Version == w.above+1
 }
 
-// The method left returns the events that are still beyond the park limit. The offset start is the
-// start of the log. If the log no longer has all of these events, the missing ones can only be
-// replayed from the DLQ topic. The account stays stale until then.
+// The method left returns the events that are still beyond the park limit. The argument start is
+// the first offset of the log. If the log no longer has all of these events, the missing ones can
+// only be replayed from the DLQ topic. The account stays stale until then.
 func (w *waiting) left(of *accountdb.Beyond, start int64) accountdb.BeyondRange {
 	switch {
 	case start > of.FirstOffset && !w.hasNext():

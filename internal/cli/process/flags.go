@@ -90,9 +90,9 @@ const (
 	// attemptWithin is the deadline of one attempt at the database or the DLQ. A statement that
 	// waits for a lock fails before this deadline.
 	attemptWithin = 30 * time.Second
-	// drainWithin is the time for flushing pending events when the process stops. The whole stop
-	// takes at most 10 s, even if a server does not answer. The last commit and leaving the group
-	// take about 3 s more.
+	// drainWithin is the time for flushing pending events when the process stops. After the flush,
+	// the last commit and leaving the group take about 3 s. In all, a stop takes at most 10 s, even
+	// if a server does not answer.
 	drainWithin = 5 * time.Second
 	// endWithin is the time for ending HTTP and tracing after the consumer has ended.
 	endWithin = 700 * time.Millisecond

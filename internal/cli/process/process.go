@@ -188,8 +188,8 @@ func (p *Process) awaitSchema(ctx context.Context) error {
 // come from another topic or another version of the projection file. Fetching may be on for a
 // projection that does not record missing events.
 func (p *Process) fits(ctx context.Context) error {
-	// The checks run concurrently, because each waits for an answer. This also opens connections that
-	// the claims of partitions need next.
+	// The checks run concurrently, because each waits for an answer of the database. They also open
+	// several connections, which the claims of partitions need next.
 	checks := []func(context.Context) error{p.fitsSchema, p.fitsGroup, p.fitsTopic, p.fitsFetching}
 	failed := make([]error, len(checks))
 	var all sync.WaitGroup

@@ -104,7 +104,7 @@ func (p *Process) serveReaders(ctx context.Context) {
 	}
 }
 
-// endReaders stops the server of readers before ctx ends.
+// endReaders stops the server of readers. It waits for running requests at most until ctx ends.
 func (p *Process) endReaders(ctx context.Context) {
 	if p.readers != nil {
 		p.readers.Shutdown(ctx)

@@ -164,8 +164,9 @@ func (r *rebuilding) noun() string {
 
 func (r *rebuilding) nouns() string { return r.noun() + "s" }
 
-// obstaclesOfSources returns a reason for each earlier topic of the same name from which rows have come.
-// It uses the recorded topic ids, because positions show only the present topic.
+// obstaclesOfSources returns one reason against a rebuild for each deleted topic of the same name
+// from which rows have come. It uses the recorded topic ids, because positions show only the
+// present topic.
 func (r *rebuilding) obstaclesOfSources(ctx context.Context) (all []string, err error) {
 	ids, err := readmodel.LoadSourceIDs(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
 	if err != nil {
@@ -267,7 +268,7 @@ func (r *rebuilding) stillWhole(ctx context.Context) error {
 	return nil
 }
 
-// rebuiltName returns the words for the rebuilt data that are used in texts for the user.
+// rebuiltName returns a name of the rebuilt data for texts that a user reads.
 func rebuiltName(kind readmodel.Definition) string {
 	if kind.Name() == readmodel.BalanceName {
 		return "balances"

@@ -33,7 +33,7 @@ type checked struct {
 	document rebuildCheckDocument
 }
 
-// check only checks whether a rebuild can succeed.
+// check makes the plan of --check, which only says whether a rebuild can succeed.
 func (r *rebuilding) check(ctx context.Context) (change.Plan, error) {
 	if r.on.Whole {
 		return nil, errChecks

@@ -203,7 +203,8 @@ func (r *rebuilding) compare(ctx context.Context) (rebuild.Report, error) {
 	return r.shadow.Compare(ctx, opts, r.catchUp)
 }
 
-// The method approach reads until the build is near the positions of the live rows.
+// The method approach reads the topic until the build is near the positions of the live rows, or
+// until it has read roundsAtMost times.
 func (r *rebuilding) approach(ctx context.Context) error {
 	for range roundsAtMost {
 		positions, err := rebuild.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
@@ -238,8 +239,8 @@ func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 	return r.stillWhole(ctx)
 }
 
-// The method ends returns the offsets to rebuild up to, by partition. It returns an error if the
-// topic cannot be read up to a position.
+// The method ends returns, for each partition, the offset up to which it is rebuilt. It returns an
+// error if the topic cannot be read up to a position.
 func (r *rebuilding) ends(positions []rebuild.TopicPosition) (map[int32]int64, error) {
 	ends := map[int32]int64{}
 	for _, p := range positions {

@@ -63,7 +63,8 @@ func kindsOf(document map[string]any) string {
 	return clitest.Pick(differencesOf(document), "account_id", "kind", "version", "rebuilt_version")
 }
 
-// The function clean expects that a rebuild finds no difference and leaves no tables.
+// The function clean expects that a rebuild finds no difference and leaves no schema
+// projector_rebuild.
 func clean(s *clitest.Stage, args ...string) {
 	s.T.Helper()
 	if d := rebuildJSON(s, args...); d["different"] != 0.0 || d["left_alone"] != 0.0 {
@@ -241,8 +242,8 @@ func checkedText(s *clitest.Stage) string {
 	return fmt.Sprint(status, " ", strings.Join(reasons, "; "))
 }
 
-// TestRebuildSparesWhatComesLaterInTheTopic shows that a rebuild does not change accounts whose
-// events come after the positions in the topic. Such accounts exist after positions were set back.
+// TestRebuildSparesWhatComesLaterInTheTopic shows that a rebuild does not change accounts that have
+// events after the stored positions. Such accounts exist after positions were set back.
 func TestRebuildSparesWhatComesLaterInTheTopic(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

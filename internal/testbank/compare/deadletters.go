@@ -109,8 +109,8 @@ func Split(r testbank.Record) Found {
 	return f
 }
 
-// compareRepeats expects that one of the records is the dead letter. The other records must be the
-// same, except that their expected version may be different.
+// compareRepeats expects that one of the records equals the expected dead letter. The other records
+// must be the same, except that their expected version may be different.
 func (w Reader) compareRepeats(l *testbank.DeadLetter, all []Found) string {
 	first := slices.IndexFunc(all, func(f Found) bool {
 		return !l.Identified || f.Added["errors.expected_version"] == fmt.Sprint(l.Expected)
