@@ -12,8 +12,8 @@ import (
 	"projector/internal/cli/flags"
 )
 
-// TestEveryCommandSaysWhatAnInterruptionChanged interrupts each command that uses a server, except
-// run and demo. At that time, the command has not changed anything.
+// TestEveryCommandSaysWhatAnInterruptionChanged interrupts commands before they change anything.
+// These are the commands that use a server, except run and demo.
 func TestEveryCommandSaysWhatAnInterruptionChanged(t *testing.T) {
 	t.Setenv("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none?sslmode=disable")
 	t.Setenv("KAFKA_BROKERS", "127.0.0.1:1")

@@ -52,8 +52,8 @@ func (d *demo) startProjector(ctx context.Context) error {
 	return nil
 }
 
-// converge waits until the positions after all records are stored and no parked event could be
-// applied. It measures the time from the assignment of the first partition.
+// converge waits until the positions after all records are stored and no parked event is left that
+// could be applied. It measures the time from the assignment of the first partition.
 func (d *demo) converge(ctx context.Context) error {
 	ends, err := compare.Ends(ctx, kadm.NewClient(d.kafka), d.run.Topic)
 	if err != nil {

@@ -204,7 +204,7 @@ func (d *demo) send(ctx context.Context, records []testbank.Record) error {
 	return nil
 }
 
-// rate formats events per second.
+// rate returns a text with the number of events per second.
 func rate(n int, took time.Duration) string {
 	if took <= 0 {
 		return "-"

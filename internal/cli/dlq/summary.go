@@ -68,8 +68,8 @@ func (c *summaryCmd) print(std *output.Streams, s *scan, sums *summary) error {
 	return rows.End(s.emptyResult("no dead letters"))
 }
 
-// summary counts dead letters. Its size depends on the number of accounts in each class and status,
-// and not on the number of dead letters.
+// summary counts dead letters. Its memory depends on the number of accounts in each class and
+// status, and not on the number of dead letters.
 type summary struct {
 	groups map[groupKey]*group
 	seed   maphash.Seed

@@ -64,7 +64,7 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 	}
 }
 
-// A DLQ topic that does not exist counts as empty. The command prints a warning, because the name
+// A DLQ topic that does not exist counts as empty. The commands print a warning, because the name
 // may be mistyped.
 func TestADLQTopicThatDoesNotExistIsNamed(t *testing.T) {
 	t.Parallel()

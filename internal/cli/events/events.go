@@ -154,8 +154,8 @@ var Choices = map[string][]string{
 	},
 }
 
-// RegistryFlags are the flags of the schema registry. Their files are read again whenever they are
-// needed.
+// RegistryFlags are the flags of the schema registry. The files that these flags name are read
+// again at each use.
 type RegistryFlags struct {
 	// ReadOnly is set by commands that write no dead letters, see registry.Config.
 	ReadOnly bool `json:"-" kong:"-"`

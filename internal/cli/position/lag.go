@@ -52,8 +52,9 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 	return c.watch(ctx, std, view, err)
 }
 
-// watch shows the lag repeatedly. It prints an error and continues, because a person may be
-// watching an outage. The argument err is the error of the first display, or nil.
+// watch shows the lag repeatedly. If the lag cannot be read, it prints the error and continues,
+// because a person may be watching an outage. The argument err is the error of the first display,
+// or nil.
 func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *view, err error) error {
 	tick := time.NewTicker(c.Interval)
 	defer tick.Stop()
@@ -82,8 +83,8 @@ func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *view, err
 	}
 }
 
-// outputError says that a result could not be written, usually because the reader of the output has
-// ended.
+// outputError says that a result could not be written, usually because the program that reads the
+// output has ended.
 type outputError struct{ error }
 
 func (e outputError) Unwrap() error { return e.error }

@@ -54,7 +54,7 @@ func (c *remove) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	return &removePlan{c, on, positions}, c.check(ctx, kadm.NewClient(on.Client), positions)
 }
 
-// removePlan removes the positions of a group that has no members.
+// removePlan removes the positions of a group in a topic that no member of the group reads.
 type removePlan struct {
 	*remove
 	on        *change.On

@@ -25,7 +25,7 @@ import (
 
 const (
 	// beyondEvery is how often to search for accounts whose next event is beyond the park limit. If
-	// such an event was found, the next search is after beyondAgain.
+	// such an event was found, the next search begins after beyondAgain.
 	beyondEvery, beyondAgain = 5 * time.Second, time.Second
 	// beyondRest is how long a partition is left out of the searches if it cannot be read or has no
 	// next event.

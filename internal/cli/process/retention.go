@@ -38,7 +38,8 @@ func newRetention(p *Process, events, deadLetters string) *retention {
 const (
 	retentionEvery  = 10 * time.Second
 	retentionWithin = 8 * time.Second
-	// assignedEvery is how soon a newly assigned partition is measured.
+	// assignedEvery is the interval of the checks for newly assigned partitions, which are measured
+	// at once.
 	assignedEvery = time.Second
 	// recordsAtOnce is how many first unread records are read concurrently.
 	recordsAtOnce = 8

@@ -43,8 +43,8 @@ const (
 	Repeated    Repeats = true
 )
 
-// DeadLetters returns "" if the DLQ topic contains the dead letters of the oracle and no others.
-// Otherwise it describes the differences.
+// DeadLetters returns "" if the DLQ topic contains exactly the dead letters that the oracle
+// expects. Otherwise it describes the differences.
 func (w Reader) DeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Repeats) string {
 	wrong := w.WrongDeadLetters(dlq, o, allow)
 	if len(wrong) == 0 {

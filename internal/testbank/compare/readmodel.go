@@ -68,7 +68,7 @@ func Rows(ctx context.Context, db Querier, prefix string) (map[string]testbank.R
 	return found, nil
 }
 
-// Differences returns "" if the rows are those of the oracle. Otherwise it describes the
+// Differences returns "" if the rows equal the oracle's rows. Otherwise it describes the
 // differences.
 func Differences(got map[string]testbank.Row, o *testbank.Oracle) string {
 	want := o.Rows()
