@@ -153,7 +153,7 @@ func (o *Oracle) account(id string) *entry {
 	return a
 }
 
-// entry is the state of one account after the events so far.
+// entry is the state of one account after the events that were processed so far.
 type entry struct {
 	first    int64
 	version  int64

@@ -244,7 +244,7 @@ func do(ctx context.Context, plan Plan) error {
 	return err
 }
 
-// begin refuses wrong usage. Then it connects to the servers for which the change has flags, and
+// begin refuses wrong usage. Then it connects to the servers for which the change has flags, or
 // fails after flags.OneShotWithin.
 func begin(ctx context.Context, std *output.Streams, c Change) (on *On, err error) {
 	if err := cmp.Or(c.Check(), c.checkReason()); err != nil {

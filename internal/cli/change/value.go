@@ -109,7 +109,7 @@ func read(model *kong.Application, arguments []string) (*kong.Node, Change, erro
 	return nil, nil, errForm
 }
 
-// readFiles gives each file option of a command its stored content. It reads no file of this
+// readFiles sets each file option of a command to its stored content. It reads no file of this
 // machine.
 func readFiles(leaf *kong.Node, stored []readmodel.RequestedFile) error {
 	named := 0

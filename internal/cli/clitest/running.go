@@ -47,7 +47,7 @@ func (r *Running) Projection() string { return cmp.Or(r.stage.own, readmodel.Bal
 // AwaitMetric waits until the metrics contain a line. The consumer may still be starting.
 func (r *Running) AwaitMetric(line string) { r.await("/metrics", line+"\n") }
 
-// AwaitUnready waits until the consumer is not ready for the given reason.
+// AwaitUnready waits until the consumer is unready and reports the given reason.
 func (r *Running) AwaitUnready(reason string) { r.await("/readyz", reason) }
 
 // AwaitReady waits until the consumer is ready.

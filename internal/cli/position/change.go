@@ -17,7 +17,7 @@ import (
 )
 
 // changeFlags are the flags of the commands that change positions. They select the partitions, give
-// the reason and set the connections.
+// the reason, and configure the connections.
 type changeFlags struct {
 	Partition *int32 `placeholder:"N" group:"Target" help:"One partition."`
 	All       bool   `group:"Target" help:"All partitions."`

@@ -260,9 +260,9 @@ func (w *waiting) hasNext() bool {
 	return len(w.first) > 0 && w.first[0].Decoded.Event.Version == w.above+1
 }
 
-// The method left returns the events that are still beyond the park limit. The argument start is
-// the first offset of the log. If the log no longer has all of these events, the missing ones can
-// only be replayed from the DLQ topic. The account stays stale until then.
+// The method left returns a summary of the events that are still beyond the park limit. The
+// argument start is the first offset of the log. If the log no longer has all of these events, the
+// missing ones can only be replayed from the DLQ topic. The account stays stale until then.
 func (w *waiting) left(of *accountdb.Beyond, start int64) accountdb.BeyondRange {
 	switch {
 	case start > of.FirstOffset && !w.hasNext():
