@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestComposeIsValid loads the file as Docker Compose does and checks it against its schema. All
-// files that it mounts must exist.
+// TestComposeIsValid loads compose.yaml as Docker Compose does and checks it against the Compose
+// schema. All files that compose.yaml mounts must exist.
 func TestComposeIsValid(t *testing.T) {
 	out, err := run(t.Context(), ".", "go", "run", composeLoader, "compose.yaml")
 	if err != nil {

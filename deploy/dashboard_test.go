@@ -42,8 +42,9 @@ type panel struct {
 // target is one query of a panel.
 type target struct{ RefID, Expr, LegendFormat string }
 
-// dashboard reads the panels of dashboard.json. In their queries it replaces Grafana's variables
-// with the values that select everything.
+// dashboard reads the panels of dashboard.json. In the queries of the panels it replaces
+// $__rate_interval with rateInterval, and each other variable of Grafana with a pattern that
+// matches everything.
 func dashboard(t *testing.T, rateInterval string) []panel {
 	t.Helper()
 	grafana := strings.NewReplacer("$__rate_interval", rateInterval, "$namespace", ".*", "$projection", ".*", "$instance", ".*")

@@ -22,7 +22,8 @@ var (
 
 const nightStep = 30 * time.Second
 
-// clock returns the time of testdata/night.txt for HH:MM.
+// clock converts a time HH:MM of testdata/night.txt, which is before or after midnight, to a date
+// and time.
 func clock(text string) (time.Time, error) {
 	of, err := time.Parse("15:04", text)
 	if err != nil {

@@ -146,8 +146,7 @@ func rightUnit(p panel, l line) (string, bool) {
 	return unit, right
 }
 
-// bounds returns the smallest and the largest value. The smallest value is 0 if all values are
-// positive.
+// bounds returns the smallest and the largest of 0 and all values.
 func bounds(lines []line) (least, most float64) {
 	for _, l := range lines {
 		for _, value := range l.values {

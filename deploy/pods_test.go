@@ -139,7 +139,7 @@ func (o *object) pods() []podTemplate {
 }
 
 // TestPodsAreRestricted checks every pod against the restricted profile of the Pod Security
-// Standards and against our additional rules.
+// Standards and against the additional rules of this test.
 func TestPodsAreRestricted(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		for _, o := range objects(t, overlay) {

@@ -21,13 +21,14 @@ import (
 	"projector/e2e/wait"
 )
 
-// prometheus is a real Prometheus with the alerts of this folder, whose durations are shortened.
+// prometheus is a real Prometheus that runs for one test.
 type prometheus struct {
 	t       *testing.T
 	address string
 }
 
-// startPrometheus starts a Prometheus that scrapes target five times a second.
+// startPrometheus starts a Prometheus that scrapes target five times a second. It evaluates the
+// alerts of alerts.yaml with the shorter durations of hasty.
 func startPrometheus(t *testing.T, target string) *prometheus {
 	t.Helper()
 	folder := t.TempDir()
@@ -65,8 +66,8 @@ func launchPrometheus(t *testing.T, folder, config, query string) *prometheus {
 	return p
 }
 
-// For a test, hasty shortens durations in minutes and time ranges of five minutes. The conditions
-// of the alerts do not change.
+// For a test, hasty shortens durations in minutes and time ranges of five minutes. The rest of each
+// alert does not change.
 func hasty(alerts string) string {
 	alerts = regexp.MustCompile(`for: \d+m`).ReplaceAllString(alerts, "for: 1s")
 	return regexp.MustCompile(`\[5m\]`).ReplaceAllString(alerts, "[3s]")

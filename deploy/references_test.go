@@ -35,7 +35,7 @@ func TestSelectorsMeetTheirPods(t *testing.T) {
 }
 
 // The function met returns what is wrong with a selector, or "". The selector must select at least
-// one pod, and only pods of these kinds of objects.
+// one pod, and only pods of the object kinds in the parameter kinds.
 func met(all []object, wanted map[string]string, kinds string) string {
 	found := 0
 	for _, o := range all {

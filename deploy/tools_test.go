@@ -28,7 +28,7 @@ const (
 // kubernetesVersion is the newest version that kubectl-validate supports.
 const kubernetesVersion = "1.30"
 
-// run returns the output of a program. Its error contains the error output.
+// run returns the output of a program. If the program fails, the error contains its error output.
 func run(ctx context.Context, dir, name string, args ...string) (string, error) {
 	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)

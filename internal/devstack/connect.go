@@ -133,7 +133,8 @@ func (c *Connect) Kill() {
 }
 
 // OffsetsWrittenAt returns when the worker last wrote its offsets, or the zero time if it has never
-// written them. After a Kill, the worker publishes again what it published after that time.
+// written them. After a Kill and a Start, the worker publishes again what it had published after
+// that time.
 func (c *Connect) OffsetsWrittenAt() (time.Time, error) {
 	info, err := os.Stat(c.offsetsFile())
 	switch {

@@ -60,7 +60,7 @@ func serverAccount() (*account, error) {
 	return nil, errors.New("PostgreSQL does not run as root and there is no user postgres or nobody: start as another user")
 }
 
-// attributes makes a command run as the account.
+// The method attributes returns the attributes of a command that runs as the account.
 func (a *account) attributes() *syscall.SysProcAttr {
 	if a == nil {
 		return &syscall.SysProcAttr{}
@@ -76,8 +76,8 @@ func (a *account) own(path string) error {
 	return os.Chown(path, a.uid, a.gid)
 }
 
-// explain adds the remedy to a start error. The account may lack the rights to enter the folder or
-// to read the program, although root has these rights.
+// explain adds the remedy to an error if the start of a program was not permitted. The account may
+// lack the rights to enter the folder or to read the program, although root has these rights.
 func (a *account) explain(err error, program, dir string) error {
 	if a == nil || !errors.Is(err, os.ErrPermission) {
 		return err

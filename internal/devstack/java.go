@@ -56,8 +56,8 @@ func fetchRegistry(ctx context.Context) (string, error) {
 	return fetchJars(ctx, "apicurio-registry-"+registryVersion, registryPOM, KafkaVersion)
 }
 
-// fetchJars downloads the dependencies of pom into the cache, unless they are already there. name
-// is part of the folder's name.
+// fetchJars downloads the dependencies of pom into the cache, unless they are already there. The
+// parameter name becomes a part of the folder's name.
 func fetchJars(ctx context.Context, name string, pom []byte, kafka string) (string, error) {
 	root, err := cacheRoot()
 	if err != nil {

@@ -26,7 +26,7 @@ type KafkaOptions struct {
 	// Security, if not nil, opens listeners that authenticate clients.
 	Security *KafkaSecurity
 	// Host is the address of this machine that clients connect to. Empty means 127.0.0.1. Clients
-	// in containers with their own network need another address.
+	// in containers with their own network need an address other than 127.0.0.1.
 	Host string
 	// ForLoad lets Java optimize the servers' code for hours of load. Without ForLoad, the start
 	// uses one third less processor time.
@@ -41,7 +41,7 @@ type KafkaOptions struct {
 const stopGrace = 10 * time.Second
 
 // Kafka is a separate Apache Kafka cluster. Every node is both a broker and a controller. Nodes are
-// numbered from 1. It is safe for concurrent use.
+// numbered from 1. The methods are safe for concurrent use.
 type Kafka struct {
 	dir       string
 	temporary bool

@@ -44,8 +44,8 @@ func (k *Kafka) assignPorts() error {
 	return k.writeProperties()
 }
 
-// format formats the storage of nodes that have none. All nodes get the cluster's id, which is
-// stored next to their folders.
+// The method format formats the storage of the nodes whose storage is not formatted yet. All nodes
+// get the cluster's id, which is stored next to their folders.
 func (k *Kafka) format(ctx context.Context) error {
 	id, err := k.clusterID()
 	if err != nil {
@@ -158,8 +158,8 @@ func liveBrokers(ctx context.Context, addr string) (kadm.BrokerDetails, error) {
 	return metadata.Brokers, err
 }
 
-// minSession is the shortest permitted session timeout, in ms. A test can then wait until the
-// session of a dead member ends.
+// minSession is the shortest permitted session timeout of a group member, in ms. It is short, so a
+// test can wait until the session of a dead member ends.
 const minSession = "1000"
 
 // writeProperties writes the server.properties of every node.
@@ -176,7 +176,7 @@ func (k *Kafka) writeProperties() error {
 }
 
 // properties returns the settings of one node, as the text of a properties file. Internal topics
-// have few partitions. They are replicated to up to three brokers, so one of three may fail without
+// have few partitions. They are replicated to all nodes, so one of three nodes may fail without
 // loss of acknowledged data. Topics are not created automatically, and a new group does not wait
 // for more members. The broker session is shorter than Kafka's default, because a killed node can
 // return only after its session has ended.

@@ -15,7 +15,8 @@ var kafkaScripts = map[string]string{
 }
 
 // WriteKafkaScripts writes the scripts for topics and for producing records into dir. The jars from
-// Maven hold their classes, but not the scripts. The first call on a machine downloads the jars.
+// Maven hold the classes that the scripts run, but not the scripts. The first call on a machine
+// downloads the jars.
 func WriteKafkaScripts(ctx context.Context, dir string) error {
 	java, err := findJava()
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 // a client certificate. On both listeners, every operation needs an ACL. The plain listener stays
 // open for the administrator, who may do everything.
 //
-// The SASL mechanisms are PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512, whose users the administrator
-// creates, and OAUTHBEARER with unsecured tokens (RFC 7515, "alg" none).
+// The SASL mechanisms are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, and OAUTHBEARER with unsecured
+// tokens (RFC 7515, "alg" none). The administrator creates the users of the SCRAM mechanisms.
 type KafkaSecurity struct {
 	// Certificate is used by all brokers.
 	Certificate Certificate

@@ -231,7 +231,7 @@ func (p *Patroni) Whole(ctx context.Context) error {
 	return nil
 }
 
-// Switchover makes the other node the leader by patronictl.
+// Switchover uses patronictl to make the other node the leader.
 func (p *Patroni) Switchover(ctx context.Context) error {
 	leader := p.Leader(ctx)
 	if leader == nil {

@@ -39,7 +39,7 @@ var digits = regexp.MustCompile(`\d+`)
 //   - $PG_BINDIR
 //   - a download of the major version in $PROJECTOR_POSTGRES_VERSION
 //   - the folder that pg_config prints
-//   - the folder in PATH
+//   - the folder in PATH that holds postgres
 //   - the usual folders, highest version first
 //   - a download of the default version
 //
@@ -187,9 +187,9 @@ func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
 	return nil
 }
 
-// The function cached returns the folder name in root. On first use, fill creates it under another
-// name. The folder is renamed when it is complete, so no process sees an incomplete folder. If two
-// processes create it at the same time, one of them discards its copy.
+// The function cached returns the folder with the given name in root. On first use, fill creates it
+// under another name. The folder is renamed when it is complete, so no process sees an incomplete
+// folder. If two processes create it at the same time, one of them discards its copy.
 func cached(root, name string, fill func(dir string) error) (string, error) {
 	final := filepath.Join(root, name)
 	if _, err := os.Stat(final); err == nil {
@@ -215,7 +215,7 @@ func cached(root, name string, fill func(dir string) error) (string, error) {
 	return final, nil
 }
 
-// cacheRoot is the projector's folder in the user's cache directory.
+// cacheRoot returns the projector's folder in the user's cache directory.
 func cacheRoot() (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {

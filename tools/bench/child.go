@@ -25,7 +25,7 @@ type answer struct {
 	Events  int
 }
 
-// serve runs in the child process of a limit and follows this protocol.
+// serve runs in the child process of a limit and follows the protocol above.
 func serve(std *streams, work func() (answer, error)) error {
 	_, _ = fmt.Fprintln(std.out, "ready")
 	in := bufio.NewReader(std.in)

@@ -91,9 +91,10 @@ func (f fleet) String() string {
 // accountWithin limits the wait until the replicas' metrics include all durable records.
 const accountWithin = 5 * time.Second
 
-// account returns each replica's share of the records, largest first, and the number of connections
-// of all replicas. Each replica counts a record when the record is durable. If the sum is not the
-// number of events, records were lost or processed twice. account then returns an error.
+// The method account returns each replica's share of the records, largest first, and the number of
+// connections of all replicas. Each replica counts a record when the record is durable. If the sum
+// is not the number of events, records were lost or processed twice. The method then returns an
+// error.
 func (f fleet) account(ctx context.Context, w *watcher, events int) (shares []float64, connections int, err error) {
 	if connections, err = w.connections(ctx); err != nil {
 		return nil, 0, err
@@ -168,7 +169,7 @@ func recordsTotal(page string) (int, error) {
 	return int(sum), nil
 }
 
-// loaded is a workload whose topic has been filled.
+// loaded is a workload whose topic exists.
 type loaded struct {
 	workload
 	broker broker
@@ -211,7 +212,7 @@ func load(ctx context.Context, w workload, b broker) (*loaded, error) {
 	return l, failure.get()
 }
 
-// record encodes an event as a record.
+// The function record encodes an event as a Kafka record.
 func record(c *change) *kgo.Record {
 	return &kgo.Record{
 		Key:   appendAccountID(make([]byte, 0, 12), c.account),

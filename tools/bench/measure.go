@@ -21,13 +21,14 @@ type prepared struct {
 	kfake *loaded
 	fake  *devstack.Fake
 	// full is a template database that holds the first versions of all accounts. A large workload
-	// runs in it. projected is a template database that holds the result of the whole topic.
+	// runs in this database itself, and not in a copy. projected is a template database that holds
+	// the result of the whole topic.
 	full, projected database
 	shared          bool // the topic belongs to another workload
 }
 
-// sharing finds a prepared workload that has the same stream. It returns w with the topic of that
-// workload, or nil if there is none.
+// sharing finds a prepared workload that has the same stream as w. It returns w with the topic of
+// the prepared workload, or nil if none has this stream.
 func sharing(all []*prepared, w workload) *prepared {
 	for _, p := range all {
 		if w.stream != "" && p.stream == w.stream {
@@ -117,8 +118,8 @@ func (b *bench) prepare(ctx context.Context, w workload) (p *prepared, err error
 	return p, err
 }
 
-// redeliver projects the topic once and returns that database. Every event of the measured run is
-// then a duplicate.
+// redeliver projects the topic once and returns the database with the result. Every event of the
+// measured run is then a duplicate.
 func (b *bench) redeliver(ctx context.Context, l *loaded) (database, error) {
 	d, err := b.newDatabase(ctx, "")
 	if err != nil {
@@ -139,7 +140,8 @@ func (b *bench) nextGroup() string {
 	return "bench-" + strconv.Itoa(b.groups)
 }
 
-// measureOnce measures a subject one time, in a new database.
+// measureOnce measures a subject one time. The database is new, unless the workload is large or
+// reads its topic again.
 func (b *bench) measureOnce(ctx context.Context, p *prepared, s subject) (Run, error) {
 	l := p.loaded
 	if s == subjectKfake {
@@ -289,13 +291,13 @@ func (m *meter) end() (use cpuUse, disturbed bool) {
 	return use, use.Other+use.Steal > disturbedFrom(wall)
 }
 
-// disturbedFrom returns the CPU time, in seconds, of other processes or of the hypervisor that
-// makes a run count as disturbed. It is 4 % of all processors plus half a second. The summary of
-// the peers uses the same limit.
+// disturbedFrom returns a limit in seconds of CPU time, which is 4 % of all processors plus half a
+// second. A run is disturbed if other processes and the hypervisor together used more. The summary
+// of the peers uses the same limit.
 func disturbedFrom(wall float64) float64 { return 0.04*float64(runtime.NumCPU())*wall + 0.5 }
 
-// read returns the CPU times since the start of each process. The field Other holds the time of the
-// watcher's session.
+// read returns the CPU times since the start of each process. In this result, the field Other holds
+// the CPU time of the watcher's session.
 func (m *meter) read() cpuUse {
 	var u cpuUse
 	for _, pid := range m.subjects {
@@ -318,7 +320,7 @@ func machineBusy() float64 {
 	return busy
 }
 
-// awaitQuiet waits until the machine has been idle for a second, but not longer than limit.
+// awaitQuiet waits until the machine has been almost idle for a second, but not longer than limit.
 func awaitQuiet(ctx context.Context, limit time.Duration) {
 	for end := time.Now().Add(limit); time.Now().Before(end); {
 		before := machineBusy()

@@ -33,7 +33,7 @@ const ownTable = `CREATE TABLE bench_own (account_id text PRIMARY KEY, events bi
 
 var ownTypes = []string{"AccountOpened", "FundsCredited", "FundsDebited"}
 
-// own describes the table of a custom projection.
+// The function own returns the description of the table of a custom projection.
 func own(mode file.Mode) table {
 	return table{
 		relation: "bench_own",
@@ -44,8 +44,8 @@ func own(mode file.Mode) table {
 	}
 }
 
-// create creates the tables of a custom projection. The user of the projection would create them,
-// so the projector does not.
+// create creates the table of a custom projection. The projector does not create it, because the
+// tables of a custom projection belong to its user.
 func (t *table) create(ctx context.Context, d database) error {
 	if t.mode == "" {
 		return nil

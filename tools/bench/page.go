@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// page returns the part of the document that this program writes. It has a table of all
-// comparisons, missed targets first, and then the runs at a steady load.
+// The function page returns the part of the document that this program writes. Its first table has
+// all comparisons, missed targets first.
 func page(r *results) string {
 	var b strings.Builder
 	renderMachine(&b, &r.Machine)
@@ -20,7 +20,7 @@ func page(r *results) string {
 	return b.String()
 }
 
-// renderSummary writes one line for each comparison of events per second.
+// renderSummary writes one line for each measured comparison.
 func renderSummary(b *strings.Builder, r *results) {
 	b.WriteString("| projector, compared with | events/s | of the other | ratio, median (least to most) | target | reached | peak MiB | µs CPU an event | date, commit |\n" +
 		"|---|---|---|---|---|---|---|---|---|\n")

@@ -29,7 +29,7 @@ type peersCmd struct {
 // peersPrefix marks the workloads of the comparison with peers.
 const peersPrefix = "peers-"
 
-// peerResult is a line that the peers' run.sh prints.
+// peerResult is a line that the peers' run.sh appends to the file of results.
 type peerResult struct {
 	When                                   time.Time
 	Peer, Workload                         string
@@ -55,7 +55,7 @@ func (c *peersCmd) Run(ctx context.Context, std *streams) (err error) {
 	if err := h.script(ctx, "cluster.sh", "start"); err != nil {
 		return err
 	}
-	// This uses a new context, because the servers must be stopped even if ctx has ended.
+	// The script gets a new context, because it must stop the servers even if ctx has ended.
 	defer func() { err = errors.Join(err, h.script(context.Background(), "cluster.sh", "stop")) }()
 	var runs []Run
 	for _, w := range c.Workloads {

@@ -28,7 +28,8 @@ func medianLatency(r *Run) float64 {
 	return r.Latency.P50
 }
 
-// comparison compares two subjects by the ratio a/b in the same round.
+// comparison divides the measure of one run by the measure of another run in the same round. The
+// fields byW and byS are the workload and the subject of the other run.
 type comparison struct {
 	what     string
 	workload string
@@ -95,14 +96,14 @@ func spreadOf(values []float64) spread {
 type ratio struct {
 	comparison
 	spread
-	// disturbed is how many rounds were left out because one of their two runs was disturbed. If
-	// every round was disturbed, all is true and no round is left out.
+	// disturbed is how many rounds were left out because at least one of the two compared runs was
+	// disturbed. If every round was disturbed, all is true and no round is left out.
 	disturbed int
 	all       bool
 }
 
-// otherBinaryComparisons returns the comparisons with the other binary of --beside: speed and
-// memory.
+// otherBinaryComparisons returns the comparisons with the other binary of --beside. They compare
+// CPU and latency for steady loads and starts, and speed and memory for other workloads.
 func otherBinaryComparisons() []comparison {
 	var all []comparison
 	for _, w := range workloads {
@@ -136,7 +137,8 @@ func ratiosOf(r *results) []ratio {
 	return found
 }
 
-// values returns the ratios of all rounds. It returns rounds with a disturbed run separately.
+// The method values returns the ratio of each round. The result disturbed has the ratios of the
+// rounds in which a compared run was disturbed.
 func (c *comparison) values(r *results) (clean, disturbed []float64) {
 	for _, a := range r.runsOf(c.workload, c.subject) {
 		for _, b := range r.runsOf(c.byW, c.byS) {

@@ -92,8 +92,8 @@ type lane struct {
 	ids     []string
 }
 
-// rawBatches returns a workload as arguments of upsert_balance.sql. There is one list of batches
-// for each lane.
+// rawBatches returns a workload's events as arguments of upsert_balance.sql. There is one list of
+// batches for each lane.
 func rawBatches(w *workload) [][][]any {
 	ids := make([]string, w.accounts)
 	for i := range ids {
@@ -156,7 +156,7 @@ func (l *lane) columns() []any {
 }
 
 // upsertBalance is the projector's first upsert. It is never changed, so results of different
-// versions can be compared.
+// versions of the projector can be compared.
 //
 //go:embed upsert_balance.sql
 var upsertBalance string

@@ -33,8 +33,9 @@ type accountVersion struct {
 type between struct{ before, found time.Time }
 
 // answers shows how soon the waiting readers were answered after an event became visible, in
-// milliseconds. Each time starts at the last check that did not yet see the event. It may therefore
-// be too long by the interval between two checks, but it is never too short.
+// milliseconds. Each time starts at the last check that did not yet see the event, or at the
+// request if it came later. The time may therefore be too long by the interval between two checks,
+// but it is never too short.
 type answers struct {
 	Readers       int
 	Answered      int // answers with the requested version, after the warm-up
@@ -82,7 +83,7 @@ func gather(ctx context.Context, p *program, readers int) (*crowd, error) {
 	return c, nil
 }
 
-// leave cancels the waiting requests.
+// leave cancels the waiting requests and returns when all readers have ended.
 func (c *crowd) leave() {
 	c.stop()
 	c.waiting.Wait()
@@ -143,8 +144,9 @@ func ask(conn net.Conn, in *bufio.Reader, account int, version int32) (int32, er
 // lastAnswers is how long to wait for the last answers after the last event is visible.
 const lastAnswers = time.Second
 
-// answered returns the statistics of the answers. It is called when all events are visible. The
-// readers that still wait then wait for events that do not exist.
+// The method answered returns the statistics of the answers. It is called when all events are
+// visible, and first waits for the last answers. Readers that have no answer then are not counted,
+// because they wait for events that do not exist.
 func (c *crowd) answered(sw *stopwatch) (*answers, error) {
 	_ = pace.Sleep(context.Background(), lastAnswers)
 	c.mu.Lock()

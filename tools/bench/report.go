@@ -41,8 +41,8 @@ func (c *reportCmd) Run(context.Context, *streams) error {
 	return publish(c.Document, &kept)
 }
 
-// keepRuns adds runs to the results stored next to the document and rewrites the document. It only
-// prints the runs of the other binary of --beside.
+// keepRuns adds runs to the results stored next to the document and rewrites the document. It does
+// not store the runs of the other binary of --beside.
 func keepRuns(document string, m machine, runs []Run) error {
 	kept, err := readResults(resultsPath(document))
 	if err != nil {
@@ -241,8 +241,9 @@ func (r *results) runsOf(name string, s subject) []Run {
 // table describes the tables that a workload's events are projected into.
 type table struct {
 	relation string
-	// The statement fill inserts rows directly, from the first to the last number. Its third
-	// parameter is the number of accounts. The primary key is built afterwards from key.
+	// The statement fill inserts the rows with the numbers from $1 to $2 directly into the table.
+	// $3 is the number of accounts. The primary key is built afterwards, with the definition in
+	// key.
 	fill, key string
 	// fingerprint is a query that computes one text from the final state. The text also changes if
 	// the values of two rows are swapped. The function want returns the expected text.

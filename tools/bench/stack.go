@@ -29,7 +29,7 @@ var postgresSettings = map[string]string{
 	"full_page_writes":   "on",
 	"shared_buffers":     "1GB",
 	"max_wal_size":       "8GB",
-	// These two are for upkeep, which reads the log.
+	// These two settings are for the method upkeep, which reads the server's log.
 	"log_checkpoints":             "on",
 	"log_autovacuum_min_duration": "0",
 }
@@ -304,7 +304,7 @@ func flushMicros() int64 {
 	return took[rounds/2].Microseconds()
 }
 
-// commit returns the git commit of the measured build.
+// The function commit returns the git commit of the checkout.
 func commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	startEvents = 160
 )
 
-// start measures the time from the process start to the first committed row, for a consumer group
-// that already has positions.
+// The method start measures the time from the process start to the first committed row, for a
+// consumer group that already has positions.
 func (s *stack) start(ctx context.Context, l *loaded, d database, group string, m *meter) (run Run, err error) {
 	w, err := watch(ctx, d, group, l.table())
 	if err != nil {
@@ -64,8 +64,8 @@ func (s *stack) start(ctx context.Context, l *loaded, d database, group string, 
 	return run, err
 }
 
-// startOnce returns the time to the first row and the processor time until all rows are committed,
-// in seconds.
+// startOnce returns the time to the first row, and the processor time in seconds until all rows are
+// committed.
 func (s *stack) startOnce(
 	ctx context.Context, l *loaded, d database, group string, w *watcher, client *kgo.Client, g *generator,
 ) (first time.Duration, used float64, err error) {

@@ -42,8 +42,8 @@ type stopwatch struct {
 	err     error
 
 	lastCheck map[int32]time.Time // time of the last check, by partition
-	// visible holds, for each event, the interval between two checks in which the event became
-	// visible. If it is nil, nothing is recorded.
+	// visible holds, for each event, the two checks between which the event became visible. If it
+	// is nil, nothing is recorded.
 	visible map[accountVersion]between
 }
 
@@ -229,7 +229,7 @@ func awaitCommits(ctx context.Context, rate, events int, w *watcher, p *program,
 }
 
 // positions reads each partition's durable position and calls the function report with the position
-// and the time of the query.
+// and the time at which it was read.
 func (w *watcher) positions(ctx context.Context, report func(int32, int64, time.Time)) error {
 	rows, err := w.conn.Query(ctx, `SELECT partition, next_offset FROM projector_position WHERE consumer_group = $1`, w.group)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// upkeep is what a run cost PostgreSQL besides the statements, and what became of the table.
+// upkeep has the write-ahead log, the checkpoints and the vacuums of a run, and how the table
+// changed.
 type upkeep struct {
 	WALBytes, FullPages int64 // written to the write-ahead log; a full page follows each checkpoint
 	Updates, HOTUpdates int64
@@ -27,7 +28,7 @@ type upkeep struct {
 	TableBefore, TableAfter, IndexBefore, IndexAfter int64 // in bytes
 }
 
-// usage is what PostgreSQL has counted until a moment.
+// usage has the values of PostgreSQL's counters at one time.
 type usage struct {
 	wal, fullPages, inserts, updates, hot, dead, table, index int64
 	log                                                       int // size of the server's log
@@ -36,8 +37,9 @@ type usage struct {
 // rows returns how many rows were inserted or updated.
 func (u *usage) rows() int64 { return u.inserts + u.updates }
 
-// usage reads the counters for the table of the watcher. A session reports its rows when it ends,
-// so usage waits until all other sessions have ended.
+// The method usage reads PostgreSQL's counters of the write-ahead log and of the watcher's table. A
+// session may report its last rows only when it ends, so the method waits until all other sessions
+// have ended.
 func (s *stack) usage(ctx context.Context, w *watcher) (u usage, err error) {
 	if err := w.awaitAlone(ctx); err != nil {
 		return u, err
@@ -54,7 +56,7 @@ func (s *stack) usage(ctx context.Context, w *watcher) (u usage, err error) {
 	return u, err
 }
 
-// count adds to a run what PostgreSQL has counted since the reading before.
+// The method count adds to a run the changes of PostgreSQL's counters since the earlier reading.
 func (s *stack) count(ctx context.Context, run *Run, w *watcher, before *usage) error {
 	after, err := s.usage(ctx, w)
 	if err != nil {
@@ -74,7 +76,8 @@ var (
 		`WAL usage: .*? (\d+) bytes.*?CPU: user: ([\d.]+) s, system: ([\d.]+) s, elapsed: ([\d.]+) s`)
 )
 
-// upkeep compares two readings. The number of checkpoints and vacuums is from the server's log.
+// The method upkeep returns the differences between two readings of the counters. Checkpoints and
+// vacuums are from the server's log.
 func (s *stack) upkeep(of string, before, after *usage) (*upkeep, error) {
 	text, err := os.ReadFile(s.log)
 	if err != nil {
@@ -89,7 +92,8 @@ func (s *stack) upkeep(of string, before, after *usage) (*upkeep, error) {
 	return k, nil
 }
 
-// read adds the checkpoints, and the vacuums of one table, that the server's log reports.
+// The method read adds the checkpoints in the server's log, and the vacuums of one table in this
+// log.
 func (k *upkeep) read(log, of string) {
 	number := func(text string) float64 {
 		f, _ := strconv.ParseFloat(text, 64)

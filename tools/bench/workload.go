@@ -51,7 +51,8 @@ type workload struct {
 	// held is how many versions of each account the database already holds. The events continue
 	// from there.
 	held int32
-	// large means that the group runs only if --only names it, and once. Its database is not copied.
+	// large means that the workload's group runs only if --only names the group, and that it runs
+	// once. The database is not copied.
 	large bool
 	// again means that the database already holds the result of the topic. A new group then reads
 	// the whole topic again.
@@ -71,7 +72,7 @@ type workload struct {
 	rate int
 }
 
-// own returns the subject that runs the projector itself, or "" if there is none.
+// The method own returns the subject that runs the projector itself, or "" if there is none.
 func (w *workload) own() subject {
 	for _, s := range w.subjects {
 		if s == subjectProjector || s == subjectSteady || s == subjectStart {
@@ -218,7 +219,8 @@ func (w *workload) firstVersion() int32 {
 	return w.held + 1
 }
 
-// scaled returns a smaller workload. The number of events for each account stays the same.
+// The method scaled multiplies the numbers of events and accounts by scale, but neither becomes
+// smaller than its minimum. A fixed workload keeps its number of accounts.
 func (w workload) scaled(scale float64) workload {
 	w.events = max(1000, w.least, int(float64(w.events)*scale))
 	if !w.fixed {
@@ -241,8 +243,8 @@ func groups() []string {
 	return names
 }
 
-// selected returns the scaled workloads of the named groups, with one slice for each group. If no
-// group is named, it returns the workloads of all groups that are not large.
+// The function selected returns the scaled workloads of the named groups, with one slice for each
+// group. If no group is named, it returns the workloads of all groups that are not large.
 func selected(only []string, scale float64) ([][]workload, error) {
 	known := groups()
 	for _, name := range only {

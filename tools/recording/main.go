@@ -35,8 +35,8 @@ type screen struct {
 	lines   []string
 }
 
-// record runs the demo until its check. It then runs the commands that the demo proposes for one
-// account.
+// The function record runs the demo until the demo has checked its result. It then runs the
+// commands that the demo proposes for one account.
 func record(ctx context.Context, program, file string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -85,14 +85,15 @@ func untilReady(out io.Reader) (string, error) {
 	return "", fmt.Errorf("the demo ended before its check: %w", lines.Err())
 }
 
-// section returns the lines from one heading to the next.
+// The function section returns the lines that begin with one heading and end before another
+// heading.
 func section(printed, from, to string) []string {
 	_, text, _ := strings.Cut(printed, from)
 	text, _, _ = strings.Cut(from+text, to)
 	return strings.Split(strings.TrimSpace(text), "\n")
 }
 
-// exports returns the variables in the demo's export lines.
+// The function exports returns the variables in the demo's export lines, except PATH.
 func exports(printed string) (env []string) {
 	for _, line := range regexp.MustCompile(`(?m)^ +export (.*)$`).FindAllStringSubmatch(printed, -1) {
 		for _, variable := range strings.Fields(line[1]) {

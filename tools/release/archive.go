@@ -71,7 +71,7 @@ func compress(content []byte) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// sumsFile names the file with the checksums, which has the format of `sha256sum -c`.
+// sumsFile names the file with the checksums, which has the format that `sha256sum -c` reads.
 const sumsFile = "SHA256SUMS"
 
 // writeSums writes the checksums of all files in a folder.
@@ -96,7 +96,7 @@ func publish(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o644) //nolint:gosec // G306: what is released is for everybody
 }
 
-// module is a Go module in a binary. sum is its line in go.sum.
+// module is a Go module in a binary. The field sum is the module's checksum as in go.sum.
 type module struct{ path, version, sum string }
 
 // vendor is a copy of third-party code in this repository. The path of its folder ends with

@@ -137,8 +137,8 @@ func (b *build) compile(ctx context.Context, p platform, binary string) error {
 	return err
 }
 
-// check returns an error if the binary was not built as compile requires. Otherwise it returns the
-// modules in it.
+// check returns an error if the binary was not built as the method compile requires. Otherwise it
+// returns the modules in the binary.
 func (b *build) check(ctx context.Context, p platform, binary string) ([]module, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

@@ -108,8 +108,8 @@ func contained(ctx context.Context, root, tags string) ([]work, error) {
 // legal matches the names of files that must be shipped with the code.
 var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([._-].*)?$`)
 
-// read reads the legal files in the work's folder. It returns an error if there is none, or if a
-// licence file is not recognized.
+// read reads the legal files in the work's folder. It returns an error if the folder has none, or
+// if a licence file is not recognized.
 func (w *work) read(folder string) error {
 	entries, err := os.ReadDir(folder) // in sorted order
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// signingKey names the variable with the key that signs the checksums. The key is an Ed25519 key in
-// the format of `openssl genpkey -algorithm ed25519` (PKCS #8, PEM).
+// signingKey names the environment variable with the key that signs the checksums. The key is an
+// Ed25519 key in the format of `openssl genpkey -algorithm ed25519` (PKCS #8, PEM).
 const signingKey = "RELEASE_SIGNING_KEY"
 
 // sign writes the signature of the checksums in folder, for `openssl pkeyutl -verify -rawin`.

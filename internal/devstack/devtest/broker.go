@@ -81,7 +81,7 @@ func Kafka(t testing.TB, options devstack.KafkaOptions) *devstack.Kafka {
 
 const (
 	topicLimit = 30 * time.Second
-	// nameRunes is how many characters of a test's name go into the names of its topics.
+	// nameRunes is the maximum number of characters of a test's name in the names of its topics.
 	nameRunes = 60
 )
 

@@ -63,8 +63,8 @@ func (s *databaseServer) close(ctx context.Context) error {
 	return devstack.DropDatabase(ctx, s.url, s.template)
 }
 
-// Database returns the URL of a fresh, migrated database. It is dropped when
-// the test ends, even if sessions are still connected.
+// Database returns the URL of a fresh, migrated database. The database is dropped when the test
+// ends, even if sessions are still connected.
 func Database(t testing.TB) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
@@ -138,7 +138,7 @@ func pairs(t testing.TB, list []string) map[string]string {
 	return settings
 }
 
-// uniqueName returns prefix and a random suffix, at most 60 characters.
+// uniqueName returns prefix and a random suffix of 17 characters.
 func uniqueName(prefix string) string {
 	return prefix + "_" + strings.ToLower(rand.Text()[:16])
 }

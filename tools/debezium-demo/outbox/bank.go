@@ -83,8 +83,8 @@ func (b *Bank) Open(ctx context.Context, n int) error {
 	return nil
 }
 
-// Work lets the clients move money until ctx ends. They make about rate transactions each second.
-// The bank needs at least MinAccounts accounts.
+// Work lets the clients move money until ctx ends. Together they make about rate transactions each
+// second. The bank needs at least MinAccounts accounts.
 func (b *Bank) Work(ctx context.Context, clients, rate int) error {
 	failures := make([]error, clients)
 	var working sync.WaitGroup
@@ -159,7 +159,7 @@ func (b *Bank) transact(ctx context.Context, do func(pgx.Tx) error) error {
 	return nil
 }
 
-// entry adds an entry to the books and the row of its event to the outbox.
+// The function entry adds an entry to the books and the row of its event to the outbox.
 func entry(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	tag, err := tx.Exec(ctx, sql, args...)
 	if err == nil && tag.RowsAffected() != 1 {
@@ -173,7 +173,7 @@ func (b *Bank) randomAccount() int64 {
 	return 1 + rand.Int64N(b.numbers.Load()) //nolint:gosec // G404: nothing here is secret
 }
 
-// randomAccountLike returns the number of a random account in the same currency.
+// randomAccountLike returns the number of a random account in the currency of the given account.
 func (b *Bank) randomAccountLike(number int64) int64 {
 	n := int64(len(currencies))
 	first := number % n

@@ -62,7 +62,7 @@ func (p *pipeline) arrived(ctx context.Context, end int64) (bool, error) {
 	return events >= inOutbox && position == end, nil
 }
 
-// report stops the projectors and compares each read model with its bank's books.
+// The method report stops the projectors and compares each read model with its bank's books.
 func (s *stage) report(ctx context.Context) (*Report, error) {
 	if err := s.stopProjectors(ctx); err != nil {
 		return nil, err

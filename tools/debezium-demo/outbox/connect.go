@@ -35,8 +35,8 @@ const (
 	jsonConverter   = "JsonConverter, timestamp without time zone"
 )
 
-// bankDatabase is the name of the database. The connector's configuration refers to it as
-// ${env:BANK_DB_NAME}.
+// bankDatabase is the name of the bank's database in the first pipeline. The connector's
+// configuration refers to it as ${env:BANK_DB_NAME}.
 const bankDatabase = "bank"
 
 // pipelines returns two pipelines with different formats. The first pipeline uses deploy/debezium
@@ -85,8 +85,8 @@ func (p *pipeline) document() ([]byte, error) {
 	return json.Marshal(connector)
 }
 
-// startConnect starts Debezium and then opens the banks. A connector without a snapshot publishes
-// only the changes committed after it has created its slot.
+// startConnect starts Debezium and then opens the banks. The banks open later because a connector
+// without a snapshot publishes only the changes committed after it has created its slot.
 func (s *stage) startConnect(ctx context.Context) error {
 	s.say("starting Kafka Connect with Debezium %s (fetched once)", devstack.DebeziumVersion)
 	env, err := s.connectEnv(ctx)
@@ -184,7 +184,7 @@ func (s *stage) unwritten(ends, safe map[string]int64) bool {
 	return true
 }
 
-// ends returns the number of records in each topic and in each DLQ topic.
+// The method ends returns the number of records in each topic and in each DLQ topic.
 func (s *stage) ends(ctx context.Context) (map[string]int64, error) {
 	var topics []string
 	for _, p := range s.pipelines {

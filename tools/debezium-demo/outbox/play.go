@@ -30,18 +30,18 @@ type Options struct {
 	Projector string
 	// Accounts is how many accounts each bank opens at the start. It opens more during the work.
 	Accounts int
-	// Clients is how many clients move money in each bank. Rate is their number of transactions
-	// each second.
+	// Clients is how many clients move money in each bank. Rate is about how many transactions they
+	// make together each second.
 	Clients, Rate int
-	// Unwritten is a minimum for each bank. Connect is killed only after it has published this
-	// number of the bank's events since it last wrote its offsets.
+	// Unwritten is a minimum for each bank. Connect is killed only after it has published at least
+	// this number of the bank's events since it last wrote its offsets.
 	Unwritten int64
 	// Log receives the logs of the servers and the projectors. Nil discards them.
 	Log io.Writer
 	// Say, if not nil, is called with a description of each step.
 	Say func(what string)
 	// Stay, if not nil, is called after the comparison with the results and all addresses. The
-	// servers then run until the context ends. Otherwise they are stopped at once.
+	// servers then run until the context ends. If Stay is nil, the servers are stopped at once.
 	Stay func(*Report, []Place)
 }
 
