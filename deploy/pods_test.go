@@ -269,7 +269,8 @@ func TestJobsOfPeopleStay(t *testing.T) {
 	}
 }
 
-// TestManifestsOfImages checks that an image without a chosen version is not pulled as latest.
+// TestManifestsOfImages checks that every container has the placeholder projector:set-a-release as
+// its image. Without a tag, Kubernetes would pull the image latest.
 func TestManifestsOfImages(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		for _, o := range objects(t, overlay) {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestPostgresDiesWithItsParent starts a cluster in a child process and kills the child with
-// SIGKILL.
+// SIGKILL. PostgreSQL must then end too.
 func TestPostgresDiesWithItsParent(t *testing.T) {
 	if os.Getenv("PROJECTOR_TEST_PARENT") != "" {
 		becomeParent(t)
@@ -77,7 +77,7 @@ func awaitEnd(t *testing.T, pid int) {
 }
 
 // isZombie reports whether the process has ended but its parent has not yet waited for it. In a
-// container without an init process, it may stay a zombie.
+// container without an init process, such a process may stay a zombie.
 func isZombie(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, found := strings.Cut(string(status), ") ")

@@ -1,5 +1,5 @@
 // Command debezium-demo runs a simulated bank with an outbox, Debezium, Kafka and the projector on
-// this machine. It kills Debezium twice and compares the read model with the bank's own books. It
+// this machine. It kills Debezium twice and compares each read model with the books of its bank. It
 // exits with 0 if they are equal, with 1 if they differ or the run fails, and with 2 after wrong
 // usage. `make demo-debezium` builds the projector and runs it.
 package main
