@@ -7,7 +7,7 @@ import java.util.Currency;
  *
  *   java DumpCurrencies.java > jdk-currencies.tsv
  *
- * The JDK lists historic currencies too; the test beside CurrencyByCode names
+ * The JDK lists historic currencies too. projection/event/currency_test.go names
  * the reason for each code on which the two differ.
  */
 class DumpCurrencies {

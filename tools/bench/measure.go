@@ -291,9 +291,9 @@ func (m *meter) end() (use cpuUse, disturbed bool) {
 	return use, use.Other+use.Steal > disturbedFrom(wall)
 }
 
-// disturbedFrom returns a limit in seconds of CPU time, which is 4 % of all processors plus half a
-// second. A run is disturbed if other processes and the hypervisor together used more. The summary
-// of the peers uses the same limit.
+// disturbedFrom returns a limit in seconds of CPU time: 4 % of all processors during the run, plus
+// half a second. A run is disturbed if other processes and the hypervisor together used more than
+// this limit. The summary of the peers uses the same limit.
 func disturbedFrom(wall float64) float64 { return 0.04*float64(runtime.NumCPU())*wall + 0.5 }
 
 // read returns the CPU times since the start of each process. In this result, the field Other holds
