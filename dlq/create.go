@@ -22,9 +22,10 @@ const (
 )
 
 // EnsureTopic creates the DLQ topic if it is missing. The new topic has as many partitions as the
-// source topic. It has the broker's default replication factor, or that of the source topic if the
-// broker has no default. If the size limit of the source topic can be read, the new topic accepts
-// records of that size and the added headers. An existing topic is not changed.
+// source topic. It has the broker's default replication factor. If the broker has no default, it
+// has the replication factor of the source topic. If the size limit of the source topic can be
+// read, the new topic accepts records of that size and the added headers. An existing topic is not
+// changed.
 //
 // If a permission is missing, the error names the topic, the permission and how to work without it.
 // The caller may retry every error.
@@ -65,9 +66,9 @@ func createLike(ctx context.Context, adm *kadm.Client, dlqTopic string, source k
 }
 
 // configsLike returns the settings of the new topic. The topic is not compacted, because compaction
-// deletes records and refuses those without a key. The size limit is that of the source topic plus
-// addedHeaderBytes. If that limit cannot be read, the broker's default applies. A dead letter above
-// the limit is cut, not lost.
+// deletes records and refuses those without a key. Its size limit is the limit of the source topic
+// plus addedHeaderBytes. If that limit cannot be read, the broker's default applies. A dead letter
+// above the limit is cut, not lost.
 func configsLike(ctx context.Context, adm *kadm.Client, source string) map[string]*string {
 	configs := map[string]*string{topic.CleanupPolicy: new("delete")}
 	settings, err := topic.Settings(ctx, adm, source)

@@ -182,9 +182,10 @@ type Status string
 
 // Only Discarded is set by a person. StatusOf computes the other statuses.
 const (
-	// Open means that a person has to decide. There are three causes. The event's account or
-	// version cannot be read, or another event with the same version was applied, or the event has
-	// the account's next version and it is not known that it can be applied.
+	// Open means that a person has to decide. There are three causes. First, the event's account or
+	// version cannot be read. Second, another event with the same version was applied. Third, the
+	// event has the account's next version, but it cannot be applied, or it is unknown whether it
+	// can be applied.
 	Open Status = "open"
 	// Ready means that the event has the next version of its account and would be applied now.
 	Ready Status = "ready"
@@ -199,9 +200,10 @@ const (
 // Statuses lists all statuses, for validating filters.
 func Statuses() []Status { return []Status{Open, Ready, Waiting, Resolved, Discarded} }
 
-// Subject returns the account and version of the dead letter's event. Both come from d if its
-// Identity is event.Identified. Otherwise both come from e, which has them if they could be read
-// when the event failed. The result ok is false if neither d nor e has them.
+// Subject returns the account and version of the dead letter's event. If the decoded message d is
+// event.Identified, both come from d. Otherwise both come from the entry, which has them if they
+// could be read when the event failed. The result ok is false if neither the message nor the entry
+// has them.
 func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok bool) {
 	switch {
 	case d.Identity == event.Identified:
@@ -214,12 +216,12 @@ func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok boo
 }
 
 // StatusOf returns the status of an entry that was not discarded. The parameter d is the entry's
-// message, decoded now. The parameter s is the state, in the read model, of the account and version
-// that Subject returns.
+// message, decoded now. The parameter s is the read model's state of the account and version that
+// Subject returns.
 //
 // A version conflict stays open until it is discarded, because another event with the same version
-// was applied. An event that PostgreSQL refused is not ready but open when it has the account's
-// next version, because only a replay shows whether it can be applied now.
+// was applied. An event that PostgreSQL refused is open, not ready, when it has the account's next
+// version. Only a replay shows whether it can be applied now.
 func (e *Entry) StatusOf(d *event.Decoded, s projection.ReplayStatus) Status {
 	_, _, known := e.Subject(d)
 	switch {

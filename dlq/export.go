@@ -93,8 +93,8 @@ func TextOrBase64(b []byte) (text, encoded *string) {
 	}
 }
 
-// MessageDigest returns the SHA-256 of a message, in lower-case hex. The hash contains the length
-// of each key and value before its bytes. The length of null is -1.
+// MessageDigest returns the SHA-256 of a message, in lower-case hex. In the hashed bytes, the
+// length of each key and value is before its bytes. The length of null is -1.
 func MessageDigest(key, value []byte, headers []event.Header) string {
 	sum := sha256.New()
 	part := func(b []byte) {

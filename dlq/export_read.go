@@ -41,8 +41,8 @@ type Identity struct {
 // Identity returns the identity of the entry's event.
 func (e *Entry) Identity() Identity { return Identity{e.AccountID, e.EventID, e.Received} }
 
-// Contradicts returns the name of the first known field of i that is different in the event. It
-// returns "" if there is no such field.
+// Contradicts returns the name of the first known field of i that has another value in the event.
+// It returns "" if there is no such field.
 func (i Identity) Contradicts(ev *event.Event) string {
 	switch {
 	case i.AccountID != "" && i.AccountID != ev.AccountID:

@@ -11,7 +11,7 @@
 // backoff. A Delivery knows which dead letters all in-sync replicas have acknowledged, so a retry
 // sends only the others. A record that the broker refuses as too large is sent alone, then without
 // its value, then without its headers, then without its key. So a large record blocks its partition
-// only if the topic has no room for the added headers alone.
+// only if the broker refuses even the added headers alone.
 package dlq
 
 import (
@@ -83,8 +83,8 @@ func Headers(letter projection.DeadLetter, stamp Stamp, failedAt time.Time) []kg
 	return append(kept, ownHeaders(letter, stamp, failedAt)...)
 }
 
-// ReplaysOf returns how often a consumed record was replayed. A replay to a topic writes
-// this count to a header. It is 0 if the header is missing or invalid.
+// ReplaysOf returns how often a consumed record was replayed. A replay to a topic writes this count
+// to a header. The result is 0 if the header is missing or invalid.
 func ReplaysOf(headers []event.Header) int {
 	for _, h := range headers {
 		if h.Key != HeaderReplays {

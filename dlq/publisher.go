@@ -121,8 +121,8 @@ func (p *Publisher) Close() {
 
 // Deliver makes one attempt to publish the dead letters of d that are not acknowledged yet. It
 // returns nil if all are acknowledged now. Otherwise it returns the first error, and the caller
-// tries again with the same Delivery. Deliver returns at once when ctx ends. Dead letters that are
-// still being sent then are not sent again by the next attempt, except large ones.
+// tries again with the same Delivery. Deliver returns at once when ctx ends. If dead letters are
+// still being sent at that time, the next attempt does not send them again, except large ones.
 //
 // A dead letter that is too large for the topic is cut and published within the call.
 func (p *Publisher) Deliver(ctx context.Context, d *Delivery) error {

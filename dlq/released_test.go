@@ -54,7 +54,8 @@ func eachReleased(t *testing.T, file string, fn func(*released)) {
 	}
 }
 
-// Dead letters may stay in a topic for months, so those of earlier releases must be readable.
+// Dead letters may stay in a topic for months, so dead letters of earlier releases must be
+// readable.
 func TestDeadLettersOfEveryReleaseCanBeRead(t *testing.T) {
 	files, err := filepath.Glob("testdata/released/*.jsonl")
 	if err != nil || len(files) == 0 {
@@ -83,8 +84,8 @@ func TestDeadLettersOfEveryReleaseCanBeRead(t *testing.T) {
 	}
 }
 
-// headerOf returns, by header, the value that Parse has read from it. The value is empty if the dead
-// letter does not have the header.
+// headerOf has a function for each header, which returns the value that Parse has read from the
+// header. The value is empty if the dead letter does not have the header.
 var headerOf = map[string]func(*Entry) string{
 	HeaderClass:           func(e *Entry) string { return string(e.Class) },
 	HeaderMessage:         func(e *Entry) string { return e.Message },
@@ -190,8 +191,8 @@ func headerConstants(t *testing.T) []string {
 	return headers
 }
 
-// A header that was added later must be optional for every reader. Required headers are those of
-// the first release.
+// A header that was added after the first release must be optional for every reader. Only headers
+// of the first release are required.
 func TestALaterHeaderIsOptional(t *testing.T) {
 	const later = OwnPrefix + "errors.later"
 	own := fields{}

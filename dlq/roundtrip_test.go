@@ -113,7 +113,7 @@ func TestHeadersNeverPileUp(t *testing.T) {
 }
 
 // The function replayed returns the record that is processed when the entry is replayed. The record
-// comes directly from the entry, or through the source topic.
+// is either made directly from the entry, or first republished to the source topic.
 func replayed(t *rapid.T, entry Entry) projection.Record {
 	record, err := entry.Replay()
 	if err != nil {

@@ -1,14 +1,14 @@
 // Package errclass decides what to do after an error of PostgreSQL, Kafka or a schema registry. The
 // caller either retries or isolates the record that caused the error.
 //
-// To isolate is to divide a batch until the record is found that PostgreSQL refuses. That record is
-// dead-lettered.
+// To isolate a record means to divide a batch until the record that PostgreSQL refuses is found.
+// That record is dead-lettered.
 //
 // The decision is based on typed errors, SQLSTATE and Kafka error codes, but not on the text of
 // messages. An error that is not clear is always retried, because an outage, a missing grant or a
 // full disk must not dead-letter a good record. Only SQLSTATE classes 22 and 23, and SQLSTATE 54000
 // for an index row that is too large, isolate a record. The error must also come from a statement
-// that did not end the session, and no joined error may have a higher class.
+// that did not end the session, and no error that is joined with it may have a higher class.
 //
 // Reason returns a metric label for an error. Safe returns text about an error that may be logged
 // or shown, because it contains no row data, no payload and no password.
@@ -58,7 +58,7 @@ func (c Class) String() string {
 }
 
 // Unready reports whether the first error of class c makes the instance not ready. Errors of other
-// classes do so only if they last.
+// classes make it not ready only if they last.
 func (c Class) Unready() bool { return c == RetryUnready }
 
 // Reason returns a short label for metrics and logs, from a bounded set. The label is a SQLSTATE

@@ -101,8 +101,8 @@ func TestOddSQLStatesAreUnknown(t *testing.T) {
 	}
 }
 
-// kafkaDecisions lists codes whose class this program chose itself, instead of following the
-// protocol.
+// kafkaDecisions lists codes whose class does not follow from the protocol, but was chosen for this
+// program.
 var kafkaDecisions = map[string]errclass.Class{
 	"UNKNOWN_SERVER_ERROR":         errclass.Unknown,
 	"OFFSET_OUT_OF_RANGE":          errclass.RetryUnready,

@@ -55,8 +55,8 @@ func kafkaSentinel(node error) (finding, bool) {
 		return finding{class: RetryUnready, reason: "decompress"}, true
 	}
 	// The client has unexported errors, such as an unknown controller. The client's own function
-	// decides whether they are retried. Only errors that wrap nothing are checked, because a
-	// wrapper would hide the error inside.
+	// decides whether they are retried. This function is called only for errors that wrap nothing.
+	// Otherwise a wrapped error would not be classified itself.
 	if len(children(node)) == 0 && kgo.IsRetryableBrokerErr(node) {
 		if f, ok := networkNode(node); ok {
 			return f, true
@@ -90,7 +90,8 @@ func kafkaReason(e *kerr.Error) string {
 // should never receive. A test fails if a code has no entry.
 // Source: https://kafka.apache.org/protocol#protocol_error_codes
 var kafkaCodes = map[int16]Class{
-	// These errors end with a new leader, coordinator, generation, session or quota window.
+	// These errors end when there is a new leader, coordinator, generation, session or quota
+	// window.
 	kerr.CorruptMessage.Code:               Retry,
 	kerr.LeaderNotAvailable.Code:           Retry,
 	kerr.NotLeaderForPartition.Code:        Retry,

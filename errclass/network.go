@@ -106,8 +106,8 @@ func timeoutOr(e interface{ Timeout() bool }, reason string) string {
 // function Postgres describes how errors of contexts are classified. A nil error is Unknown.
 func Registry(err error) Class { return worst(err, registryNode, networkNode).class }
 
-// registryNode classifies an answer of a registry. Status 404 does not mean a missing schema here,
-// but a wrong URL.
+// registryNode classifies an answer of a registry. Status 404 means a wrong URL here, not a missing
+// schema.
 func registryNode(node error) (finding, bool) {
 	e, ok := node.(*sr.ResponseError) //nolint:errorlint // only this node, not its chain
 	if !ok {

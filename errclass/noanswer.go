@@ -22,7 +22,7 @@ type NoAnswerError struct {
 // hangs.
 func NoAnswer(ctx context.Context, servers []string, within time.Duration, err error) error {
 	var network net.Error
-	// The deadline of a connection may pass just before the deadline of the context.
+	// A time-out of the client also counts, because it may come just before the deadline of ctx.
 	ended := errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 	if err == nil || !ended {
 		return err

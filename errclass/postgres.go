@@ -14,8 +14,9 @@ import (
 // check first whether its own context has ended. context.Canceled is also Retry. A nil error is
 // Unknown.
 //
-// pgconn.SafeToRetry is not used, because it may be true for an error while an answer is received,
-// although the rows may then be committed. Only the whole idempotent transaction may be repeated.
+// pgconn.SafeToRetry is not used. It may return true if an error occurs while an answer is
+// received, and the rows may be committed by then. Only the whole idempotent transaction may be
+// repeated.
 func Postgres(err error) Class {
 	return worst(err, postgresNode, networkNode).class
 }
@@ -95,7 +96,8 @@ var sqlstates = map[string]Class{
 // sqlstateClasses gives the class for the first two characters of a SQLSTATE. Codes that are
 // missing here are Unknown, so they are retried and reported as an error. P0* (an exception raised
 // by a trigger), 38*, 39* and HV* (code outside PostgreSQL), and XX* (corruption) are missing on
-// purpose. An added class also needs messageClasses, unless its messages may contain data.
+// purpose. If you add a class whose messages contain no data, add it to messageClasses
+// (redact_known.go) too.
 var sqlstateClasses = map[string]Class{
 	"03": Bug,          // SQL statement not yet complete
 	"08": Retry,        // connection exception

@@ -45,7 +45,7 @@ func fieldsText(err error) (text string, ok bool) {
 	case *pgconn.ParseConfigError:
 		return parseConfigText(e), true
 	case pgx.ScanArgError:
-		// The wrapped error contains the value.
+		// The text of the wrapped error is left out, because it contains the value.
 		return fmt.Sprintf("column %s cannot be read into what this build expects", e.FieldName), true
 	case *sr.ResponseError:
 		return registryText(e), true
@@ -184,9 +184,9 @@ func parseConfigText(e *pgconn.ParseConfigError) string {
 }
 
 // parseConfigComplaint returns the message of pgconn without the connection string. The message is
-// in a private field. So the message is found by comparing the full text with that of an error for
-// the same string without a message. Values in the message may come from the string, so text after
-// a colon is cut and quoted text is masked.
+// in a private field. So another error is made, for the same string but without a message. The
+// message is the part of the full text that follows the text of this other error. Values in the
+// message may come from the string, so text after a colon is cut and quoted text is masked.
 func parseConfigComplaint(e *pgconn.ParseConfigError) string {
 	empty := pgconn.NewParseConfigError(e.ConnString, "", nil).Error()
 	words, ok := strings.CutPrefix(e.Error(), empty)

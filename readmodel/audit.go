@@ -15,11 +15,11 @@ import (
 	"projector/sql"
 )
 
-// ActionKind names an action of the audit trail. An operator or an instance of the program carried
-// the action out. The names are part of the public interface.
+// ActionKind names an action of the audit trail. The action was carried out by an operator or by an
+// instance of the program. The names are part of the public interface.
 type ActionKind string
 
-// These are the actions in the audit trail. A new one also needs a line in ActionKinds, and a
+// These are the actions in the audit trail. A new action also needs a line in ActionKinds, and a
 // migration that adds it to the constraint dlq_action_action_check.
 const (
 	ActionReplay  ActionKind = "replay"

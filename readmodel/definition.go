@@ -89,8 +89,8 @@ type RunConfig struct {
 	Observer Observer
 	// Decisions holds what operators have decided about single events. It may be nil.
 	Decisions *Decisions
-	// Stopping is cancelled when the process must stop. Work that is optional and only saves later
-	// work then ends.
+	// Stopping is cancelled when the process must stop. Then optional work ends, which only makes
+	// later work faster.
 	Stopping context.Context
 	Log      *slog.Logger
 }

@@ -11,7 +11,7 @@ import (
 	"projector/readmodel"
 )
 
-// setBack sets the position back as an operator might do it by SQL, in only one column.
+// setBack sets the position back in only one column, as an operator might do it by SQL.
 func setBack(t *testing.T, pool *pgxpool.Pool, offset int64) {
 	t.Helper()
 	exec(t, pool, "UPDATE projector_position SET next_offset = $1", offset)

@@ -16,14 +16,14 @@ type Mapping interface {
 	// Meaning returns the mapping in a normal form. Two files with the same rules have the same
 	// normal form.
 	Meaning() string
-	// Differs compares this mapping with the mapping that has the given meaning. If they read the
-	// stored events differently, it returns the flags of that mapping and the flags of this
-	// mapping. Otherwise both results are empty.
+	// Differs compares this mapping with the mapping that has the given meaning. If the two
+	// mappings read the stored events differently, it returns the flags of that mapping and the
+	// flags of this mapping. Otherwise both results are empty.
 	Differs(meaning string) (stored, now string)
 }
 
-// MappingChangedError says that the rows of a projection were made with a mapping or a first version
-// that reads their events differently.
+// MappingChangedError says that the rows of a projection were made with another mapping, or another
+// value of --first-version, which reads their events differently.
 type MappingChangedError struct {
 	Projection  string
 	Stored, Now string // see Mapping.Differs

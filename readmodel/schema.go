@@ -190,8 +190,8 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	return missing
 }
 
-// MissingOnDatabase returns the grants of sql/roles.sql on the database that are missing.
-// pg_restore does not restore these grants.
+// MissingOnDatabase returns the missing grants on the database itself. The file sql/roles.sql
+// grants them, and pg_restore does not restore them.
 func MissingOnDatabase(ctx context.Context, pool *pgxpool.Pool) ([]string, error) {
 	missing, err := Texts(ctx, pool, "database_grants")
 	if err != nil {

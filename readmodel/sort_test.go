@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSortStable compares the sort with that of the standard library.
+// TestSortStable compares SortStable with slices.SortStableFunc.
 func TestSortStable(t *testing.T) {
 	type item struct{ key, place int }
 	rapid.Check(t, func(rt *rapid.T) {

@@ -35,8 +35,8 @@ BEGIN
     -- The SQL of a custom projection runs in this function, which the role projector_projection
     -- owns. Inside the function, PostgreSQL refuses every change of role. The role may not create
     -- objects in this schema, so it cannot replace the function. It could alter the function,
-    -- because it is the owner. If an altered function would permit a change of role, it refuses to
-    -- run, and a new run of this file repairs the function.
+    -- because it is the owner. If an altered function permits a change of role, it refuses to run
+    -- the SQL, and a new run of this file repairs it.
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
         EXECUTE format('GRANT projector_projection TO %I', current_user);
     END IF;
@@ -141,9 +141,9 @@ BEGIN
         -- projector_approver repairs what another login has requested.
         SELECT 'projector_approver', relation, privileges FROM repairs
         UNION ALL VALUES
-            -- projector_reader is for users of the read model. It may not read the table of
-            -- balances, but the view with the column stale. It may also read what `account
-            -- statement` needs.
+            -- projector_reader is for users of the read model. It may read the view with the column
+            -- stale, but not the table of balances. It may also read what `account statement`
+            -- needs.
             ('projector_reader', 'account_balance_current', 'SELECT'),
             ('projector_reader', 'account_hold', 'SELECT'),
             ('projector_reader', 'account_statement', 'SELECT'),
@@ -210,8 +210,8 @@ BEGIN
         END IF;
     END LOOP;
     -- A login that makes a request may set only the columns that say what to do and why. Triggers
-    -- set the login, and whether the request was approved. An approver decides, and cannot change
-    -- anything else of a request.
+    -- set the login, and whether the request was approved. An approver decides about a request, and
+    -- cannot change anything else in it.
     FOR line IN
         SELECT * FROM (VALUES
             ('projector_operator', 'INSERT', 'action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, reason'),

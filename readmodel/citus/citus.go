@@ -134,10 +134,10 @@ func On(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[OnCitus] != nil
 // settleEvery is the interval between checks for prepared transactions.
 const settleEvery = 25 * time.Millisecond
 
-// Settle waits until all transactions have ended that are prepared on a node now. The commit of
-// such a transaction may already be decided, but not yet carried out on every node. The moved
-// position may then be visible before the rows of the same transaction. The next owner of the
-// partition must not make decisions from older rows. See docs/decisions/0038.
+// Settle waits for the end of all transactions that are prepared on a node now. The commit of such
+// a transaction may already be decided, but not yet carried out on every node. The moved position
+// may then be visible before the rows of the same transaction. The next owner of the partition must
+// not make decisions from older rows. See docs/decisions/0038.
 func Settle(ctx context.Context, pool *pgxpool.Pool) error {
 	before, err := preparedOnNodes(ctx, pool)
 	for err == nil && len(before) > 0 {

@@ -89,17 +89,17 @@ func TestAfterPruningThePositionDecides(t *testing.T) {
 	other.Feed(eventAs("3", "FundsCredited", "a", 3, noon, eur("4")))
 	same(t, "what is new", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
 
-	// The first group is now behind the other group. The events that the other group processed have
-	// markers until these markers are pruned, too. The worker of the first group has claimed its
-	// partition before this pruning.
+	// The first group has now processed fewer events than the other group. The marker of the last
+	// event is then pruned, too. The worker of the first group has claimed its partition before
+	// this pruning.
 	if n := age(t, pool); n != 1 {
 		t.Fatalf("pruned %d markers, want 1", n)
 	}
 	f.Feed(eventAs("3", "FundsCredited", "a", 3, noon, eur("4")))
 	same(t, "behind another group", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
 
-	// This is the limit of the protection. Without its marker, an event that is produced again
-	// cannot be recognized.
+	// The projection cannot prevent this case. An event that is produced again is not recognized
+	// after its marker was pruned.
 	f.Feed(values[0])
 	same(t, "produced once more", turnoverOf(t, pool), "2026-01-01 EUR 8.00 0.00 4")
 }

@@ -18,8 +18,8 @@ INSERT INTO address SELECT account_id, data->>'points' FROM new_events WHERE eve
 ON CONFLICT (account_id) DO UPDATE SET street = EXCLUDED.street;
 `
 
-// In TestARemovedAddressStaysRemoved, an event between the comparison and the swap removes a row
-// that the live table does not have. The swap must not add this row.
+// In TestARemovedAddressStaysRemoved, the comparison finds that a row is missing in the live table.
+// Then an event removes this row, so the swap must not add it.
 func TestARemovedAddressStaysRemoved(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []file.Mode{file.Once, file.Ordered} {
@@ -82,9 +82,9 @@ INSERT INTO sum SELECT account_id, sum((data->>'points')::bigint) FROM new_event
 ON CONFLICT (account_id) DO UPDATE SET points = sum.points + EXCLUDED.points;
 `
 
-// In TestWhatARebuildCountsIsMarked, there is an event after the comparison that the consumers
-// could not apply but the rebuild could. The swap adds the marker of this event together with the
-// rows, so that a replay does not count the event again.
+// In TestWhatARebuildCountsIsMarked, a constraint refuses an event that the consumers read after
+// the comparison. The constraint is then dropped, so the swap can apply this event. It also adds
+// the marker of the event, so that a replay does not count the event again.
 func TestWhatARebuildCountsIsMarked(t *testing.T) {
 	t.Parallel()
 	pool := stage(t)

@@ -16,7 +16,7 @@ import (
 	"projector/readmodel/appended"
 )
 
-// Observer is an observer of a projection that counts what the recent-event cache answers.
+// Observer counts how often the recent-event cache of a projection knew an event and how often not.
 type Observer struct{ Hits, Misses, Errors int }
 
 // Parked implements readmodel.Observer.

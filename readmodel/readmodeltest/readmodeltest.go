@@ -16,7 +16,8 @@ import (
 	"projector/readmodel"
 )
 
-// Main runs the tests of a package. Each database that devtest gives them has the schema.
+// Main runs the tests of a package. In each database that package devtest creates for them, the
+// schema is migrated.
 func Main(m *testing.M) {
 	devtest.Main(m, func(ctx context.Context, url string) error {
 		_, err := readmodel.Migrate(ctx, url)

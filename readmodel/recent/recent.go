@@ -1,6 +1,6 @@
-// Package recent remembers recently processed events, in bounded memory and for a limited time. It
-// saves work, because an event that it knows is a duplicate and is not written again. For all other
-// events, the write shows whether they are duplicates.
+// Package recent remembers recently processed events, in bounded memory and for a limited time. If
+// it knows an event, the event is a duplicate and is not written again, which saves work. For all
+// other events, the write shows whether they are duplicates.
 //
 // It contains only durable events. It is cleared whenever the partition is claimed, because the
 // database may have been restored to an older state.
@@ -33,7 +33,7 @@ func Of(cfg readmodel.RunConfig) appended.Recent { return New(Config{Bytes: cfg.
 // goroutine at a time uses it.
 //
 // An event is identified by two independent 64-bit hashes with secret seeds. So two events are
-// mixed up only if 128 bits are equal.
+// mixed up only if all 128 bits of their hashes are equal.
 type Cache struct {
 	cfg       Config
 	seeds     [2]maphash.Seed

@@ -30,8 +30,8 @@ func Definition() readmodel.Definition {
 		Tables:     func(p readmodel.Partition) appended.Table { return &table{appended.NewcomersTo(p)} },
 		Recent:     recent.Of,
 
-		// The source partition and offset are those of the first delivery. A rebuild may read
-		// another delivery first.
+		// A row has the source partition and offset at which its event was read first. A rebuild
+		// may read another delivery of the event first.
 		RebuildTables: []readmodel.RebuildTable{{Name: Name, Uncompared: []string{"source_partition", "source_offset"}}},
 	}
 }

@@ -1,5 +1,5 @@
--- The breaker stops a partition when too many of its records are dead letters. People can pause and
--- resume a partition.
+-- The breaker stops a partition when too many of its last records are dead letters. People can
+-- pause and resume a partition.
 
 -- +goose Up
 ALTER TABLE projector_position

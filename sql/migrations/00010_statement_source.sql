@@ -1,5 +1,5 @@
--- The rows of a statement get the partition and offset of their events. There are two new views
--- with which statements are compared. They have the balances and the skipped versions.
+-- The rows of a statement get the partition and offset of their events. Two new views have the
+-- balances and the skipped versions, with which statements are compared.
 
 -- +goose Up
 -- Other sessions must not wait long for the locks of this migration. After a time-out, run

@@ -1,5 +1,5 @@
--- In this view, an outer join now finds the accounts that wait for their first version. Citus could
--- not plan the earlier view. PostgreSQL uses the same plan as before.
+-- In the view account_balance_current, an outer join now finds the accounts that wait for their
+-- first version. Citus could not plan the earlier view. PostgreSQL uses the same plan as before.
 
 -- +goose Up
 SET LOCAL lock_timeout = '5s'; -- other sessions wait at most 5 s; after a time-out, run `migrate` again

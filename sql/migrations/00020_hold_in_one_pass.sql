@@ -1,6 +1,6 @@
 -- The view account_hold now joins account_balance only one time instead of three times. With Citus,
--- each shard computes the view for its own accounts. Before this, the coordinator fetched all
--- balances.
+-- each shard computes the view for its own accounts. Before this migration, the coordinator fetched
+-- all balances.
 
 -- +goose Up
 SET LOCAL lock_timeout = '5s'; -- other sessions wait at most 5 s; after a time-out, run `migrate` again

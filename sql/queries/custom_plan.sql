@@ -1,3 +1,3 @@
--- Lets PostgreSQL plan a statement of a projection file under the same role and search path as when
--- it runs.
+-- Lets PostgreSQL plan a statement of a projection file under the role and the search path with
+-- which the statement runs.
 SELECT projector_custom($1, 'plan');

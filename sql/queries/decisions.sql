@@ -1,7 +1,8 @@
 -- Returns the decisions of people about single events, in the order of the commits. It returns the
 -- decisions after the row $1 of the audit trail. If that row does not exist, for example because
 -- the database was restored to an earlier time, it returns all decisions. Older rows do not have
--- the projection in a column. For a custom projection, their result ends with its name ($3).
+-- the projection in a column. In such rows of a custom projection, the result ends with the
+-- projection's name ($3).
 SELECT chain, action, result, coalesce(account_id, ''), coalesce(version, 0),
        coalesce(topic, ''), coalesce(partition, 0), coalesce("offset", 0)
 FROM projector_decision

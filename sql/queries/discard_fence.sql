@@ -1,6 +1,6 @@
 -- Raises the fences of partitions, so that their owners have to claim them again. The owners then
--- read the events again that they have not written yet, because they processed these events before
--- some were discarded.
+-- read again those events that they have not written yet. They had processed these events before
+-- some of them were discarded.
 UPDATE projector_position p SET fence = fence + 1
 FROM (SELECT q.consumer_group, q.topic, q.partition
       FROM projector_position q

@@ -4,8 +4,8 @@
 -- - the right to create objects or schemas where an approver's session would use them,
 -- - the right to create roles,
 -- - files or programs of the server,
--- - a volatile SECURITY DEFINER function whose owner may write. Its effect cannot be found out, so
---   all such functions count, except the functions of the projector and of extensions.
+-- - a volatile SECURITY DEFINER function whose owner may write. The effect of a function cannot be
+--   found out, so all such functions count, except those of the projector and of extensions.
 -- Operators may insert requests, so a grant on that table does not count.
 WITH operators AS (
     SELECT who.oid, who.rolname, becomes.oid AS becomes, becomes.rolname AS becoming, becomes.rolcreaterole

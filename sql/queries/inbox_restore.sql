@@ -1,5 +1,5 @@
--- Inserts into the live inbox the markers that the comparison has found missing. The sums contain
--- the events of these markers.
+-- Inserts into the live inbox the markers that the comparison has found missing. The rebuilt sums
+-- contain the events of these markers.
 INSERT INTO inbox (message_id, handler)
 SELECT d.message_id, $1
 FROM projector_rebuild.difference_inbox d

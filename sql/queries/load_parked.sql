@@ -1,5 +1,5 @@
 -- Returns the parked events of an account above a version, in order, up to a total size in bytes.
--- Each row also has the number of events that there would be without the limit of the size.
+-- Each row also has the number of events that the query would return without the size limit.
 SELECT version, class, expected_version, topic, partition, "offset", record_timestamp, replays, key, value, headers, events
 FROM (
     SELECT p.*,

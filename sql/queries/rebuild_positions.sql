@@ -1,4 +1,4 @@
--- Returns the offset of each partition of a topic up to which the live rows contain the events.
+-- Returns, for each partition of a topic, the offset up to which the live rows contain the events.
 -- This offset is the highest one that any consumer group has ever reached, even if the position of
 -- the group was set back later.
 SELECT partition, max(greatest(next_offset, judged_until)), min(topic_id), max(topic_id)

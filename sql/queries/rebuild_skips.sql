@@ -1,6 +1,6 @@
 -- Returns versions that a person has skipped. It also returns the partition and offset of the
--- skipped event if they were known. Skips that were reversed are left out. The result of a skip in
--- the audit trail is $1.
+-- skipped event if they were known. Skips that were reversed are left out. In the audit trail, a
+-- skip has the result $1.
 SELECT s.account_id, s.version, s.altered, coalesce(s.topic, ''), coalesce(s.partition, 0), coalesce(s."offset", 0)
 FROM dlq_action s
 WHERE s.action = 'skip' AND s.result = $1 AND s.account_id IS NOT NULL AND s.version IS NOT NULL

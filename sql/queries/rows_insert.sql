@@ -1,4 +1,4 @@
--- Inserts the rebuilt rows that are missing.
+-- Inserts into the live table the rebuilt rows that it does not have.
 INSERT INTO {table} ({written})
 SELECT {written_s}
 FROM projector_rebuild.{noted} AS d

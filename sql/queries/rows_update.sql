@@ -1,4 +1,4 @@
--- Replaces the rows that differ with the rebuilt rows.
+-- Writes the values of the rebuilt rows into the live rows that differ.
 UPDATE {table} AS t
 SET {set_rebuilt}
 FROM projector_rebuild.{noted} AS d

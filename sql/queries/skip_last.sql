@@ -1,5 +1,5 @@
--- Returns the last skip of an account that was not reversed. The result of a skip in the audit
--- trail is $2.
+-- Returns the last skip of an account that was not reversed. In the audit trail, a skip has the
+-- result $2.
 SELECT s.version, coalesce(s.previous_event_id, ''), coalesce(s.class, ''),
        coalesce(s.topic, ''), coalesce(s.partition, 0), coalesce(s."offset", 0)
 FROM dlq_action s
