@@ -78,7 +78,8 @@ func (tx *Tx) Copy(ctx context.Context, statement string, rows *CopyRows) error 
 	return err
 }
 
-// ErrSuppressed means that PostgreSQL accepted a row and did not store it.
+// ErrSuppressed means that PostgreSQL accepted a row and did not store it, for example because of a
+// trigger.
 var ErrSuppressed error = suppressed{}
 
 type suppressed struct{}

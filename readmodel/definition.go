@@ -89,8 +89,8 @@ type RunConfig struct {
 	Observer Observer
 	// Decisions holds what operators have decided about single events. It may be nil.
 	Decisions *Decisions
-	// Stopping is cancelled when the process must stop. Then optional work ends, which only makes
-	// later work faster.
+	// Stopping is cancelled when the process must stop. A running query for the index of all
+	// versions then ends, so that the process does not wait for it.
 	Stopping context.Context
 	Log      *slog.Logger
 }

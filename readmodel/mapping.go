@@ -63,15 +63,15 @@ func (p *Partition) refuses(stored *projection.StoredPosition) *projection.Stopp
 }
 
 // CheckMapping returns a *MappingChangedError if rows of the projection were made with a mapping
-// that reads events differently. It returns nil if no event was processed yet.
+// that reads events differently from m. It returns nil if no event was processed yet.
 func CheckMapping(ctx context.Context, db Querier, name string, m Mapping) error {
 	_, _, err := otherMappings(ctx, db, name, m)
 	return err
 }
 
 // otherMappings returns the normal forms of the other mappings that are stored with the
-// projection's positions. It also returns whether one of them reads events differently. It returns
-// a *MappingChangedError if events were processed with such a mapping.
+// projection's positions. It also returns whether one of them reads events differently from m. It
+// returns a *MappingChangedError if events were processed with such a mapping.
 func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (others []string, changed bool, err error) {
 	rows, _ := db.Query(ctx, sql.Query("mapping_kept"), name, m.Meaning())
 	others = []string{}
@@ -97,8 +97,8 @@ func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (oth
 
 // KeepMapping stores the mapping m with the positions of a projection. If CheckMapping returns a
 // *MappingChangedError and accept is false, KeepMapping returns this error and stores nothing. If m
-// reads events differently, KeepMapping fences the owners of the positions, because they may still
-// use the previous mapping.
+// reads events differently from a stored mapping, KeepMapping fences the owners of the positions,
+// because they may still use the previous mapping.
 func KeepMapping(ctx context.Context, db Querier, name string, m Mapping, accept bool) error {
 	others, changed, err := otherMappings(ctx, db, name, m)
 	var refused *MappingChangedError

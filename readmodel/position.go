@@ -43,8 +43,8 @@ func (e *GroupTakenError) SafeText() string { return e.Error() }
 // owner is fenced. It returns projection.ErrFenced if another owner has claimed the row since the
 // committed offset was read, and this offset is below the position in the row. It returns a
 // *projection.StoppedError if an operator has to set or resume the position first, or if the stored
-// mapping reads events differently. After an error, the field Found of the result is the row before
-// the claim, if the row was read.
+// mapping reads events differently from the caller's mapping. After an error, the field Found of
+// the result is the row before the claim, if the row was read.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var (
 		claimed     projection.Position

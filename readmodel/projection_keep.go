@@ -45,7 +45,7 @@ func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
 }
 
 // IsFileStored reports whether a projection file with this SHA-256, in hex, is stored. If so, the
-// rows of the projection are made with this file.
+// rows of its projection are made with this file.
 func IsFileStored(ctx context.Context, pool *pgxpool.Pool, sha256 string) (stored bool, err error) {
 	if err := pool.QueryRow(ctx, sql.Query("projection_file_stored"), sha256).Scan(&stored); err != nil {
 		return false, fmt.Errorf("look for the projection file: %w", err)

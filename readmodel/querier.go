@@ -10,7 +10,7 @@ import (
 )
 
 // Querier runs queries. It is a pool, a connection or a transaction. The error of Query is also the
-// error of its rows. A caller that reads the rows does not have to check it.
+// error of its rows. A caller that reads the rows does not have to check the error of Query.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row

@@ -60,7 +60,8 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 	return done, nil
 }
 
-// migrateError adds the missing grant to the error of a migration that failed because of it.
+// migrateError names the missing grant in the error of a migration that failed because a grant is
+// missing.
 func migrateError(ctx context.Context, db *sql.DB, err error) error {
 	if !HasCode(err, insufficientPrivilege) && !HasCode(err, noSchema) {
 		return fmt.Errorf("migrate: %w", err)

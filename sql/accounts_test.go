@@ -17,8 +17,8 @@ var balancesOnly = []string{
 	"rebuild_fetched", "rebuild_opened", "shadow_openings", "verify_accounts", "verify_some",
 }
 
-// TestCustomProjectionsSendNothingAboutBalances shows that a custom projection does not read or
-// write the balance tables.
+// TestCustomProjectionsSendNothingAboutBalances shows that the statements for a custom projection
+// name no balance table, except the queries in balancesOnly.
 func TestCustomProjectionsSendNothingAboutBalances(t *testing.T) {
 	tables := regexp.MustCompile(`\b(account_balance|parked_event|park_overflow|account_hold)\b`)
 	for text, name := range sql.Names("loyalty") {
@@ -28,8 +28,8 @@ func TestCustomProjectionsSendNothingAboutBalances(t *testing.T) {
 	}
 }
 
-// TestStatementsOnCustomAccountsNameTheProjection shows that each statement on the shared tables
-// names its projection, because custom projections share these tables.
+// TestStatementsOnCustomAccountsNameTheProjection shows that the statements on the tables that
+// custom projections share name their projection.
 func TestStatementsOnCustomAccountsNameTheProjection(t *testing.T) {
 	tables := regexp.MustCompile(`\bprojection_(account|parked_event|park_overflow|hold)\b`)
 	// These queries read or lock the rows of all projections, or of the projection in the parameter

@@ -30,13 +30,13 @@ func Of(handler string) Inbox { return Inbox{handler} }
 // statement fit into work_mem.
 const sliceRows = 8192
 
-// Marked is the result of Mark. It is valid after the statement was sent.
+// Marked is the result of Mark. It is valid after the statements of Mark were sent.
 type Marked struct {
 	ids   []string
 	fresh []string // ids that were not marked before
 }
 
-// Mark queues the statements that mark messages. The ids are sorted.
+// Mark queues the statements that mark messages. The parameter ids is sorted.
 func (i Inbox) Mark(tx *readmodel.Tx, ids []string) *Marked {
 	m := &Marked{ids: ids, fresh: make([]string, 0, len(ids))}
 	for piece := range slices.Chunk(ids, sliceRows) {
@@ -48,8 +48,8 @@ func (i Inbox) Mark(tx *readmodel.Tx, ids []string) *Marked {
 	return m
 }
 
-// Copy marks messages by COPY. The ids are sorted. It returns projection.ErrStale if one of the
-// messages is already marked. It sends the queued statements first.
+// Copy marks messages by COPY. The parameter ids is sorted. It returns projection.ErrStale if one
+// of the messages is already marked. It sends the queued statements first.
 func (i Inbox) Copy(ctx context.Context, tx *readmodel.Tx, ids []string) error {
 	const size = 52 // approximate bytes of a row's values
 	rows := readmodel.NewCopyRows(2, len(ids), size)

@@ -16,7 +16,8 @@ import (
 	"projector/readmodel/appended"
 )
 
-// Observer counts how often the recent-event cache of a projection knew an event and how often not.
+// Observer counts for how many events the recent-event cache of a projection had an entry, had
+// none, or failed.
 type Observer struct{ Hits, Misses, Errors int }
 
 // Parked implements readmodel.Observer.

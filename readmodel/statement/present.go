@@ -38,9 +38,9 @@ func findPresent(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry
 }
 
 // readPresent reads the rows with the keys of some of the entries. These entries start at the index
-// from. A row that this transaction inserted belongs to the first entry with its key. For later
-// entries with the same key, Present is set. Transaction ids are reused after a wraparound, so a
-// row only counts as inserted here if it also has the entry's event id.
+// from. A row that this transaction inserted belongs to the first entry with its key. For all other
+// entries, Present is set to the event id of the row. Transaction ids are reused after a
+// wraparound, so a row only counts as inserted here if it also has the entry's event id.
 func readPresent(rows pgx.Rows, entries []appended.Entry, from int) (n int, err error) {
 	var (
 		place int64

@@ -1,5 +1,5 @@
--- Adds rows to the audit trail for what people did with dead letters. An empty text means that the
--- value is unknown. If the topic is empty, the partition and the offset are unknown too.
+-- Adds a row to the audit trail for each of the given actions. An empty text means that the value
+-- is unknown. If the topic is empty, the partition and the offset are unknown too.
 INSERT INTO dlq_action
     (action, account_id, version, topic, partition, "offset", dlq_topic, dlq_partition, dlq_offset, class, actor, reason, result,
      altered, value_sha256, original_sha256, consumer_group, projection, previous_event_id)

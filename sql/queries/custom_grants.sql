@@ -1,5 +1,5 @@
--- Returns the GRANT statements for privileges ($2) on tables ($1) that a role lacks. The role is
--- $3, or the current role if $3 is empty. Names that are not tables are ignored. The grant on a
+-- Returns, as GRANT statements, which of the privileges $2 on the tables $1 a role lacks. The role
+-- is $3, or the current role if $3 is empty. Names that are not tables are ignored. The grant on a
 -- schema comes before the grants on its tables. The tables are read from the catalog, because
 -- to_regclass fails for a schema that this session may not use.
 WITH needed AS (

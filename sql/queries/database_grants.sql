@@ -1,6 +1,6 @@
 -- Returns the missing grants on the database itself, one per row. The file sql/roles.sql grants
 -- them. They can be missing after a restore, because pg_dump does not save them. There is no row if
--- roles.sql was never run, which is known from its function projector_contained.
+-- roles.sql was never run and so has not created the function projector_contained.
 SELECT missing
 FROM (
     SELECT 1 AS at, format('CREATE on database %I for %s', current_database(), p.proowner::regrole) AS missing

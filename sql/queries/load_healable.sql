@@ -1,6 +1,6 @@
--- Returns accounts that have a parked event of this partition which can be applied now. Normally a
--- worker applies such an event together with the event before it. If the query finds one, the
--- worker was interrupted, or the event was parked after the worker had read the account.
+-- Returns accounts that have a parked event of a partition ($1, $2) which can be applied now.
+-- Normally a worker applies such an event together with the event before it. If the query finds
+-- one, the worker was interrupted, or the event was parked after the worker had read the account.
 SELECT DISTINCT p.account_id
 FROM {parked} p
 JOIN {account} b ON {of_b}b.account_id = p.account_id

@@ -1,9 +1,9 @@
 -- Stores in the positions of a projection ($1) the mapping ($2) with which records are read. The
 -- mappings that the caller has checked are in $3. A position whose mapping was changed after the
--- check is not updated, and its next claim fails. If a checked mapping reads events differently
--- ($4), the fences of the owners are raised. In that case, a position that has processed records is
--- updated only if $5 is true. The positions are locked in a fixed order, because several instances
--- may start at the same time.
+-- check is not updated, and its next claim fails. If $4 is true, a checked mapping reads events
+-- differently from the new mapping, and the fences of the owners are raised. In that case, a
+-- position that has processed records is updated only if $5 is true. The positions are locked in a
+-- fixed order, because several instances may start at the same time.
 WITH changed AS MATERIALIZED (
     SELECT consumer_group, topic, partition
     FROM projector_position

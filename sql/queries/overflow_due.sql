@@ -1,6 +1,6 @@
--- Returns accounts whose next event may be one of the events beyond the park limit in these
--- partitions. Accounts whose next event is parked are left out, because their parked events are
--- applied first. The query returns few accounts at a time, beginning with the lowest offsets.
+-- Returns accounts whose next event may be one of the events beyond the park limit in the
+-- partitions $2. Accounts whose next event is parked are left out, because their parked events are
+-- applied first. The query returns at most 4 accounts, sorted by partition and offset.
 SELECT o.account_id, b.version, o.partition, o.lowest_version, o.highest_version, o.events, o.first_offset, o.last_offset, o.first_version
 FROM {overflow} o
 JOIN {account} b ON {of_b}b.account_id = o.account_id

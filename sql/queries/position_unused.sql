@@ -1,5 +1,6 @@
 -- Returns the positions of a consumer group in a topic. For each position, it returns whether
--- another group of the projection has processed at least as many records of the same partition.
+-- another group of the projection has processed all records of the partition that this group has
+-- processed.
 SELECT p.partition, p.next_offset, p.fence, p.projection,
        EXISTS (SELECT FROM projector_position o
                WHERE o.projection = p.projection AND o.topic = p.topic AND o.topic_id = p.topic_id

@@ -1,5 +1,5 @@
 -- Returns the events of a topic ($2) that were discarded in a projection ($1), with their
--- partitions and offsets. An event that was replayed later does not count as discarded. Several
+-- partitions and offsets. An event that a later replay applied does not count as discarded. Several
 -- events of one record have the same offset.
 SELECT DISTINCT coalesce(d.account_id, ''), coalesce(d.version, 0), d.altered, d.topic, d.partition, d."offset"
 FROM dlq_action d

@@ -1,7 +1,7 @@
--- Returns the GRANT statements for the privileges on tables ($1) that a rebuild lacks. The current
--- login needs the privileges $2, and the owner of the function that copies the tables needs SELECT.
--- If the login has a role of sql/roles.sql, the statements grant to this role and not to the login
--- itself.
+-- Returns the GRANT statements for the privileges that a rebuild lacks on the tables $1. The
+-- current login needs the privileges $2, and the owner of the function that copies the tables needs
+-- SELECT. If the login has a role of sql/roles.sql, the statements grant to this role and not to
+-- the login itself.
 WITH running AS (
     SELECT coalesce((
         SELECT r.rolname

@@ -1,7 +1,7 @@
 -- Returns the topics from which rows of a projection have come. These are the claimed topics,
--- except topics from which no record was processed. Brokers without topic ids ($2) leave no rows in
--- projector_source, so the positions are used for their topics. The topic $3 is included as soon as
--- it is claimed.
+-- except topics from which no record was processed. If the brokers have no topic ids (the stored id
+-- is then one of $2), projector_source has no rows for their topics, so the positions are used. The
+-- topic $3 is included as soon as it is claimed.
 WITH read AS (
     SELECT topic, bool_or(topic_id = ANY ($2::text[])) AS unknown, bool_or(greatest(next_offset, judged_until) > 0) AS read
     FROM projector_position

@@ -1,4 +1,5 @@
--- Raises the fences of all partitions, so that their owners drop their caches of accounts.
+-- Raises the fences of all partitions of a projection, so that their owners drop their caches of
+-- accounts.
 UPDATE projector_position p SET fence = fence + 1
 FROM (SELECT q.consumer_group, q.topic, q.partition
       FROM projector_position q
