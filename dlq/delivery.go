@@ -35,7 +35,7 @@ func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery 
 
 // DecidedAgain returns the delivery for the same batch, or for a part of it, after the batch was
 // processed again. The parameter letters contains the dead letters that the new attempt produced. A
-// dead letter of the same record and class keeps its status. If it was acknowledged, it is not sent
+// dead letter of the same event and class keeps its status. If it was acknowledged, it is not sent
 // again. If it is being sent, Deliver waits for it. The old delivery must not be used any more.
 func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
 	next := NewDelivery(letters, failedAt)

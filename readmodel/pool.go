@@ -143,7 +143,7 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
-	// A frozen backend must not delay the caller who acquires a connection.
+	// A frozen backend delays a caller who acquires a connection only for this time.
 	cfg.PingTimeout = 500 * time.Millisecond
 	if cfg.MaxConns, err = c.bound(cfg.MaxConns); err != nil {
 		return nil, err

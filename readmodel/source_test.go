@@ -9,7 +9,8 @@ import (
 	"projector/sql"
 )
 
-// Each claim stores the topic from which the rows come. This entry is never removed.
+// A successful claim stores the topic's id, if the topic has one. The stored id stays when the
+// position is deleted.
 func TestSourcesAreRemembered(t *testing.T) {
 	pool := openPool(t)
 	claim := func(id, wanted string) {

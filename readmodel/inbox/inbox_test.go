@@ -56,9 +56,10 @@ func TestPruningDeletesWhatIsTooOldInPieces(t *testing.T) {
 	}
 }
 
-// TestNobodyPrunesWhilePositionsAreSet shows that no marker is pruned before the records were read
-// again. Before an operator sets a position, the program checks which events still have markers.
-// The result of this check must stay valid until the records were read.
+// TestNobodyPrunesWhilePositionsAreSet shows that no marker is pruned while a position is set back,
+// and none until its records were read again. Before an operator sets a position, the program
+// checks which events still have markers. The result of this check must stay valid until the
+// records were read.
 func TestNobodyPrunesWhilePositionsAreSet(t *testing.T) {
 	pool := openPool(t)
 	of := readmodel.Partition{Projection: turnover.Name, Group: "g", Topic: "events"}

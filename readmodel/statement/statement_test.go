@@ -80,8 +80,8 @@ func TestStatementOfARangeReadAgain(t *testing.T) {
 	f.Feed(values...)
 	f.MustClaim(0) // the group's offsets were reset
 	f.Feed(values...)
-	// The event with the invalid amount was processed before. So the row that now has the same
-	// version is not a conflict.
+	// The event with the invalid amount was processed before. So it does not conflict with the row
+	// that now has its version.
 	same(t, "outcomes", f.Outcomes(), "2 3 0 1")
 	same(t, "letters", f.Faults(), "invalid_amount poison")
 }
@@ -116,8 +116,9 @@ func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
 	}
 }
 
-// In TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken, a replay writes the corrected event after
-// the decision about the broken event. The dead letter is not published yet at that time.
+// In TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken, another consumer group writes the corrected
+// event after the decision about the broken event. The dead letter is not published yet at that
+// time.
 func TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), partition)
