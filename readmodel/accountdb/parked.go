@@ -65,8 +65,8 @@ func decodeParked(ctx context.Context, formats event.Resolver, account string, p
 
 // decodeEntry decodes the record's entry that has the given account and version. If several entries
 // match, it uses the first one that can be decoded. If none can be decoded, it uses the first one.
-// The entry found here is the one that was parked, because a decodable event replaces one that
-// cannot be decoded.
+// This entry is the one that was parked, because a decodable event replaces an event of the same
+// version that cannot be decoded.
 func decodeEntry(series event.Series, account string, version int64, p *projection.Parked) {
 	var one event.Decoded
 	check := func(entry int32) {
@@ -88,8 +88,8 @@ func decodeEntry(series event.Series, account string, version int64, p *projecti
 	check(last)
 }
 
-// The function unreadable returns the event of a parked record that this configuration cannot
-// decode.
+// For a parked record that cannot be decoded with the present --format, the function unreadable
+// returns an event that cannot be applied.
 func unreadable(account string, version int64) event.Decoded {
 	return event.Decoded{
 		Event:    event.Event{AccountID: account, Version: version},

@@ -28,7 +28,7 @@ type Store struct {
 
 var _ accounts.Store = Store{}
 
-// Versions implements accounts.Store. A Store has no index.
+// Versions implements accounts.Store. It returns nil, because a Store has no version index.
 func (Store) Versions(context.Context) *accounts.VersionIndex { return nil }
 
 // Parked implements accounts.Store.
@@ -238,7 +238,7 @@ func minorUnits(wire []byte, digits int) (int64, error) {
 }
 
 // healBytes limits the bytes of parked events that are read at a time. The first event is always
-// read, even if it is larger.
+// read, even if it is larger than this limit.
 const healBytes = 1 << 20
 
 // LoadStates reads the states of the given accounts. Accounts without a balance row are left out.

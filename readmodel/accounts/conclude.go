@@ -41,9 +41,10 @@ func (f *Fold) refusal(ref eventRef) string {
 	return reason
 }
 
-// forgetRefused removes the refusals whose dead letters are durable. If entries of the last record
-// are not processed yet, the refusals of this record stay. The position is before this record, so
-// the record may be read again.
+// forgetRefused removes from f.refused the events whose dead letters are durable. PostgreSQL had
+// refused these events. If entries of the last record are not processed yet, the refused events of
+// this record stay in f.refused. The position is before this record, so the record may be read
+// again.
 func (f *Fold) forgetRefused() {
 	f.refusedDecided = slices.DeleteFunc(f.refusedDecided, func(ref eventRef) bool {
 		if f.partly != (projection.RecordRef{}) && ref.record == f.partly {

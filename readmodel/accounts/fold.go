@@ -43,7 +43,7 @@ type Options struct {
 
 // Fold applies records to accounts in memory and gathers what has to be written and dead-lettered.
 // Its caller calls Apply and Heal, writes the Changes, and then calls Flushed. If the database has
-// another state than assumed, the caller calls Reset instead.
+// another state than the fold assumes, the caller calls Reset instead of Flushed.
 //
 // A Fold is not safe for concurrent use.
 type Fold struct {
@@ -187,8 +187,8 @@ func (f *Fold) applyFound(ctx context.Context, records []projection.DecodedRecor
 	return len(records), nil
 }
 
-// applyRecord decides about a record of an account. The account is nil if the record names none. It
-// is &applied if the version index shows that the event was applied.
+// applyRecord decides about a record of an account. The account is nil if the record names none.
+// The account is &applied if the version index shows that the event was applied.
 func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 	f.changes.Records++
 	f.last = eventRef{r.Record.Ref(), r.Decoded.Event.ID}

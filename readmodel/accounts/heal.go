@@ -14,8 +14,9 @@ import (
 // transaction that fills the gap, unless this transaction is limited to one event.
 const HealPiece = 1000
 
-// healGlance is the largest number of parked events that are read first. Often another gap follows
-// soon, and then the events after that gap would be read although they cannot be applied.
+// healGlance is the largest number of parked events in the first read of an account. Often another
+// gap follows soon, and then a larger read would return events after that gap, which cannot be
+// applied.
 const healGlance = 8
 
 // healMore returns the size of the next piece, after a piece that was applied completely.

@@ -171,7 +171,8 @@ const (
 	freshAfter = 8192
 )
 
-// The method applied counts records, and the accounts that were read for these records.
+// The method applied is called after records were applied. The parameter duplicates is the number
+// of duplicates among them, and accountsRead is the number of accounts that were read for them.
 func (r *redelivery) applied(records, duplicates, accountsRead int) {
 	if records == 0 {
 		return

@@ -33,7 +33,7 @@ func TestAppendStopsWhereTheBreakerOpens(t *testing.T) {
 }
 
 // opens returns the offsets at which the breaker may open, with the counts of the decisions up to
-// each of them. It also returns whether the breaker may stay closed.
+// each of these offsets. It also returns whether the breaker may stay closed.
 func opens(topic []delivered, rule projection.BreakerRule, m *model) (at map[int][4]int, never bool) {
 	at = map[int][4]int{}
 	windows := map[string]bool{"": true} // all possible states of the window: R is a root dead letter, s is a successful record

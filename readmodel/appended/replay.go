@@ -58,7 +58,8 @@ func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (
 	return l.table.Find(ctx, db, storable)
 }
 
-// If the error is nil, the function that the method doubts returns is not nil.
+// The method doubts returns the function from Definition.Doubts. If Definition.Doubts is nil, it
+// returns a function that returns an empty string.
 func (l *replayer) doubts(ctx context.Context, db readmodel.Querier) (func(time.Time) string, error) {
 	if l.kind.Doubts == nil {
 		return func(time.Time) string { return "" }, nil

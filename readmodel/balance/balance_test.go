@@ -341,9 +341,9 @@ func TestChangedAccounts(t *testing.T) {
 	reported("")
 }
 
-// A log that has lost its end receives new records at offsets below the stored position. The leader
-// epoch of these records is later than the stored epoch. This shows that they are new records and
-// not redelivered ones.
+// After a partition has lost its last records, new records get offsets below the stored position.
+// The leader epoch of the new records is later than the stored epoch. This shows that they are new
+// records and not redelivered ones.
 func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
 	cases := map[string]struct {
 		epoch int32 // leader epoch of the records at the old offsets

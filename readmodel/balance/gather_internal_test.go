@@ -13,7 +13,7 @@ import (
 
 // TestTheLeaderWaitsForPartitionsThatMayJoin lets partitions arrive one by one, every 100 µs. In
 // some cases, some or all of them read before they write. The first partition must wait until the
-// others have arrived, and no longer. If one does not come, the first partition waits for
+// others have arrived, and no longer. If one of them does not arrive, the first partition waits for
 // gatherFor.
 func TestTheLeaderWaitsForPartitionsThatMayJoin(t *testing.T) {
 	const apart, asking = 100 * time.Microsecond, 200 * time.Microsecond

@@ -13,8 +13,9 @@ import (
 	"projector/readmodel/repair"
 )
 
-// In TestTwoPartitionsOfOneAccount, two partitions have events of one account, and both decide at
-// version 1. The later write must not overwrite the event of the other partition.
+// In TestTwoPartitionsOfOneAccount, two partitions have events of one account, and both fold an
+// event of version 2 while the stored version is 1. The later write must not overwrite the event of
+// the other partition.
 func TestTwoPartitionsOfOneAccount(t *testing.T) {
 	pool := openPool(t)
 	a, b := newWorker(t, pool, inPartition(0)), newWorker(t, pool, inPartition(1))

@@ -72,7 +72,7 @@ func (s *Shadow) noteAndLock(ctx context.Context, t *swapTx) error {
 	return nil
 }
 
-// The method locked returns the tables in which rows that differ are locked and replaced.
+// The method locked returns the tables whose differing rows are locked and replaced.
 func (s *Shadow) locked() []*rowTable {
 	if s.accounts == nil {
 		return s.tables
@@ -96,7 +96,7 @@ func (s *Shadow) written() []*rowTable {
 	return append(slices.Clone(s.tables), s.accounts.account, s.accounts.parked, s.accounts.overflow)
 }
 
-// runAgain compares the rows in the tables of differences.
+// runAgain compares again the rows that the tables of differences list.
 func (c *comparison) runAgain(ctx context.Context, t *swapTx) error {
 	s := c.shadow
 	if s.accounts != nil {
@@ -143,7 +143,8 @@ func (c *comparison) accountsAgain(ctx context.Context, t *swapTx) error {
 	})
 }
 
-// The method noted calls add for each row in the differences of the given table.
+// The method noted reads the table of differences of the given table. It calls add for each listed
+// row that the live or the shadow table has.
 func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add func(live, rebuilt *row, differs bool) error) error {
 	if err := t.limited(ctx); err != nil {
 		return err
@@ -166,7 +167,8 @@ func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add 
 	return err
 }
 
-// withDigest returns the row with this digest and version. It returns nil if there is no digest.
+// withDigest returns a copy of the row with the given digest and version. It returns nil if the
+// digest is nil.
 func (r *row) withDigest(digest, version *int64) *row {
 	if digest == nil {
 		return nil

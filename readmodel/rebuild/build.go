@@ -15,8 +15,8 @@ import (
 	"projector/readmodel/appended"
 )
 
-// Source streams the committed records of a partition. The offset from is included, and the offset
-// to is not. An error ends the iteration.
+// Source streams the committed records of a partition. The records begin at the offset from and end
+// before the offset to. An error ends the iteration.
 type Source interface {
 	Records(ctx context.Context, partition int32, from, to int64) iter.Seq2[projection.Record, error]
 }
@@ -37,14 +37,15 @@ type Config struct {
 const (
 	// atOnce is the number of partitions that are read concurrently.
 	atOnce = 4
-	// A chunk of records is folded when it has chunkRecords records, or earlier.
+	// chunkRecords is the number of records at which a chunk is folded. A chunk may be folded
+	// earlier.
 	chunkRecords = 512
 	// flushEvents and flushBytes limit the size of a transaction, and thus the memory.
 	flushEvents = 200_000
 	flushBytes  = 16 << 20
 )
 
-// cacheBytes limits the memory for accounts of a partition.
+// cacheBytes limits the memory for the accounts of one partition.
 const cacheBytes = 16 << 20
 
 // Build reads a topic into the shadow tables of a projection, up to given offsets.
@@ -103,8 +104,9 @@ func (b *Build) addReplay(e *decided, ordered bool) {
 	b.replays[e.place] = append(of, e)
 }
 
-// Advance brings each partition exactly to its offset in ends. It calls observe with the number of
-// offsets read since the beginning, from several goroutines. The function observe may be nil.
+// Advance brings each partition exactly to its offset in ends. From several goroutines, it calls
+// observe with the number of offsets that were read in all partitions since the build began. The
+// function observe may be nil.
 func (b *Build) Advance(ctx context.Context, ends map[int32]int64, observe func(passed int64)) error {
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)

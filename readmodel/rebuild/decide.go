@@ -125,8 +125,8 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 	if !kind.changes() {
 		return nil
 	}
-	// A row with another kind than Unknown may lack events, and it is unknown which events it
-	// lacks.
+	// A row whose difference is not of the kind Unknown may lack events, and it is unknown which
+	// events it lacks.
 	c.uncounted = c.uncounted || kind != Unknown
 	c.foreign = c.foreign || kind == Unknown && !t.ofAccounts
 	if d := c.accounts[id]; id != "" && d.rows != Unknown {
@@ -135,8 +135,8 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 	return c.add(ctx, db, t, one, kind)
 }
 
-// The method list counts a difference. It also lists the difference if fewer than opts.List are
-// listed.
+// The method list counts a difference. It also lists the difference, unless the report already
+// lists opts.List differences.
 func (c *comparison) list(d Difference) {
 	c.report.Kinds[d.Kind]++
 	if len(c.report.Differences) < c.opts.List {
@@ -216,7 +216,8 @@ func (c *comparison) concerned(removing bool) (n int64) {
 	return n
 }
 
-// The method plan returns a hash of the changes that would be written to accounts.
+// The method plan returns a hash of the accounts that would be changed, with the kinds of their
+// differences and the digests of their rebuilt states.
 func (c *comparison) plan(removing bool) string {
 	hash := sha256.New()
 	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {

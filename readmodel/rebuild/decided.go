@@ -31,7 +31,8 @@ func (e *decided) isAbout(record *projection.Record, ev *event.Event) bool {
 	return record.Entry == 0 || e.accountID == ev.AccountID && e.version == ev.Version
 }
 
-// Build prepares to fill the shadow tables from the topic. It reads the decisions of operators.
+// Build returns a Build that fills the shadow tables from the topic. It first reads the decisions
+// of operators from the audit trail.
 func (s *Shadow) Build(ctx context.Context, cfg Config) (*Build, error) {
 	run := readmodel.RunConfig{Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, CacheBytes: func() int { return cacheBytes }}
 	cfg.Open = func(partition int32) session.Projection { return s.Open(run, cfg.Topic, partition) }
@@ -66,8 +67,8 @@ func (s *Shadow) Build(ctx context.Context, cfg Config) (*Build, error) {
 	return b, nil
 }
 
-// The method result returns the text in the audit trail for this result of an action of this
-// projection.
+// The method result returns the text by which the audit trail records the given result of an action
+// on this projection.
 func (s *Shadow) result(of string) string {
 	return readmodel.Action{Result: of}.In(s.kind.Name(), s.custom).Result
 }
@@ -86,8 +87,8 @@ func (s *Shadow) audited(ctx context.Context, query string, args ...any) ([]*dec
 }
 
 // skipAgain skips a version in the shadow tables if it is the account's next version. If seen is
-// false, the event of this version also has to be parked. It then applies the events that waited
-// for this version. It returns whether the account has reached the version.
+// false, the version is skipped only if its event is parked. After the skip, skipAgain applies the
+// events that waited for this version. It returns whether the account has reached the version.
 func (s *Shadow) skipAgain(ctx context.Context, e *decided, seen bool) (passed bool, err error) {
 	cfg := readmodel.RepairConfig{Pool: s.Pool, Formats: s.build.cfg.Formats, FirstVersion: s.build.cfg.FirstVersion}
 	skipper, ok := s.kind.Replayer(cfg).(*repair.Repair)

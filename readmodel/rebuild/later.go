@@ -15,15 +15,15 @@ type later struct {
 	rows     map[appended.Key]bool
 }
 
-// Doubtful reports whether the live tables have rows whose events are not in the topic up to the
-// positions. The topic may have the events of these rows at later offsets.
+// Doubtful reports whether the live tables have rows or markers whose events the topic does not
+// have before the positions of the live tables. The topic may have these events at later offsets.
 func (s *Shadow) Doubtful() bool {
 	c := s.found
 	return len(c.unknown)+len(c.marked) > 0 || c.report.Kinds[Unknown] > 0
 }
 
-// Later adds an event that the topic has after the positions. It reports whether a comparison could
-// now have another result.
+// Later notes an event that the topic has at or after the positions of the live tables. It reports
+// whether a new comparison could now have another result.
 func (s *Shadow) Later(accountID string, version int64, eventID string) bool {
 	c := s.found
 	if s.later.accounts == nil {

@@ -23,8 +23,8 @@ type execer interface {
 // noteRows is the largest number of notes in one insert.
 const noteRows = 5000
 
-// add adds a row to the notes, with the kind of its difference. Notes are the rows of a table of
-// differences. If db is nil, the method note writes it later.
+// add adds a note about a row, with the kind of its difference. A note becomes a row in a table of
+// differences. If db is nil, the note is written later, by the method note.
 func (c *comparison) add(ctx context.Context, db execer, t *rowTable, r *row, kind Kind) error {
 	c.notes[t] = append(c.notes[t], strings.TrimSuffix(r.key, "}")+`,"_kind":`+strconv.Quote(string(kind))+"}")
 	if len(c.notes[t]) < noteRows || db == nil {
@@ -43,7 +43,8 @@ func (c *comparison) flush(ctx context.Context, db execer, t *rowTable) error {
 	return nil
 }
 
-// The method note writes the remaining notes, including notes of all accounts that differ.
+// The method note adds a note for each account in c.accounts, and writes all notes that are not
+// written yet.
 func (c *comparison) note(ctx context.Context, db execer) error {
 	if a := c.shadow.accounts; a != nil {
 		for id, d := range c.accounts {
@@ -117,8 +118,8 @@ func (s *Shadow) OfAccounts() bool {
 }
 
 // Moved corrects the report for accounts or rows that the swap did not change, although the
-// comparison planned it. For example, operators have changed these accounts since the rebuild
-// began.
+// comparison planned to change them. For example, operators have changed these accounts since the
+// rebuild began.
 func (s *Shadow) Moved(r *Report) {
 	for i := range r.Differences {
 		d := &r.Differences[i]

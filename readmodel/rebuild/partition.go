@@ -37,8 +37,8 @@ const attemptWithin = 60 * time.Second
 // patience limits the attempts of a partition that makes no progress.
 var patience = retry.Bound{Attempts: 7, Pause: 200 * time.Millisecond, Longest: 10 * time.Second, Passing: passing}
 
-// The method advance brings the partition to an offset. After a transient failure it tries again.
-// The number of attempts without progress is limited.
+// The method advance brings the partition to the offset end. After a transient failure it tries
+// again. The number of attempts without progress is limited.
 func (p *partition) advance(ctx context.Context, end int64, observe func(int64)) error {
 	for tries := patience.Begin(); p.next < end || !p.claimed; {
 		before := p.next
@@ -67,8 +67,8 @@ func passing(err error) bool {
 		retry.Passing(err) || errclass.Registry(err) == errclass.Retry
 }
 
-// The method read reads records up to the offset end and writes their events. It ends early if the
-// pending records have to be read again.
+// The method read reads records up to the offset end and writes their events. It returns
+// session.ErrAgain if the pending records have to be read again.
 func (p *partition) read(ctx context.Context, end int64, observe func(int64)) error {
 	if err := p.claim(ctx); err != nil {
 		return err
@@ -105,7 +105,8 @@ func (p *partition) read(ctx context.Context, end int64, observe func(int64)) er
 	return nil
 }
 
-// The method claim drops the pending records and continues at the durable position.
+// Unless the partition is claimed, the method claim drops the pending records, claims the partition
+// and continues at the durable position.
 func (p *partition) claim(ctx context.Context) error {
 	if p.claimed {
 		return nil
@@ -298,7 +299,8 @@ func (p *partition) skipAgain(ctx context.Context) error {
 	return p.claim(ctx)
 }
 
-// The method report reports progress. Records that are read again do not count.
+// The method report calls observe with the number of offsets that were read in all partitions.
+// Offsets that are read again do not count.
 func (p *partition) report(next int64, observe func(int64)) {
 	if next <= p.furthest {
 		return

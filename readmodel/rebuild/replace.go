@@ -36,12 +36,12 @@ func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) erro
 	return nil
 }
 
-// accountChanges holds the accounts that are changed, in order.
+// accountChanges holds the accounts that are changed, sorted by account id.
 type accountChanges struct {
 	ids       []string
 	gone, put []string // accounts whose row is removed; accounts whose row is inserted
-	// These fields are for the audit trail. They describe the accounts for which no row is
-	// recorded.
+	// These fields are for the audit trail. They describe the changed accounts of which replaceRows
+	// has recorded no row.
 	alone, reasons, results []string
 	versions                []*int64
 }

@@ -133,7 +133,7 @@ func (b *schema) compared(ctx context.Context, projection, topic string, catchUp
 	})
 }
 
-// The method reached returns an error if the shadow tables are not exactly at the positions.
+// The method reached returns an error if the shadow tables are not exactly at the given positions.
 func (b *schema) reached(ctx context.Context, db readmodel.Querier, topic string, positions []TopicPosition) error {
 	at, err := b.loadPositions(ctx, db, topic)
 	if err != nil {
@@ -192,9 +192,9 @@ func LoadDependents(ctx context.Context, pool *pgxpool.Pool, tables []string) ([
 	return preparing(readmodel.Texts(ctx, pool, "rebuild_dependents", tables))
 }
 
-// LoadGrants returns, as GRANT statements, the privileges that this login lacks to copy and compare
-// the tables. If changed is true, it also returns the missing privileges to replace and remove
-// rows.
+// LoadGrants returns, as GRANT statements, the privileges that are missing to copy and compare the
+// tables. They are privileges of this login and of the owner of the function that copies the
+// tables. If changed is true, it also returns the missing privileges to replace and remove rows.
 func LoadGrants(ctx context.Context, pool *pgxpool.Pool, tables []readmodel.RebuildTable, changed bool) ([]string, error) {
 	needed := []string{"SELECT"}
 	if changed {

@@ -113,8 +113,8 @@ func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel
 	return copied, noted, others, err
 }
 
-// The method begin copies the openings of accounts. It remembers the last action of operators,
-// because later actions are not in the shadow tables.
+// The method begin copies the openings of accounts into the shadow tables. It remembers the last
+// row of the audit trail, because the shadow tables do not have the effects of later actions.
 func (s *Shadow) begin(ctx context.Context) error {
 	if err := s.lock.QueryRow(ctx, sql.Query("rebuild_begin")).Scan(&s.begun); err != nil {
 		return err
@@ -126,8 +126,8 @@ func (s *Shadow) begin(ctx context.Context) error {
 	return err
 }
 
-// Open opens the projection for one partition. It writes to the shadow tables and parks events
-// without a limit.
+// Open opens the projection for one partition. The opened projection writes to the shadow tables
+// and parks events without a limit.
 func (s *Shadow) Open(cfg readmodel.RunConfig, topic string, partition int32) session.Projection {
 	p := readmodel.Partition{Projection: s.kind.Name(), Group: "rebuild", Topic: topic, Number: partition}
 	cfg.Pool, cfg.ParkLimit, cfg.ParkBytes = s.Pool, math.MaxInt64, 0

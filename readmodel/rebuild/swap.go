@@ -226,8 +226,9 @@ func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPos
 	return t.limited(ctx)
 }
 
-// The method allowed returns an error if the changes are not allowed. It counts the accounts or
-// rows that are not changed, because operators have changed them.
+// The method allowed returns an error if the swap must not make its changes, for example because
+// there are more than --max-differences allows. It counts the accounts or rows that are not
+// changed, because operators have changed them.
 func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 	if err := t.limited(ctx); err != nil {
 		return err

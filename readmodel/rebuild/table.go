@@ -142,7 +142,8 @@ func notedName(named, table string) string {
 	return "difference_" + named
 }
 
-// writtenNow replaces the column updated_at by now(), if it is not compared.
+// In the given list of columns, writtenNow replaces updated_at by now() if updated_at is not
+// compared.
 func writtenNow(columns string, uncompared []string) string {
 	if !slices.Contains(uncompared, "updated_at") {
 		return columns
@@ -207,8 +208,9 @@ func markerTable(handler string) *rowTable {
 	})
 }
 
-// accountState holds the tables of a projection's accounts and of their waiting events. A swap
-// replaces them together with the account's rows.
+// accountState holds the tables of a projection's accounts and of their waiting events. One
+// transaction replaces an account in these tables and its rows in the other tables of the
+// projection.
 type accountState struct {
 	account, hold    *rowTable
 	parked, overflow *rowTable // the tables from which hold is computed
@@ -247,7 +249,7 @@ func newAccountState(ctx context.Context, db readmodel.Querier, label string, pa
 	return s, nil
 }
 
-// The method copied returns the tables that a rebuild fills.
+// The method copied returns the names of the tables that have shadow tables.
 func (s *accountState) copied() []string {
 	return []string{s.account.Name, s.parked.Name, s.overflow.Name}
 }

@@ -59,8 +59,8 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 	return nil
 }
 
-// rangeSince returns the range that is left if more events of the account have arrived beyond the
-// limit. These events are at the offset Until or later, and their versions are not known.
+// rangeSince returns the range that is still beyond the park limit. Events that arrived after the
+// partition was read are at the offset Until or later, and their versions are not known.
 func (a *ReadAgain) rangeSince(now *accountdb.BeyondRange) accountdb.BeyondRange {
 	rest := a.Rest
 	rest.Highest = now.Highest

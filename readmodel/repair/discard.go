@@ -184,8 +184,8 @@ func withoutVersions(b accountdb.BeyondRange, versions []int64) accountdb.Beyond
 	return b
 }
 
-// shrinkOverflow removes discarded events that are not parked from the ranges beyond the park
-// limit.
+// shrinkOverflow removes from the ranges beyond the park limit those discarded events that are not
+// parked.
 func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []Discard, result []Discarded) error {
 	versions := map[string][]int64{}
 	for i := range list {

@@ -40,9 +40,9 @@ type OpenedBy struct {
 	Each bool
 }
 
-// Openings opens accounts from a ledger while consumers run. It uses a Repair and applies waiting
-// events as after a replay. It locks more accounts at a time than a replay, and pauses only if a
-// consumer waits for it.
+// Openings opens accounts from a ledger while consumers run. It uses a Repair, and applies waiting
+// events in the same way as a replay. It locks more accounts at a time than a replay does, and
+// pauses only after a consumer has claimed its partition again.
 type Openings struct {
 	repair    *Repair
 	by        OpenedBy

@@ -166,7 +166,7 @@ type resting struct {
 	seen   map[partitionOf]progress
 }
 
-// begin remembers the positions of the consumers.
+// If the repair may have to wait for consumers, begin remembers their fences and positions.
 func (r *resting) begin(ctx context.Context) (err error) {
 	if r.ends != nil || r.always {
 		r.seen, err = r.load(ctx)
