@@ -30,9 +30,9 @@ type BeyondRange struct {
 	FirstVersion            int64 // the lowest version of the events that are to be read again
 }
 
-// LoadBeyond returns some of the accounts whose next event may be beyond the park limit, if this
-// event can be read again. The result until maps each partition to the offset up to which its
-// records were processed.
+// LoadBeyond returns a few of the accounts whose next event may be beyond the park limit. It leaves
+// out accounts whose next event cannot be read again. The result until maps each partition to the
+// offset up to which its records were processed.
 func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, partitions []int32) (due []Beyond, until map[int32]int64, err error) {
 	rows, _ := pool.Query(ctx, sql.AccountsOf(name).Query("overflow_due"), topic, partitions)
 	due, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Beyond, err error) {

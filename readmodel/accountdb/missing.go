@@ -18,8 +18,8 @@ import (
 )
 
 // Missing is a range of versions that an account waits for. The range ends before the next parked
-// event. If no event of the account is parked, it ends with the highest version beyond the park
-// limit.
+// event. If no event of the account is parked, it ends with the highest version of its events
+// beyond the park limit.
 type Missing struct {
 	AccountID   string
 	First, Last int64
@@ -30,8 +30,8 @@ type Missing struct {
 type MissingFilter struct {
 	AccountID string
 	For       time.Duration // only accounts that have waited at least this long
-	// Topic and Partitions select accounts by the source of the events after the gap. An empty
-	// topic means any.
+	// Topic and Partitions select accounts by the source of the events after the gap. If Topic is
+	// empty, any source matches.
 	Topic      string
 	Partitions []int32
 }

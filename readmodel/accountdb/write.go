@@ -117,7 +117,8 @@ func WriteChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 }
 
 // writeRows queues the write of rows and adds the number of written rows to the parameter written.
-// Many new rows are sent at once, by COPY. With Citus, all new rows are.
+// If there are many new rows, they are sent at once, by COPY. With Citus, even a single new row is
+// sent by COPY.
 func writeRows(ctx context.Context, tx *Tx, rows []accounts.Row, written *int64) error {
 	count := func(tag pgconn.CommandTag) error { *written += tag.RowsAffected(); return nil }
 	known, fresh := splitRows(rows)

@@ -70,7 +70,7 @@ func (m *breakerModel) storm(rule projection.BreakerRule) bool {
 }
 
 // TestFoldStopsWhereTheBreakerOpens shows that a Fold stops at the record that opens the breaker,
-// for random chunks and flushes. The record after this one is not applied.
+// for random chunks and flushes. The next record is not applied.
 func TestFoldStopsWhereTheBreakerOpens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rule := projection.BreakerRule{Window: rapid.IntRange(2, 8).Draw(rt, "window"), Share: 0.5}

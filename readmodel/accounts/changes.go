@@ -47,8 +47,8 @@ type StoredVersion struct {
 	Version   int64
 }
 
-// Row is the new row of an account, with the stored version from which it was computed. It may only
-// replace a row with that version.
+// Row is the new row of an account, with the stored version from which it was computed. The new row
+// may only replace a row with that stored version.
 type Row struct {
 	AccountID string
 	Account   projection.Account
@@ -158,8 +158,8 @@ func (f *Fold) Gather() *Changes {
 // DeadLetters returns the dead letters since the last flush.
 func (f *Fold) DeadLetters() []projection.DeadLetter { return f.changes.DeadLetters }
 
-// addParked adds the account's parked events that are not written yet and have a higher version
-// than the account.
+// addParked adds to Parks and Replacing those parked events of the account that are not written yet
+// and have a higher version than the account.
 func (c *Changes) addParked(a *account, q *queue) {
 	for version, p := range q.pending {
 		if version <= a.version {

@@ -107,9 +107,10 @@ func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, d
 	f.changes.Bytes += parkedBytes + rec.Bytes()
 }
 
-// The method park stores the event until its version is the account's next one. If an event of the
-// same version is already parked, that event usually stays. It is replaced only if it cannot be
-// applied and the new event only waits for earlier versions.
+// The method park stores the event until its version is the account's next one. An event beyond the
+// park limit is added to Changes.Overflows instead. If an event of the same version is already
+// parked, that event usually stays. It is replaced only if it cannot be applied and the new event
+// only waits for earlier versions.
 func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
 	version, q, size := d.Event.Version, f.queueOf(a), sizeOf(&rec)
 	parked := func() *projection.Parked {

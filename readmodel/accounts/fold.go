@@ -115,8 +115,8 @@ func NewFold(opts Options, store Store) *Fold {
 	return f
 }
 
-// SetCacheBytes changes the memory limit for accounts. If the accounts need more memory than that,
-// the cold generation of the cache is removed at once.
+// SetCacheBytes changes the memory limit for accounts. If the accounts need more memory than the
+// new limit, the cold generation of the cache is removed at once.
 func (f *Fold) SetCacheBytes(n int) {
 	f.opts.CacheBytes = n
 	f.cache.keepWithin(n)

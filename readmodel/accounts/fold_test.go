@@ -164,7 +164,8 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 		t.Error("still remembered")
 	}
 
-	// The refusals of a record with several entries are forgotten when its last entry is durable.
+	// The refused events of a record with several entries are forgotten when its last entry is
+	// durable.
 	d = newTestDriver(t, 10)
 	apply := func(entry int32) {
 		r := projection.DecodedRecord{Record: projection.Record{Offset: 3, Message: event.Message{Entry: entry}}, Decoded: credited(string('a'+entry), 1, 5), More: entry < 2}
@@ -236,8 +237,8 @@ func TestAnEventParkedAtVersion0(t *testing.T) {
 	}
 }
 
-// An event waits in the database. A conflicting event of the same version arrives in the same flush
-// as the missing event before them. The account's next record causes the waiting event to be
+// An event waits in the database. A conflicting event of the same version and the missing event
+// before that version arrive in one flush. The account's next record causes the waiting event to be
 // applied before that flush.
 func TestOfTwoParkedForOneVersionTheFirstStays(t *testing.T) {
 	d := newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, 10)
@@ -250,8 +251,8 @@ func TestOfTwoParkedForOneVersionTheFirstStays(t *testing.T) {
 }
 
 // A poison event, which cannot be applied, and its correction arrive in either order while their
-// account waits for an earlier version. There may be flushes in between, and space for another
-// parked event or not.
+// account waits for an earlier version. All combinations of flushes are tested, with a park limit
+// of 10 events and with a park limit of 2.
 func TestAParkedPoisonEventGivesWayToItsCorrection(t *testing.T) {
 	poison := faulty(credited("a", 3, 6), event.InvalidAmount)
 	corrected := with(credited("a", 3, 100), func(e *event.Event) { e.ID = "corrected" })

@@ -10,9 +10,10 @@ import (
 )
 
 // TestAParkedEventThatCannotBeAppliedBecomesTheGap parks the versions 5 and 6. Version 5 cannot be
-// applied when its turn comes, because it has another currency or because PostgreSQL refuses it. It
-// is then dead-lettered again. Version 6 stays parked and is not dead-lettered again, also after a
-// restart. It is applied when a person corrects or skips version 5.
+// applied when its turn comes, because it has another currency or because PostgreSQL refuses it.
+// The event of version 5 is then dead-lettered again. Version 6 stays parked and is not
+// dead-lettered again, also after a restart. Version 6 is applied when a person corrects or skips
+// version 5.
 func TestAParkedEventThatCannotBeAppliedBecomesTheGap(t *testing.T) {
 	corrected := with(credited("a", 5, 100), func(e *event.Event) { e.ID = "corrected" })
 	releases := map[string]struct {

@@ -209,7 +209,7 @@ func (t *table) set(a *account, s projection.Account) {
 	copy(t.text(a, int(a.idLen), n), s.LastEventID)
 }
 
-// The method drop hides the account from look-ups. Its memory is released with the table.
+// The method drop hides the account from look-ups. The account's memory is released with the table.
 func (t *table) drop(a *account) { a.dropped = true }
 
 // cache holds accounts in two generations. The hot generation has the accounts that were used since

@@ -29,10 +29,10 @@ type Definition struct {
 	Background func(readmodel.RunConfig) []readmodel.Task
 	// Stored is the result of the method Stores.
 	Stored readmodel.Stores
-	// Doubts returns a function for events that are not in the table. The argument of this function
-	// is the time at which the event failed. The function returns why the event may have been
-	// processed nevertheless, or an empty string. If Doubts is nil, an event that is not in the
-	// table was not processed.
+	// Doubts returns a function that is called for an event that is not in the table, with the time
+	// at which the event failed. The function returns why the event may have been processed
+	// nevertheless, or an empty string. If Doubts is nil, an event that is not in the table was not
+	// processed.
 	Doubts func(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error)
 	// Remembers is the result of the method Memory.
 	Remembers readmodel.Memory

@@ -38,9 +38,9 @@ func (e *Projection) Fold(ctx context.Context, records []projection.DecodedRecor
 	return n, nil
 }
 
-// lookUp queries which events are already stored. Usually it does this only for events that would
-// be dead-lettered otherwise, because the decision about these cannot wait for the write. For some
-// flushes after a conflict, it queries all events.
+// lookUp queries which events are already stored. Usually it queries only the events that would be
+// dead-lettered otherwise, because the decision about such an event cannot wait for the write. For
+// some flushes after a conflict, it queries all events.
 func (e *Projection) lookUp(ctx context.Context, records []projection.DecodedRecord) (map[Key]string, error) {
 	var keys []Key
 	for i := range records {

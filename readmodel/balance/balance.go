@@ -149,8 +149,8 @@ func (b *Balance) Fold(ctx context.Context, records []projection.DecodedRecord, 
 }
 
 // noteSkipped finds the new duplicates whose versions an operator has skipped. A skip is committed
-// before the fold can read the account with the skipped version. The decisions are therefore only
-// read again if accounts were read since the last time.
+// before the fold can read the account with the skipped version. The decisions of operators are
+// therefore only read again if accounts were read since the decisions were last read.
 func (b *Balance) noteSkipped(ctx context.Context) error {
 	duplicates := b.fold.Duplicates()
 	if len(duplicates) == 0 {
@@ -204,7 +204,7 @@ func (b *Balance) Verify(ctx context.Context) error {
 }
 
 // If the error means that accounts may have been wrongly assumed to be new, the method stale makes
-// the fold look up accounts in the next flushes.
+// the fold look up all unknown accounts in the next flushes.
 func (b *Balance) stale(err error, changes *accounts.Changes) error {
 	if errors.Is(err, projection.ErrStale) && len(changes.Assumed) > 0 {
 		b.fold.AssumedWrongly()

@@ -23,8 +23,8 @@ const (
 	// groupRows is the largest write, in rows, that is grouped with others. A larger write has its
 	// own transaction.
 	groupRows = 256
-	// groupRecords is the largest number of records for which accounts are read in a group. With
-	// more records, the partition is far from the end of its log.
+	// groupRecords is the largest number of records for which accounts are read in a group. A
+	// partition that folds more records at once is far from the end of its log.
 	groupRecords = 32
 	// groupWithin limits how long a blocked member delays the others.
 	groupWithin = time.Second
@@ -62,8 +62,8 @@ func NewGroup(pool *pgxpool.Pool, busy func() int) *Group {
 	return &Group{pool: pool, gathering: newGathering(busy)}
 }
 
-// write writes the changes of m together with those of other partitions. It returns false if the
-// caller has to write m alone.
+// write writes the changes of m together with the changes of other partitions. It returns false if
+// the caller has to write m alone.
 func (g *Group) write(m *member) bool {
 	c := m.changes
 	if g == nil || c.NumRows() > groupRows || len(c.Unwritten)+len(c.Parks)+len(c.Replacing)+len(c.Reclassed)+len(c.Overflows)+len(c.Pruned) > 0 {

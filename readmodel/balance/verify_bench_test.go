@@ -10,9 +10,9 @@ import (
 	"projector/readmodel/readmodeltest"
 )
 
-// BenchmarkVerify measures the steps before the write of a flush of 100,000 accounts. It lists the
-// dead letter and verifies the decision about it. Most of the time is spent on gathering the
-// accounts.
+// BenchmarkVerify measures the steps before the write of a flush of 100,000 accounts. These steps
+// list the only dead letter and verify the decision about it. Most of the time is spent on
+// gathering the accounts.
 func BenchmarkVerify(b *testing.B) {
 	const accounts = 100_000
 	pool := openPool(b)

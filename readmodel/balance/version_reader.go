@@ -49,7 +49,7 @@ type VersionReader struct {
 }
 
 // versionsQuery is one query of the versions of all accounts, and the index from its result. A
-// partition may use it only if the query started after the partition's claim.
+// partition may use the index only if the query started after the partition's claim.
 type versionsQuery struct {
 	began uint64
 	done  chan struct{}
@@ -151,8 +151,8 @@ func (r *VersionReader) since(ctx context.Context, moment uint64) (*accounts.Ver
 	return query.index, query.began
 }
 
-// queryAfter returns a versionsQuery that started after the moment. It starts one if necessary. It
-// returns nil if none may start now.
+// queryAfter returns a versionsQuery that started after the moment. If there is none, it starts a
+// query, or returns nil if no query may start now.
 func (r *VersionReader) queryAfter(moment uint64) *versionsQuery {
 	r.mu.Lock()
 	defer r.mu.Unlock()

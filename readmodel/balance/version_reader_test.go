@@ -130,7 +130,7 @@ func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 }
 
 // TestAnIndexIsOfTheClaim restores the database to fewer and fewer accounts. An index that was read
-// before a claim must not be used after it, no matter which worker read it.
+// before a claim must not be used after this claim, no matter which worker read the index.
 func TestAnIndexIsOfTheClaim(t *testing.T) {
 	t.Parallel()
 	pool, queries := openCounted(t)

@@ -93,7 +93,7 @@ func TestAParkedEventRestsOnItsAccount(t *testing.T) {
 }
 
 // TestAShortQueueIsSeenWithTheEventItWaitedFor shows that the flush that fills the gap also applies
-// the parked events after it. If there are too many of them, it applies a limited number.
+// the parked events after it. This flush applies at most 1,000 of them.
 func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 	for _, parked := range []int{3, 1000, 1500} {
 		t.Run(fmt.Sprint(parked), func(t *testing.T) {

@@ -105,8 +105,8 @@ func (c *comparison) compareAccounts(ctx context.Context, live, rebuilt pgx.Tx) 
 	return c.countHeadless(ctx, live)
 }
 
-// countHeadless adds accounts to the report that have waiting events and no row. It also corrects
-// the counts of accounts in which only the waiting events differ.
+// countHeadless adds to the counts of the report the accounts that have waiting events and no row.
+// It also corrects these counts for accounts in which only the waiting events differ.
 func (c *comparison) countHeadless(ctx context.Context, live pgx.Tx) error {
 	var headless int64
 	if err := live.QueryRow(ctx, c.shadow.accounts.hold.statement("accounts_headless")).Scan(&headless); err != nil {
@@ -149,8 +149,8 @@ func (c *comparison) versions(ctx context.Context, tx pgx.Tx, ids []string, live
 }
 
 // compareMarkers stores which markers the live inbox lacks. A pruned inbox lacks many markers of
-// events that were counted. Therefore, the missing markers of a pruned inbox are only stored if
-// some rows may lack events, because it is unknown which events these rows lack.
+// events that were counted. Its missing markers are therefore only stored if some rows may lack
+// events. Then all of them are stored, because it is unknown which events these rows lack.
 func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) error {
 	t := c.shadow.inbox
 	if t == nil {

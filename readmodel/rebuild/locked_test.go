@@ -51,9 +51,9 @@ func (p *pair) want(row string) {
 	}
 }
 
-// In TestASwapReplacesRowsThatItsLastRecordsChange, the account's version was deleted from the live
-// tables. Consumers therefore park its next event and do not write its row. The rebuild applies the
-// event while the swap holds its locks.
+// In TestASwapReplacesRowsThatItsLastRecordsChange, the row with the account's version is deleted
+// from projection_account. Consumers therefore park the account's next event and do not write its
+// row in the table of the projection. The rebuild applies the event while the swap holds its locks.
 func TestASwapReplacesRowsThatItsLastRecordsChange(t *testing.T) {
 	t.Parallel()
 	p := consumed(t, "summed", 1, 2, 3)
@@ -77,9 +77,9 @@ func TestASwapLeavesWhatIsReplayedWhileItHoldsLocks(t *testing.T) {
 	p.want("3 / 12 / a-1 a-2 a-3")
 }
 
-// In TestASwapMarksWhatItsLastRecordsCount, consumers could not apply an event. The rebuild applies
-// it while the swap holds its locks. The event must be marked, because otherwise a replay would
-// count it again.
+// In TestASwapMarksWhatItsLastRecordsCount, a constraint prevents consumers from applying an event.
+// After the constraint is dropped, the rebuild applies the event while the swap holds its locks.
+// The event must be marked, because otherwise a replay would count it again.
 func TestASwapMarksWhatItsLastRecordsCount(t *testing.T) {
 	t.Parallel()
 	p := consumed(t, "counted", 1, 200)

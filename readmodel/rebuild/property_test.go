@@ -114,7 +114,8 @@ func (p *pair) same(report *rebuild.Report, damages int) {
 }
 
 // forget removes rows that may differ. These are the rows that the rebuild did not change, and rows
-// with events that the topic does not have. With an inbox, such an event may be in any row.
+// with events that the topic does not have. In a projection with an inbox, any row may have such an
+// event.
 func (p *pair) forget(state map[string]string, report *rebuild.Report) {
 	left := leftAlone(report)
 	for key := range state {
@@ -152,12 +153,13 @@ func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
 	return report, err != nil || left > 0
 }
 
-// The constant locks is the number of the catch-up during which the swap holds locks.
+// The constant locks is the number of the catch-up during which the swap holds locks. Catch-ups are
+// counted from 1.
 const locks = 3
 
 // The method swapped rebuilds the live database from the topic. After each catch-up, it passes the
-// number of the catch-up to the function during. The result left counts the differences that the
-// swap did not change because of repairs.
+// number of the catch-up to the function during. The result left counts the accounts or rows that
+// the swap left unchanged, because repairs had changed them.
 func (p *pair) swapped(during func(catchUps int)) (report rebuild.Report, left int64, err error) {
 	t, pool := p.t, p.live.pool
 	t.Helper()
@@ -279,7 +281,7 @@ func (p *pair) records(account string, version int64) int {
 }
 
 // The method contested reports whether two records have the same version of an account. In this
-// case, the time of a skip or an opening decides which of them is applied.
+// case, the time of a skip or an opening decides which of the two records is applied.
 func (p *pair) contested(account string) bool {
 	for version := range int64(7) {
 		if p.records(account, version) > 1 {

@@ -62,7 +62,7 @@ func TestEveryStatementIsPrepared(t *testing.T) {
 }
 
 // A filling has values for placeholders. The pattern in sent matches the statements that are sent
-// with these values. If it is nil, all statements that can be filled are sent.
+// with these values. If sent is nil, all statements whose placeholders have values are sent.
 type filling struct {
 	values sql.Values
 	sent   *regexp.Regexp

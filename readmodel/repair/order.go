@@ -9,8 +9,8 @@ import (
 	"projector/readmodel"
 )
 
-// inOrder sorts records by partition, account and version, so that a transaction locks few
-// accounts. Records of the same version keep their order.
+// inOrder sorts records by the topic and partition of their account's first record, then by account
+// and version. A transaction then locks few accounts. Records of the same version keep their order.
 func inOrder(records []*readmodel.RepairRecord) []*readmodel.RepairRecord {
 	first := map[string]*projection.Record{} // the first record of each account
 	for _, rec := range records {

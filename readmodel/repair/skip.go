@@ -22,13 +22,13 @@ type Skip struct {
 	Version   int64
 	Actor     string
 	Reason    string
-	// NothingWaits allows the skip if no event of the account waits.
+	// NothingWaits allows the skip even if no event of the account waits.
 	NothingWaits bool
 	// Planned is the event that the plan showed. If another event is found, nothing is changed. It
 	// is nil if there was no plan.
 	Planned *SkippedEvent
-	// Refused means that the plan was refused. Then nothing is changed, and the audit trail records the
-	// refusal.
+	// Refused means that the plan was refused. Then nothing is changed, and the audit trail records
+	// the refusal.
 	Refused bool
 }
 
@@ -97,8 +97,9 @@ func (e *SkipRefused) Error() string {
 }
 
 // Skip skips a version if it is the account's next one and events wait for it. With NothingWaits,
-// no event has to wait. Skip then applies the events that waited for this version. A *SkipRefused
-// means that nothing was changed. The refusal is recorded in the audit trail.
+// it skips the version even if no event waits. After the skip, it applies the events that waited
+// for this version. A *SkipRefused means that nothing was changed. The refusal is recorded in the
+// audit trail.
 func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	var done Skipped
 	err := r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) (err error) {
@@ -264,8 +265,8 @@ func (r *Repair) recordRefusal(ctx context.Context, s Skip, refused *SkipRefused
 }
 
 // SkipAgain repeats an earlier skip in a rebuild and applies the events that waited for the skipped
-// version. It skips the version only if it is the account's next one. If seen is false, the event
-// of this version also has to be parked. If known is true, the earlier skip knew the event, so the
+// version. It skips the version only if it is the account's next one. If seen is false, the version
+// is skipped only if its event is parked. If known is true, the earlier skip knew the event, so the
 // event's id is stored. It returns whether the account has reached the version.
 func (r *Repair) SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error) {
 	err = r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) (err error) {
