@@ -67,14 +67,14 @@ func newTable(seed maphash.Seed) *table {
 	return &table{seed: seed, used: slabWords, room: eventRoom, longer: map[*account]string{}}
 }
 
-// The method bytes returns the memory of the table.
+// The method bytes returns how many bytes of memory the table uses.
 func (t *table) bytes() int {
 	return len(t.slabs)*slabWords*wordBytes + len(t.index)*slotBytes + t.spilt
 }
 
 func (t *table) hash(id string) uint64 { return maphash.String(t.seed, id) }
 
-// The method mask returns the bits of a hash that select a slot.
+// The method mask returns a bit mask for those bits of a hash that select a slot.
 func (t *table) mask() uint64 { return uint64(len(t.index)) - 1 }
 
 func (t *table) at(s slot) *account {

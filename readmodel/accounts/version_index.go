@@ -134,9 +134,9 @@ func (s *indexShard) get(id idHash) *indexEntry {
 	}
 }
 
-// The method applied reports whether the event has certainly been applied. Another event at exactly
-// the indexed version may be a conflict. Only the account itself shows that, so the result is
-// false.
+// The method applied reports whether the event has certainly been applied. The result is false for
+// another event at exactly the indexed version, because such an event may be a conflict, which only
+// the account itself shows.
 func (f *VersionIndex) applied(id idHash, ev *event.Event) bool {
 	slot := f.shard(id).get(id)
 	if slot == nil || ev.Version > slot.version {

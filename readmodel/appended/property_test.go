@@ -53,7 +53,8 @@ func (m *model) deliver(offset int, d delivered) {
 }
 
 // TestBatchingChangesNothing shows that rows and outcomes are the same as if records were processed
-// one at a time. This holds for all sizes of flushes and for all restarts.
+// one at a time. This holds for flushes of random sizes, and also if the topic is read a second
+// time.
 func TestBatchingChangesNothing(t *testing.T) {
 	t.Parallel()
 	pool, run := openPool(t), 0

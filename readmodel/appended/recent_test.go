@@ -24,7 +24,7 @@ func (broken) Check(appended.Seen) (bool, error) { return false, errBroken }
 func (broken) Mark([]appended.Seen) error        { return errBroken }
 func (broken) Clear()                            {}
 
-// caches returns recent-event caches that work, fail or are missing.
+// caches returns recent-event caches that work, forget events, fail or are missing.
 func caches() map[string]func(readmodel.RunConfig) appended.Recent {
 	cache := func(bytes int, now func() time.Time) func(readmodel.RunConfig) appended.Recent {
 		return func(readmodel.RunConfig) appended.Recent {
@@ -41,8 +41,8 @@ func caches() map[string]func(readmodel.RunConfig) appended.Recent {
 	}
 }
 
-// TestTheRecentEventCacheDecidesNothing runs the same deliveries with each of these caches. Rows
-// and outcomes must be the same.
+// TestTheRecentEventCacheDecidesNothing runs the same deliveries with each cache from the function
+// caches. Rows and outcomes must be the same.
 func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
 	t.Parallel()
 	var deliveries [][]string

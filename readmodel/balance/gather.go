@@ -14,9 +14,9 @@ const (
 	checkEvery = time.Millisecond
 )
 
-// A gathering brings together partitions that need the database at about the same time. The poller
-// gives fetched records to many partitions at once. Each of them reads the accounts it does not
-// know, and then writes.
+// A gathering brings together partitions that need the database at about the same time. The
+// consumer's poller gives fetched records to many partitions at once. Each of them reads the
+// accounts it does not know, and then writes.
 //
 //	records ─▶ partition ─▶ reads ──┐          ┌─▶ writes ──┐
 //	        ─▶ partition ─▶ reads ──┴ a query ─┴─▶ writes ──┤

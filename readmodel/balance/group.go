@@ -166,7 +166,7 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 // write writes the changes and moves the partition's position, in one transaction, usually with two
 // round trips. ErrFenced and ErrStale mean that nothing was written. After another error, the
 // transaction may have been committed. The next claim shows whether it was. The parameter custom
-// gets the applied events and may be nil. If copies is set, many new rows are written by COPY,
+// writes the applied events and may be nil. If copies is set, many new rows are written by COPY,
 // which fails if one of the rows exists.
 func write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, moved projection.Position, c *accounts.Changes, custom accountdb.CustomWriter, copies bool) error {
 	tables := sql.AccountsOf(p.Projection)

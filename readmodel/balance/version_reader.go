@@ -90,7 +90,8 @@ func NewVersionReader(cfg VersionReaderConfig) *VersionReader {
 }
 
 // The method claiming is called before a partition is claimed. No query of all versions starts
-// until the method claimed is called, because this partition could not use its result.
+// until the method claimed is called, because this partition could not use the result of such a
+// query.
 func (r *VersionReader) claiming() {
 	if r == nil {
 		return

@@ -22,7 +22,7 @@ import (
 	"projector/sql"
 )
 
-// lookUps counts the queries of account_balance.
+// lookUps counts the accounts that are looked up by their keys, and the queries of all versions.
 type lookUps struct {
 	accounts, indexes atomic.Int64
 	reading           func(context.Context) // called before all accounts are read

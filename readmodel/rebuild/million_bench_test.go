@@ -50,8 +50,9 @@ var millionRows = map[string]struct {
 }
 
 // BenchmarkAMillionRows compares a table of 1,000,000 rows and replaces the 100 rows that are
-// wrong. Another session writes the position all the time. For each iteration the benchmark
-// measures the longest time that such a write took, and reports the average of these times.
+// wrong. During the swap, another session writes the position again and again. For each iteration
+// the benchmark measures the longest time that such a write took, and reports the average of these
+// times.
 func BenchmarkAMillionRows(b *testing.B) {
 	const rows, wrong = 1_000_000, 100
 	for _, d := range definitions(b) {

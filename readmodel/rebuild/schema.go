@@ -65,7 +65,8 @@ func shadowPool(ctx context.Context, live *pgxpool.Pool, others ...string) (*pgx
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// The method tables creates the shadow tables. It first drops all tables that are in the schema.
+// The method tables drops the schema with all its tables. Unless the list copied is empty, it then
+// creates the schema with shadow tables and tables of differences.
 func (b *schema) tables(ctx context.Context, copied, noted []string) error {
 	_, err := b.lock.Exec(ctx, sql.Query("shadow_tables"), copied, noted)
 	return err

@@ -49,8 +49,9 @@ func openShadowOf(t *testing.T, pool *pgxpool.Pool, parkLimit int64, values ...s
 // nothing is left to do.
 func upToDate(context.Context, []rebuild.TopicPosition) error { return nil }
 
-// Between the comparison and the swap, a repair or another writer may change an account. The found
-// difference is then outdated, and the swap does not change the account.
+// Between the comparison and the swap, a repair or another writer may change an account. The swap
+// then decides again about the account. It does not change the account if a repair has changed it,
+// or if its version is now higher than the rebuilt one.
 func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 	pool := readmodeltest.OpenPool(t)
 	w := newWorker(t, pool, partition)

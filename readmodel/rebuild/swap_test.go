@@ -84,7 +84,8 @@ func (r *rebuilt) swap() rebuild.Swapped {
 	return done
 }
 
-// The swap writes each account as it is at the positions that its transaction has locked.
+// The swap writes each account that differs as it is at the positions that its transaction has
+// locked.
 func TestASwapIsWhereTheConsumersAre(t *testing.T) {
 	r := newRebuilt(t, 4, 100, `UPDATE account_balance SET balance = 99 WHERE account_id <> 'gone'; DELETE FROM account_balance WHERE account_id = 'gone'`,
 		credit("quiet", 1, "1", "EUR"), credit("hot", 1, "1", "EUR"), credit("gone", 1, "1", "EUR"), credit("gone", 2, "1", "EUR"),
@@ -156,7 +157,8 @@ func TestASwapLeavesDeadLettersToTheConsumers(t *testing.T) {
 		"3 currency_mismatch\n4 invalid_amount\n5 version_gap\n7 version_gap")
 }
 
-// The swap only counts the waiting events beyond the park limit. They are not in the database.
+// Of the waiting events beyond the park limit, the swap stores only the number, the lowest and the
+// highest version. The events themselves are not in the database.
 func TestASwapCountsWhatWaitsBeyondTheParkLimit(t *testing.T) {
 	r := newRebuilt(t, 3, 1, `UPDATE account_balance SET balance = 99`,
 		credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 6, "1", "EUR"), credit("a", 5, "1", "EUR"))

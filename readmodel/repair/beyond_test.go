@@ -11,8 +11,9 @@ import (
 	"projector/readmodel/repair"
 )
 
-// TestWhatHappensWhileEventsAreReadAgain reads events beyond the park limit again. Before they are
-// parked, an operator discards one of them, or another event arrives.
+// TestWhatHappensWhileEventsAreReadAgain reads events beyond the park limit again. In some cases,
+// an operator discards one of these events before they are parked, or further events of the account
+// arrive.
 func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 	const row = "SELECT concat_ws(' ', lowest_version, highest_version, events, first_offset, first_version) FROM park_overflow"
 	for _, c := range []struct {

@@ -123,7 +123,7 @@ func (r *Repair) options() accounts.Options {
 }
 
 // The method pause returns how long a repair pauses after a transaction. The pause is at least as
-// long as the transaction took, so that consumers have half of the time.
+// long as the transaction took, so that consumers have at least half of the time.
 func (r *Repair) pause(step readmodel.Step, took time.Duration) time.Duration {
 	return max(took, repairPause, r.cfg.Spread(step.Records)-took)
 }

@@ -14,9 +14,9 @@ import (
 )
 
 // TestARepairLetsConsumersGoOn shows that, between two of its transactions, a repair waits for a
-// consumer that it has overtaken and that has work. It waits until this consumer has made some
-// progress, even if the consumer is slow. It does not wait for a consumer that is at the end or was
-// not overtaken.
+// consumer that it has overtaken and that has unread records. It waits until this consumer has made
+// some progress, even if the consumer is slow. It does not wait for a consumer that is at the end
+// or was not overtaken.
 func TestARepairLetsConsumersGoOn(t *testing.T) {
 	pool := openPool(t)
 	for _, p := range []int32{0, 1, 2} { // the second consumer is at its end, the third was not overtaken

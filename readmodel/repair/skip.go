@@ -37,7 +37,8 @@ func (s *Skip) changed(of SkippedEvent) bool {
 	return s.Refused || s.Planned != nil && *s.Planned != of
 }
 
-// SkippedEvent is what is known about the event of a skipped version. It is zero if nothing is known.
+// SkippedEvent is what is known about the event of a skipped version. It is zero if nothing is
+// known.
 type SkippedEvent struct {
 	Class   event.Class
 	EventID string
