@@ -73,8 +73,8 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	if pos.Next < topic.start {
 		return pos, w.halt(expired(pos.Next, topic.start))
 	}
-	// A loss that was found before the claim is not checked again, because new records may have
-	// filled the log up to the position since.
+	// A loss that was found before the claim is not checked again, because since then new records
+	// may have filled the log up to the position, which would hide the loss.
 	if lost.found == "" || pos.Next != stored.Next || found == nil || found.Fence != stored.Fence {
 		lost, err = w.lostEnd(projection.NextOffset{Offset: pos.Next, LeaderEpoch: pos.LeaderEpoch}, topic)
 	}
@@ -103,8 +103,8 @@ func expired(next, start int64) string {
 // go back. It returns the position row. The claim moves the position back only if the row still has
 // the same fence. Kafka's offset was read when the partition was assigned. Since then, this member
 // may have been evicted without noticing it, and other members may have committed higher offsets.
-// In that case, this claim would move the position back too far. So confirm commits the same offset
-// again, because Kafka refuses a commit from an evicted member.
+// In that case, a move back to the offset that was read would be too far. So confirm commits the
+// same offset again, because Kafka refuses a commit from an evicted member.
 func (w *worker) confirm(kafka int64, member string) (stored projection.StoredPosition, err error) {
 	if kafka == projection.NoOffset {
 		return stored, nil

@@ -128,8 +128,8 @@ func (c *committer) run(ctx context.Context) {
 	}
 }
 
-// flush commits the marked offsets. After a failure it marks them again, except for partitions that
-// were marked, given up or claimed with another member id meanwhile.
+// flush commits the marked offsets. If the commit fails, flush marks the same offsets again, except
+// for partitions that were meanwhile marked, given up or claimed with another member id.
 func (c *committer) flush(ctx context.Context) {
 	c.busy.Lock()
 	defer c.busy.Unlock()
@@ -181,10 +181,10 @@ func (c *committer) unmarked(partition int32) bool {
 	return !marked
 }
 
-// A stop may take 10 s: DrainWithin for the last flush, and the times in this block for the other
-// steps. When a broker does not answer, a call of the client may not return when its context ends.
-// So each step has a time limit. After the limit, the next step begins. A step that was abandoned
-// has no effect later, because its context has ended or the client is closed.
+// A stop may take 10 s. Config.DrainWithin limits the last flush, and the constants in this block
+// limit the other steps. When a broker does not answer, a call of the client may not return when
+// its context ends. So each step has a time limit. After the limit, the next step begins. A step
+// that was abandoned has no effect later, because its context has ended or the client is closed.
 const (
 	// lastCommitWithin limits the time of the last commit.
 	lastCommitWithin = time.Second

@@ -126,7 +126,7 @@ func DefaultLimits() Limits {
 // all methods except Pick. The methods must not wait, and they return no error. Tracing must not
 // change how a record is processed.
 type Trace interface {
-	// Pick appends the records that are traced to the slice picked. The decoder calls it.
+	// Pick appends to the slice picked those records that are traced. The decoder calls it.
 	Pick(picked, records []*kgo.Record) []*kgo.Record
 	// Folding is called before a chunk is folded, with the picked records of the chunk.
 	Folding(picked []*kgo.Record)

@@ -172,10 +172,10 @@ func (c *Consumer) worker(p int32) *worker {
 // Partitions returns the number of assigned partitions.
 func (c *Consumer) Partitions() int { return int(c.partitions.Load()) }
 
-// Busy returns how many partitions have only few fetched records, which are not durable yet but
+// Busy returns the number of partitions with only few fetched records that are not durable yet, but
 // probably will be soon. A partition does not count if more than fewRecords records were fetched
-// after the last time that all were durable. It also does not count while it publishes dead letters
-// or retries an operation.
+// since all fetched records were last durable. It also does not count while it publishes dead
+// letters or retries an operation.
 func (c *Consumer) Busy() int { return int(c.busy.Load()) }
 
 // assignment lists the partitions that have a worker.
@@ -223,8 +223,8 @@ func (c *Consumer) member() string {
 	return id
 }
 
-// evicted is called if this process has another member id than at the partition's claim. It makes
-// the worker claim the partition again.
+// evicted is called if this process's member id has changed since the partition was claimed. It
+// makes the worker claim the partition again.
 func (c *Consumer) evicted(p int32) {
 	if w := c.worker(p); w != nil {
 		w.reclaim()

@@ -146,8 +146,8 @@ func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver,
 // TimestampOf returns the time of a record in milliseconds since the Unix epoch. See
 // projection.NoTimestamp and projection.LastTimestamp for the exceptions. The client converts
 // Kafka's milliseconds to nanoseconds. This conversion overflows for times after 2262 or before
-// 1677, and the original time is lost. An overflow gives a whole number of milliseconds in only one
-// of 15,625 cases. In all other cases this function recognises the overflow.
+// 1677, and the original time is lost. This function recognises an overflow if the result is not a
+// whole number of milliseconds. Only one overflow in 15,625 is not recognised.
 func TimestampOf(r *kgo.Record) int64 {
 	switch {
 	case r.Timestamp.IsZero(): // the message format of Kafka 0.9 has no timestamp

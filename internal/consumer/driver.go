@@ -132,7 +132,7 @@ func (w *worker) counted(r *session.Report) {
 
 // claimOnce claims the partition in the database. The claim may show that an earlier flush, whose
 // answer was lost, is durable. In that case, claimOnce reports that flush now. The flush's offset
-// is not committed here, because the claimed position is at least as high.
+// is not committed here, because the claimed position is at least as high as this offset.
 func (w *worker) claimOnce(ctx context.Context, c projection.Claim) (projection.Position, error) {
 	pos, r, err := w.session.Claim(ctx, c)
 	if r.Outcome == session.Confirmed {
@@ -168,8 +168,8 @@ func (w *worker) flushOutage() *retry.Outage {
 	return w.outage
 }
 
-// flushLast makes one attempt to flush, because the worker must stop. The next owner of the
-// partition reads the records again that could not be flushed.
+// flushLast makes one attempt to flush, because the worker must stop. If the attempt fails, the
+// next owner of the partition reads the pending records again.
 func (w *worker) flushLast() {
 	ctx, cancel := context.WithTimeout(w.context(), w.c.cfg.DrainWithin)
 	defer cancel()

@@ -50,8 +50,8 @@ func (s *slow) Flush(ctx context.Context, _ projection.NextOffset) (projection.F
 }
 
 // TestSlowDatabasesGetProgress shows how long it takes until slow databases make progress with
-// 120,000 new accounts. All accounts fit into one first flush, but a slow database cannot write
-// them in one attempt. The test uses a simulated clock.
+// 120,000 new accounts. The first flush has all accounts, but a slow database cannot write them in
+// one attempt. The test uses a simulated clock.
 func TestSlowDatabasesGetProgress(t *testing.T) {
 	const patience = 30 * time.Second
 	for _, c := range []struct {
@@ -245,7 +245,7 @@ type existing struct{ *dlq.Publisher }
 func (existing) EnsureTopic(context.Context) error { return nil }
 
 // TestADeadLetterOfAHealingIsSentOnce shows that the dead letter of a parked event is sent only one
-// time for each healing. The event's record was parked long ago. So the position does not show
+// time for each healing. The event's record is before the position, so the position does not show
 // whether the dead letter was sent.
 func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 	healing := projection.DeadLetter{Record: projection.Record{Topic: "t", Offset: 3}, Class: event.CurrencyMismatch, AccountID: "a"}
@@ -300,8 +300,8 @@ func TestAStopAfterALostAnswer(t *testing.T) {
 	}
 }
 
-// TestReadingAsksForLessAfterAFailure shows that the next read is smaller if the database has not
-// answered a read in time.
+// TestReadingAsksForLessAfterAFailure shows that a read is repeated with fewer records if the
+// database has not answered in time.
 func TestReadingAsksForLessAfterAFailure(t *testing.T) {
 	s := &reluctant{most: 3}
 	w := newWorker(scriptedConsumer(t, &s.script, func(cfg *Config) {

@@ -43,7 +43,7 @@ func TestAnIdleConsumerAsksSeldom(t *testing.T) {
 	})
 	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
 	// The stored positions must not make the workers claim again. Each claim causes a seek, and a
-	// consumer that seeks every two seconds would pause less.
+	// seek ends a pause.
 	c := scriptedConsumer(t, agreeing(2), func(cfg *Config) {
 		cfg.Client, cfg.Health = []kgo.Opt{seeds}, &healthLog{}
 		cfg.Open = func(int32) session.Projection { return pending(0) }

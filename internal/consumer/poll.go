@@ -100,10 +100,11 @@ func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 	if len(seeks) == 0 {
 		return nil
 	}
-	// The client ignores a seek to the position after the last record that it returned. But after a
-	// loss of data it may fetch from another offset, and after a batch that is too large it does
-	// not fetch at all. So each seek, except the first one of a worker, is executed twice. The
-	// first time, it has an epoch that no record has.
+	// The client ignores a seek to the position after the last record that it returned. But such a
+	// seek may be needed: after a loss of data the client may fetch from another offset, and after
+	// a batch that is too large it does not fetch at all. So each seek, except the first one of a
+	// worker, is executed twice. The first execution uses an epoch that no record has, so that the
+	// client does not ignore the seek.
 	first, then := map[int32]kgo.EpochOffset{}, map[int32]kgo.EpochOffset{}
 	for _, s := range seeks {
 		if s.epoch > firstEpoch {
@@ -210,9 +211,9 @@ func (c *Consumer) commitSync(ctx context.Context, member string, offsets map[st
 	return result
 }
 
-// tooBig reports whether a queue of this size is too large. This is so if the size exceeds the
-// queue's share and all queues together exceed the limit. So a partition with many unread records
-// may use the memory that the others do not need.
+// tooBig reports whether a queue of this size is too large. A queue is too large if its size
+// exceeds its share and all queues together exceed the limit. So a partition with many unread
+// records may use the memory that other partitions do not need.
 func (c *Consumer) tooBig(bytes int) bool {
 	return int64(bytes) > c.queueShare.Load() && c.queued.Load() > int64(c.cfg.Limits.QueueBytes)
 }

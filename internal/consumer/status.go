@@ -31,7 +31,7 @@ type status struct {
 const idleAfter = 10 * time.Second
 
 // lagStart returns the offset from which the lag is counted. It is the position or, without a
-// position, the first offset of the log. It returns -1 if that offset is not known.
+// position, the first offset of the log. It returns -1 if the first offset is needed and not known.
 func (s *status) lagStart() int64 {
 	if s.fence.Load() > 0 {
 		return s.position.Load()

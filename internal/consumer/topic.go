@@ -45,8 +45,8 @@ func (c *Consumer) partitionInfo(ctx context.Context, p int32) (partitionInfo, e
 	return c.partitionInfoSince(ctx, p, time.Now().Add(-infoAge))
 }
 
-// partitionInfoSince returns an answer to a request that was not sent before the time in the
-// parameter since.
+// partitionInfoSince is like partitionInfo, but the request was sent at the time in the parameter
+// since, or later.
 func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.Time) (partitionInfo, error) {
 	t := &c.topic
 	t.mu.Lock()

@@ -57,8 +57,8 @@ type worker struct {
 }
 
 const (
-	// flushWithin is the longest time that a flush should take. If a position does not move for
-	// longer, people think that the partition is stuck.
+	// flushWithin is the longest time that a flush should take. If a position does not move for a
+	// longer time than this, people think that the partition is stuck.
 	flushWithin = 10 * time.Second
 	// overtakenFreely is how many times in a row records may be processed again without a wait.
 	overtakenFreely = 2

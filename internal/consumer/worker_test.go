@@ -146,8 +146,8 @@ type noWait struct{}
 func (noWait) Now() time.Time                       { return time.Unix(0, 0) }
 func (noWait) Sleep(context.Context, time.Duration) {}
 
-// scriptedConsumer returns a consumer whose projection is a script. The function set can set
-// brokers and other fields.
+// scriptedConsumer returns a consumer whose projection is a script. The function set changes the
+// consumer's Config, for example the brokers.
 func scriptedConsumer(t testing.TB, s *script, set func(*Config)) *Consumer {
 	t.Helper()
 	cfg := Config{
@@ -181,7 +181,8 @@ func pending(n int, letters ...projection.DeadLetter) *script {
 }
 
 // agreeing returns a script whose stored positions have the fence of the workers and are not lower
-// than their positions. Otherwise the workers would have to claim again every two seconds.
+// than the positions of the workers. Otherwise the workers would have to claim again every two
+// seconds.
 func agreeing(partitions int32) *script {
 	s := pending(0)
 	for p := range partitions {

@@ -7,8 +7,8 @@
 //	kill    ends the process with SIGKILL
 //	freeze  stops the process with SIGSTOP, until it receives SIGCONT
 //
-// PROJECTOR_FAILPOINTS_LOG names a file. Before each action, the name of the point is
-// appended to it, so that a test can check that the point was reached.
+// PROJECTOR_FAILPOINTS_LOG names a file. Before each action, the name of the point is appended to
+// this file, so that a test can check that the point was reached.
 package failpoint
 
 // These are the points, in the order in which a batch reaches them.

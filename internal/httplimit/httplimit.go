@@ -30,7 +30,8 @@ func New(most int, share float64) *Connections {
 	return &Connections{most: max(most, 1), open: map[net.Conn]*list.Element{}, waiting: list.New()}
 }
 
-// limitByFiles returns the parameter most, or the given share of the files if that is smaller.
+// limitByFiles returns the parameter most, or the given share of the files if that share is
+// smaller.
 func limitByFiles(most int, share float64, files uint64) int {
 	return int(min(float64(most), share*float64(files)))
 }

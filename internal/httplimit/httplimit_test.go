@@ -44,8 +44,8 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestConnectionsLeaveFilesForOthers shows that the limit is a share of the files that the process
-// may open.
+// TestConnectionsLeaveFilesForOthers shows that the limit is at most a share of the files that the
+// process may open.
 func TestConnectionsLeaveFilesForOthers(t *testing.T) {
 	for files, want := range map[uint64]int{1024: 640, 20_000: 12_000, math.MaxUint64: 12_000} {
 		if got := limitByFiles(12_000, 0.625, files); got != want {

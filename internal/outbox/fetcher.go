@@ -18,8 +18,8 @@ import (
 const (
 	// askEvery is the shortest time between two queries.
 	askEvery = time.Second
-	// The gap register is read at intervals of Config.After/4, but not more or less often than
-	// these limits allow.
+	// The gap register is read at intervals of Config.After/4, but the interval is at least
+	// leastRound and at most longestRound.
 	leastRound, longestRound = time.Second, 10 * time.Second
 )
 

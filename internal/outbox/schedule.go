@@ -12,8 +12,8 @@ const (
 )
 
 // Schedule decides when the outbox is queried again for an account. The pause doubles after each
-// failed query, up to longestPause. If the account has reached a higher version since then, the
-// next query is due at once. It is not safe for concurrent use.
+// failed query, up to longestPause. If the account has reached a higher version since the last
+// query, the next query is due at once. It is not safe for concurrent use.
 type Schedule struct {
 	first time.Duration
 	waits map[string]*wait
@@ -46,7 +46,7 @@ func (s *Schedule) Due(account string, version int64, now time.Time) bool {
 
 // Failed notes that the account still waits for a version after a query. The parameter poison is
 // the digest of a returned event that cannot be applied, or empty. Failed reports whether poison is
-// not empty and differs from the previous digest.
+// not empty and differs from the digest of the account's previous query.
 func (s *Schedule) Failed(account string, version int64, poison string, now time.Time) (fresh bool) {
 	w := s.waits[account]
 	switch {

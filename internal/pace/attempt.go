@@ -52,7 +52,7 @@ func Begin(ctx context.Context, silence time.Duration) *Attempt {
 
 // BeginBound is Begin with bound as a limit for the whole attempt. A bound of 0 means no limit. A
 // bound must be at least as long as silence. The attempt ends earlier if its speed so far shows
-// that the expected work would exceed bound.
+// that the expected work would take longer than bound.
 func BeginBound(ctx context.Context, silence, bound time.Duration) *Attempt {
 	a := &Attempt{silence: silence, bound: bound, begun: time.Now()}
 	ctx, a.cancel = context.WithCancelCause(ctx)

@@ -12,7 +12,8 @@ const (
 	// usageEvery is the interval at which the CPU use of the program is measured. A burst of work
 	// is limited to one processor for at most two intervals.
 	usageEvery = 200 * time.Millisecond
-	// calmUsage and busyUsage are shares of one processor.
+	// A measurement is calm if the CPU use is at most calmUsage. Above busyUsage, all processors
+	// are used. Both are shares of one processor.
 	calmUsage = 0.3
 	busyUsage = 0.5
 	// calmFor is how many calm measurements must follow each other before one processor is enough.

@@ -25,8 +25,8 @@ type Size struct {
 	target      time.Duration
 }
 
-// NewSize returns a Size. The first write may contain first events or rows, and no write may
-// contain more than most. A write should take at most the time target.
+// NewSize returns a Size. The parameter first is how many events or rows the first write may
+// contain, and most is the maximum for every write. A write should take at most the time target.
 func NewSize(first, most int, target time.Duration) Size {
 	return Size{limit: max(1, min(first, most)), most: max(1, most), target: target}
 }

@@ -71,7 +71,7 @@ func TestNoMoreThanThereMayBe(t *testing.T) {
 }
 
 // TestProgressWhateverThePace simulates databases of constant speed that abort a write at a time
-// limit. From any start size, a write must succeed within a few attempts.
+// limit. From any start size, a write must succeed after at most seven failures.
 func TestProgressWhateverThePace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perEvent := time.Duration(rapid.Int64Range(1, int64(29*time.Second)).Draw(t, "time an event takes"))
@@ -94,8 +94,8 @@ func TestProgressWhateverThePace(t *testing.T) {
 	})
 }
 
-// TestSizeSettlesWithinTheTarget shows that, at constant speed, a write ends up taking between half
-// of the target time and the target time. The start size does not matter.
+// TestSizeSettlesWithinTheTarget shows that, at constant speed, writes settle at a duration between
+// about half of the target time and the target time. The start size does not matter.
 func TestSizeSettlesWithinTheTarget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perEvent := time.Duration(rapid.Int64Range(int64(10*time.Microsecond), int64(target)).Draw(t, "time an event takes"))
@@ -110,8 +110,8 @@ func TestSizeSettlesWithinTheTarget(t *testing.T) {
 	})
 }
 
-// TestWhatBelongsTogetherIsDividedInTheEnd shows that the limit falls also after a failed write
-// that exceeded its limit. A write exceeds its limit if related events were not divided.
+// TestWhatBelongsTogetherIsDividedInTheEnd shows that a failed write lowers the limit even if the
+// write exceeded the limit. A write exceeds its limit if related events were not divided.
 func TestWhatBelongsTogetherIsDividedInTheEnd(t *testing.T) {
 	s := pace.NewSize(1024, 500_000, 4*time.Second)
 	for range 5 {

@@ -1,5 +1,6 @@
 // Package reader serves the state of an account over HTTP. A request may wait until the account has
-// reached a version. So a client that has sent an event can read the balance that includes it.
+// reached a version. So a client that has sent an event can read the balance that includes this
+// event.
 //
 //	GET /v1/accounts/{id}?min_version=N&wait=5s
 //
@@ -31,7 +32,7 @@ const (
 	// the accounts of new waiters, the accounts of waiters whose time is over, and accounts that
 	// this instance has written. Queries for the accounts of all waiters are sent less often,
 	// because reading one account costs PostgreSQL 2 µs or more. The pause after such a query is
-	// perAccount for each account, which is 2.5 s for 10,000 accounts.
+	// perAccount times the number of accounts, for example 2.5 s for 10,000 accounts.
 	tick       = 20 * time.Millisecond
 	perAccount = 250 * time.Microsecond
 	// queryWithin is the deadline of a query, and queryAgain is the pause after a failed query.
@@ -45,8 +46,8 @@ const (
 	// shareOfFiles permits maxConnections if a process may open 20,000 files.
 	shareOfFiles   = 0.625
 	maxHeaderBytes = 8 << 10
-	// Memory is how many bytes maxWaiters clients need, about 32 KiB each. 10,000 clients were
-	// measured with 324 MiB.
+	// Memory is how many bytes maxWaiters clients need, about 32 KiB each. In a measurement, 10,000
+	// clients needed 324 MiB.
 	Memory = 320 << 20
 
 	headerWithin = 5 * time.Second

@@ -177,7 +177,8 @@ func (r *register) found(number uint64, ids []string, current []accountdb.Curren
 }
 
 // The method failed sends an answer to the waiters whose time is over, because a query has failed.
-// The next query must be for the accounts of all waiters, because the due accounts were not read.
+// The next query must be for the accounts of all waiters, because the failed query has not read its
+// accounts, and they are no longer in the field due.
 func (r *register) failed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -143,8 +143,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestDue shows which accounts are due between two queries for all waiters. These are the accounts
-// of new waiters, of waiters whose time is over, and those that were written.
+// TestDue shows which accounts are due between two queries for all waiters. The due accounts have a
+// new waiter, have a waiter whose time is over, or were written.
 func TestDue(t *testing.T) {
 	r := newRegister(10)
 	for _, id := range []string{"a", "b", "c", "b"} {

@@ -47,8 +47,8 @@ const (
 	// answerBytes limits the size of an answer. The largest schema that can be compiled is 512 KiB,
 	// and JSON escapes make it longer.
 	answerBytes = 2 << 20
-	// maxReferences and maxText limit the number of schemas that one schema refers to, directly or
-	// indirectly, and the bytes of their texts.
+	// maxReferences limits the number of schemas that one schema refers to, directly or indirectly.
+	// maxText limits the bytes of all these texts.
 	maxReferences = 200
 	maxText       = 2 << 20
 	userAgent     = "projector"

@@ -7,7 +7,7 @@ import (
 )
 
 // After a hundred unreadable ids in a row, at most a hundred ids are requested each second. After a
-// readable id, the next hundred are requested at once.
+// readable id, the next hundred ids are requested at once.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked turns

@@ -10,8 +10,8 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// A plan is what a replay or a fetch would do with an event. These texts are in the output of
-// commands.
+// A plan is what a replay or a fetch would do with an event. The texts of these plans are in the
+// output of commands.
 const (
 	PlanApply     = "will_apply"
 	PlanDuplicate = string(readmodel.EffectDuplicate)

@@ -26,10 +26,11 @@ type DeadLetter struct {
 	Decoded  event.Decoded // the value, decoded by this program
 	Status   dlq.Status
 	Replays  int // number of replays so far, to a topic or to the database
-	// Corrected means that the dead letter was read from a file in which a person has changed the
-	// message.
+	// Corrected means that the dead letter was read from a file, and that its message differs from
+	// the topic's or is missing in the topic.
 	Corrected bool
-	// OtherFrame means that the key or the headers differ from those of the record in the topic.
+	// OtherFrame means that the key or the headers in a file differ from the key or the headers in
+	// the topic.
 	OtherFrame bool
 	// NotInTopic means that the dead letter was read from a file and is missing in the topic.
 	NotInTopic bool
@@ -132,8 +133,8 @@ func (d *DeadLetter) Discard(action readmodel.Action) repair.Discard {
 	}
 }
 
-// The method replayed returns the audit trail's row for a replay, with the reason and what was
-// altered.
+// The method replayed returns the audit trail's row for a replay, with the reason for the replay
+// and whether the message was altered.
 func (i *Item) replayed(r *Replay) readmodel.Action {
 	a := i.Action(readmodel.ActionReplay, r.Actor)
 	a.Reason = r.Reason

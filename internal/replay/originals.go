@@ -128,8 +128,8 @@ func (l *exportLine) keepOriginal(ctx context.Context, s *Scan, e *dlq.Entry) er
 	return s.decode(ctx, message, &l.letter.InTopic.Decoded)
 }
 
-// check refuses a line that is missing in the topic, unless this is allowed. It also refuses a
-// correction that contains no event.
+// check refuses a line that is missing in the topic, unless Scan.AllowNotInTopic is set. It also
+// refuses a correction that contains no event.
 func (l *exportLine) check(s *Scan) error {
 	d := l.letter
 	if !l.inTopic {
@@ -149,8 +149,8 @@ func (l *exportLine) check(s *Scan) error {
 	return nil
 }
 
-// readEach is the largest number of records that are read one at a time. If there are more, all
-// records of their partitions are read.
+// readEach is the largest number of records that are read one at a time. If the file has more
+// lines, all records of their partitions are read.
 const readEach = 100
 
 // The method records returns the topic's records at the partitions and offsets that the file names.

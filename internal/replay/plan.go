@@ -131,8 +131,8 @@ func (r *Replay) Plan(ctx context.Context) error {
 }
 
 // planLocally sets the plan of a dead letter if this needs no database. A dead letter that is one
-// of several events in a record is not published again. The record's other events may have been
-// applied.
+// of several events in a record is not published again, because the record's other events may have
+// been applied.
 func (i *Item) planLocally(maxReplays int, publish bool) {
 	e, d := &i.Entry, &i.Decoded
 	conflict := e.Class == event.VersionConflict && !i.Corrected

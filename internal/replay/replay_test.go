@@ -317,7 +317,7 @@ func TestPublishedRecordsAreInTheAuditTrail(t *testing.T) {
 }
 
 // TestAnEntryIsNotPublished shows that a dead letter is not published if its record has several
-// events. This is so even if its version is resolved or its value is unreadable.
+// events. It is not published even if it is resolved or its value is unreadable.
 func TestAnEntryIsNotPublished(t *testing.T) {
 	for _, value := range []string{eventOf("a", 2), "{"} {
 		for _, have := range []int64{1, 2} {

@@ -49,9 +49,9 @@ type Scan struct {
 	AllowNotInTopic bool
 	// KeepOriginals stores the topic's record for each line of an export.
 	KeepOriginals bool
-	// Lost is called with each partition that cannot be read. If it is nil, such a partition ends
+	// Lost is called with each partition that cannot be read. If Lost is nil, such a partition ends
 	// the scan with an IncompleteError. A caller that uses the result to change something must
-	// leave it nil.
+	// leave Lost nil.
 	Lost     func(*topic.PartitionError)
 	Progress func(done, total int64) // counts offsets of the topic; may be nil
 

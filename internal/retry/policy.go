@@ -1,8 +1,8 @@
 // Package retry repeats failed operations. A Bound gives up at a limit, but a Policy never gives
-// up. By default, a Policy first waits 1 s. Each wait is twice as long as the wait before, with
-// jitter, up to a maximum. So an outage of PostgreSQL or Kafka never produces a dead letter. The
-// waits come from the library backoff. The library's loop is not used, because it sets no deadline
-// for an attempt. It does not report the number and the duration of failures, either.
+// up. So an outage of PostgreSQL or Kafka never produces a dead letter. By default, a Policy first
+// waits 1 s. Each wait is twice as long as the wait before, with jitter, up to a maximum. The waits
+// come from the library backoff. The library's loop is not used, because it sets no deadline for an
+// attempt. The loop does not report the number and the duration of failures, either.
 //
 //	attempt ──ok──────────────► nil
 //	   │ └─Stop(err)──────────► err
@@ -94,7 +94,7 @@ func (p Policy) try(ctx context.Context, fn func(context.Context) error) error {
 func (p Policy) longest() time.Duration { return orDefault(p.Max, defaultMax) }
 
 // The method waits returns the waits of one outage. The library applies its maximum before the
-// jitter. So the library receives a lower maximum than the policy's.
+// jitter. So the library receives a maximum that is lower than Policy.Max.
 func (p Policy) waits() *backoff.ExponentialBackOff {
 	capped := time.Duration(float64(p.longest()) / (1 + jitter))
 	return backoff.NewExponentialBackOff(

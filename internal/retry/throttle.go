@@ -13,7 +13,8 @@ import (
 const (
 	// calm is how long there must be no failure before the next failure counts as a new outage.
 	// This time is counted from the recovery or, without a recovery, from the end of the last wait.
-	// Without it, a dependency that often fails and recovers would cause a log line each time.
+	// Without this time, a dependency that often fails and recovers would cause a log line each
+	// time.
 	calm = time.Minute
 	// maxReasons limits how many new reasons are logged immediately within one outage.
 	maxReasons = 6

@@ -144,8 +144,8 @@ func TestOutageAfterACalmTimeIsLoggedImmediately(t *testing.T) {
 	}
 }
 
-// TestSuccessesBeforeAnyFailure shows that a success without a failure before it is not logged. A
-// committer reports every success.
+// TestSuccessesBeforeAnyFailure shows that a success without a failure before it is not logged. The
+// consumer's committer needs this, because it reports the result of each commit, also a success.
 func TestSuccessesBeforeAnyFailure(t *testing.T) {
 	var out logged
 	clock := newManualClock()

@@ -105,7 +105,7 @@ func (s *Session) publish(ctx context.Context, f *flush) error {
 
 // write makes one attempt to write the flush. For a single event there is only a limit for each
 // answer of PostgreSQL. Several events must all be written within the limit for one answer.
-// Otherwise the attempt fails, and the next one has fewer events.
+// Otherwise the attempt fails, and the next flush has fewer events.
 func (s *Session) write(ctx context.Context, f *flush) error {
 	bound := time.Duration(0)
 	if f.events > 1 {
@@ -162,8 +162,8 @@ func (s *Session) isolate(r Report) Report {
 func (s *Session) written(f *flush) Report {
 	s.unknown = nil
 	// A flush that ends within a record must not make the next flushes larger. If the last entry of
-	// the record is refused, the record is read again from its first entry. With larger flushes of
-	// the first entries, the last entry would never be alone in a flush.
+	// the record is refused, the record is read again from its first entry. If the flushes of the
+	// first entries raised the limit, the last entry would never be alone in a flush.
 	if f.reached == f.next.Offset {
 		s.size.Wrote(f.events, f.took)
 	}

@@ -114,9 +114,9 @@ func entriesFrom(t *rapid.T, n int) (records []projection.DecodedRecord, begin [
 // TestEveryRecordIsDurableOnce checks the following properties under random failures. Each record
 // with one event is applied or dead-lettered once, and is counted once if no record has several
 // entries. Dead letters are published before the write. The position never passes an unprocessed
-// record. The flush after a failed one with several events is smaller. For each outage, its end is
-// reported. For a record with several entries, each entry is applied once, but a second read of the
-// record counts and dead-letters its entries again.
+// record. After a failed flush of several events, the next flush has fewer events. For each outage,
+// its end is reported. For a record with several entries, each entry is applied once, but a second
+// read of the record counts and dead-letters its entries again.
 func TestEveryRecordIsDurableOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		db := &database{applied: map[entry]int{}, deadLettered: map[entry]int{}, parked: rapid.IntRange(0, 60).Draw(t, "parked")}

@@ -144,7 +144,8 @@ func begun(t *testing.T, s *script, l session.Limits) *session.Session {
 	return one
 }
 
-// claimAgain claims the partition and calls Begin. It returns whether an outage has ended.
+// claimAgain claims the partition and calls Begin. It returns the result of Begin: whether the
+// earlier failures are over.
 func claimAgain(t *testing.T, one *session.Session) bool {
 	t.Helper()
 	pos, _, err := one.Claim(t.Context(), projection.Claim{})

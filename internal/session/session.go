@@ -7,8 +7,8 @@
 //	   └────────── Claim ◀───────────┴ failed: fewer events, or one event refused
 //
 // After a failed write, everything pending is dropped. The source claims the partition again and
-// reads from the durable position. If the failed flush had several events, the next one has fewer,
-// down to a single event. If PostgreSQL refuses a flush with a single event, that event is
+// reads from the durable position. If the failed flush had several events, the next flush has fewer
+// events, down to a single event. If PostgreSQL refuses a flush with a single event, that event is
 // dead-lettered.
 //
 // The source runs the loop. It calls Fold, Heal and Flush, and acts on the Report.
@@ -189,9 +189,9 @@ func (s *Session) Fold(ctx context.Context, records []projection.DecodedRecord) 
 // record in memory.
 const mostShared = 8 << 20
 
-// countWithin returns how many of the records to fold at once. The last of them is the one with
-// which the sum of bytes reaches the parameter most. Only entries of an array are counted, each
-// with the bytes of its whole record.
+// countWithin returns how many of the records to fold at once. It counts up to the record with
+// which the sum of bytes reaches the parameter most. The sum includes only entries of an array,
+// each with the bytes of its whole record.
 func countWithin(records []projection.DecodedRecord, most int) int {
 	bytes := 0
 	for i := range records {
@@ -204,9 +204,9 @@ func countWithin(records []projection.DecodedRecord, most int) int {
 	return len(records)
 }
 
-// Heal folds some of the parked events, which waited for a missing version, if that version has
-// been applied. It reports whether there is something to flush. It does nothing while records are
-// pending, because these are flushed first.
+// Heal folds some of the parked events whose missing version has been applied. It reports whether
+// there is something to flush. It does nothing while records are pending, because these are flushed
+// first.
 func (s *Session) Heal(ctx context.Context) (healed bool, err error) {
 	if p := s.proj.Pending(); p.Events > 0 || !p.Healing {
 		return false, nil

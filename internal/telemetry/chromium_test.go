@@ -43,8 +43,9 @@ func looks() []struct {
 	}
 }
 
-// TestPageInABrowser shows the page in many states and with many settings. The page must obey its
-// policy, send no requests to other servers, fit into its window and be accessible.
+// TestPageInABrowser shows the status page in many states and with many settings. The page must
+// obey its content security policy, send no requests to other servers, fit into its window and be
+// accessible.
 func TestPageInABrowser(t *testing.T) {
 	for _, c := range looks() {
 		t.Run(c.name, func(t *testing.T) {

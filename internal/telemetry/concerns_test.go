@@ -11,8 +11,8 @@ import (
 	"projector/projection"
 )
 
-// TestThePageIsGreenOnlyWhenNobodyIsNeeded shows when the page is green. An instance that is ready
-// but needs a person is not green.
+// TestThePageIsGreenOnlyWhenNobodyIsNeeded shows when the status page is green. An instance that is
+// ready but needs a person is not green.
 func TestThePageIsGreenOnlyWhenNobodyIsNeeded(t *testing.T) {
 	inState := func(state projection.State, of ...int) func(*scene) {
 		return func(s *scene) {
@@ -62,8 +62,8 @@ func TestThePageIsGreenOnlyWhenNobodyIsNeeded(t *testing.T) {
 	}
 }
 
-// TestConcernsAreThoseOfTheAlerts shows that the thresholds of the page equal the thresholds of the
-// alerts.
+// TestConcernsAreThoseOfTheAlerts shows that the thresholds of the status page equal the thresholds
+// of the alerts.
 func TestConcernsAreThoseOfTheAlerts(t *testing.T) {
 	alerts, err := os.ReadFile("../../deploy/monitoring/alerts.yaml")
 	if err != nil {

@@ -35,8 +35,8 @@ type Rates struct {
 	DeadLettered float64 `json:"dead_lettered"`
 }
 
-// History stores the last minutes for the charts, so that a page shows them as soon as it is
-// opened. A History needs a fixed amount of memory and is safe for concurrent use.
+// History stores the last minutes for the charts, so that the status page shows them as soon as it
+// is opened. A History needs a fixed amount of memory and is safe for concurrent use.
 type History struct {
 	take func() Sample
 

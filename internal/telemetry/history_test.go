@@ -154,7 +154,7 @@ func TestSnapshotReturnsTheReportedMetrics(t *testing.T) {
 }
 
 // BenchmarkSample measures the cost of one sample, which is taken each second even if nobody opens
-// the page. The consumer's description of its partitions is not included.
+// the status page. The consumer's description of its partitions is not included.
 func BenchmarkSample(b *testing.B) {
 	h := steady(historyKept)
 	b.ReportAllocs()
@@ -163,7 +163,7 @@ func BenchmarkSample(b *testing.B) {
 	}
 }
 
-// BenchmarkPage measures the cost of one page for very many partitions.
+// BenchmarkPage measures the cost of one status page for very many partitions.
 func BenchmarkPage(b *testing.B) {
 	s := busy(256)
 	p := &pages{Page: s.page(), health: s.health, log: quiet()}

@@ -8,7 +8,7 @@ import (
 	"projector/projection/event"
 )
 
-// lettersKept is how many dead letters one list of the page can show.
+// lettersKept is how many dead letters one list of the status page can show.
 const lettersKept = 20
 
 // LastDeadLetters stores the last published dead letters, and separately the last ones that are not

@@ -76,8 +76,8 @@ func contains(t *testing.T, got string, wants ...string) {
 	}
 }
 
-// TestStatusPageShowsBreakerAndPauses shows that the page counts the states, with the most urgent
-// first, and gives the reasons of an open breaker and of a pause.
+// TestStatusPageShowsBreakerAndPauses shows that the status page counts the partitions in each
+// state, with the most urgent state first, and gives the reasons of an open breaker and of a pause.
 func TestStatusPageShowsBreakerAndPauses(t *testing.T) {
 	contains(t, text(troubled(8).body(t)), "8 partitions: 1 stopped, 1 breaker_open, 2 retrying, 1 starting, 1 paused,",
 		" 3 breaker_open since ", "501 of the last 1000 records are dead letters", " 4 paused since ", "new column, INC-1234")
@@ -91,8 +91,8 @@ func TestStatusPageWithoutAnythingKnown(t *testing.T) {
 		"Dead letters since the start None.")
 }
 
-// TestStatusPageOfEachProjection shows that the page has no fields for features that the projection
-// lacks. Such a field is absent, and not shown as unknown.
+// TestStatusPageOfEachProjection shows that the status page has no fields for features that the
+// projection lacks. Such a field is absent, and not shown as unknown.
 func TestStatusPageOfEachProjection(t *testing.T) {
 	uncounted := busy(4)
 	uncounted.status.Parked = nil
@@ -155,8 +155,8 @@ func TestStatusPageOfManyPartitions(t *testing.T) {
 	}
 }
 
-// TestStatusPageNeedsNobodyElse shows that the page works without internet access and under its own
-// content security policy.
+// TestStatusPageNeedsNobodyElse shows that the status page works without internet access and under
+// its own content security policy.
 func TestStatusPageNeedsNobodyElse(t *testing.T) {
 	h, _ := newTestHealth()
 	s := newTestServer(h, exampleStatus)

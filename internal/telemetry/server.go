@@ -108,8 +108,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// policy permits only what the page needs from this server: no inline script or style, no other
-// host, and no frame.
+// policy permits only what the status page needs from this server. It permits no inline script or
+// style, no other host, and no frame.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

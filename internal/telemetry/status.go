@@ -123,7 +123,7 @@ func readinessOf(h *Health) readiness {
 	return readiness{Ready: ready, Reasons: reasons, Warnings: warnings}
 }
 
-// unknown is what the page shows for a value that is not known.
+// unknown is what the status page shows for a value that is not known.
 const unknown = "–"
 
 // formatCount groups the digits of a number by three, because offsets are long. The separator is a

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// partitionsAtOnce is how many partitions the page shows in one table.
+	// partitionsAtOnce is how many partitions the status page shows in one table.
 	partitionsAtOnce = 32
 	// partitionsFirst is how many partitions are shown first if there are more than
 	// partitionsAtOnce.
 	partitionsFirst = 12
 )
 
-// view has the data of the page.
+// view has the data of the status page.
 type view struct {
 	statusDocument
 	Level    level

@@ -21,7 +21,7 @@ import (
 const (
 	// fetchBytes limits the compressed size of one fetch. It is small, because the headers of dead
 	// letters compress well. After decompression, they need many times as much memory. A broker
-	// returns the first batch even if it is larger.
+	// returns the first batch even if this batch is larger than fetchBytes.
 	fetchBytes = 1 << 20
 	// fewBytes is used instead of fetchBytes if only the first records are needed.
 	fewBytes = 16 << 10
@@ -60,7 +60,8 @@ type fetcher struct {
 // Several answers without data mean that there are no records up to the end of the span. In this
 // case, the records were compacted, or the log was truncated. One answer without data is not
 // enough, because a new leader may not know its high watermark yet. If span.full is set, the log is
-// known to be longer. Then fetch does not accept this conclusion and fails after answerTimeout.
+// known to reach the end of the span. In this case, answers without data are an error, and fetch
+// fails after answerTimeout.
 func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

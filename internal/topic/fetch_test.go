@@ -163,7 +163,8 @@ func TestReaderFollowsTheLeader(t *testing.T) {
 }
 
 // TestReaderLeavesPartitionsThatLoseTheirLeader shows that the other partitions are read when two
-// partitions lose their leader. Only the first of the two causes a wait.
+// partitions lose their leader. The read waits only for the leader of the first of these
+// partitions.
 func TestReaderLeavesPartitionsThatLoseTheirLeader(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(4, testTopic))
 	fill(t, cluster, 4, 40)

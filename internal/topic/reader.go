@@ -210,8 +210,8 @@ type Span struct {
 // Range streams the committed records of a span in offset order. Range holds one fetch in memory at
 // a time. It skips records that retention has deleted. An error comes with a nil record and ends
 // the iteration. After each fetch, passed is called with the offset up to which all records were
-// yielded. At the end this is span.To, even if the last offsets are control records. The parameter
-// passed may be nil.
+// yielded. The last of these offsets is span.To, even if the last offsets are control records. The
+// parameter passed may be nil.
 //
 // A record shares memory with the other records of its fetch. A caller that stores a record must copy
 // it.

@@ -33,7 +33,7 @@ type tracedRecord struct {
 	span   trace.Span
 }
 
-// Pick appends the records that are traced to the slice picked.
+// Pick appends to the slice picked those records that are traced.
 func (*Partition) Pick(picked, records []*kgo.Record) []*kgo.Record {
 	for _, r := range records {
 		if r.Context != nil {
@@ -44,7 +44,7 @@ func (*Partition) Pick(picked, records []*kgo.Record) []*kgo.Record {
 }
 
 // Folding begins the spans of the picked records, which are folded now. The queries for these
-// records become children of the first span.
+// records become children of the first record's span.
 func (p *Partition) Folding(picked []*kgo.Record) {
 	p.doing = nil
 	for _, r := range picked {

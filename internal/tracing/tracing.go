@@ -17,8 +17,8 @@
 // of its traced records link to each other. A flush without a traced record has no span. The status
 // page and repairs are not traced.
 //
-// The producer decides which records are traced. Of the records without the producer's decision,
-// the share Settings.Ratio is traced. Whether a record is traced is decided one time, from its
+// The producer decides which records are traced. A record without the producer's decision is traced
+// with the probability Settings.Ratio. Whether a record is traced is decided one time, from its
 // headers, when the client has fetched it. Tracing never delays records. If there are too many
 // spans, further spans are not begun or are dropped, and they are counted.
 //

@@ -377,8 +377,8 @@ func number(s *otlp.Span, key string) int64 {
 	return -1
 }
 
-// again removes what the hooks have set in the record, so that they can be called with it once
-// more.
+// again removes what the hooks have set in the record, so that the hooks can be called with this
+// record once more.
 func again(r *kgo.Record) { r.Context = nil }
 
 // BenchmarkFetched measures what tracing costs for a traced and for an untraced record.
