@@ -66,8 +66,8 @@ func New(cfg Config) (*Consumer, error) {
 }
 
 // Near the end of the topic, a broker answers a fetch when it has fetchBeat bytes (about twelve
-// events) or when fetchWait has passed. As a result, many events need only one fetch, one wake-up
-// of a worker and one transaction. The figures are in docs/decisions/0011. After a seek or a
+// events) or when fetchWait has passed. As a result, many events share one fetch, one wake-up of a
+// worker and one transaction. The measurements are in docs/decisions/0011. After a seek or a
 // resume, a partition is first fetched when the current requests have returned.
 const (
 	fetchBeat = 3 << 10
@@ -95,8 +95,9 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.FetchMaxBytes(int32(c.cfg.Limits.FetchBytes)), //nolint:gosec // G115: some MiB
 		kgo.FetchMaxPartitionBytes(1<<20),
 		kgo.MaxConcurrentFetches(2),
-		// A broker always sends a whole batch. Decompression may make the batch a thousand times
-		// larger. The client refuses a batch above this limit before it is in memory.
+		// A broker always sends a whole batch. After decompression, a batch may be a thousand times
+		// larger than before. The client stops the decompression at this limit and refuses the
+		// batch.
 		kgo.MaxDecompressBatchBytes(c.cfg.Limits.BatchBytes),
 		kgo.BrokerMaxReadBytes(int32(max(c.cfg.Limits.BatchBytes, c.cfg.Limits.FetchBytes)+1<<20)), //nolint:gosec // G115: checked to be far below 2 GiB
 		kgo.WithHooks(&c.idle),
@@ -123,7 +124,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	return err
 }
 
-// consume consumes as a member of the group until ctx ends or the topic has another id.
+// consume consumes as a member of the group until ctx ends or the topic's id changes.
 func (c *Consumer) consume(ctx context.Context) error {
 	life, cutOff := context.WithCancel(context.Background())
 	defer cutOff()

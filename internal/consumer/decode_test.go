@@ -93,8 +93,9 @@ func (hangingRegistry) Resolve(context.Context, event.Message) (event.Format, er
 	return nil, awayError{}
 }
 
-// TestAHangingRegistryCountsFromTheFirstAttempt shows that the time of the first two attempts counts.
-// A partition that waits for an answer of the schema registry does not progress either.
+// TestAHangingRegistryCountsFromTheFirstAttempt shows that the time of the first two attempts is
+// part of stuckAfter. A partition that waits for an answer of the schema registry does not progress
+// either.
 func TestAHangingRegistryCountsFromTheFirstAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &healthLog{}

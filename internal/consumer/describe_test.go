@@ -9,7 +9,7 @@ import (
 
 // TestDescribeReturnsThePartitionState shows when a running partition is reported as flowing, idle
 // or throttled. It also checks that the reported end is not lower than the position if the end was
-// queried earlier.
+// queried before the position moved.
 func TestDescribeReturnsThePartitionState(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {

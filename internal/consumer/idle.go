@@ -27,8 +27,8 @@ type idle struct {
 var _ kgo.HookBrokerWrite = (*idle)(nil)
 
 // OnBrokerWrite implements kgo.HookBrokerWrite. A second fetch to the same broker means that the
-// first fetch returned no records. If it had returned some, the client would not fetch before they
-// are polled.
+// first fetch returned no records. If it had returned records, the client would not ask this broker
+// again before they are polled.
 func (i *idle) OnBrokerWrite(b kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
 	if key != kmsg.Fetch.Int16() || err != nil {
 		return

@@ -75,8 +75,9 @@ const (
 	// leader may be changing.
 	lostAsks  = 4
 	lostPause = 300 * time.Millisecond
-	// olderEpochFor is how long the answers of a leader with a lower epoch are not accepted. It is
-	// longer than the brokers need to detect a dead broker and to elect another leader.
+	// olderEpochFor is how long answers are not accepted from a leader whose epoch is lower than
+	// the epoch of the consumed records. It is longer than the brokers need to detect a dead broker
+	// and to elect another leader.
 	olderEpochFor = 20 * time.Second
 )
 
@@ -146,9 +147,9 @@ type brokenOff struct {
 	loss       *kgo.ErrDataLoss // the client has detected that the log has lost records
 }
 
-// breakOff ends the fetching of the partition if the client cannot continue after the error err.
-// The poller calls it for each fetch error of the partition. After all other errors the client
-// retries, so breakOff ignores them. The worker still processes the records that were already
+// breakOff ends the fetching of the partition if the client cannot continue after the error err. It
+// ignores all other errors, because the client retries after them. The poller calls breakOff for
+// each fetch error of the partition. The worker still processes the records that were already
 // fetched, and then calls stopAtBreak.
 func (w *worker) breakOff(err error) {
 	var (
@@ -188,7 +189,7 @@ func (w *worker) stopAtBreak(broken *brokenOff) error {
 }
 
 // stopOutOfRange stops a partition whose next offset is outside the log. It uses the first answer
-// about the log's end. Later, producers may have appended records past that offset, which would
+// about the log's end, because producers may later append records past the next offset, which would
 // hide the loss.
 func (w *worker) stopOutOfRange() error {
 	var log partitionInfo

@@ -167,8 +167,8 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 		return
 	}
 	if topic == "" && p < 0 {
-		// The client returns this error without a partition if a response was too large. After the
-		// error, it repeats the request and continues with the other partitions.
+		// The client returns an error without a topic if a response was too large. After this
+		// error, the client repeats the request and continues with the other partitions.
 		err = batchTooLarge{c.cfg.Limits.BatchBytes}
 	}
 	if w := c.worker(p); w != nil {

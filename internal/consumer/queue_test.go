@@ -144,7 +144,7 @@ func TestABreakComesAfterTheRecords(t *testing.T) {
 }
 
 // TestAQueueIsBusyUntilWhatWasFetchedIsDurable shows when a queue counts as busy. Other partitions
-// wait for a busy one before they write.
+// wait for a busy partition before they write.
 func TestAQueueIsBusyUntilWhatWasFetchedIsDurable(t *testing.T) {
 	var busy atomic.Int64
 	q := newQueue(shared{new(atomic.Int64), &busy, func(int) bool { return false }, func() {}, func() {}})

@@ -139,7 +139,7 @@ func (c *Consumer) askForTopic(ctx context.Context, cl *kgo.Client) error {
 	return nil
 }
 
-// watchTopicID ends the use of the client when the topic has another id. Run then replaces the
+// watchTopicID ends the use of the client when the topic's id has changed. Run then replaces the
 // client.
 func (c *Consumer) watchTopicID(id string) {
 	switch {
@@ -192,8 +192,8 @@ func checked(condition string) (dependency, what string) {
 }
 
 // watchPositions makes a worker claim its partition again if the stored position is missing, lower
-// than the known one, or has another fence. This happens after a repair, or after an older backup
-// was restored. The check does not depend on new records.
+// than the position that the worker knows, or has another fence. This happens, for example, after a
+// repair, or after an older backup was restored. The check does not depend on new records.
 func (c *Consumer) watchPositions(ctx context.Context) {
 	every(ctx, positionsEvery, watchWithin, func(ctx context.Context) {
 		if len(c.assignment()) == 0 {

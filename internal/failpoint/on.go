@@ -16,7 +16,7 @@ var (
 	armed = parse(os.Getenv("PROJECTOR_FAILPOINTS"))
 )
 
-// point is an armed point.
+// point is a failpoint that is armed with an action.
 type point struct {
 	action string
 	left   int // how many more times the point must be reached before the action

@@ -97,7 +97,7 @@ func entryOf(i int) ledger.Entry {
 	return ledger.Entry{AccountID: fmt.Sprintf("acc-%d", i), Version: int64(i), Balance: fmt.Sprint(i), Place: int64(i + 1)}
 }
 
-// The table returns the added entries in byte order.
+// The table returns the added entries in the byte order of the account ids.
 func TestTable(t *testing.T) {
 	const n = 100_000 // fills several pages
 	table := ledger.NewTable(64 << 20)
@@ -161,7 +161,7 @@ func TestTableIsFull(t *testing.T) {
 	}
 }
 
-// Two entries of one account are detected in a table, also far apart, and in a stream.
+// Two entries of one account are detected in a table, even if they are far apart, and in a stream.
 func TestDuplicates(t *testing.T) {
 	const n = 100_000
 	table := ledger.NewTable(64 << 20)
@@ -187,7 +187,7 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// A stream in another sort order gives an error.
+// A stream that is not in byte order gives an error.
 func TestAscendingRefusesAWrongOrder(t *testing.T) {
 	var seen []string
 	var failed error
@@ -203,7 +203,7 @@ func TestAscendingRefusesAWrongOrder(t *testing.T) {
 	}
 }
 
-// The result must be the same as that of a simple comparison of two maps.
+// A Comparison must have the same result as a simple comparison of two maps.
 func TestComparisonAgainstMaps(t *testing.T) {
 	ids := rapid.SampledFrom([]string{"a", "B", "c", "é", "z1", "z10", "z2"})
 	rapid.Check(t, func(t *rapid.T) {

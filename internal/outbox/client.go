@@ -72,8 +72,8 @@ func CheckQuery(query string) error {
 		`JOIN unnest($1::text[], $2::bigint[]) AS w (account_id, version) ON o.aggregateid = w.account_id AND o.version = w.version"`}
 }
 
-// CheckURL returns an error if the URL cannot be parsed. The caller must print it with
-// errclass.Safe, because it may contain the password.
+// CheckURL returns an error if the URL cannot be parsed. The caller must print the error with
+// errclass.Safe, because the error may contain the password.
 func CheckURL(url string) error {
 	_, err := pgx.ParseConfig(url)
 	return err

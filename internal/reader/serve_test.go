@@ -281,7 +281,8 @@ func TestTooManyWait(t *testing.T) {
 }
 
 // TestNoDatabase shows what clients receive while the database is down. A client without waiting
-// time gets an error immediately. A client with waiting time is answered when the database returns.
+// time gets an error immediately, and a client whose waiting time ends gets an error then. A client
+// that still waits is answered when the database returns.
 func TestNoDatabase(t *testing.T) {
 	d := bank()
 	d.broken.Store(true)

@@ -48,7 +48,7 @@ const (
 	// and JSON escapes make it longer.
 	answerBytes = 2 << 20
 	// maxReferences limits the number of schemas that one schema refers to, directly or indirectly.
-	// maxText limits the bytes of all these texts.
+	// maxText limits the bytes of the schema's text and of these schemas' texts together.
 	maxReferences = 200
 	maxText       = 2 << 20
 	userAgent     = "projector"

@@ -10,7 +10,7 @@ import (
 )
 
 // EachOfFile calls fn with every selected dead letter of an export file. It ends with an
-// ExportError if a line cannot be read.
+// ExportError if a line cannot be read, and with a RefusedExportError if the export is refused.
 func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLetter) error) error {
 	x, err := s.readExport(ctx, file)
 	if err != nil {

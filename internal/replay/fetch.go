@@ -24,9 +24,9 @@ type Fetch struct {
 
 	Missing []*Missing // grouped by account, in the order of versions
 
-	// Refused is how many events that the outbox returned cannot be applied. Last is the version of
-	// the last refused event. The account in Last is empty if it cannot be read. Why is the reason
-	// for which the last refused event cannot be applied.
+	// Refused is the number of rows from the outbox in which no requested event can be used. Last
+	// is the version of the event in the last such row, and Why is the reason. The account in Last
+	// is empty if the event cannot be read.
 	Refused int
 	Last    outbox.Version
 	Why     string

@@ -154,10 +154,10 @@ func (m *Metrics) progress(at time.Time) {
 	m.progressAt.Store(at.UnixMilli())
 }
 
-// DedupHit counts n events the recent-event cache had seen.
+// DedupHit counts n events that the recent-event cache had seen.
 func (m *Metrics) DedupHit(n int) { add(m.dedupHits, n) }
 
-// DedupMiss counts n events the recent-event cache had not seen.
+// DedupMiss counts n events that the recent-event cache had not seen.
 func (m *Metrics) DedupMiss(n int) { add(m.dedupMisses, n) }
 
 // DedupError counts n failed queries.

@@ -143,7 +143,8 @@ func pastOf(now time.Time, seconds int) *History {
 	return h
 }
 
-// statementScene is a scene of the projection account_statement, whose page has no parked events.
+// statementScene is a scene of the projection account_statement, whose status page has no parked
+// events.
 func statementScene() *scene {
 	s := busy(4)
 	s.status.Projection, s.status.Parks, s.status.Parked = "account_statement", false, nil

@@ -15,7 +15,8 @@ import (
 )
 
 // extentsWithin limits the time for reading the start and the end of all logs. The client retries
-// while a leader is down, and the other partitions must not wait longer for that leader.
+// while a leader is down, and the other partitions must not wait for that leader longer than this
+// time.
 const extentsWithin = 10 * time.Second
 
 // Extents has the start and end of the log of each partition of a topic.

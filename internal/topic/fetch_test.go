@@ -115,7 +115,7 @@ func TestReaderEndsWhereNothingIsLeft(t *testing.T) {
 	}
 }
 
-// answerEmpty makes the broker answer fetches of a partition without data.
+// answerEmpty makes the broker return no data for fetches of a partition.
 func answerEmpty(cluster *kfake.Cluster, partition int32) {
 	cluster.ControlKey(int16(kmsg.Fetch), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()

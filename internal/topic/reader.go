@@ -119,8 +119,9 @@ type offsetRange struct {
 	few       bool // only the first records are needed
 }
 
-// The method ranges returns the offsets to read of the partitions in the parameter only, or of all
-// partitions if it is nil. It also returns the errors of those partitions that cannot be read.
+// The method ranges returns the offsets to read. If the parameter only is not nil, it lists the
+// partitions to read, otherwise all partitions are read. It also returns the errors of those
+// partitions that cannot be read.
 func (r *Reader) ranges(ctx context.Context, only []int32) (ranges []offsetRange, lost []*PartitionError, err error) {
 	all, _, err := r.Extents(ctx)
 	if err != nil {
