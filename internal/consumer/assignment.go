@@ -34,8 +34,8 @@ func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]in
 }
 
 // offsetsFetched passes the committed offsets to the workers. A partition without a committed
-// offset gets offset 0 as a placeholder. The placeholder has no effect, because its worker seeks
-// before anything is fetched.
+// offset gets offset 0 as a placeholder. The placeholder has no effect, because the partition's
+// worker seeks before anything is fetched.
 func (c *Consumer) offsetsFetched(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	for p, o := range offsets[c.cfg.Topic] {
 		committed := o.EpochOffset().Offset

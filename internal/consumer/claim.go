@@ -99,12 +99,12 @@ func expired(next, start int64) string {
 		"See the runbook, \"position expired\"", next, start-1)
 }
 
-// confirm verifies Kafka's committed offset if the stored position is higher and therefore has to
-// go back. It returns the position row. The claim moves the position back only if the row still has
-// the same fence. Kafka's offset was read when the partition was assigned. Since then, this member
-// may have been evicted without noticing it, and other members may have committed higher offsets.
-// In that case, a move back to the offset that was read would be too far. So confirm commits the
-// same offset again, because Kafka refuses a commit from an evicted member.
+// confirm verifies Kafka's committed offset if the stored position is higher than this offset and
+// therefore has to go back. It returns the position row. The claim moves the position back only if
+// the row still has the same fence. Kafka's offset was read when the partition was assigned. Since
+// then, this member may have been evicted without noticing it, and other members may have committed
+// higher offsets. In that case, a move back to the offset that was read would be too far. So
+// confirm commits the same offset again, because Kafka refuses a commit from an evicted member.
 func (w *worker) confirm(kafka int64, member string) (stored projection.StoredPosition, err error) {
 	if kafka == projection.NoOffset {
 		return stored, nil

@@ -34,8 +34,8 @@ type seek struct {
 }
 
 // seek requests that the poller reads the worker's partition from an offset on. Only the poller
-// sets the client's offsets. So all records that it dispatches after a seek belong to the new
-// epoch.
+// sets the client's offsets. So all records that the poller dispatches after a seek belong to the
+// new epoch.
 func (c *Consumer) seek(w *worker, next projection.NextOffset, epoch int) {
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()

@@ -100,7 +100,7 @@ func (q *queue) grow(n int) {
 }
 
 // remove moves up to limit records from the queue to the slice into. If the records are large, it
-// moves fewer. The second result is the epoch of these records.
+// moves fewer records. The second result is the epoch of these records.
 func (q *queue) remove(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -171,8 +171,8 @@ func (w *worker) reportLag() {
 
 // The method lag returns how many records of the partition are not durable yet. Without a position,
 // these are all records of the log. The result age is the age of the oldest fetched record that is
-// not durable. If there is none, age is the time since the lag was first seen. The status page, the
-// metric and the command all show this lag.
+// not durable. If there is none, age is the time since the lag was first seen. The status page and
+// the metrics of the lag both show this lag.
 func (w *worker) lag(now time.Time) (records int64, age time.Duration, known bool) {
 	s := &w.status
 	end, from := s.end.Load(), s.lagStart()
@@ -194,7 +194,7 @@ func (w *worker) lag(now time.Time) (records int64, age time.Duration, known boo
 	return records, max(0, now.Sub(time.UnixMilli(oldest))), true
 }
 
-// logRewind logs why a position was moved back, by this claim or earlier. After such a move,
+// logRewind logs why a position was moved back, by this claim or before it. After such a move,
 // records that are already applied are read again.
 func (w *worker) logRewind(kafka int64, found projection.Stood, pos projection.Position) {
 	from, reason := projection.NoOffset, ""

@@ -48,7 +48,7 @@ type Report struct {
 }
 
 // Comparison compares two streams of accounts, both sorted by the bytes of the account id. It pulls
-// the accounts of the ledger, while the caller passes those of the read model to Compare.
+// the accounts of the ledger, while the caller passes the accounts of the read model to Compare.
 type Comparison struct {
 	// ListBehind adds the accounts whose version is lower than the ledger's to Report.Differences.
 	// These accounts are still not counted in Report.Different.
@@ -84,7 +84,8 @@ func (c *Comparison) Ended() bool { return c.ended }
 func (c *Comparison) Checked() int64 { return c.report.Checked }
 
 // Compare compares the next account of the read model with the ledger's account of the same id.
-// Ledger accounts with a lower id that were not compared are missing in the read model.
+// Accounts of the ledger with lower ids that were not compared yet count as missing in the read
+// model.
 func (c *Comparison) Compare(a *Account) error {
 	if c.begun && a.ID <= c.last {
 		return fmt.Errorf("the read model is not in the order of its account ids: %q comes after %q", a.ID, c.last)

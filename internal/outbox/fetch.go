@@ -20,8 +20,9 @@ const (
 	AskAtOnce = 500
 	// keepBytes limits the memory for the events of one result, in bytes.
 	keepBytes = 32 << 20
-	// rowsEach limits the rows for each requested version. It allows for a query that selects
-	// accounts and versions independently and so also returns rows that were not requested.
+	// rowsEach limits the rows for each requested version. This limit is high, because a query may
+	// select accounts and versions independently, and then it also returns rows that were not
+	// requested.
 	rowsEach = 100
 )
 

@@ -78,8 +78,8 @@ func TestFetchReturnsOnlyRequestedEvents(t *testing.T) {
 	}
 }
 
-// A row of the outbox may contain several events. If several of them were requested, the query may
-// return the row several times.
+// A row of the outbox may contain several events. If several of these events were requested, the
+// query may return the row several times.
 func TestFetchReturnsTheRequestedEntries(t *testing.T) {
 	format, err := event.New(event.FormatJSON, event.Options{FirstVersion: 1, Mapping: event.Mapping{Envelope: event.Envelope{Entries: []string{"lines"}}}})
 	if err != nil {

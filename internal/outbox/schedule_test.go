@@ -10,7 +10,8 @@ import (
 	"projector/internal/outbox"
 )
 
-// The pauses double up to one hour. An account that has reached a higher version is due at once.
+// The pauses double up to one hour. An account that has reached a higher version since the last
+// query is due at once.
 func TestPausesGrowAfterFailedQueries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := time.Duration(rapid.Int64Range(0, int64(10*time.Minute)).Draw(t, "first"))

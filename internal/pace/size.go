@@ -5,11 +5,11 @@ package pace
 
 import "time"
 
-// shrink is the factor by which the next write is smaller after a failed write. After seven
-// failures, even the largest write has become a single event.
+// After a failed write of n events or rows, the next write may contain at most n/shrink, but at
+// least 1. After seven failures, even the largest write has become a single event.
 const shrink = 8
 
-// grow is the factor by which the next write may be larger after a quick write.
+// After a quick write of n events or rows, the next write may contain up to grow*n.
 const grow = 2
 
 // Size is the number of events or rows that the next write may contain. This number is adjusted

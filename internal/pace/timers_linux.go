@@ -12,9 +12,9 @@ import (
 const (
 	// timerSlack is how much later than requested the kernel may wake a thread.
 	timerSlack = time.Millisecond
-	// executedAgain is an environment variable that the program sets for itself. Without it, the
-	// program would execute itself without end where the kernel ignores the slack, for example for
-	// a real-time process.
+	// executedAgain is an environment variable that the program sets for itself. Without this
+	// variable, the program would execute itself without end where the kernel ignores the slack,
+	// for example for a real-time process.
 	executedAgain = "PROJECTOR_EXECUTED_AGAIN"
 )
 
@@ -31,7 +31,7 @@ func CoarseTimers() {
 		_ = os.Unsetenv(executedAgain)
 		return
 	}
-	runtime.LockOSThread() // the slack belongs to a thread, and the new program gets that of this one
+	runtime.LockOSThread() // the slack belongs to this thread, and the new program gets it
 	defer runtime.UnlockOSThread()
 	now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err != nil || now >= int(timerSlack) {

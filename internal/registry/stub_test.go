@@ -99,7 +99,7 @@ func reference(name, subject string, version int) object {
 	return object{"name": name, "subject": subject, "version": version}
 }
 
-// The method hold adds a schema to the stub. The path is that of an id, or of a subject and a
+// The method hold adds a schema to the stub. The path belongs to an id, or to a subject and a
 // version.
 func (s *stub) hold(path, kind, text string, references ...object) {
 	s.mu.Lock()

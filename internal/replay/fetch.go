@@ -47,8 +47,8 @@ func (f *Fetch) Plan(ctx context.Context, shown func(done, total int64)) error {
 	return f.events().plan(ctx, f.Store)
 }
 
-// ask queries the outbox for some versions. If the outbox has not returned all of them because the
-// answer was too large, ask queries the rest again.
+// ask queries the outbox for some versions. If the outbox has not returned all these versions
+// because the answer was too large, ask queries the missing versions again.
 func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
 	for _, m := range question {
 		m.Plan = PlanNotFound

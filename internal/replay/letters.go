@@ -83,7 +83,7 @@ type Store interface {
 	readmodel.Replayer
 	// History reads what was done with records of a DLQ topic. See readmodel.LoadHistory.
 	History(ctx context.Context, dlqTopic string, places []readmodel.DeadLetterPlace) (map[[2]int64]readmodel.DeadLetterHistory, error)
-	// Record writes actions that change no account to the audit trail. It writes all of them or
+	// Record writes actions that change no account to the audit trail. It writes all actions or
 	// none.
 	Record(ctx context.Context, actions []readmodel.Action) error
 }

@@ -74,8 +74,8 @@ func sameEvent(line int, identity dlq.Identity, d *DeadLetter) error {
 	return nil
 }
 
-// compare compares the lines with the dead letters in the topic. The digest in the file is not
-// used, because a person may have changed it.
+// compare compares the lines with the dead letters in the topic. The digest in the export file is
+// not used, because a person may have changed it.
 func (x *export) compare(ctx context.Context, s *Scan) error {
 	for record, err := range x.records(ctx, s) {
 		if err != nil {
@@ -153,8 +153,8 @@ func (l *exportLine) check(s *Scan) error {
 // lines, all records of their partitions are read.
 const readEach = 100
 
-// The method records returns the topic's records at the partitions and offsets that the file names.
-// It may return other records too.
+// The method records returns the topic's records at the partitions and offsets that the export file
+// names. It may return other records too.
 func (x *export) records(ctx context.Context, s *Scan) iter.Seq2[*kgo.Record, error] {
 	partitions := map[int32]bool{}
 	for place := range x.places {

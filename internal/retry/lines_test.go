@@ -56,7 +56,7 @@ func TestALineAKeyAndMinute(t *testing.T) {
 	w.want(t, "the end", "b 4")
 }
 
-// TestLinesComeAtAFallingRate shows that pauses between lines get longer. It also shows that a line
+// TestLinesComeAtAFallingRate shows that the pauses between lines grow. It also shows that a line
 // is written immediately after a quiet time.
 func TestLinesComeAtAFallingRate(t *testing.T) {
 	clock, w := newManualClock(), written{}

@@ -75,7 +75,8 @@ type Limits struct {
 	Silence time.Duration
 	// Freely is how many failed flushes in a row may have the outcome Overtaken. After this outcome
 	// the source does not wait. A repair or a change of the owner causes one or two such flushes.
-	// More of them indicate a lasting problem, such as a trigger that changes the rows.
+	// More such flushes in a row indicate a lasting problem, such as a trigger that changes the
+	// rows.
 	Freely int
 }
 

@@ -16,7 +16,8 @@ import (
 //go:embed testdata/axe-core/4.14.1/axe.min.js
 var axe string
 
-// The function looks returns the combinations of states and settings in which the page is tested.
+// The function looks returns the combinations of states and settings in which the status page is
+// tested.
 func looks() []struct {
 	name  string
 	scene *scene
@@ -199,8 +200,8 @@ func TestPageFollowsWhatHappens(t *testing.T) {
 	b.await(`document.querySelector("#silence").hidden`)
 }
 
-// row returns a JavaScript expression. It is true when the page shows a partition in the state, and
-// the partition's row contains all the texts.
+// row returns a JavaScript expression. It is true when the status page shows a partition in the
+// state, and the partition's row contains all the texts.
 func row(state string, texts ...string) string {
 	shown := fmt.Sprintf("r.querySelector(%q)", "td "+state)
 	for _, text := range texts {
@@ -209,8 +210,8 @@ func row(state string, texts ...string) string {
 	return `[...document.querySelectorAll("tr")].some((r) => ` + shown + `)`
 }
 
-// TestPageByKeyboard shows that the tab key reaches all controls of the page, that the space bar
-// works, and that the focus is visible.
+// TestPageByKeyboard shows that the tab key reaches all controls of the status page, that the space
+// bar works, and that the focus is visible.
 func TestPageByKeyboard(t *testing.T) {
 	t.Parallel()
 	b := open(t, busy(40).server().http.Handler, desktop)

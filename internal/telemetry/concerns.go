@@ -16,8 +16,8 @@ const (
 	levelBad  level = "bad"  // not ready
 )
 
-// These thresholds equal those of the alerts in deploy/monitoring. A test compares them with the
-// alerts.
+// These thresholds equal the thresholds of the alerts in deploy/monitoring. A test compares them
+// with the alerts.
 const (
 	gapOldSeconds        = 3600.0  // threshold of the alert ProjectorGapOld
 	retentionNearSeconds = 86400.0 // threshold of the alert ProjectorRetentionNear

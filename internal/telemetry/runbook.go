@@ -9,7 +9,7 @@ import (
 )
 
 // runbookPage is a documentation page as HTML. The page is embedded in the program. So links to the
-// page work without internet, and its text is that of the running version.
+// page work without internet, and its text belongs to the running version.
 type runbookPage struct {
 	Title string
 	Body  template.HTML

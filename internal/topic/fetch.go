@@ -54,8 +54,8 @@ type fetcher struct {
 }
 
 // fetch returns the next records, possibly none. It moves span.next past all offsets that the
-// answer covers, including those of compacted and aborted records. If the leader is lost, fetch
-// retries until patience has passed.
+// answer covers, including the offsets of compacted and aborted records. If the leader is lost,
+// fetch retries until patience has passed.
 //
 // Several answers without data mean that there are no records up to the end of the span. In this
 // case, the records were compacted, or the log was truncated. One answer without data is not

@@ -211,8 +211,8 @@ type Span struct {
 // Range streams the committed records of a span in offset order. Range holds one fetch in memory at
 // a time. It skips records that retention has deleted. An error comes with a nil record and ends
 // the iteration. After each fetch, passed is called with the offset up to which all records were
-// yielded. The last of these offsets is span.To, even if the last offsets are control records. The
-// parameter passed may be nil.
+// yielded. After the last fetch, passed is called with span.To, even if the last offsets are
+// control records. The parameter passed may be nil.
 //
 // A record shares memory with the other records of its fetch. A caller that stores a record must copy
 // it.

@@ -18,7 +18,7 @@ import (
 const mostLinks = 128
 
 // Partition traces the records of one partition from the fold to their transaction. Only one
-// goroutine may use it, except for Pick.
+// goroutine may call its methods, except Pick.
 type Partition struct {
 	t          *Tracing
 	attributes []attribute.KeyValue // attributes of each flush's span

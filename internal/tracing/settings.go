@@ -16,8 +16,8 @@ import (
 )
 
 // Settings are the values of OpenTelemetry variables that this program uses itself. The SDK and the
-// exporter use all other variables, such as those of the endpoint, headers, TLS, time-outs and the
-// service name.
+// exporter use all other variables, such as the variables for the endpoint, headers, TLS, time-outs
+// and the service name.
 type Settings struct {
 	// Ratio is a share from 0 to 1. If a record's producer has not decided about tracing, the
 	// record is traced with this probability.
