@@ -131,7 +131,8 @@ func (w *worker) confirm(kafka int64, member string) (stored projection.StoredPo
 // lostBeforeRewind returns what the log has lost before the stored position, if the claim would
 // move this position back to Kafka's committed offset. The committed offset is often some moments
 // older than the position, and the log may still have it. So the position must not move back, or
-// the loss would not be noticed. The result committed is the offset that the claim may move back to.
+// the loss would not be noticed. The result committed is the offset that the claim may move back
+// to.
 func (w *worker) lostBeforeRewind(kafka int64, stored projection.StoredPosition, topic partitionInfo) (committed int64, lost loss, err error) {
 	if kafka == projection.NoOffset || stored.Next <= kafka || stored.Next < topic.start ||
 		stored.SetByHand || stored.Status() != projection.StatusRunning || !projection.SameTopic(stored.TopicID, topic.id) {

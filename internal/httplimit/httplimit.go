@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Connections limits the number of connections of a server. Above the limit, the connection that has
-// waited longest for a request is closed. So clients that send nothing cannot block others.
+// Connections limits the number of connections of a server. Above the limit, the connection that
+// has waited longest for a request is closed. So clients that send nothing cannot block others.
 type Connections struct {
 	most int
 

@@ -19,8 +19,8 @@ const (
 )
 
 // CoarseTimers lets the kernel wake the program's threads a little late. While the program works,
-// the Go runtime's monitor thread asks to sleep for 20 µs again and again. With few events that is a
-// fifth of the program's CPU time.
+// the Go runtime's monitor thread asks to sleep for 20 µs again and again. With few events that is
+// a fifth of the program's CPU time.
 //
 // A thread gets the slack of the thread that starts it, and the monitor thread starts before main.
 // So the program sets the slack and then executes itself again, with the same process id, arguments

@@ -108,8 +108,8 @@ func (f *Fetch) Failed() (n int) {
 	return n
 }
 
-// Digest is the SHA-256 of the key, value and headers of the event, in hex. In some formats a part of
-// the event is in the headers or the key.
+// Digest is the SHA-256 of the key, value and headers of the event, in hex. In some formats a part
+// of the event is in the headers or the key.
 func (m *Missing) Digest() string {
 	of := &m.Record.Record.Message
 	return dlq.MessageDigest(of.Key, of.Value, of.Headers)

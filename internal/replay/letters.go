@@ -166,8 +166,8 @@ func (d *DeadLetter) subject() readmodel.Subject {
 	}
 }
 
-// Assess sets the status of each dead letter. All dead letters of a chunk must belong to one DLQ topic
-// and one projection.
+// Assess sets the status of each dead letter. All dead letters of a chunk must belong to one DLQ
+// topic and one projection.
 func Assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()

@@ -270,8 +270,8 @@ func TestWhatWasReplayedTooOftenIsRefused(t *testing.T) {
 	equal(t, r.Items[0].Reason(), "it has been replayed too often, see --max-replays")
 }
 
-// TestNothingIsAppliedIfTheTrailCannotBeWritten shows that nothing is applied if the audit trail cannot be
-// written first. A later Apply then applies all items.
+// TestNothingIsAppliedIfTheTrailCannotBeWritten shows that nothing is applied if the audit trail
+// cannot be written first. A later Apply then applies all items.
 func TestNothingIsAppliedIfTheTrailCannotBeWritten(t *testing.T) {
 	in := &store{versions: map[string]int64{}}
 	r := planned(t, &replay.Replay{}, &source{records: []*kgo.Record{gap("a", 1, 0), gap("b", 1, 1)}}, in)

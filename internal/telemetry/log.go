@@ -86,8 +86,8 @@ const (
 	keySuppressed = "projector.log.suppressed" // number of equal lines since the last line
 )
 
-// Err returns an attribute with an error's text. The caller must make sure that the text contains no
-// row, payload or connection string.
+// Err returns an attribute with an error's text. The caller must make sure that the text contains
+// no row, payload or connection string.
 func Err(err error) slog.Attr {
 	if err == nil {
 		return slog.String(keyErrorMessage, "")

@@ -56,8 +56,8 @@ type Progress struct {
 // partition. Any other error ends the iteration. The errors of partitions whose start and end
 // cannot be read come before all records.
 //
-// A record shares memory with the other records of its fetch. A caller that stores a record must copy
-// it.
+// A record shares memory with the other records of its fetch. A caller that stores a record must
+// copy it.
 func (r *Reader) Records(ctx context.Context, scope Scope) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		ranges, lost, err := r.ranges(ctx, scope.Partitions)
@@ -214,8 +214,8 @@ type Span struct {
 // yielded. After the last fetch, passed is called with span.To, even if the last offsets are
 // control records. The parameter passed may be nil.
 //
-// A record shares memory with the other records of its fetch. A caller that stores a record must copy
-// it.
+// A record shares memory with the other records of its fetch. A caller that stores a record must
+// copy it.
 func (r *Reader) Range(ctx context.Context, span Span, passed func(next int64)) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		next := span.From
