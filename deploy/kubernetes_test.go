@@ -107,7 +107,8 @@ func TestMisspeltFieldFails(t *testing.T) {
 		t.Fatal("no misspelt field is refused")
 	}
 	for _, field := range fields {
-		// Only the error about this field's copy contains this misspelt name.
+		// Each file has another misspelt field, so only the error about this field's file contains
+		// this name.
 		if !strings.Contains(err.Error(), misspelt(field)+" Invalid value: value provided for unknown field") {
 			t.Errorf("%s is not refused as an unknown field: %v", misspelt(field), err)
 		}

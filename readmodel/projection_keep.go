@@ -31,7 +31,7 @@ func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) 
 }
 
 // CheckFile returns a *FileChangedError if another text of the file is stored, and a
-// *ModeChangedError if another mode is stored. As long as no event was processed, it returns nil.
+// *ModeChangedError if another mode is stored. As long as no record was processed, it returns nil.
 func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
 	rows, _ := db.Query(ctx, sql.Query("projection_file_kept"), p.Name)
 	kept, err := pgx.CollectRows(rows, pgx.RowToStructByPos[keptFile])

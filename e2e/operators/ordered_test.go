@@ -129,8 +129,9 @@ func (a *account) passed() {
 }
 
 // park stores an event that waits. If two events have the same version, park stores the first one,
-// unless only the second one is valid. park does not store an event beyond the limit. The field
-// beyond then has the event's version.
+// unless only the second one is valid. park does not store an event beyond the limit, unless it has
+// the account's next version. The field beyond holds the highest version that was not stored for
+// this reason.
 func (a *account) park(e *event, class string, limit int) {
 	if first := a.waiting[e.version]; first != nil {
 		if first.class != gap && class == gap {

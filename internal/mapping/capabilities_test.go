@@ -146,7 +146,8 @@ func capabilities() []capability {
 	}
 }
 
-// TestCapabilities checks the listed features of mappings in each format.
+// TestCapabilities reads each case of the function capabilities in each format, and compares the
+// events with the expected ones.
 func TestCapabilities(t *testing.T) {
 	all := capabilities()
 	for _, format := range []string{event.FormatJSON, event.FormatDebezium, "structured", "binary", event.FormatAvro, event.FormatProtobuf} {

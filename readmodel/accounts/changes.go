@@ -158,8 +158,8 @@ func (f *Fold) Gather() *Changes {
 // DeadLetters returns the dead letters since the last flush.
 func (f *Fold) DeadLetters() []projection.DeadLetter { return f.changes.DeadLetters }
 
-// addParked adds to Parks and Replacing those parked events of the account that are not written yet
-// and have a higher version than the account.
+// addParked adds the events that the fold has parked for the account to Parks. It adds those that may
+// replace an event in the database to Replacing. Versions that the account already has are left out.
 func (c *Changes) addParked(a *account, q *queue) {
 	for version, p := range q.pending {
 		if version <= a.version {

@@ -45,8 +45,9 @@ func newGathering(busy func() int) gathering {
 	return gathering{busy: busy, reads: meeting[*read]{all: make(chan struct{}, 1)}, writes: meeting[*member]{all: make(chan struct{}, 1)}}
 }
 
-// The function join adds a member to a meeting. If this member is the leader, join returns all
-// members, else nil. The leader calls done after it has read or written for all of them.
+// The function join adds the read or write of one partition to those that wait for the same step. The
+// first one is the leader. For the leader, join waits for others and returns all of them. For the
+// others, join returns nil at once. The leader calls done after it has read or written for all.
 func join[T any](g *gathering, m *meeting[T], one T) (together []T) {
 	g.mu.Lock()
 	m.waiting = append(m.waiting, one)

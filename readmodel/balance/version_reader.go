@@ -191,7 +191,8 @@ func (r *VersionReader) read(query *versionsQuery) {
 	time.AfterFunc(keepVersions, func() { r.dropUnused(query) })
 }
 
-// dropUnused drops an unused index. If the index is in use, dropUnused checks again later.
+// dropUnused drops an index that was not used for keepVersions. If the last use is more recent,
+// dropUnused checks again later.
 func (r *VersionReader) dropUnused(query *versionsQuery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,7 +20,8 @@ import (
 // appended.Guarded. A guard for repairs has no partition and knows no offsets.
 //
 // As long as no marker was pruned, the guard does nothing, because the markers are more exact. For
-// example, a dead-lettered record has no marker, and can be processed now.
+// example, a record that became a dead letter has no marker, so it can still be counted when it is
+// read again. By its offset, it would count as processed.
 type guard struct {
 	inbox     Inbox
 	partition readmodel.Partition

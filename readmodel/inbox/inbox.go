@@ -113,8 +113,9 @@ func (i Inbox) Remembered(ctx context.Context, db readmodel.Querier, ids []strin
 	return i.find(ctx, db, "inbox_remembers", ids, readmodel.MemoryMargin)
 }
 
-// Doubts returns a function that says why an event without a marker may have been processed. If the
-// event failed before the time up to which markers were pruned, its marker may have been pruned.
+// Doubts returns a function that says why an event without a marker may have been processed. A
+// dead-lettered event may have been counted later. If it became a dead letter before the time up to
+// which markers were pruned, the marker of this later count may be missing.
 func (i Inbox) Doubts(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error) {
 	until, err := i.PrunedUntil(ctx, db)
 	if err != nil {

@@ -152,7 +152,8 @@ func (w Reader) DeadLetter(l *testbank.DeadLetter, f *Found, repeat bool) string
 	return compareFreeHeaders(l, f, want)
 }
 
-// compareFreeHeaders checks the headers whose text is not fixed.
+// compareFreeHeaders checks the headers whose text is not fixed, and reports headers that must not
+// be there.
 func compareFreeHeaders(l *testbank.DeadLetter, f *Found, want map[string]string) string {
 	for key, value := range f.Added {
 		switch key {
