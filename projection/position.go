@@ -160,14 +160,15 @@ type Claim struct {
 
 // Resume returns the offset at which to continue, which is the lower of Kafka's committed offset
 // and the stored position. If retention has deleted processed records from this offset on, Resume
-// skips them. If Kafka has no committed offset, Resume returns the stored position, because all
-// records before it are durable.
-func (c Claim) Resume(stored int64) int64 {
-	if c.Committed == NoOffset {
-		return stored
+// skips them. Resume returns the stored position if Kafka has no committed offset, because all
+// records before the position are durable. It also returns the stored position if a person has set
+// it, because the committed offset is from before that.
+func (c Claim) Resume(stored *StoredPosition) int64 {
+	if c.Committed == NoOffset || stored.SetByHand {
+		return stored.Next
 	}
-	next := min(stored, c.Committed)
-	if stored >= c.LogStart { // all records below stored are durable, even if retention has deleted them
+	next := min(stored.Next, c.Committed)
+	if stored.Next >= c.LogStart { // all records below it are durable, even if retention has deleted them
 		next = max(next, c.LogStart)
 	}
 	return next

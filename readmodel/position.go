@@ -65,10 +65,7 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		if refused := p.refuses(&stored); refused != nil {
 			return refused
 		}
-		if stored.SetByHand {
-			c.Committed = projection.NoOffset
-		}
-		next := c.Resume(stored.Next)
+		next := c.Resume(&stored)
 		if next < stored.Next && c.Fence != 0 && c.Fence != stored.Fence {
 			return projection.ErrFenced
 		}

@@ -34,37 +34,27 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	if err != nil {
 		return projection.Position{}, err
 	}
-	committed, lost, err := w.lostBeforeRewind(kafka, stored, topic)
+	claim := projection.Claim{Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: stored.Fence}
+	lost, err := w.lostBeforeRewind(claim, &stored, topic)
 	if err != nil {
 		return projection.Position{}, err
+	}
+	if lost.found != "" {
+		claim.Committed = projection.NoOffset // the partition stops at the stored position
 	}
 	var (
 		pos   projection.Position
 		found *projection.Stood
 	)
 	err = w.retry("postgres", "claim the position", func(ctx context.Context) (err error) {
-		pos, err = w.claimOnce(ctx, projection.Claim{
-			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: committed, Fence: stored.Fence,
-		})
+		pos, err = w.claimOnce(ctx, claim)
 		// Only the first position that an attempt has found counts. A later attempt may find what
 		// an earlier attempt of this claim has written.
 		found = cmp.Or(found, pos.Found)
 		return err
 	})
-	var stopped *projection.StoppedError
-	switch {
-	case errors.As(err, &stopped):
-		w.claimed(stopped.Position) // so this worker notices when a person sets a new position
-		return pos, w.suspend(stateOf(stopped.Status), stopped.Reason)
-	case errors.Is(err, projection.ErrTopicRecreated):
-		w.status.noPosition()
-		w.reportLag()
-		return pos, w.halt("the topic was deleted and created again, or is on another cluster: the stored position belongs to the old one. " +
-			"See the runbook, \"topic recreated\"")
-	case errors.Is(err, projection.ErrFenced):
-		return pos, session.ErrAgain // another owner has claimed the partition meanwhile
-	case err != nil:
-		return pos, err
+	if err != nil {
+		return pos, w.notClaimed(err)
 	}
 	if found != nil {
 		w.logRewind(kafka, *found, pos)
@@ -75,7 +65,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	}
 	// A loss that was found before the claim is not checked again, because since then new records
 	// may have filled the log up to the position, which would hide the loss.
-	if lost.found == "" || pos.Next != stored.Next || found == nil || found.Fence != stored.Fence {
+	if lost.found == "" || found == nil || *found != (projection.Stood{Next: stored.Next, Fence: stored.Fence}) {
 		lost, err = w.lostEnd(projection.NextOffset{Offset: pos.Next, LeaderEpoch: pos.LeaderEpoch}, topic)
 	}
 	if err != nil {
@@ -90,6 +80,24 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	w.topicID = topic.id
 	w.c.committer.claimed(w.partition, member)
 	return pos, nil
+}
+
+// notClaimed suspends the partition if err is the reason, and returns what the claim returns.
+func (w *worker) notClaimed(err error) error {
+	var stopped *projection.StoppedError
+	switch {
+	case errors.As(err, &stopped):
+		w.claimed(stopped.Position) // so this worker notices when a person sets a new position
+		return w.suspend(stateOf(stopped.Status), stopped.Reason)
+	case errors.Is(err, projection.ErrTopicRecreated):
+		w.status.noPosition()
+		w.reportLag()
+		return w.halt("the topic was deleted and created again, or is on another cluster: the stored position belongs to the old one. " +
+			"See the runbook, \"topic recreated\"")
+	case errors.Is(err, projection.ErrFenced):
+		return session.ErrAgain // another owner has claimed the partition meanwhile
+	}
+	return err
 }
 
 // The function expired returns the reason for stopping a partition if retention has deleted records
@@ -131,18 +139,13 @@ func (w *worker) confirm(kafka int64, member string) (stored projection.StoredPo
 // lostBeforeRewind returns what the log has lost before the stored position, if the claim would
 // move this position back to Kafka's committed offset. The committed offset is often some moments
 // older than the position, and the log may still have it. So the position must not move back, or
-// the loss would not be noticed. The result committed is the offset that the claim may move back
-// to.
-func (w *worker) lostBeforeRewind(kafka int64, stored projection.StoredPosition, topic partitionInfo) (committed int64, lost loss, err error) {
-	if kafka == projection.NoOffset || stored.Next <= kafka || stored.Next < topic.start ||
-		stored.SetByHand || stored.Status() != projection.StatusRunning || !projection.SameTopic(stored.TopicID, topic.id) {
-		return kafka, lost, nil
+// the loss would not be noticed.
+func (w *worker) lostBeforeRewind(claim projection.Claim, stored *projection.StoredPosition, topic partitionInfo) (loss, error) {
+	if claim.Resume(stored) >= stored.Next || stored.Next < topic.start ||
+		stored.Status() != projection.StatusRunning || !projection.SameTopic(stored.TopicID, topic.id) {
+		return loss{}, nil
 	}
-	lost, err = w.lostEnd(stored.NextOffset(), topic)
-	if lost.found != "" {
-		kafka = projection.NoOffset
-	}
-	return kafka, lost, err
+	return w.lostEnd(stored.NextOffset(), topic)
 }
 
 // commitSet commits to Kafka a position that a person has set. Until this commit, Kafka's committed
