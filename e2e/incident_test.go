@@ -204,11 +204,7 @@ func TestARewindIsLogged(t *testing.T) {
 	}
 
 	// An operator resets the offsets of the group in Kafka.
-	offsets := kadm.Offsets{}
-	offsets.AddOffset(w.topic, 0, end-10, -1)
-	if _, err := w.admin.CommitOffsets(t.Context(), w.group, offsets); err != nil {
-		t.Fatal(err)
-	}
+	w.commit(0, end-10)
 	p = w.start()
 	rewound(p, "Kafka", end, end-10)
 

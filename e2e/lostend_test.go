@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"projector/internal/devstack"
@@ -91,16 +90,6 @@ func euros(partition int32, account string, n int) []testbank.Record {
 				`"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"1.00","currency":"EUR"}}`, account, i+1)}
 	}
 	return records
-}
-
-// commit sets the group's committed offset of a partition. The group must have no members.
-func (w *world) commit(partition int32, offset int64) {
-	w.t.Helper()
-	offsets := kadm.Offsets{}
-	offsets.Add(kadm.Offset{Topic: w.topic, Partition: partition, At: offset, LeaderEpoch: -1})
-	if err := w.admin.CommitAllOffsets(w.t.Context(), w.group, offsets); err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // newLostEnd returns a test environment with two records in partition 0 and a saved copy of this

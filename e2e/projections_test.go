@@ -63,12 +63,18 @@ func (w *world) differs(b book, records []testbank.Record) func() string {
 // rewind commits offset 0 of each partition for the group in Kafka.
 func (w *world) rewind() {
 	w.t.Helper()
-	var offsets kadm.Offsets
 	for p := range w.ends(w.topic) {
-		offsets.Add(kadm.Offset{Topic: w.topic, Partition: p, At: 0, LeaderEpoch: -1})
+		w.commit(p, 0)
 	}
+}
+
+// commit sets the group's committed offset of a partition. The group must have no members.
+func (w *world) commit(partition int32, offset int64) {
+	w.t.Helper()
+	offsets := kadm.Offsets{}
+	offsets.Add(kadm.Offset{Topic: w.topic, Partition: partition, At: offset, LeaderEpoch: -1})
 	if err := w.admin.CommitAllOffsets(w.t.Context(), w.group, offsets); err != nil {
-		w.t.Fatalf("rewind the group: %v", err)
+		w.t.Fatal(err)
 	}
 }
 
