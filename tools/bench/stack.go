@@ -11,12 +11,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 
 	"projector/internal/devstack"
 )
@@ -162,15 +162,13 @@ func (s *stack) fullDatabase(ctx context.Context, w *workload) (database, error)
 	if err := d.execute(ctx, "ALTER TABLE "+of.relation+" DROP CONSTRAINT "+of.relation+"_pkey"); err != nil {
 		return d, err
 	}
-	failures := make([]error, rawLanes)
-	var filling sync.WaitGroup
-	for i := range failures {
-		filling.Go(func() {
-			failures[i] = d.execute(ctx, of.fill, rows*i/rawLanes, rows*(i+1)/rawLanes-1, w.accounts)
+	filling, fillCtx := errgroup.WithContext(ctx)
+	for i := range rawLanes {
+		filling.Go(func() error {
+			return d.execute(fillCtx, of.fill, rows*i/rawLanes, rows*(i+1)/rawLanes-1, w.accounts)
 		})
 	}
-	filling.Wait()
-	if err := errors.Join(failures...); err != nil {
+	if err := filling.Wait(); err != nil {
 		return d, err
 	}
 	for _, statement := range []string{
