@@ -3,16 +3,9 @@
 package deploy_test
 
 import (
-	"context"
 	"testing"
 
-	"projector/internal/devstack/devtest"
-	"projector/readmodel"
+	"projector/readmodel/readmodeltest"
 )
 
-func TestMain(m *testing.M) {
-	devtest.Main(m, func(ctx context.Context, databaseURL string) error {
-		_, err := readmodel.Migrate(ctx, databaseURL)
-		return err
-	})
-}
+func TestMain(m *testing.M) { readmodeltest.Main(m) }

@@ -195,14 +195,6 @@ func Execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return cli.Main(ctx, args, stdout, stderr, flags.BuildInfo{Version: "dev"})
 }
 
-// RunTests runs the tests of a package that runs commands. Its TestMain calls RunTests.
-func RunTests(m *testing.M) {
-	devtest.Main(m, func(ctx context.Context, databaseURL string) error {
-		_, err := readmodel.Migrate(ctx, databaseURL)
-		return err
-	})
-}
-
 // SeveralDeadLetters produces records that become dead letters of several classes. The records make
 // a gap in acc-a. They also contain an invalid first event of acc-b, an unreadable record and a
 // conflict.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"projector/internal/cli/clitest"
+	"projector/readmodel/readmodeltest"
 )
 
 // actAsProjector is the variable that makes this test binary run as the program.
@@ -15,5 +16,5 @@ func TestMain(m *testing.M) {
 	if os.Getenv(actAsProjector) != "" {
 		os.Exit(clitest.Execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
-	clitest.RunTests(m)
+	readmodeltest.Main(m)
 }

@@ -3,7 +3,7 @@ package events_test
 import (
 	"testing"
 
-	"projector/internal/cli/clitest"
+	"projector/readmodel/readmodeltest"
 )
 
-func TestMain(m *testing.M) { clitest.RunTests(m) }
+func TestMain(m *testing.M) { readmodeltest.Main(m) }
