@@ -58,8 +58,7 @@ func printParked(w io.Writer, parked []accountdb.ParkedView) error {
 	t := NewTable(w, "EVENT", Left("VERSION", 8), Left("CLASS", 20),
 		Left("RECORD", 24), Left("EVENT", 0).Optional())
 	for _, p := range parked[:min(len(parked), shownParked)] {
-		t.Row(p.Version, p.Class,
-			fmt.Sprintf("%s %d/%d", p.Topic, p.Partition, p.Offset), p.EventID)
+		t.Row(p.Version, p.Class, p.Topic+" "+PlaceText(p.Partition, p.Offset), p.EventID)
 	}
 	if more := len(parked) - shownParked; more > 0 {
 		t.Row(fmt.Sprintf("… and %d more", more))

@@ -31,6 +31,7 @@ type layout struct {
 // longest first. Numbers are never cut. The argument more says that rows will follow.
 func fitted(columns []Column, flexible string, rows [][]string, limit int, more bool) *layout {
 	l := &layout{columns: columns, flexible: flexible, widths: make([]int, len(columns)), hidden: make([]bool, len(columns))}
+	l.text = slices.IndexFunc(columns, func(c Column) bool { return c.text })
 	needs := make([]int, len(columns)) // the widths at which no cell is cut
 	for i, c := range columns {
 		needs[i] = shownWidth(c.Name)
@@ -39,41 +40,32 @@ func fitted(columns []Column, flexible string, rows [][]string, limit int, more 
 				needs[i] = max(needs[i], shownWidth(row[i]))
 			}
 		}
-		if l.widths[i] = needs[i]; !c.Right {
+		switch l.widths[i] = needs[i]; {
+		case c.text && more:
+			l.widths[i] = c.Width
+		case c.text:
+			l.widths[i] = min(needs[i], c.Width)
+		case !c.Right:
 			l.widths[i] = min(needs[i], max(id, c.Width, shownWidth(c.Name)))
 		}
 	}
-	l.placeText(needs, limit, more)
+	if l.text >= 0 {
+		l.hidden[l.text] = l.total() > limit
+	}
 	for i := len(columns) - 1; i >= 0 && l.total() > limit; i-- {
-		l.hidden[i] = columns[i].optional
+		l.hidden[i] = l.hidden[i] || columns[i].optional
 	}
 	l.shrink(limit)
 	l.grow(limit, needs, more)
-	if l.text >= 0 && !l.textBelow() {
+	if l.indent = belowBy; l.text >= 0 && !l.textBelow() {
 		l.indent = l.total() - l.widths[l.text]
 	}
 	return l
 }
 
-// placeText decides whether the text column is next to the other columns or below them.
-func (l *layout) placeText(needs []int, limit int, more bool) {
-	l.text = slices.IndexFunc(l.columns, func(c Column) bool { return c.text })
-	if l.text < 0 {
-		return
-	}
-	l.widths[l.text] = l.columns[l.text].Width
-	if !more {
-		l.widths[l.text] = min(l.widths[l.text], needs[l.text])
-	}
-	if l.total() > limit {
-		l.hidden[l.text], l.indent = true, belowBy
-	}
-}
-
 // textBelow reports whether the text column is below the other columns.
 func (l *layout) textBelow() bool { return l.text >= 0 && l.hidden[l.text] }
 
-// total returns the width of a row.
 func (l *layout) total() int {
 	sum := -len(between)
 	for i, w := range l.widths {
@@ -84,45 +76,34 @@ func (l *layout) total() int {
 	return sum
 }
 
-// shrink narrows the widest text repeatedly, until a row fits or every text is short.
+// shrink narrows the widest texts until a row fits or every text is short.
 func (l *layout) shrink(limit int) {
-	for l.total() > limit {
-		widest := -1
+	for most := limit; most >= least && l.total() > limit; most-- {
 		for i, c := range l.columns {
-			floor := max(least, shownWidth(c.Name))
-			if !l.hidden[i] && !c.Right && l.widths[i] > floor && (widest < 0 || l.widths[i] > l.widths[widest]) {
-				widest = i
+			if !c.Right {
+				l.widths[i] = min(l.widths[i], max(most, shownWidth(c.Name)))
 			}
 		}
-		if widest < 0 {
-			return
-		}
-		l.widths[widest]--
 	}
 }
 
 // grow distributes the spare width: first to columns with cut cells, then to columns that are
 // narrower than usual. If rows will follow, the flexible column gets the rest.
 func (l *layout) grow(limit int, needs []int, more bool) {
-	for _, wanted := range [][]int{needs, l.usual()} {
-		for i := range l.columns {
-			if spare := limit - l.total(); !l.hidden[i] && spare > 0 {
-				l.widths[i] = max(l.widths[i], min(wanted[i], l.widths[i]+spare))
-			}
+	widen := func(i, width int) {
+		if !l.hidden[i] {
+			l.widths[i] += max(0, min(width-l.widths[i], limit-l.total()))
 		}
 	}
-	i := slices.IndexFunc(l.columns, func(c Column) bool { return c.Name == l.flexible })
-	if spare := limit - l.total(); more && i >= 0 && spare > 0 {
-		l.widths[i] += spare
+	for i := range l.columns {
+		widen(i, needs[i])
 	}
-}
-
-func (l *layout) usual() []int {
-	widths := make([]int, len(l.columns))
 	for i, c := range l.columns {
-		widths[i] = c.Width
+		widen(i, c.Width)
 	}
-	return widths
+	if i := slices.IndexFunc(l.columns, func(c Column) bool { return c.Name == l.flexible }); more && i >= 0 {
+		widen(i, limit)
+	}
 }
 
 // The method left returns the names of the columns that are not shown.

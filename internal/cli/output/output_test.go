@@ -200,6 +200,12 @@ func TestATextIsFoldedAndNotCut(t *testing.T) {
 			"    WHY\n" +
 			"poison    7f9c2ba4-e88f-4a52-8c31-0d1b5c2f6a11       17  currency_mismatch  0/42\n" +
 			"    why\n"},
+		"below it where a column is left out, too": {80, [][]string{{"poison", "7f9c2ba4-e88f-4a52-8c31-0d1b5c2f6a11", "9223372036854775807", "version_gap", "0/42", "why"}}, "" +
+			"PLAN        ACCOUNT                                           VERSION  DLQ\n" +
+			"    WHY\n" +
+			"poison      7f9c2ba4-e88f-4a52-8c31-0d1b5c2f6a11  9223372036854775807  0/42\n" +
+			"    why\n" +
+			"(80 columns have no room for CLASS)\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := printed(t, test.limit, test.rows, replayColumns()...); got != test.want {

@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/clipperhouse/displaywidth"
+
 	"projector/internal/telemetry"
 )
 
@@ -108,31 +110,22 @@ func (t *Table) settle(more bool) {
 }
 
 func (t *Table) print(cells []string, header bool) {
-	for _, line := range t.lines(cells) {
-		t.out.WriteString(Painted(t.colours && header, Bold, line))
-		t.out.WriteByte('\n')
-	}
+	t.out.WriteString(Painted(t.colours && header, Bold, t.lines(cells)))
+	t.out.WriteByte('\n')
 }
 
-// lines returns the printed lines of a row. A folded text needs more than one line.
-func (t *Table) lines(cells []string) []string {
+// lines returns a row as it is printed. A folded text needs more than one line.
+func (t *Table) lines(cells []string) string {
 	row, l := t.line(cells), t.layout
-	if l == nil || l.text < 0 || l.text >= len(cells) {
-		return []string{row}
+	if l == nil || l.text < 0 || l.text >= len(cells) || l.textBelow() && cells[l.text] == none {
+		return row
 	}
-	text := folded(cells[l.text], t.limit-l.indent)
+	indent := strings.Repeat(" ", l.indent)
+	text := strings.Join(folded(cells[l.text], t.limit-l.indent), "\n"+indent)
 	if l.textBelow() {
-		if cells[l.text] == none {
-			return []string{row}
-		}
-		text = append([]string{row}, text...)
-	} else {
-		text[0] = strings.TrimRight(padded(row, l.indent, false)+text[0], " ")
+		return row + "\n" + indent + text
 	}
-	for i := range text[1:] {
-		text[i+1] = strings.Repeat(" ", l.indent) + text[i+1]
-	}
-	return text
+	return strings.TrimRight(padded(row, l.indent, false)+text, " ")
 }
 
 // line returns the columns of a row without a folded text.
@@ -145,7 +138,7 @@ func (t *Table) line(cells []string) string {
 				continue
 			}
 			if columns = t.layout.widths[i]; !c.Right {
-				cell = clipped(cell, columns)
+				cell = displaywidth.TruncateString(cell, columns, "…")
 			}
 		}
 		shown = append(shown, padded(cell, columns, c.Right))

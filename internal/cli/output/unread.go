@@ -47,7 +47,6 @@ func (u *Unread) Explain(w io.Writer) error {
 	return IncompleteError{exit.Refuse(fmt.Sprintf("the result is incomplete: %s of topic %s could not be read", u.names(), u.Topic))}
 }
 
-// names returns the numbers of the partitions as text.
 func (u *Unread) names() string {
 	numbers := make([]int32, len(u.Lost))
 	for i, e := range u.Lost {

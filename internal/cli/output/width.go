@@ -6,15 +6,9 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// The character cut is the end of a text that was cut.
-const cut = "…"
-
 // shownWidth returns the width of a text on a terminal. An ideograph has the width of two columns,
 // and a combining mark has no width.
 func shownWidth(text string) int { return displaywidth.String(text) }
-
-// clipped cuts a text to a width.
-func clipped(text string, limit int) string { return displaywidth.TruncateString(text, limit, cut) }
 
 // folded splits a text into lines between words. A word that is longer than a line is split too.
 func folded(text string, limit int) []string {
