@@ -6,10 +6,9 @@ import (
 	"slices"
 
 	"projector/projection"
-	"projector/sql"
+	"projector/readmodel"
 )
 
-// replaceRows replaces those rows of a table that differ.
 func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) error {
 	steps := []string{"rows_update", "rows_insert"}
 	if w.opts.Remove {
@@ -40,10 +39,7 @@ func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) erro
 type accountChanges struct {
 	ids       []string
 	gone, put []string // accounts whose row is removed; accounts whose row is inserted
-	// These fields are for the audit trail. They describe the changed accounts of which replaceRows
-	// has recorded no row.
-	alone, reasons, results []string
-	versions                []*int64
+	alone     []string // accounts of which replaceRows has recorded no row
 }
 
 func (w *swap) accountChanges(c *comparison) (a accountChanges) {
@@ -59,30 +55,18 @@ func (w *swap) accountChanges(c *comparison) (a accountChanges) {
 		if d.state && d.rebuilt != nil {
 			a.put = append(a.put, id)
 		}
-		if d.rows == "" {
-			w.recordAccount(&a, id, d)
+		if d.rows != "" {
+			continue
+		}
+		if a.alone = append(a.alone, id); d.kind == Unknown {
+			w.done.Removed++
+		} else {
+			w.done.Replaced++
 		}
 	}
 	return a
 }
 
-// recordAccount counts an account and adds it to the rows for the audit trail.
-func (w *swap) recordAccount(a *accountChanges, id string, d *accountDifference) {
-	result, reason := "replaced", string(d.kind)
-	if d.kind == Unknown {
-		result = "removed"
-		w.done.Removed++
-	} else {
-		w.done.Replaced++
-	}
-	if !w.shadow.accounts.balances {
-		reason = w.shadow.kind.Name() + ": hold"
-	}
-	a.alone, a.versions = append(a.alone, id), append(a.versions, d.rebuilt)
-	a.reasons, a.results = append(a.reasons, reason), append(a.results, result)
-}
-
-// replaceAccounts replaces the live accounts that differ by the rebuilt accounts.
 func (w *swap) replaceAccounts(ctx context.Context, t *swapTx, c *comparison) error {
 	accounts, changes := w.shadow.accounts, w.accountChanges(c)
 	if len(changes.ids) == 0 {
@@ -103,7 +87,33 @@ func (w *swap) replaceAccounts(ctx context.Context, t *swapTx, c *comparison) er
 			return err
 		}
 	}
-	_, err = t.exec(ctx, sql.Query("accounts_audit"), w.opts.Actor, w.shadow.kind.Name(), w.opts.Reason,
-		changes.alone, changes.versions, changes.reasons, changes.results)
-	return err
+	for some := range slices.Chunk(changes.alone, noteRows) {
+		actions := make([]readmodel.Action, len(some))
+		for i, id := range some {
+			actions[i] = w.accountAction(id, c.accounts[id])
+		}
+		if err := t.record(ctx, actions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *swap) accountAction(id string, d *accountDifference) readmodel.Action {
+	reason, result := string(d.kind), "replaced"
+	if d.kind == Unknown {
+		result = "removed"
+	}
+	if !w.shadow.accounts.balances {
+		reason = w.shadow.kind.Name() + ": hold"
+	}
+	return w.action(id, d.rebuilt, reason, result)
+}
+
+// The method action returns a row of the audit trail. The reason is added to the actor's reason.
+func (w *swap) action(account string, version *int64, reason, result string) readmodel.Action {
+	return readmodel.Action{
+		Kind: readmodel.ActionRebuild, Projection: w.shadow.kind.Name(), AccountID: account, Version: version,
+		Actor: w.opts.Actor, Reason: w.opts.Reason, Result: result,
+	}.Because(reason)
 }

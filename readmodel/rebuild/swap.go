@@ -11,7 +11,6 @@ import (
 	"projector/internal/failpoint"
 	"projector/projection/file"
 	"projector/readmodel"
-	"projector/sql"
 )
 
 // SwapOptions are the options of a swap.
@@ -155,7 +154,8 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 		return errNothingFits
 	}
 	if w.done.Markers > 0 {
-		if _, err := t.exec(ctx, sql.Query("inbox_audit"), w.opts.Actor, w.shadow.kind.Name(), w.done.Markers, w.opts.Reason); err != nil {
+		reason := fmt.Sprintf("%s: %d markers were missing in the inbox", w.shadow.kind.Name(), w.done.Markers)
+		if err := t.record(ctx, []readmodel.Action{w.action("", nil, reason, "replaced")}); err != nil {
 			return err
 		}
 	}

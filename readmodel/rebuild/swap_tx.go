@@ -141,6 +141,15 @@ func (t *swapTx) exec(ctx context.Context, statement string, args ...any) (rows 
 	return rows, err
 }
 
+// record adds actions to the audit trail within the time limit.
+func (t *swapTx) record(ctx context.Context, actions []readmodel.Action) error {
+	if err := t.limit(); err != nil {
+		return err
+	}
+	readmodel.QueueActions(t.tx, actions)
+	return t.tx.Send(ctx)
+}
+
 // The method limit makes the server end the transaction at its deadline, even if this process is
 // frozen. The limits leave time for the session to be idle before and after the next statement.
 // They are sent together with that statement.
