@@ -80,7 +80,6 @@ func (s *Shadow) locked() []*rowTable {
 	return append(slices.Clone(s.tables), s.accounts.account)
 }
 
-// The method markers returns the inbox table, if the projection has one.
 func (s *Shadow) markers() []*rowTable {
 	if s.inbox == nil {
 		return nil

@@ -50,7 +50,6 @@ func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp Catch
 	return c.report, nil
 }
 
-// The method run compares two snapshots.
 func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 	s := c.shadow
 	if err := c.prepare(ctx, live); err != nil {

@@ -200,7 +200,6 @@ func (c *comparison) accountKind(id string, d *accountDifference) Kind {
 	return f.kind()
 }
 
-// The method ahead reports whether the live account has a higher version than the rebuilt one.
 func (d *accountDifference) ahead() bool {
 	return d.live != nil && (d.rebuilt == nil || *d.rebuilt < *d.live)
 }

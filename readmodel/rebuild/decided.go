@@ -73,7 +73,6 @@ func (s *Shadow) result(of string) string {
 	return readmodel.Action{Result: of}.In(s.kind.Name(), s.custom).Result
 }
 
-// The method audited reads decisions from the audit trail.
 func (s *Shadow) audited(ctx context.Context, query string, args ...any) ([]*decided, error) {
 	rows, _ := s.live.Query(ctx, sql.Query(query), args...)
 	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*decided, error) {

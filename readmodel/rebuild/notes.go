@@ -15,7 +15,6 @@ import (
 	"projector/sql"
 )
 
-// execer runs statements.
 type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }

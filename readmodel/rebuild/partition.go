@@ -124,7 +124,6 @@ func (p *partition) claim(ctx context.Context) error {
 	return nil
 }
 
-// decode decodes a record and adds it to the chunk.
 func (p *partition) decode(ctx context.Context, record *projection.Record) error {
 	format, err := p.build.cfg.Formats.Resolve(ctx, record.Message)
 	if err != nil {
@@ -217,7 +216,6 @@ func (p *partition) fold(ctx context.Context) error {
 	return nil
 }
 
-// The method empty drops the chunk.
 func (p *partition) empty() {
 	clear(p.records)
 	p.records = p.records[:0]

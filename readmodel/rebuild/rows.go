@@ -32,7 +32,6 @@ func (t *rowTable) groups(ctx context.Context, tx pgx.Tx) (map[int64]group, erro
 	return groups, err
 }
 
-// row is a row of a table, live or rebuilt.
 type row struct {
 	id      string       // its key as text; rows are sorted by it
 	key     string       // its key as a JSON object

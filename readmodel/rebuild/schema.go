@@ -13,7 +13,6 @@ import (
 	"projector/sql"
 )
 
-// shadowSchema is the schema of the shadow tables.
 const shadowSchema = "projector_rebuild"
 
 // ErrRebuilding means that another rebuild is running.

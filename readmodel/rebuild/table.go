@@ -12,7 +12,6 @@ import (
 	"projector/sql"
 )
 
-// rowColumn is a column of a table.
 type rowColumn struct {
 	quoted  string
 	name    string
@@ -151,7 +150,6 @@ func writtenNow(columns string, uncompared []string) string {
 	return strings.ReplaceAll(columns, "s.updated_at", "now()")
 }
 
-// The function each formats each column and joins the results.
 func each(columns []rowColumn, format string) string {
 	texts := make([]string, len(columns))
 	for i, c := range columns {
@@ -249,7 +247,6 @@ func newAccountState(ctx context.Context, db readmodel.Querier, label string, pa
 	return s, nil
 }
 
-// The method copied returns the names of the tables that have shadow tables.
 func (s *accountState) copied() []string {
 	return []string{s.account.Name, s.parked.Name, s.overflow.Name}
 }

@@ -10,7 +10,6 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// open creates the tables of the rebuild.
 func (r *rebuilding) open(ctx context.Context) (err error) {
 	r.shadow, err = rebuild.OpenShadow(ctx, r.pool, r.kind, r.cmd.ParkLimit, int64(r.cmd.ParkBytes))
 	var unknown *rebuild.UnknownDefinitionError
@@ -20,7 +19,6 @@ func (r *rebuilding) open(ctx context.Context) (err error) {
 	return err
 }
 
-// begin prepares to read every partition into the tables of the rebuild.
 func (r *rebuilding) begin(ctx context.Context) (err error) {
 	r.build, err = r.shadow.Build(ctx, rebuild.Config{
 		Source: r.source, Formats: r.formats, FirstVersion: r.cmd.FirstVersion, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,

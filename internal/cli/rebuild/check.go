@@ -113,7 +113,6 @@ func (r *rebuilding) opened(ctx context.Context) (opened bool, unopened string, 
 	return false, unopened, nil
 }
 
-// lacksBeginning reports whether a partition has lost its first records.
 func (r *rebuilding) lacksBeginning() bool {
 	for _, start := range r.topic.starts {
 		if start > 0 {

@@ -10,7 +10,6 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// rebuildDocument is the outcome of a rebuild in JSON.
 type rebuildDocument struct {
 	Projection  string                 `json:"projection"`
 	Records     int64                  `json:"records"`
@@ -34,7 +33,6 @@ type accountDifference struct {
 	RebuiltVersion *int64       `json:"rebuilt_version"`
 }
 
-// resultRebuilt is the result of a rebuild that was done.
 const resultRebuilt = "rebuilt"
 
 // print prints what was found and changed. The argument changed is nil if the rebuild only
@@ -57,7 +55,6 @@ func (r *rebuilding) print(report *rebuild.Report, changed *rebuild.Swapped) err
 	return err
 }
 
-// outcome describes what was changed, or would be changed.
 func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) string {
 	unknown, of := report.Kinds[rebuild.Unknown], r.nouns()
 	var text string

@@ -16,8 +16,6 @@ import (
 	"projector/projection/event"
 	"projector/projection/file"
 	"projector/readmodel"
-	"projector/readmodel/appended"
-	"projector/readmodel/balance"
 	"projector/readmodel/rebuild"
 )
 
@@ -107,15 +105,7 @@ var errChecks = exit.Usagef("--check (PROJECTOR_CHECK): only checks whether all 
 // assumed for a custom projection, because the program does not find out whether its SQL adds up
 // events.
 func sums(kind readmodel.Definition) bool {
-	switch k := kind.(type) {
-	case balance.OrderedDefinition:
-		return true
-	case appended.Definition:
-		if k.Own {
-			return true
-		}
-	}
-	return slices.ContainsFunc(kind.Rebuilds(), func(t readmodel.RebuildTable) bool { return t.Adds })
+	return kind.Custom() || slices.ContainsFunc(kind.Rebuilds(), func(t readmodel.RebuildTable) bool { return t.Adds })
 }
 
 // rebuilding is one rebuild, and the plan of what it would change.
@@ -190,7 +180,6 @@ func (r *rebuilding) Print(_ context.Context, done bool) error {
 	return cmp.Or(r.print(&r.report, r.swapped), r.differs(&r.report, r.swapped))
 }
 
-// compare compares what was rebuilt with the live tables.
 func (r *rebuilding) compare(ctx context.Context) (rebuild.Report, error) {
 	opts := rebuild.CompareOptions{Topic: r.cmd.Topic, Partial: r.cmd.Partial, List: r.cmd.Limit}
 	report, err := r.shadow.Compare(ctx, opts, r.catchUp)

@@ -69,7 +69,6 @@ func (r *rebuilding) compareFile(ctx context.Context) error {
 	return nil
 }
 
-// swap corrects the live rows that differ.
 func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild.Swapped, error) {
 	reads, err := r.cmd.Reads()
 	if err != nil {

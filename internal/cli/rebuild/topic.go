@@ -16,7 +16,6 @@ import (
 	"projector/projection"
 )
 
-// topicSource reads the topic of the events.
 type topicSource struct {
 	adm    *kadm.Client
 	reader *topic.Reader
