@@ -1,6 +1,9 @@
 package consumer
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/internal/retry"
+	"projector/internal/session"
 	"projector/projection"
 )
 
@@ -104,5 +108,63 @@ func TestAnEarlierLeaderIsAskedAgain(t *testing.T) {
 	lost, err = w.lostEnd(projection.NextOffset{Offset: 7, LeaderEpoch: 1}, partitionInfo{end: 6, epoch: 1})
 	if lost != (loss{6, "the log ends at 6"}) || err != nil {
 		t.Errorf("%+v, %v", lost, err)
+	}
+}
+
+// refilled is a script whose claim takes so long that new records fill the log up to the position.
+type refilled struct {
+	*script
+	position projection.Position
+	refill   func()
+	claim    projection.Claim // the last one
+}
+
+func (r *refilled) Claim(_ context.Context, c projection.Claim) (projection.Position, error) {
+	r.claim = c
+	r.refill()
+	return r.position, nil
+}
+
+// TestALossFoundBeforeAClaimIsNotForgotten: Kafka's committed offset is lower than the position, and
+// the log has lost records between them. While the partition is claimed, the log grows past the
+// position again. The partition must stop all the same, because its next records were not consumed.
+func TestALossFoundBeforeAClaimIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
+	produce := func(n int) {
+		for range n {
+			produceToEach(t, seeds, 1)
+		}
+	}
+	produce(4)
+	position := projection.Position{Next: 6, LeaderEpoch: projection.NoEpoch, Fence: 8, Found: &projection.Stood{Next: 6, Fence: 7}}
+	stored := projection.StoredPosition{Position: position}
+	stored.Fence = position.Found.Fence
+	s := &refilled{script: &script{positions: []projection.StoredPosition{stored}}, position: position, refill: func() { produce(3) }}
+	w := newWorker(scriptedConsumer(t, s.script, func(cfg *Config) {
+		cfg.Client = []kgo.Opt{seeds}
+		cfg.Open = func(int32) session.Projection { return s }
+		cfg.Retry = retry.Policy{Attempt: time.Minute}
+	}), 0)
+	defer w.cancel(nil)
+	cl, err := kgo.NewClient(seeds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	w.c.cl, w.c.adm = cl, kadm.NewClient(cl)
+	w.c.committer = newCommitter(func(context.Context, string, map[int32]int64) error { return nil }, func(error) {})
+	w.c.committer.acceptMarks(0)
+
+	if _, err := w.claim(3); !errors.Is(err, errHalted) || !slices.Contains(s.calls, "stop") {
+		t.Errorf("the claim gives %v after the calls %v, want that the partition is stopped", err, s.calls)
+	}
+	if s.claim.Committed != projection.NoOffset {
+		t.Errorf("the position goes back to %d although the log has lost its end", s.claim.Committed)
 	}
 }
