@@ -30,3 +30,13 @@ func Remedy(err error) string {
 	}
 	return added + "change the constraint, or drop it"
 }
+
+// RefusedRow returns why PostgreSQL refused the row of an event, with the remedy if there is one.
+// The text is the message of the dead letter.
+func RefusedRow(err error) string {
+	reason := "PostgreSQL refused the row: " + Safe(err)
+	if remedy := Remedy(err); remedy != "" {
+		reason += ": " + remedy
+	}
+	return reason
+}

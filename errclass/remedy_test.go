@@ -28,6 +28,9 @@ func TestRemedy(t *testing.T) {
 	if text := errclass.Remedy(check); !strings.Contains(text, "change the constraint") {
 		t.Errorf("a check: %q", text)
 	}
+	if text := errclass.RefusedRow(check); !strings.HasPrefix(text, "PostgreSQL refused the row: ") || !strings.HasSuffix(text, errclass.Remedy(check)) {
+		t.Errorf("a refused row: %q", text)
+	}
 	for _, err := range []error{fmt.Errorf("write: %w", userTableError{check}), &pgconn.PgError{Code: "22003"}, errors.New("another")} {
 		if text := errclass.Remedy(err); text != "" {
 			t.Errorf("%v: %q", err, text)

@@ -129,7 +129,7 @@ func InPieces(ctx context.Context, cfg RepairConfig, work pieces, rest func(step
 			refused := errclass.Postgres(err) == errclass.Isolate
 			smaller := refused || errors.Is(err, context.DeadlineExceeded) || HasCode(err, queryCanceled)
 			alone := limit == 1
-			if !smaller || alone && !refused || alone && !work.Refuse("PostgreSQL refused the row: "+errclass.Safe(err)) {
+			if !smaller || alone && !refused || alone && !work.Refuse(errclass.RefusedRow(err)) {
 				return fmt.Errorf("repair: %w", err)
 			}
 			size.Failed(limit, 0, time.Since(start))

@@ -147,11 +147,7 @@ func (s *Session) isolate(r Report) Report {
 	if r.Events > 1 {
 		return r
 	}
-	reason := "PostgreSQL refused the row: " + errclass.Safe(r.Err)
-	if remedy := errclass.Remedy(r.Err); remedy != "" {
-		reason += ": " + remedy
-	}
-	if !s.proj.Refuse(reason) {
+	if !s.proj.Refuse(errclass.RefusedRow(r.Err)) {
 		r.Outcome = Stuck
 		r.Err = fmt.Errorf("an event that was to be dead-lettered as refused is refused again: %w", r.Err)
 	}

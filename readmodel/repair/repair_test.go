@@ -132,8 +132,8 @@ func TestWhatPostgresRefusesIsFoundAndTheRestGoesOn(t *testing.T) {
 	if err := newRepair(t, pool, 0).Apply(t.Context(), records, nil); err != nil {
 		t.Fatal(err)
 	}
-	if v := records[20].Decision; v.Class != event.RejectedByDatabase {
-		t.Errorf("decision %+v, want a refusal", v)
+	if v := records[20].Decision; v.Class != event.RejectedByDatabase || !strings.HasSuffix(v.Message, ": change the constraint, or drop it") {
+		t.Errorf("decision %+v, want a refusal with its remedy", v)
 	}
 	if e := readmodel.EffectOf(records[21].Decision); e != readmodel.EffectWaiting {
 		t.Errorf("behind the refused one: %s", e)
