@@ -174,7 +174,7 @@ func (t *swapTx) limited(ctx context.Context) error {
 // The method fence increases the fences of a projection's consumers. It returns the positions of
 // the live tables, which the consumers can no longer move.
 func (t *swapTx) fence(ctx context.Context, projection, topic string) ([]TopicPosition, error) {
-	if _, err := t.exec(ctx, sql.Query("swap_fence"), projection); err != nil {
+	if _, err := t.exec(ctx, sql.Query("fence"), projection, nil, nil); err != nil {
 		return nil, err
 	}
 	if err := t.limited(ctx); err != nil {

@@ -102,7 +102,7 @@ func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []Discard, 
 		}
 	}
 	if len(ids) > 0 {
-		tx.Queue(sql.Query("discard_fence"), tx.Tables.Projection, topics, partitions)
+		tx.Queue(sql.Query("fence"), tx.Tables.Projection, topics, partitions)
 		slices.Sort(ids)
 		if err := lockAccounts(ctx, tx, slices.Compact(ids)); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"projector/faulttest/pgproxy"
 	"projector/internal/devstack/devtest"
 	"projector/projection"
+	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/balance"
 	"projector/readmodel/repair"
@@ -310,5 +311,42 @@ func TestRepairsOfOneNewAccountTakeTurns(t *testing.T) {
 		}
 		expect(t, effects(records), want)
 		expect(t, current(t, pool, account), fmt.Sprintf("%s 2 open %s-2 true 3", have, account))
+	}
+}
+
+// TestARaisedFenceIsDated shows that updated_at of a position is the time of the last change, also
+// if only the fence changed.
+func TestARaisedFenceIsDated(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("b", 3, "4", "EUR"))
+	w.MustFlush()
+	repairer := newRepair(t, pool, 0)
+	if _, err := repairer.Skip(t.Context(), skipOf("b", 1)); err != nil {
+		t.Fatal(err)
+	}
+	for what, do := range map[string]func() error{
+		"unskip": func() error { return repairer.Unskip(t.Context(), skipOf("b", 1)) },
+		"discard": func() error {
+			version, place := int64(3), projection.RecordRef{Topic: partition.Topic, Partition: partition.Number, Offset: 1}
+			_, err := repairer.Discard(t.Context(), []repair.Discard{{
+				AccountID: "a", Version: version, Class: event.VersionGap, Place: place, Action: readmodel.Action{
+					Kind: readmodel.ActionDiscard, Projection: readmodel.BalanceName, Result: readmodel.ResultDiscarded, AccountID: "a", Version: &version,
+					Topic: place.Topic, Offset: place.Offset, DLQTopic: "events.dlq", Class: event.VersionGap, Actor: "me", Reason: "x",
+				},
+			}})
+			return err
+		},
+	} {
+		if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = 1, updated_at = 'epoch'"); err != nil {
+			t.Fatal(err)
+		}
+		if err := do(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if n := count(t, pool, "SELECT count(*) FROM projector_position WHERE fence > 1 AND updated_at > 'epoch'"); n != 1 {
+			t.Errorf("%s: the position does not show the change", what)
+		}
 	}
 }
