@@ -39,7 +39,8 @@ func Grants() string {
 	return roles[i:]
 }
 
-// texts has the texts of queries/<name>.sql, by name.
+// texts has the texts of queries/<name>.sql, by name. Instead of ready.sql, it has the queries that
+// are made from it.
 var texts = func() map[string]string {
 	files, err := queries.ReadDir("queries")
 	if err != nil {
@@ -53,6 +54,8 @@ var texts = func() map[string]string {
 		}
 		texts[strings.TrimSuffix(file.Name(), ".sql")] = string(text)
 	}
+	maps.Copy(texts, readyQueries(texts["ready"]))
+	delete(texts, "ready")
 	return texts
 }()
 
