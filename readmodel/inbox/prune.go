@@ -38,7 +38,7 @@ const (
 // again. An error does not undo the committed deletions.
 func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {
 	var cutoff time.Time
-	if err := pool.QueryRow(ctx, "SELECT now()").Scan(&cutoff); err != nil {
+	if err := pool.QueryRow(ctx, sql.Query("clock")).Scan(&cutoff); err != nil {
 		return fmt.Errorf("prune the inbox: %w", err)
 	}
 	cutoff = cutoff.Add(-retention)

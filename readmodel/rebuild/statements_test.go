@@ -61,6 +61,21 @@ func TestEveryStatementIsPrepared(t *testing.T) {
 	}
 }
 
+// TestAnInsertedRowIsDated shows that the time of a swap is written into updated_at, and into no
+// column whose name only begins like it.
+func TestAnInsertedRowIsDated(t *testing.T) {
+	table := newRowTable(rowSource{
+		RebuildTable: readmodel.RebuildTable{Name: "account_balance", Uncompared: []string{"updated_at"}},
+		columns: []rowColumn{
+			{quoted: "account_id", name: "account_id", typ: "text", key: true}, {quoted: "updated_at_branch", name: "updated_at_branch"},
+			{quoted: "updated_at", name: "updated_at"},
+		},
+	})
+	if got := table.fill["written_s"]; got != "s.account_id, s.updated_at_branch, now()" {
+		t.Error(got)
+	}
+}
+
 // A filling has values for placeholders. The pattern in sent matches the statements that are sent
 // with these values. If sent is nil, all statements whose placeholders have values are sent.
 type filling struct {

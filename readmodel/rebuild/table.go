@@ -122,7 +122,7 @@ func newRowTable(s rowSource) *rowTable {
 		"noted": pgx.Identifier{notedName(s.noted, s.Name)}.Sanitize(),
 		"key":   each(key, "{c}"), "key_order": strings.Join(order, ", "),
 		"key_object": each(key, "{name}, {c}"), "key_object_d": each(key, "{name}, d.{c}"), "all": each(all, "{c}"),
-		"written": each(written, "{c}"), "written_s": writtenNow(each(written, "s.{c}"), s.Uncompared),
+		"written": each(written, "{c}"), "written_s": writtenNow(written, s.Uncompared),
 		"set_rebuilt": each(replaced, "{c} = s.{c}"),
 		"present_l":   "l." + key[0].quoted + " IS NOT NULL", "present_s": "s." + key[0].quoted + " IS NOT NULL",
 		"version_of": qualified("t", s.version), "version_l": qualified("l", s.version), "version_s": qualified("s", s.version),
@@ -141,13 +141,16 @@ func notedName(named, table string) string {
 	return "difference_" + named
 }
 
-// In the given list of columns, writtenNow replaces updated_at by now() if updated_at is not
-// compared.
-func writtenNow(columns string, uncompared []string) string {
-	if !slices.Contains(uncompared, "updated_at") {
-		return columns
+// writtenNow returns the columns of the shadow table. If updated_at is not compared, its value is the
+// present time.
+func writtenNow(columns []rowColumn, uncompared []string) string {
+	values := make([]string, len(columns))
+	for i, c := range columns {
+		if values[i] = "s." + c.quoted; c.name == "updated_at" && slices.Contains(uncompared, c.name) {
+			values[i] = "now()"
+		}
 	}
-	return strings.ReplaceAll(columns, "s.updated_at", "now()")
+	return strings.Join(values, ", ")
 }
 
 func each(columns []rowColumn, format string) string {
