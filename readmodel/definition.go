@@ -77,14 +77,16 @@ type RunConfig struct {
 	Pool           *pgxpool.Pool
 	Formats        event.Resolver
 	FirstVersion   int64
-	ParkLimit      int64
-	ParkBytes      int64
+	ParkLimit      int64 // the most parked events of an account
+	ParkBytes      int64 // the most bytes of an account's parked events; 0 means no limit
 	Breaker        projection.BreakerRule
 	CacheBytes     func() int // how much memory a partition may use between flushes; it changes with the number of partitions
 	Busy           func() int // how many partitions have few records that should be durable soon; may be nil
 	IndexBytes     int        // memory limit of a version index; 0 means no index
 	InboxRetention time.Duration
-	// See balance.Config for Changed. Only account_balance calls it.
+	// Changed is called after the commit of a flush, with the accounts that were written or have
+	// new parked events. Only account_balance calls it. It may be nil. It must be fast and safe for
+	// concurrent use.
 	Changed  func(accountIDs iter.Seq[string])
 	Observer Observer
 	// Decisions holds what operators have decided about single events. It may be nil.

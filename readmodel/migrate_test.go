@@ -56,7 +56,7 @@ func TestManyMayMigrateAtOnce(t *testing.T) {
 	if err := readmodel.CheckSchema(t.Context(), pool); err != nil {
 		t.Error(err)
 	}
-	if err := balance.CheckReady(t.Context(), pool); err != nil {
+	if err := (balance.Definition{}).Ready(t.Context(), pool); err != nil {
 		t.Error(err)
 	}
 }

@@ -8,11 +8,9 @@ import (
 	"iter"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/pace"
 	"projector/projection"
-	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
 	"projector/readmodel/accounts"
@@ -20,25 +18,14 @@ import (
 
 // Config is the configuration of a Balance.
 type Config struct {
+	readmodel.RunConfig
 	// Projection is the name of a custom projection. Custom projections have other tables than
 	// account_balance, without balances, and Custom gets the applied events. An empty name means
 	// account_balance.
 	Projection string
 	Custom     accountdb.CustomWriter
-	// Changed is called after the commit of a flush, with the accounts that were written or have
-	// new parked events. It may be nil. It must be fast and safe for concurrent use.
-	Changed func(accountIDs iter.Seq[string])
-
-	Pool         *pgxpool.Pool
-	Formats      event.Resolver
-	FirstVersion int64
-	ParkLimit    int64      // the most parked events of an account
-	ParkBytes    int64      // the most bytes of an account's parked events; 0 means no limit
-	CacheBytes   func() int // current memory limit for accounts of a partition
-	Breaker      projection.BreakerRule
-	Group        *Group               // combines small reads and writes of several partitions; may be nil
-	Versions     *VersionReader       // finds many duplicates at once; without it, accounts are looked up
-	Decisions    *readmodel.Decisions // decisions of operators; may be nil
+	Group      *Group         // combines small reads and writes of several partitions; may be nil
+	Versions   *VersionReader // finds many duplicates at once; without it, accounts are looked up
 }
 
 // Balance is account_balance or an ordered custom projection, for one partition. It holds accounts

@@ -1,6 +1,7 @@
 package balance
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -8,36 +9,58 @@ import (
 
 	"projector/internal/session"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
 	"projector/readmodel/repair"
 	"projector/sql"
 )
 
-// Definition is the account_balance projection.
-type Definition struct{}
+// Definition is the account_balance projection. If Writer is set, it is a custom projection that
+// gets the events of an account in the order of their versions. Such a projection uses the same
+// rules, but other tables, which have no balances. The other fields are only for custom projections.
+type Definition struct {
+	Writer accountdb.CustomWriter
+	// These fields are as in appended.Definition.
+	Label         string
+	Check         func(context.Context, *pgxpool.Pool) error
+	RebuildTables []readmodel.RebuildTable
+	Rebuildable   func(context.Context, *pgxpool.Pool) error
+}
 
 var _ readmodel.Definition = Definition{}
 
 // Name implements Definition.
-func (Definition) Name() string { return readmodel.BalanceName }
+func (d Definition) Name() string { return cmp.Or(d.Label, readmodel.BalanceName) }
 
-// FlushEvents implements Definition. The result is 0, so the number of events in a flush has no
+// FlushEvents implements Definition. For account_balance, the number of events in a flush has no
 // fixed limit. Many events of an account become one row, so large flushes are best.
-func (Definition) FlushEvents() int { return 0 }
+func (d Definition) FlushEvents() int {
+	if d.Custom() {
+		return readmodel.DefaultFlush
+	}
+	return 0
+}
 
 // Ready implements Definition.
-func (Definition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
-	return CheckReady(ctx, pool)
+func (d Definition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
+	if !d.Custom() {
+		return readmodel.CheckDatabase(ctx, pool, sql.Query("check_ready"))
+	}
+	if err := readmodel.CheckDatabase(ctx, pool, sql.Query("custom_ready")); err != nil {
+		return err
+	}
+	return d.Check(ctx, pool)
 }
 
 // Open implements Definition.
-func (Definition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) session.Projection {
-	balance := Config{
-		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes,
-		CacheBytes: cfg.CacheBytes,
-		Breaker:    cfg.Breaker, Group: NewGroup(cfg.Pool, cfg.Busy), Changed: cfg.Changed, Decisions: cfg.Decisions,
-	}
-	if cfg.IndexBytes > 0 {
-		balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Stopping: cfg.Stopping, Log: cfg.Log})
+func (d Definition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) session.Projection {
+	balance := Config{RunConfig: cfg, Projection: d.Label, Custom: d.Writer}
+	if d.Custom() {
+		balance.Changed = nil
+	} else {
+		balance.Group = NewGroup(cfg.Pool, cfg.Busy)
+		if cfg.IndexBytes > 0 {
+			balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Stopping: cfg.Stopping, Log: cfg.Log})
+		}
 	}
 	return func(p readmodel.Partition) session.Projection { return New(balance, p) }
 }
@@ -46,26 +69,24 @@ func (Definition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) sessio
 const countParkedEvery = 5 * time.Second
 
 // Tasks implements Definition. The task counts the parked events.
-func (Definition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
-	return []readmodel.Task{countParked(cfg, readmodel.BalanceName)}
-}
-
-// countParked returns the task that reports the number of parked events.
-func countParked(cfg readmodel.RunConfig, name string) readmodel.Task {
-	return readmodel.Task{Name: "count parked events", Every: countParkedEvery, Run: func(ctx context.Context) error {
-		parked, err := readmodel.CountParked(ctx, cfg.Pool, name)
+func (d Definition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
+	return []readmodel.Task{{Name: "count parked events", Every: countParkedEvery, Run: func(ctx context.Context) error {
+		parked, err := readmodel.CountParked(ctx, cfg.Pool, d.Name())
 		if err == nil {
 			cfg.Observer.Parked(parked)
 		}
 		return err
-	}}
+	}}}
 }
 
 // Stores implements Definition.
 func (Definition) Stores() readmodel.Stores { return readmodel.Stores{Accounts: true} }
 
 // Replayer implements Definition.
-func (Definition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {
+func (d Definition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {
+	if d.Custom() {
+		return repair.NewCustom(cfg, d.Label, d.Writer)
+	}
 	return repair.New(cfg)
 }
 
@@ -73,17 +94,14 @@ func (Definition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {
 // applied.
 func (Definition) Memory() readmodel.Memory { return nil }
 
-// Rebuilds implements Definition. For these tables, package rebuild compares whole accounts instead
-// of rows.
-func (Definition) Rebuilds() []readmodel.RebuildTable {
+// Rebuilds implements Definition. For the tables of account_balance, package rebuild compares whole
+// accounts instead of rows.
+func (d Definition) Rebuilds() []readmodel.RebuildTable {
+	if d.Custom() {
+		return d.RebuildTables
+	}
 	return []readmodel.RebuildTable{{Name: readmodel.BalanceName}, {Name: "parked_event"}}
 }
 
 // Custom implements Definition.
-func (Definition) Custom() bool { return false }
-
-// CheckReady returns an error if the database cannot be reached or written, lacks a grant that the
-// balances need, or has another schema.
-func CheckReady(ctx context.Context, pool *pgxpool.Pool) error {
-	return readmodel.CheckDatabase(ctx, pool, sql.Query("check_ready"))
-}
+func (d Definition) Custom() bool { return d.Writer != nil }

@@ -37,7 +37,7 @@ func TestReadyNoticesGrantsAndColumns(t *testing.T) {
 				}
 			}
 			pool.Reset()
-			if err := balance.CheckReady(t.Context(), pool); (err == nil) != (name == "nothing") {
+			if err := (balance.Definition{}).Ready(t.Context(), pool); (err == nil) != (name == "nothing") {
 				t.Errorf("error %v", err)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 
 	"projector/projection"
 	"projector/projection/event"
+	"projector/readmodel"
 	"projector/readmodel/balance"
 	"projector/readmodel/readmodeltest"
 )
@@ -17,9 +18,9 @@ func BenchmarkVerify(b *testing.B) {
 	const accounts = 100_000
 	pool := openPool(b)
 	format := readmodeltest.JSONFormat(b)
-	p := balance.New(balance.Config{
+	p := balance.New(balance.Config{RunConfig: readmodel.RunConfig{
 		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 30 },
-	}, partition)
+	}}, partition)
 	records := make([]projection.DecodedRecord, accounts)
 	for i := range records {
 		version := 1

@@ -28,9 +28,7 @@ func Definition(p file.Projection) readmodel.Definition {
 		tables = append(tables, readmodel.RebuildTable{Name: table})
 	}
 	if p.Mode == file.Ordered {
-		return balance.OrderedDefinition{
-			Label: p.Name, ReadyQuery: sql.Query("custom_ready"), Check: check, Writer: s.write, RebuildTables: tables, Rebuildable: rebuilds,
-		}
+		return balance.Definition{Writer: s.write, Label: p.Name, Check: check, RebuildTables: tables, Rebuildable: rebuilds}
 	}
 	d := inbox.Define(p.Name, sql.Query("custom_ready"), s.add)
 	d.Check, d.Own = check, true

@@ -31,9 +31,9 @@ func NewWorker(t testing.TB, pool *pgxpool.Pool, p readmodel.Partition) *Worker 
 func NewWorkerWith(t testing.TB, pool *pgxpool.Pool, p readmodel.Partition, set func(*balance.Config)) *Worker {
 	t.Helper()
 	format := JSONFormat(t)
-	cfg := balance.Config{
+	cfg := balance.Config{RunConfig: readmodel.RunConfig{
 		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 },
-	}
+	}}
 	set(&cfg)
 	return &Worker{t: t, Format: format, Balance: balance.New(cfg, p)}
 }

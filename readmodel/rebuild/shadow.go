@@ -55,9 +55,7 @@ func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind readmodel.Definiti
 	var shown []readmodel.RebuildTable
 	switch kind := kind.(type) {
 	case balance.Definition:
-		s.accounts, err = newAccountState(ctx, live, "", parkLimit, parkBytes)
-	case balance.OrderedDefinition:
-		s.custom, shown, check = true, kind.RebuildTables, kind.Rebuildable
+		s.custom, shown, check = kind.Custom(), kind.RebuildTables, kind.Rebuildable
 		s.accounts, err = newAccountState(ctx, live, kind.Label, parkLimit, parkBytes)
 	case appended.Definition:
 		s.custom, shown, check = kind.Own, kind.RebuildTables, kind.Rebuildable

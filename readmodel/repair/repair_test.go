@@ -151,9 +151,9 @@ type liveConsumer struct {
 }
 
 func newLiveConsumer(pool *pgxpool.Pool, format event.Format, p readmodel.Partition, values []string) *liveConsumer {
-	c := &liveConsumer{balance: balance.New(balance.Config{
+	c := &liveConsumer{balance: balance.New(balance.Config{RunConfig: readmodel.RunConfig{
 		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 8, CacheBytes: func() int { return 1 << 20 },
-	}, p)}
+	}}, p)}
 	for i, value := range values {
 		j := projection.DecodedRecord{Record: projection.Record{
 			Topic: p.Topic, Partition: p.Number, Offset: int64(i), Message: event.Message{Value: []byte(value)},
