@@ -20,6 +20,15 @@ type Describer interface {
 	SafeText() string
 }
 
+// Text is the text of an error. It contains no data, so it is its own SafeText.
+type Text string
+
+// Error implements error.
+func (t Text) Error() string { return string(t) }
+
+// SafeText implements Describer.
+func (t Text) SafeText() string { return string(t) }
+
 // Safe returns one line of text about err for logs and for people. The text has no row data,
 // payload or password. It is empty for a nil error.
 //

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 
+	"projector/errclass"
 	"projector/projection"
 )
 
@@ -80,14 +81,4 @@ func (tx *Tx) Copy(ctx context.Context, statement string, rows *CopyRows) error 
 
 // ErrSuppressed means that PostgreSQL accepted a row and did not store it, for example because of a
 // trigger.
-var ErrSuppressed error = suppressed{}
-
-type suppressed struct{}
-
-// Error implements error.
-func (suppressed) Error() string {
-	return "a row that was written is not there: is a trigger keeping rows from being written?"
-}
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (s suppressed) SafeText() string { return s.Error() }
+const ErrSuppressed errclass.Text = "a row that was written is not there: is a trigger keeping rows from being written?"

@@ -8,14 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/projection/file"
 	"projector/sql"
 )
 
 // KeepFile stores the file with which the rows of a projection are made. It returns a
 // *FileChangedError if another text is stored. If accept is true or no event was processed yet, the
-// new text replaces the stored one instead. If events were processed in another mode, it returns a
-// *ModeChangedError, because what the projection remembers about events depends on the mode.
+// new text replaces the stored one instead. If events were processed in another mode, it returns an
+// errclass.Text, because what the projection remembers about events depends on the mode.
 func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) error {
 	for range keepTries {
 		rows, _ := db.Query(ctx, sql.Query("projection_file_keep"), p.Name, p.SHA256, string(p.Mode), p.Text, accept)
@@ -30,8 +31,8 @@ func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) 
 	return errors.New("keep the projection file: others are changing it")
 }
 
-// CheckFile returns a *FileChangedError if another text of the file is stored, and a
-// *ModeChangedError if another mode is stored. As long as no record was processed, it returns nil.
+// CheckFile returns a *FileChangedError if another text of the file is stored, and an
+// errclass.Text if another mode is stored. As long as no record was processed, it returns nil.
 func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
 	rows, _ := db.Query(ctx, sql.Query("projection_file_kept"), p.Name)
 	kept, err := pgx.CollectRows(rows, pgx.RowToStructByPos[keptFile])
@@ -59,7 +60,8 @@ type keptFile struct{ SHA256, Mode string }
 func (k keptFile) refuse(p *file.Projection) error {
 	switch {
 	case k.Mode != string(p.Mode):
-		return &ModeChangedError{Projection: p.Name, Mode: k.Mode}
+		return errclass.Text("projection " + p.Name + " was begun with mode: " + k.Mode + ", and what it remembers of events is for that mode: " +
+			"give the file of the other mode another name in its line \"-- projection:\", and tables of its own")
 	case k.SHA256 != p.SHA256:
 		return &FileChangedError{Projection: p.Name}
 	}
@@ -68,15 +70,3 @@ func (k keptFile) refuse(p *file.Projection) error {
 
 // keepTries limits the attempts when other processes store the file at the same time.
 const keepTries = 3
-
-// ModeChangedError means that a projection was run in another mode.
-type ModeChangedError struct{ Projection, Mode string }
-
-// Error implements error and names the remedy.
-func (e *ModeChangedError) Error() string {
-	return "projection " + e.Projection + " was begun with mode: " + e.Mode + ", and what it remembers of events is for that mode: " +
-		"give the file of the other mode another name in its line \"-- projection:\", and tables of its own"
-}
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e *ModeChangedError) SafeText() string { return e.Error() }

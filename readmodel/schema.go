@@ -16,6 +16,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
+	"projector/errclass"
 	projectorsql "projector/sql"
 )
 
@@ -98,18 +99,8 @@ func (e *PrivilegeError) SafeText() string {
 	return text + "; as a superuser or the owner of the database, type: " + e.Grant
 }
 
-// EncodingError means that the database cannot store every text. Queries for an account id that
-// it cannot store would fail.
-type EncodingError struct{ Have string }
-
-// Error implements error and names the remedy.
-func (e *EncodingError) Error() string {
-	return fmt.Sprintf("the database's encoding is %s and must be UTF8: create one with TEMPLATE template0 ENCODING 'UTF8'", e.Have)
-}
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e *EncodingError) SafeText() string { return e.Error() }
-
+// checkEncoding returns an errclass.Text if the database cannot store every text. Queries for an
+// account id that it cannot store would fail.
 func checkEncoding(ctx context.Context, db *sql.DB) error {
 	var have string
 	if err := db.QueryRowContext(ctx, projectorsql.Query("server_encoding")).Scan(&have); err != nil {
@@ -119,7 +110,7 @@ func checkEncoding(ctx context.Context, db *sql.DB) error {
 	case "UTF8", "SQL_ASCII": // SQL_ASCII stores all bytes unchanged
 		return nil
 	}
-	return &EncodingError{have}
+	return errclass.Text("the database's encoding is " + have + " and must be UTF8: create one with TEMPLATE template0 ENCODING 'UTF8'")
 }
 
 func newProvider(db *sql.DB) (*goose.Provider, error) {

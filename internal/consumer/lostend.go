@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"projector/errclass"
 	"projector/internal/pace"
 	"projector/internal/session"
 	"projector/projection"
@@ -164,7 +165,7 @@ func (w *worker) breakOff(err error) {
 		broken.reason = "the topic was deleted, or deleted and created again. See the runbook, \"topic recreated\""
 	case errors.As(err, &large):
 		broken.reason = fmt.Sprintf("%s: offsets %d to %d. See the runbook, \"batch too large\"",
-			batchTooLarge{w.c.cfg.Limits.BatchBytes}, large.Offset, large.NextOffset-1)
+			w.c.batchTooLarge(), large.Offset, large.NextOffset-1)
 	default:
 		return
 	}
@@ -226,13 +227,7 @@ func isStopped(err error) bool {
 	return errors.As(err, &stopped)
 }
 
-// batchTooLarge is the error for a batch of more than limit bytes.
-type batchTooLarge struct{ limit int }
-
-// Error implements error.
-func (e batchTooLarge) Error() string {
-	return fmt.Sprintf("a batch of records is larger than --max-batch-bytes (%d)", e.limit)
+// The method batchTooLarge returns the error for a batch that is larger than the limit.
+func (c *Consumer) batchTooLarge() error {
+	return errclass.Text(fmt.Sprintf("a batch of records is larger than --max-batch-bytes (%d)", c.cfg.Limits.BatchBytes))
 }
-
-// SafeText implements errclass.Describer.
-func (e batchTooLarge) SafeText() string { return e.Error() }

@@ -169,7 +169,7 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	if topic == "" && p < 0 {
 		// The client returns an error without a topic if a response was too large. After this
 		// error, the client repeats the request and continues with the other partitions.
-		err = batchTooLarge{c.cfg.Limits.BatchBytes}
+		err = c.batchTooLarge()
 	}
 	if w := c.worker(p); w != nil {
 		w.breakOff(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"projector/errclass"
 	"projector/projection/event"
 	"projector/sql"
 )
@@ -48,15 +49,6 @@ const (
 	columnHeaders = "headers"
 )
 
-// QueryError says what is wrong with a query or its result.
-type QueryError struct{ reason string }
-
-// Error implements error.
-func (e *QueryError) Error() string { return e.reason }
-
-// SafeText implements errclass.Describer. The reason contains no data of a row.
-func (e *QueryError) SafeText() string { return e.reason }
-
 var (
 	asksForAccounts = regexp.MustCompile(`\$1(\D|$)`)
 	asksForVersions = regexp.MustCompile(`\$2(\D|$)`)
@@ -67,9 +59,9 @@ func CheckQuery(query string) error {
 	if asksForAccounts.MatchString(query) && asksForVersions.MatchString(query) {
 		return nil
 	}
-	return &QueryError{"must select by $1, the account ids (text[]), and $2, their versions (bigint[]), e.g. " +
+	return errclass.Text("must select by $1, the account ids (text[]), and $2, their versions (bigint[]), e.g. " +
 		`"SELECT o.aggregateid AS key, o.payload AS value FROM outbox o ` +
-		`JOIN unnest($1::text[], $2::bigint[]) AS w (account_id, version) ON o.aggregateid = w.account_id AND o.version = w.version"`}
+		`JOIN unnest($1::text[], $2::bigint[]) AS w (account_id, version) ON o.aggregateid = w.account_id AND o.version = w.version"`)
 }
 
 // CheckURL returns an error if the URL cannot be parsed. The caller must print the error with
@@ -198,7 +190,7 @@ func columns(fields []pgconn.FieldDescription, key, value, headers *[]byte) ([]a
 	case len(fields) == 3:
 		into[0], into[1], into[2] = key, value, headers
 	default:
-		return nil, &QueryError{"--outbox-query (OUTBOX_QUERY): must return the columns key, value and, where the format needs them, headers"}
+		return nil, errclass.Text("--outbox-query (OUTBOX_QUERY): must return the columns key, value and, where the format needs them, headers")
 	}
 	return into, nil
 }
@@ -211,7 +203,7 @@ func headersOf(text []byte) ([]event.Header, error) {
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil { // err may contain a value
-		return nil, &QueryError{"--outbox-query (OUTBOX_QUERY): the column headers must hold a JSON object, such as {\"eventType\": \"FundsCredited\"}"}
+		return nil, errclass.Text("--outbox-query (OUTBOX_QUERY): the column headers must hold a JSON object, such as {\"eventType\": \"FundsCredited\"}")
 	}
 	headers := make([]event.Header, 0, len(members))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -231,12 +223,9 @@ func headersOf(text []byte) ([]event.Header, error) {
 // The function failed names the flag in the error if the query itself is wrong. It does not name
 // the flag if the server fails.
 func failed(err error) error {
-	var (
-		server *pgconn.PgError
-		query  *QueryError
-	)
+	var server *pgconn.PgError
 	switch {
-	case err == nil, errors.As(err, &query):
+	case err == nil, errors.As(err, new(errclass.Text)): // the text names the flag
 		return err
 	case errors.As(err, &server) && strings.HasPrefix(server.Code, "42"):
 		return fmt.Errorf("--outbox-query (OUTBOX_QUERY): %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"projector/errclass"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -50,7 +51,7 @@ func Fetch(ctx context.Context, from Outbox, formats event.Resolver, wanted []Ve
 	rows, kept := 0, 0
 	err := from.Ask(ctx, wanted, func(m event.Message) error {
 		if rows++; rows > rowsEach*(len(wanted)+1) {
-			return &QueryError{"--outbox-query (OUTBOX_QUERY): returns far more rows than were asked for: it must select by $1 and $2"}
+			return errclass.Text("--outbox-query (OUTBOX_QUERY): returns far more rows than were asked for: it must select by $1 and $2")
 		}
 		format, err := formats.Resolve(ctx, m)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/readmodel"
 	"projector/readmodel/citus"
 	"projector/sql"
@@ -36,22 +37,14 @@ type MissingFilter struct {
 	Partitions []int32
 }
 
-// NoFetchingError means that missing versions cannot be fetched with this database.
-type NoFetchingError struct{}
+// ErrNoFetching means that missing versions cannot be fetched with this database.
+const ErrNoFetching errclass.Text = "missing versions cannot be fetched where Citus distributes the tables: leave out --outbox-url (OUTBOX_URL)"
 
-// Error implements error and names the remedy.
-func (NoFetchingError) Error() string {
-	return "missing versions cannot be fetched where Citus distributes the tables: leave out --outbox-url (OUTBOX_URL)"
-}
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e NoFetchingError) SafeText() string { return e.Error() }
-
-// CheckFetching returns a NoFetchingError if Citus distributes the accounts.
+// CheckFetching returns ErrNoFetching if Citus distributes the accounts.
 func CheckFetching(ctx context.Context, db readmodel.Querier) error {
 	tables, err := citus.Load(ctx, db)
 	if err == nil && slices.ContainsFunc(tables, func(t citus.Table) bool { return t.Name == readmodel.BalanceName && t.Shards > 0 }) {
-		return NoFetchingError{}
+		return ErrNoFetching
 	}
 	return err
 }
@@ -73,7 +66,7 @@ func MissingVersions(ctx context.Context, pool *pgxpool.Pool, f MissingFilter) i
 			return nil
 		})
 		if readmodel.HasCode(err, readmodel.NotSupported) {
-			err = &pgconn.PgError{Severity: "ERROR", Code: readmodel.NotSupported, Message: NoFetchingError{}.Error()}
+			err = &pgconn.PgError{Severity: "ERROR", Code: readmodel.NotSupported, Message: string(ErrNoFetching)}
 		}
 		if err != nil && !errors.Is(err, readmodel.ErrStopped) {
 			yield(Missing{}, fmt.Errorf("look for missing versions: %w", err))

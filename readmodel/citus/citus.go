@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/internal/pace"
 	"projector/sql"
 )
@@ -32,17 +33,9 @@ type Table struct {
 	Rows   int64 // approximate
 }
 
-// MissingError means that the database has no Citus.
-type MissingError struct{}
-
-// Error implements error and names the remedy.
-func (MissingError) Error() string {
-	return "--citus: the database has no Citus: with citus in shared_preload_libraries of every node type CREATE EXTENSION citus on each, " +
-		"and name the workers by citus_add_node; or migrate without --citus"
-}
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e MissingError) SafeText() string { return e.Error() }
+// ErrMissing means that the database has no Citus.
+const ErrMissing errclass.Text = "--citus: the database has no Citus: with citus in shared_preload_libraries of every node type CREATE EXTENSION citus on each, " +
+	"and name the workers by citus_add_node; or migrate without --citus"
 
 // Querier is a pool, a connection or a transaction.
 type Querier interface {
@@ -72,7 +65,7 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []Table, err erro
 			return err
 		}
 		if tables == nil {
-			return MissingError{}
+			return ErrMissing
 		}
 		if _, err := tx.Exec(ctx, sql.Query("citus_session_distribute")); err != nil {
 			return err
@@ -92,7 +85,7 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []Table, err erro
 		}
 		return nil
 	})
-	if errors.As(err, new(MissingError)) {
+	if errors.Is(err, ErrMissing) {
 		return nil, err
 	}
 	if err != nil {

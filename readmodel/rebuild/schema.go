@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/readmodel"
 	"projector/sql"
 )
@@ -141,24 +142,12 @@ func (b *schema) reached(ctx context.Context, db readmodel.Querier, topic string
 	}
 	for _, p := range positions {
 		if next, known := at[p.Partition]; !known || next != p.Next {
-			return &ShadowLostError{p.Partition}
+			return errclass.Text(fmt.Sprintf("the tables of the rebuild are not where they were brought to in partition %d: "+
+				"did PostgreSQL crash, or is somebody else using them? Run it again", p.Partition))
 		}
 	}
 	return nil
 }
-
-// ShadowLostError means that the shadow tables are no longer at the positions to which they were
-// brought.
-type ShadowLostError struct{ Partition int32 }
-
-// Error implements error.
-func (e *ShadowLostError) Error() string {
-	return fmt.Sprintf("the tables of the rebuild are not where they were brought to in partition %d: "+
-		"did PostgreSQL crash, or is somebody else using them? Run it again", e.Partition)
-}
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e *ShadowLostError) SafeText() string { return e.Error() }
 
 // TopicPosition is the position of the live tables in a partition.
 type TopicPosition struct {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"projector/errclass"
 	"projector/internal/failpoint"
 	"projector/projection/file"
 	"projector/readmodel"
@@ -92,27 +93,18 @@ func (e *TooManyError) Error() string {
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *TooManyError) SafeText() string { return e.Error() }
 
-// RefusedError says why a swap was refused and what to do. Nothing was changed.
-type RefusedError struct{ reason string }
-
-// Error implements error.
-func (e *RefusedError) Error() string { return e.reason }
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e *RefusedError) SafeText() string { return e.reason }
-
-// These are the reasons for which a swap is refused.
-var (
-	ErrRepairedSince = &RefusedError{"people have replayed, skipped or discarded events of this projection since the rebuild began, " +
-		"which the rebuilt rows do not have: nothing was changed; run it again"}
-	ErrOldMappingRuns = &RefusedError{"consumers have gone on with the old --mapping or --first-version while the rows were compared, so nothing was changed: " +
-		"stop them (`projector pause --all --reason=rebuild --yes`), run this again, start them with the new flags, and resume"}
-	ErrOldTextRuns = &RefusedError{"consumers have gone on by the old text of the file while the rows were compared, so nothing was changed: " +
-		"stop them (`projector pause --all --reason=rebuild --yes`, with the same projection file), run this again, start them with the new text, and resume"}
+// These are the reasons for which a swap is refused. Nothing was changed.
+const (
+	ErrRepairedSince errclass.Text = "people have replayed, skipped or discarded events of this projection since the rebuild began, " +
+		"which the rebuilt rows do not have: nothing was changed; run it again"
+	ErrOldMappingRuns errclass.Text = "consumers have gone on with the old --mapping or --first-version while the rows were compared, so nothing was changed: " +
+		"stop them (`projector pause --all --reason=rebuild --yes`), run this again, start them with the new flags, and resume"
+	ErrOldTextRuns errclass.Text = "consumers have gone on by the old text of the file while the rows were compared, so nothing was changed: " +
+		"stop them (`projector pause --all --reason=rebuild --yes`, with the same projection file), run this again, start them with the new text, and resume"
 	// ErrRowsStay means that accounts may get a lower version, and that rows from their later
 	// events may then stay.
-	ErrRowsStay = &RefusedError{"some accounts go back to a version that the topic gives, and rows that came from their later events would stay, " +
-		"so nothing was changed: with --remove those rows go, too"}
+	ErrRowsStay errclass.Text = "some accounts go back to a version that the topic gives, and rows that came from their later events would stay, " +
+		"so nothing was changed: with --remove those rows go, too"
 )
 
 // restoreMarkers adds the markers that the inbox lacks. A consumer only has to wait if it gets an

@@ -32,7 +32,7 @@ func (c *upCmd) citus(ctx context.Context, io *output.Streams) error {
 		return err
 	}
 	if tables == nil {
-		return exit.Refuse(citus.MissingError{}.Error())
+		return exit.Refuse(string(citus.ErrMissing))
 	}
 	var bytes int64
 	for _, t := range tables {

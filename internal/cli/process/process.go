@@ -20,6 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
+	"projector/errclass"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/internal/consumer"
@@ -229,14 +230,14 @@ func (p *Process) fitsTopic(ctx context.Context) error {
 	if p.anotherTopic {
 		return nil
 	}
-	return final[*readmodel.OtherTopicError](readmodel.CheckTopic(ctx, p.pool, p.kind.Name(), p.topic))
+	return final[errclass.Text](readmodel.CheckTopic(ctx, p.pool, p.kind.Name(), p.topic))
 }
 
 func (p *Process) fitsFetching(ctx context.Context) error {
 	if p.fetcher == nil {
 		return nil
 	}
-	return final[accountdb.NoFetchingError](accountdb.CheckFetching(ctx, p.pool))
+	return final[errclass.Text](accountdb.CheckFetching(ctx, p.pool))
 }
 
 // storeMappingAndFile stores the mapping and the projection file. It returns an error that no retry
@@ -247,7 +248,7 @@ func (p *Process) storeMappingAndFile(ctx context.Context) error {
 		return final[*readmodel.MappingChangedError](err)
 	}
 	err = readmodel.KeepFile(ctx, p.pool, p.own, p.acceptChanged)
-	return final[*readmodel.ModeChangedError](final[*readmodel.FileChangedError](err))
+	return final[errclass.Text](final[*readmodel.FileChangedError](err))
 }
 
 // observer receives the reports of projections.
