@@ -15,8 +15,8 @@ type Span struct{ From, To int64 }
 type Running struct {
 	Skipped []int64 // versions that an operator skipped, sorted
 	next    int64   // the expected version
-	sum     decimal
-	digits  int // decimals of the currency
+	sum     big.Rat
+	digits  int // decimals of the currency, or of an amount with more decimals
 	// Currency is the currency of the first entry that has one.
 	Currency string
 	// Missing counts the versions that have no entry and were not skipped. First is the first range
@@ -36,8 +36,15 @@ func NewRunning(first int64, skipped []int64) *Running {
 
 // Open starts the sum with the balance of the account's opening.
 func (r *Running) Open(balance, currency string) {
-	r.sum, _ = parseDecimal(balance) // written by PostgreSQL, and never NaN
+	if d, decimals, isNumber := parseDecimal(balance); isNumber {
+		r.add(d, decimals)
+	}
 	r.denominate(currency)
+}
+
+func (r *Running) add(d *big.Rat, decimals int) {
+	r.sum.Add(&r.sum, d)
+	r.digits = max(r.digits, decimals)
 }
 
 // denominate sets the account's currency, if it is not known yet.
@@ -47,7 +54,7 @@ func (r *Running) denominate(currency string) {
 	}
 	r.Currency = currency
 	if c, known := event.CurrencyByCode(currency); known {
-		r.digits = c.Digits()
+		r.digits = max(r.digits, c.Digits())
 	}
 }
 
@@ -100,14 +107,14 @@ func (r *Running) Add(version int64, amount *string, currency string) {
 	if amount == nil {
 		return
 	}
-	d, isNumber := parseDecimal(*amount)
+	d, decimals, isNumber := parseDecimal(*amount)
 	if !isNumber || currency != r.Currency {
 		if r.Other == 0 {
 			r.Other = version
 		}
 		return
 	}
-	r.sum = r.sum.plus(d)
+	r.add(d, decimals)
 }
 
 // Balance returns the sum and whether the sum is complete. If so, the text has at least the
@@ -116,60 +123,18 @@ func (r *Running) Balance() (text string, known bool) {
 	if r.Missing > 0 || r.Other != 0 {
 		return "", false
 	}
-	return r.sum.plus(decimal{scale: r.digits}).String(), true
+	return r.sum.FloatString(r.digits), true
 }
 
 // Is reports whether the sum equals a balance of the read model.
 func (r *Running) Is(balance, currency string) bool {
-	d, isNumber := parseDecimal(balance)
-	return isNumber && currency == r.Currency && d.minus(r.sum).isZero()
-}
-
-// decimal is the number units / 10^scale.
-type decimal struct {
-	units *big.Int // nil means 0
-	scale int
+	d, _, isNumber := parseDecimal(balance)
+	return isNumber && currency == r.Currency && d.Cmp(&r.sum) == 0
 }
 
 // parseDecimal parses a numeric in PostgreSQL's text format. It returns false for NaN and infinity.
-func parseDecimal(text string) (decimal, bool) {
-	whole, fraction, _ := strings.Cut(text, ".")
-	units, isNumber := new(big.Int).SetString(whole+fraction, 10)
-	return decimal{units, len(fraction)}, isNumber
-}
-
-func (d decimal) at(scale int) *big.Int {
-	if d.units == nil {
-		return new(big.Int)
-	}
-	ten := big.NewInt(10)
-	return new(big.Int).Mul(d.units, ten.Exp(ten, big.NewInt(int64(scale-d.scale)), nil))
-}
-
-func (d decimal) plus(e decimal) decimal {
-	scale := max(d.scale, e.scale)
-	return decimal{new(big.Int).Add(d.at(scale), e.at(scale)), scale}
-}
-
-func (d decimal) minus(e decimal) decimal {
-	scale := max(d.scale, e.scale)
-	return decimal{new(big.Int).Sub(d.at(scale), e.at(scale)), scale}
-}
-
-func (d decimal) isZero() bool { return d.units == nil || d.units.Sign() == 0 }
-
-// String returns the decimal with exactly scale decimals.
-func (d decimal) String() string {
-	units := d.at(d.scale)
-	digits := new(big.Int).Abs(units).String()
-	if missing := d.scale + 1 - len(digits); missing > 0 {
-		digits = strings.Repeat("0", missing) + digits
-	}
-	if d.scale > 0 {
-		digits = digits[:len(digits)-d.scale] + "." + digits[len(digits)-d.scale:]
-	}
-	if units.Sign() < 0 {
-		return "-" + digits
-	}
-	return digits
+func parseDecimal(text string) (d *big.Rat, decimals int, isNumber bool) {
+	_, fraction, _ := strings.Cut(text, ".")
+	d, isNumber = new(big.Rat).SetString(text)
+	return d, len(fraction), isNumber
 }
