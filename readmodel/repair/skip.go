@@ -69,33 +69,14 @@ type Skipped struct {
 	Healed  int    // number of parked events applied afterwards
 }
 
-// SkipRefused means that a version must not be skipped.
+// SkipRefused means that a version must not be skipped, or that a skip cannot be undone.
 type SkipRefused struct {
-	AccountID string
-	Version   int64 // the version to skip
-	Expected  int64 // the version that the account waits for
-	Unknown   bool  // the account does not exist
-	Applies   bool  // the event is parked and will be applied
-	Idle      bool  // no event of the account waits
-	Changed   bool  // the event is not the one that was approved
+	text    string
+	audited string // the reason in the audit trail
 }
 
-// Error implements error and names the expected version.
-func (e *SkipRefused) Error() string {
-	switch {
-	case e.Unknown:
-		return fmt.Sprintf("account %q is unknown: no event of it has been applied or parked", e.AccountID)
-	case e.Applies:
-		return fmt.Sprintf("account %q: the event of version %d is there and is about to be applied", e.AccountID, e.Version)
-	case e.Idle:
-		return fmt.Sprintf("account %q waits for no event: its next one, version %d, may still come, and would have no effect; "+
-			"add --nothing-waits if it is known to be lost", e.AccountID, e.Version)
-	case e.Changed:
-		return fmt.Sprintf("account %q: what is known of version %d has changed since it was agreed to", e.AccountID, e.Version)
-	default:
-		return fmt.Sprintf("account %q expects version %d, not %d", e.AccountID, e.Expected, e.Version)
-	}
-}
+// Error implements error.
+func (e *SkipRefused) Error() string { return e.text }
 
 // Skip skips a version if it is the account's next one and events wait for it. With NothingWaits,
 // it skips the version even if no event waits. After the skip, it applies the events that waited
@@ -110,7 +91,7 @@ func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	var refused *SkipRefused
 	switch {
 	case errors.As(err, &refused):
-		return Skipped{}, errors.Join(refused, r.recordRefusal(ctx, s, refused))
+		return Skipped{}, errors.Join(refused, r.recordRefusal(ctx, s.action(readmodel.ActionSkip, readmodel.ResultRefused), refused))
 	case err != nil:
 		return Skipped{}, fmt.Errorf("skip: %w", err)
 	}
@@ -182,9 +163,9 @@ func (r *Repair) skip(ctx context.Context, tx *accountdb.Tx, s Skip) (Skipped, e
 		return Skipped{}, err
 	}
 	if s.changed(of) {
-		return Skipped{}, &SkipRefused{AccountID: s.AccountID, Version: s.Version, Expected: s.Version, Changed: true}
+		return Skipped{}, s.refuse(s.Version, ": what is known of version %d has changed since it was agreed to", s.Version)
 	}
-	action := r.in(s.action(readmodel.ResultSkipped))
+	action := r.in(s.action(readmodel.ActionSkip, readmodel.ResultSkipped))
 	action.Class, action.Topic, action.Partition, action.Offset = of.Class, of.Place.Topic, of.Place.Partition, of.Place.Offset
 	action.PreviousEventID = known.Account.LastEventID
 	return Skipped{EventID: of.EventID}, r.passOver(ctx, tx, s, of.EventID, []readmodel.Action{action})
@@ -216,15 +197,16 @@ func (r *Repair) decideSkip(ctx context.Context, db accountdb.DB, s Skip) (known
 	if known, err = r.known(ctx, db, s.AccountID); err != nil {
 		return known, of, err
 	}
-	refused := &SkipRefused{AccountID: s.AccountID, Version: s.Version, Expected: known.Account.Version + 1}
-	if refused.Unknown = !known.Exists && !waiting(&known); refused.Unknown {
-		return known, of, refused
+	next := known.Account.Version + 1
+	if !known.Exists && !waiting(&known) {
+		return known, of, s.refuse(next, " is unknown: no event of it has been applied or parked")
 	}
 	if _, fits := known.Account.Skip(s.Version, ""); !fits {
-		return known, of, refused
+		return known, of, s.refuse(next, " expects version %d, not %d", next, s.Version)
 	}
-	if refused.Idle = !waiting(&known) && !s.NothingWaits; refused.Idle {
-		return known, of, refused
+	if !waiting(&known) && !s.NothingWaits {
+		return known, of, s.refuse(next, " waits for no event: its next one, version %d, may still come, and would have no effect; "+
+			"add --nothing-waits if it is known to be lost", next)
 	}
 	of, err = loadSkippedEvent(ctx, db, s)
 	if err == nil && of.Class == "" && known.Overflowed {
@@ -238,8 +220,7 @@ func (r *Repair) decideSkip(ctx context.Context, db accountdb.DB, s Skip) (known
 		return known, of, err
 	}
 	if _, v := known.Account.Apply(&parked[0].Decoded, true); v.Outcome != projection.DeadLettered {
-		refused.Applies = true
-		return known, of, refused
+		return known, of, s.refuse(next, ": the event of version %d is there and is about to be applied", s.Version)
 	}
 	return known, of, nil
 }
@@ -253,16 +234,23 @@ func loadSkippedEvent(ctx context.Context, db accountdb.DB, s Skip) (of SkippedE
 	return of, err
 }
 
-func (s Skip) action(result string) readmodel.Action {
+func (s Skip) action(kind readmodel.ActionKind, result string) readmodel.Action {
 	return readmodel.Action{
-		Kind: readmodel.ActionSkip, AccountID: s.AccountID, Version: &s.Version, Actor: s.Actor, Reason: s.Reason, Result: result,
+		Kind: kind, AccountID: s.AccountID, Version: &s.Version, Actor: s.Actor, Reason: s.Reason, Result: result,
 	}
 }
 
-func (r *Repair) recordRefusal(ctx context.Context, s Skip, refused *SkipRefused) error {
-	action := r.in(s.action(readmodel.ResultRefused))
-	action.Reason = fmt.Sprintf("%s (expected version %d)", s.Reason, refused.Expected)
-	return readmodel.RecordActions(ctx, r.cfg.Pool, []readmodel.Action{action})
+// refuse returns a *SkipRefused for an account that expects a version.
+func (s Skip) refuse(expected int64, format string, args ...any) error {
+	return &SkipRefused{
+		text:    fmt.Sprintf("account %q", s.AccountID) + fmt.Sprintf(format, args...),
+		audited: fmt.Sprintf("%s (expected version %d)", s.Reason, expected),
+	}
+}
+
+func (r *Repair) recordRefusal(ctx context.Context, action readmodel.Action, refused *SkipRefused) error {
+	action.Reason = refused.audited
+	return readmodel.RecordActions(ctx, r.cfg.Pool, []readmodel.Action{r.in(action)})
 }
 
 // SkipAgain repeats an earlier skip in a rebuild and applies the events that waited for the skipped

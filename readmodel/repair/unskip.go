@@ -17,16 +17,7 @@ import (
 	"projector/sql"
 )
 
-// UnskipRefused means that a skip cannot be undone.
-type UnskipRefused struct {
-	AccountID string
-	Reason    string
-}
-
-// Error implements error.
-func (e *UnskipRefused) Error() string { return fmt.Sprintf("account %q: %s", e.AccountID, e.Reason) }
-
-// PlanUnskip returns what an Unskip would do now, or an *UnskipRefused.
+// PlanUnskip returns what an Unskip would do now, or an *SkipRefused.
 func (r *Repair) PlanUnskip(ctx context.Context, s Skip) (plan SkipPlan, err error) {
 	err = readmodel.Patiently(ctx, func(attempt context.Context) error {
 		known, before, of, err := r.decideUnskip(attempt, r.db(), s)
@@ -43,12 +34,10 @@ func (r *Repair) Unskip(ctx context.Context, s Skip) error {
 	err := r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) error {
 		return r.unskip(attempt, tx, s)
 	})
-	var refused *UnskipRefused
+	var refused *SkipRefused
 	switch {
 	case errors.As(err, &refused):
-		action := r.in(s.action(readmodel.ResultRefused)).Because(refused.Reason)
-		action.Kind = readmodel.ActionUnskip
-		return errors.Join(refused, readmodel.RecordActions(ctx, r.cfg.Pool, []readmodel.Action{action}))
+		return errors.Join(refused, r.recordRefusal(ctx, s.action(readmodel.ActionUnskip, readmodel.ResultRefused), refused))
 	case err != nil:
 		return fmt.Errorf("unskip: %w", err)
 	}
@@ -65,7 +54,7 @@ func (r *Repair) unskip(ctx context.Context, tx *accountdb.Tx, s Skip) error {
 		return err
 	}
 	if s.changed(of) {
-		return &UnskipRefused{AccountID: s.AccountID, Reason: fmt.Sprintf("what is known of version %d has changed since the plan", s.Version)}
+		return s.refuseUnskip("what is known of version %d has changed since the plan", s.Version)
 	}
 	removed := int64(0)
 	tx.Queue(tx.Tables.Query("unskip_remove"), s.AccountID, s.Version).
@@ -82,8 +71,8 @@ func (r *Repair) unskip(ctx context.Context, tx *accountdb.Tx, s Skip) error {
 			AccountID: s.AccountID, Version: s.Version, Expected: s.Version, Place: projection.RecordRef{Partition: projection.NoPartition},
 		}}
 	}
-	action := r.in(s.action(readmodel.ResultUnskipped))
-	action.Kind, action.Class = readmodel.ActionUnskip, of.Class
+	action := r.in(s.action(readmodel.ActionUnskip, readmodel.ResultUnskipped))
+	action.Class = of.Class
 	action.Topic, action.Partition, action.Offset = of.Place.Topic, of.Place.Partition, of.Place.Offset
 	action.PreviousEventID = known.Account.LastEventID
 	if err := r.write(ctx, tx, changes, []readmodel.Action{action}); err != nil {
@@ -111,14 +100,20 @@ func parkedAgain(s Skip, of SkippedEvent) *projection.Parked {
 	return p
 }
 
+// refuseUnskip returns a *SkipRefused. The audit trail also has its reason.
+func (s Skip) refuseUnskip(format string, args ...any) error {
+	why := fmt.Sprintf(format, args...)
+	return &SkipRefused{
+		text:    fmt.Sprintf("account %q: %s", s.AccountID, why),
+		audited: readmodel.Action{Reason: s.Reason}.Because(why).Reason,
+	}
+}
+
 // decideUnskip reads the account, its state before the last skip, and what is known about the
-// skipped event. It returns an *UnskipRefused if the skip cannot be undone.
+// skipped event. It returns an *SkipRefused if the skip cannot be undone.
 func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
 	known projection.StoredAccount, before projection.Account, of SkippedEvent, err error,
 ) {
-	refuse := func(format string, args ...any) error {
-		return &UnskipRefused{AccountID: s.AccountID, Reason: fmt.Sprintf(format, args...)}
-	}
 	if known, err = r.known(ctx, db, s.AccountID); err != nil {
 		return known, before, of, err
 	}
@@ -130,16 +125,16 @@ func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
 		Scan(&last, &previous, &of.Class, &of.Place.Topic, &of.Place.Partition, &of.Place.Offset)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return known, before, of, refuse("no version of it was skipped")
+		return known, before, of, s.refuseUnskip("no version of it was skipped")
 	case err != nil:
 		return known, before, of, err
 	case last != s.Version:
-		return known, before, of, refuse("the last version that was skipped is %d, not %d", last, s.Version)
+		return known, before, of, s.refuseUnskip("the last version that was skipped is %d, not %d", last, s.Version)
 	case known.Account.Version != s.Version:
-		return known, before, of, refuse("it is at version %d: only while nothing was applied after version %d can the skip be taken back",
+		return known, before, of, s.refuseUnskip("it is at version %d: only while nothing was applied after version %d can the skip be taken back",
 			known.Account.Version, s.Version)
 	}
-	if err := r.keepsRow(ctx, db, s, refuse); err != nil {
+	if err := r.keepsRow(ctx, db, s); err != nil {
 		return known, before, of, err
 	}
 	if of.Place.Topic != "" {
@@ -153,7 +148,7 @@ func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
 // keepsRow returns an error if the account has an opening at this version or a later one, or if a
 // foreign key would change or delete rows of another table. An unskip would remove the row of the
 // account and write it again.
-func (r *Repair) keepsRow(ctx context.Context, db readmodel.Querier, s Skip, refuse func(string, ...any) error) error {
+func (r *Repair) keepsRow(ctx context.Context, db readmodel.Querier, s Skip) error {
 	if r.custom() {
 		return nil
 	}
@@ -162,11 +157,11 @@ func (r *Repair) keepsRow(ctx context.Context, db readmodel.Querier, s Skip, ref
 		return err
 	}
 	if opened {
-		return refuse("it starts from an opening at version %d or later", s.Version)
+		return s.refuseUnskip("it starts from an opening at version %d or later", s.Version)
 	}
 	dependents, err := readmodel.Texts(ctx, db, "rebuild_dependents", []string{readmodel.BalanceName})
 	if err == nil && len(dependents) > 0 {
-		err = refuse("its row would be removed and written again, and with it rows of %s (a foreign key)", strings.Join(dependents, ", "))
+		err = s.refuseUnskip("its row would be removed and written again, and with it rows of %s (a foreign key)", strings.Join(dependents, ", "))
 	}
 	return err
 }

@@ -221,15 +221,9 @@ func (p *plannedSkip) print(healing, would, account string) error {
 }
 
 func skipFailure(err error) error {
-	var (
-		refused *repair.SkipRefused
-		kept    *repair.UnskipRefused
-	)
+	var refused *repair.SkipRefused
 	if errors.As(err, &refused) {
 		return exit.Refuse(refused.Error() + "; nothing was changed")
-	}
-	if errors.As(err, &kept) {
-		return exit.Refuse(kept.Error() + "; nothing was changed")
 	}
 	return err
 }
