@@ -174,11 +174,7 @@ func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) e
 
 // LoadGroups reads the names of the consumer groups that have positions of a projection.
 func LoadGroups(ctx context.Context, pool *pgxpool.Pool, name string) ([]string, error) {
-	groups, err := Texts(ctx, pool, "group_names", name)
-	if err != nil {
-		return nil, fmt.Errorf("load the consumer groups: %w", err)
-	}
-	return groups, nil
+	return Texts(ctx, pool, "load the consumer groups", "group_names", name)
 }
 
 // LoadPositions reads the stored positions of a group's topic.
@@ -194,15 +190,11 @@ func LoadPositions(ctx context.Context, db Querier, group, topic string) ([]proj
 // VerifyPosition returns projection.ErrFenced if the position row does not have the owner's offset
 // and fence.
 func VerifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position) error {
-	var held bool
-	err := pool.QueryRow(ctx, sql.Query("position_held"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next).Scan(&held)
-	if err != nil {
-		return fmt.Errorf("verify the position: %w", err)
+	held, err := One[bool](ctx, pool, "verify the position", "position_held", p.Group, p.Topic, p.Number, pos.Fence, pos.Next)
+	if err == nil && !held {
+		err = projection.ErrFenced
 	}
-	if !held {
-		return projection.ErrFenced
-	}
-	return nil
+	return err
 }
 
 // Move is the change of one partition's position. From is the position that its owner knows.
@@ -246,9 +238,5 @@ func moveArgs(moves []Move) []any {
 // that was deleted and created again has several ids. There are none if the brokers have no topic
 // ids.
 func LoadSourceIDs(ctx context.Context, db Querier, name, topic string) ([]string, error) {
-	ids, err := Texts(ctx, db, "source_ids", name, topic)
-	if err != nil {
-		return nil, fmt.Errorf("load the sources: %w", err)
-	}
-	return ids, nil
+	return Texts(ctx, db, "load the sources", "source_ids", name, topic)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -24,12 +23,7 @@ type UnusedPosition struct {
 
 // UnusedPositions returns all positions of a group in a topic, sorted by partition.
 func UnusedPositions(ctx context.Context, pool *pgxpool.Pool, group, topic string) ([]UnusedPosition, error) {
-	rows, _ := pool.Query(ctx, sql.Query("position_unused"), group, topic)
-	positions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[UnusedPosition])
-	if err != nil {
-		return nil, fmt.Errorf("load positions: %w", err)
-	}
-	return positions, nil
+	return All[UnusedPosition](ctx, pool, "load positions", "position_unused", group, topic)
 }
 
 var (

@@ -3,14 +3,11 @@ package readmodel
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/errclass"
 	"projector/projection/file"
-	"projector/sql"
 )
 
 // KeepFile stores the file with which the rows of a projection are made. It returns a
@@ -19,10 +16,9 @@ import (
 // errclass.Text, because what the projection remembers about events depends on the mode.
 func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) error {
 	for range keepTries {
-		rows, _ := db.Query(ctx, sql.Query("projection_file_keep"), p.Name, p.SHA256, string(p.Mode), p.Text, accept)
-		kept, err := pgx.CollectRows(rows, pgx.RowToStructByPos[keptFile])
+		kept, err := All[keptFile](ctx, db, "keep the projection file", "projection_file_keep", p.Name, p.SHA256, string(p.Mode), p.Text, accept)
 		if err != nil {
-			return fmt.Errorf("keep the projection file: %w", err)
+			return err
 		}
 		if len(kept) > 0 { // otherwise another process stored a file at the same time
 			return kept[0].refuse(p)
@@ -34,13 +30,9 @@ func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) 
 // CheckFile returns a *FileChangedError if another text of the file is stored, and an
 // errclass.Text if another mode is stored. As long as no record was processed, it returns nil.
 func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
-	rows, _ := db.Query(ctx, sql.Query("projection_file_kept"), p.Name)
-	kept, err := pgx.CollectRows(rows, pgx.RowToStructByPos[keptFile])
-	if err != nil {
-		return fmt.Errorf("look for the projection file: %w", err)
-	}
-	if len(kept) == 0 {
-		return nil
+	kept, err := All[keptFile](ctx, db, "look for the projection file", "projection_file_kept", p.Name)
+	if err != nil || len(kept) == 0 {
+		return err
 	}
 	return kept[0].refuse(p)
 }
@@ -48,10 +40,7 @@ func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
 // IsFileStored reports whether a projection file with this SHA-256, in hex, is stored. If so, the
 // rows of its projection are made with this file.
 func IsFileStored(ctx context.Context, pool *pgxpool.Pool, sha256 string) (stored bool, err error) {
-	if err := pool.QueryRow(ctx, sql.Query("projection_file_stored"), sha256).Scan(&stored); err != nil {
-		return false, fmt.Errorf("look for the projection file: %w", err)
-	}
-	return stored, nil
+	return One[bool](ctx, pool, "look for the projection file", "projection_file_stored", sha256)
 }
 
 // keptFile is the stored description of a file.

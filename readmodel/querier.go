@@ -3,6 +3,7 @@ package readmodel
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,11 +18,32 @@ type Querier interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// Texts returns the rows of a query that has one text column. The parameter query is the name of
-// the query's file.
-func Texts(ctx context.Context, db Querier, query string, args ...any) ([]string, error) {
+// One returns the value of a query that has one row with one column. The parameter query is the name
+// of the query's file. An error begins with the text in the parameter what.
+func One[T any](ctx context.Context, db Querier, what, query string, args ...any) (value T, err error) {
+	if err := db.QueryRow(ctx, sql.Query(query), args...).Scan(&value); err != nil {
+		return value, fmt.Errorf("%s: %w", what, err)
+	}
+	return value, nil
+}
+
+// All is like One, for a query with any number of rows and columns.
+func All[T any](ctx context.Context, db Querier, what, query string, args ...any) ([]T, error) {
+	return all(ctx, db, pgx.RowToStructByPos[T], what, query, args)
+}
+
+// Texts is like One, for a query with any number of rows. Its column is a text.
+func Texts(ctx context.Context, db Querier, what, query string, args ...any) ([]string, error) {
+	return all(ctx, db, pgx.RowTo[string], what, query, args)
+}
+
+func all[T any](ctx context.Context, db Querier, scan pgx.RowToFunc[T], what, query string, args []any) ([]T, error) {
 	rows, _ := db.Query(ctx, sql.Query(query), args...)
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	values, err := pgx.CollectRows(rows, scan)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return values, nil
 }
 
 // ErrStopped ends an iteration early. It is not a failure.

@@ -61,10 +61,7 @@ type RequestedFile struct {
 
 // FourEyes reports whether a change needs a second person to approve it.
 func FourEyes(ctx context.Context, pool *pgxpool.Pool) (on bool, err error) {
-	if err := pool.QueryRow(ctx, sql.Query("four_eyes")).Scan(&on); err != nil {
-		return false, fmt.Errorf("read the policy about repairs: %w", err)
-	}
-	return on, nil
+	return One[bool](ctx, pool, "read the policy about repairs", "four_eyes")
 }
 
 // AddRequest records a request and returns its number.
@@ -112,10 +109,7 @@ func FindRequest(ctx context.Context, pool *pgxpool.Pool, id int64) (found Reque
 
 // MayApprove reports whether this login may decide about requests.
 func MayApprove(ctx context.Context, pool *pgxpool.Pool) (may bool, err error) {
-	if err := pool.QueryRow(ctx, sql.Query("request_may_approve")).Scan(&may); err != nil {
-		return false, fmt.Errorf("read who may approve: %w", err)
-	}
-	return may, nil
+	return One[bool](ctx, pool, "read who may approve", "request_may_approve")
 }
 
 // LoadCommand reads the command of a request, and the name of the current login in the database.
@@ -246,7 +240,7 @@ func CheckFourEyes(ctx context.Context, pool *pgxpool.Pool) error {
 }
 
 func refuseLeaks(ctx context.Context, db Querier) error {
-	ways, err := Texts(ctx, db, "four_eyes_leaks")
+	ways, err := Texts(ctx, db, "read who can repair alone", "four_eyes_leaks")
 	if err == nil && len(ways) > 0 {
 		err = &OperatorWritesError{ways}
 	}

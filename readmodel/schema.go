@@ -185,11 +185,7 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 // MissingOnDatabase returns the missing grants on the database itself. The file sql/roles.sql
 // grants them, and pg_restore does not restore them.
 func MissingOnDatabase(ctx context.Context, pool *pgxpool.Pool) ([]string, error) {
-	missing, err := Texts(ctx, pool, "database_grants")
-	if err != nil {
-		return nil, fmt.Errorf("check the grants on the database: %w", err)
-	}
-	return missing, nil
+	return Texts(ctx, pool, "check the grants on the database", "database_grants")
 }
 
 // wantedVersion returns the version of the newest embedded migration.

@@ -12,9 +12,9 @@ import (
 
 // CheckTopic returns an errclass.Text if a projection has consumed events, but none from the topic.
 func CheckTopic(ctx context.Context, db Querier, name, topic string) error {
-	from, err := Texts(ctx, db, "source_topics", name, projection.UnknownTopicIDs(), topic)
+	from, err := Texts(ctx, db, "load the sources", "source_topics", name, projection.UnknownTopicIDs(), topic)
 	if err != nil {
-		return fmt.Errorf("load the sources: %w", err)
+		return err
 	}
 	if len(from) > 0 && !slices.Contains(from, topic) {
 		return errclass.Text(fmt.Sprintf("the rows of %s came from topic %s, and --topic (KAFKA_TOPIC) is %s: accounts of two topics would be mixed, "+

@@ -2,12 +2,8 @@ package accountdb
 
 import (
 	"context"
-	"fmt"
-
-	"github.com/jackc/pgx/v5"
 
 	"projector/readmodel"
-	"projector/sql"
 )
 
 // Current has the same values as a row of the view account_balance_current.
@@ -23,10 +19,5 @@ type Current struct {
 
 // LoadCurrent reads accounts in one statement. Unknown accounts are left out.
 func LoadCurrent(ctx context.Context, db readmodel.Querier, ids []string) ([]Current, error) {
-	rows, _ := db.Query(ctx, sql.Query("current_accounts"), ids)
-	current, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Current])
-	if err != nil {
-		return nil, fmt.Errorf("read accounts: %w", err)
-	}
-	return current, nil
+	return readmodel.All[Current](ctx, db, "read accounts", "current_accounts", ids)
 }

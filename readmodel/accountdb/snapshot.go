@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/readmodel"
 	"projector/sql"
 )
 
@@ -61,9 +62,5 @@ func (s *Snapshot) each(ctx context.Context, into []any, fn func() error, query 
 
 // Clock returns the present time of the database's clock. The same clock sets updated_at.
 func Clock(ctx context.Context, pool *pgxpool.Pool) (time.Time, error) {
-	var now time.Time
-	if err := pool.QueryRow(ctx, sql.Query("clock")).Scan(&now); err != nil {
-		return now, fmt.Errorf("read the database's clock: %w", err)
-	}
-	return now, nil
+	return readmodel.One[time.Time](ctx, pool, "read the database's clock", "clock")
 }

@@ -9,7 +9,6 @@ package inbox
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -82,26 +81,14 @@ func (m *Marked) Each(fn func(n int, fresh bool)) {
 
 // Find returns which of the messages are marked.
 func (i Inbox) Find(ctx context.Context, db readmodel.Querier, ids []string) ([]string, error) {
-	return i.find(ctx, db, "inbox_find", ids)
-}
-
-func (i Inbox) find(ctx context.Context, db readmodel.Querier, query string, ids []string, more ...any) ([]string, error) {
-	marked, err := readmodel.Texts(ctx, db, query, append([]any{i.handler, ids}, more...)...)
-	if err != nil {
-		return nil, fmt.Errorf("look into the inbox: %w", err)
-	}
-	return marked, nil
+	return readmodel.Texts(ctx, db, "look into the inbox", "inbox_find", i.handler, ids)
 }
 
 // PrunedUntil implements readmodel.Memory.
 func (i Inbox) PrunedUntil(ctx context.Context, db readmodel.Querier) (time.Time, error) {
-	rows, _ := db.Query(ctx, sql.Query("inbox_pruned"), i.handler)
-	until, err := pgx.CollectOneRow(rows, pgx.RowTo[*time.Time])
-	if err != nil {
-		return time.Time{}, fmt.Errorf("ask what the inbox has forgotten: %w", err)
-	}
-	if until == nil {
-		return time.Time{}, nil
+	until, err := readmodel.One[*time.Time](ctx, db, "ask what the inbox has forgotten", "inbox_pruned", i.handler)
+	if err != nil || until == nil {
+		return time.Time{}, err
 	}
 	return *until, nil
 }
@@ -110,7 +97,7 @@ var _ readmodel.Memory = Inbox{}
 
 // Remembered implements readmodel.Memory.
 func (i Inbox) Remembered(ctx context.Context, db readmodel.Querier, ids []string) ([]string, error) {
-	return i.find(ctx, db, "inbox_remembers", ids, readmodel.MemoryMargin)
+	return readmodel.Texts(ctx, db, "look into the inbox", "inbox_remembers", i.handler, ids, readmodel.MemoryMargin)
 }
 
 // Doubts returns a function that says why an event without a marker may have been processed. A

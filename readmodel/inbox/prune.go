@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/pace"
@@ -37,11 +36,11 @@ const (
 // while another session prunes the handler's markers, or while records of the handler are read
 // again. An error does not undo the committed deletions.
 func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {
-	var cutoff time.Time
-	if err := pool.QueryRow(ctx, sql.Query("clock")).Scan(&cutoff); err != nil {
-		return fmt.Errorf("prune the inbox: %w", err)
+	now, err := readmodel.One[time.Time](ctx, pool, "prune the inbox", "clock")
+	if err != nil {
+		return err
 	}
-	cutoff = cutoff.Add(-retention)
+	cutoff := now.Add(-retention)
 	for {
 		start := time.Now()
 		deleted, err := i.pruneSome(ctx, pool, cutoff)
@@ -96,12 +95,7 @@ func (h Hold) String() string {
 
 // Holds returns the partitions of the handler whose records are read again.
 func (i Inbox) Holds(ctx context.Context, db readmodel.Querier) ([]Hold, error) {
-	rows, _ := db.Query(ctx, sql.Query("inbox_held"), i.handler)
-	holds, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Hold])
-	if err != nil {
-		return nil, fmt.Errorf("ask what is read again: %w", err)
-	}
-	return holds, nil
+	return readmodel.All[Hold](ctx, db, "ask what is read again", "inbox_held", i.handler)
 }
 
 // OldMarkers describes the markers of a handler that pruning would delete.
@@ -113,17 +107,17 @@ type OldMarkers struct {
 
 // Old returns, for each handler, the markers that are older than the retention.
 func Old(ctx context.Context, pool *pgxpool.Pool, retention time.Duration) (all []OldMarkers, err error) {
-	handlers, err := readmodel.Texts(ctx, pool, "inbox_handlers")
+	handlers, err := readmodel.Texts(ctx, pool, "list the inbox's handlers", "inbox_handlers")
 	if err != nil {
-		return nil, fmt.Errorf("list the inbox's handlers: %w", err)
+		return nil, err
 	}
 	for _, handler := range handlers {
 		of := OldMarkers{Handler: handler}
 		if of.Held, err = Of(handler).Holds(ctx, pool); err != nil {
 			return nil, err
 		}
-		if err := pool.QueryRow(ctx, sql.Query("inbox_old"), handler, retention, CountUpTo).Scan(&of.Markers); err != nil {
-			return nil, fmt.Errorf("count the markers to prune: %w", err)
+		if of.Markers, err = readmodel.One[int64](ctx, pool, "count the markers to prune", "inbox_old", handler, retention, CountUpTo); err != nil {
+			return nil, err
 		}
 		all = append(all, of)
 	}
@@ -133,10 +127,7 @@ func Old(ctx context.Context, pool *pgxpool.Pool, retention time.Duration) (all 
 // Count returns the number of the handler's markers. It is exact up to CountUpTo. Above that, it is
 // an estimate of the rows of the whole table, from the statistics.
 func (i Inbox) Count(ctx context.Context, pool *pgxpool.Pool) (n int64, err error) {
-	if err := pool.QueryRow(ctx, sql.Query("inbox_rows"), i.handler, CountUpTo).Scan(&n); err != nil {
-		return 0, fmt.Errorf("count the inbox: %w", err)
-	}
-	return n, nil
+	return readmodel.One[int64](ctx, pool, "count the inbox", "inbox_rows", i.handler, CountUpTo)
 }
 
 // Tasks returns the tasks of a projection with an inbox.

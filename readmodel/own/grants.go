@@ -24,7 +24,7 @@ func grants(ctx context.Context, pool *pgxpool.Pool, p *file.Projection, role st
 		if _, err := tx.Exec(ctx, sql.Query("custom_become")); err != nil {
 			return err
 		}
-		grants, err = readmodel.Texts(ctx, tx, "custom_grants", tables, privileges, role)
+		grants, err = readmodel.Texts(ctx, tx, "find out which grants are missing", "custom_grants", tables, privileges, role)
 		return err
 	})
 	if err != nil {

@@ -118,15 +118,3 @@ func (e *TouchedError) SafeText() string { return e.Error() }
 func (e *TouchedError) Unwrap() error {
 	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: e.Error()}
 }
-
-// Role returns the role that runs a projection's SQL for this login. It is empty if the login
-// itself runs the SQL.
-func Role(ctx context.Context, db interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-},
-) (role string, err error) {
-	if err := db.QueryRow(ctx, sql.Query("custom_role")).Scan(&role); err != nil {
-		return "", fmt.Errorf("ask for the role of the projection's SQL: %w", err)
-	}
-	return role, nil
-}

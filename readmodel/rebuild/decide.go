@@ -74,7 +74,7 @@ func (c *comparison) loadFetched(ctx context.Context, live readmodel.Querier) er
 	if a := c.shadow.accounts; a == nil || !a.balances {
 		return nil
 	}
-	fetched, err := readmodel.Texts(ctx, live, "rebuild_fetched")
+	fetched, err := readmodel.Texts(ctx, live, "load the fetched events", "rebuild_fetched")
 	for _, id := range fetched {
 		c.fetched[id] = true
 	}

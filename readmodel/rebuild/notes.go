@@ -132,10 +132,10 @@ func (s *Shadow) Moved(r *Report) {
 
 // sinceRepaired reads the accounts that operators have changed since the rebuild began.
 func (c *comparison) sinceRepaired(ctx context.Context, db readmodel.Querier) error {
-	ids, err := readmodel.Texts(ctx, db, "rebuild_repaired", c.shadow.kind.Name(), c.shadow.begun)
+	ids, err := readmodel.Texts(ctx, db, "load actions", "rebuild_repaired", c.shadow.kind.Name(), c.shadow.begun)
 	if a := c.shadow.accounts; err == nil && a != nil && a.balances {
 		var opened []string
-		opened, err = readmodel.Texts(ctx, db, "rebuild_opened_since")
+		opened, err = readmodel.Texts(ctx, db, "load openings", "rebuild_opened_since")
 		ids = append(ids, opened...)
 	}
 	c.repaired = map[string]bool{}

@@ -170,15 +170,18 @@ func LoadTopicPositions(ctx context.Context, db readmodel.Querier, projection, t
 	return positions, nil
 }
 
+// preparing begins the errors of queries before a rebuild.
+const preparing = "prepare the rebuild"
+
 // LoadOtherTopics returns other topics from which the projection has consumed.
 func LoadOtherTopics(ctx context.Context, pool *pgxpool.Pool, projection, topic string) ([]string, error) {
-	return preparing(readmodel.Texts(ctx, pool, "rebuild_sources", projection, topic))
+	return readmodel.Texts(ctx, pool, preparing, "rebuild_sources", projection, topic)
 }
 
 // LoadDependents returns tables whose rows PostgreSQL would change or delete, because of a foreign
 // key, when a rebuild deletes a row.
 func LoadDependents(ctx context.Context, pool *pgxpool.Pool, tables []string) ([]string, error) {
-	return preparing(readmodel.Texts(ctx, pool, "rebuild_dependents", tables))
+	return readmodel.Texts(ctx, pool, preparing, "rebuild_dependents", tables)
 }
 
 // LoadGrants returns, as GRANT statements, the privileges that are missing to copy and compare the
@@ -193,7 +196,7 @@ func LoadGrants(ctx context.Context, pool *pgxpool.Pool, tables []readmodel.Rebu
 	for i, t := range tables {
 		names[i] = t.Name
 	}
-	return preparing(readmodel.Texts(ctx, pool, "rebuild_grants", names, needed))
+	return readmodel.Texts(ctx, pool, preparing, "rebuild_grants", names, needed)
 }
 
 // ShadowRoom describes the disk space that the shadow tables need.
@@ -209,11 +212,4 @@ func LoadShadowRoom(ctx context.Context, pool *pgxpool.Pool, tables []string) (r
 		return room, fmt.Errorf("prepare the rebuild: %w", err)
 	}
 	return room, nil
-}
-
-func preparing(list []string, err error) ([]string, error) {
-	if err != nil {
-		return nil, fmt.Errorf("prepare the rebuild: %w", err)
-	}
-	return list, nil
 }

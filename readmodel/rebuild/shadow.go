@@ -106,7 +106,7 @@ func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel
 	}
 	if s.custom {
 		copied = append(copied, "projection_file")
-		others, err = readmodel.Texts(ctx, live, "custom_schemas")
+		others, err = readmodel.Texts(ctx, live, preparing, "custom_schemas")
 	}
 	return copied, noted, others, err
 }

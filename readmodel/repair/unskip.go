@@ -159,7 +159,7 @@ func (r *Repair) keepsRow(ctx context.Context, db readmodel.Querier, s Skip) err
 	if opened {
 		return s.refuseUnskip("it starts from an opening at version %d or later", s.Version)
 	}
-	dependents, err := readmodel.Texts(ctx, db, "rebuild_dependents", []string{readmodel.BalanceName})
+	dependents, err := readmodel.Texts(ctx, db, "look for foreign keys", "rebuild_dependents", []string{readmodel.BalanceName})
 	if err == nil && len(dependents) > 0 {
 		err = s.refuseUnskip("its row would be removed and written again, and with it rows of %s (a foreign key)", strings.Join(dependents, ", "))
 	}

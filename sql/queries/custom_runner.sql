@@ -1,5 +1,5 @@
 -- Returns the role that runs the SQL of custom projections in this database, if this session does
--- not switch to that role (custom_role.sql). An empty result means that the login runs the SQL. The
+-- not switch to that role (custom_become.sql). An empty result means that the login runs the SQL. The
 -- function is created by sql/roles.sql.
 SELECT coalesce((
     SELECT rolname FROM pg_roles

@@ -1,8 +1,0 @@
--- Returns the role to which this session switches before it runs the SQL of a custom projection.
--- That role has no access to the tables of the projector. The result is empty if the login is not a
--- member of the role (see roles.sql), and then the login runs the SQL.
-SELECT coalesce((
-    SELECT rolname FROM pg_roles
-    WHERE rolname = 'projector_projection' AND pg_has_role(session_user, oid, 'MEMBER')
-      AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = session_user)
-      AND current_schema() IS DISTINCT FROM 'projector_rebuild'), '');
