@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -57,40 +58,41 @@ const (
 )
 
 // Action is one row of dlq_action: what was done, about which record, by whom, why, and with what
-// result. An empty or nil field is unknown or does not apply to the action.
+// result. An empty or nil field is unknown or does not apply to the action. The names in JSON are
+// the columns of dlq_action.
 type Action struct {
-	Kind       ActionKind
-	Group      string // consumer group
-	Projection string
-	AccountID  string
-	Version    *int64 // of the event
+	Kind       ActionKind `json:"action"`
+	Group      string     `json:"consumer_group"`
+	Projection string     `json:"projection"`
+	AccountID  string     `json:"account_id"`
+	Version    *int64     `json:"version"` // of the event
 
 	// Topic, Partition and Offset are the position of the original record in its source topic. The
 	// position is unknown if Topic is empty.
-	Topic     string
-	Partition int32
-	Offset    int64
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
 
 	// DLQTopic, DLQPartition and DLQOffset are the position of the dead letter. There is no dead
 	// letter if DLQTopic is empty.
-	DLQTopic     string
-	DLQPartition int32
-	DLQOffset    int64
+	DLQTopic     string `json:"dlq_topic"`
+	DLQPartition int32  `json:"dlq_partition"`
+	DLQOffset    int64  `json:"dlq_offset"`
 
-	Class  event.Class
-	Actor  string
-	Reason string
-	Result string
+	Class  event.Class `json:"class"`
+	Actor  string      `json:"actor"`
+	Reason string      `json:"reason"`
+	Result string      `json:"result"`
 
 	// ValueSHA256 is the digest of the replayed value. OriginalSHA256 is the digest of the dead
 	// letter's value. For openings, these fields are the digests of the opened accounts and of the
 	// ledger file.
-	Altered        bool
-	ValueSHA256    string
-	OriginalSHA256 string
+	Altered        bool   `json:"altered"`
+	ValueSHA256    string `json:"value_sha256"`
+	OriginalSHA256 string `json:"original_sha256"`
 
 	// For a skip, PreviousEventID is the account's last event before the skip.
-	PreviousEventID string
+	PreviousEventID string `json:"previous_event_id"`
 }
 
 // ValueDigest returns the SHA-256 of an event's value, in hex.
@@ -150,35 +152,13 @@ func RecordActions(ctx context.Context, pool *pgxpool.Pool, actions []Action) er
 	return nil
 }
 
-// QueueActions queues the insert of actions, one array per column of action_insert.sql.
+// QueueActions queues the insert of actions.
 func QueueActions(tx *Tx, actions []Action) {
-	n := len(actions)
-	if n == 0 {
+	if len(actions) == 0 {
 		return
 	}
-	var (
-		kinds, accounts, classes, actors = make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-		topics, dlqTopics                = make([]string, n), make([]string, n)
-		reasons, results                 = make([]string, n), make([]string, n)
-		partitions, dlqPartitions        = make([]int32, n), make([]int32, n)
-		offsets, dlqOffsets              = make([]int64, n), make([]int64, n)
-		versions                         = make([]*int64, n)
-		altered                          = make([]bool, n)
-		values, originals                = make([]string, n), make([]string, n)
-		groups, projections              = make([]string, n), make([]string, n)
-		previous                         = make([]string, n)
-	)
-	for i := range actions {
-		a := &actions[i]
-		kinds[i], accounts[i], versions[i] = string(a.Kind), a.AccountID, a.Version
-		topics[i], partitions[i], offsets[i] = a.Topic, a.Partition, a.Offset
-		dlqTopics[i], dlqPartitions[i], dlqOffsets[i] = a.DLQTopic, a.DLQPartition, a.DLQOffset
-		classes[i], actors[i], reasons[i], results[i] = string(a.Class), a.Actor, a.Reason, a.Result
-		altered[i], values[i], originals[i] = a.Altered, a.ValueSHA256, a.OriginalSHA256
-		groups[i], projections[i], previous[i] = a.Group, a.Projection, a.PreviousEventID
-	}
-	tx.Queue(sql.Query("action_insert"), kinds, accounts, versions, topics, partitions, offsets,
-		dlqTopics, dlqPartitions, dlqOffsets, classes, actors, reasons, results, altered, values, originals, groups, projections, previous)
+	rows, _ := json.Marshal(actions) // it has no value that cannot be encoded
+	tx.Queue(sql.Query("action_insert"), string(rows))
 }
 
 // DeadLetterPlace is the position of a record in a DLQ topic, and the position of its original

@@ -2,6 +2,7 @@ package readmodel_test
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -200,5 +201,25 @@ func TestActionsAreAppendOnly(t *testing.T) {
 		if _, err := pool.Exec(t.Context(), rewrite); err == nil {
 			t.Errorf("%s was allowed", rewrite)
 		}
+	}
+}
+
+// TestAnActionIsStoredAsItIs shows that partition 0 and offset 0 are stored, and that the texts and
+// the largest numbers are stored unchanged.
+func TestAnActionIsStoredAsItIs(t *testing.T) {
+	pool := openPool(t)
+	version := int64(math.MaxInt64)
+	err := readmodel.RecordActions(t.Context(), pool, []readmodel.Action{
+		{Kind: readmodel.ActionReplay, AccountID: `<a>&"\u0041"'`, Version: &version, Topic: "events", DLQTopic: "events.dlq", Actor: "é\n", Result: "applied", Altered: true},
+		{Kind: readmodel.ActionSkip, Actor: "me", Result: readmodel.ResultSkipped},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := readmodeltest.Lines(t, pool, `SELECT concat_ws('|', action, account_id, version, topic, partition, "offset", dlq_topic, dlq_partition, dlq_offset, actor, altered)
+		FROM dlq_action ORDER BY id`)
+	want := "replay|<a>&\"\\u0041\"'|9223372036854775807|events|0|0|events.dlq|0|0|é\n|t\nskip|me|f"
+	if got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
