@@ -187,7 +187,6 @@ func (l *exported) readMessage(e *Entry) (err error) {
 // AmbiguousValueError says that value and value_base64 of a line differ.
 type AmbiguousValueError struct{}
 
-// Error implements error.
 func (*AmbiguousValueError) Error() string {
 	return "value and value_base64 say different things: take out the one that was not corrected"
 }

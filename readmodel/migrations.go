@@ -55,7 +55,6 @@ func Migrations(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
 	return migrations, nil
 }
 
-// The function embedded returns the migrations of this program.
 func embedded() ([]Migration, error) {
 	files, err := fs.Glob(projectorsql.Migrations, "migrations/*.sql")
 	if err != nil {

@@ -75,7 +75,6 @@ func newConnector(url string, options []ConnectOption) *connector {
 	return c
 }
 
-// The method config reads the current settings.
 func (c *connector) config() (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(c.url)
 	if err != nil || c.password == nil {

@@ -137,7 +137,6 @@ type RequestDecidedError struct {
 	State RequestState
 }
 
-// Error implements error.
 func (e *RequestDecidedError) Error() string { return fmt.Sprintf("request %d is %s", e.ID, e.State) }
 
 // DecideRequest approves, rejects or refuses a request. It returns a *RequestDecidedError if the

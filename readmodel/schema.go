@@ -80,10 +80,8 @@ type PrivilegeError struct {
 	cause error
 }
 
-// Error implements error.
 func (e *PrivilegeError) Error() string { return "migrate: " + e.cause.Error() }
 
-// Unwrap returns PostgreSQL's error.
 func (e *PrivilegeError) Unwrap() error { return e.cause }
 
 // SafeText implements errclass.Describer and names the remedy.

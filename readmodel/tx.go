@@ -138,7 +138,6 @@ type CommitUnknownError struct {
 // Error implements error and names the remedy.
 func (e *CommitUnknownError) Error() string { return e.SafeText() + ": " + e.Cause.Error() }
 
-// Unwrap implements the interface of package errors.
 func (e *CommitUnknownError) Unwrap() error { return e.Cause }
 
 // SafeText implements errclass.Describer: the text contains no data.

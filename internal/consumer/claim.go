@@ -13,7 +13,6 @@ import (
 	"projector/projection"
 )
 
-// claim claims the partition in the database and returns the position to resume at.
 func (w *worker) claim(kafka int64) (projection.Position, error) {
 	var topic partitionInfo
 	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
@@ -208,7 +207,6 @@ func (w *worker) suspend(state projection.State, reason string) error {
 	return errHalted
 }
 
-// markRunning marks the partition as not suspended.
 func (w *worker) markRunning() {
 	w.passed(notAnswered)
 	w.c.cfg.Observer.Status(w.c.cfg.Topic, w.partition, false, false)

@@ -46,7 +46,6 @@ func newCommitter(commit func(context.Context, string, map[int32]int64) error, f
 	}
 }
 
-// acceptMarks starts to accept marks for a partition.
 func (c *committer) acceptMarks(partition int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,7 +29,6 @@ func newDeadLetterLog(log *slog.Logger, now func() time.Time) deadLetterLog {
 	return deadLetterLog{log, retry.NewLines(now, deadLetterPause, deadLetterPause)}
 }
 
-// add counts dead letters by class.
 func (l *deadLetterLog) add(letters []projection.DeadLetter) {
 	var counts map[event.Class]int
 	for i := range letters {

@@ -227,7 +227,6 @@ func isStopped(err error) bool {
 	return errors.As(err, &stopped)
 }
 
-// The method batchTooLarge returns the error for a batch that is larger than the limit.
 func (c *Consumer) batchTooLarge() error {
 	return errclass.Text(fmt.Sprintf("a batch of records is larger than --max-batch-bytes (%d)", c.cfg.Limits.BatchBytes))
 }

@@ -133,7 +133,6 @@ const firstEpoch = 1
 // unknown epoch.
 const noSuchEpoch = -2
 
-// dispatch passes a partition's records to its worker.
 func (c *Consumer) dispatch(ftp kgo.FetchTopicPartition) {
 	w := c.worker(ftp.Partition)
 	if w == nil || ftp.Topic != c.cfg.Topic || len(ftp.Records) == 0 {
@@ -159,7 +158,6 @@ func (c *Consumer) dataLost(_ string, p int32, err error) {
 	}
 }
 
-// fetchFailed reports an error that the client has returned for a partition, or for all partitions.
 func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	var loss *kgo.ErrDataLoss
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kgo.ErrClientClosed) ||
@@ -221,7 +219,6 @@ func (c *Consumer) tooBig(bytes int) bool {
 // minShare is the minimum memory of a partition, even if there are many partitions.
 const minShare = 64 << 10
 
-// shareMemoryAmong divides the memory among partitions.
 func (c *Consumer) shareMemoryAmong(partitions int) {
 	n := max(1, partitions)
 	c.partitions.Store(int64(partitions))

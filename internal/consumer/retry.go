@@ -91,7 +91,6 @@ const (
 // stuckAfter is how long a partition may retry before the instance becomes unready.
 const stuckAfter = 10 * time.Second
 
-// condition returns the name of the obstacle's health condition.
 func (w *worker) condition(o obstacle) string {
 	if o == notRead {
 		return w.c.condition(w.partition) + schemaCondition

@@ -133,7 +133,6 @@ func (w *worker) pace(d PartitionStatus, now time.Time) projection.State {
 	}
 }
 
-// watchLag asks the brokers for the ends of the partitions.
 func (c *Consumer) watchLag(ctx context.Context) {
 	every(ctx, lagEvery, lagEvery, func(ctx context.Context) {
 		// If there is an error, a partition without an answer keeps its last known end. watchKafka
@@ -156,13 +155,11 @@ func (c *Consumer) watchLag(ctx context.Context) {
 	})
 }
 
-// The method claimed notes the claimed position.
 func (w *worker) claimed(pos projection.Position) {
 	w.status.claimed(pos)
 	w.reportLag()
 }
 
-// reportLag sets the metrics of the lag, if the lag is known.
 func (w *worker) reportLag() {
 	if records, age, known := w.lag(time.Now()); known {
 		w.c.cfg.Observer.Lag(w.c.cfg.Topic, w.partition, records, age.Seconds())

@@ -75,7 +75,6 @@ func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.T
 	return partitionInfo{}, kerr.UnknownTopicOrPartition
 }
 
-// ask requests all answers from Kafka.
 func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) error {
 	now := time.Now()
 	topics, err := adm.ListTopics(ctx, topic)

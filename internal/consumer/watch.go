@@ -220,7 +220,6 @@ func (c *Consumer) watchPositions(ctx context.Context) {
 	})
 }
 
-// knownPositions returns the positions of the workers that have one.
 func (c *Consumer) knownPositions() map[int32]projection.Position {
 	known := map[int32]projection.Position{}
 	for _, p := range c.assignment() {
@@ -243,7 +242,6 @@ func (c *Consumer) Reclaim(partition int32) bool {
 	return true
 }
 
-// reclaim makes the worker claim its partition again.
 func (w *worker) reclaim() {
 	select {
 	case w.recheck <- struct{}{}:

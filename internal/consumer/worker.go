@@ -90,7 +90,6 @@ func newWorker(c *Consumer, partition int32) *worker {
 	return w
 }
 
-// start starts the goroutines of the worker, which run until the worker is stopped.
 func (w *worker) start() {
 	var running sync.WaitGroup
 	running.Go(w.decode)

@@ -86,7 +86,6 @@ func (f *Fetcher) Run(ctx context.Context) {
 	}
 }
 
-// readInterval returns how often the gap register is read.
 func (f *Fetcher) readInterval() time.Duration {
 	return min(max(f.cfg.After/4, leastRound), longestRound)
 }

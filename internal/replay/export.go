@@ -80,8 +80,6 @@ func (s *Scan) refuses(line *dlq.Exported, err error) error {
 // ExportError says which part of an export cannot be read.
 type ExportError struct{ Err error }
 
-// Error implements error.
 func (e *ExportError) Error() string { return fmt.Sprintf("read the export: %v", e.Err) }
 
-// Unwrap implements the interface of package errors.
 func (e *ExportError) Unwrap() error { return e.Err }

@@ -20,7 +20,6 @@ import (
 // RefusedExportError is the reason why a whole export is refused.
 type RefusedExportError struct{ Reason string }
 
-// Error implements error.
 func (e *RefusedExportError) Error() string { return e.Reason }
 
 func refusedLine(line int, format string, args ...any) error {

@@ -152,7 +152,6 @@ func (i *Item) planLocally(maxReplays int, publish bool) {
 	}
 }
 
-// record converts a dead letter to the record of a repair.
 func (i *Item) record() *readmodel.RepairRecord {
 	e := &i.Entry
 	return &readmodel.RepairRecord{

@@ -66,10 +66,8 @@ type IncompleteError struct {
 	Others []int32 // selected partitions that can still be read
 }
 
-// Error implements error.
 func (e *IncompleteError) Error() string { return e.Lost.Error() }
 
-// Unwrap implements the interface of package errors.
 func (e *IncompleteError) Unwrap() error { return e.Lost }
 
 // Each calls fn with every selected dead letter of the topic, in the order in which the records are

@@ -121,7 +121,6 @@ func (s *Session) write(ctx context.Context, f *flush) error {
 	return err
 }
 
-// The method failed decides how to continue after a flush that failed.
 func (s *Session) failed(f *flush, err error) Report {
 	s.size.Failed(f.events, f.done, f.took)
 	if f.reached == s.durable.Next {
@@ -154,7 +153,6 @@ func (s *Session) isolate(r Report) Report {
 	return r
 }
 
-// The method written updates the session after a flush that succeeded.
 func (s *Session) written(f *flush) Report {
 	s.unknown = nil
 	// A flush that ends within a record must not make the next flushes larger. If the last entry of
@@ -215,5 +213,4 @@ func Final(err error) bool {
 	return errors.Is(err, projection.ErrFenced) || errors.Is(err, projection.ErrStale) || refused(err)
 }
 
-// The function refused reports whether PostgreSQL refuses a row.
 func refused(err error) bool { return errclass.Postgres(err) == errclass.Isolate }

@@ -23,7 +23,6 @@ func Of(db readmodel.Querier, name string) DB {
 	return DB{db, sql.AccountsOf(name)}
 }
 
-// inShards calls fn with a connection and the shards of the accounts.
 func (a DB) inShards(ctx context.Context, fn func(readmodel.Querier, citus.Shards) error) error {
 	if !a.Tables.Balances() { // Citus distributes only the balances
 		return fn(a.Querier, nil)
@@ -47,7 +46,6 @@ type Tx struct {
 // DB returns a reader within the transaction.
 func (tx *Tx) DB() DB { return DB{tx.Tx, tx.Tables} }
 
-// The method shards returns the shards of the accounts that the transaction writes.
 func (tx *Tx) shards() citus.Shards {
 	if !tx.Tables.Balances() {
 		return nil

@@ -98,7 +98,6 @@ func unreadable(account string, version int64) event.Decoded {
 	}
 }
 
-// queueParked queues the inserts of parked events.
 func queueParked(tx *Tx, parks []*projection.Parked) {
 	for _, p := range parks {
 		tx.Queue(tx.Tables.Query("park"), parkedColumns(p)...)

@@ -98,7 +98,6 @@ func showHold(ctx context.Context, db DB, id string) (*Hold, error) {
 	return orNil(&h, err)
 }
 
-// orNil returns the row, or nil if there was none.
 func orNil[T any](row *T, err error) (*T, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil

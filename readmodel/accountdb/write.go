@@ -44,7 +44,6 @@ func VerifyVersions(ctx context.Context, db DB, stored []accounts.StoredVersion,
 	return nil
 }
 
-// parkedOf reports whether one of the accounts has parked events.
 func parkedOf(ctx context.Context, db DB, ids []string) (parked bool, err error) {
 	if len(ids) == 0 {
 		return false, nil
@@ -146,7 +145,6 @@ func queueUpdates(tx *Tx, known []accounts.Row, count func(pgconn.CommandTag) er
 	}
 }
 
-// splitRows separates the accounts with a row from those without, in order.
 func splitRows(rows []accounts.Row) (known, fresh []accounts.Row) {
 	n := 0
 	for i := range rows {
@@ -203,7 +201,6 @@ func queueHeld(tx *Tx, held []accounts.StoredVersion, unchanged *int64) {
 	}
 }
 
-// queueParking queues the statements about parked events.
 func queueParking(tx *Tx, c *accounts.Changes) {
 	if len(c.Pruned) > 0 {
 		ids, versions := make([]string, len(c.Pruned)), make([]int64, len(c.Pruned))

@@ -177,7 +177,6 @@ func (c *Changes) addParked(a *account, q *queue) {
 	}
 }
 
-// sortParked sorts by account and version.
 func sortParked(parked []*projection.Parked) {
 	slices.SortStableFunc(parked, func(a, b *projection.Parked) int {
 		x, y := &a.Decoded.Event, &b.Decoded.Event
@@ -185,7 +184,6 @@ func sortParked(parked []*projection.Parked) {
 	})
 }
 
-// storedVersion returns the account's version in the database.
 func (f *Fold) storedVersion(a *account) StoredVersion {
 	return StoredVersion{AccountID: f.idOf(a), Exists: a.exists, Version: a.stored}
 }

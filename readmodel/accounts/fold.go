@@ -85,7 +85,6 @@ type queue struct {
 	instead map[int64]*projection.Parked
 }
 
-// The method waits reports whether the account waits for a missing event.
 func (f *Fold) waits(a *account) bool {
 	q := f.queues[a]
 	if a == nil || q == nil {

@@ -171,7 +171,6 @@ func (f *Fold) setStored(known *projection.StoredAccount) {
 	}
 }
 
-// dropUnread removes the accounts that could not be read.
 func (f *Fold) dropUnread() {
 	for _, a := range f.lookup.unread {
 		if a.unread {

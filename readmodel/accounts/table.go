@@ -67,7 +67,6 @@ func newTable(seed maphash.Seed) *table {
 	return &table{seed: seed, used: slabWords, room: eventRoom, longer: map[*account]string{}}
 }
 
-// The method bytes returns how many bytes of memory the table uses.
 func (t *table) bytes() int {
 	return len(t.slabs)*slabWords*wordBytes + len(t.index)*slotBytes + t.spilt
 }
@@ -141,7 +140,6 @@ func (t *table) add(id string, hash uint64) *account {
 	return a
 }
 
-// The method put stores a new slot.
 func (t *table) put(s slot) {
 	mask := t.mask()
 	i := uint64(s>>32) & mask
@@ -191,7 +189,6 @@ func (t *table) state(a *account) projection.Account {
 	return s
 }
 
-// The method set copies a state into the account.
 func (t *table) set(a *account, s projection.Account) {
 	a.version, a.balance, a.currency, a.closed, a.eventAt = s.Version, s.Balance, s.Currency, s.Closed, s.LastEventAt
 	if a.spilled {

@@ -115,7 +115,6 @@ func (s *indexShard) grow(size int) {
 	}
 }
 
-// get returns the account's entry or nil.
 func (s *indexShard) get(id idHash) *indexEntry {
 	if s.taken == 0 {
 		return nil

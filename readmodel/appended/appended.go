@@ -256,7 +256,6 @@ func (e *Projection) written(moved projection.Position) {
 	e.reset()
 }
 
-// markSeen adds the durable events to the recent-event cache.
 func (e *Projection) markSeen() {
 	if e.cfg.Recent == nil || len(e.entries) == 0 {
 		return

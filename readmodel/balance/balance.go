@@ -57,7 +57,6 @@ func New(cfg Config, p readmodel.Partition) *Balance {
 	return b
 }
 
-// The method db returns a reader of the projection's accounts.
 func (b *Balance) db() accountdb.DB {
 	return accountdb.Of(b.cfg.Pool, b.partition.Projection)
 }

@@ -56,7 +56,6 @@ type versionsQuery struct {
 	index *accounts.VersionIndex // valid after done is closed; nil if the query failed
 }
 
-// The method ended reports whether the query has ended.
 func (f *versionsQuery) ended() bool {
 	select {
 	case <-f.done:
@@ -114,7 +113,6 @@ func (r *VersionReader) claimed() uint64 {
 	return r.clock
 }
 
-// The method held reports whether an index is in memory.
 func (r *VersionReader) held() bool {
 	if r == nil {
 		return false

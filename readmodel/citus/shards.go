@@ -19,7 +19,6 @@ import (
 // correct.
 type Shards []int32
 
-// loadShards reads the shards of the accounts.
 func loadShards(ctx context.Context, conn *pgx.Conn) (Shards, error) {
 	rows, _ := conn.Query(ctx, sql.Query("citus_shards"), distributed[0])
 	return pgx.CollectRows(rows, pgx.RowTo[int32])
@@ -32,7 +31,6 @@ func ShardsOn(conn *pgx.Conn) Shards {
 	return s
 }
 
-// shardOf returns the number of an account's shard.
 func (s Shards) shardOf(account string) int {
 	n, lowest := slices.BinarySearch(s, hashText(account))
 	if lowest {

@@ -56,7 +56,6 @@ type StatementError struct {
 	Grants     []string // missing grants found by Check, as statements
 }
 
-// Error implements error.
 func (e *StatementError) Error() string {
 	return fmt.Sprintf("the SQL of projection %s, line %d: %v", e.Projection, e.Line, e.Err)
 }
@@ -73,7 +72,6 @@ func (e *StatementError) SafeText() string {
 // Remedy returns no remedy, because only the owner of the table knows why the table refuses a row.
 func (*StatementError) Remedy() string { return "" }
 
-// Unwrap implements the interface of package errors.
 func (e *StatementError) Unwrap() error { return e.Err }
 
 // The type guarded is the state of the projector's own tables within a transaction.
@@ -83,7 +81,6 @@ type guarded struct {
 	file    string   // SHA-256 of the file that the projection was last run from; may be empty
 }
 
-// The method queue queues the query for this state.
 func (g *guarded) queue(tx *readmodel.Tx, name string) {
 	tx.Queue(sql.Query("custom_guard"), file.OwnTables, name).QueryRow(func(row pgx.Row) error { return row.Scan(&g.written, &g.outside, &g.file) })
 }
@@ -106,7 +103,6 @@ func (g *guarded) checkUnchanged(before *guarded, name string) error {
 // is not allowed.
 type TouchedError struct{ Projection, Table string }
 
-// Error implements error.
 func (e *TouchedError) Error() string {
 	return "projection " + e.Projection + " may not touch " + e.Table + ", which is the projector's own"
 }

@@ -183,7 +183,6 @@ func (c *comparison) decideAccounts() {
 	}
 }
 
-// accountKind returns the kind of an account's difference.
 func (c *comparison) accountKind(id string, d *accountDifference) Kind {
 	f := facts{
 		live: d.live != nil || d.liveHold, rebuilt: d.rebuilt != nil || d.rebuiltHold,

@@ -72,7 +72,6 @@ func (b *schema) tables(ctx context.Context, copied, noted []string) error {
 	return err
 }
 
-// analyze updates PostgreSQL's statistics of the shadow tables.
 func (b *schema) analyze(ctx context.Context) error {
 	_, err := b.lock.Exec(ctx, sql.Query("shadow_analyze"))
 	return err
@@ -94,7 +93,6 @@ func (b *schema) Close(ctx context.Context) error {
 	return nil
 }
 
-// loadPositions reads the positions of the shadow tables, by partition.
 func (b *schema) loadPositions(ctx context.Context, db readmodel.Querier, topic string) (map[int32]int64, error) {
 	rows, _ := db.Query(ctx, sql.Query("shadow_positions"), topic)
 	at := map[int32]int64{}

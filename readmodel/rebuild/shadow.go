@@ -38,7 +38,6 @@ type Shadow struct {
 // UnknownDefinitionError means that package rebuild does not know a projection's type.
 type UnknownDefinitionError struct{ Definition readmodel.Definition }
 
-// Error implements error.
 func (e *UnknownDefinitionError) Error() string {
 	return fmt.Sprintf("%s cannot be rebuilt: rebuild does not know projections of the type %T", e.Definition.Name(), e.Definition)
 }

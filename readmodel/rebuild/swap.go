@@ -85,7 +85,6 @@ type swap struct {
 // TooManyError means that more accounts or rows would change than --max-differences allows.
 type TooManyError struct{ Would, Most int64 }
 
-// Error implements error.
 func (e *TooManyError) Error() string {
 	return fmt.Sprintf("%d would change and %d may: nothing was changed", e.Would, e.Most)
 }

@@ -56,7 +56,6 @@ type TableError struct {
 	Missing bool // the table does not exist; otherwise it has no primary key
 }
 
-// Error implements error.
 func (e *TableError) Error() string {
 	if e.Missing {
 		return "table " + e.Table + " does not exist: make it, or remove it from the tables that rebuild replaces"
@@ -194,7 +193,6 @@ func auditColumn(key []rowColumn, name, typ string) string {
 	return "NULL"
 }
 
-// The method statement returns a query of folder sql, with the placeholders filled for this table.
 func (t *rowTable) statement(name string) string { return t.fill.Query(name) }
 
 // markerTable returns the inbox of a projection as a table of a rebuild. A marker has only a key,

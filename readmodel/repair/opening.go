@@ -95,7 +95,6 @@ func (o *Openings) decide(ctx context.Context, openings []Opening, heals int64) 
 	return decisions, nil
 }
 
-// The function decided stores the decisions about the first openings.
 func decided(openings []Opening, decisions []projection.Decision) {
 	for i := range decisions {
 		openings[i].Decision, openings[i].Decided = decisions[i], true

@@ -36,7 +36,6 @@ func decoded(records []*readmodel.RepairRecord) []projection.DecodedRecord {
 	return list
 }
 
-// accountsOf returns the accounts of the records, sorted.
 func accountsOf(records []*readmodel.RepairRecord) []string {
 	ids := make([]string, len(records))
 	for i, rec := range records {

@@ -47,7 +47,6 @@ func NewCustom(cfg readmodel.RepairConfig, name string, custom accountdb.CustomW
 	return &Repair{cfg: cfg, projection: name, customWriter: custom}
 }
 
-// The method custom reports whether the projection is a custom one.
 func (r *Repair) custom() bool { return r.projection != readmodel.BalanceName }
 
 // Plan sets each record's Decision to the decision that Apply would make now. It changes nothing.
@@ -86,7 +85,6 @@ func (r *Repair) Apply(ctx context.Context, records []*readmodel.RepairRecord, o
 	return r.run(ctx, &replay{repair: r, records: inOrder(records)}, observe)
 }
 
-// The method run runs a replay.
 func (r *Repair) run(ctx context.Context, p *replay, observe func(readmodel.Step)) error {
 	p.store = r.storeOf(r.db())
 	p.fold = accounts.NewFold(r.options(), &p.store)
@@ -105,7 +103,6 @@ func (r *Repair) run(ctx context.Context, p *replay, observe func(readmodel.Step
 	})
 }
 
-// The method tables returns the tables of the projection.
 func (r *Repair) tables() *sql.Accounts {
 	return sql.AccountsOf(r.projection)
 }
@@ -115,7 +112,6 @@ func (r *Repair) in(a readmodel.Action) readmodel.Action {
 	return a.In(r.projection, r.custom())
 }
 
-// The method db returns a reader of the projection's accounts.
 func (r *Repair) db() accountdb.DB { return accountdb.Of(r.cfg.Pool, r.projection) }
 
 func (r *Repair) options() accounts.Options {

@@ -75,7 +75,6 @@ type SkipRefused struct {
 	audited string // the reason in the audit trail
 }
 
-// Error implements error.
 func (e *SkipRefused) Error() string { return e.text }
 
 // Skip skips a version if it is the account's next one and events wait for it. With NothingWaits,
@@ -151,7 +150,6 @@ func (r *Repair) stateOf(a projection.Account, waits bool) AccountState {
 	return state
 }
 
-// The function waiting reports whether events of an account wait.
 func waiting(known *projection.StoredAccount) bool { return known.Parked > 0 || known.Overflowed }
 
 func (r *Repair) skip(ctx context.Context, tx *accountdb.Tx, s Skip) (Skipped, error) {
@@ -171,7 +169,6 @@ func (r *Repair) skip(ctx context.Context, tx *accountdb.Tx, s Skip) (Skipped, e
 	return Skipped{EventID: of.EventID}, r.passOver(ctx, tx, s, of.EventID, []readmodel.Action{action})
 }
 
-// passOver skips the account's next version.
 func (r *Repair) passOver(ctx context.Context, tx *accountdb.Tx, s Skip, eventID string, actions []readmodel.Action) error {
 	fold := accounts.NewFold(r.options(), r.storeOf(tx.DB()))
 	if err := fold.Read(ctx, []string{s.AccountID}); err != nil {

@@ -29,7 +29,6 @@ type Query struct {
 	From, To     *int64 // first and last version to show
 }
 
-// The method shows reports whether the query selects an entry.
 func (q *Query) shows(l *Line) bool {
 	return (q.From == nil || l.Version >= *q.From) && (q.To == nil || l.Version <= *q.To) &&
 		(q.Since.IsZero() || !l.OccurredAt.Before(q.Since)) && (q.Until.IsZero() || l.OccurredAt.Before(q.Until))
