@@ -11,6 +11,10 @@ import (
 	"projector/projection"
 )
 
+// SliceRows is the largest number of rows in one statement. PostgreSQL unnests the arrays of the
+// statement in work_mem, by default 4 MB, and writes larger arrays to a file.
+const SliceRows = 8192
+
 // EventColumns returns events as the arrays that custom_events.sql unnests, sorted by account and
 // version. Partitions whose SQL processes the events in this order lock rows in the same order, so
 // they do not deadlock.
@@ -148,7 +152,7 @@ func NewColumn(elementOID uint32, n, size int) *Column {
 	w = binary.BigEndian.AppendUint32(w, 1) // dimensions
 	w = binary.BigEndian.AppendUint32(w, 0) // whether there are nulls
 	w = binary.BigEndian.AppendUint32(w, elementOID)
-	w = binary.BigEndian.AppendUint32(w, uint32(n))             //nolint:gosec // G115: at most upsertSlice
+	w = binary.BigEndian.AppendUint32(w, uint32(n))             //nolint:gosec // G115: at most SliceRows
 	return &Column{Fields: binary.BigEndian.AppendUint32(w, 1)} // the lower bound of the array
 }
 

@@ -66,7 +66,7 @@ func TestColumnsAreWhatPgxWouldSend(t *testing.T) {
 // BenchmarkColumns encodes the columns of an upsert, with pgx and with our own code.
 func BenchmarkColumns(b *testing.B) {
 	euro, _ := event.CurrencyByCode("EUR")
-	rows := make([]accounts.Row, upsertSlice)
+	rows := make([]accounts.Row, readmodel.SliceRows)
 	for i := range rows {
 		rows[i] = accounts.Row{AccountID: "acc-00000042", Account: projection.Account{
 			Currency: euro, LastEventID: "7f9c24e8-3b12-4d0f-9c7e-2f1f00000042", LastEventAt: 1_767_225_600_000_000,

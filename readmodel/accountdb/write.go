@@ -59,9 +59,6 @@ func parkedOf(ctx context.Context, db DB, ids []string) (parked bool, err error)
 }
 
 const (
-	// upsertSlice is the largest number of rows in one statement. PostgreSQL unnests the arrays of
-	// the statement in work_mem, by default 4 MB, and writes larger arrays to a file.
-	upsertSlice = 8192
 	// firstSlice is the number of rows in the first statement of a flush. sliceWithin is the
 	// intended time of a statement. On a slow server, later statements have fewer rows.
 	firstSlice  = 1024
@@ -79,7 +76,7 @@ func WriteChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 	if len(c.Assumed) > 0 {
 		tx.Queue(tx.Tables.Query("parked_any")).QueryRow(func(row pgx.Row) error { return row.Scan(&parked) })
 	}
-	slice := pace.NewSize(firstSlice, upsertSlice, sliceWithin)
+	slice := pace.NewSize(firstSlice, readmodel.SliceRows, sliceWithin)
 	for chunk := range c.RowChunks(slice.Limit) {
 		if err := writeRows(ctx, tx, chunk, &written); err != nil {
 			return err
@@ -178,7 +175,7 @@ func queueHeld(tx *Tx, held []accounts.StoredVersion, unchanged *int64) {
 		*unchanged += n
 		return err
 	}
-	for piece := range slices.Chunk(held, upsertSlice) {
+	for piece := range slices.Chunk(held, readmodel.SliceRows) {
 		var (
 			known, absent []string
 			versions      []int64

@@ -25,10 +25,6 @@ type Inbox struct{ handler string }
 // messages would be new.
 func Of(handler string) Inbox { return Inbox{handler} }
 
-// sliceRows is the largest number of messages that one statement marks. The arrays of such a
-// statement fit into work_mem.
-const sliceRows = 8192
-
 // Marked is the result of Mark. It is valid after the statements of Mark were sent.
 type Marked struct {
 	ids   []string
@@ -38,7 +34,7 @@ type Marked struct {
 // Mark queues the statements that mark messages. The parameter ids is sorted.
 func (i Inbox) Mark(tx *readmodel.Tx, ids []string) *Marked {
 	m := &Marked{ids: ids, fresh: make([]string, 0, len(ids))}
-	for piece := range slices.Chunk(ids, sliceRows) {
+	for piece := range slices.Chunk(ids, readmodel.SliceRows) {
 		tx.Queue(sql.Query("inbox_mark"), i.handler, piece).Query(func(rows pgx.Rows) (err error) {
 			m.fresh, err = pgx.AppendRows(m.fresh, rows, pgx.RowTo[string])
 			return err

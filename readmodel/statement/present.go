@@ -15,7 +15,7 @@ import (
 // stored rows. It is called only if there are such entries.
 func findPresent(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	found, first := 0, 0
-	for piece := range slices.Chunk(entries, sliceRows) {
+	for piece := range slices.Chunk(entries, readmodel.SliceRows) {
 		accounts, versions := make([]string, len(piece)), make([]int64, len(piece))
 		for i := range piece {
 			accounts[i], versions[i] = piece[i].Key.Text, piece[i].Key.Number

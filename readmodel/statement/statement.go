@@ -66,10 +66,6 @@ func (*table) Find(ctx context.Context, db readmodel.Querier, keys []appended.Ke
 	return found, nil
 }
 
-// sliceRows is the largest number of rows in one statement. PostgreSQL unnests the arrays of the
-// statement in work_mem, by default 4 MB, and writes larger arrays to a file.
-const sliceRows = 8192
-
 // Write implements appended.Table.
 func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	for i := range entries {
@@ -79,7 +75,7 @@ func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []appended.
 		return t.newcomers.Copied(tx.Copy(ctx, sql.Query("copy_statement"), copyRows(entries)))
 	}
 	var inserted int64
-	for piece := range slices.Chunk(entries, sliceRows) {
+	for piece := range slices.Chunk(entries, readmodel.SliceRows) {
 		tx.Queue(sql.Query("statement_insert"), columns(piece)...).
 			Exec(func(tag pgconn.CommandTag) error { inserted += tag.RowsAffected(); return nil })
 	}
