@@ -73,9 +73,7 @@ func describeAccount(view *accountdb.AccountView) accountDocument {
 	d := accountDocument{AccountID: view.ID, Parked: append([]accountdb.ParkedView{}, view.Parked...)} // a list, not null
 	if b := view.Balance; b != nil {
 		d.Currency, d.Version, d.Status = output.OrNull(b.Currency), &b.Version, output.OrNull(b.Status)
-		if b.Balance != "" { // with the same digits as in the database
-			d.Balance = new(json.Number(b.Balance))
-		}
+		d.Balance = output.NumberOrNull(&b.Balance)
 		d.LastEventID, d.LastEventAt = output.OrNull(b.LastEventID), timeOrNull(b.LastEventAt)
 	}
 	if view.Hold != nil {

@@ -20,6 +20,8 @@ func TestAccountsAndGaps(t *testing.T) {
 	clitest.Contains(t, s.Must("account", "show", "acc-b", "--output=json"),
 		`{"account_id":"acc-b","currency":null,"balance":null,"version":null,"status":null,"stale":true,"waiting_for_version":1,"last_event_id":null`)
 	clitest.Contains(t, s.Must("account", "show", "acc-a"), "10.25 EUR", "waits for version 2", "acc-a-6")
+	s.Exec("UPDATE account_balance SET balance = 'NaN' WHERE account_id = 'acc-a'")
+	clitest.Contains(t, s.Must("account", "show", "acc-a", "--output=json"), `"currency":"EUR","balance":null,"version":1`)
 	clitest.Contains(t, s.Refused(exit.Failed, "account", "show", "nobody"), `"nobody" is unknown`)
 
 	gaps := s.Lines("gaps")

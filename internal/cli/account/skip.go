@@ -106,11 +106,7 @@ func describeEvent(of *repair.SkippedEvent) (d eventDocument) {
 }
 
 func describeState(s *repair.AccountState) stateDocument {
-	d := stateDocument{Version: s.Version, Currency: output.OrNull(s.Currency), Stale: s.Waits}
-	if s.Balance != "" {
-		d.Balance = new(json.Number(s.Balance))
-	}
-	return d
+	return stateDocument{Version: s.Version, Currency: output.OrNull(s.Currency), Balance: output.NumberOrNull(&s.Balance), Stale: s.Waits}
 }
 
 // Check implements change.Change.

@@ -159,8 +159,8 @@ func someVersions(versions []int64) string {
 
 func addLine(rows *output.Rows, l *statement.Line) error {
 	d := statementDocument{
-		Version: l.Version, EventID: l.EventID, EventType: l.EventType, Amount: numberOrNull(l.Amount), Currency: l.Currency,
-		RunningBalance: numberOrNull(l.Running), OccurredAt: output.TimeText(l.OccurredAt),
+		Version: l.Version, EventID: l.EventID, EventType: l.EventType, Amount: output.NumberOrNull(l.Amount), Currency: l.Currency,
+		RunningBalance: output.NumberOrNull(l.Running), OccurredAt: output.TimeText(l.OccurredAt),
 		Topic: l.Topic, Partition: l.Partition, Offset: l.Offset,
 	}
 	running := "unknown"
@@ -169,13 +169,4 @@ func addLine(rows *output.Rows, l *statement.Line) error {
 	}
 	return rows.Add(d, l.Version, output.TimeText(l.OccurredAt), l.EventType, l.Amount, running, l.Currency,
 		output.PlaceIn(l.Topic, l.Partition, l.Offset), l.EventID)
-}
-
-// numberOrNull returns the number in a text, with the same digits. It returns nil if the text has
-// characters that a number does not have, because a person may have written such a value by SQL.
-func numberOrNull(text *string) *json.Number {
-	if text == nil || strings.Trim(*text, "-0123456789.") != "" {
-		return nil
-	}
-	return new(json.Number(*text))
 }

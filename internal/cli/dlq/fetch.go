@@ -136,11 +136,7 @@ func (p *fetchPlan) Print(_ context.Context, done bool) error {
 }
 
 func (p *fetchPlan) print(done bool) error {
-	name := "PLAN"
-	if done {
-		name = "RESULT"
-	}
-	rows := p.Rows(p.on.Std.Out, "ACCOUNT", output.Left(name, 10), output.Left("ACCOUNT", 14), output.Right("VERSION", 7), output.Text("WHY"))
+	rows := p.Rows(p.on.Std.Out, "ACCOUNT", output.Outcome(done, 10), output.Left("ACCOUNT", 14), output.Right("VERSION", 7), output.Text("WHY"))
 	counts := replay.Counts{}
 	for _, m := range p.of.Missing {
 		counts[m.Outcome(done)]++

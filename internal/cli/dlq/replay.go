@@ -196,11 +196,7 @@ func (p *replayPlan) Print(ctx context.Context, done bool) error {
 }
 
 func (p *replayPlan) print(done bool) error {
-	name := "PLAN"
-	if done {
-		name = "RESULT"
-	}
-	rows := p.Rows(p.on.Std.Out, "ACCOUNT", output.Left(name, 10), output.Left("ACCOUNT", 14),
+	rows := p.Rows(p.on.Std.Out, "ACCOUNT", output.Outcome(done, 10), output.Left("ACCOUNT", 14),
 		output.Right("VERSION", 7), output.Left("CLASS", 20).Optional(), output.Left("DLQ", 9),
 		output.Text("WHY"))
 	for _, item := range p.replay.Items {

@@ -116,11 +116,7 @@ type rows struct {
 }
 
 func (c *open) rows(on *change.On, done bool) *rows {
-	name := "PLAN"
-	if done {
-		name = "RESULT"
-	}
-	columns := []output.Column{output.Left(name, 9), output.Left("ACCOUNT", 20), output.Right("VERSION", 10)}
+	columns := []output.Column{output.Outcome(done, 9), output.Left("ACCOUNT", 20), output.Right("VERSION", 10)}
 	if on.Amounts {
 		columns = append(columns, output.Right("BALANCE BEFORE", 14), output.Right("BALANCE AFTER", 14), output.Left("CURRENCY", 8))
 	}

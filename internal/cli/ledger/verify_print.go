@@ -80,18 +80,10 @@ func (c *VerifyCmd) document(r *ledger.Report) verifyDocument {
 		x := &r.Differences[i]
 		plain := differenceDocument{x.AccountID, x.Kind, x.LedgerVersion, x.Version}
 		if c.ShowBalances {
-			d.Differences = append(d.Differences, shownDifference{plain, numberOrNull(x.LedgerBalance), numberOrNull(x.Balance)})
+			d.Differences = append(d.Differences, shownDifference{plain, output.NumberOrNull(&x.LedgerBalance), output.NumberOrNull(&x.Balance)})
 		} else {
 			d.Differences = append(d.Differences, plain)
 		}
 	}
 	return d
-}
-
-// numberOrNull returns a decimal number for JSON, or nil if text is no number.
-func numberOrNull(text string) *json.Number {
-	if _, isNumber := ledger.Canonical(text); !isNumber {
-		return nil
-	}
-	return new(json.Number(text))
 }

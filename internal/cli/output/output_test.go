@@ -276,3 +276,18 @@ func TestOrDash(t *testing.T) {
 		}
 	}
 }
+
+// TestNumberOrNull shows that the result can always be encoded in JSON.
+func TestNumberOrNull(t *testing.T) {
+	for text, want := range map[string]string{
+		"0": "0", "-12.50": "-12.50", "0.00": "0.00",
+		"": "null", "-": "null", "1-2": "null", "007": "null", ".5": "null", "1.": "null", "NaN": "null", "Infinity": "null", "null": "null", "1 ": "null",
+	} {
+		if got, err := json.Marshal(NumberOrNull(&text)); err != nil || string(got) != want {
+			t.Errorf("%q: %s, %v", text, got, err)
+		}
+	}
+	if NumberOrNull(nil) != nil {
+		t.Error("nil is a number")
+	}
+}

@@ -2,6 +2,7 @@ package output
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
@@ -42,6 +43,14 @@ func Left(name string, width int) Column { return Column{Name: name, Width: widt
 
 // Right returns a column that is aligned right.
 func Right(name string, width int) Column { return Column{Name: name, Width: width, Right: true} }
+
+// Outcome returns the column of the plans or, if they were executed, of the results.
+func Outcome(done bool, width int) Column {
+	if done {
+		return Left("RESULT", width)
+	}
+	return Left("PLAN", width)
+}
 
 // Text returns a column for sentences. It must be the last column. A terminal shows the whole text,
 // folded between words. The text is next to the other columns or, if there is too little space,
@@ -217,6 +226,15 @@ func OrNull(text string) *string {
 		return nil
 	}
 	return &text
+}
+
+// NumberOrNull returns the number in a text, with the same digits. It returns nil if the text is
+// nil, or is not a decimal number in JSON. For example, a person may have written NaN by SQL.
+func NumberOrNull(text *string) *json.Number {
+	if text == nil || strings.Trim(*text, "-0123456789.") != "" || !json.Valid([]byte(*text)) {
+		return nil
+	}
+	return new(json.Number(*text))
 }
 
 // TimeText formats a time as RFC 3339 in UTC. A year after 9999 has more than four digits. An
