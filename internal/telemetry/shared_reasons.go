@@ -1,24 +1,26 @@
 package telemetry
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // PartitionReason is the reason why a partition does not continue.
 type PartitionReason struct {
 	Partition int32
 	Reason    string
+	Since     time.Time // may be zero
 }
 
 // SharedReason is a reason for which several partitions do not continue.
 type SharedReason struct {
 	Partitions []int32 // sorted
 	Reason     string
+	Since      time.Time // the earliest time of the partitions
 }
 
 // ShareReasons groups the partitions with the same reason, in the order of the first partition of
@@ -32,10 +34,14 @@ func ShareReasons(list []PartitionReason) []SharedReason {
 		i, known := index[general]
 		if !known {
 			index[general] = len(shared)
-			shared = append(shared, SharedReason{[]int32{p.Partition}, p.Reason})
+			shared = append(shared, SharedReason{[]int32{p.Partition}, p.Reason, p.Since})
 			continue
 		}
-		shared[i].Partitions, shared[i].Reason = append(shared[i].Partitions, p.Partition), general
+		s := &shared[i]
+		s.Partitions, s.Reason = append(s.Partitions, p.Partition), general
+		if p.Since.Before(s.Since) {
+			s.Since = p.Since
+		}
 	}
 	for i := range shared {
 		slices.Sort(shared[i].Partitions)
@@ -85,11 +91,10 @@ var partitionCondition = regexp.MustCompile(`^partition (.+/)(\d+)( [a-z ]+)?$`)
 type conditions struct{ topic, suffix string }
 
 // shareReasons returns one reason for all partitions of a topic that have the same reason, sorted
-// by condition. The time of such a reason is the earliest time of its partitions.
+// by condition.
 func shareReasons(reasons []Reason) []Reason {
 	var all []Reason
 	groups := map[conditions][]PartitionReason{}
-	since := map[conditions]map[string]Reason{} // the earliest reason, by its general text
 	for _, r := range reasons {
 		found := partitionCondition.FindStringSubmatch(r.Condition)
 		if found == nil {
@@ -102,21 +107,13 @@ func shareReasons(reasons []Reason) []Reason {
 			continue
 		}
 		group := conditions{found[1], found[3]}
-		p := PartitionReason{int32(number), r.Reason}
-		groups[group] = append(groups[group], p)
-		if since[group] == nil {
-			since[group] = map[string]Reason{}
-		}
-		if first, known := since[group][p.general()]; !known || r.Since.Before(first.Since) {
-			since[group][p.general()] = r
-		}
+		groups[group] = append(groups[group], PartitionReason{int32(number), r.Reason, r.Since})
 	}
 	for group, list := range groups {
 		for _, shared := range ShareReasons(list) {
-			first := since[group][PartitionReason{shared.Partitions[0], shared.Reason}.general()]
-			all = append(all, Reason{Condition: shared.heading(group.topic) + group.suffix, Reason: shared.Reason, Since: first.Since})
+			all = append(all, Reason{Condition: shared.heading(group.topic) + group.suffix, Reason: shared.Reason, Since: shared.Since})
 		}
 	}
-	slices.SortFunc(all, func(a, b Reason) int { return cmp.Compare(a.Condition, b.Condition) })
+	slices.SortFunc(all, byCondition)
 	return all
 }

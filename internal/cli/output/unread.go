@@ -37,29 +37,19 @@ func (u *Unread) Explain(w io.Writer) error {
 	if len(u.Lost) == 0 {
 		return nil
 	}
-	var reasons []telemetry.PartitionReason
+	var (
+		reasons []telemetry.PartitionReason
+		all     telemetry.SharedReason
+	)
 	for _, e := range u.Lost {
+		all.Partitions = append(all.Partitions, e.Partition)
 		reasons = append(reasons, telemetry.PartitionReason{Partition: e.Partition, Reason: e.Reason()})
 	}
+	slices.Sort(all.Partitions)
 	for _, shared := range telemetry.ShareReasons(reasons) {
-		_, _ = fmt.Fprintf(w, "%s of topic %s: %s\n", partitionsText(shared.Partitions), u.Topic, shared.Reason)
+		_, _ = fmt.Fprintf(w, "%s of topic %s: %s\n", shared.Heading(), u.Topic, shared.Reason)
 	}
-	return IncompleteError{exit.Refuse(fmt.Sprintf("the result is incomplete: %s of topic %s could not be read", u.names(), u.Topic))}
-}
-
-func (u *Unread) names() string {
-	numbers := make([]int32, len(u.Lost))
-	for i, e := range u.Lost {
-		numbers[i] = e.Partition
-	}
-	return partitionsText(numbers)
-}
-
-func partitionsText(numbers []int32) string {
-	if len(numbers) == 1 {
-		return "partition " + NumbersText(numbers)
-	}
-	return "partitions " + NumbersText(numbers)
+	return IncompleteError{exit.Refuse(fmt.Sprintf("the result is incomplete: %s of topic %s could not be read", all.Heading(), u.Topic))}
 }
 
 // NumbersText formats numbers as a list for a flag.
