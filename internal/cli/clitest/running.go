@@ -32,8 +32,12 @@ func (s *Stage) Running() *Running {
 	if err != nil {
 		s.T.Fatal(err)
 	}
-	r := &Running{t: s.T, stage: s, address: listener.Addr().String(), ended: make(chan int, 1)}
 	_ = listener.Close()
+	return s.run(listener.Addr().String())
+}
+
+func (s *Stage) run(address string) *Running {
+	r := &Running{t: s.T, stage: s, address: address, ended: make(chan int, 1)}
 	ctx, stop := context.WithCancel(s.T.Context())
 	r.stop = stop
 	args := append(s.Servers([]string{"run", "--listen=" + r.address, "--log-format=json"}), "--log-level=warn")

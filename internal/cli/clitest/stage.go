@@ -148,22 +148,13 @@ func (s *Stage) Append(record *kgo.Record) {
 // Consuming calls the function do, if do is not nil, and stops the consumer.
 func (s *Stage) Consuming(do func()) {
 	s.T.Helper()
-	ctx, stop := context.WithCancel(s.T.Context())
-	defer stop()
-	ended := make(chan int, 1)
-	var stderr bytes.Buffer
-	go func() {
-		ended <- Execute(ctx, s.Servers([]string{"run", "--listen=127.0.0.1:0"}), &bytes.Buffer{}, &stderr)
-	}()
+	run := s.run("127.0.0.1:0")
 	s.Await("SELECT coalesce(sum(next_offset), 0) = $1 FROM projector_position WHERE projection = $2",
 		s.Produced, cmp.Or(s.own, os.Getenv("PROJECTION"), readmodel.BalanceName))
 	if do != nil {
 		do()
 	}
-	stop()
-	if status := <-ended; status != exit.OK {
-		s.T.Fatalf("run: status %d\n%s", status, stderr.String())
-	}
+	run.Stop("")
 }
 
 // Await waits until a query returns true.

@@ -137,13 +137,9 @@ func (f *EventFlags) CheckMapping(ctx context.Context, db readmodel.Querier, nam
 	return readmodel.CheckMapping(ctx, db, name, m)
 }
 
-// wrongMapping adds the flag to an error about the mapping file. Each mistake is on its own line.
+// wrongMapping adds the flag to an error about the mapping file.
 func (f *EventFlags) wrongMapping(err error) error {
-	mistakes := strings.Split(err.Error(), "\n")
-	if len(mistakes) == 1 {
-		return exit.Usagef("--mapping (EVENT_MAPPING): %s: %w", f.Mapping, err)
-	}
-	return exit.Usagef("--mapping (EVENT_MAPPING): %s: %d mistakes\n  %s", f.Mapping, len(mistakes), strings.Join(mistakes, "\n  "))
+	return exit.Mistakes("--mapping (EVENT_MAPPING): "+f.Mapping.String()+": ", err)
 }
 
 // Choices has the possible values of flags, by the flag's name.

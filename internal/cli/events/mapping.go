@@ -58,12 +58,12 @@ func (c *mappingCheckCmd) Run(_ context.Context, std *output.Streams) error {
 	}
 	m, err := mapping.Parse(text)
 	if err != nil {
-		return wrongFile(c.File, err)
+		return exit.Mistakes(c.File+": ", err)
 	}
 	places, err := event.Places(c.Format, event.Options{Mapping: m.Mapping})
 	var conflict *event.MappingError
 	if errors.As(err, &conflict) {
-		return wrongFile(c.File, m.Locate(err))
+		return exit.Mistakes(c.File+": ", m.Locate(err))
 	} else if err != nil {
 		return err
 	}
@@ -129,13 +129,4 @@ func meaningOf(kind event.Type) string {
 	default:
 		return kind.Name()
 	}
-}
-
-// wrongFile adds the file's name to an error. Each mistake is on its own line.
-func wrongFile(name string, err error) error {
-	mistakes := strings.Split(err.Error(), "\n")
-	if len(mistakes) == 1 {
-		return exit.Usagef("%s: %w", name, err)
-	}
-	return exit.Usagef("%s: %d mistakes\n  %s", name, len(mistakes), strings.Join(mistakes, "\n  "))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -31,6 +32,16 @@ func WrongUsage(err error) error { return UsageError{err} }
 
 // Usagef formats a UsageError. The text must name the mistake and the remedy.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+
+// Mistakes returns a UsageError about a file. The text begins with the argument named. If err has
+// several lines, each line is a mistake and stays on its own line.
+func Mistakes(named string, err error) error {
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) == 1 {
+		return Usagef("%s%w", named, err)
+	}
+	return Usagef("%s%d mistakes\n  %s", named, len(lines), strings.Join(lines, "\n  "))
+}
 
 // typedPassword matches the password in a connection string. Errors about wrong usage repeat what
 // the user has typed, which may be a connection string in the wrong place.

@@ -51,20 +51,17 @@ func (f *FileFlags) CheckFile(ctx context.Context, db readmodel.Querier) error {
 }
 
 // ReadProjectionFile reads a projection file. Mistakes are returned as a UsageError that begins
-// with the argument named. Each mistake is on its own line.
+// with the argument named.
 func ReadProjectionFile(named string, from File) (file.Projection, error) {
 	text, err := from.Read()
 	if err != nil {
 		return file.Projection{}, exit.Usagef("%s%w", cmp.Or(named, "<file>: "), err)
 	}
 	p, err := file.Parse(from.String(), text)
-	if err == nil {
-		return p, nil
+	if err != nil {
+		return p, exit.Mistakes(named, err)
 	}
-	if mistakes := strings.Split(err.Error(), "\n"); len(mistakes) > 1 {
-		return p, exit.Usagef("%s%d mistakes\n  %s", named, len(mistakes), strings.Join(mistakes, "\n  "))
-	}
-	return p, exit.Usagef("%s%w", named, err)
+	return p, nil
 }
 
 // choose returns the projection in the file or, without a file, the projection with the given name.

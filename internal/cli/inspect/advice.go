@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"projector/internal/cli/events"
+	"projector/internal/consumer"
 	"projector/projection/event"
 )
 
@@ -52,7 +53,7 @@ func (a *advice) count(d *decoded) {
 	if !a.mapped && bytes.HasPrefix(bytes.TrimSpace(d.record.Value), []byte{'{'}) {
 		a.shapes++
 	}
-	message := messageOf(d.record)
+	message := consumer.FromKafka(d.record).Message
 	message.Entry = max(d.entry, 1)
 	for i := range a.others {
 		var read event.Decoded

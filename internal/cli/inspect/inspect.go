@@ -13,6 +13,7 @@ import (
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
+	"projector/internal/consumer"
 	"projector/internal/mapping"
 	"projector/internal/pace"
 	"projector/internal/registry"
@@ -76,7 +77,7 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 	shown := c.printer(ctx, std)
 	var proposed mapping.Samples
 	err = readEach(ctx, reader, spans, c.Limit, func(record *kgo.Record) error {
-		message := messageOf(record)
+		message := consumer.FromKafka(record).Message
 		if c.Suggest {
 			pace.Answered(ctx, 1)
 			proposed.Add(message)

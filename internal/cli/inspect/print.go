@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"projector/dlq"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/projection/event"
 )
@@ -121,21 +122,12 @@ func (p *printer) end() error {
 
 func countsText(counts map[string]int) string {
 	var parts []string
-	for _, name := range append([]string{isEvent, isIgnored, isTombstone}, classNames()...) {
+	for _, name := range append([]string{isEvent, isIgnored, isTombstone}, flags.Texts(event.Classes())...) {
 		if n := counts[name]; n > 0 {
 			parts = append(parts, strconv.Itoa(n)+" "+name)
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-func classNames() []string {
-	classes := event.Classes()
-	names := make([]string, len(classes))
-	for i, c := range classes {
-		names[i] = string(c)
-	}
-	return names
 }
 
 func (p *printer) document(d *decoded) any {

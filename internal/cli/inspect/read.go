@@ -105,14 +105,6 @@ func share(spanLengths []int64, n int64) []int64 {
 	return nil
 }
 
-func messageOf(record *kgo.Record) event.Message {
-	headers := make([]event.Header, len(record.Headers))
-	for i, h := range record.Headers {
-		headers[i] = event.Header{Key: h.Key, Value: h.Value}
-	}
-	return event.Message{Key: record.Key, Value: record.Value, Headers: headers}
-}
-
 // decodeAll decodes the events of a record and reads their fields.
 func decodeAll(record *kgo.Record, message event.Message, format event.Format) []*decoded {
 	var all []*decoded
