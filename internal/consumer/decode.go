@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
+	"projector/internal/topic"
 	"projector/projection"
 	"projector/projection/event"
 )
@@ -143,21 +144,6 @@ func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver,
 	return c, len(raw), nil
 }
 
-// TimestampOf returns the time of a record in milliseconds since the Unix epoch. See
-// projection.NoTimestamp and projection.LastTimestamp for the exceptions. The client converts
-// Kafka's milliseconds to nanoseconds. This conversion overflows for times after 2262 or before
-// 1677, and the original time is lost. This function recognises an overflow if the result is not a
-// whole number of milliseconds. Only one overflow in 15,625 is not recognised.
-func TimestampOf(r *kgo.Record) int64 {
-	switch {
-	case r.Timestamp.IsZero(): // the message format of Kafka 0.9 has no timestamp
-		return projection.NoTimestamp
-	case r.Timestamp.Nanosecond()%int(time.Millisecond) != 0:
-		return projection.LastTimestamp
-	}
-	return r.Timestamp.UnixMilli()
-}
-
 // FromKafka converts a record from the type of the Kafka client.
 func FromKafka(r *kgo.Record) projection.Record {
 	rec := projection.Record{
@@ -166,7 +152,7 @@ func FromKafka(r *kgo.Record) projection.Record {
 		Partition:   r.Partition,
 		LeaderEpoch: r.LeaderEpoch,
 		Offset:      r.Offset,
-		Timestamp:   TimestampOf(r),
+		Timestamp:   topic.TimestampOf(r),
 	}
 	if len(r.Headers) > 0 {
 		rec.Headers = make([]event.Header, len(r.Headers))

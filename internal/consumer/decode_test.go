@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"projector/projection"
 	"projector/projection/event"
 )
@@ -156,27 +154,6 @@ func TestAReleasedChunkIsCleared(t *testing.T) {
 	}
 	if stale.broken != nil || stale.next.Offset != 0 || stale.epoch != 0 {
 		t.Errorf("given back with %+v", stale)
-	}
-}
-
-// TestTimestampOf shows that a time which the client cannot represent is not used as a time.
-func TestTimestampOf(t *testing.T) {
-	wire := func(ms int64) time.Time { return time.Unix(0, ms*1e6) } // the client's conversion
-	for name, c := range map[string]struct {
-		at   time.Time
-		want int64
-	}{
-		"usual":        {wire(1_700_000_000_123), 1_700_000_000_123},
-		"none":         {wire(-1), projection.NoTimestamp},
-		"no field":     {time.Time{}, projection.NoTimestamp},
-		"last":         {wire(projection.LastTimestamp), projection.LastTimestamp},
-		"beyond":       {wire(projection.LastTimestamp + 1), projection.LastTimestamp},
-		"microseconds": {wire(1_700_000_000_123_456), projection.LastTimestamp},
-		"nanoseconds":  {wire(1_700_000_000_123_456_789), projection.LastTimestamp},
-	} {
-		if got := TimestampOf(&kgo.Record{Timestamp: c.at}); got != c.want {
-			t.Errorf("%s: got %d, want %d", name, got, c.want)
-		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/topic"
 )
 
 // queue stores the fetched records of one partition until they are decoded. Each seek begins a new
@@ -199,7 +201,7 @@ func (q *queue) oldest() int64 {
 	if len(q.records) == 0 {
 		return 0
 	}
-	return TimestampOf(q.records[0])
+	return topic.TimestampOf(q.records[0])
 }
 
 // recordBytes approximates the memory of a fetched record.

@@ -25,6 +25,16 @@ type Extents struct {
 	Partitions []Extent // sorted by partition number
 }
 
+// Of returns the extent of a partition. It returns false if the topic does not have the partition.
+func (e *Extents) Of(partition int32) (Extent, bool) {
+	for _, one := range e.Partitions {
+		if one.Partition == partition {
+			return one, true
+		}
+	}
+	return Extent{}, false
+}
+
 // Extent is the start and end of the log of one partition.
 type Extent struct {
 	Partition int32

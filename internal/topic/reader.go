@@ -11,6 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/projection"
 )
 
 // ErrNoRecord is returned if an offset has no record. The record was deleted, compacted, aborted or
@@ -227,11 +229,33 @@ func (r *Reader) Range(ctx context.Context, span Span, passed func(next int64)) 
 	}
 }
 
-// First returns the first committed record of a span, or ErrNoRecord.
-func (r *Reader) First(ctx context.Context, span Span) (*kgo.Record, error) {
-	one := offsetRange{partition: span.Partition, next: span.From, end: span.To, full: span.Full, few: true}
-	for record, err := range r.rangeRecords(ctx, one) {
-		return record, err
+// Age returns the age of the first committed record of a span, or ErrNoRecord. The age is nil if
+// the time of the record is not known.
+func (r *Reader) Age(ctx context.Context, span Span) (age *time.Duration, err error) {
+	first := offsetRange{partition: span.Partition, next: span.From, end: span.To, full: span.Full, few: true}
+	for record, err := range r.rangeRecords(ctx, first) {
+		if err != nil {
+			return nil, err
+		}
+		if at := TimestampOf(record); at > 0 {
+			age = new(max(0, time.Since(time.UnixMilli(at))))
+		}
+		return age, nil
 	}
 	return nil, fmt.Errorf("topic %q partition %d offsets %d to %d: %w", r.topic, span.Partition, span.From, span.To-1, ErrNoRecord)
+}
+
+// TimestampOf returns the time of a record in milliseconds since the Unix epoch. See
+// projection.NoTimestamp and projection.LastTimestamp for the exceptions. The client converts
+// Kafka's milliseconds to nanoseconds. This conversion overflows for times after 2262 or before
+// 1677, and the original time is lost. This function recognises an overflow if the result is not a
+// whole number of milliseconds. Only one overflow in 15,625 is not recognised.
+func TimestampOf(r *kgo.Record) int64 {
+	switch {
+	case r.Timestamp.IsZero(): // the message format of Kafka 0.9 has no timestamp
+		return projection.NoTimestamp
+	case r.Timestamp.Nanosecond()%int(time.Millisecond) != 0:
+		return projection.LastTimestamp
+	}
+	return r.Timestamp.UnixMilli()
 }

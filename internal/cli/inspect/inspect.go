@@ -118,7 +118,7 @@ func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *topic.Read
 		return nil, exit.Refusef("--topic (KAFKA_TOPIC): topic %q does not exist on these brokers; check the name and --brokers "+
 			"(KAFKA_BROKERS), or create it", c.Topic)
 	}
-	chosen, err := c.choose(extents.Partitions)
+	chosen, err := c.choose(&extents)
 	if err != nil {
 		return nil, err
 	}
@@ -143,19 +143,18 @@ func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *topic.Read
 }
 
 // choose returns the partitions to read.
-func (c *Cmd) choose(all []topic.Extent) ([]topic.Extent, error) {
+func (c *Cmd) choose(all *topic.Extents) ([]topic.Extent, error) {
+	n := len(all.Partitions)
 	switch {
-	case c.Partition == nil && c.Offset != nil && len(all) > 1:
-		return nil, exit.Usagef("--offset: topic %s has %d partitions; name one with --partition", c.Topic, len(all))
+	case c.Partition == nil && c.Offset != nil && n > 1:
+		return nil, exit.Usagef("--offset: topic %s has %d partitions; name one with --partition", c.Topic, n)
 	case c.Partition == nil:
-		return all, nil
+		return all.Partitions, nil
 	}
-	for i := range all {
-		if all[i].Partition == *c.Partition {
-			return all[i : i+1], nil
-		}
+	if one, known := all.Of(*c.Partition); known {
+		return []topic.Extent{one}, nil
 	}
-	return nil, exit.Refusef("--partition: topic %s has no partition %d; it has %s", c.Topic, *c.Partition, output.PartitionsText(len(all)))
+	return nil, exit.Refusef("--partition: topic %s has no partition %d; it has %s", c.Topic, *c.Partition, output.PartitionsText(n))
 }
 
 // beginOffset returns the offset to begin at.

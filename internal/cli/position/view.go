@@ -15,7 +15,6 @@ import (
 
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/consumer"
 	"projector/internal/topic"
 	"projector/projection"
 	"projector/readmodel"
@@ -158,13 +157,10 @@ func (v *view) findAge(ctx context.Context, p *partition) error {
 		p.age = new(time.Duration)
 		return nil
 	}
-	record, err := v.reader.First(ctx, topic.Span{Partition: p.number, From: p.next(), To: *p.end})
+	age, err := v.reader.Age(ctx, topic.Span{Partition: p.number, From: p.next(), To: *p.end})
 	switch {
 	case err == nil:
-		p.waits = true
-		if at := consumer.TimestampOf(record); at > 0 {
-			p.age = new(max(0, time.Since(time.UnixMilli(at))))
-		}
+		p.waits, p.age = true, age
 	case errors.Is(err, topic.ErrNoRecord): // there are only transaction markers, so nothing waits
 		p.age = new(time.Duration)
 	case errors.As(err, &p.unread): // the partition has lost its leader since the first query

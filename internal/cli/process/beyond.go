@@ -152,16 +152,14 @@ func (b *beyond) extent(ctx context.Context, partition int32) (topic.Extent, err
 	if err != nil {
 		return topic.Extent{}, err
 	}
-	for _, e := range all.Partitions {
-		switch {
-		case e.Partition != partition:
-		case e.Err != nil:
-			return e, e.Err
-		default:
-			return e, nil
-		}
+	log, known := all.Of(partition)
+	switch {
+	case !known:
+		return log, fmt.Errorf("topic %q has no partition %d", b.topic, partition)
+	case log.Err != nil:
+		return log, log.Err
 	}
-	return topic.Extent{}, fmt.Errorf("topic %q has no partition %d", b.topic, partition)
+	return log, nil
 }
 
 // read returns the events of the accounts in due. It reads their partition up to the offset until.

@@ -95,7 +95,7 @@ func (r *retention) measureAll(ctx context.Context) {
 	found := make([]telemetry.Margin, len(partitions))
 	for i := range partitions {
 		asking.Go(func() error {
-			found[i] = r.measure(ctx, &partitions[i], extents.Partitions, kept)
+			found[i] = r.measure(ctx, &partitions[i], &extents, kept)
 			return nil
 		})
 	}
@@ -109,25 +109,19 @@ func (r *retention) measureAll(ctx context.Context) {
 }
 
 // measure returns the margin of one partition.
-func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, extents []topic.Extent, kept *time.Duration) telemetry.Margin {
-	for _, e := range extents {
-		if e.Partition != p.Partition || e.Err != nil || !p.Claimed {
-			continue
-		}
-		m := telemetry.Margin{Records: new(p.Position - e.Start)}
-		if kept == nil || e.End <= p.Position {
-			return m
-		}
-		record, err := r.reader.First(ctx, topic.Span{Partition: p.Partition, From: p.Position, To: e.End})
-		if err != nil { // for example topic.ErrNoRecord, if there are only transaction markers
-			return m
-		}
-		if at := consumer.TimestampOf(record); at > 0 {
-			m.Left = topic.RetentionLeft(kept, new(max(0, time.Since(time.UnixMilli(at)))))
-		}
-		return m
+func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, extents *topic.Extents, kept *time.Duration) telemetry.Margin {
+	e, known := extents.Of(p.Partition)
+	if !known || e.Err != nil || !p.Claimed {
+		return telemetry.Margin{}
 	}
-	return telemetry.Margin{}
+	m := telemetry.Margin{Records: new(p.Position - e.Start)}
+	if kept != nil && e.End > p.Position {
+		// After an error the age is nil. One error is topic.ErrNoRecord, if there are only transaction
+		// markers.
+		age, _ := r.reader.Age(ctx, topic.Span{Partition: p.Partition, From: p.Position, To: e.End})
+		m.Left = topic.RetentionLeft(kept, age)
+	}
+	return m
 }
 
 // refusal logs that the permission to read the retention of a topic is missing. It logs this only
