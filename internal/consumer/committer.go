@@ -13,6 +13,7 @@ import (
 
 	"projector/errclass"
 	"projector/internal/failpoint"
+	"projector/internal/pace"
 )
 
 // committer commits offsets to Kafka, after the transactions. There is only one committer, so
@@ -115,16 +116,7 @@ var errOtherMember = errors.New("evicted from the group meanwhile")
 
 // run commits at a fixed interval until ctx ends.
 func (c *committer) run(ctx context.Context) {
-	tick := time.NewTicker(c.interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			c.flush(ctx)
-		case <-ctx.Done():
-			return
-		}
-	}
+	pace.Every(ctx, c.interval, 2*c.timeout, c.flush) // flush may wait for another flush before its own timeout
 }
 
 // flush commits the marked offsets. If the commit fails, flush marks the same offsets again, except

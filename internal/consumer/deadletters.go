@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"projector/internal/pace"
 	"projector/internal/retry"
 	"projector/projection"
 	"projector/projection/event"
@@ -53,5 +54,5 @@ func (l *deadLetterLog) add(letters []projection.DeadLetter) {
 
 // logDeadLetters writes the lines that become due, until ctx ends.
 func (c *Consumer) logDeadLetters(ctx context.Context) {
-	every(ctx, deadLettersEvery, deadLettersEvery, func(context.Context) { c.letters.lines.Flush() })
+	pace.Every(ctx, deadLettersEvery, deadLettersEvery, func(context.Context) { c.letters.lines.Flush() })
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"projector/internal/pace"
 	"projector/projection"
 )
 
@@ -134,7 +135,7 @@ func (w *worker) pace(d PartitionStatus, now time.Time) projection.State {
 }
 
 func (c *Consumer) watchLag(ctx context.Context) {
-	every(ctx, lagEvery, lagEvery, func(ctx context.Context) {
+	pace.Every(ctx, lagEvery, lagEvery, func(ctx context.Context) {
 		// If there is an error, a partition without an answer keeps its last known end. watchKafka
 		// reports the error.
 		ends, _ := c.adm.ListCommittedOffsets(ctx, c.cfg.Topic)

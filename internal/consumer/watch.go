@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/errclass"
+	"projector/internal/pace"
 	"projector/projection"
 )
 
@@ -25,27 +26,10 @@ const (
 	positionsEvery = 2 * time.Second
 )
 
-// The function every calls check immediately, and then at a fixed interval until ctx ends. Each
-// check has a deadline.
-func every(ctx context.Context, pause, within time.Duration, check func(context.Context)) {
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		attempt, cancel := context.WithTimeout(ctx, within)
-		check(attempt)
-		cancel()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // watchDatabase reports whether the database is ready. It checks the database even if nothing is
 // consumed.
 func (c *Consumer) watchDatabase(ctx context.Context) {
-	every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
+	pace.Every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
 		err := c.cfg.Database.Ready(attempt)
 		c.report(ctx, "postgres", "PostgreSQL: ", err)
 		if err != nil && errclass.Postgres(err) == errclass.RetryReset {
@@ -56,7 +40,7 @@ func (c *Consumer) watchDatabase(ctx context.Context) {
 
 // watchKafka reports whether the brokers are ready and the topic exists.
 func (c *Consumer) watchKafka(ctx context.Context) {
-	every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
+	pace.Every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
 		err := c.askForTopic(attempt, c.cl)
 		c.report(ctx, "kafka", "Kafka: ", err)
 		if err == nil && time.Since(time.Unix(0, c.fetchFailedAt.Load())) > stuckAfter {
@@ -72,7 +56,7 @@ func (c *Consumer) watchAccess(ctx context.Context) {
 	if c.cfg.Access == nil {
 		return
 	}
-	every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
+	pace.Every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
 		err := c.cfg.Access.Check(attempt)
 		if err == nil || errclass.Kafka(err).Unready() {
 			c.report(ctx, "access", "Kafka: ", err)
@@ -112,7 +96,7 @@ func (c *Consumer) awaitTopic(ctx context.Context) error {
 	defer cl.Close()
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
-	every(waiting, watchEvery, watchWithin, func(attempt context.Context) {
+	pace.Every(waiting, watchEvery, watchWithin, func(attempt context.Context) {
 		c.cfg.Health.Beat()
 		err := c.askForTopic(attempt, cl)
 		if err == nil {
@@ -156,7 +140,7 @@ func (c *Consumer) watchTopicID(id string) {
 func (c *Consumer) ensureDLQ(ctx context.Context) {
 	trying, stop := context.WithCancel(ctx)
 	defer stop()
-	every(trying, watchEvery, watchWithin, func(attempt context.Context) {
+	pace.Every(trying, watchEvery, watchWithin, func(attempt context.Context) {
 		err := c.cfg.DeadLetters.EnsureTopic(attempt)
 		if err == nil {
 			stop()
@@ -195,7 +179,7 @@ func checked(condition string) (dependency, what string) {
 // than the position that the worker knows, or has another fence. This happens, for example, after a
 // repair, or after an older backup was restored. The check does not depend on new records.
 func (c *Consumer) watchPositions(ctx context.Context) {
-	every(ctx, positionsEvery, watchWithin, func(ctx context.Context) {
+	pace.Every(ctx, positionsEvery, watchWithin, func(ctx context.Context) {
 		if len(c.assignment()) == 0 {
 			return
 		}
@@ -264,7 +248,7 @@ const overdueShare = 50
 // use the account as the key.
 func (c *Consumer) watchOverdue(ctx context.Context) {
 	var rest time.Time
-	every(ctx, overdueEvery, watchWithin, func(attempt context.Context) {
+	pace.Every(ctx, overdueEvery, watchWithin, func(attempt context.Context) {
 		assigned, start := c.assignment(), time.Now()
 		if len(assigned) == 0 || start.Before(rest) {
 			return

@@ -20,6 +20,22 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Every calls fn immediately, and then at a fixed interval until ctx ends. Each call has a deadline.
+func Every(ctx context.Context, interval, within time.Duration, fn func(context.Context)) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		attempt, cancel := context.WithTimeout(ctx, within)
+		fn(attempt)
+		cancel()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Attempt is one attempt at an operation that asks a server several times. An Attempt limits how
 // long the server may give no answer, but not how long the work takes. Each answer (a statement, an
 // acknowledgement) starts this time again. BeginBound also limits the whole time.

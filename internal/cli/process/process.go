@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -25,6 +24,7 @@ import (
 	"projector/internal/cli/flags"
 	"projector/internal/consumer"
 	"projector/internal/outbox"
+	"projector/internal/pace"
 	"projector/internal/reader"
 	"projector/internal/retry"
 	"projector/internal/telemetry"
@@ -268,20 +268,10 @@ func (o observer) Parked(s readmodel.ParkedSummary) {
 // repeat runs a task at once and then regularly until ctx ends. A failure is logged, and the task
 // runs again after the next interval.
 func (p *Process) repeat(ctx context.Context, task readmodel.Task) {
-	tick := time.NewTicker(task.Every)
-	defer tick.Stop()
 	log := retry.Throttle(p.log, nil, task.Name, telemetry.KeyDependency, telemetry.DependencyPostgres)
-	for {
-		within, cancel := context.WithTimeout(ctx, cmp.Or(task.Within, task.Every))
-		err := task.Run(within)
-		cancel()
-		if ctx.Err() == nil {
+	pace.Every(ctx, task.Every, cmp.Or(task.Within, task.Every), func(within context.Context) {
+		if err := task.Run(within); ctx.Err() == nil {
 			log.Note(err, task.Every)
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"projector/internal/consumer"
+	"projector/internal/pace"
 	"projector/internal/telemetry"
 	"projector/internal/topic"
 )
@@ -47,22 +48,13 @@ const (
 
 // watch measures repeatedly until ctx ends.
 func (r *retention) watch(ctx context.Context) {
-	tick := time.NewTicker(assignedEvery)
-	defer tick.Stop()
 	var lastMeasured time.Time
-	for {
+	pace.Every(ctx, assignedEvery, retentionWithin, func(within context.Context) {
 		if time.Since(lastMeasured) > retentionEvery || r.unmeasured() {
-			within, cancel := context.WithTimeout(ctx, retentionWithin)
 			r.measureAll(within)
-			cancel()
 			lastMeasured = time.Now()
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	})
 }
 
 // unmeasured reports whether the last measurement has no value for a partition that is claimed now.
