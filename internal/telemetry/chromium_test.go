@@ -39,7 +39,7 @@ func looks() []struct {
 		{"hostile", hostile(), desktop},
 		{"hostile-phone", hostile(), phone},
 		{"turnover", turnoverScene(1_200_000), desktop},
-		{"nothing", &scene{health: NewHealth(HealthConfig{})}, desktop},
+		{"nothing", &scene{health: NewHealth()}, desktop},
 		{"no-script", troubled(12), noScript},
 	}
 }
@@ -87,7 +87,7 @@ func TestRunbookInABrowser(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s := NewServer("127.0.0.1:0", NewRegistry(), NewHealth(HealthConfig{}), Page{Runbook: string(text), Repairs: string(text)}, quiet())
+				s := newServer("127.0.0.1:0", NewRegistry(), NewHealth(), Page{Runbook: string(text), Repairs: string(text)}, quiet())
 				b := open(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if r.URL.Path == "/" {
 						r.URL.Path = "/" + name

@@ -20,11 +20,11 @@ import (
 // consumed or any partition is assigned.
 func TestEveryFamilyIsDeclaredFromTheStart(t *testing.T) {
 	reg := NewRegistry()
-	h := NewHealth(HealthConfig{})
+	h := NewHealth()
 	NewMetrics(reg, "account_balance")
 	RegisterBuildInfo(reg, "v1", "")
 	RegisterHealth(reg, h)
-	r := get(t, NewServer("", reg, h, Page{}, quiet()), "/metrics")
+	r := get(t, newServer("", reg, h, Page{}, quiet()), "/metrics")
 	if r.code != http.StatusOK {
 		t.Fatalf("status %d", r.code)
 	}
@@ -53,7 +53,7 @@ func countOf(lines []string, want string) int {
 func TestMetricsParseBeforeAndAfterTheFirstSamples(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "account_balance")
-	s := NewServer("", reg, NewHealth(HealthConfig{}), Page{}, quiet())
+	s := newServer("", reg, NewHealth(), Page{}, quiet())
 	parse := func() int {
 		parser := expfmt.NewTextParser(model.UTF8Validation)
 		families, err := parser.TextToMetricFamilies(strings.NewReader(get(t, s, "/metrics").body))
@@ -74,7 +74,7 @@ func TestMetricsParseBeforeAndAfterTheFirstSamples(t *testing.T) {
 func TestMetricsFilterByName(t *testing.T) {
 	reg := NewRegistry()
 	NewMetrics(reg, "p")
-	got := get(t, NewServer("", reg, NewHealth(HealthConfig{}), Page{}, quiet()), "/metrics?name[]=projector_lag_records").body
+	got := get(t, newServer("", reg, NewHealth(), Page{}, quiet()), "/metrics?name[]=projector_lag_records").body
 	if strings.Count(got, "# TYPE") != 1 || !strings.Contains(got, "# TYPE projector_lag_records gauge\n") {
 		t.Errorf("got %s", got)
 	}
@@ -83,7 +83,7 @@ func TestMetricsFilterByName(t *testing.T) {
 func TestProtobufScrapeIsLeftAlone(t *testing.T) {
 	reg := NewRegistry()
 	NewMetrics(reg, "p")
-	r := get(t, NewServer("", reg, NewHealth(HealthConfig{}), Page{}, quiet()), "/metrics",
+	r := get(t, newServer("", reg, NewHealth(), Page{}, quiet()), "/metrics",
 		"Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
 	decoder := expfmt.NewDecoder(strings.NewReader(r.body), expfmt.ResponseFormat(r.header))
 	if n := decodeAll(t, decoder); n < 20 {
@@ -110,7 +110,7 @@ func TestOneBrokenCollectorDoesNotCostTheScrape(t *testing.T) {
 	NewMetrics(reg, "p")
 	broken := prometheus.NewDesc("broken", "Fails.", nil, nil)
 	reg.MustRegister(brokenCollector{broken})
-	r := get(t, NewServer("", reg, NewHealth(HealthConfig{}), Page{}, quiet()), "/metrics")
+	r := get(t, newServer("", reg, NewHealth(), Page{}, quiet()), "/metrics")
 	got := r.body
 	if r.code != http.StatusOK || !strings.Contains(got, "projector_healed_events_total") || !strings.Contains(got, "# TYPE projector_lag_records") {
 		t.Errorf("status %d", r.code)

@@ -10,25 +10,18 @@ import (
 	"time"
 )
 
-// defaultStallAfter is the time without a heartbeat after which the instance should be restarted.
+// stallAfter is the time without a heartbeat after which the instance should be restarted.
 // This time is long enough to mean that the poll loop hangs. A poll returns within seconds, even if
 // the topic is idle or all dependencies are down.
-const defaultStallAfter = 2 * time.Minute
-
-// HealthConfig is the configuration of Health. Its zero value is ready for use.
-type HealthConfig struct {
-	Clock      func() time.Time // nil means time.Now
-	StallAfter time.Duration    // 0 means defaultStallAfter
-}
+const stallAfter = 2 * time.Minute
 
 // Health has the named conditions that make an instance unready. It also has the heartbeat of the
 // poll loop. If the heartbeats stop, the instance is not alive. Health is safe for concurrent use.
 //
 //	starting ──Started──▶ ready ◀──Fail / OK──▶ unready ──Stopping──▶ stopping
 type Health struct {
-	clock      func() time.Time
-	stallAfter time.Duration
-	born       time.Time
+	clock func() time.Time
+	born  time.Time
 
 	// beat is the time of the last heartbeat in nanoseconds since born, plus one. It is 0 before
 	// the first heartbeat. Until then the watchdog is not armed, because an instance that waits for
@@ -64,19 +57,11 @@ type Reason struct {
 }
 
 // NewHealth returns a Health that is unready with the reason "starting".
-func NewHealth(cfg HealthConfig) *Health {
-	if cfg.Clock == nil {
-		cfg.Clock = time.Now
-	}
-	now := cfg.Clock()
-	return &Health{
-		clock:      cfg.Clock,
-		stallAfter: cmp.Or(cfg.StallAfter, defaultStallAfter),
-		born:       now,
-		since:      now,
-		conditions: make(map[string]condition),
-		warnings:   make(map[string]Reason),
-	}
+func NewHealth() *Health { return healthBy(time.Now) }
+
+func healthBy(clock func() time.Time) *Health {
+	now := clock()
+	return &Health{clock: clock, born: now, since: now, conditions: map[string]condition{}, warnings: map[string]Reason{}}
 }
 
 // Started ends the phase of starting. After this call and before Stopping, only the conditions
@@ -183,7 +168,7 @@ func (h *Health) Beat() {
 	h.beat.Store(int64(h.clock().Sub(h.born)) + 1)
 }
 
-// Alive returns false if there was no heartbeat for longer than StallAfter. In that case a restart
+// Alive returns false if there was no heartbeat for longer than stallAfter. In that case a restart
 // would help. The result silence is the time since the last heartbeat. It is 0 while the watchdog
 // is not armed.
 func (h *Health) Alive() (alive bool, silence time.Duration) {
@@ -195,7 +180,7 @@ func (h *Health) Alive() (alive bool, silence time.Duration) {
 		return true, 0
 	}
 	silence = h.clock().Sub(h.born) - time.Duration(last-1)
-	return silence <= h.stallAfter, silence
+	return silence <= stallAfter, silence
 }
 
 // oneLine puts a reason on one line, because /readyz has one line for each reason.

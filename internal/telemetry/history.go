@@ -2,10 +2,10 @@ package telemetry
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 
+	"projector/internal/pace"
 	"projector/projection"
 )
 
@@ -42,16 +42,8 @@ type History struct {
 
 	mu    sync.Mutex
 	next  int // number of samples so far; the newest is at index (next-1) % historyKept
-	ring  [historyKept]moment
+	ring  [historyKept]Sample
 	rates [historyKept]Rates
-}
-
-// moment is a Sample without pointers. An unknown lag is NaN.
-type moment struct {
-	at         int64 // Unix time in ms
-	records    projection.OutcomeCounts
-	lagRecords float64
-	lagSeconds float64
 }
 
 // NewHistory returns an empty history. The function take returns the current values. It must not do
@@ -60,44 +52,28 @@ func NewHistory(take func() Sample) *History { return &History{take: take} }
 
 // Run takes a sample each second until ctx ends.
 func (h *History) Run(ctx context.Context) {
-	tick := time.NewTicker(historyEvery)
-	defer tick.Stop()
-	for {
-		h.sample()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	pace.Every(ctx, historyEvery, historyEvery, func(context.Context) { h.sample() })
 }
 
 func (h *History) sample() {
 	s := h.take() // before the lock, because a page must not wait for take
-	m := moment{at: s.At.UnixMilli(), records: s.Records, lagRecords: math.NaN(), lagSeconds: math.NaN()}
-	if s.LagRecords != nil {
-		m.lagRecords = float64(*s.LagRecords)
-	}
-	if s.LagSeconds != nil {
-		m.lagSeconds = *s.LagSeconds
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var rates Rates
 	if base := min(rateSamples, h.next); base > 0 {
-		rates = ratesBetween(h.ring[(h.next-base)%historyKept], m)
+		rates = ratesBetween(&h.ring[(h.next-base)%historyKept], &s)
 	}
-	h.ring[h.next%historyKept], h.rates[h.next%historyKept] = m, rates
+	h.ring[h.next%historyKept], h.rates[h.next%historyKept] = s, rates
 	h.next++
 }
 
-func ratesBetween(before, now moment) Rates {
-	seconds := float64(now.at-before.at) / 1000
+func ratesBetween(before, now *Sample) Rates {
+	seconds := now.At.Sub(before.At).Seconds()
 	if seconds <= 0 { // the clock was set back
 		return Rates{}
 	}
 	rate := func(o projection.Outcome) float64 {
-		return max(0, float64(now.records[o]-before.records[o])/seconds)
+		return max(0, float64(now.Records[o]-before.Records[o])/seconds)
 	}
 	return Rates{
 		Applied:      rate(projection.Applied),
@@ -139,17 +115,18 @@ func (h *History) since(after int64) series {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := max(0, h.next-historyKept); i < h.next; i++ {
-		m, r := &h.ring[i%historyKept], &h.rates[i%historyKept]
-		if m.at <= after {
+		one, r := &h.ring[i%historyKept], &h.rates[i%historyKept]
+		at := one.At.UnixMilli()
+		if at <= after {
 			continue
 		}
-		s.At = append(s.At, m.at)
+		s.At = append(s.At, at)
 		s.Applied = append(s.Applied, number(r.Applied))
 		s.Duplicate = append(s.Duplicate, number(r.Duplicate))
 		s.Ignored = append(s.Ignored, number(r.Ignored))
 		s.DeadLettered = append(s.DeadLettered, number(r.DeadLettered))
-		s.LagRecords = append(s.LagRecords, number(m.lagRecords))
-		s.LagSeconds = append(s.LagSeconds, number(m.lagSeconds))
+		s.LagRecords = append(s.LagRecords, numberOf(one.LagRecords))
+		s.LagSeconds = append(s.LagSeconds, numberOf(one.LagSeconds))
 	}
 	return s
 }

@@ -101,7 +101,7 @@ func TestRatesWhenTheClockJumps(t *testing.T) {
 func TestHistoryJSON(t *testing.T) {
 	h := NewHistory(func() Sample { return Sample{At: time.UnixMilli(1_700_000_000_123)} })
 	h.sample()
-	s := NewServer("", NewRegistry(), NewHealth(HealthConfig{}), Page{History: h}, quiet())
+	s := newServer("", NewRegistry(), NewHealth(), Page{History: h}, quiet())
 	var got map[string][]any
 	if err := json.Unmarshal([]byte(get(t, s, "/history.json").body), &got); err != nil {
 		t.Fatal(err)

@@ -21,11 +21,7 @@ const levelTrace = slog.LevelDebug - 4
 // becomes trace. It throttles warnings and errors, because the client repeats them several times
 // per second while a broker is down.
 func KafkaLogger(log *slog.Logger) kgo.Logger {
-	return newKafkaLogger(log, time.Now)
-}
-
-func newKafkaLogger(log *slog.Logger, clock func() time.Time) *kafkaLogger {
-	return &kafkaLogger{log: log, lines: retry.NewLines(clock, kafkaQuiet, kafkaPauses...)}
+	return &kafkaLogger{log: log, lines: retry.NewLines(time.Now, kafkaQuiet, kafkaPauses...)}
 }
 
 // If no equal line has occurred for kafkaQuiet, the next equal line is written immediately. After

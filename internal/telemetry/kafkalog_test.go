@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/retry"
 )
 
 func newTestKafkaLogger(t *testing.T, level string) (*kafkaLogger, *fakeClock, *bytes.Buffer) {
@@ -22,7 +24,7 @@ func newTestKafkaLogger(t *testing.T, level string) (*kafkaLogger, *fakeClock, *
 		t.Fatal(err)
 	}
 	clock := newFakeClock()
-	return newKafkaLogger(log, clock.Now), clock, out
+	return &kafkaLogger{log: log, lines: retry.NewLines(clock.Now, kafkaQuiet, kafkaPauses...)}, clock, out
 }
 
 func lines(out *bytes.Buffer) int { return strings.Count(out.String(), "\n") }
@@ -129,8 +131,7 @@ func TestNewProblemsAreLoggedImmediately(t *testing.T) {
 }
 
 func TestKafkaLoggerIsSafeForConcurrentUse(t *testing.T) {
-	l := newKafkaLogger(slog.New(slog.DiscardHandler), time.Now)
-	l.log = slog.New(slog.NewTextHandler(new(bytes.Buffer), nil)) // the handler locks its writer
+	l := KafkaLogger(slog.New(slog.NewTextHandler(new(bytes.Buffer), nil))) // the handler locks its writer
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,22 @@ var (
 // Metrics has the projector_* families of one projection. Its methods are safe for concurrent use
 // and return no errors.
 type Metrics struct {
-	partitions *partitionMetrics
+	// These families have a label partition. Gauges exist from the assignment to the revocation,
+	// because after the revocation another instance has the right values. Counters are never removed,
+	// because a counter that disappears and comes back at 0 loses increments.
+	records       *prometheus.CounterVec // labels topic, partition and outcome
+	retrying      *prometheus.GaugeVec   // labels topic and partition, like the families below
+	breaker       *prometheus.GaugeVec
+	paused        *prometheus.GaugeVec
+	lagRecords    *prometheus.GaugeVec
+	lagSeconds    *prometheus.GaugeVec
+	marginRecords *prometheus.GaugeVec
+	marginSeconds *prometheus.GaugeVec
+
+	// The lock also prevents a late call from creating the gauge of a revoked partition again.
+	mu   sync.Mutex
+	byID map[partitionID]*partition
+	all  projection.OutcomeCounts // counts over all partitions, for the status page
 
 	deadLetters  *prometheus.CounterVec // labels topic and class
 	retries      *prometheus.CounterVec // labels dependency and reason
@@ -66,7 +82,15 @@ func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 	// The families of this factory have no label projection.
 	unlabelled := factory{reg: reg}
 	return &Metrics{
-		partitions: newPartitionMetrics(f),
+		records:       f.counterVec("projector_records_total", "Consumed records by outcome: applied, duplicate, ignored, dead_lettered.", "topic", "partition", "outcome"),
+		retrying:      f.gaugeVec("projector_retrying", "1 while the partition backs off after a failed attempt, else 0.", "topic", "partition"),
+		breaker:       f.gaugeVec("projector_breaker_open", "1 while a storm of dead letters has stopped the partition, until projector resume, else 0.", "topic", "partition"),
+		paused:        f.gaugeVec("projector_paused", "1 while the partition is paused by projector pause, else 0.", "topic", "partition"),
+		lagRecords:    f.gaugeVec("projector_lag_records", "Records between the durable position and the end of the partition.", "topic", "partition"),
+		lagSeconds:    f.gaugeVec("projector_lag_seconds", "Age of the first record not yet durable; 0 without lag.", "topic", "partition"),
+		marginRecords: f.gaugeVec("projector_retention_margin_records", "Offsets from the start of the partition's log to the position; below 0 retention has overtaken it.", "topic", "partition"),
+		marginSeconds: f.gaugeVec("projector_retention_margin_seconds", "Time until retention takes the first unread record, at the earliest; absent without one, or without a limit by time.", "topic", "partition"),
+		byID:          make(map[partitionID]*partition),
 
 		deadLetters:  f.counterVec("projector_dead_letters_total", "Records published to the DLQ topic, by class.", "topic", "class"),
 		retries:      unlabelled.counterVec("projector_retries_total", "Attempts that failed for a passing reason and were retried.", "dependency", "reason"),
@@ -106,7 +130,7 @@ func (m *Metrics) Declare(topic string, classes []string) {
 // flush. Flushed may be called after Revoked, because a partition is still flushed when it is
 // revoked.
 func (m *Metrics) Flushed(topic string, partition int32, f *projection.Flushed, took time.Duration) {
-	m.partitions.consumed(partitionID{topic, partition}, &f.Outcomes)
+	m.consumed(partitionID{topic, partition}, &f.Outcomes)
 	for i := range f.DeadLetters {
 		m.deadLetters.WithLabelValues(topic, string(f.DeadLetters[i].Class)).Inc()
 	}

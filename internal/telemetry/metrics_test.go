@@ -84,7 +84,7 @@ func TestEveryFamilyHasTheTypeAndLabelsOfTheContract(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "account_balance")
 	RegisterBuildInfo(reg, "v1.2.3", "c851867")
-	RegisterHealth(reg, NewHealth(HealthConfig{}))
+	RegisterHealth(reg, NewHealth())
 	m.Declare(topic, []string{"version_gap"})
 	m.Retry(DependencyKafka, "timeout")
 	m.Spans("exported", 1)
@@ -236,7 +236,7 @@ func TestNonsenseDoesNotPanicOrCount(t *testing.T) {
 	m.Healed(-1)
 	m.Assigned(topic, 0)
 	m.Lag(topic, 0, -5, -1)
-	if got := valueOf(t, m.partitions.lagRecords); got != 0 {
+	if got := valueOf(t, m.lagRecords); got != 0 {
 		t.Errorf("lag is %v, want 0", got)
 	}
 	if got := valueOf(t, m.healed); got != 0 {

@@ -24,7 +24,7 @@ func (s *scene) page() Page {
 }
 
 func (s *scene) server() *Server {
-	return NewServer("127.0.0.1:0", NewRegistry(), s.health, s.page(), quiet())
+	return newServer("127.0.0.1:0", NewRegistry(), s.health, s.page(), quiet())
 }
 
 // busy returns a working instance of account_balance. Its partitions have several states.
@@ -32,7 +32,7 @@ func busy(partitions int) *scene {
 	now := time.Now()
 	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
 	s := &scene{
-		health: NewHealth(HealthConfig{}), letters: NewLastDeadLetters(), history: pastOf(now, 600),
+		health: NewHealth(), letters: NewLastDeadLetters(), history: pastOf(now, 600),
 		status: Status{
 			Version: "v1.2.3", Instance: "projector-7d9f-x2k4/1-QRSTUVWX", Projection: "account_balance", Group: "account-balance-projector",
 			Topic: "account-events", DLQTopic: "account-events.dlq", StartedAt: *ago(50 * time.Hour), LastProgressAt: ago(time.Second),

@@ -35,7 +35,7 @@ func TestStatusPageShowsWhatIsGoingOn(t *testing.T) {
 	h.Fail("database", "<script>alert(1)</script>")
 	letters := NewLastDeadLetters()
 	letters.Published(DeadLetter{At: time.Now(), Class: "version_gap", DLQPartition: 3, DLQOffset: 17, Topic: topic, Partition: 5, Offset: 1_000_001})
-	s := NewServer("", NewRegistry(), h, Page{Status: exampleStatus, DeadLetters: letters, History: pastOf(time.Now(), 10)}, quiet())
+	s := newServer("", NewRegistry(), h, Page{Status: exampleStatus, DeadLetters: letters, History: pastOf(time.Now(), 10)}, quiet())
 	r := get(t, s, "/")
 	page := r.body
 	if r.code != http.StatusOK || !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") {

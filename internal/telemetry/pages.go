@@ -40,25 +40,12 @@ var page = template.Must(template.New("status.html").Funcs(template.FuncMap{
 	},
 }).ParseFS(pageFiles, "page/status.html", "page/runbook.html"))
 
-// Page has the data that the status page shows in addition to the health. A nil value is not shown.
+// Page has the data that the status page shows in addition to the health.
 type Page struct {
 	Status           StatusFunc
 	History          *History
 	DeadLetters      *LastDeadLetters
 	Runbook, Repairs string // documentation pages in Markdown
-}
-
-func (p Page) withDefaults() Page {
-	if p.Status == nil {
-		p.Status = func() Status { return Status{} }
-	}
-	if p.History == nil {
-		p.History = NewHistory(nil)
-	}
-	if p.DeadLetters == nil {
-		p.DeadLetters = NewLastDeadLetters()
-	}
-	return p
 }
 
 // pages are the handlers for probes and for people.

@@ -2,32 +2,12 @@ package telemetry
 
 import (
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"projector/projection"
 )
-
-// partitionMetrics has the families with a label partition. Gauges exist from the assignment to the
-// revocation, because after the revocation another instance has the right values. Counters are
-// never removed, because a counter that disappears and comes back at 0 loses increments.
-type partitionMetrics struct {
-	records       *prometheus.CounterVec // labels topic, partition and outcome
-	retrying      *prometheus.GaugeVec   // labels topic and partition, like the families below
-	breaker       *prometheus.GaugeVec
-	paused        *prometheus.GaugeVec
-	lagRecords    *prometheus.GaugeVec
-	lagSeconds    *prometheus.GaugeVec
-	marginRecords *prometheus.GaugeVec
-	marginSeconds *prometheus.GaugeVec
-
-	// The lock also prevents a late call from creating the gauge of a revoked partition again.
-	mu   sync.Mutex
-	byID map[partitionID]*partition
-	all  projection.OutcomeCounts // counts over all partitions, for the status page
-}
 
 type partitionID struct {
 	topic     string
@@ -42,54 +22,48 @@ type partition struct {
 	outcomes map[projection.Outcome]prometheus.Counter
 }
 
-func newPartitionMetrics(f factory) *partitionMetrics {
-	return &partitionMetrics{
-		records:       f.counterVec("projector_records_total", "Consumed records by outcome: applied, duplicate, ignored, dead_lettered.", "topic", "partition", "outcome"),
-		retrying:      f.gaugeVec("projector_retrying", "1 while the partition backs off after a failed attempt, else 0.", "topic", "partition"),
-		breaker:       f.gaugeVec("projector_breaker_open", "1 while a storm of dead letters has stopped the partition, until projector resume, else 0.", "topic", "partition"),
-		paused:        f.gaugeVec("projector_paused", "1 while the partition is paused by projector pause, else 0.", "topic", "partition"),
-		lagRecords:    f.gaugeVec("projector_lag_records", "Records between the durable position and the end of the partition.", "topic", "partition"),
-		lagSeconds:    f.gaugeVec("projector_lag_seconds", "Age of the first record not yet durable; 0 without lag.", "topic", "partition"),
-		marginRecords: f.gaugeVec("projector_retention_margin_records", "Offsets from the start of the partition's log to the position; below 0 retention has overtaken it.", "topic", "partition"),
-		marginSeconds: f.gaugeVec("projector_retention_margin_seconds", "Time until retention takes the first unread record, at the earliest; absent without one, or without a limit by time.", "topic", "partition"),
-		byID:          make(map[partitionID]*partition),
-	}
-}
-
 // Assigned creates the counters of a partition at 0 for all outcomes. It also creates the gauges
 // for retrying, breaker and paused. The gauges for lag and margin are created when their values are
 // known.
 func (m *Metrics) Assigned(topic string, partition int32) {
-	m.partitions.assign(partitionID{topic, partition})
+	m.mu.Lock()
+	m.get(partitionID{topic, partition}).assigned = true
+	m.mu.Unlock()
 	m.Retrying(topic, partition, false)
 	m.Status(topic, partition, false, false)
 }
 
 // Revoked removes the partition's gauges but not its counters.
 func (m *Metrics) Revoked(topic string, partition int32) {
-	m.partitions.revoke(partitionID{topic, partition})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, known := m.byID[partitionID{topic, partition}]
+	if !known {
+		return
+	}
+	for _, vec := range []*prometheus.GaugeVec{m.retrying, m.breaker, m.paused, m.lagRecords, m.lagSeconds, m.marginRecords, m.marginSeconds} {
+		vec.DeleteLabelValues(topic, p.label)
+	}
+	p.assigned = false
 }
 
 // Retrying sets whether the partition waits after a failed attempt. It has no effect if the
 // partition is not assigned.
 func (m *Metrics) Retrying(topic string, partition int32, on bool) {
-	of := m.partitions
-	of.show(partitionID{topic, partition}, gauge{of.retrying, oneIf(on)})
+	m.show(partitionID{topic, partition}, gauge{m.retrying, oneIf(on)})
 }
 
 // Status sets whether the partition is stopped because its breaker is open, or because a person has
 // paused it. It has no effect if the partition is not assigned.
 func (m *Metrics) Status(topic string, partition int32, breakerOpen, paused bool) {
-	of := m.partitions
-	of.show(partitionID{topic, partition}, gauge{of.breaker, oneIf(breakerOpen)}, gauge{of.paused, oneIf(paused)})
+	m.show(partitionID{topic, partition}, gauge{m.breaker, oneIf(breakerOpen)}, gauge{m.paused, oneIf(paused)})
 }
 
 // Lag sets the lag of the partition, in records and in seconds. It has no effect if the partition
 // is not assigned.
 func (m *Metrics) Lag(topic string, partition int32, records int64, seconds float64) {
-	of := m.partitions
 	// The number may be negative, because the end may have been read before the position.
-	of.show(partitionID{topic, partition}, gauge{of.lagRecords, new(float64(max(records, 0)))}, gauge{of.lagSeconds, new(max(seconds, 0))})
+	m.show(partitionID{topic, partition}, gauge{m.lagRecords, new(float64(max(records, 0)))}, gauge{m.lagSeconds, new(max(seconds, 0))})
 }
 
 // Margin has the distance between retention and the first unread record of a partition. A field is
@@ -106,8 +80,7 @@ func (m *Metrics) Margin(topic string, partition int32, margin Margin) {
 	if margin.Records != nil {
 		records = new(float64(*margin.Records))
 	}
-	of := m.partitions
-	of.show(partitionID{topic, partition}, gauge{of.marginRecords, records}, gauge{of.marginSeconds, seconds(margin.Left)})
+	m.show(partitionID{topic, partition}, gauge{m.marginRecords, records}, gauge{m.marginSeconds, seconds(margin.Left)})
 }
 
 // gauge is a value for one series of a family.
@@ -125,7 +98,7 @@ func (g gauge) set(labels ...string) {
 }
 
 // show sets gauges of a partition if the partition is assigned.
-func (m *partitionMetrics) show(id partitionID, gauges ...gauge) {
+func (m *Metrics) show(id partitionID, gauges ...gauge) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p, known := m.byID[id]
@@ -137,26 +110,8 @@ func (m *partitionMetrics) show(id partitionID, gauges ...gauge) {
 	}
 }
 
-func (m *partitionMetrics) assign(id partitionID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.get(id).assigned = true
-}
-
-func (m *partitionMetrics) revoke(id partitionID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p, ok := m.byID[id]
-	if !ok {
-		return
-	}
-	for _, vec := range []*prometheus.GaugeVec{m.retrying, m.breaker, m.paused, m.lagRecords, m.lagSeconds, m.marginRecords, m.marginSeconds} {
-		vec.DeleteLabelValues(id.topic, p.label)
-	}
-	p.assigned = false
-}
-
-func (m *partitionMetrics) consumed(id partitionID, counts *projection.OutcomeCounts) {
+// consumed counts records of a partition.
+func (m *Metrics) consumed(id partitionID, counts *projection.OutcomeCounts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.get(id)
@@ -182,7 +137,7 @@ func seconds(d *time.Duration) *float64 {
 
 // get returns the counters of a partition. The first call for a partition creates them at 0. The
 // caller holds mu.
-func (m *partitionMetrics) get(id partitionID) *partition {
+func (m *Metrics) get(id partitionID) *partition {
 	if p, ok := m.byID[id]; ok {
 		return p
 	}
@@ -206,9 +161,9 @@ type Snapshot struct {
 
 // Snapshot returns the current values without gathering the metrics.
 func (m *Metrics) Snapshot() Snapshot {
-	m.partitions.mu.Lock()
-	t := Snapshot{Records: m.partitions.all}
-	m.partitions.mu.Unlock()
+	m.mu.Lock()
+	t := Snapshot{Records: m.all}
+	m.mu.Unlock()
 	if ms := m.progressAt.Load(); ms > 0 {
 		at := time.UnixMilli(ms)
 		t.ProgressAt = &at

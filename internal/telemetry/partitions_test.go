@@ -82,16 +82,16 @@ projector_paused{partition="0",projection="p",topic="account-events"} 1
 `
 	names := []string{"projector_lag_records", "projector_lag_seconds", "projector_retention_margin_records", "projector_retention_margin_seconds", "projector_retrying", "projector_breaker_open", "projector_paused"}
 	expect(t, reg, gauges, names...)
-	if got := valueOf(t, m.partitions.records.WithLabelValues(topic, "1", projection.Ignored.String())); got != 5 {
+	if got := valueOf(t, m.records.WithLabelValues(topic, "1", projection.Ignored.String())); got != 5 {
 		t.Errorf("the counter of a revoked partition is %v, want 5", got)
 	}
 
 	m.Assigned(topic, 1)
 	consume(m, 1, projection.Ignored, 1)
-	if got := valueOf(t, m.partitions.records.WithLabelValues(topic, "1", projection.Ignored.String())); got != 6 {
+	if got := valueOf(t, m.records.WithLabelValues(topic, "1", projection.Ignored.String())); got != 6 {
 		t.Errorf("the counter after reassignment is %v, want 6", got)
 	}
-	if got := valueOf(t, m.partitions.retrying.WithLabelValues(topic, "1")); got != 0 {
+	if got := valueOf(t, m.retrying.WithLabelValues(topic, "1")); got != 0 {
 		t.Errorf("retrying after reassignment is %v, want 0", got)
 	}
 }
@@ -143,7 +143,7 @@ func TestMetricsAreSafeForConcurrentUse(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	if got := valueOf(t, m.partitions.records.WithLabelValues(topic, "2", projection.Applied.String())); got != 200 {
+	if got := valueOf(t, m.records.WithLabelValues(topic, "2", projection.Applied.String())); got != 200 {
 		t.Errorf("applied is %v, want 200", got)
 	}
 }

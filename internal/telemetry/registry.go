@@ -160,17 +160,11 @@ func KafkaHooks(reg prometheus.Registerer, client string) kgo.Opt {
 	))
 }
 
-// declarer is implemented by a gatherer that also knows the families without samples, such as
-// Registry.
-type declarer interface {
-	Declared() []Family
-}
-
 // metricsHandler serves the text and protobuf formats. In the text format, it appends HELP and TYPE
 // lines for families without samples. So the families of all vectors are declared from the start.
 // The usual encoder refuses families without samples, but Prometheus's parser accepts them. If a
 // collector fails, only its own samples are missing, and there is a log line.
-func metricsHandler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
+func metricsHandler(reg *Registry, log *slog.Logger) http.Handler {
 	opts := promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError,
 		ErrorLog:      slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -182,18 +176,15 @@ func metricsHandler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 		// a family may get its first sample in between.
 		var gathered []*dto.MetricFamily
 		once := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
-			mfs, err := g.Gather()
+			mfs, err := reg.Gather()
 			gathered = mfs
 			return mfs, err
 		})
 		promhttp.HandlerFor(once, opts).ServeHTTP(w, r)
 
-		d, ok := g.(declarer)
-		isText := strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain")
-		if !ok || !isText || len(gathered) == 0 {
-			return
+		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") && len(gathered) > 0 {
+			writeDeclarations(w, missing(reg.Declared(), gathered, r.URL.Query()["name[]"]))
 		}
-		writeDeclarations(w, missing(d.Declared(), gathered, r.URL.Query()["name[]"]))
 	})
 }
 

@@ -96,7 +96,7 @@ func clientsOf(t *testing.T, reg *Registry) []string {
 
 func TestReadyGaugeFollowsHealth(t *testing.T) {
 	reg := NewRegistry()
-	h := NewHealth(HealthConfig{})
+	h := NewHealth()
 	RegisterHealth(reg, h)
 	value := func() float64 { return gather(t, reg)["projector_ready"].GetMetric()[0].GetGauge().GetValue() }
 	if value() != 0 {

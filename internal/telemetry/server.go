@@ -24,8 +24,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"projector/internal/httplimit"
 )
 
@@ -43,16 +41,15 @@ type Server struct {
 // maxConnections is much more than probes, scrapes and people need.
 const maxConnections = 500
 
-// NewServer creates a server for addr (host:port; port 0 means a free port). If the gatherer is a
-// *Registry, /metrics also declares the families without samples.
-func NewServer(addr string, gatherer prometheus.Gatherer, h *Health, page Page, log *slog.Logger) *Server {
-	pages := &pages{Page: page.withDefaults(), health: h, log: log}
+// NewServer creates a server for addr (host:port; port 0 means a free port).
+func NewServer(addr string, reg *Registry, h *Health, page Page, log *slog.Logger) *Server {
+	pages := &pages{Page: page, health: h, log: log}
 	return &Server{
 		addr:   addr,
 		log:    log,
 		served: make(chan struct{}),
 		http: &http.Server{
-			Handler: secureHeaders(pages.routes(metricsHandler(gatherer, log))),
+			Handler: secureHeaders(pages.routes(metricsHandler(reg, log))),
 			// Probes and scrapes are small. A client that needs more time is stuck, and must not
 			// occupy a connection.
 			ReadHeaderTimeout: 5 * time.Second,

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -37,7 +38,7 @@ func do(t *testing.T, s *Server, method, target string, header ...string) answer
 }
 
 func newTestServer(h *Health, status StatusFunc) *Server {
-	return NewServer("127.0.0.1:0", NewRegistry(), h, Page{Status: status}, quiet())
+	return newServer("127.0.0.1:0", NewRegistry(), h, Page{Status: status}, quiet())
 }
 
 func TestReadyz(t *testing.T) {
@@ -139,7 +140,7 @@ func TestServerOverTheNetwork(t *testing.T) {
 		t.Errorf("status %d", code)
 	}
 
-	second := NewServer(s.Addr(), NewRegistry(), h, Page{}, quiet())
+	second := newServer(s.Addr(), NewRegistry(), h, Page{}, quiet())
 	if err := second.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "--listen") {
 		t.Errorf("a taken address: %v", err)
 	}
@@ -196,4 +197,14 @@ func TestShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
 		t.Errorf("the request was answered with %d", code)
 	}
 	close(release)
+}
+
+// newServer returns a server whose page has empty data where the argument page has none.
+func newServer(addr string, reg *Registry, h *Health, page Page, log *slog.Logger) *Server {
+	if page.Status == nil {
+		page.Status = func() Status { return Status{} }
+	}
+	page.History = cmp.Or(page.History, NewHistory(nil))
+	page.DeadLetters = cmp.Or(page.DeadLetters, NewLastDeadLetters())
+	return NewServer(addr, reg, h, page, log)
 }

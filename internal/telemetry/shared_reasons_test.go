@@ -7,7 +7,7 @@ import (
 )
 
 func TestPartitionsWithTheSameReasonAreOneLine(t *testing.T) {
-	h := NewHealth(HealthConfig{})
+	h := NewHealth()
 	h.Started()
 	storm := func(p int) string {
 		return fmt.Sprintf("the breaker is open, then type: projector resume --partition=%d --reason=TEXT --yes", p)
@@ -18,7 +18,7 @@ func TestPartitionsWithTheSameReasonAreOneLine(t *testing.T) {
 	h.Fail("partition account-events/3", "paused by ada")
 	h.Fail("partition other/3", storm(3))
 	h.Fail("database", "connect")
-	server := NewServer("127.0.0.1:0", NewRegistry(), h, Page{}, quiet())
+	server := newServer("127.0.0.1:0", NewRegistry(), h, Page{}, quiet())
 	text := get(t, server, "/readyz").body
 	for _, want := range []string{
 		"partitions account-events/0-2, 4, 10: the breaker is open, then type: projector resume --partition=N --reason",

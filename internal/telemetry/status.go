@@ -212,6 +212,14 @@ func formatRate(v float64) string {
 	return formatCount(int64(math.Round(v)))
 }
 
+// numberOf returns NaN for nil.
+func numberOf[N int64 | float64](p *N) number {
+	if p == nil {
+		return number(math.NaN())
+	}
+	return number(*p)
+}
+
 // number is a number with at most two decimals in JSON, or null if it is NaN or infinite.
 type number float64
 

@@ -136,7 +136,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildIn
 		own: own, acceptChanged: c.AcceptChanged, topic: c.Topic, anotherTopic: c.AnotherTopic,
 		mapping: reads, acceptMapping: c.AcceptMapping,
 		log: log, built: built, registry: registry, kind: kind, group: c.GroupName(), owner: owner(),
-		health:          telemetry.NewHealth(telemetry.HealthConfig{}),
+		health:          telemetry.NewHealth(),
 		metrics:         telemetry.NewMetrics(registry, c.Projection),
 		lastDeadLetters: telemetry.NewLastDeadLetters(),
 		retry:           retry.Policy{Initial: c.RetryInitial, Max: c.RetryMax, Attempt: attemptWithin},
