@@ -27,7 +27,6 @@ import (
 	"projector/internal/cli/rebuild"
 )
 
-// commands has a field for each command of the command line.
 type commands struct {
 	Run process.RunCmd `cmd:"" help:"Consume account events and keep the read model up to date, until stopped."`
 	demoCommand
@@ -64,7 +63,6 @@ const description = `Projects account events from Kafka into account balances, s
 
 Every flag but --yes and --reason has an environment variable; a flag beats it. Exit status: 0 done, or stopped by a signal (commands that run until stopped); 1 failed or interrupted; 2 wrong usage or configuration.`
 
-// newParser makes the parser of the command line.
 func newParser(built flags.BuildInfo, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(new(commands), append([]kong.Option{
 		kong.Name("projector"), kong.Description(description), kong.UsageOnError(),
@@ -140,7 +138,6 @@ func interrupted(ctx context.Context, command string, err error) error {
 	return exit.Refuse("interrupted, nothing was changed")
 }
 
-// commandPath returns the command's words without its arguments.
 func commandPath(parsed *kong.Context) string {
 	var names []string
 	for _, step := range parsed.Path {

@@ -28,7 +28,6 @@ type completionCmd struct {
 //go:embed completion
 var completionScripts embed.FS
 
-// Run prints the script.
 func (c *completionCmd) Run(std *output.Streams) error {
 	script, err := completionScripts.ReadFile("completion/projector." + c.Shell)
 	if err != nil {
@@ -58,13 +57,11 @@ func printSuggestions(w io.Writer, s suggestions) error {
 	return out.Flush()
 }
 
-// firstSentence returns the first sentence of a help text.
 func firstSentence(text string) string {
 	sentence, _, _ := strings.Cut(text, ". ")
 	return strings.TrimSuffix(sentence, ".")
 }
 
-// suggestion is one possible completion of a word.
 type suggestion struct {
 	text  string // the whole word; after a final "=" a value follows
 	about string // one line, may be empty
@@ -107,7 +104,6 @@ func choicesOf(v *kong.Value) []string {
 	}
 }
 
-// isFile reports whether the value names a file.
 func isFile(v *kong.Value) bool { return v.Tag.PlaceHolder == "FILE" }
 
 // suggest returns the completions of the last word. The argument words contains the words after the
@@ -145,7 +141,6 @@ func suggest(app *kong.Application, words []string) suggestions {
 	}
 }
 
-// The type reached is the result of walk.
 type reached struct {
 	node      *kong.Node
 	arguments int        // number of arguments so far
@@ -245,7 +240,6 @@ func valuesOf(v *kong.Value, prefix, begin string) suggestions {
 	return s
 }
 
-// offer adds a word if it starts with the text begin.
 func (s *suggestions) offer(text, about, begin string) {
 	if strings.HasPrefix(text, begin) {
 		s.list = append(s.list, suggestion{text: text, about: about})

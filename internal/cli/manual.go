@@ -15,7 +15,6 @@ import (
 //go:embed manual.txt
 var manual string
 
-// addManual gives each command its page.
 func addManual(k *kong.Kong) error {
 	pages := manualPages()
 	for _, node := range k.Model.Leaves(false) {
@@ -24,7 +23,6 @@ func addManual(k *kong.Kong) error {
 	return nil
 }
 
-// manualPages returns the pages of the manual by command.
 func manualPages() map[string]string {
 	pages := map[string]string{}
 	for page := range strings.SplitSeq("\n"+manual, "\n== ") {

@@ -12,7 +12,6 @@ type versionCmd struct {
 	output.Flags
 }
 
-// versionDocument is the version in JSON.
 type versionDocument struct {
 	Version   string  `json:"version"`
 	Commit    *string `json:"commit"`
@@ -21,7 +20,6 @@ type versionDocument struct {
 	Arch      string  `json:"arch"`
 }
 
-// Run prints the version.
 func (c *versionCmd) Run(std *output.Streams, built flags.BuildInfo) error {
 	from := built.From()
 	d := versionDocument{Version: built.Version, Commit: output.OrNull(from), GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}

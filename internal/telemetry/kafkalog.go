@@ -38,7 +38,6 @@ type kafkaLogger struct {
 	lines *retry.Lines // throttles warnings and errors
 }
 
-// Level implements kgo.Logger.
 func (l *kafkaLogger) Level() kgo.LogLevel {
 	ctx := context.Background()
 	for _, level := range []kgo.LogLevel{kgo.LogLevelDebug, kgo.LogLevelInfo, kgo.LogLevelWarn, kgo.LogLevelError} {
@@ -49,7 +48,6 @@ func (l *kafkaLogger) Level() kgo.LogLevel {
 	return kgo.LogLevelNone
 }
 
-// Log implements kgo.Logger.
 func (l *kafkaLogger) Log(level kgo.LogLevel, msg string, keyvals ...any) {
 	ctx := context.Background()
 	lvl := slogLevel(level)

@@ -48,7 +48,6 @@ type Page struct {
 	Runbook, Repairs string // documentation pages in Markdown
 }
 
-// pages are the handlers for probes and for people.
 type pages struct {
 	Page
 	health *Health

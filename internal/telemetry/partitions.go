@@ -110,7 +110,6 @@ func (m *Metrics) show(id partitionID, gauges ...gauge) {
 	}
 }
 
-// consumed counts records of a partition.
 func (m *Metrics) consumed(id partitionID, counts *projection.OutcomeCounts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

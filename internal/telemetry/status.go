@@ -183,7 +183,6 @@ func formatSeconds(v any) string {
 	}
 }
 
-// formatAge formats the time that has passed since t.
 func formatAge(t time.Time) string {
 	if t.IsZero() {
 		return unknown
@@ -223,7 +222,6 @@ func numberOf[N int64 | float64](p *N) number {
 // number is a number with at most two decimals in JSON, or null if it is NaN or infinite.
 type number float64
 
-// MarshalJSON implements json.Marshaler.
 func (n number) MarshalJSON() ([]byte, error) {
 	f := float64(n)
 	if math.IsNaN(f) || math.IsInf(f, 0) {

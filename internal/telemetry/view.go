@@ -16,7 +16,6 @@ const (
 	partitionsFirst = 12
 )
 
-// view has the data of the status page.
 type view struct {
 	statusDocument
 	Level    level
@@ -26,13 +25,11 @@ type view struct {
 	First    []PartitionStatus // the most urgent ones; empty if all fit into one table
 }
 
-// stateCount is the number of partitions in a state.
 type stateCount struct {
 	State projection.State
 	Count int
 }
 
-// Section returns the anchor of the runbook's section about the state.
 func (c stateCount) Section() string { return stateSection(c.State) }
 
 // partitionList is the data of the template for a list of partitions. The field Label is the HTML
@@ -49,7 +46,6 @@ type deadLetterList struct {
 	Letters []DeadLetter
 }
 
-// classCount is the number of dead letters of a class.
 type classCount struct {
 	Class string
 	Count int64

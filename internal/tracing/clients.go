@@ -68,14 +68,12 @@ func withParent(ctx context.Context, headers []kgo.RecordHeader) context.Context
 // the Context of a traced record. A record without a Context is not traced.
 type consuming struct{ t *Tracing }
 
-// OnFetchRecordBuffered implements kgo.HookFetchRecordBuffered.
 func (h consuming) OnFetchRecordBuffered(r *kgo.Record) {
 	if !r.Attrs.IsControl() && h.t.begins(r.Headers) {
 		h.t.consumed.OnFetchRecordBuffered(r)
 	}
 }
 
-// OnFetchRecordUnbuffered implements kgo.HookFetchRecordUnbuffered.
 func (h consuming) OnFetchRecordUnbuffered(r *kgo.Record, _ bool) {
 	if r.Context != nil {
 		h.t.end(trace.SpanFromContext(r.Context))
@@ -85,7 +83,6 @@ func (h consuming) OnFetchRecordUnbuffered(r *kgo.Record, _ bool) {
 // The type publishing adds the span of a published dead letter to the trace of its record.
 type publishing struct{ t *Tracing }
 
-// OnProduceRecordBuffered implements kgo.HookProduceRecordBuffered.
 func (h publishing) OnProduceRecordBuffered(r *kgo.Record) {
 	if sampled, _ := decision(r.Headers); sampled && h.t.reserve() {
 		r.Context = withParent(r.Context, r.Headers)
@@ -93,7 +90,6 @@ func (h publishing) OnProduceRecordBuffered(r *kgo.Record) {
 	}
 }
 
-// OnProduceRecordUnbuffered implements kgo.HookProduceRecordUnbuffered.
 func (h publishing) OnProduceRecordUnbuffered(r *kgo.Record, err error) {
 	if recording(r.Context) {
 		h.t.published.OnProduceRecordUnbuffered(r, safe(err))
@@ -129,7 +125,6 @@ var (
 	_ pgxpool.AcquireTracer = database{}
 )
 
-// TraceQueryStart implements pgx.QueryTracer.
 func (d database) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	if !recording(ctx) {
 		return ctx
@@ -137,7 +132,6 @@ func (d database) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.
 	return d.tracer.TraceQueryStart(ctx, conn, data)
 }
 
-// TraceQueryEnd implements pgx.QueryTracer.
 func (d database) TraceQueryEnd(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryEndData) {
 	if recording(ctx) {
 		data.Err = withState(data.Err)
@@ -145,7 +139,6 @@ func (d database) TraceQueryEnd(ctx context.Context, conn *pgx.Conn, data pgx.Tr
 	}
 }
 
-// TraceBatchStart implements pgx.BatchTracer.
 func (d database) TraceBatchStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
 	if !recording(ctx) {
 		return ctx
@@ -153,7 +146,6 @@ func (d database) TraceBatchStart(ctx context.Context, conn *pgx.Conn, data pgx.
 	return d.tracer.TraceBatchStart(ctx, conn, data)
 }
 
-// TraceBatchQuery implements pgx.BatchTracer.
 func (d database) TraceBatchQuery(ctx context.Context, conn *pgx.Conn, data pgx.TraceBatchQueryData) {
 	if recording(ctx) {
 		data.Err = withState(data.Err)
@@ -161,7 +153,6 @@ func (d database) TraceBatchQuery(ctx context.Context, conn *pgx.Conn, data pgx.
 	}
 }
 
-// TraceBatchEnd implements pgx.BatchTracer.
 func (d database) TraceBatchEnd(ctx context.Context, conn *pgx.Conn, data pgx.TraceBatchEndData) {
 	if recording(ctx) {
 		data.Err = withState(data.Err)
@@ -169,7 +160,6 @@ func (d database) TraceBatchEnd(ctx context.Context, conn *pgx.Conn, data pgx.Tr
 	}
 }
 
-// TraceAcquireStart implements pgxpool.AcquireTracer.
 func (d database) TraceAcquireStart(ctx context.Context, pool *pgxpool.Pool, data pgxpool.TraceAcquireStartData) context.Context {
 	if !recording(ctx) {
 		return ctx
@@ -177,7 +167,6 @@ func (d database) TraceAcquireStart(ctx context.Context, pool *pgxpool.Pool, dat
 	return d.tracer.TraceAcquireStart(ctx, pool, data)
 }
 
-// TraceAcquireEnd implements pgxpool.AcquireTracer.
 func (d database) TraceAcquireEnd(ctx context.Context, pool *pgxpool.Pool, data pgxpool.TraceAcquireEndData) {
 	if recording(ctx) {
 		data.Err = withState(data.Err)

@@ -76,7 +76,6 @@ func (p *Partition) Flushing(next int64) {
 	p.doing = p.flush
 }
 
-// tracedBefore returns the traced records before the offset next.
 func (p *Partition) tracedBefore(next int64) []tracedRecord {
 	n := 0
 	for n < len(p.traced) && p.traced[n].offset < next {
@@ -134,7 +133,6 @@ func classesOf(in []tracedRecord, letters []projection.DeadLetter) map[int64]eve
 	return classes
 }
 
-// forget removes the first n traced records.
 func (p *Partition) forget(n int) {
 	kept := copy(p.traced, p.traced[n:])
 	clear(p.traced[kept:])

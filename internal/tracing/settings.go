@@ -130,7 +130,6 @@ func newQueue(t *Tracing, sender sdk.SpanExporter) *queue {
 	return &queue{sdk.NewBatchSpanProcessor(sender, sdk.WithMaxQueueSize(mostWaiting)), t}
 }
 
-// OnEnd implements sdk.SpanProcessor.
 func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	if q.t.waiting.Add(1) > mostWaiting {
 		q.t.waiting.Add(-1)
@@ -149,7 +148,6 @@ type sending struct {
 	outage *retry.Throttled
 }
 
-// ExportSpans implements sdk.SpanExporter.
 func (s *sending) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	err := s.SpanExporter.ExportSpans(ctx, spans)
 	s.t.waiting.Add(-int64(len(spans)))
@@ -162,7 +160,6 @@ func (s *sending) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) err
 	return nil
 }
 
-// Shutdown implements sdk.SpanExporter.
 func (s *sending) Shutdown(ctx context.Context) error {
 	_ = s.SpanExporter.Shutdown(ctx) // at shutdown, nothing can be done about an error
 	return nil

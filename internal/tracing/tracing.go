@@ -189,7 +189,6 @@ func (t *Tracing) reserve() bool {
 	return false
 }
 
-// end ends the span of a record.
 func (t *Tracing) end(span trace.Span) {
 	span.End()
 	t.live.Add(-1)

@@ -30,7 +30,6 @@ type accountShowCmd struct {
 	output.Flags
 }
 
-// accountDocument is an account in JSON.
 type accountDocument struct {
 	AccountID         string                 `json:"account_id"`
 	Currency          *string                `json:"currency"`
@@ -44,7 +43,6 @@ type accountDocument struct {
 	Parked            []accountdb.ParkedView `json:"parked"`
 }
 
-// Run shows an account.
 func (c *accountShowCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -96,7 +94,6 @@ type GapsListCmd struct {
 	output.Flags
 }
 
-// gapDocument is a gap in JSON.
 type gapDocument struct {
 	AccountID       string  `json:"account_id"`
 	ExpectedVersion int64   `json:"expected_version"`

@@ -25,7 +25,6 @@ type skip struct {
 	skipFlags
 }
 
-// skipFlags are the flags of skip and unskip.
 type skipFlags struct {
 	change.ReasonFlags
 	flags.BalanceFlags
@@ -64,7 +63,6 @@ func (f *skipFlags) skipper(ctx context.Context, on *change.On) (*repair.Repair,
 	return skipper, nil
 }
 
-// skipDocument is a skip in JSON.
 type skipDocument struct {
 	AccountID    string  `json:"account_id"`
 	Version      int64   `json:"version"`
@@ -109,7 +107,6 @@ func describeState(s *repair.AccountState) stateDocument {
 	return stateDocument{Version: s.Version, Currency: output.OrNull(s.Currency), Balance: output.NumberOrNull(&s.Balance), Stale: s.Waits}
 }
 
-// Check implements change.Change.
 func (c *skip) Check() error { return c.check(c.Version) }
 
 func (*skip) Action() readmodel.ActionKind { return readmodel.ActionSkip }
@@ -120,7 +117,6 @@ func (c *skip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	return &skipPlan{skip: c, plannedSkip: planned}, err
 }
 
-// skipPlan skips a version.
 type skipPlan struct {
 	*skip
 	plannedSkip
@@ -224,7 +220,6 @@ func skipFailure(err error) error {
 	return err
 }
 
-// stateText describes an account before or after a skip.
 func stateText(s *repair.AccountState) string {
 	text := fmt.Sprintf("version %d", s.Version)
 	if s.Balance != "" {
@@ -242,7 +237,6 @@ func stateText(s *repair.AccountState) string {
 	return text + ", waits for nothing"
 }
 
-// eventText describes what is known of a skipped event.
 func eventText(of *repair.SkippedEvent) string {
 	if *of == (repair.SkippedEvent{}) {
 		return "nothing is known of its event"

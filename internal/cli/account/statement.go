@@ -30,7 +30,6 @@ type accountStatementCmd struct {
 	output.Flags
 }
 
-// statementDocument is one entry of a statement in JSON.
 type statementDocument struct {
 	Version        int64        `json:"version"`
 	EventID        string       `json:"event_id"`
@@ -44,7 +43,6 @@ type statementDocument struct {
 	Offset         *int64       `json:"offset"`
 }
 
-// Run shows a statement.
 func (c *accountStatementCmd) Run(ctx context.Context, std *output.Streams) error {
 	query, err := c.query()
 	if err != nil {
@@ -68,7 +66,6 @@ func (c *accountStatementCmd) Run(ctx context.Context, std *output.Streams) erro
 	return nil
 }
 
-// query makes a query from the flags.
 func (c *accountStatementCmd) query() (statement.Query, error) {
 	q := statement.Query{AccountID: readmodel.Storable(c.ID), FirstVersion: c.FirstVersion, From: c.VersionFrom, To: c.VersionTo}
 	if err := c.Check(); err != nil {
@@ -82,7 +79,6 @@ func (c *accountStatementCmd) query() (statement.Query, error) {
 	return q, err
 }
 
-// failure explains why there is no statement.
 func (c *accountStatementCmd) failure(err error) error {
 	switch {
 	case errors.Is(err, accountdb.ErrUnknownAccount):
@@ -101,7 +97,6 @@ func (c *accountStatementCmd) remedy() string {
 	return fmt.Sprintf("see `projector lag --projection=%s`, and `projector dlq list --projection=%s --account=%s`", statement.Name, statement.Name, output.Printable(c.ID))
 }
 
-// explain prints whether the statement is complete and agrees with the balance.
 func (c *accountStatementCmd) explain(w io.Writer, sum *statement.Summary) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 	if sum.Opening != nil {

@@ -18,7 +18,6 @@ type unskip struct {
 	skipFlags
 }
 
-// unskipDocument is the reversal of a skip in JSON.
 type unskipDocument struct {
 	AccountID string  `json:"account_id"`
 	Version   int64   `json:"version"`
@@ -29,7 +28,6 @@ type unskipDocument struct {
 	Result *string       `json:"result"`
 }
 
-// Check implements change.Change.
 func (c *unskip) Check() error { return c.check(c.Version) }
 
 func (*unskip) Action() readmodel.ActionKind { return readmodel.ActionUnskip }
@@ -40,7 +38,6 @@ func (c *unskip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	return &unskipPlan{c, planned}, err
 }
 
-// unskipPlan reverses a skip.
 type unskipPlan struct {
 	*unskip
 	plannedSkip

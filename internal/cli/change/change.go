@@ -294,7 +294,6 @@ func (f *OptionalReasonFlags) asked() (reason *string, by *flags.ActorFlags) {
 
 func (*OptionalReasonFlags) checkReason() error { return nil }
 
-// audited returns the actor and the reason of a change for the audit trail.
 func audited(c reasoned) (actor, reason string) {
 	why, by := c.asked()
 	return by.ActorName(), readmodel.Storable(*why)

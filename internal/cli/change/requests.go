@@ -109,7 +109,6 @@ func (c *RejectCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Co
 	})
 }
 
-// decision is a person's decision about a request.
 type decision struct {
 	id     int64
 	reason string

@@ -37,7 +37,6 @@ type shownDocument struct {
 	Plan    []json.RawMessage `json:"plan"`
 }
 
-// fileDocument is a file of a request in JSON.
 type fileDocument struct {
 	Flag   string `json:"flag"`
 	Name   string `json:"name"`
@@ -45,7 +44,6 @@ type fileDocument struct {
 	SHA256 string `json:"sha256"`
 }
 
-// contentDocument is a file of a request in JSON with its content.
 type contentDocument struct {
 	fileDocument
 	Content       *string `json:"content"`
@@ -91,7 +89,6 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 	return r.Show(ctx, std, pool, &c.Servers, amounts)
 }
 
-// printHead prints the requester, the command and the files.
 func printHead(out io.Writer, r *readmodel.Request, d *shownDocument) {
 	_, _ = fmt.Fprintf(out, "request %d of %s (%s), %s: %s\n%s\n", r.ID, output.Printable(r.RequestedBy), output.Printable(r.Actor), r.State,
 		output.OrDash(output.Printable(r.Reason)), d.Command)
@@ -144,7 +141,6 @@ func (c *showCmd) printFile(out io.Writer, command *readmodel.RequestedCommand) 
 	return err
 }
 
-// listed lists the files of a request by flag and name.
 func listed(command *readmodel.RequestedCommand) string {
 	var names []string
 	for _, f := range command.Files {

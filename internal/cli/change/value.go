@@ -45,7 +45,6 @@ func commandOf(leaf *kong.Node) command {
 // storedBytes limits the total size of the files of a request.
 const storedBytes = 64 << 20
 
-// value returns the form in which a request stores a change.
 func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
 	_, by := c.asked()
 	by.Actor = by.ActorName() // set now, because the default would name the approver later
@@ -70,7 +69,6 @@ func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
 	return stored, nil
 }
 
-// files returns the files in the options of a command, each with the name of its flag.
 func files(leaf *kong.Node) iter.Seq2[string, *flags.File] {
 	return func(yield func(string, *flags.File) bool) {
 		for _, level := range leaf.AllFlags(false) {

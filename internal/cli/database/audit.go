@@ -88,7 +88,6 @@ type verifyCmd struct {
 
 var sha256Text = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// verifyDocument is the result of audit verify in JSON.
 type verifyDocument struct {
 	Rows     int64             `json:"rows"`
 	Head     *string           `json:"head"`
@@ -101,7 +100,6 @@ type findingDocument struct {
 	What string `json:"what"`
 }
 
-// Run checks the hash chain of the audit trail.
 func (c *verifyCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.ExpectHead != "" && !sha256Text.MatchString(c.ExpectHead) {
 		return exit.Usagef("--expect-head: must be a hash as audit verify prints it, 64 digits of 0-9 and a-f")

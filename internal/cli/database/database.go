@@ -33,7 +33,6 @@ type upCmd struct {
 	flags.DatabaseFlags
 }
 
-// Run migrates the schema and prints the result.
 func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 	if c.FourEyes != "" && !slices.Contains(Choices["four-eyes"], c.FourEyes) {
 		return exit.Usagef("--four-eyes (PROJECTOR_FOUR_EYES): %q is neither on nor off", c.FourEyes)

@@ -28,14 +28,12 @@ type checkCmd struct {
 	output.Flags
 }
 
-// checkDocument is a valid projection file in JSON.
 type checkDocument struct {
 	Name  string    `json:"name"`
 	Mode  file.Mode `json:"mode"`
 	Types []string  `json:"types"`
 }
 
-// Run checks a file.
 func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
 	p, err := flags.ReadProjectionFile("", flags.FileNamed(c.File))
 	if err != nil {

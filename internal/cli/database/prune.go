@@ -91,12 +91,10 @@ func (p *prunePlan) Do(ctx context.Context) error {
 	return nil
 }
 
-// pruneDocument is the result of a pruning in JSON.
 type pruneDocument struct {
 	Deleted int64 `json:"deleted"`
 }
 
-// prunePlanDocument is the plan of a pruning for one projection, in JSON.
 type prunePlanDocument struct {
 	Projection string `json:"projection"`
 	OlderThan  string `json:"older_than"`

@@ -50,7 +50,6 @@ func (c *statusCmd) Run(ctx context.Context, std *output.Streams) error {
 	return nil
 }
 
-// migrationDocument is a migration in JSON.
 type migrationDocument struct {
 	Version   int64   `json:"version"`
 	Name      *string `json:"name"`       // null: a migration of a newer program

@@ -38,7 +38,6 @@ type staleAccount struct {
 	Events  int64
 }
 
-// check compares the read model, the dead letters and the counters with the ledger.
 func (d *demo) check(ctx context.Context) (*findings, error) {
 	d.progress.Step("checking")
 	f := &findings{classes: map[string]int{}}
@@ -50,7 +49,6 @@ func (d *demo) check(ctx context.Context) (*findings, error) {
 	return f, nil
 }
 
-// checkAccounts compares the demo's accounts in the read model with the ledger.
 func (d *demo) checkAccounts(ctx context.Context, f *findings) error {
 	have, err := compare.Rows(ctx, d.pool, d.accountPrefix)
 	if err != nil {
@@ -103,7 +101,6 @@ func difference(got *testbank.Row, shows bool, want *testbank.Row) string {
 	return ""
 }
 
-// checkDeadLetters compares the DLQ topic with the ledger's dead letters.
 func (d *demo) checkDeadLetters(ctx context.Context, f *findings) error {
 	records, err := compare.ReadTopic(ctx, d.run.DeadLetterTopic(), d.reach...)
 	if err != nil {
@@ -136,7 +133,6 @@ LEFT JOIN account_balance b ON b.account_id = h.account_id
 WHERE starts_with(h.account_id, $1)
 ORDER BY h.account_id COLLATE "C"`
 
-// findStale lists the accounts that wait for an event.
 func (d *demo) findStale(ctx context.Context, f *findings) error {
 	rows, err := d.pool.Query(ctx, readStale, d.accountPrefix)
 	if err == nil {
@@ -198,7 +194,6 @@ func (d *demo) checkOutcomes(_ context.Context, f *findings) error {
 	return nil
 }
 
-// expected returns how many records must have each outcome, according to the ledger.
 func (d *demo) expected() map[string]int {
 	all := map[string]int{}
 	for _, of := range d.ledger.Outcomes {

@@ -68,7 +68,6 @@ func (c *Cmd) validate() error {
 	return nil
 }
 
-// demo is one run of the command.
 type demo struct {
 	cmd      *Cmd
 	built    flags.BuildInfo
@@ -188,7 +187,6 @@ func (d *demo) play(ctx context.Context) (matched *bool, err error) {
 	return new(found.matched()), nil
 }
 
-// stay keeps the servers and the projector running until ctx ends.
 func (d *demo) stay(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -14,7 +14,6 @@ import (
 	"projector/projection/event"
 )
 
-// hint is a command to try next, and its purpose.
 type hint struct {
 	why   string
 	lines []string

@@ -29,16 +29,13 @@ func (p *page) printf(format string, args ...any) {
 
 func (p *page) title(text string) { p.printf("%s\n", p.paint(output.Bold, text)) }
 
-// The method part prints an empty line and the title of the next section.
 func (p *page) part(text string) {
 	p.printf("\n")
 	p.title(text)
 }
 
-// The method fact prints a line with a name and a text.
 func (p *page) fact(name, text string) { p.printf("  %-12s %s\n", name, text) }
 
-// The method count prints a line with a name and a number.
 func (p *page) count(name string, n int, remark string) {
 	if remark != "" {
 		remark = p.paint(output.Dim, "  "+remark)

@@ -12,7 +12,6 @@ import (
 	"projector/projection/event"
 )
 
-// report prints what the demo has found.
 func (d *demo) report(f *findings) {
 	p := d.page
 	p.part("Throughput")
@@ -59,7 +58,6 @@ func (d *demo) sharing() string {
 	return strings.Join(here, " and ") + " on the same machine"
 }
 
-// remark explains the count of an outcome.
 func (d *demo) remark(outcome projection.Outcome, f *findings) string {
 	switch {
 	case outcome == projection.Applied:
@@ -72,7 +70,6 @@ func (d *demo) remark(outcome projection.Outcome, f *findings) string {
 	return ""
 }
 
-// remarkOnDeadLetters explains why there are more dead letters than dead-lettered records.
 func (d *demo) remarkOnDeadLetters(f *findings) string {
 	var remarks []string
 	if again := len(d.ledger.DeadLetters) - d.expected()[projection.DeadLettered.String()]; again > 0 {
@@ -87,7 +84,6 @@ func (d *demo) remarkOnDeadLetters(f *findings) string {
 // maxStale is how many stale accounts are listed.
 const maxStale = 20
 
-// reportStale lists the accounts that wait, and for what.
 func (d *demo) reportStale(stale []staleAccount) {
 	p := d.page
 	p.part("Stale accounts: " + grouped(len(stale)))
@@ -108,7 +104,6 @@ func (d *demo) reportStale(stale []staleAccount) {
 	}
 }
 
-// leftovers returns what the demo leaves on servers of the user.
 func (d *demo) leftovers() []string {
 	var left []string
 	if !d.ownKafka {

@@ -27,7 +27,6 @@ import (
 // demoAccounts is the prefix of the names that the demo chooses on servers of the user.
 const demoAccounts = "demo-"
 
-// startKafka starts a broker in this process, unless the user has given brokers.
 func (d *demo) startKafka(ctx context.Context) error {
 	if d.ownKafka {
 		fake, err := devstack.StartFake(ctx, devstack.FakeOptions{})
@@ -59,7 +58,6 @@ func (d *demo) startKafka(ctx context.Context) error {
 	return nil
 }
 
-// startDatabase starts a PostgreSQL server, unless the user has given one.
 func (d *demo) startDatabase(ctx context.Context) error {
 	what := "yours"
 	if d.ownDatabase {
@@ -204,7 +202,6 @@ func (d *demo) send(ctx context.Context, records []testbank.Record) error {
 	return nil
 }
 
-// rate returns a text with the number of events per second.
 func rate(n int, took time.Duration) string {
 	if took <= 0 {
 		return "-"

@@ -22,7 +22,6 @@ type amountsDocument struct {
 	NewValue      *string      `json:"new_value"`
 }
 
-// replayedAmounts returns the amounts of a dead letter that would be replayed.
 func replayedAmounts(item *replay.Item) *amountsDocument {
 	d := amountsOf(&item.Event, &item.Decoded, item.Entry.Projection == readmodel.BalanceName)
 	d.OldAmount = d.NewAmount
@@ -38,7 +37,6 @@ func replayedAmounts(item *replay.Item) *amountsDocument {
 	return d
 }
 
-// fetchedAmounts returns the amounts of an event of the outbox.
 func fetchedAmounts(m *replay.Missing) *amountsDocument {
 	return amountsOf(&m.Event, &m.Record.Decoded, true)
 }
@@ -75,7 +73,6 @@ type amountRow struct {
 	*amountsDocument
 }
 
-// printAmounts prints amounts and balances.
 func printAmounts(how *output.Flags, std *output.Streams, amounts []amountRow) error {
 	rows := how.Rows(std.Out, "ACCOUNT", output.Left("ACCOUNT", 14), output.Right("VERSION", 7), output.Right("OLD AMOUNT", 12),
 		output.Right("NEW AMOUNT", 12), output.Left("CURRENCY", 8), output.Right("BALANCE BEFORE", 14), output.Right("BALANCE AFTER", 14))

@@ -28,7 +28,6 @@ type discard struct {
 	chosen replay.Selection
 }
 
-// discardDocument is a dead letter that was, or would be, discarded.
 type discardDocument struct {
 	deadLetterDocument
 	Parked bool    `json:"parked"` // the event was parked, and is or would be removed
@@ -57,7 +56,6 @@ func (c *discard) Plan(ctx context.Context, on *change.On) (change.Plan, error) 
 	return p, refused(err)
 }
 
-// discardPlan discards dead letters.
 type discardPlan struct {
 	*discard
 	on          *change.On
@@ -206,7 +204,6 @@ func (p *discardPlan) announce(done bool) error {
 const effectText = "An account that needs one of these events stays at the version before it. It is stale only while other events of it wait.\n" +
 	"To apply them after all: projector dlq replay --status=discarded\n"
 
-// summarize prints how many dead letters are or would be discarded, and the effect on the read model.
 func (p *discardPlan) summarize(done bool) error {
 	removed, passed, accounts := 0, 0, map[string]bool{}
 	for i := range p.found {

@@ -45,7 +45,6 @@ type topicFlags struct {
 	formats event.Resolver
 }
 
-// filterFlags select dead letters.
 type filterFlags struct {
 	Class        []string `placeholder:"CLASS" group:"Filter" help:"Class, or several, separated by commas."`
 	Account      string   `placeholder:"ID" group:"Filter" help:"Account."`
@@ -58,7 +57,6 @@ type filterFlags struct {
 	DLQOffset    []int64  `name:"dlq-offset" placeholder:"N" group:"Filter" help:"Offset in the DLQ topic."`
 }
 
-// selection returns which dead letters the flags select.
 func (f *filterFlags) selection(now time.Time, of *flags.GroupFlags) (replay.Selection, error) {
 	if err := of.Check(); err != nil {
 		return replay.Selection{}, err
@@ -88,7 +86,6 @@ func (f *filterFlags) selection(now time.Time, of *flags.GroupFlags) (replay.Sel
 	return s, err
 }
 
-// The method filters reports whether any filter is set.
 func (f *filterFlags) filters() bool {
 	return len(f.Class)+len(f.Status)+len(f.Partition)+len(f.Offset)+len(f.DLQPartition)+len(f.DLQOffset) > 0 ||
 		f.Account != "" || f.Since != "" || f.Until != ""
@@ -101,7 +98,6 @@ func unlessChosen(s *replay.Selection, statuses ...dlq.Status) {
 	}
 }
 
-// tools has the connections and readers of a dlq command.
 type tools struct {
 	flags   *topicFlags
 	topic   string // name of the DLQ topic
@@ -149,7 +145,6 @@ func (t *tools) store(rate int) replay.Store {
 	return replay.Database(t.pool, t.replayer(rate))
 }
 
-// replayer returns the Replayer that applies single events to the projection.
 func (t *tools) replayer(rate int) readmodel.Replayer {
 	return t.kind.Replayer(readmodel.RepairConfig{
 		Pool: t.pool, Formats: t.formats, FirstVersion: t.flags.FirstVersion, Rate: rate, Ends: t.ends,
@@ -177,7 +172,6 @@ func (t *tools) ends(ctx context.Context, name string) map[int32]int64 {
 	return ends
 }
 
-// close closes the connections.
 func (t *tools) close() {
 	t.client.Close()
 	t.pool.Close()

@@ -23,7 +23,6 @@ type exportCmd struct {
 // stdio is the file name that means standard output.
 const stdio = "-"
 
-// exportDocument is the result of an export in JSON.
 type exportDocument struct {
 	Exported int    `json:"exported"`
 	File     string `json:"file"`
@@ -76,7 +75,6 @@ func (c *exportCmd) write(ctx context.Context, s *scan, std *output.Streams) (in
 	return n, nil
 }
 
-// export writes the selected dead letters and returns their number.
 func (s *scan) export(ctx context.Context, w io.Writer) (int, error) {
 	out, n := bufio.NewWriter(w), 0
 	err := s.Each(ctx, func(d *replay.DeadLetter) error {

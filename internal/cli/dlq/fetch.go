@@ -96,7 +96,6 @@ func (c *fetch) missing(ctx context.Context, pool *pgxpool.Pool) (missing []*rep
 	return missing, nil
 }
 
-// fetchPlan applies missing events that the outbox has.
 type fetchPlan struct {
 	*fetch
 	on *change.On
@@ -160,7 +159,6 @@ func (p *fetchPlan) print(done bool) error {
 	return err
 }
 
-// printAmounts prints the amounts and balances of the events that the outbox has.
 func (p *fetchPlan) printAmounts() error {
 	var rows []amountRow
 	for _, m := range p.of.Missing {
@@ -171,7 +169,6 @@ func (p *fetchPlan) printAmounts() error {
 	return printAmounts(&p.Flags, p.on.Std, rows)
 }
 
-// fetchDocument is a missing version in JSON.
 type fetchDocument struct {
 	AccountID string  `json:"account_id"`
 	Version   int64   `json:"version"`

@@ -13,7 +13,6 @@ type listCmd struct {
 	readFlags
 }
 
-// deadLetterDocument is a dead letter in JSON.
 type deadLetterDocument struct {
 	DLQPartition    int32   `json:"dlq_partition"`
 	DLQOffset       int64   `json:"dlq_offset"`
@@ -42,7 +41,6 @@ func document(d *replay.DeadLetter) deadLetterDocument {
 	}
 }
 
-// Run lists dead letters.
 func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 	s, done, err := c.reading(ctx, std)
 	if err != nil {

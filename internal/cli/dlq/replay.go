@@ -92,7 +92,6 @@ func (c *replayOptions) Plan(ctx context.Context, on *change.On) (change.Plan, e
 	return p, p.replay.Plan(ctx)
 }
 
-// checkToTopic refuses a --to-topic that does not exist.
 func (c *replayOptions) checkToTopic(ctx context.Context, client *kgo.Client) error {
 	if c.ToTopic == "" {
 		return nil
@@ -106,7 +105,6 @@ func (c *replayOptions) checkToTopic(ctx context.Context, client *kgo.Client) er
 	return err
 }
 
-// replayPlan replays dead letters.
 type replayPlan struct {
 	*replayOptions
 	on     *change.On
@@ -126,7 +124,6 @@ func (p *replayPlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// gather reads the selected dead letters from the topic or from an exported file.
 func (p *replayPlan) gather(ctx context.Context) error {
 	defer p.scan.shown.Done()
 	if !p.FromFile.Given() {
@@ -171,7 +168,6 @@ func (p *replayPlan) Do(ctx context.Context) error {
 	return p.replay.Publish(ctx, producer, shown.Update)
 }
 
-// replayDocument is a dead letter in JSON with the plan or the result of its replay.
 type replayDocument struct {
 	deadLetterDocument
 	Plan   string  `json:"plan"`
@@ -234,7 +230,6 @@ func describeItem(item *replay.Item, done, amounts bool) replayDocument {
 	return d
 }
 
-// summary counts the plans or the results.
 func (p *replayPlan) summary(done bool) string {
 	counts := replay.Counts{}
 	for _, item := range p.replay.Items {

@@ -18,7 +18,6 @@ import (
 	"projector/internal/topic"
 )
 
-// scan reads dead letters, and reports what could not be read.
 type scan struct {
 	replay.Scan
 	unread output.Unread
@@ -26,7 +25,6 @@ type scan struct {
 	tools  *tools
 }
 
-// readFlags are the flags of commands that only read dead letters.
 type readFlags struct {
 	filterFlags // the first group in the help
 	topicFlags

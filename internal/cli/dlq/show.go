@@ -30,7 +30,6 @@ type showCmd struct {
 	output.Flags
 }
 
-// shownDocument is one dead letter in JSON with all headers and fields.
 type shownDocument struct {
 	deadLetterDocument
 	output.Record
@@ -38,7 +37,6 @@ type shownDocument struct {
 	ValueBase64 *string `json:"value_base64,omitempty"`
 }
 
-// Run shows one dead letter.
 func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 	partition, offset, err := parsePlace(c.Place)
 	if err != nil {
@@ -97,7 +95,6 @@ func (c *showCmd) describe(record *kgo.Record, d *replay.DeadLetter) shownDocume
 	return doc
 }
 
-// print prints a dead letter as text.
 func (c *showCmd) print(ctx context.Context, w io.Writer, opened *tools, record *kgo.Record, d *replay.DeadLetter) error {
 	out := bufio.NewWriter(w)
 	field := func(name, text string) {

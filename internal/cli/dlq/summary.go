@@ -17,7 +17,6 @@ type summaryCmd struct {
 	readFlags
 }
 
-// summaryDocument has the counts of dead letters of one class and status, in JSON.
 type summaryDocument struct {
 	Class         string `json:"class"`
 	Status        string `json:"status"`
@@ -28,7 +27,6 @@ type summaryDocument struct {
 	Example       string `json:"example"` // partition and offset of the first one, for dlq show
 }
 
-// Run counts dead letters by class and status.
 func (c *summaryCmd) Run(ctx context.Context, std *output.Streams) error {
 	s, done, err := c.reading(ctx, std)
 	if err != nil {
@@ -82,7 +80,6 @@ type groupKey struct {
 	status dlq.Status
 }
 
-// group has the counts of dead letters of one class and status.
 type group struct {
 	groupKey
 	records     int64
@@ -91,7 +88,6 @@ type group struct {
 	example     string // place of the first one
 }
 
-// add counts a dead letter.
 func (s *summary) add(d *replay.DeadLetter) {
 	e := &d.Entry
 	key := groupKey{string(e.Class), d.Status}

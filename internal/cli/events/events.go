@@ -137,7 +137,6 @@ func (f *EventFlags) CheckMapping(ctx context.Context, db readmodel.Querier, nam
 	return readmodel.CheckMapping(ctx, db, name, m)
 }
 
-// wrongMapping adds the flag to an error about the mapping file.
 func (f *EventFlags) wrongMapping(err error) error {
 	return exit.Mistakes("--mapping (EVENT_MAPPING): "+f.Mapping.String()+": ", err)
 }

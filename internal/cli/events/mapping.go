@@ -26,7 +26,6 @@ type mappingCheckCmd struct {
 	output.Flags
 }
 
-// mappingDocument is a mapping without mistakes, in JSON.
 type mappingDocument struct {
 	Format string          `json:"format"`
 	Fields []fieldDocument `json:"fields"`
@@ -46,7 +45,6 @@ type typeDocument struct {
 	Means string `json:"means"` // the built-in type, ignored, or one type for each sign
 }
 
-// Run checks a file.
 func (c *mappingCheckCmd) Run(_ context.Context, std *output.Streams) error {
 	known := slices.Sorted(slices.Values(slices.Concat(event.Formats(), registry.Formats())))
 	if !slices.Contains(known, c.Format) {

@@ -44,7 +44,6 @@ func (f *GroupFlags) Kind() (readmodel.Definition, error) {
 	return f.choose(&f.Projection, readmodel.BalanceName)
 }
 
-// projectionNames returns the names of the built-in projections.
 func projectionNames() []string {
 	var names []string
 	for _, k := range Definitions() {

@@ -191,7 +191,6 @@ func (f *SecurityFlags) password() (string, error) {
 	return FromFile("--sasl-password-file (KAFKA_SASL_PASSWORD_FILE)", f.SASLPasswordFile)
 }
 
-// token returns the present token.
 func (f *SecurityFlags) token() (string, error) {
 	token, err := FromFile("--sasl-token-file (KAFKA_SASL_TOKEN_FILE)", f.SASLTokenFile)
 	return strings.TrimSpace(token), err
@@ -213,7 +212,6 @@ type secretFileError struct {
 	err  error
 }
 
-// Unwrap implements the interface of package errors.
 func (e secretFileError) Unwrap() error { return e.err }
 
 func (e secretFileError) Error() string {

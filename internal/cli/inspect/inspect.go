@@ -99,7 +99,6 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 	return errors.Join(shown.end(), lost.Explain(std.Err))
 }
 
-// refusedBy adds the flags of the schema registry to an error of the registry.
 func refusedBy(err error) error {
 	var asked *registry.Error
 	if errors.As(err, &asked) {
@@ -142,7 +141,6 @@ func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *topic.Read
 	return spans, err
 }
 
-// choose returns the partitions to read.
 func (c *Cmd) choose(all *topic.Extents) ([]topic.Extent, error) {
 	n := len(all.Partitions)
 	switch {
@@ -157,7 +155,6 @@ func (c *Cmd) choose(all *topic.Extents) ([]topic.Extent, error) {
 	return nil, exit.Refusef("--partition: topic %s has no partition %d; it has %s", c.Topic, *c.Partition, output.PartitionsText(n))
 }
 
-// beginOffset returns the offset to begin at.
 func (c *Cmd) beginOffset(e topic.Extent) (int64, error) {
 	switch {
 	case c.Offset == nil:

@@ -14,7 +14,6 @@ import (
 	"projector/projection/event"
 )
 
-// recordDocument is a decoded record in JSON.
 type recordDocument struct {
 	Topic     string  `json:"topic"`
 	Partition int32   `json:"partition"`
@@ -30,7 +29,6 @@ type recordDocument struct {
 	Fields []fieldDocument `json:"fields,omitempty"`
 }
 
-// fieldDocument is one field of a record in JSON, with its value or its fault.
 type fieldDocument struct {
 	Field   string  `json:"field"`
 	From    string  `json:"from"`
@@ -39,7 +37,6 @@ type fieldDocument struct {
 	Message *string `json:"message"`
 }
 
-// payloadDocument is a recordDocument with key, headers and value.
 type payloadDocument struct {
 	recordDocument
 	output.Record
@@ -67,7 +64,6 @@ func (c *Cmd) printer(ctx context.Context, std *output.Streams) *printer {
 
 const mostReasons = 10
 
-// addAll prints the events of a record.
 func (p *printer) addAll(events []*decoded) error {
 	for _, d := range events {
 		if err := p.add(d); err != nil {
@@ -77,7 +73,6 @@ func (p *printer) addAll(events []*decoded) error {
 	return nil
 }
 
-// add prints a record, or one entry of a record.
 func (p *printer) add(d *decoded) error {
 	outcome := d.outcome()
 	p.counts[outcome]++
@@ -101,7 +96,6 @@ func (p *printer) add(d *decoded) error {
 	return p.rows.Add(p.document(d), placeOf(d), d.Event.AccountID, d.version(), d.Event.TypeName, d.outcome())
 }
 
-// end prints the summary.
 func (p *printer) end() error {
 	if err := p.rows.End(""); err != nil || p.c.JSON() || len(p.counts) == 0 {
 		return err
@@ -206,7 +200,6 @@ func (p *printer) printFields(d *decoded) error {
 	return out.Flush()
 }
 
-// fieldText returns the value of a field and the path that it was read from.
 func (p *printer) fieldText(d *decoded, f *event.FieldReading) string {
 	text := f.Value
 	switch {

@@ -105,7 +105,6 @@ func share(spanLengths []int64, n int64) []int64 {
 	return nil
 }
 
-// decodeAll decodes the events of a record and reads their fields.
 func decodeAll(record *kgo.Record, message event.Message, format event.Format) []*decoded {
 	var all []*decoded
 	event.DecodeEach(format, message, func(entry int32) *event.Decoded {

@@ -5,13 +5,11 @@ import (
 	"projector/internal/mapping"
 )
 
-// suggestion is a proposed mapping, in JSON.
 type suggestion struct {
 	Mapping string   `json:"mapping"` // YAML
 	Decide  []string `json:"decide"`
 }
 
-// suggest prints a mapping proposed for the records.
 func (c *Cmd) suggest(std *output.Streams, samples *mapping.Samples) error {
 	text, decide := samples.Suggest(c.ShowPayload)
 	return c.Print(std.Out, suggestion{Mapping: text, Decide: decide}, text)

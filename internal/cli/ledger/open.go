@@ -86,7 +86,6 @@ func (c *open) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	}, nil
 }
 
-// plan opens the accounts of a ledger.
 type plan struct {
 	cmd      *open
 	on       *change.On
@@ -193,7 +192,6 @@ func (p *plan) pieces() iter.Seq2[[]repair.Opening, error] {
 	}
 }
 
-// The type lines converts the lines of a ledger to openings.
 type lines struct {
 	currencies   event.CurrencySet
 	firstVersion int64

@@ -20,7 +20,6 @@ const (
 	refused  = readmodel.ResultRefused
 )
 
-// document is an account in JSON.
 type document struct {
 	AccountID string  `json:"account_id"`
 	Version   int64   `json:"version"`
@@ -105,7 +104,6 @@ func (r row) cells() []any {
 	return append(cells, r.Decision.Message)
 }
 
-// The type rows prints accounts one by one and counts them.
 type rows struct {
 	cmd    *open
 	on     *change.On
@@ -145,7 +143,6 @@ func (r *rows) total() (n int64) {
 	return n
 }
 
-// end ends the output and prints a summary.
 func (r *rows) end(accounts int64) error {
 	if err := r.out.End(""); err != nil || r.cmd.JSON() {
 		return err

@@ -23,7 +23,6 @@ import (
 	"projector/internal/ledger"
 )
 
-// source is where a ledger is read from.
 type source struct {
 	name string    // for messages: the file, or the server and its database
 	flag string    // the flag, for errors about the content
@@ -80,7 +79,6 @@ func openSource(ctx context.Context, f *flags.LedgerFlags, stderr io.Writer) (*s
 	return fileSource(f.Ledger.String(), opened), nil
 }
 
-// fileSource returns the source of a ledger in CSV.
 func fileSource(name string, opened io.ReadCloser) *source {
 	s := &source{
 		name: filepath.Base(name), flag: "--ledger (LEDGER): " + name, unit: "line", sum: sha256.New(),

@@ -8,7 +8,6 @@ import (
 	"projector/internal/ledger"
 )
 
-// verifyDocument is the result of a verification in JSON.
 type verifyDocument struct {
 	Checked     int64 `json:"checked"`
 	Matched     int64 `json:"matched"`

@@ -30,7 +30,6 @@ type changeFlags struct {
 	output.Flags
 }
 
-// Check refuses wrong usage.
 func (f *changeFlags) Check() error {
 	switch {
 	case f.All == (f.Partition != nil):
@@ -41,7 +40,6 @@ func (f *changeFlags) Check() error {
 	return f.GroupFlags.Check()
 }
 
-// partitionKey returns the projection, the group and the topic of the positions.
 func (f *changeFlags) partitionKey() readmodel.Partition {
 	return readmodel.Partition{Projection: f.Projection, Group: f.GroupName(), Topic: f.Topic}
 }
@@ -64,7 +62,6 @@ func (f *changeFlags) checkGroup(ctx context.Context, pool *pgxpool.Pool) error 
 		f.GroupName(), f.Projection, others)
 }
 
-// noTopic returns the error about a topic that does not exist.
 func noTopic(name string) error {
 	return exit.Refusef("topic %q (--topic, KAFKA_TOPIC) does not exist on these brokers", name)
 }
@@ -99,12 +96,10 @@ type groupDocument struct {
 	Projection string `json:"projection"`
 }
 
-// hash adds the group to the hash of a plan.
 func (f *changeFlags) hash(h *change.Hash) error {
 	return h.Note(groupDocument{f.GroupName(), f.Projection})
 }
 
-// print prints the result, or the plan, for each partition.
 func (f *changeFlags) print(on *change.On, done bool, n int, partition func(i int) (document any, text string)) error {
 	if !f.JSON() {
 		if _, err := fmt.Fprintf(on.Std.Out, "group %s, projection %s\n", f.GroupName(), f.Projection); err != nil {
@@ -114,7 +109,6 @@ func (f *changeFlags) print(on *change.On, done bool, n int, partition func(i in
 	return printChanges(on, &f.Flags, done, n, partition)
 }
 
-// printChanges prints n changes that were done or would be done.
 func printChanges(on *change.On, as *output.Flags, done bool, n int, one func(i int) (document any, text string)) error {
 	for i := range n {
 		document, text := one(i)

@@ -21,7 +21,6 @@ type LagCmd struct {
 	viewFlags
 }
 
-// lagDocument is the lag of one partition in JSON.
 type lagDocument struct {
 	Topic      string   `json:"topic"`
 	Partition  int32    `json:"partition"`

@@ -25,7 +25,6 @@ type positionListCmd struct {
 	viewFlags
 }
 
-// positionDocument is the state of a partition, in JSON.
 type positionDocument struct {
 	Topic         string   `json:"topic"`
 	Partition     int32    `json:"partition"`
@@ -40,7 +39,6 @@ type positionDocument struct {
 	Owner         *string  `json:"owner"`
 }
 
-// Run shows the positions.
 func (c *positionListCmd) Run(ctx context.Context, std *output.Streams) error {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
@@ -111,7 +109,6 @@ func printOwners(w io.Writer, partitions []partition) error {
 	return err
 }
 
-// add prints the state of one partition as a row.
 func (c *positionListCmd) add(rows *output.Rows, p *partition) error {
 	d := positionDocument{
 		Topic: c.Topic, Partition: p.number, Position: p.position, End: p.end, LagRecords: p.records,

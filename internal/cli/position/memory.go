@@ -71,7 +71,6 @@ type memoryCheck struct {
 // memoryPiece is how many events one query checks.
 const memoryPiece = 5000
 
-// span checks a range of records that would be read again.
 func (m *memoryCheck) span(ctx context.Context, span topic.Span) error {
 	m.last = projection.NoOffset
 	if span.From >= span.To {
@@ -96,7 +95,6 @@ func (m *memoryCheck) span(ctx context.Context, span topic.Span) error {
 		span.Partition, m.of.Projection, span.From, m.last, m.last+1)}
 }
 
-// add adds the events of a record to the next query.
 func (m *memoryCheck) add(ctx context.Context, offset int64, message event.Message) error {
 	format, err := m.cmd.formats.Resolve(ctx, message)
 	if err != nil {
@@ -114,7 +112,6 @@ func (m *memoryCheck) add(ctx context.Context, offset int64, message event.Messa
 	return m.query(ctx)
 }
 
-// query looks up the markers of the added events.
 func (m *memoryCheck) query(ctx context.Context) error {
 	known, err := m.memory.Remembered(ctx, m.on.Pool, m.ids)
 	if err != nil {

@@ -55,7 +55,6 @@ func (c *resume) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	return p.read(ctx)
 }
 
-// statusPlan pauses or resumes partitions.
 type statusPlan struct {
 	flags   *changeFlags
 	on      *change.On
@@ -107,7 +106,6 @@ func (p *statusPlan) Print(_ context.Context, done bool) error {
 	})
 }
 
-// text returns the text output for a partition.
 func (p *statusPlan) text(one *readmodel.PlannedStatus, done bool) string {
 	verb := p.verb
 	if !done {
@@ -127,7 +125,6 @@ func (p *statusPlan) text(one *readmodel.PlannedStatus, done bool) string {
 	return text
 }
 
-// throughText returns the effect of --through as text.
 func (p *statusPlan) throughText(one *readmodel.PlannedStatus) string {
 	text := fmt.Sprintf(", records below %d do not count for the breaker", *one.Through)
 	end := p.ends[one.Partition]
@@ -140,7 +137,6 @@ func (p *statusPlan) throughText(one *readmodel.PlannedStatus) string {
 	return text
 }
 
-// statusDocument is the result, or the plan, for a partition in JSON.
 type statusDocument struct {
 	Topic     string            `json:"topic"`
 	Partition int32             `json:"partition"`

@@ -28,7 +28,6 @@ type remove struct {
 	output.Flags
 }
 
-// removedDocument is a position that was, or would be, removed, in JSON.
 type removedDocument struct {
 	Group     string  `json:"group"`
 	Topic     string  `json:"topic"`

@@ -38,7 +38,6 @@ type set struct {
 	formats event.Resolver
 }
 
-// setDocument is the result for a position, or the plan, in JSON.
 type setDocument struct {
 	Topic         string  `json:"topic"`
 	Partition     int32   `json:"partition"`
@@ -84,7 +83,6 @@ func (c *set) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	return s, refused(s.read(ctx))
 }
 
-// refused converts a RefusedPositionError to an exit.Refusal.
 func refused(err error) error {
 	var refused *projection.RefusedPositionError
 	if errors.As(err, &refused) {
@@ -100,7 +98,6 @@ func skippedText(unread int64) string {
 	return fmt.Sprintf(", skipping %d offsets that have not been read", unread)
 }
 
-// setPlan sets positions.
 type setPlan struct {
 	cmd    *set
 	on     *change.On
@@ -134,7 +131,6 @@ func (s *setPlan) Do(ctx context.Context) (err error) {
 	return refused(err)
 }
 
-// document returns the result, or the plan, for a position.
 func (s *setPlan) document(i int) setDocument {
 	plan := s.plans[i]
 	return setDocument{Topic: s.of.Topic, Partition: s.sets[i].Partition, From: plan.From, To: plan.To, UnreadSkipped: plan.UnreadSkipped}

@@ -12,7 +12,6 @@ import (
 	"projector/projection"
 )
 
-// partition is the state of one partition.
 type partition struct {
 	number    int32
 	stored    *projection.StoredPosition // nil: none
@@ -63,7 +62,6 @@ func (p *partition) next() int64 {
 	return *p.position
 }
 
-// decide sets the state and its reason.
 func (p *partition) decide() {
 	p.state = projection.StatusRunning
 	if p.stored == nil {

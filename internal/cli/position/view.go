@@ -20,7 +20,6 @@ import (
 	"projector/readmodel"
 )
 
-// view reads the state of one group's partitions from the database and Kafka.
 type view struct {
 	pool         *pgxpool.Pool
 	client       *kgo.Client
@@ -29,7 +28,6 @@ type view struct {
 	group, topic string
 }
 
-// viewFlags are the flags of commands that show the state of partitions.
 type viewFlags struct {
 	flags.KafkaFlags
 	flags.DatabaseFlags
@@ -148,7 +146,6 @@ func (v *view) fromKafka(ctx context.Context, s *status, stored []projection.Sto
 	return true, nil
 }
 
-// findAge sets the age of the oldest record that is not projected.
 func (v *view) findAge(ctx context.Context, p *partition) error {
 	if p.end == nil {
 		return nil
@@ -170,7 +167,6 @@ func (v *view) findAge(ctx context.Context, p *partition) error {
 	return nil
 }
 
-// details adds the owner and the margin of each partition.
 func (v *view) details(ctx context.Context, s *status) {
 	if s.kafka != nil {
 		return

@@ -72,7 +72,6 @@ func (p *Process) beyondLimit(firstVersion int64, formats event.Resolver) *beyon
 	}
 }
 
-// run searches until ctx ends.
 func (b *beyond) run(ctx context.Context) {
 	for pause := beyondEvery; pace.Sleep(ctx, pause) == nil; {
 		next, err := b.round(ctx)
@@ -146,7 +145,6 @@ func (b *beyond) readAgain(ctx context.Context, due []accountdb.Beyond, until in
 	return next, err
 }
 
-// extent returns the start and end of a partition's log.
 func (b *beyond) extent(ctx context.Context, partition int32) (topic.Extent, error) {
 	all, _, err := b.reader.Extents(ctx)
 	if err != nil {
@@ -253,7 +251,6 @@ func (w *waiting) leave(offset, version int64) {
 	w.rest.Lowest = w.rest.FirstVersion
 }
 
-// hasNext reports whether the next event of the account was found.
 func (w *waiting) hasNext() bool {
 	return len(w.first) > 0 && w.first[0].Decoded.Event.Version == w.above+1
 }

@@ -16,7 +16,6 @@ import (
 	"projector/readmodel/repair"
 )
 
-// outboxFlags are the flags for fetching missing events.
 type outboxFlags struct {
 	flags.OutboxFlags
 	OutboxAfter time.Duration `env:"OUTBOX_AFTER" default:"1m" placeholder:"DURATION" group:"Outbox" help:"How long a missing version is waited for before the outbox is asked for it (default 1m)."`
@@ -51,7 +50,6 @@ func (p *Process) fetching(c *Flags, formats event.Resolver) error {
 	return nil
 }
 
-// missing implements outbox.Store.
 type missing struct {
 	*repair.Repair
 	pool *pgxpool.Pool

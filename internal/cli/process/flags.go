@@ -14,7 +14,6 @@ import (
 	"projector/projection"
 )
 
-// projectFlags are the flags of the projection and its consumer group.
 type projectFlags struct {
 	flags.GroupFlags
 	flags.ParkFlags

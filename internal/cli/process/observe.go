@@ -16,7 +16,6 @@ import (
 	"projector/readmodel"
 )
 
-// pages makes the server of health, metrics and the status page.
 func (p *Process) pages(c *Flags) *telemetry.Server {
 	p.history = telemetry.NewHistory(func() telemetry.Sample { return p.sample(c.Topic) })
 	page := telemetry.Page{
@@ -47,7 +46,6 @@ func (p *Process) status(c *Flags) telemetry.StatusFunc {
 	}
 }
 
-// partitions returns the partitions of this instance.
 func (p *Process) partitions(topic string) []telemetry.PartitionStatus {
 	described := p.PartitionStatus()
 	list, margins := make([]telemetry.PartitionStatus, len(described)), p.margins.Load()
@@ -73,14 +71,12 @@ func (p *Process) partitions(topic string) []telemetry.PartitionStatus {
 	return list
 }
 
-// sample returns one point of the status page's charts.
 func (p *Process) sample(topic string) telemetry.Sample {
 	s := telemetry.Status{Partitions: p.partitions(topic)}
 	records, seconds := s.Lag()
 	return telemetry.Sample{At: time.Now(), Records: p.metrics.Snapshot().Records, LagRecords: records, LagSeconds: seconds}
 }
 
-// passToPage returns a function that passes published dead letters to the status page.
 func passToPage(letters *telemetry.LastDeadLetters) func(dlq.Published) {
 	return func(l dlq.Published) {
 		letters.Published(telemetry.DeadLetter{
@@ -126,7 +122,6 @@ type traced struct {
 	partition  func(int32) consumer.Trace
 }
 
-// trace prepares tracing, if it is on.
 func (p *Process) trace(ctx context.Context, c *Flags) (traced, error) {
 	for _, result := range tracing.Results() {
 		p.metrics.Spans(string(result), 0)

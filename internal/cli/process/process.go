@@ -251,7 +251,6 @@ func (p *Process) storeMappingAndFile(ctx context.Context) error {
 	return final[errclass.Text](final[*readmodel.FileChangedError](err))
 }
 
-// observer receives the reports of projections.
 type observer struct {
 	*telemetry.Metrics
 	p *Process
@@ -259,7 +258,6 @@ type observer struct {
 
 var _ readmodel.Observer = observer{}
 
-// Parked reports the parked events to the metrics and the status page.
 func (o observer) Parked(s readmodel.ParkedSummary) {
 	o.Metrics.Parked(s.Accounts, s.Events, s.Bytes, s.OldestGap)
 	o.p.parked.Store(&s)

@@ -53,7 +53,6 @@ func (f *readFlags) validate(projection string) error {
 	return nil
 }
 
-// token returns the present token of the readers.
 func (f *readFlags) token() (string, error) {
 	token, err := flags.FromFile(readTokenFlag, f.ReadTokenFile)
 	if err == nil && len(strings.TrimSpace(token)) < leastToken {

@@ -46,7 +46,6 @@ const (
 	recordsAtOnce = 8
 )
 
-// watch measures repeatedly until ctx ends.
 func (r *retention) watch(ctx context.Context) {
 	var lastMeasured time.Time
 	pace.Every(ctx, assignedEvery, retentionWithin, func(within context.Context) {
@@ -100,7 +99,6 @@ func (r *retention) measureAll(ctx context.Context) {
 	r.p.margins.Store(&all)
 }
 
-// measure returns the margin of one partition.
 func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, extents *topic.Extents, kept *time.Duration) telemetry.Margin {
 	e, known := extents.Of(p.Partition)
 	if !known || e.Err != nil || !p.Claimed {

@@ -39,7 +39,6 @@ func (u unready) Failing(err error, _ int, _, _ time.Duration) {
 
 func (u unready) Recovered(int, time.Duration) { u.p.health.OK(conditionSchema) }
 
-// register registers the metrics that exist from the start.
 func (p *Process) register(topic string) {
 	telemetry.RegisterBuildInfo(p.registry, p.built.Version, p.built.From())
 	telemetry.RegisterHealth(p.registry, p.health)
@@ -47,7 +46,6 @@ func (p *Process) register(topic string) {
 	p.metrics.Declare(topic, flags.Texts(event.Classes()))
 }
 
-// consuming makes the consumer and the projection's tasks.
 func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, formats event.Resolver, traced traced) (*consumer.Consumer, error) {
 	plan := flags.ShareMemory(c.Resident())
 	if p.readers != nil {
@@ -77,7 +75,6 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 	})
 }
 
-// running returns the configuration of the projection.
 func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver, plan flags.MemoryPlan) readmodel.RunConfig {
 	cfg := readmodel.RunConfig{
 		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit, ParkBytes: int64(c.ParkBytes),
@@ -95,7 +92,6 @@ func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver,
 	return cfg
 }
 
-// deadLetters publishes the consumer's dead letters.
 type deadLetters struct {
 	*dlq.Publisher
 	admin *kgo.Client
@@ -107,7 +103,6 @@ func (d deadLetters) Deliver(ctx context.Context, letters *dlq.Delivery) error {
 	return d.needs.Publishing(d.Publisher.Deliver(ctx, letters))
 }
 
-// EnsureTopic creates the DLQ topic if it does not exist.
 func (d deadLetters) EnsureTopic(ctx context.Context) error {
 	return dlq.EnsureTopic(ctx, kadm.NewClient(d.admin), d.needs.DLQ, d.needs.Topic)
 }
@@ -118,7 +113,6 @@ type kafkaAccess struct {
 	client *kgo.Client
 }
 
-// Check asks the brokers which permissions are missing.
 func (a kafkaAccess) Check(ctx context.Context) error { return a.Needs.Check(ctx, a.client) }
 
 // sharedDatabase has the operations on the database that do not depend on the projection.
@@ -129,7 +123,6 @@ type sharedDatabase struct {
 	mapping      readmodel.Mapping
 }
 
-// Positions reads the stored positions.
 func (d sharedDatabase) Positions(ctx context.Context) ([]projection.StoredPosition, error) {
 	return readmodel.LoadPositions(ctx, d.pool, d.group, d.topic)
 }
@@ -139,7 +132,6 @@ func (d sharedDatabase) Stop(ctx context.Context, partition int32, fence, end in
 	return readmodel.StopPosition(ctx, d.pool, d.partition(partition), fence, end, reason)
 }
 
-// Halt stores why a partition does not continue.
 func (d sharedDatabase) Halt(ctx context.Context, partition int32, fence int64, reason string) error {
 	return readmodel.HaltPosition(ctx, d.pool, d.partition(partition), fence, reason)
 }
@@ -168,7 +160,6 @@ func (d sharedDatabase) Overdue(ctx context.Context, partitions []int32) ([]int3
 // Ready returns an error if the database cannot be reached or written.
 func (d sharedDatabase) Ready(ctx context.Context) error { return needsRole(d.kind.Ready(ctx, d.pool)) }
 
-// Reset drops the connections.
 func (d sharedDatabase) Reset() { d.pool.Reset() }
 
 // Close closes the connections. It does not wait for a server that does not answer, because closing
