@@ -26,15 +26,7 @@ func (m *Mapping) addField(key, value *yaml.Node) error {
 		m.Fields[field] = event.FieldPath{Path: path}
 		return nil
 	}
-	return errorAt(key, "fields: %q is unknown; use %s", key.Value, fieldList())
-}
-
-func fieldList() string {
-	names := make([]string, 0, len(event.Fields()))
-	for _, field := range event.Fields() {
-		names = append(names, field.String())
-	}
-	return strings.Join(names, ", ")
+	return errorAt(key, "fields: %q is unknown; use %s", key.Value, listOf(event.Fields(), event.Field.String))
 }
 
 // readPath reads a path, which is a text or a list of names. The parameter name is the name of the
@@ -201,6 +193,14 @@ func (m *Mapping) addShape(t *fieldTable, key, value *yaml.Node) (known bool) {
 	}
 	isAmount := t.field == event.FieldAmount
 	switch {
+	case isAmount && key.Value == "units":
+		t.units, t.placed = value, true
+	case isAmount && key.Value == "nanos":
+		t.nanos = value
+	case isAmount && key.Value == "scale":
+		t.scale = value
+	case value.Kind != yaml.ScalarNode:
+		return false
 	case t.field == event.FieldOccurredAt && key.Value == "unit":
 		m.Time, known = event.TimeUnitNamed(value.Value)
 		return known
@@ -210,13 +210,7 @@ func (m *Mapping) addShape(t *fieldTable, key, value *yaml.Node) (known bool) {
 	case isAmount && key.Value == "unit":
 		t.unit = value
 		return value.Value == "minor" || value.Value == "major"
-	case isAmount && key.Value == "scale":
-		t.scale = value
-	case isAmount && key.Value == "units":
-		t.units, t.placed = value, true
-	case isAmount && key.Value == "nanos":
-		t.nanos = value
-	case key.Value == "type" && t.field != event.FieldData && t.field != event.FieldOccurredAt && t.field != event.FieldCurrency:
+	case key.Value == "type" && value.Value != "" && t.field != event.FieldData && t.field != event.FieldOccurredAt && t.field != event.FieldCurrency:
 		t.written = value
 	default:
 		return false
@@ -230,7 +224,8 @@ func (t *fieldTable) setWritten() error {
 		return nil
 	}
 	var known bool
-	if t.place.Written, known = event.WrittenNamed(t.written.Value); !known {
+	t.place.Written, known = event.WrittenNamed(t.written.Value)
+	if !known || t.place.Written == event.WrittenBoolean && t.field != event.FieldEventType && !t.isPart {
 		return errorAt(t.written, "%s: type: must be text, integer or, of an event type, boolean", t.name)
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"projector/internal/mapping"
 	"projector/projection/event"
 )
@@ -109,8 +111,8 @@ func TestParseNamesTheLine(t *testing.T) {
 			"several", "eventTypes:\n  A: B\n  C: D\nfields:\n  sequence: seq\n  version: {heder: seq}\nmore: 1\n",
 			[]string{"line 2, column 6: eventTypes: A", "\nline 3, column 6: eventTypes: C", "\nline 5, column 3: fields", "\nline 6, column 13: fields: version", "\nline 7, column 1: \"more\""},
 		},
-		{"type of another field", "fields:\n  version: {path: a, type: boolean}\n", []string{"line 2", "fields: version: type", `"boolean"`}},
-		{"tagged", "fields:\n  eventId: !!binary aGk=\n", []string{"line 2", "fields: eventId", `"aGk="`}},
+		{"type of another field", "fields:\n  version: {path: a, type: boolean}\n", []string{"line 2", "fields: version: type", "of an event type, boolean"}},
+		{"tagged", "fields:\n  eventId: !!binary aGk=\n", []string{"line 2", "fields: eventId", "must be a path"}},
 		{"constant in small letters", "fields:\n  currency: {constant: eur}\n", []string{"line 2", "currency: constant", "EUR"}},
 		{"constant of the other case", "fields:\n  currency: {constant: EUR, case: lower}\n", []string{"line 2", "currency: constant", "eur"}},
 		{"no such constant", "fields:\n  currency: {case: lower, constant: xxx}\n", []string{"line 2", "currency: constant", "ISO 4217"}},
@@ -181,6 +183,10 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("no line: %v", err)
 			}
 			return
+		}
+		var n yaml.Node
+		if err := yaml.Unmarshal(text, &n); err != nil || !allows(n.Content[0]) {
+			t.Fatalf("read, and the schema does not allow it (%v)", err)
 		}
 		for _, format := range event.Formats() {
 			if _, err := event.New(format, event.Options{Mapping: m.Mapping}); err != nil && !strings.HasPrefix(m.Locate(err).Error(), "line ") {

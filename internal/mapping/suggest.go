@@ -260,10 +260,6 @@ func (w *suggesting) field(field event.Field, p *sample) {
 }
 
 func (w *suggesting) amount(path, alone string, p *sample) {
-	negative := false
-	for text := range p.texts {
-		negative = negative || strings.HasPrefix(text, "-")
-	}
 	switch {
 	case p.hasKind('0') && p.whole:
 		w.line("  amount: {%s, unit: minor}", path)
@@ -277,9 +273,19 @@ func (w *suggesting) amount(path, alone string, p *sample) {
 			w.decide("amount: it is a text without a point. Is 1050 major units (as it is here), or minor units ({unit: minor, type: text})?")
 		}
 	}
-	if negative {
+	if p.isNegative() {
 		w.decide("amount: there are negative ones; the types below go by the sign")
 	}
+}
+
+// isNegative reports whether at least one of the sample's numbers is negative.
+func (p *sample) isNegative() bool {
+	for text := range p.texts {
+		if strings.HasPrefix(text, "-") {
+			return true
+		}
+	}
+	return false
 }
 
 // quoteYAML returns a text as YAML.

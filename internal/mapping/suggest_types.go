@@ -20,12 +20,6 @@ func (w *suggesting) types(kind, amount *sample) {
 		kind.texts["r"]++
 		w.decide("%s: r is a row that Debezium's snapshot has read. It usually means the same as c, a row that was inserted", kind.path)
 	}
-	negative := false
-	if amount != nil {
-		for text := range amount.texts {
-			negative = negative || strings.HasPrefix(text, "-")
-		}
-	}
 	names := slices.Sorted(maps.Keys(kind.texts))
 	shown := slices.Clone(names)
 	if !w.payload {
@@ -37,18 +31,14 @@ func (w *suggesting) types(kind, amount *sample) {
 	if len(shown) > 0 {
 		w.line("eventTypes:")
 	}
-	known := map[string]bool{}
-	for _, t := range event.NamedTypes() {
-		known[t.Name()] = true
-	}
 	for _, name := range shown {
 		switch {
-		case known[name]:
+		case event.TypeNamed(name) != event.Unknown:
 			w.line("  %s: %s", name, name)
 		case plainName(kind.path) == "op" && slices.Contains([]string{"u", "d", "t"}, name):
 			w.line("  %s: DECIDE", name)
 			w.decide("%s: Debezium writes it for rows that were changed or removed (u, d, t). Rows of a ledger do not change: if it is no event, ignored", name)
-		case negative:
+		case amount != nil && amount.isNegative():
 			w.line("  %s: {positive: FundsCredited, negative: FundsDebited, zero: refused}", quoteYAML(name))
 		default:
 			w.line("  %s: DECIDE", quoteYAML(name))

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -68,22 +69,17 @@ func (m *Mapping) addSigned(key, table *yaml.Node) error {
 	return err
 }
 
-func typeList() string { return listOf(event.NamedTypes()) }
+func typeList() string { return listOf(event.NamedTypes(), event.Type.Name) }
 
 func moneyTypeList() string {
-	var kinds []event.Type
-	for _, t := range event.NamedTypes() {
-		if t.MovesMoney() {
-			kinds = append(kinds, t)
-		}
-	}
-	return listOf(kinds)
+	types := slices.DeleteFunc(event.NamedTypes(), func(t event.Type) bool { return !t.MovesMoney() })
+	return listOf(types, event.Type.Name)
 }
 
-func listOf(kinds []event.Type) string {
-	names := make([]string, len(kinds))
-	for i, t := range kinds {
-		names[i] = t.Name()
+func listOf[T any](all []T, name func(T) string) string {
+	names := make([]string, len(all))
+	for i, one := range all {
+		names[i] = name(one)
 	}
 	return strings.Join(names, ", ")
 }
