@@ -35,9 +35,9 @@ func TestLabelsAreStable(t *testing.T) {
 	}
 }
 
-// TestEverySQLState compares the class of every PostgreSQL error code with testdata/sqlstates.txt.
+// TestEverySQLState compares the class of every PostgreSQL error code with sqlstates.txt.
 func TestEverySQLState(t *testing.T) {
-	list, err := os.ReadFile("testdata/sqlstates.txt")
+	list, err := os.ReadFile("sqlstates.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

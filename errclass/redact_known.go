@@ -117,7 +117,7 @@ func serverText(e *pgconn.PgError) string {
 	text := fmt.Sprintf("%s %s", severity, sqlstateReason(e.Code))
 	if wellFormed(e.Code) && strings.Contains(messageClasses, " "+e.Code[:2]+" ") {
 		text += ": " + e.Message
-	} else if name := conditions[e.Code]; name != "" {
+	} else if name := conditions()[e.Code]; name != "" {
 		text += " " + name
 	}
 	if e.Code == "28P01" {
