@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -154,65 +155,21 @@ func oneLine(text string) string {
 	return strings.ToValidUTF8(text[:maxSafe], "") + "…"
 }
 
+// maskable matches the quoted parts and the words of a text. A backslash inside double quotes
+// escapes, as in %q. A quoted part that is not closed extends to the end of the text. A date, a
+// decimal, an address and a word with an apostrophe ("can't") are one word each.
+var maskable = regexp.MustCompile(`(?s)"(?:\\.|[^"\\])*(?:"|\\?$)|'[^']*(?:'|$)|` + "`[^`]*(?:`|$)" + `|[\w[:^ascii:]][\w[:^ascii:]'+.@/-]*`)
+
 // mask hides possible values in text of unknown origin. Quoted text becomes "…", and words
 // with a digit become #. After a quote that is not closed, all text is hidden.
 func mask(text string) string {
-	var b strings.Builder
-	for text != "" {
-		switch r := rune(text[0]); {
-		case isQuote(r):
-			b.WriteString(`"…"`)
-			text = afterQuoted(text)
-		case isWord(r):
-			n := wordLength(text)
-			b.WriteString(maskWord(text[:n]))
-			text = text[n:]
-		default:
-			b.WriteByte(text[0])
-			text = text[1:]
-		}
-	}
-	return b.String()
-}
-
-// afterQuoted returns the rest of text after the quoted part at its beginning. A backslash
-// inside double quotes escapes, as in %q.
-func afterQuoted(text string) string {
-	quote := text[0]
-	for i := 1; i < len(text); i++ {
+	return maskable.ReplaceAllStringFunc(text, func(part string) string {
 		switch {
-		case text[i] == '\\' && quote == '"':
-			i++
-		case text[i] == quote:
-			return text[i+1:]
+		case strings.ContainsRune("\"'`", rune(part[0])):
+			return `"…"`
+		case strings.ContainsFunc(part, func(r rune) bool { return unicode.IsDigit(r) || r == '@' }):
+			return "#"
 		}
-	}
-	return ""
-}
-
-// wordLength returns the length of the word at the beginning of text, in bytes. A date, a
-// decimal, an address and a word with an apostrophe ("can't") are one word each.
-func wordLength(text string) int {
-	n := 0
-	for n < len(text) {
-		r := rune(text[n])
-		if !isWord(r) && !strings.ContainsRune("'-+.@/", r) {
-			break
-		}
-		n++
-	}
-	return n
-}
-
-func maskWord(word string) string {
-	if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsDigit(r) || r == '@' }) {
-		return "#"
-	}
-	return word
-}
-
-func isQuote(r rune) bool { return r == '"' || r == '\'' || r == '`' }
-
-func isWord(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r >= 0x80
+		return part
+	})
 }
