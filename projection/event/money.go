@@ -57,7 +57,8 @@ var errBalanceForm = errors.New("is not a plain decimal such as -12.50")
 // -1050 in EUR. The text may have extra zeros at the beginning and at the end. The error does not
 // contain the text.
 func ParseBalance(text string, c Currency) (int64, error) {
-	digits, negative := strings.CutPrefix(text, "-")
+	digits := strings.TrimPrefix(text, "-")
+	sign := text[:len(text)-len(digits)]
 	whole, fraction, hasPoint := strings.Cut(digits, ".")
 	if !isDigits(whole) || hasPoint && !isDigits(fraction) {
 		return 0, errBalanceForm
@@ -67,21 +68,11 @@ func ParseBalance(text string, c Currency) (int64, error) {
 	if missing < 0 {
 		return 0, ErrPrecision
 	}
-	minor := int64(0) // negative, because the smallest int64 has no positive counterpart
-	for _, digit := range whole + fraction + strings.Repeat("0", missing) {
-		d := int64(digit - '0')
-		if minor < (math.MinInt64+d)/10 {
-			return 0, errAmountRange
-		}
-		minor = minor*10 - d
-	}
-	switch {
-	case negative:
-		return minor, nil
-	case minor == math.MinInt64:
+	minor, err := strconv.ParseInt(sign+whole+fraction+strings.Repeat("0", missing), 10, 64)
+	if err != nil {
 		return 0, errAmountRange
 	}
-	return -minor, nil
+	return minor, nil
 }
 
 // isDigits reports whether s is one or more ASCII digits.
