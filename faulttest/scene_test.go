@@ -72,7 +72,6 @@ type setting struct {
 	again      bool          // each part of the stream is sent twice
 	database   func(*scene)  // starts the database; default: startPostgres
 	postgres   []string      // server parameters: name, value, name, value, and so on
-	folder     string        // folder of the PostgreSQL cluster
 	session    string        // session timeout of the replicas; default 3s
 	flags      []string      // flags of the replicas
 	params     string        // parameters of the replicas' database URL
@@ -141,7 +140,7 @@ func newScene(t testing.TB, brokers devtest.Cluster, set setting) *scene {
 func (s *scene) startPostgres() {
 	s.t.Helper()
 	s.cluster = must(devstack.StartPostgres(s.t.Context(), devstack.PostgresOptions{
-		Dir: s.setting.folder, TempRoot: devtest.MemoryFolder(), Settings: pairs(s.setting.postgres),
+		TempRoot: devtest.MemoryFolder(), Settings: pairs(s.setting.postgres),
 	}))(s.t)
 	s.closeAtEnd(s.cluster)
 	database := must(s.cluster.NewDatabase(s.t.Context(), ""))(s.t)

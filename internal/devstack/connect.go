@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -28,9 +27,6 @@ type ConnectOptions struct {
 	Env []string
 	// Settings are worker properties. They are added to the defaults or replace them.
 	Settings map[string]string
-	// Dir is the folder for the worker's offsets. Empty means a temporary folder that Close
-	// removes.
-	Dir string
 	// Log receives the worker's warnings and errors. Nil discards them.
 	Log io.Writer
 }
@@ -39,16 +35,12 @@ type ConnectOptions struct {
 // and a restart it continues from the offsets in its file. It then publishes again what it had
 // published after these offsets were written. It is safe for concurrent use.
 type Connect struct {
+	server
 	dir       string
-	temporary bool
 	java, lib string
 	options   ConnectOptions
 	names     []string
 	log       io.Writer
-	port      int
-
-	mu     sync.Mutex
-	server *process
 }
 
 // StartConnect starts a worker and returns when all tasks of its connectors run. The first call on
@@ -79,22 +71,17 @@ func newConnect(ctx context.Context, options ConnectOptions) (*Connect, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, temporary, err := dataFolder(options.Dir, "", "projector-connect-")
+	dir, err := os.MkdirTemp("", "projector-connect-")
 	if err != nil {
 		return nil, err
 	}
-	return &Connect{
-		dir: dir, temporary: temporary, java: java, lib: lib,
-		options: options, names: names, log: serverLog(options.Log),
-	}, nil
+	return &Connect{dir: dir, java: java, lib: lib, options: options, names: names, log: serverLog(options.Log)}, nil
 }
 
 func (c *Connect) startOnNewPort(ctx context.Context) error {
-	ports, err := freePorts(1)
-	if err != nil {
+	if err := c.choosePort(); err != nil {
 		return err
 	}
-	c.port = ports[0]
 	if err := c.writeFiles(); err != nil {
 		return err
 	}
@@ -104,33 +91,20 @@ func (c *Connect) startOnNewPort(ctx context.Context) error {
 // Start starts a stopped or killed worker with the offsets it had, and returns when all its tasks
 // run. It does nothing if the worker already runs.
 func (c *Connect) Start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.server.running() {
-		return nil
-	}
-	server, err := startProcess(c.command(), syscall.SIGKILL, c.log)
-	if err != nil {
-		return err
-	}
-	c.server = server
-	for _, name := range c.names {
-		if err := c.awaitConnector(ctx, name); err != nil {
-			server.kill()
-			return err
+	return c.start(ctx, func() (*process, error) {
+		return startProcess(c.command(), syscall.SIGKILL, c.log)
+	}, func(ctx context.Context, started *process) error {
+		for _, name := range c.names {
+			if err := c.awaitConnector(ctx, started, name); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // Kill ends the worker with SIGKILL and returns when the process has ended.
-func (c *Connect) Kill() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.server.kill()
-}
+func (c *Connect) Kill() { c.kill() }
 
 // OffsetsWrittenAt returns when the worker last wrote its offsets, or the zero time if it has never
 // written them. After a Kill and a Start, the worker publishes again what it had published after
@@ -147,25 +121,9 @@ func (c *Connect) OffsetsWrittenAt() (time.Time, error) {
 	}
 }
 
-// Stop shuts the worker down, and the worker writes its offsets. A worker that takes too long is
-// killed.
-func (c *Connect) Stop(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, stopGrace)
-	defer cancel()
-	if err := c.server.stop(ctx, syscall.SIGTERM); err != nil {
-		return fmt.Errorf("stop Kafka Connect: %w", err)
-	}
-	return nil
-}
-
-// Close ends the worker and removes its temporary folder.
-func (c *Connect) Close(ctx context.Context) error {
-	if !c.temporary {
-		return c.Stop(ctx)
-	}
-	c.Kill()
+// Close ends the worker and removes its folder.
+func (c *Connect) Close(context.Context) error {
+	c.kill()
 	return os.RemoveAll(c.dir)
 }
 

@@ -27,9 +27,9 @@ func connectorNames(documents [][]byte) ([]string, error) {
 
 // awaitConnector waits until a connector and all its tasks run. It returns an error at once if the
 // connector or a task has failed, because nothing restarts a failed task.
-func (c *Connect) awaitConnector(ctx context.Context, name string) error {
+func (c *Connect) awaitConnector(ctx context.Context, worker *process, name string) error {
 	var failed error
-	err := c.server.await(ctx, func(ctx context.Context) error {
+	err := worker.await(ctx, func(ctx context.Context) error {
 		err := c.connectorState(ctx, name)
 		var failure connectorFailure
 		if errors.As(err, &failure) {

@@ -13,8 +13,8 @@
 // server runs until Stop or Close. If this process dies before that, Linux ends its servers too. On
 // other systems they keep running.
 //
-// Data is stored in a new temporary folder that Close removes, or in a folder that the caller
-// names. Close does not remove a named folder, and the next start uses its data.
+// Data is stored in a new temporary folder that Close removes. Only Fake can also use a folder that
+// the caller names. Close does not remove such a folder, and the next start uses its data.
 //
 // PostgreSQL refuses to run as root. When the caller is root, it runs as user postgres or nobody,
 // and that user owns the data folder.
@@ -27,7 +27,6 @@ import (
 	"io"
 	"os"
 	"os/user"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,19 +83,6 @@ func (a *account) explain(err error, program, dir string) error {
 	}
 	return fmt.Errorf("user %s cannot execute %s or cannot enter %s: open both, with all their parent folders, "+
 		"to that user (chmod o+x), or choose others by PG_BINDIR and TMPDIR: %w", a.name, program, dir, err)
-}
-
-// dataFolder creates dir if it does not exist. If dir is empty, it creates a temporary folder in
-// root. The returned path is absolute.
-func dataFolder(dir, root, prefix string) (path string, temporary bool, err error) {
-	if dir == "" {
-		path, err = os.MkdirTemp(root, prefix)
-		return path, true, err
-	}
-	if path, err = filepath.Abs(dir); err != nil {
-		return "", false, err
-	}
-	return path, false, os.MkdirAll(path, 0o755)
 }
 
 // randomName returns a unique name of lower-case letters and digits. It cannot be guessed, so it is

@@ -141,7 +141,7 @@ func openDoor(
 	if err != nil {
 		return nil, err
 	}
-	dir, _, err := dataFolder("", "", "projector-"+program+"-")
+	dir, err := os.MkdirTemp("", "projector-"+program+"-")
 	if err != nil {
 		return nil, err
 	}

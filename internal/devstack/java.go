@@ -123,6 +123,9 @@ func StartProgram(cmd *exec.Cmd, log io.Writer) (*Program, error) {
 // Ended is closed when the program has ended.
 func (p *Program) Ended() <-chan struct{} { return p.process.done }
 
+// PID returns the program's process id, or 0 if it has ended.
+func (p *Program) PID() int { return p.process.pid() }
+
 // Output returns the last part of the program's output.
 func (p *Program) Output() string { return p.process.tail.String() }
 
@@ -133,8 +136,15 @@ func (p *Program) Stop(ctx context.Context) error {
 		return fmt.Errorf("ended by itself: %s; its last words: %s", p.process.cmd.ProcessState, p.Output())
 	}
 	if err := p.process.stop(ctx, syscall.SIGTERM); err != nil {
-		return err
+		return fmt.Errorf("%w; its last words: %s", err, p.Output())
 	}
+	return p.Wait()
+}
+
+// Wait waits for the end of the program. It returns an error if the program exited with a status
+// other than 0.
+func (p *Program) Wait() error {
+	<-p.process.done
 	if state := p.process.cmd.ProcessState; !state.Success() {
 		return fmt.Errorf("%s; its last words: %s", state, p.Output())
 	}

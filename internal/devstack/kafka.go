@@ -18,9 +18,6 @@ import (
 type KafkaOptions struct {
 	// Brokers is 1 or 3. Zero means 1. Each broker takes about 360 MB of memory.
 	Brokers int
-	// Dir is the data folder. If it already holds a cluster, that cluster is started again. Empty
-	// means a temporary folder that Close removes.
-	Dir string
 	// Settings are lines of server.properties. They are added to the defaults or replace them.
 	Settings map[string]string
 	// Security, if not nil, opens listeners that authenticate clients.
@@ -43,15 +40,14 @@ const stopGrace = 10 * time.Second
 // Kafka is a separate Apache Kafka cluster. Every node is both a broker and a controller. Nodes are
 // numbered from 1. The methods are safe for concurrent use.
 type Kafka struct {
-	dir       string
-	temporary bool
-	java      string
-	lib       string
-	settings  map[string]string
-	security  *KafkaSecurity
-	host      string
-	forLoad   bool
-	log       io.Writer
+	dir      string
+	java     string
+	lib      string
+	settings map[string]string
+	security *KafkaSecurity
+	host     string
+	forLoad  bool
+	log      io.Writer
 
 	mu    sync.Mutex
 	nodes []*kafkaNode
@@ -68,9 +64,8 @@ type kafkaNode struct {
 	server         *process
 }
 
-// StartKafka creates a cluster, or starts the one that Dir holds. It returns when every broker
-// answers and knows all other brokers. The first call on a machine downloads the jars. ctx limits
-// the start only. Close ends the cluster.
+// StartKafka creates a cluster and returns when every broker answers and knows all other brokers.
+// The first call on a machine downloads the jars. ctx limits the start only. Close ends the cluster.
 func StartKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
 	k, err := newKafka(ctx, options)
 	if err != nil {
@@ -104,12 +99,12 @@ func newKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, temporary, err := dataFolder(options.Dir, "", "projector-kafka-")
+	dir, err := os.MkdirTemp("", "projector-kafka-")
 	if err != nil {
 		return nil, err
 	}
 	k := &Kafka{
-		dir: dir, temporary: temporary, java: java, lib: lib,
+		dir: dir, java: java, lib: lib,
 		settings: options.Settings, security: options.Security, host: cmp.Or(options.Host, localhost),
 		forLoad: options.ForLoad, log: serverLog(options.Log),
 	}
@@ -206,11 +201,8 @@ func (k *Kafka) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the cluster and removes its temporary data folder.
-func (k *Kafka) Close(ctx context.Context) error {
-	if !k.temporary {
-		return k.Stop(ctx)
-	}
+// Close ends the cluster and removes its data folder.
+func (k *Kafka) Close(context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, node := range k.nodes {

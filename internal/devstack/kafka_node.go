@@ -44,13 +44,9 @@ func (k *Kafka) assignPorts() error {
 	return k.writeProperties()
 }
 
-// The method format formats the storage of the nodes whose storage is not formatted yet. All nodes
-// get the cluster's id, which is stored next to their folders.
+// The method format formats the storage of all nodes with the id of the cluster.
 func (k *Kafka) format(ctx context.Context) error {
-	id, err := k.clusterID()
-	if err != nil {
-		return err
-	}
+	id := newClusterID()
 	if err := k.assignPorts(); err != nil {
 		return err
 	}
@@ -64,9 +60,6 @@ func (k *Kafka) format(ctx context.Context) error {
 }
 
 func (k *Kafka) formatNode(ctx context.Context, node *kafkaNode, clusterID string) error {
-	if _, err := os.Stat(filepath.Join(node.dataDir(), "meta.properties")); err == nil {
-		return nil
-	}
 	output, err := k.javaCommand(ctx, "kafka.tools.StorageTool", "format",
 		"-t", clusterID, "-c", node.properties()).CombinedOutput()
 	if err != nil {
@@ -75,18 +68,12 @@ func (k *Kafka) formatNode(ctx context.Context, node *kafkaNode, clusterID strin
 	return nil
 }
 
-// clusterID returns the id stored in Dir. On first use it creates a random id of 16 bytes in
-// base64.
-func (k *Kafka) clusterID() (string, error) {
-	path := filepath.Join(k.dir, "cluster.id")
-	if id, err := os.ReadFile(path); err == nil {
-		return string(bytes.TrimSpace(id)), nil
-	}
+// newClusterID returns a random id of 16 bytes in base64.
+func newClusterID() string {
 	raw := make([]byte, 16)
 	_, _ = rand.Read(raw) // never fails
 	raw[0] &= 0x7f        // Kafka refuses an id that begins with a dash
-	id := base64.RawURLEncoding.EncodeToString(raw)
-	return id, os.WriteFile(path, []byte(id+"\n"), 0o600)
+	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
 // javaCommand runs a Kafka class with its warnings on stderr. It filters out the warnings of

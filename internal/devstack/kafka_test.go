@@ -5,7 +5,6 @@ package devstack
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -28,18 +27,19 @@ func startKafka(t *testing.T, options KafkaOptions) *Kafka {
 }
 
 func TestKafkaCarriesRecordsAndKeepsThem(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "cluster")
-	first := startKafka(t, KafkaOptions{Dir: dir})
-	createTopic(t, first.Addrs(), "kept")
-	produce(t, first.Addrs(), "kept", "value")
-	if got := consume(t, first.Addrs(), "kept", 1); !slices.Equal(got, []string{"value"}) {
+	k := startKafka(t, KafkaOptions{})
+	createTopic(t, k.Addrs(), "kept")
+	produce(t, k.Addrs(), "kept", "value")
+	if got := consume(t, k.Addrs(), "kept", 1); !slices.Equal(got, []string{"value"}) {
 		t.Errorf("consumed %q", got)
 	}
-	if err := first.Close(t.Context()); err != nil {
+	if err := k.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	second := startKafka(t, KafkaOptions{Dir: dir})
-	if got := consume(t, second.Addrs(), "kept", 1); !slices.Equal(got, []string{"value"}) {
+	if err := k.StartNode(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := consume(t, k.Addrs(), "kept", 1); !slices.Equal(got, []string{"value"}) {
 		t.Errorf("after restart: consumed %q", got)
 	}
 }

@@ -97,7 +97,7 @@ func newPatroni(ctx context.Context, options PatroniOptions) (*Patroni, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, _, err := dataFolder("", options.TempRoot, "projector-patroni-")
+	dir, err := os.MkdirTemp(options.TempRoot, "projector-patroni-")
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
@@ -17,10 +16,7 @@ import (
 
 // PostgresOptions configures a PostgreSQL cluster. The zero value is valid.
 type PostgresOptions struct {
-	// Dir is the cluster's folder. If it already holds a cluster, that cluster is started again.
-	// Empty means a temporary folder that Close removes.
-	Dir string
-	// TempRoot is the parent of a temporary folder. Empty means the system's temporary folder.
+	// TempRoot is the parent of the cluster's folder. Empty means the system's temporary folder.
 	TempRoot string
 	// Settings are server parameters. They are added to the defaults or replace them.
 	Settings map[string]string
@@ -54,23 +50,19 @@ const superuser = "postgres"
 // Postgres is a separate PostgreSQL cluster. After a stop it can start again with the same port and
 // data. It is safe for concurrent use.
 type Postgres struct {
-	dir       string // holds the data folder and the password
-	temporary bool
-	binaries  string
-	account   *account
-	settings  map[string]string
-	log       io.Writer
+	server
+	dir      string // holds the data folder and the password
+	binaries string
+	account  *account
+	settings map[string]string
+	log      io.Writer
 	// certificate is nil without TLS.
 	certificate *Certificate
-	port        int
 	password    string
-
-	mu     sync.Mutex
-	server *process
 }
 
-// StartPostgres creates a cluster, or starts the one that Dir holds. It returns when the server
-// accepts connections. ctx limits the start only. Close ends the cluster.
+// StartPostgres creates a cluster and returns when the server accepts connections. ctx limits the
+// start only. Close ends the cluster.
 func StartPostgres(ctx context.Context, options PostgresOptions) (*Postgres, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -78,7 +70,10 @@ func StartPostgres(ctx context.Context, options PostgresOptions) (*Postgres, err
 	if err != nil {
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
-	err = p.prepare(ctx)
+	err = p.makeFolders()
+	if err == nil {
+		err = p.initdb(ctx)
+	}
 	if err == nil && p.certificate != nil {
 		err = p.installCertificate(*p.certificate)
 	}
@@ -100,46 +95,30 @@ func newPostgres(ctx context.Context, options PostgresOptions) (*Postgres, error
 	if err != nil {
 		return nil, err
 	}
-	dir, temporary, err := dataFolder(options.Dir, options.TempRoot, "projector-postgres-")
+	dir, err := os.MkdirTemp(options.TempRoot, "projector-postgres-")
 	if err != nil {
 		return nil, err
 	}
 	return &Postgres{
-		dir: dir, temporary: temporary, binaries: binaries, account: account,
-		settings: postgresSettings(options.Settings), log: serverLog(options.Log),
-		certificate: options.Certificate,
+		dir: dir, binaries: binaries, account: account, settings: postgresSettings(options.Settings),
+		log: serverLog(options.Log), certificate: options.Certificate, password: randomName(),
 	}, nil
 }
 
 func (p *Postgres) startOnNewPort(ctx context.Context) error {
-	ports, err := freePorts(1)
-	if err != nil {
+	if err := p.choosePort(); err != nil {
 		return err
 	}
-	p.port = ports[0]
 	return p.Start(ctx)
 }
 
 // Start starts a stopped cluster with its old port and data. It returns when the server accepts
 // connections. It does nothing if the cluster already runs.
 func (p *Postgres) Start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.server.running() {
-		return nil
-	}
-	server, err := startProcess(p.command(context.Background(), "postgres", p.serverArgs()...), syscall.SIGINT, p.log)
-	if err != nil {
-		return p.account.explain(err, p.program("postgres"), p.dir)
-	}
-	if err := server.await(ctx, p.acceptsConnections); err != nil {
-		server.kill()
-		return err
-	}
-	p.server = server
-	return nil
+	return p.start(ctx, func() (*process, error) {
+		started, err := startProcess(p.command(context.Background(), "postgres", p.serverArgs()...), syscall.SIGINT, p.log)
+		return started, p.account.explain(err, p.program("postgres"), p.dir)
+	}, func(ctx context.Context, started *process) error { return started.await(ctx, p.acceptsConnections) })
 }
 
 // acceptsConnections returns nil if the server accepts connections. It logs in with this cluster's
@@ -156,21 +135,14 @@ func (p *Postgres) acceptsConnections(ctx context.Context) error {
 // Stop shuts the server down and leaves its data for Start. If ctx ends first, the server is killed
 // and Stop returns an error.
 func (p *Postgres) Stop(ctx context.Context, mode StopMode) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	err := p.server.stop(ctx, mode.signal())
-	p.server = nil
-	if err != nil {
+	if err := p.stop(ctx, mode.signal()); err != nil {
 		return fmt.Errorf("stop PostgreSQL: %w", err)
 	}
 	return nil
 }
 
-// Close stops the server and removes its temporary data folder.
+// Close stops the server and removes its data folder.
 func (p *Postgres) Close(ctx context.Context) error {
-	if !p.temporary {
-		return p.Stop(ctx, Fast)
-	}
 	return errors.Join(p.Stop(ctx, Immediate), os.RemoveAll(p.dir))
 }
 
@@ -178,7 +150,7 @@ func (p *Postgres) Close(ctx context.Context) error {
 func (p *Postgres) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.server.pid()
+	return p.process.pid()
 }
 
 // URL returns the URL of the database postgres for the superuser. It contains the password.

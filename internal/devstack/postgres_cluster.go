@@ -35,7 +35,7 @@ func postgresSettings(own map[string]string) map[string]string {
 
 func (p *Postgres) dataDir() string { return filepath.Join(p.dir, "data") }
 
-// passwordFile is next to the data, because the next start needs the password.
+// passwordFile is for initdb, which reads the superuser's password from a file.
 func (p *Postgres) passwordFile() string { return filepath.Join(p.dir, "password") }
 
 // serverArgs are the arguments of postgres. There is no Unix socket, because its path would be too
@@ -51,34 +51,16 @@ func (p *Postgres) serverArgs() []string {
 	return args
 }
 
-// prepare creates the cluster if the folder holds none, and reads or creates its password.
-func (p *Postgres) prepare(ctx context.Context) error {
-	if _, err := os.Stat(filepath.Join(p.dataDir(), "PG_VERSION")); err == nil {
-		password, err := os.ReadFile(p.passwordFile())
-		p.password = string(bytes.TrimSpace(password))
-		return err
-	}
-	p.password = randomName()
-	if err := p.makeFolders(); err != nil {
-		return err
-	}
-	return p.initdb(ctx)
-}
-
 // makeFolders creates the data folder and the password file. Both belong to the server's user. This
-// user also owns a temporary cluster folder, because it could not enter the folder otherwise.
+// user also owns the cluster's folder, because it could not enter the folder otherwise.
 func (p *Postgres) makeFolders() error {
-	if err := os.Mkdir(p.dataDir(), 0o700); err != nil && !os.IsExist(err) {
+	if err := os.Mkdir(p.dataDir(), 0o700); err != nil {
 		return err
 	}
 	if err := os.WriteFile(p.passwordFile(), []byte(p.password+"\n"), 0o600); err != nil {
 		return err
 	}
-	owned := []string{p.dataDir(), p.passwordFile()}
-	if p.temporary {
-		owned = append(owned, p.dir)
-	}
-	for _, path := range owned {
+	for _, path := range []string{p.dataDir(), p.passwordFile(), p.dir} {
 		if err := p.account.own(path); err != nil {
 			return err
 		}
@@ -200,13 +182,12 @@ func (p *Postgres) clone(ctx context.Context, mode CloneMode) (*Postgres, error)
 // sibling returns a new cluster in its own folder, with the same users, passwords and settings, for
 // the servers in binaries. It creates no data.
 func (p *Postgres) sibling(binaries string) (*Postgres, error) {
-	dir, _, err := dataFolder("", filepath.Dir(p.dir), "projector-postgres-")
+	dir, err := os.MkdirTemp(filepath.Dir(p.dir), "projector-postgres-")
 	if err != nil {
 		return nil, err
 	}
 	return &Postgres{
-		dir: dir, temporary: true, binaries: binaries, account: p.account,
-		settings: p.settings, log: p.log, password: p.password,
+		dir: dir, binaries: binaries, account: p.account, settings: p.settings, log: p.log, password: p.password,
 	}, nil
 }
 
@@ -215,11 +196,7 @@ func (p *Postgres) place(ctx context.Context, mode CloneMode) error {
 	if mode == Standby {
 		return retryStart(ctx, p.startOnNewPort)
 	}
-	ports, err := freePorts(1)
-	if err == nil {
-		p.port = ports[0]
-	}
-	return err
+	return p.choosePort()
 }
 
 // Lag stops a standby from receiving changes of the cluster it follows.

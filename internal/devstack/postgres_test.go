@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -163,34 +162,6 @@ func TestPostgresCloseLeavesNoTemporaryFolder(t *testing.T) {
 	}
 	if _, err := os.Stat(p.dir); !os.IsNotExist(err) {
 		t.Errorf("folder after Close: %v", err)
-	}
-}
-
-// openFolder returns a new folder that the server's user can enter. When root runs the tests, that
-// user cannot enter the folders of t.TempDir.
-func openFolder(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "projector-test-") //nolint:usetesting // see above
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-func TestPostgresReusesItsFolder(t *testing.T) {
-	dir := filepath.Join(openFolder(t), "cluster")
-	first := startPostgres(t, PostgresOptions{Dir: dir})
-	runSQL(t, first.URL(), "create table kept as select 'still here' as text")
-	if err := first.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	second := startPostgres(t, PostgresOptions{Dir: dir})
-	if got := queryText(t, second.URL(), "select text from kept"); got != "still here" {
-		t.Errorf("table in the kept folder: got %q", got)
 	}
 }
 

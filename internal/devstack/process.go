@@ -132,6 +132,62 @@ func (p *process) await(ctx context.Context, ready func(context.Context) error) 
 	}
 }
 
+// server is a server that can stop and start again on its port. The zero value has never started.
+type server struct {
+	port int
+
+	mu      sync.Mutex
+	process *process
+}
+
+// start starts a stopped server on its port and returns when ready returns nil. It does nothing if
+// the server already runs.
+func (s *server) start(
+	ctx context.Context, launch func() (*process, error), ready func(context.Context, *process) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process.running() {
+		return nil
+	}
+	p, err := launch()
+	if err != nil {
+		return err
+	}
+	if err := ready(ctx, p); err != nil {
+		p.kill()
+		return err
+	}
+	s.process = p
+	return nil
+}
+
+// choosePort gives the server a free port.
+func (s *server) choosePort() error {
+	ports, err := freePorts(1)
+	if err == nil {
+		s.port = ports[0]
+	}
+	return err
+}
+
+// stop sends sig and waits for the end. If ctx ends first, the server is killed and stop returns an
+// error.
+func (s *server) stop(ctx context.Context, sig syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process.stop(ctx, sig)
+}
+
+// kill ends the server at once and waits for its end.
+func (s *server) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.process.kill()
+}
+
 const (
 	readyInterval = 50 * time.Millisecond
 	readyAttempt  = 2 * time.Second

@@ -10,19 +10,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"syscall"
 )
 
 // Registry is an Apicurio Registry, which implements Confluent's API. After a stop it can start
 // again with its schemas. Close removes the schemas. A Registry is safe for concurrent use.
 type Registry struct {
+	server
 	dir       string
 	java, lib string
-	port      int
-
-	mu     sync.Mutex
-	server *process
 }
 
 // StartRegistry starts a registry and returns when it answers. The first call on a machine
@@ -57,11 +53,9 @@ func newRegistry(ctx context.Context) (*Registry, error) {
 }
 
 func (r *Registry) startOnNewPort(ctx context.Context) error {
-	ports, err := freePorts(1)
-	if err != nil {
+	if err := r.choosePort(); err != nil {
 		return err
 	}
-	r.port = ports[0]
 	return r.Start(ctx)
 }
 
@@ -71,23 +65,9 @@ func (r *Registry) URL() string { return "http://" + address(r.port) + "/apis/cc
 // Start starts a stopped registry with its schemas, and returns when it answers. It does nothing if
 // the registry already runs.
 func (r *Registry) Start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.server.running() {
-		return nil
-	}
-	server, err := startProcess(r.command(), syscall.SIGKILL, io.Discard)
-	if err != nil {
-		return err
-	}
-	r.server = server
-	if err := server.await(ctx, r.answers); err != nil {
-		server.kill()
-		return err
-	}
-	return nil
+	return r.start(ctx, func() (*process, error) {
+		return startProcess(r.command(), syscall.SIGKILL, io.Discard)
+	}, func(ctx context.Context, started *process) error { return started.await(ctx, r.answers) })
 }
 
 func (r *Registry) command() *exec.Cmd {
@@ -116,11 +96,9 @@ func (r *Registry) answers(ctx context.Context) error {
 
 // Stop shuts the registry down. A registry that takes too long is killed.
 func (r *Registry) Stop(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, stopGrace)
 	defer cancel()
-	if err := r.server.stop(ctx, syscall.SIGTERM); err != nil {
+	if err := r.stop(ctx, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop the schema registry: %w", err)
 	}
 	return nil
@@ -128,8 +106,6 @@ func (r *Registry) Stop(ctx context.Context) error {
 
 // Close ends the registry and removes its schemas.
 func (r *Registry) Close(context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.server.kill()
+	r.kill()
 	return os.RemoveAll(r.dir)
 }
