@@ -151,7 +151,7 @@ func (b *bench) measure(ctx context.Context, chosen [][]workload) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprint(b.std.out, render(&now))
+	_, err := fmt.Fprint(b.std.out, page(&now))
 	return errors.Join(err, wrongRuns(&now))
 }
 
@@ -207,6 +207,11 @@ func (b *bench) progress(r *Run) {
 	}
 	if len(r.Shares) > 0 {
 		line += fmt.Sprintf(", each %s %% of the records, %d connections", r.sharesText(), r.Connections)
+	}
+	if r.Workload == "memory" { // shows whether a long catch-up is equally fast to its end
+		for i, q := range r.Quarters {
+			line += fmt.Sprintf(", quarter %d: %s events/s %.0f MiB", i+1, thousands(q.Rate), q.MaxMiB)
+		}
 	}
 	if r.Disturbed {
 		line += " (disturbed)"

@@ -92,6 +92,7 @@ func (b *bench) subjectsOf(p *prepared) []subject {
 // prepare loads the topic and creates the template databases.
 func (b *bench) prepare(ctx context.Context, w workload) (p *prepared, err error) {
 	p = &prepared{}
+	b.say("%s: %s", w.name, w.about)
 	if w.held > 0 {
 		b.say("%s: inserting %d rows", w.name, w.accounts*int(w.held))
 		if p.full, err = b.fullDatabase(ctx, &w); err != nil {

@@ -72,7 +72,7 @@ func (c *peersCmd) Run(ctx context.Context, std *streams) (err error) {
 	}
 	m := describeMachine(h.postgresVersion(ctx))
 	now := results{Machine: m, Runs: runs}
-	_, _ = fmt.Fprint(std.out, render(&now))
+	_, _ = fmt.Fprint(std.out, page(&now))
 	if c.Document != "" {
 		err = keepRuns(c.Document, m, runs)
 	}

@@ -96,10 +96,9 @@ func spreadOf(values []float64) spread {
 type ratio struct {
 	comparison
 	spread
-	// disturbed is how many rounds were left out because at least one of the two compared runs was
-	// disturbed. If every round was disturbed, all is true and no round is left out.
-	disturbed int
-	all       bool
+	// A round is left out if at least one of the two compared runs was disturbed. If every round was
+	// disturbed, all is true and no round is left out.
+	all bool
 }
 
 // otherBinaryComparisons returns the comparisons with the other binary of --beside. They compare
@@ -126,7 +125,7 @@ func ratiosOf(r *results) []ratio {
 	for _, c := range slices.Concat(comparisons, otherBinaryComparisons()) {
 		x := ratio{comparison: c}
 		clean, disturbed := c.values(r)
-		x.spread, x.disturbed = spreadOf(clean), len(disturbed)
+		x.spread = spreadOf(clean)
 		if len(clean) == 0 {
 			x.spread, x.all = spreadOf(disturbed), true
 		}
