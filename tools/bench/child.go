@@ -9,10 +9,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
-	"sync"
+
+	"projector/internal/devstack"
 )
 
 // A limit is a measurement without the projector (see main.go). It runs in its own process. The
@@ -43,32 +43,6 @@ func serve(std *streams, work func() (answer, error)) error {
 	return nil
 }
 
-// child is a process that ends when this process ends.
-type child struct {
-	cmd  *exec.Cmd
-	done chan error // receives the result of Wait
-}
-
-// startChild starts cmd in a thread that lives until the child has ended, because the parent-death
-// signal is sent when this thread ends.
-func startChild(cmd *exec.Cmd) (*child, error) {
-	cmd.SysProcAttr = dieWithParent()
-	c := &child{cmd: cmd, done: make(chan error, 1)}
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			c.done <- cmd.Wait()
-		}
-	}()
-	return c, <-started
-}
-
-func (c *child) pid() int { return c.cmd.Process.Pid }
-
 // limit runs this program as a child process with the given arguments and measures it.
 func (s *stack) limit(ctx context.Context, m *meter, args ...string) (run Run, err error) {
 	cmd := exec.CommandContext(ctx, s.self, args...) //nolint:gosec // G204: this program
@@ -76,21 +50,17 @@ func (s *stack) limit(ctx context.Context, m *meter, args ...string) (run Run, e
 	if err != nil {
 		return run, err
 	}
-	stdout, stdoutWriter := io.Pipe()
-	tail := &tail{}
-	cmd.Stdout, cmd.Stderr = stdoutWriter, tail
-	c, err := startChild(cmd)
+	output, writer := io.Pipe()
+	p, err := devstack.StartProgram(cmd, writer)
 	if err != nil {
 		return run, err
 	}
-	ended := make(chan error, 1)
 	go func() {
-		err := <-c.done
-		_ = stdoutWriter.CloseWithError(io.ErrUnexpectedEOF)
-		ended <- err
+		<-p.Ended()
+		_ = writer.CloseWithError(io.ErrUnexpectedEOF)
 	}()
-	m.subjects = []int{c.pid()}
-	out := bufio.NewReader(stdout)
+	m.subjects = []int{p.PID()}
+	out := bufio.NewReader(output)
 	if _, err = out.ReadString('\n'); err == nil { // the line "ready"
 		m.begin()
 		_, err = io.WriteString(in, "\n")
@@ -101,47 +71,15 @@ func (s *stack) limit(ctx context.Context, m *meter, args ...string) (run Run, e
 	}
 	if err == nil {
 		run.CPU, run.Disturbed = m.end()
-		_, run.PeakMiB = memory(c.pid())
+		_, run.PeakMiB = memory(p.PID())
 		run.Seconds, run.Events = a.Seconds, a.Events
 	}
 	_ = in.Close()
-	err = errors.Join(err, <-ended)
-	if err != nil {
-		err = fmt.Errorf("%s: %w: %s", args[0], err, tail)
+	_ = output.Close() // otherwise the child could wait for a reader and never end
+	if err := errors.Join(err, p.Wait()); err != nil {
+		return run, fmt.Errorf("%s: %w", args[0], err)
 	}
-	return run, err
-}
-
-// tail stores the beginning and the end of a program's output.
-type tail struct {
-	mu         sync.Mutex
-	head, text []byte
-}
-
-// keepOutput is the size of each of the two parts in bytes.
-const keepOutput = 4 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.head = append(t.head, p[:min(len(p), keepOutput-len(t.head))]...)
-	t.text = append(t.text, p...)
-	if len(t.text) > keepOutput {
-		t.text = append(t.text[:0], t.text[len(t.text)-keepOutput:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
-}
-
-func (t *tail) beginning() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.head)
+	return run, nil
 }
 
 // clockTicks is the unit of CPU times in /proc (USER_HZ). It is 100 on every architecture that Go

@@ -40,7 +40,7 @@ func (s *stack) startFleet(l *loaded, group string, d database) (fleet, error) {
 func (f fleet) pids() []int {
 	pids := make([]int, len(f))
 	for i, p := range f {
-		pids[i] = p.pid()
+		pids[i] = p.PID()
 	}
 	return pids
 }
@@ -49,7 +49,7 @@ func (f fleet) pids() []int {
 // limit.
 func (f fleet) memory() (now, peak float64) {
 	for _, p := range f {
-		n, high := memory(p.pid())
+		n, high := memory(p.PID())
 		now, peak = max(now, n), max(peak, high)
 	}
 	return now, peak
@@ -83,7 +83,7 @@ func (f fleet) stop() (longest time.Duration, err error) {
 func (f fleet) String() string {
 	outputs := make([]string, len(f))
 	for i, p := range f {
-		outputs[i] = p.output.String()
+		outputs[i] = p.Output()
 	}
 	return strings.Join(outputs, "\n--\n")
 }
@@ -134,9 +134,9 @@ var (
 
 // consumed returns how many records the replica has made durable, from its metrics.
 func (p *program) consumed(ctx context.Context) (int, error) {
-	address := listens.FindStringSubmatch(p.output.beginning())
+	address := listens.FindStringSubmatch(p.began.String())
 	if address == nil {
-		return 0, errors.New("the projector has not said where it listens: " + p.output.String())
+		return 0, errors.New("the projector has not said where it listens: " + p.Output())
 	}
 	ctx, cancel := context.WithTimeout(ctx, accountWithin)
 	defer cancel()

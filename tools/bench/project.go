@@ -8,11 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"projector/internal/devstack"
 	"projector/internal/pace"
 	"projector/readmodel"
 )
@@ -87,10 +88,28 @@ func (w *watcher) awaitAlone(ctx context.Context) error {
 
 // program is a started projector.
 type program struct {
-	*child
-	output *tail
-	ended  error
-	gone   bool
+	*devstack.Program
+	began *beginning
+}
+
+// beginning stores the first part of a program's output, which names the addresses it listens on.
+type beginning struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	const most = 4 << 10
+	b.text = append(b.text, p[:min(len(p), most-len(b.text))]...)
+	return len(p), nil
+}
+
+func (b *beginning) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.text)
 }
 
 // startProjector starts `projector run`.
@@ -108,18 +127,16 @@ func (s *stack) startProjector(l *loaded, group string, d database, environment 
 		cmd.Env = append(cmd.Env, "PROJECTION_FILE="+file)
 	}
 	cmd.Env = append(cmd.Env, environment...)
-	p := &program{output: &tail{}}
-	cmd.Stdout, cmd.Stderr = p.output, p.output
-	p.child, err = startChild(cmd)
+	p := &program{began: &beginning{}}
+	p.Program, err = devstack.StartProgram(cmd, p.began)
 	return p, err
 }
 
-// alive returns an error if the program has ended by itself.
+// alive returns an error if the program has ended by itself. The error of stop then says why.
 func (p *program) alive() error {
 	select {
-	case p.ended = <-p.done:
-		p.gone = true
-		return fmt.Errorf("the projector ended: %w: %s", errors.Join(p.ended, errors.New("too early")), p.output)
+	case <-p.Ended():
+		return errors.New("the projector ended too early")
 	default:
 		return nil
 	}
@@ -127,22 +144,11 @@ func (p *program) alive() error {
 
 // stop ends the program by SIGTERM and returns how long the program took to end.
 func (p *program) stop() (time.Duration, error) {
-	if p.gone {
-		return 0, nil
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+	defer cancel()
 	start := time.Now()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	timer := time.NewTimer(stopWithin)
-	defer timer.Stop()
-	select {
-	case p.ended = <-p.done:
-	case <-timer.C:
-		_ = p.cmd.Process.Kill()
-		p.ended = errors.Join(<-p.done, errors.New("killed: it did not stop"))
-	}
-	p.gone = true
-	if p.ended != nil {
-		return 0, fmt.Errorf("the projector: %w: %s", p.ended, p.output)
+	if err := p.Stop(ctx); err != nil {
+		return 0, fmt.Errorf("the projector: %w", err)
 	}
 	return time.Since(start), nil
 }

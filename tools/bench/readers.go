@@ -65,9 +65,9 @@ var servesReaders = regexp.MustCompile(`"read_http":"([^"]+)"`)
 
 // gather starts the readers. Each reader has its own connection.
 func gather(ctx context.Context, p *program, readers int) (*crowd, error) {
-	address := servesReaders.FindStringSubmatch(p.output.beginning()) // from the log; the program has already claimed its partitions
+	address := servesReaders.FindStringSubmatch(p.began.String()) // from the log; the program has already claimed its partitions
 	if address == nil {
-		return nil, errors.New("the projector serves no readers: " + p.output.String())
+		return nil, errors.New("the projector serves no readers: " + p.Output())
 	}
 	ctx, stop := context.WithCancel(ctx)
 	c := &crowd{stop: stop}

@@ -92,7 +92,7 @@ func (s *stack) startOnce(
 			err = p.alive()
 		}
 		if err == nil && time.Since(begun) > stuckAfter {
-			err = fmt.Errorf("%d of %d events durable: %s", n, g.made, p.output)
+			err = fmt.Errorf("%d of %d events durable: %s", n, g.made, p.Output())
 		}
 		if err != nil {
 			break
@@ -104,7 +104,7 @@ func (s *stack) startOnce(
 			break
 		}
 	}
-	used = processCPU(p.pid())
+	used = processCPU(p.PID())
 	_, stopErr := p.stop()
 	return first, used, errors.Join(err, stopErr)
 }

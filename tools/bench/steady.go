@@ -104,7 +104,7 @@ func (s *stack) steady(ctx context.Context, l *loaded, d database, group string,
 	if err != nil {
 		return run, err
 	}
-	m.watcher, m.subjects = w.pid(), []int{p.pid()}
+	m.watcher, m.subjects = w.pid(), []int{p.PID()}
 	err = awaitClaims(ctx, w, p, int(l.partitions))
 	if err == nil {
 		run, l.fingerprint, err = s.drip(ctx, l, w, p, m, readers)
@@ -134,7 +134,7 @@ func awaitClaims(ctx context.Context, w *watcher, p *program, partitions int) er
 			return ctx.Err()
 		}
 	}
-	return fmt.Errorf("the projector claimed no partitions for %s: %s", stuckAfter, p.output)
+	return fmt.Errorf("the projector claimed no partitions for %s: %s", stuckAfter, p.Output())
 }
 
 // drip produces at a constant rate and observes the committed positions at the same time.
@@ -208,7 +208,7 @@ func awaitCommits(ctx context.Context, rate, events int, w *watcher, p *program,
 			err = p.alive()
 		}
 		if err == nil && time.Since(start) > time.Duration(events/rate)*time.Second+stuckAfter {
-			err = fmt.Errorf("%d of %d events committed: %s", count, events, p.output)
+			err = fmt.Errorf("%d of %d events committed: %s", count, events, p.Output())
 		}
 		if err != nil {
 			return Run{}, err
@@ -251,7 +251,7 @@ func steadyResult(m *meter, p *program, sw *stopwatch, events int) (Run, error) 
 	seconds := time.Since(m.began).Seconds()
 	run := Run{Events: events, Seconds: seconds}
 	run.CPU, run.Disturbed = m.end()
-	_, run.PeakMiB = memory(p.pid())
+	_, run.PeakMiB = memory(p.PID())
 	slices.Sort(sw.took)
 	at := func(share float64) float64 {
 		return float64(sw.took[int(share*float64(len(sw.took)-1))].Microseconds()) / 1000
