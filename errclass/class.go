@@ -120,7 +120,6 @@ func (f finding) outranks(best finding) bool {
 	return f.class > best.class || (f.class == best.class && best.vague)
 }
 
-// children returns the errors that node wraps.
 func children(node error) []error {
 	switch w := node.(type) { //nolint:errorlint // only this node, not its chain
 	case interface{ Unwrap() error }:

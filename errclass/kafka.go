@@ -21,7 +21,6 @@ func TooLarge(err error) bool {
 	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)
 }
 
-// kafkaNode classifies the errors of the packages kerr and kgo.
 func kafkaNode(node error) (finding, bool) {
 	switch e := node.(type) { //nolint:errorlint // only this node, not its chain
 	case *kerr.Error:

@@ -56,7 +56,6 @@ func isAlert(e *net.OpError) bool {
 	return e.Err != nil && (e.Op == "remote error" || e.Op == "local error")
 }
 
-// socketFinding classifies an error of an operation on a socket.
 func socketFinding(e *net.OpError) finding {
 	if isAlert(e) {
 		return finding{class: RetryUnready, reason: "tls"}

@@ -21,7 +21,6 @@ func Postgres(err error) Class {
 	return worst(err, postgresNode, networkNode).class
 }
 
-// postgresNode classifies the errors of pgx, pgconn and pgxpool.
 func postgresNode(node error) (finding, bool) {
 	switch e := node.(type) { //nolint:errorlint // only this node, not its chain
 	case *pgconn.PgError:
@@ -128,7 +127,6 @@ var sqlstateClasses = map[string]Class{
 	"F0": RetryUnready, // configuration file error
 }
 
-// sqlstateClass returns the class of one SQLSTATE.
 func sqlstateClass(code string) Class {
 	if !wellFormed(code) {
 		return Unknown

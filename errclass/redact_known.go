@@ -35,7 +35,6 @@ func knownText(err error) (text string, sure, ok bool) {
 	return text, sure, true
 }
 
-// fieldsText makes the text of an error from its fields.
 func fieldsText(err error) (text string, ok bool) {
 	switch e := err.(type) { //nolint:errorlint // only this node, not its chain
 	case Describer:

@@ -55,7 +55,6 @@ func silentServer(why string) string {
 	return ""
 }
 
-// scheme matches the scheme at the beginning of a URL.
 var scheme = regexp.MustCompile(`^((?:jdbc:)?[a-z][a-z0-9+.-]{0,20})://`)
 
 // foreignScheme returns the scheme of a URL that is not for PostgreSQL.

@@ -114,7 +114,6 @@ func (a Account) decideApplied(ev *event.Event, reprocessed bool) Decision {
 	return Decision{Outcome: Duplicate}
 }
 
-// applyNext applies the event with the next version.
 func (a Account) applyNext(ev *event.Event) (Account, Decision) {
 	next := a
 	next.Version, next.LastEventID, next.LastEventAt = ev.Version, ev.ID, ev.OccurredAt

@@ -29,7 +29,6 @@ func (w *window) addOthers(n int) {
 	w.filled = min(len(w.slots), w.filled+n) // without root dead letters all slots are equal
 }
 
-// The method root adds a root dead letter.
 func (w *window) root(class event.Class) { w.add(slotOf(class)) }
 
 func (w *window) add(slot uint8) {

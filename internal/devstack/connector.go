@@ -41,7 +41,6 @@ func (c *Connect) awaitConnector(ctx context.Context, worker *process, name stri
 	return errors.Join(err, failed)
 }
 
-// connectorFailure carries the stack trace of a failed connector or task.
 type connectorFailure struct{ name, trace string }
 
 func (f connectorFailure) Error() string {

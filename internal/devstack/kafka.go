@@ -53,7 +53,6 @@ type Kafka struct {
 	nodes []*kafkaNode
 }
 
-// kafkaNode is one server of a cluster.
 type kafkaNode struct {
 	id             int
 	dir            string

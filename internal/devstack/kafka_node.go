@@ -149,7 +149,6 @@ func liveBrokers(ctx context.Context, addr string) (kadm.BrokerDetails, error) {
 // test can wait until the session of a dead member ends.
 const minSession = "1000"
 
-// writeProperties writes the server.properties of every node.
 func (k *Kafka) writeProperties() error {
 	for _, node := range k.nodes {
 		if err := os.MkdirAll(node.dir, 0o755); err != nil {

@@ -44,7 +44,6 @@ func (m StopMode) signal() syscall.Signal {
 	return syscall.SIGINT
 }
 
-// superuser is the role that owns the cluster.
 const superuser = "postgres"
 
 // Postgres is a separate PostgreSQL cluster. After a stop it can start again with the same port and

@@ -99,7 +99,6 @@ func folderVersion(dir string) int {
 	return version
 }
 
-// usablePostgres returns an error if the servers in dir cannot be used.
 func usablePostgres(ctx context.Context, dir string) error {
 	for _, name := range []string{"initdb", "postgres"} {
 		if !isProgram(filepath.Join(dir, name)) {
@@ -229,7 +228,6 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isProgram reports whether path is an executable file.
 func isProgram(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != fs.FileMode(0)

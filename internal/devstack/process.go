@@ -24,7 +24,6 @@ var errExited = errors.New("server ended before it was ready")
 // outputGrace is how long the children of an ended server may hold its output open.
 const outputGrace = 5 * time.Second
 
-// process is a server that was started.
 type process struct {
 	cmd  *exec.Cmd
 	tail *tail
@@ -164,7 +163,6 @@ func (s *server) start(
 	return nil
 }
 
-// choosePort gives the server a free port.
 func (s *server) choosePort() error {
 	ports, err := freePorts(1)
 	if err == nil {

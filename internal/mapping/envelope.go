@@ -2,7 +2,6 @@ package mapping
 
 import "go.yaml.in/yaml/v3"
 
-// addEnvelope reads one member of the table envelope.
 func (m *Mapping) addEnvelope(key, value *yaml.Node) (err error) {
 	name := "envelope: " + key.Value
 	switch key.Value {

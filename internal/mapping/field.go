@@ -50,7 +50,6 @@ func readPath(name string, n *yaml.Node, mayBeEmpty bool) ([]string, error) {
 	return nil, errorAt(n, "%s: must be a path such as meta.seq, a list of names, or a table such as {header: NAME}", name)
 }
 
-// fieldTable contains the members of a field's table.
 type fieldTable struct {
 	field  event.Field // for a part, the field that is joined
 	isPart bool
@@ -231,7 +230,6 @@ func (t *fieldTable) setWritten() error {
 	return nil
 }
 
-// addAmount sets how amounts are written.
 func (m *Mapping) addAmount(t *fieldTable) error {
 	if t.units != nil || t.nanos != nil {
 		return m.addUnits(t)
@@ -296,7 +294,6 @@ func (m *Mapping) addUnits(t *fieldTable) error {
 	return err
 }
 
-// help lists the members that the table may have.
 func (t *fieldTable) help() string {
 	const source = "path: PATH, header: NAME, key: true, outer: PATH"
 	switch {

@@ -99,7 +99,6 @@ func (m *Mapping) Locate(err error) error {
 	return err
 }
 
-// errorAt returns an error that names the line and column of a node.
 func errorAt(n *yaml.Node, format string, args ...any) error {
 	return fmt.Errorf("line %d, column %d: %w", n.Line, n.Column, fmt.Errorf(format, args...))
 }

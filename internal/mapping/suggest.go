@@ -64,7 +64,6 @@ func (s *Samples) begin() {
 	}
 }
 
-// mostDepth limits how deeply nested objects are read.
 const mostDepth = 6
 
 func (s *Samples) flatten(prefix string, object map[string]jsontext.Value, depth int) {
@@ -288,7 +287,6 @@ func (p *sample) isNegative() bool {
 	return false
 }
 
-// quoteYAML returns a text as YAML.
 func quoteYAML(text string) string {
 	plain := text != ""
 	for _, c := range text {

@@ -84,7 +84,6 @@ func (p *sample) part() string {
 	return alone
 }
 
-// joinedAccount proposes an account id of several parts.
 func (w *suggesting) joinedAccount(parts []*sample) {
 	var list []string
 	for _, p := range parts {

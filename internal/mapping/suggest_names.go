@@ -40,7 +40,6 @@ var accountNames = []string{
 
 func isAccount(path string) bool { return slices.Contains(accountNames, plainName(path)) }
 
-// parentOf returns the path of the object that has the member.
 func parentOf(path string) string { return path[:max(0, strings.LastIndexByte(path, '.'))] }
 
 var guesses = []guess{

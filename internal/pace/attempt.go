@@ -53,7 +53,6 @@ type Attempt struct {
 	all     atomic.Int64
 }
 
-// attemptKey is the key under which a context has its Attempt.
 type attemptKey struct{}
 
 // An attempt may be given up early because its remaining work would take too long. Before that, it

@@ -73,7 +73,6 @@ func SaveProcessors(ctx context.Context) {
 	}
 }
 
-// usedTime returns the CPU time that the program has used.
 func usedTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

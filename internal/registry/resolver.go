@@ -181,7 +181,6 @@ func (r *Resolver) fetch(ctx context.Context, id uint32) (event.Format, error) {
 	return format, nil
 }
 
-// compile returns the format of a schema.
 func (r *Resolver) compile(id uint32, s *schema) event.Format {
 	r.compiling.Lock()
 	defer r.compiling.Unlock()

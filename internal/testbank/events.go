@@ -94,7 +94,6 @@ func (g *generator) credit(a *account, version int64, amount string) event {
 	return e
 }
 
-// The method record encodes an event as a record.
 func (g *generator) record(a *account, e event) Record {
 	value, err := json.Marshal(e)
 	if err != nil {

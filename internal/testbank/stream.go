@@ -195,7 +195,6 @@ func (g *generator) beginRun() {
 	g.transaction = g.ids
 }
 
-// The method chance returns true with the given probability in percent.
 func (g *generator) chance(percent int) bool { return g.rnd.IntN(100) < percent }
 
 func pick[T any](g *generator, from ...T) T { return from[g.rnd.IntN(len(from))] }

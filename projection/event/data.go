@@ -88,7 +88,6 @@ func (r *reading) has(p *place) bool {
 	return value != nil
 }
 
-// supportedCurrency returns the currency for a code.
 func (f *decoder) supportedCurrency(code []byte) (Currency, *Fault) {
 	var upper [3]byte
 	if f.lowerCurrency && len(code) == len(upper) {

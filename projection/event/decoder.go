@@ -179,7 +179,6 @@ func (f *decoder) readIdentity(r *reading, ev *Event) *Fault {
 	return firstFault(idFault, accountFault, versionFault)
 }
 
-// readID reads an event id or an account id.
 func (f *decoder) readID(r *reading, field Field) (string, *Fault) {
 	raw, text, fault := f.text(r, field)
 	if fault != nil {
@@ -237,7 +236,6 @@ func (f *decoder) readVersion(r *reading) (int64, *Fault) {
 	return version, nil
 }
 
-// readOccurredAt sets the time of the event.
 func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
 	if m := &r.found[FieldOccurredAt]; m.kind == instant {
 		micros, _ := strconv.ParseInt(string(m.raw), 10, 64) // cannot fail: Values.Instant wrote the digits

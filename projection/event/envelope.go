@@ -12,7 +12,6 @@ import (
 // one.
 func (e *Envelope) isApart() bool { return e.Escaped || e.Entries != nil }
 
-// isSet reports whether there is an envelope.
 func (e *Envelope) isSet() bool { return len(e.Path) > 0 || e.isApart() }
 
 // applyEnvelope changes the places of the event's fields so that they are inside the envelope.

@@ -73,7 +73,6 @@ func (f *decoder) placeWritten() {
 	}
 }
 
-// placeSeries sets the name and the place of the array of entries.
 func (f *decoder) placeSeries() error {
 	e := &f.envelope
 	if e.Entries == nil {

@@ -2,7 +2,6 @@ package event
 
 import "unicode/utf8"
 
-// valueKind says how a value is written.
 type valueKind uint8
 
 const (

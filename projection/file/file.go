@@ -103,7 +103,6 @@ func Parse(name string, text []byte) (Projection, error) {
 	return f.Projection, nil
 }
 
-// parsing is the state of parsing a file.
 type parsing struct {
 	Projection
 	name     string

@@ -4,7 +4,6 @@ import (
 	"strings"
 )
 
-// kind is the type of a token.
 type kind uint8
 
 const (
@@ -35,7 +34,6 @@ type lexer struct {
 	line int
 }
 
-// The method next returns the next token.
 func (l *lexer) next() token {
 	if t, unclosed := l.skipBlank(); unclosed {
 		return t

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// bars has the workloads of the chart in the README.
 var bars = []struct {
 	workload string
 	label    string

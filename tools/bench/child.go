@@ -19,7 +19,6 @@ import (
 // process prepares the work, prints "ready" and waits for a line. It then works and prints its
 // answer as a line of JSON. It exits when its input is closed.
 
-// answer is the result of a limit.
 type answer struct {
 	Seconds float64
 	Events  int

@@ -20,7 +20,6 @@ import (
 	"projector/internal/pace"
 )
 
-// fleet holds the replicas of one consumer group.
 type fleet []*program
 
 // startFleet starts the replicas of the workload and does not wait until they are ready.
@@ -212,7 +211,6 @@ func load(ctx context.Context, w workload, b broker) (*loaded, error) {
 	return l, failure.get()
 }
 
-// The function record encodes an event as a Kafka record.
 func record(c *change) *kgo.Record {
 	return &kgo.Record{
 		Key:   appendAccountID(make([]byte, 0, 12), c.account),

@@ -56,7 +56,6 @@ func newGenerator(w *workload) *generator {
 	return g
 }
 
-// next makes the next event.
 func (g *generator) next(c *change) {
 	n := g.pick()
 	g.versions[n]++

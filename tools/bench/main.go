@@ -89,10 +89,8 @@ func fail(std *streams, err error, status int) int {
 	return status
 }
 
-// documentPath is the page that shows the results.
 const documentPath = "docs/performance.md"
 
-// runCmd measures workloads.
 type runCmd struct {
 	Only      []string      `placeholder:"GROUP" help:"Groups of workloads to run: uniform, duplicates, hot, cold, steady, readers, start, limit, memory, cost, statement, turnover, once, ordered, partitions, replicas (default all of these); balances-100m, statement-50m (once, 45 GB of disk each)."`
 	Scale     float64       `default:"1" help:"Size of the workloads; 0.2 makes a quick run. Other than 1 is printed and not written down, unless --document is given."`
@@ -172,7 +170,6 @@ func (c *runCmd) document() string {
 	return c.Document
 }
 
-// wrongRuns returns an error if a run ended with a wrong final state.
 func wrongRuns(r *results) error {
 	for i := range r.Runs {
 		if problem := r.Runs[i].Problem; problem != "" {
@@ -186,7 +183,6 @@ func (b *bench) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.std.err, format+"\n", args...)
 }
 
-// progress prints a finished run.
 func (b *bench) progress(r *Run) {
 	line := fmt.Sprintf("%-14s %-10s round %d: %9s events/s", r.Workload, r.Subject, r.Round, thousands(r.rate()))
 	if r.WindowEvents > 0 {

@@ -78,7 +78,6 @@ func (b *bench) measureGroup(ctx context.Context, group []workload) ([]Run, erro
 	return runs, b.tidy(ctx, all)
 }
 
-// subjectsOf returns the subjects that are measured with a workload.
 func (b *bench) subjectsOf(p *prepared) []subject {
 	all := slices.Clone(p.subjects)
 	if b.Beside != "" && p.own() != "" {
@@ -135,7 +134,6 @@ func (b *bench) redeliver(ctx context.Context, l *loaded) (database, error) {
 
 func (b *bench) meter(on broker) *meter { return &meter{postgres: b.postgres.PID(), broker: on.pid} }
 
-// nextGroup returns the name of a new consumer group.
 func (b *bench) nextGroup() string {
 	b.groups++
 	return "bench-" + strconv.Itoa(b.groups)

@@ -42,7 +42,6 @@ func watch(ctx context.Context, d database, group string, of table) (*watcher, e
 	return &watcher{conn: conn, group: group, table: of}, nil
 }
 
-// pid returns the process id of the database session.
 func (w *watcher) pid() int { return int(w.conn.PgConn().PID()) }
 
 func (w *watcher) close() { _ = w.conn.Close(context.Background()) }
@@ -86,7 +85,6 @@ func (w *watcher) awaitAlone(ctx context.Context) error {
 	return nil
 }
 
-// program is a started projector.
 type program struct {
 	*devstack.Program
 	began *beginning
@@ -112,7 +110,6 @@ func (b *beginning) String() string {
 	return string(b.text)
 }
 
-// startProjector starts `projector run`.
 func (s *stack) startProjector(l *loaded, group string, d database, environment ...string) (*program, error) {
 	file, err := l.projectionFile(s.files)
 	if err != nil {

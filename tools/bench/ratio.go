@@ -74,7 +74,6 @@ var comparisons = []comparison{
 	{"W2: spring-batch, peak memory", "peers-W2", subjectProjector, "peers-W2", subjectPeer, peakMemory, 0.25, true},
 }
 
-// spread is the minimum, the median and the maximum of some numbers.
 type spread struct {
 	min, median, max float64
 	n                int
@@ -92,7 +91,6 @@ func spreadOf(values []float64) spread {
 	return spread{min: sorted[0], median: middle, max: sorted[len(sorted)-1], n: len(sorted)}
 }
 
-// ratio is the result of a comparison.
 type ratio struct {
 	comparison
 	spread

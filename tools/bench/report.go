@@ -76,7 +76,6 @@ func publish(document string, r *results) error {
 	return os.WriteFile(chartPath(document), []byte(chart(r)), 0o644) //nolint:gosec // G306: part of the documentation
 }
 
-// chartPath returns the path of the chart, next to the document.
 func chartPath(document string) string {
 	return filepath.Join(filepath.Dir(document), "pictures", "speed.svg")
 }
@@ -136,7 +135,6 @@ type Run struct {
 	Connections int       `json:",omitempty"` // connections to PostgreSQL at the end, of all replicas
 }
 
-// quarter is one quarter of the events of a catch-up.
 type quarter struct {
 	Rate   float64 // in events/s
 	MaxMiB float64 // highest observed resident set
@@ -227,7 +225,6 @@ func (r *results) write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644) //nolint:gosec // G306: part of the documentation
 }
 
-// runsOf returns the runs of a subject with a workload.
 func (r *results) runsOf(name string, s subject) []Run {
 	var runs []Run
 	for _, run := range r.Runs {

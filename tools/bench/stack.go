@@ -47,7 +47,6 @@ type stack struct {
 	version   string // version of PostgreSQL
 }
 
-// startStack starts the servers.
 func startStack(ctx context.Context, projector, self string) (*stack, error) {
 	binary, err := filepath.Abs(projector)
 	if err != nil {
@@ -302,7 +301,6 @@ func flushMicros() int64 {
 	return took[rounds/2].Microseconds()
 }
 
-// The function commit returns the git commit of the checkout.
 func commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
 	if err != nil {

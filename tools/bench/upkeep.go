@@ -67,7 +67,6 @@ func (s *stack) count(ctx context.Context, run *Run, w *watcher, before *usage) 
 	return err
 }
 
-// pageBytes is the size of a page of PostgreSQL.
 const pageBytes = 8192
 
 var (

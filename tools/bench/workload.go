@@ -206,7 +206,6 @@ func replicated(n int) workload {
 	}
 }
 
-// topic returns the topic of the workload's events.
 func (w *workload) topic() string {
 	if w.turn > 0 {
 		return fmt.Sprintf("bench-%s-%d", w.name, w.turn)
@@ -267,7 +266,6 @@ func selected(only []string, scale float64) ([][]workload, error) {
 	return chosen, nil
 }
 
-// workloadNamed finds a workload by its name.
 func workloadNamed(name string, scale float64) (workload, error) {
 	for _, w := range workloads {
 		if w.name == name {

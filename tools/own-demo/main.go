@@ -129,7 +129,6 @@ func (d *demo) end() {
 	}
 }
 
-// command returns a projector command with the servers' addresses.
 func (d *demo) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, d.projector, args...) //nolint:gosec // G204: the program that was built for this
 	cmd.Env = os.Environ()
@@ -148,7 +147,6 @@ func (d *demo) show(ctx context.Context, args ...string) error {
 	return cmd.Run()
 }
 
-// run starts the consumer.
 func (d *demo) run(ctx context.Context, file string) error {
 	args := []string{"run", "--projection-file=" + file, "--listen=127.0.0.1:0", "--log-level=warn"}
 	_, _ = fmt.Fprintf(d.out, "\n$ projector %s\n", strings.Join(args, " "))
@@ -230,7 +228,6 @@ func (d *demo) awaitGap(ctx context.Context) error {
 		versions, accounts-1, versions-lateVersion)
 }
 
-// converge waits until the table holds the expected result.
 func (d *demo) converge(ctx context.Context) error {
 	if err := d.await(ctx, "SELECT count(*) = $1 FROM loyalty WHERE version = $2", accounts, versions); err != nil {
 		return err

@@ -74,7 +74,6 @@ func compress(content []byte) ([]byte, error) {
 // sumsFile names the file with the checksums, which has the format that `sha256sum -c` reads.
 const sumsFile = "SHA256SUMS"
 
-// writeSums writes the checksums of all files in a folder.
 func writeSums(folder string) error {
 	entries, err := os.ReadDir(folder) // in sorted order
 	if err != nil {

@@ -57,7 +57,6 @@ var imageConfig = v1.ImageConfig{
 	Cmd:          []string{"run"},
 }
 
-// imageFiles returns the files of the image except the program.
 func imageFiles() ([]file, error) {
 	files := []file{{name: "etc/ssl/certs/ca-certificates.crt", content: certificates()}}
 	for _, name := range []string{"LICENSE", "NOTICE"} {

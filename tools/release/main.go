@@ -137,7 +137,6 @@ type tree struct {
 // use.
 var semantic = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
 
-// readTree reads the state of the checkout in folder from git.
 func readTree(ctx context.Context, folder string) (tree, error) {
 	var (
 		t     tree

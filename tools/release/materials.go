@@ -54,7 +54,6 @@ type (
 	}
 )
 
-// program returns the component for the program itself.
 func (b *build) program(p platform, content []byte) component {
 	return component{
 		Type: "application", Ref: "projector", Name: "projector", Version: b.version,

@@ -9,7 +9,6 @@ import (
 	"projector/projection/event"
 )
 
-// kind is the type of a value in Avro's encoding.
 type kind uint8
 
 const (
@@ -34,7 +33,6 @@ var primitives = map[string]kind{
 	"double": kindDouble, "bytes": kindBytes, "string": kindString,
 }
 
-// logical is a logical type of Avro.
 type logical uint8
 
 const (
@@ -59,7 +57,6 @@ type node struct {
 	inner   []*node  // fields, branches, items or values
 }
 
-// graph creates the nodes of a parsed schema.
 type graph struct {
 	definitions map[string]*avro.SchemaNode // by full name
 	nodes       map[string]*node            // by full name

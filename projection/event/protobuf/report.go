@@ -126,7 +126,6 @@ func (v *slot) text() string {
 	return unsafe.String(unsafe.SliceData(v.bytes), len(v.bytes)) //nolint:gosec // G103: nobody writes to it
 }
 
-// integer returns the value of a signed number field.
 func (f *field) integer(v *slot) int64 {
 	n := v.number
 	switch {
@@ -145,7 +144,6 @@ func (f *field) integer(v *slot) int64 {
 	}
 }
 
-// unsigned returns the value of an unsigned number field.
 func (f *field) unsigned(v *slot) uint64 {
 	switch {
 	case !v.is:

@@ -52,7 +52,6 @@ type Schema struct {
 	pool     sync.Pool // contains *[]slot
 }
 
-// message is a message type of the file.
 type message struct {
 	place *place
 	inner []*message // message types that are declared inside it

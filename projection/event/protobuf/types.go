@@ -9,10 +9,8 @@ import (
 	"projector/projection/event"
 )
 
-// messageType contains the fields of a message type, by number.
 type messageType struct{ fields map[protowire.Number]*field }
 
-// field is a field of a message.
 type field struct {
 	number   protowire.Number
 	kind     protoreflect.Kind

@@ -95,7 +95,6 @@ SELECT account_id, coalesce(currency::text, ''), coalesce(balance::text, ''), co
        CASE WHEN stale THEN 'stale' ELSE coalesce(status, '') END
 FROM account_balance_current`
 
-// compare compares the read model with the bank's books.
 func (p *pipeline) compare(ctx context.Context, result *Result) error {
 	books, err := p.bank.Accounts(ctx)
 	if err != nil {

@@ -132,7 +132,6 @@ func (s *stage) connectEnv(ctx context.Context) ([]string, error) {
 	}, nil
 }
 
-// killLimit limits the wait in killConnect.
 const killLimit = 60 * time.Second
 
 // killConnect kills Connect when it has published enough events to every topic since it last wrote

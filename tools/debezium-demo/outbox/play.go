@@ -102,7 +102,6 @@ func (r Result) Check() error {
 	return err
 }
 
-// closeWithin limits the time to stop all servers.
 const closeWithin = 30 * time.Second
 
 // Play makes one complete run. An error means that the run did not finish. The report holds the
@@ -130,7 +129,6 @@ func Play(ctx context.Context, options Options) (report *Report, err error) {
 	return report, err
 }
 
-// stage is the state of one run.
 type stage struct {
 	options Options
 	began   time.Time

@@ -63,7 +63,6 @@ func (s *stage) startServers(ctx context.Context) error {
 	return nil
 }
 
-// prepare creates the banks, the read models and the topics.
 func (s *stage) prepare(ctx context.Context) error {
 	s.pipelines = pipelines()
 	for _, p := range s.pipelines {
