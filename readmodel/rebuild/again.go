@@ -99,18 +99,12 @@ func (s *Shadow) written() []*rowTable {
 func (c *comparison) runAgain(ctx context.Context, t *swapTx) error {
 	s := c.shadow
 	if s.accounts != nil {
-		if err := c.accountsAgain(ctx, t); err != nil {
+		if err := c.noted(ctx, t, s.accounts.account, func(l, r *row) error { c.addState(l, r); return nil }); err != nil {
 			return err
 		}
 	}
 	for _, table := range s.tables {
-		err := c.noted(ctx, t, table, func(l, r *row, differs bool) error {
-			if !differs {
-				return nil
-			}
-			return c.addRow(ctx, nil, table, l, r)
-		})
-		if err != nil {
+		if err := c.noted(ctx, t, table, func(l, r *row) error { return c.addRow(ctx, nil, table, l, r) }); err != nil {
 			return err
 		}
 	}
@@ -118,63 +112,40 @@ func (c *comparison) runAgain(ctx context.Context, t *swapTx) error {
 	return nil
 }
 
-// accountsAgain compares once more the live and the rebuilt state of the accounts that the tables
-// of differences list.
-func (c *comparison) accountsAgain(ctx context.Context, t *swapTx) error {
-	a := c.shadow.accounts
-	err := c.noted(ctx, t, a.account, func(l, r *row, differs bool) error {
-		if differs {
-			c.addState(l, r, false)
-			return nil
-		}
-		d := c.account(l.of.Text)
-		d.live, d.rebuilt = l.version, r.version
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return c.noted(ctx, t, a.hold, func(l, r *row, differs bool) error {
-		if differs {
-			c.addState(l, r, true)
-		}
-		return nil
-	})
-}
-
 // The method noted reads the table of differences of the given table. It calls add for each listed
-// row that the live or the shadow table has.
-func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add func(live, rebuilt *row, differs bool) error) error {
+// row that differs.
+func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add func(live, rebuilt *row) error) error {
 	if err := t.limited(ctx); err != nil {
 		return err
 	}
 	rows, _ := t.tx.Query(ctx, table.statement("rows_again"))
 	var (
-		r                                                      row
-		liveDigest, liveVersion, rebuiltDigest, rebuiltVersion *int64
+		of, live, rebuilt row
+		digests           [2]*int64
 	)
-	_, err := pgx.ForEachRow(rows, []any{&r.id, &r.key, &liveDigest, &liveVersion, &rebuiltDigest, &rebuiltVersion}, func() error {
-		if err := r.parseKey(); err != nil {
+	_, err := pgx.ForEachRow(rows, []any{
+		&of.id, &of.key, &digests[0], &live.version, &live.hold, &digests[1], &rebuilt.version, &rebuilt.hold,
+	}, func() error {
+		if err := of.parseKey(); err != nil {
 			return err
 		}
-		l, b := r.withDigest(liveDigest, liveVersion), r.withDigest(rebuiltDigest, rebuiltVersion)
-		if l == nil && b == nil {
+		l, r := of.with(digests[0], live), of.with(digests[1], rebuilt)
+		if l == nil && r == nil || !differ(l, r) {
 			return nil
 		}
-		return add(l, b, l == nil || b == nil || l.digest != b.digest)
+		return add(l, r)
 	})
 	return err
 }
 
-// withDigest returns a copy of the row with the given digest and version. It returns nil if the
-// digest is nil.
-func (r *row) withDigest(digest, version *int64) *row {
+// The method with returns the row with a digest, and with the version and the hold of state. It
+// returns nil if the digest is nil.
+func (r *row) with(digest *int64, state row) *row {
 	if digest == nil {
 		return nil
 	}
-	one := *r
-	one.digest, one.version = *digest, version
-	return &one
+	state.id, state.key, state.of, state.digest = r.id, r.key, r.of, *digest
+	return &state
 }
 
 func either(a, b *row) *row {

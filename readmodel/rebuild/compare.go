@@ -59,7 +59,8 @@ func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 		return err
 	}
 	if s.accounts != nil {
-		if err := c.compareAccounts(ctx, live, rebuilt); err != nil {
+		err := c.compare(ctx, live, rebuilt, s.accounts.account, func(a, b *row) error { c.addState(a, b); return nil })
+		if err != nil {
 			return err
 		}
 	}
@@ -72,81 +73,6 @@ func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 	return c.compareMarkers(ctx, live, rebuilt)
 }
 
-// compareAccounts finds the accounts whose rows differ, or whose waiting events differ.
-func (c *comparison) compareAccounts(ctx context.Context, live, rebuilt pgx.Tx) error {
-	a := c.shadow.accounts
-	checked, matched := c.report.Checked, c.report.Matched
-	err := c.compare(ctx, live, rebuilt, a.account, func(l, r *row) error { c.addState(l, r, false); return nil })
-	if err != nil {
-		return err
-	}
-	if a.balances {
-		checked, matched = c.report.Checked, c.report.Matched
-	}
-	if err := c.compare(ctx, live, rebuilt, a.hold, func(l, r *row) error { c.addState(l, r, true); return nil }); err != nil {
-		return err
-	}
-	c.report.Checked, c.report.Matched = checked, matched
-	var held []string // accounts where only the waiting events differ
-	for id, d := range c.accounts {
-		if !d.state {
-			held = append(held, id)
-		}
-	}
-	for i, tx := range []pgx.Tx{live, rebuilt} {
-		if err := c.versions(ctx, tx, held, i == 0); err != nil {
-			return err
-		}
-	}
-	if !a.balances {
-		return nil
-	}
-	return c.countHeadless(ctx, live)
-}
-
-// countHeadless adds to the counts of the report the accounts that have waiting events and no row.
-// It also corrects these counts for accounts in which only the waiting events differ.
-func (c *comparison) countHeadless(ctx context.Context, live pgx.Tx) error {
-	var headless int64
-	if err := live.QueryRow(ctx, c.shadow.accounts.hold.statement("accounts_headless")).Scan(&headless); err != nil {
-		return err
-	}
-	c.report.Checked += headless
-	c.report.Matched += headless
-	for _, d := range c.accounts {
-		switch {
-		case d.state:
-		case d.liveHold || d.live != nil:
-			c.report.Matched--
-		default:
-			c.report.Checked++
-		}
-	}
-	return nil
-}
-
-// The method versions reads the versions of accounts whose rows are equal.
-func (c *comparison) versions(ctx context.Context, tx pgx.Tx, ids []string, live bool) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	rows, _ := tx.Query(ctx, c.shadow.accounts.account.statement("accounts_versions"), ids)
-	var (
-		id      string
-		version int64
-	)
-	_, err := pgx.ForEachRow(rows, []any{&id, &version}, func() error {
-		v := version
-		if d := c.accounts[id]; live {
-			d.live = &v
-		} else {
-			d.rebuilt = &v
-		}
-		return nil
-	})
-	return err
-}
-
 // compareMarkers stores which markers the live inbox lacks. A pruned inbox lacks many markers of
 // events that were counted. Its missing markers are therefore only stored if some rows may lack
 // events. Then all of them are stored, because it is unknown which events these rows lack.
@@ -155,8 +81,7 @@ func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) e
 	if t == nil {
 		return nil
 	}
-	rows, matched := c.report.Checked, c.report.Matched
-	err := c.compare(ctx, live, rebuilt, t, func(a, b *row) error {
+	return c.compare(ctx, live, rebuilt, t, func(a, b *row) error {
 		switch {
 		case b == nil:
 			c.marked[a.id] = true
@@ -167,8 +92,6 @@ func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) e
 		c.report.Markers++
 		return c.add(ctx, c.shadow.Pool, t, b, Missing)
 	})
-	c.report.Checked, c.report.Matched = rows, matched
-	return err
 }
 
 // The method compare finds the groups of rows that differ between the live and the rebuilt table.
@@ -185,14 +108,18 @@ func (c *comparison) compare(ctx context.Context, live, rebuilt pgx.Tx, t *rowTa
 	if err := errors.Join(err, <-second); err != nil {
 		return err
 	}
+	checked, matched := &c.report.Checked, &c.report.Matched
+	if t.uncounted {
+		checked, matched = new(int64), new(int64)
+	}
 	var differing []int64
 	for bucket, g := range ours {
 		if theirs[bucket] != g {
 			differing = append(differing, bucket)
 			continue
 		}
-		c.report.Checked += g.rows
-		c.report.Matched += g.rows
+		*checked += g.rows
+		*matched += g.rows
 	}
 	for bucket := range theirs {
 		if _, also := ours[bucket]; !also {
@@ -203,11 +130,11 @@ func (c *comparison) compare(ctx context.Context, live, rebuilt pgx.Tx, t *rowTa
 		return nil
 	}
 	return merged(t.rows(ctx, live, differing), t.rows(ctx, rebuilt, differing), func(a, b *row) error {
-		c.report.Checked++
-		if a != nil && b != nil && a.digest == b.digest {
-			c.report.Matched++
-			return nil
+		*checked++
+		if differ(a, b) {
+			return add(a, b)
 		}
-		return add(a, b)
+		*matched++
+		return nil
 	})
 }

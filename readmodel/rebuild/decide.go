@@ -1,6 +1,7 @@
 package rebuild
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -35,9 +36,9 @@ type comparison struct {
 // accountDifference is an account whose state or rows differ.
 type accountDifference struct {
 	live, rebuilt         *int64 // versions; nil if there is no row
-	liveHold, rebuiltHold bool   // events wait for a missing version
-	state, hold           bool   // the account's row differs; the waiting events differ
-	digest                int64  // of the rebuilt state
+	liveHold, rebuiltHold string // what waits for a missing version; both are empty if the same waits
+	state                 bool   // the account's row differs
+	digest                int64  // of the rebuilt row, if it differs
 	rows                  Kind   // kind of difference of the account's rows that are changed
 	listed                bool   // one of its rows is listed
 	kind                  Kind   // kind of the difference in the state; empty if there is none
@@ -81,26 +82,17 @@ func (c *comparison) loadFetched(ctx context.Context, live readmodel.Querier) er
 	return err
 }
 
-// addState adds an account whose row differs. If hold is true, the waiting events of the account
-// differ instead.
-func (c *comparison) addState(live, rebuilt *row, hold bool) {
+// addState adds an account whose row or whose waiting events differ.
+func (c *comparison) addState(live, rebuilt *row) {
 	d := c.account(either(live, rebuilt).of.Text)
-	if hold {
-		d.hold, d.liveHold, d.rebuiltHold = true, live != nil, rebuilt != nil
-	} else {
-		d.state = true
-		d.live, d.rebuilt = versionOf(live), versionOf(rebuilt)
+	l, r := cmp.Or(live, new(row)), cmp.Or(rebuilt, new(row))
+	d.live, d.rebuilt = l.version, r.version
+	if d.state = (l.version != nil || r.version != nil) && l.digest != r.digest; d.state {
+		d.digest = r.digest
 	}
-	if rebuilt != nil {
-		d.digest = d.digest*31 + rebuilt.digest
+	if l.hold != r.hold {
+		d.liveHold, d.rebuiltHold = l.hold, r.hold
 	}
-}
-
-func versionOf(r *row) *int64 {
-	if r == nil {
-		return nil
-	}
-	return r.version
 }
 
 func (c *comparison) account(id string) *accountDifference {
@@ -173,7 +165,7 @@ func (c *comparison) rowKind(t *rowTable, present, live, rebuilt *row) Kind {
 func (c *comparison) decideAccounts() {
 	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {
 		d := c.accounts[id]
-		if !d.state && !d.hold {
+		if !d.state && d.liveHold == d.rebuiltHold {
 			continue
 		}
 		d.kind = c.accountKind(id, d)
@@ -185,7 +177,7 @@ func (c *comparison) decideAccounts() {
 
 func (c *comparison) accountKind(id string, d *accountDifference) Kind {
 	f := facts{
-		live: d.live != nil || d.liveHold, rebuilt: d.rebuilt != nil || d.rebuiltHold,
+		live: d.live != nil || d.liveHold != "", rebuilt: d.rebuilt != nil || d.rebuiltHold != "",
 		repaired: c.repaired[id], onlyHold: !d.state,
 	}
 	f.corrected = c.corrected[id] && f.live
@@ -221,7 +213,7 @@ func (c *comparison) plan(removing bool) string {
 	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {
 		d := c.accounts[id]
 		if d.kind.changes() && d.kind != "" && (removing || d.kind != Unknown) {
-			_, _ = fmt.Fprintf(hash, "%d:%s %s %d\n", len(id), id, d.kind, d.digest)
+			_, _ = fmt.Fprintf(hash, "%d:%s %s %d %s\n", len(id), id, d.kind, d.digest, d.rebuiltHold)
 		}
 	}
 	return fmt.Sprintf("%x", hash.Sum(nil))

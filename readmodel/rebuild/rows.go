@@ -38,6 +38,12 @@ type row struct {
 	of      appended.Key // the account and the version in the key; zero if it has none
 	digest  int64
 	version *int64 // version, if the row is an account
+	hold    string // what waits, if the row is an account
+}
+
+// differ reports whether two rows with the same id differ. One of them may be nil.
+func differ(a, b *row) bool {
+	return a == nil || b == nil || a.digest != b.digest || a.hold != b.hold
 }
 
 // parseKey reads the account and the version in the key. The columns of the account and the version
@@ -72,7 +78,7 @@ func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Se
 		}
 		var r row
 		stopped := false
-		_, err = pgx.ForEachRow(rows, []any{&r.id, &r.key, &r.digest, &r.version}, func() error {
+		_, err = pgx.ForEachRow(rows, []any{&r.id, &r.key, &r.digest, &r.version, &r.hold}, func() error {
 			one := r
 			if err := one.parseKey(); err != nil {
 				return err

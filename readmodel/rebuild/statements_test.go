@@ -86,7 +86,6 @@ type filling struct {
 var (
 	ofRows    = regexp.MustCompile("^rows_")
 	ofMarkers = regexp.MustCompile("^rows_(digest|some|note|forget|count|plan)$")
-	ofHold    = regexp.MustCompile("^(rows_digest|rows_some|accounts_headless)$")
 	ofWaiting = regexp.MustCompile("^rows_written$")
 )
 
@@ -104,7 +103,7 @@ func rebuilds(t *testing.T, pool *pgxpool.Pool) (sets []filling) {
 		}
 		all.accounts = a
 		sets = append(sets, filling{values: a.fill.With(sql.Values{"schema": shadowSchema + "."})}, filling{values: a.account.fill},
-			filling{a.hold.fill, ofHold}, filling{a.parked.fill, ofWaiting}, filling{a.overflow.fill, ofWaiting})
+			filling{a.parked.fill, ofWaiting}, filling{a.overflow.fill, ofWaiting})
 		c, n, _, err := all.make(t.Context(), pool, slices.Concat(statement.Definition().Rebuilds(), turnover.Definition().Rebuilds()))
 		if err != nil {
 			t.Fatal(err)

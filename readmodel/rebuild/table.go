@@ -24,6 +24,7 @@ type rowColumn struct {
 type rowTable struct {
 	readmodel.RebuildTable
 	ofAccounts bool // each row belongs to an account
+	uncounted  bool // the report does not count its rows
 	fill       sql.Values
 }
 
@@ -73,7 +74,6 @@ type rowSource struct {
 	label   string                     // only rows of this projection; if empty, all rows
 	noted   string                     // name of the table of differences; if empty, the table's name
 	from    func(schema string) string // a query instead of the table; may be nil
-	version string                     // column with the account's version; may be empty
 }
 
 // newRowTable computes the values of the placeholders in the statements. In most statements, the
@@ -118,19 +118,20 @@ func newRowTable(s rowSource) *rowTable {
 	}
 	fill := sql.Values{
 		"table": table, "of_t": ofT, "from": from(""), "shadow": from(shadowSchema + "."),
+		"again_l": from(""), "again_s": from(shadowSchema + "."),
 		"noted": pgx.Identifier{notedName(s.noted, s.Name)}.Sanitize(),
 		"key":   each(key, "{c}"), "key_order": strings.Join(order, ", "),
 		"key_object": each(key, "{name}, {c}"), "key_object_d": each(key, "{name}, d.{c}"), "all": each(all, "{c}"),
 		"written": each(written, "{c}"), "written_s": writtenNow(written, s.Uncompared),
 		"set_rebuilt": each(replaced, "{c} = s.{c}"),
 		"present_l":   "l." + key[0].quoted + " IS NOT NULL", "present_s": "s." + key[0].quoted + " IS NOT NULL",
-		"version_of": qualified("t", s.version), "version_l": qualified("l", s.version), "version_s": qualified("s", s.version),
 		"counted": countedBy(key), "audit_account": auditColumn(key, "account_id", "text"), "audit_version": auditColumn(key, "version", "bigint"),
 	}
 	for _, alias := range []string{"d", "s", "t", "l", "w"} {
 		fill["key_"+alias], fill["all_"+alias] = each(key, alias+".{c}"), each(all, alias+".{c}")
+		fill["version_"+alias], fill["hold_"+alias] = "NULL::bigint", "''::text"
 	}
-	return &rowTable{s.RebuildTable, ofAccounts(key), fill}
+	return &rowTable{RebuildTable: s.RebuildTable, ofAccounts: ofAccounts(key), fill: fill}
 }
 
 func notedName(named, table string) string {
@@ -164,13 +165,6 @@ func without(columns, some []rowColumn) []rowColumn {
 	return slices.DeleteFunc(slices.Clone(columns), func(c rowColumn) bool { return slices.Contains(some, c) })
 }
 
-func qualified(alias, column string) string {
-	if column == "" {
-		return "NULL::bigint"
-	}
-	return alias + "." + column
-}
-
 // countedBy returns the SQL for what --max-differences counts. These are accounts, or rows if the
 // table has no accounts.
 func countedBy(key []rowColumn) string {
@@ -198,21 +192,23 @@ func (t *rowTable) statement(name string) string { return t.fill.Query(name) }
 // markerTable returns the inbox of a projection as a table of a rebuild. A marker has only a key,
 // so it can be missing but cannot differ.
 func markerTable(handler string) *rowTable {
-	return newRowTable(rowSource{
+	t := newRowTable(rowSource{
 		RebuildTable: readmodel.RebuildTable{Name: "inbox"},
 		columns:      []rowColumn{{quoted: "message_id", name: "message_id", typ: "text", key: true, collate: true}},
 		from: func(schema string) string {
 			return "(SELECT message_id FROM " + schema + "inbox WHERE handler = " + sql.Literal(handler) + ")"
 		},
 	})
+	t.uncounted = true
+	return t
 }
 
 // accountState holds the tables of a projection's accounts and of their waiting events. One
 // transaction replaces an account in these tables and its rows in the other tables of the
 // projection.
 type accountState struct {
-	account, hold    *rowTable
-	parked, overflow *rowTable // the tables from which hold is computed
+	account          *rowTable // with what waits in the column hold
+	parked, overflow *rowTable
 	fill             sql.Values
 	balances         bool // true for account_balance, whose rows are the accounts
 }
@@ -231,18 +227,15 @@ func newAccountState(ctx context.Context, db readmodel.Querier, label string, pa
 		return nil, err
 	}
 	id := []rowColumn{{quoted: "account_id", name: "account_id", typ: "text", key: true, collate: true}}
-	held := append(slices.Clone(id), rowColumn{quoted: "hold", name: "hold", typ: "text"})
 	fill = fill.With(sql.Values{"limit": strconv.FormatInt(parkLimit, 10), "bytes": strconv.FormatInt(parkBytes, 10)})
 	in := func(schema, query string) string {
 		return strings.TrimSpace(fill.With(sql.Values{"schema": schema}).Query(query))
 	}
 	s := &accountState{balances: label == ""}
 	s.fill = fill.With(sql.Values{"kept": in(shadowSchema+".", "hold_kept")})
-	s.account = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: account, Uncompared: uncompared}, columns: columns, label: label, version: "version"})
-	s.hold = newRowTable(rowSource{
-		RebuildTable: readmodel.RebuildTable{Name: parked}, columns: held, noted: account,
-		from: func(schema string) string { return in(schema, "hold_from") },
-	})
+	s.account = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: account, Uncompared: uncompared}, columns: columns, label: label})
+	s.account.uncounted = !s.balances
+	s.account.fill = s.account.fill.With(s.withHold(in("", "hold_from"), in(shadowSchema+".", "hold_from")))
 	s.parked = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: parked}, columns: id, label: label, noted: account})
 	s.overflow = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: overflow}, columns: id, label: label, noted: account})
 	return s, nil
@@ -250,6 +243,26 @@ func newAccountState(ctx context.Context, db readmodel.Querier, label string, pa
 
 func (s *accountState) copied() []string {
 	return []string{s.account.Name, s.parked.Name, s.overflow.Name}
+}
+
+// withHold returns the values that join the accounts and their waiting events for a comparison. All
+// accounts are joined without a FULL JOIN, because PostgreSQL would not read them in parallel. Under
+// the locks, only the noted accounts are read.
+func (s *accountState) withHold(live, shadow string) sql.Values {
+	of := s.account.fill
+	again := func(accounts, hold string) string {
+		return "(SELECT * FROM (SELECT account_id FROM " + shadowSchema + "." + of["noted"] + ") AS d LEFT JOIN " + accounts +
+			" AS a USING (account_id) LEFT JOIN " + hold + " AS h USING (account_id) WHERE a.version IS NOT NULL OR h.hold IS NOT NULL)"
+	}
+	values := sql.Values{
+		"from": "(SELECT * FROM " + of["from"] + " AS a LEFT JOIN " + live + " AS h USING (account_id) UNION ALL " +
+			"SELECT * FROM " + of["from"] + " AS a RIGHT JOIN " + live + " AS h USING (account_id) WHERE a.version IS NULL)",
+		"again_l": again(of["from"], live), "again_s": again(of["shadow"], shadow),
+	}
+	for _, alias := range []string{"t", "l", "s"} {
+		values["version_"+alias], values["hold_"+alias] = alias+".version", "coalesce("+alias+".hold, '')"
+	}
+	return values
 }
 
 // The method statement returns a query of folder sql, with the placeholders filled for the waiting
