@@ -2,6 +2,7 @@ package errclass
 
 import (
 	_ "embed" // needed for go:embed
+	"slices"
 	"strings"
 	"sync"
 )
@@ -17,7 +18,7 @@ var sqlstateList string
 var conditions = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for line := range strings.Lines(sqlstateList) {
-		if fields := strings.Fields(line); len(fields) == 3 && strings.Contains("22 23 P0", fields[0][:2]) {
+		if fields := strings.Fields(line); len(fields) == 3 && slices.Contains([]string{"22", "23", "P0"}, fields[0][:2]) {
 			names[fields[0]] = fields[2]
 		}
 	}

@@ -157,7 +157,7 @@ func QueueActions(tx *Tx, actions []Action) {
 	if len(actions) == 0 {
 		return
 	}
-	rows, _ := json.Marshal(actions) // it has no value that cannot be encoded
+	rows, _ := json.Marshal(actions) //nolint:errchkjson // texts, numbers and booleans can always be encoded
 	tx.Queue(sql.Query("action_insert"), string(rows))
 }
 

@@ -67,7 +67,8 @@ func TestAnInsertedRowIsDated(t *testing.T) {
 	table := newRowTable(rowSource{
 		RebuildTable: readmodel.RebuildTable{Name: "account_balance", Uncompared: []string{"updated_at"}},
 		columns: []rowColumn{
-			{quoted: "account_id", name: "account_id", typ: "text", key: true}, {quoted: "updated_at_branch", name: "updated_at_branch"},
+			{quoted: "account_id", name: "account_id", typ: "text", key: true},
+			{quoted: "updated_at_branch", name: "updated_at_branch"},
 			{quoted: "updated_at", name: "updated_at"},
 		},
 	})

@@ -281,7 +281,7 @@ func TestOrDash(t *testing.T) {
 func TestNumberOrNull(t *testing.T) {
 	for text, want := range map[string]string{
 		"0": "0", "-12.50": "-12.50", "0.00": "0.00",
-		"": "null", "-": "null", "1-2": "null", "007": "null", ".5": "null", "1.": "null", "NaN": "null", "Infinity": "null", "null": "null", "1 ": "null",
+		"": "null", "-": "null", "1-2": "null", "007": "null", ".5": "null", "1.": "null", "NaN": "null", "Infinity": "null", "null": "null", "1x": "null",
 	} {
 		if got, err := json.Marshal(NumberOrNull(&text)); err != nil || string(got) != want {
 			t.Errorf("%q: %s, %v", text, got, err)
