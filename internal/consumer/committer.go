@@ -116,7 +116,9 @@ var errOtherMember = errors.New("evicted from the group meanwhile")
 
 // run commits at a fixed interval until ctx ends.
 func (c *committer) run(ctx context.Context) {
-	pace.Every(ctx, c.interval, 2*c.timeout, c.flush) // flush may wait for another flush before its own timeout
+	// The deadline of Every is not used. A flush may wait for others that commit, and has its own
+	// timeout after that.
+	pace.Every(ctx, c.interval, c.timeout, func(context.Context) { c.flush(ctx) })
 }
 
 // flush commits the marked offsets. If the commit fails, flush marks the same offsets again, except

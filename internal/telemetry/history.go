@@ -69,7 +69,7 @@ func (h *History) sample() {
 
 func ratesBetween(before, now *Sample) Rates {
 	seconds := now.At.Sub(before.At).Seconds()
-	if seconds <= 0 { // the clock was set back
+	if seconds <= 0 { // no time has passed
 		return Rates{}
 	}
 	rate := func(o projection.Outcome) float64 {

@@ -178,3 +178,16 @@ func BenchmarkPage(b *testing.B) {
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// TestLagIsACopy shows that a sample of the history keeps no partition in memory.
+func TestLagIsACopy(t *testing.T) {
+	lag, seconds := int64(7), 2.5
+	s := Status{Partitions: []PartitionStatus{{LagRecords: &lag, LagSeconds: &seconds}}}
+	gotRecords, gotSeconds := s.Lag()
+	if *gotRecords != 7 || *gotSeconds != 2.5 {
+		t.Errorf("%d records, %g s", *gotRecords, *gotSeconds)
+	}
+	if gotRecords == &lag || gotSeconds == &seconds {
+		t.Error("the lag shares the memory of the partition")
+	}
+}

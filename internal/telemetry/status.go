@@ -74,7 +74,9 @@ func (s *Status) Lag() (records *int64, seconds *float64) {
 			records = &sum
 		}
 		if p.LagSeconds != nil && (seconds == nil || *p.LagSeconds > *seconds) {
-			seconds = p.LagSeconds
+			// A copy, because the history stores the result. A pointer would keep all partitions in
+			// memory.
+			seconds = new(*p.LagSeconds)
 		}
 	}
 	return records, seconds

@@ -17,7 +17,7 @@ import (
 	"projector/sql"
 )
 
-// PlanUnskip returns what an Unskip would do now, or an *SkipRefused.
+// PlanUnskip returns what an Unskip would do now, or a *SkipRefused.
 func (r *Repair) PlanUnskip(ctx context.Context, s Skip) (plan SkipPlan, err error) {
 	err = readmodel.Patiently(ctx, func(attempt context.Context) error {
 		known, before, of, err := r.decideUnskip(attempt, r.db(), s)
@@ -110,7 +110,7 @@ func (s Skip) refuseUnskip(format string, args ...any) error {
 }
 
 // decideUnskip reads the account, its state before the last skip, and what is known about the
-// skipped event. It returns an *SkipRefused if the skip cannot be undone.
+// skipped event. It returns a *SkipRefused if the skip cannot be undone.
 func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
 	known projection.StoredAccount, before projection.Account, of SkippedEvent, err error,
 ) {
