@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -17,11 +16,7 @@ import (
 // fetches. A record that arrives during a pause is still read.
 func TestAnIdleConsumerAsksSeldom(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(2, "t"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
+	cluster, seeds := startFake(t, 2, 2)
 	for p := range int32(2) { // each broker leads one partition
 		if err := cluster.MoveTopicPartition("t", p, p); err != nil {
 			t.Fatal(err)
@@ -41,7 +36,6 @@ func TestAnIdleConsumerAsksSeldom(t *testing.T) {
 		*at = time.Now()
 		return nil, nil, false
 	})
-	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
 	// The stored positions must not make the workers claim again. Each claim causes a seek, and a
 	// seek ends a pause.
 	c := scriptedConsumer(t, agreeing(2), func(cfg *Config) {

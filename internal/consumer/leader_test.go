@@ -19,12 +19,7 @@ import (
 // but does not delay other partitions. It is consumed again when it has a leader.
 func TestAPartitionWithoutALeader(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "t"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
-	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
+	cluster, seeds := startFake(t, 1, 2)
 	produceToEach(t, seeds, 2)
 	leaderless := cluster.Fault(kfake.Fault{
 		Keys: []kmsg.Key{kmsg.Metadata}, Topic: "t", Partitions: []int32{1}, Err: kerr.LeaderNotAvailable, Count: -1,
@@ -98,11 +93,7 @@ func produceToEach(t *testing.T, seeds kgo.Opt, partitions int32) {
 // leaders must count.
 func TestALeaderThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(2, "t"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
+	cluster, _ := startFake(t, 2, 2)
 	// The group's coordinator must work, because only the partition's leader is frozen.
 	working := cluster.CoordinatorFor("g")
 	frozen := 1 - working

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -18,12 +17,7 @@ import (
 // member, which has to wait too, stops immediately and leaves the group.
 func TestStopDoesNotWaitForADeadMember(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
-	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
+	cluster, seeds := startFake(t, 1, 1)
 	joins := make(chan struct{}, 100)
 	cluster.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
@@ -87,17 +81,12 @@ func leaveADeadMember(t *testing.T, seeds kgo.Opt) {
 // no request at all.
 func TestStopIsInTimeWhateverHangs(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
+	cluster, seeds := startFake(t, 1, 1)
 	var silent atomic.Bool
 	cluster.Control(func(req kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
 		return nil, nil, silent.Load() || req.Key() == int16(kmsg.OffsetCommit)
 	})
-	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
 	client, err := kgo.NewClient(seeds)
 	if err != nil {
 		t.Fatal(err)

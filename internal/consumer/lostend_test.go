@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -60,12 +59,7 @@ func TestWhatContradictsAPosition(t *testing.T) {
 // log.
 func TestAnEarlierLeaderIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
-	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
+	cluster, seeds := startFake(t, 1, 1)
 	if err := cluster.MoveTopicPartition("t", 0, 0); err != nil { // this starts epoch 1
 		t.Fatal(err)
 	}
@@ -93,12 +87,7 @@ func TestAnEarlierLeaderIsAskedAgain(t *testing.T) {
 		cfg.Retry = retry.Policy{Initial: 50 * time.Millisecond, Attempt: 10 * time.Second}
 	}), 0)
 	defer w.cancel(nil)
-	cl, err := kgo.NewClient(seeds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cl.Close()
-	w.c.cl, w.c.adm = cl, kadm.NewClient(cl)
+	connect(t, w.c, seeds)
 
 	lost, err := w.lostEnd(projection.NextOffset{Offset: 6, LeaderEpoch: 1}, partitionInfo{end: 2})
 	if lost.found != "" || err != nil || earlier.Load() >= 0 {
@@ -109,6 +98,17 @@ func TestAnEarlierLeaderIsAskedAgain(t *testing.T) {
 	if lost != (loss{6, "the log ends at 6"}) || err != nil {
 		t.Errorf("%+v, %v", lost, err)
 	}
+}
+
+// connect gives the consumer a client that is no member of its group.
+func connect(t *testing.T, c *Consumer, seeds kgo.Opt) {
+	t.Helper()
+	cl, err := kgo.NewClient(seeds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	c.cl, c.adm = cl, kadm.NewClient(cl)
 }
 
 // refilled is a script whose claim takes so long that new records fill the log up to the position.
@@ -130,12 +130,7 @@ func (r *refilled) Claim(_ context.Context, c projection.Claim) (projection.Posi
 // position again. The partition must stop all the same, because its next records were not consumed.
 func TestALossFoundBeforeAClaimIsNotForgotten(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
-	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
+	_, seeds := startFake(t, 1, 1)
 	produce := func(n int) {
 		for range n {
 			produceToEach(t, seeds, 1)
@@ -152,12 +147,7 @@ func TestALossFoundBeforeAClaimIsNotForgotten(t *testing.T) {
 		cfg.Retry = retry.Policy{Attempt: time.Minute}
 	}), 0)
 	defer w.cancel(nil)
-	cl, err := kgo.NewClient(seeds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cl.Close()
-	w.c.cl, w.c.adm = cl, kadm.NewClient(cl)
+	connect(t, w.c, seeds)
 	w.c.committer = newCommitter(func(context.Context, string, map[int32]int64) error { return nil }, func(error) {})
 	w.c.committer.acceptMarks(0)
 

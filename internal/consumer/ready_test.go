@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -53,11 +52,7 @@ func (h *healthLog) count(from int, what string) (n int) {
 // condition that the client's errors have set.
 func TestAMissingGrantStaysUnready(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
+	cluster, seeds := startFake(t, 1, 1)
 	cluster.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
 		resp := req.ResponseKind().(*kmsg.JoinGroupResponse)
@@ -66,7 +61,7 @@ func TestAMissingGrantStaysUnready(t *testing.T) {
 	})
 	h, s := &healthLog{}, pending(0)
 	c := scriptedConsumer(t, s, func(cfg *Config) {
-		cfg.Client, cfg.Health = []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}, h
+		cfg.Client, cfg.Health = []kgo.Opt{seeds}, h
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/internal/session"
@@ -15,15 +14,11 @@ import (
 // its projection. The worker's share of the memory depends on it.
 func TestWorkersBeginWithTheirShare(t *testing.T) {
 	const partitions = 8
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "t"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
+	_, seeds := startFake(t, 1, partitions)
 	among := make(chan int, partitions)
 	var c *Consumer
 	c = scriptedConsumer(t, agreeing(partitions), func(cfg *Config) {
-		cfg.Client = []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}
+		cfg.Client = []kgo.Opt{seeds}
 		cfg.Open = func(int32) session.Projection {
 			among <- c.Partitions()
 			return pending(0)

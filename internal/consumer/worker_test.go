@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
@@ -145,6 +146,18 @@ type noWait struct{}
 
 func (noWait) Now() time.Time                       { return time.Unix(0, 0) }
 func (noWait) Sleep(context.Context, time.Duration) {}
+
+// startFake starts brokers with the topic t, and returns the option of a client that uses them. They
+// run until the test ends.
+func startFake(t *testing.T, brokers int, partitions int32) (*kfake.Cluster, kgo.Opt) {
+	t.Helper()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(brokers), kfake.SeedTopics(partitions, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	return cluster, kgo.SeedBrokers(cluster.ListenAddrs()...)
+}
 
 // scriptedConsumer returns a consumer whose projection is a script. The function set changes the
 // consumer's Config, for example the brokers.
