@@ -3,6 +3,7 @@ package operators_test
 import (
 	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -74,6 +75,11 @@ func (o *ordered) adopt(k *known, log [][]*event) {
 	if a == nil || k.overflow <= k.version && a.beyond <= a.version {
 		return
 	}
+	if reached, was := a.history[k.version]; was && k.version != a.version && k.version >= a.floor {
+		// The program may be behind the oracle now and reach the oracle's version later.
+		a.history[a.version] = a.state
+		a.state = reached
+	}
 	for a.version < k.version {
 		before := a.version
 		for _, l := range o.letters {
@@ -84,9 +90,6 @@ func (o *ordered) adopt(k *known, log [][]*event) {
 		if a.version == before {
 			return
 		}
-	}
-	if earlier, was := a.history[k.version]; was && k.version < a.version && k.version >= a.floor {
-		a.state = earlier
 	}
 	if a.version != k.version {
 		return
@@ -135,4 +138,23 @@ func (s *stage) readAgain(r *reader) (some bool) {
 		some = true
 	}
 	return some
+}
+
+// TestAnAccountIsAdoptedForwards shows that the oracle follows a program that is first behind it, and
+// then has read the events beyond the park limit again.
+func TestAnAccountIsAdoptedForwards(t *testing.T) {
+	o := newOrdered(3, func(*event) string { return "" }, func(s *state, e *event) string { return "" })
+	a := o.account("a")
+	for version := range int64(5) {
+		o.advance(a, &event{account: "a", version: version + 1, id: fmt.Sprint("e-", version+1)})
+	}
+	for _, k := range []known{{id: "a", version: 2, overflow: 5}, {id: "a", version: 4, overflow: 5}, {id: "a", version: 5}} {
+		o.adopt(&k, nil)
+		if a.version != k.version || a.lastID != fmt.Sprint("e-", k.version) {
+			t.Errorf("version %d after event %s, want %d", a.version, a.lastID, k.version)
+		}
+	}
+	if a.waits() {
+		t.Error("the account waits")
+	}
 }
