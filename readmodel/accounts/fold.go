@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"strings"
 
 	"projector/projection"
 	"projector/projection/event"
@@ -160,6 +161,7 @@ func (f *Fold) Apply(ctx context.Context, records []projection.DecodedRecord, li
 	}
 	duplicates := f.changes.Outcomes[projection.Duplicate]
 	n, err := f.applyFound(ctx, records, limit)
+	f.last.id = strings.Clone(f.last.id) // otherwise it would keep a whole fetch response in memory
 	f.redelivery.applied(n, f.changes.Outcomes[projection.Duplicate]-duplicates, len(f.unreadIDs))
 	return n, err
 }

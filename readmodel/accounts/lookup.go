@@ -102,8 +102,9 @@ type newcomers struct {
 
 const (
 	// newcomersInRow is the number of new accounts in a row after which further accounts are
-	// assumed to be new.
-	newcomersInRow = 1024
+	// assumed to be new. It is small, because each partition counts for itself and may have only a
+	// few thousand accounts.
+	newcomersInRow = 128
 	// distrustFor is the number of flushes without assumptions after an assumption was wrong.
 	distrustFor = 64
 )

@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime"
 	"testing"
+	"unsafe"
 	"weak"
 
 	"projector/projection"
@@ -56,4 +57,32 @@ func TestAccountsThatAreForgottenKeepNoMemory(t *testing.T) {
 		t.Error("accounts of the first batch are still in memory")
 	}
 	runtime.KeepAlive(f)
+}
+
+// The texts of an event share the memory of the response in which Kafka sent its record. The fold
+// must not keep this memory, because a response has records of many partitions.
+func TestTheLastEventKeepsNoRecordInMemory(t *testing.T) {
+	f := NewFold(Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, emptyStore{})
+	response := apply(t, f)
+	runtime.GC()
+	if response.Value() != nil {
+		t.Error("the response is still in memory")
+	}
+	runtime.KeepAlive(f)
+}
+
+// apply applies an event. It returns a pointer to the response that contains the texts of the event.
+func apply(t *testing.T, f *Fold) weak.Pointer[[1 << 16]byte] {
+	t.Helper()
+	response := new([1 << 16]byte)
+	copy(response[:], "acc-00000001")
+	id := unsafe.String(&response[0], len("acc-00000001"))
+	euro, _ := event.CurrencyByCode("EUR")
+	records := []projection.DecodedRecord{{Decoded: event.Decoded{Identity: event.Identified, Event: event.Event{
+		ID: id, AccountID: id, Version: 1, Type: event.TypeNamed("FundsCredited"), Amount: 1, Currency: euro,
+	}}}}
+	if n, err := f.Apply(t.Context(), records, math.MaxInt); n != 1 || err != nil {
+		t.Fatalf("%d records folded, error %v", n, err)
+	}
+	return weak.Make(response)
 }
