@@ -75,9 +75,9 @@ func TestDeployWithAMisspeltFlagWouldBeFound(t *testing.T) {
 	}
 }
 
-func parserOf(t *testing.T) *kong.Kong {
+func parserOf(t *testing.T, args ...string) *kong.Kong {
 	t.Helper()
-	parser, err := newParser(flags.BuildInfo{}, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
+	parser, err := newParser(args, flags.BuildInfo{}, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestEveryCommandSaysWhatAnInterruptionChanged(t *testing.T) {
 		"approve":    "projector: interrupted; `projector requests show ID` says whether the request was decided\n",
 		"reject":     "projector: interrupted; `projector requests show ID` says whether the request was decided\n",
 	}
-	k, err := newParser(flags.BuildInfo{})
+	k, err := newParser(nil, flags.BuildInfo{})
 	if err != nil {
 		t.Fatal(err)
 	}
