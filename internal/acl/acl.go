@@ -149,8 +149,8 @@ func (n Needs) checkGroup(ctx context.Context, client *kgo.Client) (missing, err
 // them.
 const notReported = math.MinInt32
 
-// The function refuses reports whether a broker's answer does not permit the operation. The bits of
-// allowed are the permitted operations.
+// refuses reports whether a broker's answer does not permit the operation. The bits of allowed are
+// the permitted operations.
 func refuses(code int16, allowed int32, operation kmsg.ACLOperation, unauthorized *kerr.Error) bool {
 	if code != 0 {
 		return code == unauthorized.Code

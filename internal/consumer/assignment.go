@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// The method assigned starts a worker for each new partition. Nothing is fetched until the worker
-// has claimed the partition and the poller has set the client's offset.
+// assigned starts a worker for each new partition. Nothing is fetched until the worker has claimed
+// the partition and the poller has set the client's offset.
 func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]int32) {
 	<-c.ready
 	partitions := m[c.cfg.Topic]
@@ -60,7 +60,7 @@ const revokeWithin = 5 * time.Second
 // commitWithin limits the last commit of a partition.
 const commitWithin = 2 * time.Second
 
-// The method unassigned ends the workers of partitions that this member no longer owns.
+// unassigned ends the workers of partitions that this member no longer owns.
 func (c *Consumer) unassigned(ctx context.Context, m map[string][]int32, lost bool) {
 	partitions := m[c.cfg.Topic]
 	if len(partitions) == 0 {

@@ -99,8 +99,8 @@ func (w *worker) notClaimed(err error) error {
 	return err
 }
 
-// The function expired returns the reason for stopping a partition if retention has deleted records
-// that were not consumed.
+// expired returns the reason for stopping a partition if retention has deleted records that were
+// not consumed.
 func expired(next, start int64) string {
 	return fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. "+
 		"See the runbook, \"position expired\"", next, start-1)

@@ -53,8 +53,8 @@ func (c *committer) acceptMarks(partition int32) {
 	c.owned[partition] = ""
 }
 
-// The method claimed stores the member id with which the partition was claimed. It drops offsets
-// that were marked before the claim.
+// claimed stores the member id with which the partition was claimed. It drops offsets that were
+// marked before the claim.
 func (c *committer) claimed(partition int32, member string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

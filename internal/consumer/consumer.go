@@ -196,8 +196,8 @@ func (c *Consumer) partitionLog(p int32) *slog.Logger {
 	return c.cfg.Log.With("messaging.destination.name", c.cfg.Topic, "messaging.destination.partition.id", strconv.Itoa(int(p)))
 }
 
-// The method throttled returns the throttled log for one operation. All partitions share this log,
-// so an outage is not logged for each partition.
+// throttled returns the throttled log for one operation. All partitions share this log, so an
+// outage is not logged for each partition.
 func (c *Consumer) throttled(dependency, what string) *retry.Throttled {
 	c.mu.Lock()
 	defer c.mu.Unlock()

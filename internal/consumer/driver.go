@@ -104,8 +104,8 @@ func (w *worker) flush() error {
 	return nil
 }
 
-// The method written updates the worker after a successful flush. It also passes the new offset to
-// the committer.
+// written updates the worker after a successful flush. It also passes the new offset to the
+// committer.
 func (w *worker) written(r *session.Report) {
 	w.counted(r)
 	w.queue.durable(r.Next.Offset)
@@ -116,8 +116,7 @@ func (w *worker) written(r *session.Report) {
 	w.flushOutage().Over()
 }
 
-// The method counted reports the result of a successful flush to the metrics, the log and the
-// trace.
+// counted reports the result of a successful flush to the metrics, the log and the trace.
 func (w *worker) counted(r *session.Report) {
 	f, topic := &r.Flushed, w.c.cfg.Topic
 	w.c.cfg.Observer.Flushed(topic, w.partition, f, r.Took)
@@ -146,9 +145,9 @@ func (w *worker) claimOnce(ctx context.Context, c projection.Claim) (projection.
 	return pos, err
 }
 
-// The method delivered drops the delivery when the whole batch is durable and no parked event can
-// be applied. Until then, the same records and parked events may be processed again. Their dead
-// letters must not be sent twice.
+// delivered drops the delivery when the whole batch is durable and no parked event can be applied.
+// Until then, the same records and parked events may be processed again. Their dead letters must
+// not be sent twice.
 func (w *worker) delivered(next int64) {
 	switch {
 	case w.delivery == nil:
@@ -185,7 +184,7 @@ func (w *worker) flushLast() {
 	}
 }
 
-// The method stored reads the partition's position from the database.
+// stored reads the partition's position from the database.
 func (w *worker) stored(ctx context.Context) (projection.Stood, error) {
 	rows, err := w.c.cfg.Database.Positions(ctx)
 	for i := range rows {

@@ -56,10 +56,10 @@ func (i *idle) listen(done func()) {
 	i.asked, i.done = map[int32]int{}, done
 }
 
-// The method rest pauses fetching for a short time, because no record has arrived for some time.
-// Without the pause, an instance without work would ask each broker up to 100 times per second. A
-// seek or the end of ctx ends the pause. The returned context is for the next poll. It ends early
-// if the brokers that were asked had no records.
+// rest pauses fetching for a short time, because no record has arrived for some time. Without the
+// pause, an instance without work would ask each broker up to 100 times per second. A seek or the
+// end of ctx ends the pause. The returned context is for the next poll. It ends early if the
+// brokers that were asked had no records.
 func (c *Consumer) rest(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.cl.PauseFetchTopics(c.cfg.Topic)
 	c.untilSeek(ctx, idleRest)

@@ -31,14 +31,14 @@ type logEnd struct {
 
 // loss describes what a log has lost.
 type loss struct {
-	// The field end is the offset up to which the log still has the consumed records. It is
+	// end is the offset up to which the log still has the consumed records. It is
 	// projection.NoOffset if that offset is not known.
 	end   int64
 	found string // how the loss was found; empty if nothing is lost
 }
 
-// The method contradicts compares the log's end with the position next. It returns a loss if the
-// log does not have all records that were consumed before the position.
+// contradicts compares the log's end with the position next. It returns a loss if the log does not
+// have all records that were consumed before the position.
 func (e logEnd) contradicts(next projection.NextOffset) loss {
 	switch {
 	case e.epochEnd != projection.NoOffset && e.epochEnd < min(next.Offset, e.offset):
@@ -64,8 +64,8 @@ func (e logEnd) olderEpoch(next projection.NextOffset) bool {
 	return e.epoch != projection.NoEpoch && e.epoch < next.LeaderEpoch
 }
 
-// The method believed reports whether an answer that contradicts the position is accepted. The
-// parameter elapsed is the duration from the first such answer to now.
+// believed reports whether an answer that contradicts the position is accepted. The parameter
+// elapsed is the duration from the first such answer to now.
 func (e logEnd) believed(next projection.NextOffset, elapsed time.Duration) bool {
 	return !e.olderEpoch(next) || elapsed >= olderEpochFor
 }

@@ -79,7 +79,7 @@ func (q *queue) occupy(busy bool) {
 	q.busy = busy
 }
 
-// The method durable notes that everything before the offset next is durable in PostgreSQL.
+// durable notes that everything before the offset next is durable in PostgreSQL.
 func (q *queue) durable(next int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,7 +89,7 @@ func (q *queue) durable(next int64) {
 	}
 }
 
-// The method delayed notes that the fetched records will not be durable soon.
+// delayed notes that the fetched records will not be durable soon.
 func (q *queue) delayed() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"projector/projection"
 )
 
-// The method retry runs fn until it succeeds, fails with a final error, or the worker must stop. An
-// attempt has no time limit if the server continues to answer. A stop of the worker immediately
-// ends a wait between attempts, but not a running attempt.
+// retry runs fn until it succeeds, fails with a final error, or the worker must stop. An attempt
+// has no time limit if the server continues to answer. A stop of the worker immediately ends a wait
+// between attempts, but not a running attempt.
 func (w *worker) retry(dependency, operation string, fn func(context.Context) error) error {
 	policy := w.c.cfg.Retry
 	silence := policy.Attempt
@@ -39,7 +39,7 @@ func (w *worker) retry(dependency, operation string, fn func(context.Context) er
 	return err
 }
 
-// The function final reports whether a retry of the same operation would fail again.
+// final reports whether a retry of the same operation would fail again.
 func final(err error) bool {
 	return session.Final(err) || errors.Is(err, projection.ErrTopicRecreated) || errors.Is(err, errOtherMember) || isStopped(err)
 }
@@ -111,8 +111,8 @@ func (w *worker) obstructed(o obstacle, reason string, grace time.Duration) {
 	w.c.cfg.Health.FailAfter(w.condition(o), reason, grace)
 }
 
-// The method passed reports that an obstacle does not exist any more. If there are other obstacles,
-// it reports these again.
+// passed reports that an obstacle does not exist any more. If there are other obstacles, it reports
+// these again.
 func (w *worker) passed(o obstacle) {
 	s := &w.status
 	s.mu.Lock()
@@ -179,8 +179,8 @@ func (o *retryObserver) Failing(err error, attempt int, since, next time.Duratio
 	}
 }
 
-// The method log returns the log for failures of a dependency. The failed dependency may differ
-// from o.dependency. For example, healing calls PostgreSQL and the schema registry.
+// log returns the log for failures of a dependency. The failed dependency may differ from
+// o.dependency. For example, healing calls PostgreSQL and the schema registry.
 func (o *retryObserver) log(dependency string) *retry.Throttled {
 	if dependency == o.dependency {
 		return o.w.c.throttled(dependency, o.operation)

@@ -43,7 +43,7 @@ func (s *status) lagStart() int64 {
 // noPosition notes that the stored position is not valid.
 func (s *status) noPosition() { s.fence.Store(0) }
 
-// The method log notes the start and the end of the partition's log.
+// log stores the start and the end of the partition's log.
 func (s *status) log(topic partitionInfo) {
 	s.first.Store(topic.start)
 	if topic.stable != projection.NoOffset {
@@ -62,14 +62,14 @@ func (s *status) set(state projection.State, reason string) {
 	s.change(state, reason)
 }
 
-// The method waiting reports whether the partition waits for a person.
+// waiting reports whether the partition waits for a person.
 func (s *status) waiting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.Waiting()
 }
 
-// The method change sets the state and the reason. The caller holds mu.
+// change sets the state and the reason. The caller holds mu.
 func (s *status) change(state projection.State, reason string) {
 	if s.state != state {
 		s.since = time.Now()
@@ -122,7 +122,7 @@ func (w *worker) describe(now time.Time) PartitionStatus {
 	return d
 }
 
-// The method pace returns the exact state of a flowing partition: flowing, idle or throttled.
+// pace returns the exact state of a flowing partition: flowing, idle or throttled.
 func (w *worker) pace(d PartitionStatus, now time.Time) projection.State {
 	switch {
 	case w.queue.isPaused():
@@ -167,10 +167,10 @@ func (w *worker) reportLag() {
 	}
 }
 
-// The method lag returns how many records of the partition are not durable yet. Without a position,
-// these are all records of the log. The result age is the age of the oldest fetched record that is
-// not durable. If there is none, age is the time since the lag was first seen. The status page and
-// the metrics of the lag both show this lag.
+// lag returns how many records of the partition are not durable yet. Without a position, these are
+// all records of the log. The result age is the age of the oldest fetched record that is not
+// durable. If there is none, age is the time since the lag was first seen. The status page and the
+// metrics of the lag both show this lag.
 func (w *worker) lag(now time.Time) (records int64, age time.Duration, known bool) {
 	s := &w.status
 	end, from := s.end.Load(), s.lagStart()

@@ -149,8 +149,7 @@ func (c *Consumer) ensureDLQ(ctx context.Context) {
 	})
 }
 
-// The method report logs err and sets the health condition. Without an error it clears the
-// condition.
+// report logs err and sets the health condition. Without an error it clears the condition.
 func (c *Consumer) report(ctx context.Context, condition, prefix string, err error) {
 	switch {
 	case ctx.Err() != nil:
@@ -163,7 +162,7 @@ func (c *Consumer) report(ctx context.Context, condition, prefix string, err err
 	}
 }
 
-// The function checked returns the dependency and the operation that a condition is about.
+// checked returns the dependency and the operation that a condition is about.
 func checked(condition string) (dependency, what string) {
 	switch condition {
 	case "access":

@@ -169,8 +169,7 @@ func (w *worker) consume(kafka int64) error {
 	return err
 }
 
-// The method process folds and flushes until the worker must stop or the partition has to be
-// claimed again.
+// process folds and flushes until the worker must stop or the partition has to be claimed again.
 func (w *worker) process() error {
 	for {
 		more, err := w.heal()

@@ -59,7 +59,7 @@ func serverAccount() (*account, error) {
 	return nil, errors.New("PostgreSQL does not run as root and there is no user postgres or nobody: start as another user")
 }
 
-// The method attributes returns the attributes of a command that runs as the account.
+// attributes returns the attributes of a command that runs as the account.
 func (a *account) attributes() *syscall.SysProcAttr {
 	if a == nil {
 		return &syscall.SysProcAttr{}
@@ -67,7 +67,7 @@ func (a *account) attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}}
 }
 
-// The method own makes the account the owner of path.
+// own makes the account the owner of path.
 func (a *account) own(path string) error {
 	if a == nil {
 		return nil

@@ -44,7 +44,7 @@ func (k *Kafka) assignPorts() error {
 	return k.writeProperties()
 }
 
-// The method format formats the storage of all nodes with the id of the cluster.
+// format formats the storage of all nodes with the id of the cluster.
 func (k *Kafka) format(ctx context.Context) error {
 	id := newClusterID()
 	if err := k.assignPorts(); err != nil {

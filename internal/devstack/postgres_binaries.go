@@ -186,9 +186,9 @@ func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
 	return nil
 }
 
-// The function cached returns the folder with the given name in root. On first use, fill creates it
-// under another name. The folder is renamed when it is complete, so no process sees an incomplete
-// folder. If two processes create it at the same time, one of them discards its copy.
+// cached returns the folder with the given name in root. On first use, fill creates it under
+// another name. The folder is renamed when it is complete, so no process sees an incomplete folder.
+// If two processes create it at the same time, one of them discards its copy.
 func cached(root, name string, fill func(dir string) error) (string, error) {
 	final := filepath.Join(root, name)
 	if _, err := os.Stat(final); err == nil {

@@ -119,8 +119,8 @@ func (p *Postgres) RenewCertificate(ctx context.Context, c Certificate) error {
 	return nil
 }
 
-// The method loaded runs the query in a new session, because only a new session has the server's
-// current settings.
+// loaded runs the query in a new session, because only a new session has the server's current
+// settings.
 func (p *Postgres) loaded(ctx context.Context, query string) (at time.Time, err error) {
 	conn, err := pgx.Connect(ctx, p.URL())
 	if err != nil {

@@ -63,7 +63,7 @@ func startProcess(cmd *exec.Cmd, last syscall.Signal, log io.Writer) (*process, 
 	return p, nil
 }
 
-// The method running reports whether the server runs. A nil process does not run.
+// running reports whether the server runs. A nil process does not run.
 func (p *process) running() bool {
 	if p == nil {
 		return false

@@ -61,7 +61,7 @@ func Here(name string) {
 	}
 }
 
-// The function record appends the name to the log.
+// record appends the name to the log.
 func record(name string) {
 	path := os.Getenv("PROJECTOR_FAILPOINTS_LOG")
 	if path == "" {

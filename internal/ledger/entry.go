@@ -192,7 +192,7 @@ func (l Layout) FindColumns(names []string) (Columns, error) {
 	return h, nil
 }
 
-// The method header returns the names of the needed columns.
+// header returns the names of the needed columns.
 func (l Layout) header() string { return strings.Join(fieldNames[:l.needed], ",") }
 
 // Texts are the texts of an entry's columns, in the order of fieldNames. A text is nil if it is

@@ -101,7 +101,7 @@ func (m *Mapping) checkCode(t *fieldTable) error {
 	return nil
 }
 
-// The method member returns the function that reads a member of a field's table.
+// member returns the function that reads a member of a field's table.
 func (m *Mapping) member(t *fieldTable) func(key, value *yaml.Node) error {
 	return func(key, value *yaml.Node) error {
 		known, err := t.addSource(key, value)

@@ -149,8 +149,8 @@ func (m *Mapping) readsLike(now, before meaning) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// The method reads returns the type that the mapping gives to a name of the contract. It returns ""
-// if the mapping has only other names for that type.
+// reads returns the type that the mapping gives to a name of the contract. It returns "" if the
+// mapping has only other names for that type.
 func (m *meaning) reads(name string) string {
 	if means, is := m.Types[name]; is {
 		return means

@@ -111,7 +111,7 @@ func note(all map[string]*sample, path string, v jsontext.Value) {
 	}
 }
 
-// The method repeats reports whether one of the stored texts was seen more than once.
+// repeats reports whether one of the stored texts was seen more than once.
 func (p *sample) repeats() bool {
 	for _, n := range p.texts {
 		if n > 1 {

@@ -23,9 +23,8 @@ func (s *Samples) addEntries(path string, entries []map[string]jsontext.Value, d
 	}
 }
 
-// The method envelope proposes the first array whose entries have an account and an amount. It
-// proposes none if the record itself has both. It returns the samples among which the fields are
-// found.
+// envelope proposes the first array whose entries have an account and an amount. It proposes none
+// if the record itself has both. It returns the samples among which the fields are found.
 func (w *suggesting) envelope(s *Samples) map[string]*sample {
 	chosen := ""
 	for _, path := range slices.Sorted(maps.Keys(s.arrays)) {
@@ -65,8 +64,8 @@ func (s *Samples) isMovement() bool {
 	return found == 2
 }
 
-// The method source returns YAML that says where the value of a sample is. The result inTable is
-// one member of a field's table. The result alone is the whole value of the field.
+// source returns YAML that says where the value of a sample is. The result inTable is one member of
+// a field's table. The result alone is the whole value of the field.
 func (p *sample) source() (inTable, alone string) {
 	path := quoteYAML(p.path)
 	if p.outer {
@@ -75,7 +74,7 @@ func (p *sample) source() (inTable, alone string) {
 	return "path: " + path, path
 }
 
-// The method part returns the YAML for a sample that is one part of a joined field.
+// part returns the YAML for a sample that is one part of a joined field.
 func (p *sample) part() string {
 	inTable, alone := p.source()
 	if p.hasKind('0') {
@@ -100,8 +99,7 @@ var (
 	typeParts    = []string{"direction", "dir", "side", "sign", "creditdebit", "debitcredit", "drcr", "dc", "subtype", "op"}
 )
 
-// The method joins asks about members that may have to be joined with the account id or the event
-// type.
+// joins asks about members that may have to be joined with the account id or the event type.
 func (w *suggesting) joins(values map[string]*sample, found map[event.Field]*sample) {
 	for _, join := range []struct {
 		field event.Field

@@ -153,10 +153,9 @@ func (g *guess) isNamed(path string) bool {
 // idWords are words with which the names of ids end.
 var idWords = []string{"id", "no", "nr", "number", "ref", "key", "code"}
 
-// The function distinct returns the first path that may be the event id although its name is not
-// known. The last word of its name is one of idWords, and none of its stored values was seen twice.
-// A path of the record itself is preferred to a path of an entry. It returns nil if there is no
-// such path.
+// distinct returns the first path that may be the event id although its name is not known. The last
+// word of its name is one of idWords, and none of its stored values was seen twice. A path of the
+// record itself is preferred to a path of an entry. It returns nil if there is no such path.
 func distinct(all map[string]*sample) *sample {
 	var found *sample
 	for _, path := range slices.Sorted(maps.Keys(all)) {
@@ -216,7 +215,7 @@ func withoutConnector(all map[string]*sample) map[string]*sample {
 	return rest
 }
 
-// The method unused writes a comment with the paths that the proposal does not read.
+// unused writes a comment with the paths that the proposal does not read.
 func (w *suggesting) unused(all map[string]*sample, taken map[string]bool) {
 	const most = 30
 	var names []string

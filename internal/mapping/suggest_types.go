@@ -8,7 +8,7 @@ import (
 	"projector/projection/event"
 )
 
-// The method types proposes the meaning of each event type.
+// types proposes the meaning of each event type.
 func (w *suggesting) types(kind, amount *sample) {
 	if kind == nil {
 		return

@@ -128,8 +128,8 @@ func (c *Client) Close() {
 	c.conn = nil
 }
 
-// The method read sends the query together with the types of its parameters, so the query needs no
-// casts. All columns are read as text, whatever their types are.
+// read sends the query together with the types of its parameters, so the query needs no casts. All
+// columns are read as text, whatever their types are.
 func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.Message) error) error {
 	accounts, versions := make([]string, len(wanted)), make([]int64, len(wanted))
 	for i, w := range wanted {
@@ -220,8 +220,8 @@ func headersOf(text []byte) ([]event.Header, error) {
 	return headers, nil
 }
 
-// The function failed names the flag in the error if the query itself is wrong. It does not name
-// the flag if the server fails.
+// failed names the flag in the error if the query itself is wrong. It does not name the flag if the
+// server fails.
 func failed(err error) error {
 	var server *pgconn.PgError
 	switch {

@@ -10,8 +10,8 @@ import (
 // roundVersions is about how many versions are queried before the gap register is read again.
 const roundVersions = 10 * AskAtOnce
 
-// The method due returns the versions to query now. The oldest gap comes first. Versions that were
-// queried before without success come last.
+// due returns the versions to query now. The oldest gap comes first. Versions that were queried
+// before without success come last.
 func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 	partitions := f.cfg.Partitions()
 	if len(partitions) == 0 {
@@ -60,8 +60,8 @@ func (p *part) add(m accountdb.Missing) {
 	}
 }
 
-// The function queries splits the due versions into queries. If nothing is due, it returns one
-// query without versions, because this query shows after the start whether the outbox works.
+// queries splits the due versions into queries. If nothing is due, it returns one query without
+// versions, because this query shows after the start whether the outbox works.
 func queries(due []accountdb.Missing) (all [][]accountdb.Missing) {
 	begin, n := 0, int64(0)
 	for i, m := range due {

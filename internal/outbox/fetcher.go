@@ -90,8 +90,8 @@ func (f *Fetcher) readInterval() time.Duration {
 	return min(max(f.cfg.After/4, leastRound), longestRound)
 }
 
-// The method round sends queries for the versions that the method due returns, until a query fails.
-// It returns the pause before the next round.
+// round sends queries for the versions that the method due returns, until a query fails. It returns
+// the pause before the next round.
 func (f *Fetcher) round(ctx context.Context) time.Duration {
 	begun := time.Now()
 	due, err := f.due(ctx)
@@ -177,13 +177,13 @@ func (f *Fetcher) receive(ctx context.Context, query []accountdb.Missing, answer
 	return nil
 }
 
-// The function passed reports whether the account has reached the version of the record.
+// passed reports whether the account has reached the version of the record.
 func passed(r *readmodel.RepairRecord) bool {
 	return r != nil && r.Decision.Outcome != projection.DeadLettered
 }
 
-// The method apply plans all records and applies those that can be applied. Poison events are
-// recorded in the audit trail, unless the last query returned the same event.
+// apply plans all records and applies those that can be applied. Poison events are recorded in the
+// audit trail, unless the last query returned the same event.
 func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) error {
 	if len(records) == 0 {
 		return nil

@@ -19,7 +19,7 @@ type Schedule struct {
 	waits map[string]*wait
 }
 
-// The type wait is the version that an account waited for at its last query.
+// wait is the version that an account waited for at its last query.
 type wait struct {
 	version int64
 	pause   time.Duration

@@ -147,9 +147,8 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
-// The method query sends a query and answers waiters from its result. It queries the accounts of
-// all waiters, or only the accounts that are due. It returns the number of accounts that were
-// queried.
+// query sends a query and answers waiters from its result. It queries the accounts of all waiters,
+// or only the accounts that are due. It returns the number of accounts that were queried.
 func (s *Server) query(ctx context.Context, all bool) (int, error) {
 	number, ids := s.register.query(all)
 	if len(ids) == 0 {

@@ -35,9 +35,9 @@ type answer struct {
 type waiter struct {
 	id      string
 	version int64
-	// The field since is the number of the last query that was sent before the waiter was added.
-	// When the waiting time ends, since is set to the last query's number again. Only a query with
-	// a higher number can show that the account has not reached the version.
+	// since is the number of the last query that was sent before the waiter was added. When the
+	// waiting time ends, since is set to the last query's number again. Only a query with a higher
+	// number can show that the account has not reached the version.
 	since  uint64
 	over   bool // the waiting time is over, so the next query decides
 	at     int  // index in register.accounts[id]; -1 after the removal
@@ -94,7 +94,7 @@ func (r *register) add(id string, version int64, over bool) (*waiter, error) {
 	return w, nil
 }
 
-// The method changed marks written accounts as due, if a client waits for them.
+// changed marks written accounts as due, if a client waits for them.
 func (r *register) changed(ids iter.Seq[string]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,8 +142,8 @@ func (r *register) drop(w *waiter) {
 	}
 }
 
-// The method query gives the next query a number. It returns this number and the accounts to query.
-// If all is true, these are the accounts of all waiters, otherwise the accounts that are due.
+// query gives the next query a number. It returns this number and the accounts to query. If all is
+// true, these are the accounts of all waiters, otherwise the accounts that are due.
 func (r *register) query(all bool) (number uint64, ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,9 +161,8 @@ func (r *register) query(all bool) (number uint64, ids []string) {
 	return r.sent, ids
 }
 
-// The method found sends answers to waiters after a query. The parameter number is the query's
-// number. The parameter ids has the queried accounts, and current has the accounts that the query
-// returned.
+// found sends answers to waiters after a query. The parameter number is the query's number. The
+// parameter ids has the queried accounts, and current has the accounts that the query returned.
 func (r *register) found(number uint64, ids []string, current []accountdb.Current) {
 	known := make(map[string]*accountdb.Current, len(current))
 	for i := range current {
@@ -176,8 +175,8 @@ func (r *register) found(number uint64, ids []string, current []accountdb.Curren
 	}
 }
 
-// The method failed sends an answer to the waiters whose time is over, because a query has failed.
-// The next query must be for the accounts of all waiters, because the failed query has not read its
+// failed sends an answer to the waiters whose time is over, because a query has failed. The next
+// query must be for the accounts of all waiters, because the failed query has not read its
 // accounts, and they are no longer in the field due.
 func (r *register) failed() {
 	r.mu.Lock()
@@ -207,8 +206,8 @@ func (w *waiter) decide(now *accountdb.Current, number uint64) (answer, bool) {
 	}
 }
 
-// The method answer calls decide for each waiter of an account. If decide returns an answer, the
-// waiter receives it.
+// answer calls decide for each waiter of an account. If decide returns an answer, the waiter
+// receives it.
 func (r *register) answer(id string, decide func(*waiter) (answer, bool)) {
 	waiters := r.accounts[id]
 	for i := len(waiters) - 1; i >= 0; i-- { // downwards, because drop moves the last waiter to i
@@ -220,7 +219,7 @@ func (r *register) answer(id string, decide func(*waiter) (answer, bool)) {
 	}
 }
 
-// The method close sends the outcome stopping to all waiters. After that, add fails.
+// close sends the outcome stopping to all waiters. After that, add fails.
 func (r *register) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

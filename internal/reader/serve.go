@@ -63,7 +63,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 var stoppingProblem = &problem{http.StatusServiceUnavailable, "this instance is stopping; ask another"}
 
-// The method answer writes the HTTP response for the result of a wait.
+// answer writes the HTTP response for the result of a wait.
 func (s *Server) answer(w http.ResponseWriter, result answer) {
 	switch result.outcome {
 	case reached:

@@ -111,9 +111,8 @@ var (
 	errTooLarge        = fmt.Errorf("the answer is larger than %d MiB", answerBytes>>20)
 )
 
-// The method fetch requests a schema by its id. It returns errUnknownID only if the answer has the
-// registry's own error code, because a 404 without that code may come from another server or a
-// wrong URL.
+// fetch requests a schema by its id. It returns errUnknownID only if the answer has the registry's
+// own error code, because a 404 without that code may come from another server or a wrong URL.
 func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 	found, err := c.sr.SchemaByID(ctx, int(id))
 	if err != nil {
@@ -146,8 +145,7 @@ func refusal(err error) string {
 		"may this account read it?", answer.StatusCode, answer.ErrorCode)
 }
 
-// The method answers reports whether the registry returns a schema for id or answers that there is
-// none.
+// answers reports whether the registry returns a schema for id or answers that there is none.
 func (c *client) answers(ctx context.Context, id uint32) bool {
 	_, err := c.sr.SchemaByID(ctx, int(id))
 	return err == nil || isUnknownID(err)
@@ -158,8 +156,8 @@ func isUnknownID(err error) bool {
 	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound && answer.ErrorCode == sr.ErrSchemaNotFound.Code
 }
 
-// The method ping checks whether the registry answers. Any status below 500 counts as an answer,
-// because the configured user may not be permitted to send this request.
+// ping checks whether the registry answers. Any status below 500 counts as an answer, because the
+// configured user may not be permitted to send this request.
 func (c *client) ping(ctx context.Context) error {
 	_, err := c.sr.SupportedTypes(ctx)
 	var answer *sr.ResponseError
@@ -194,8 +192,7 @@ func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s
 	return nil
 }
 
-// The type bounded is a transport that returns an error when it reads an answer larger than
-// answerBytes.
+// bounded is a transport that returns an error when it reads an answer larger than answerBytes.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -64,7 +64,7 @@ type Resolver struct {
 	readable  uint32     // the last id whose schema was read; 0: none yet
 }
 
-// The type known is the stored result for an id.
+// known is the stored result for an id.
 type known struct {
 	format event.Format
 	until  time.Time // zero: no limit
@@ -149,7 +149,7 @@ func (r *Resolver) awaitAnswer(ctx context.Context, value []byte) error {
 // id the registry answers 404 without its own error code, as a server at a wrong URL does.
 const maxID = math.MaxInt32
 
-// The method fetch requests a schema from the registry and stores the result.
+// fetch requests a schema from the registry and stores the result.
 func (r *Resolver) fetch(ctx context.Context, id uint32) (event.Format, error) {
 	if err := r.turns.await(ctx); err != nil {
 		return nil, &Error{fmt.Errorf("schema %d: %w", id, err)}
@@ -225,8 +225,8 @@ func (r *Resolver) mayConfirm() bool {
 	return false
 }
 
-// The method keep stores the result for an id. If there is no space, other results are removed.
-// Readers use the map without a lock, so the map is never changed but replaced by a new one.
+// keep stores the result for an id. If there is no space, other results are removed. Readers use
+// the map without a lock, so the map is never changed but replaced by a new one.
 func (r *Resolver) keep(id uint32, k known) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -297,8 +297,8 @@ func compileProtobuf(s *schema, wanted *event.Branch) (event.Reader, error) {
 // maxReason limits the compiler's error text in a dead letter, in bytes.
 const maxReason = 300
 
-// The method reader returns a reader for the values of a schema. If the schema cannot be used, the
-// reader reads no value and returns the reason.
+// reader returns a reader for the values of a schema. If the schema cannot be used, the reader
+// reads no value and returns the reason.
 func (c *compiler) reader(id uint32, s *schema, wanted *event.Branch) event.Reader {
 	if s.kind != c.kind {
 		return unreadable(fmt.Sprintf("schema %d is of type %s, not %s", id, s.kind, c.kind))
@@ -333,7 +333,7 @@ func (unframed) Read(value []byte, _ *event.Values) string {
 	return reason
 }
 
-// The type unreadable is the reader for values whose schema cannot be used. It returns the reason.
+// unreadable is the reader for values whose schema cannot be used. It returns the reason.
 type unreadable string
 
 func (u unreadable) Read([]byte, *event.Values) string { return string(u) }

@@ -44,8 +44,7 @@ func (r *Replay) recordPlannedLocally(ctx context.Context) error {
 	return r.Store.Record(ctx, actions)
 }
 
-// The method done returns the audit trail's row for an item, with the result and the reason from
-// the item.
+// done returns the audit trail's row for an item, with the result and the reason from the item.
 func (r *Replay) done(item *Item) readmodel.Action {
 	a := item.replayed(r)
 	a.Result = item.Result
@@ -99,7 +98,7 @@ func (r *Replay) Publish(ctx context.Context, producer Producer, shown func(done
 	return nil
 }
 
-// The method pace waits between two chunks, so that Rate is not exceeded.
+// pace waits between two chunks, so that Rate is not exceeded.
 func (r *Replay) pace(ctx context.Context, done, n int) error {
 	if r.Rate == 0 || done == 0 {
 		return ctx.Err()

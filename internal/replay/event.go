@@ -49,7 +49,7 @@ func (e *Event) Balance() (balance accounts.Balance, known bool) {
 	return e.Record.Balance, e.Record.Balance.Known
 }
 
-// The method failed reports whether the event should have been applied or published but was not.
+// failed reports whether the event should have been applied or published but was not.
 func (e *Event) failed() bool {
 	switch e.Outcome(true) {
 	case string(readmodel.EffectApplied), string(readmodel.EffectDuplicate), readmodel.ResultPublished:
@@ -70,7 +70,7 @@ func (all events) records() (records []*readmodel.RepairRecord) {
 	return records
 }
 
-// The method plan asks the database for the plan of each event that has a Record.
+// plan asks the database for the plan of each event that has a Record.
 func (all events) plan(ctx context.Context, store Applier) error {
 	if err := store.Plan(ctx, all.records()); err != nil {
 		return err

@@ -60,8 +60,8 @@ func (s *Scan) readExport(ctx context.Context, file io.Reader) (*export, error) 
 	return x, nil
 }
 
-// The method refuses returns the error that ends the scan if a line of an export must be refused.
-// The parameter err is the error of reading the line.
+// refuses returns the error that ends the scan if a line of an export must be refused. The
+// parameter err is the error of reading the line.
 func (s *Scan) refuses(line *dlq.Exported, err error) error {
 	var ambiguous *dlq.AmbiguousValueError
 	of := s.Filter.Projection

@@ -133,8 +133,8 @@ func (d *DeadLetter) Discard(action readmodel.Action) repair.Discard {
 	}
 }
 
-// The method replayed returns the audit trail's row for a replay, with the reason for the replay
-// and whether the message was altered.
+// replayed returns the audit trail's row for a replay, with the reason for the replay and whether
+// the message was altered.
 func (i *Item) replayed(r *Replay) readmodel.Action {
 	a := i.Action(readmodel.ActionReplay, r.Actor)
 	a.Reason = r.Reason

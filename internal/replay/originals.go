@@ -152,8 +152,8 @@ func (l *exportLine) check(s *Scan) error {
 // lines, all records of their partitions are read.
 const readEach = 100
 
-// The method records returns the topic's records at the partitions and offsets that the export file
-// names. It may return other records too.
+// records returns the topic's records at the partitions and offsets that the export file names. It
+// may return other records too.
 func (x *export) records(ctx context.Context, s *Scan) iter.Seq2[*kgo.Record, error] {
 	partitions := map[int32]bool{}
 	for place := range x.places {

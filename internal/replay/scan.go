@@ -149,8 +149,8 @@ func (s *Scan) decode(ctx context.Context, message event.Message, into *event.De
 	return err
 }
 
-// The function share makes equal texts of different entries share memory, because a replay has many
-// entries in memory.
+// share makes equal texts of different entries share memory, because a replay has many entries in
+// memory.
 func share(e *dlq.Entry) {
 	one := func(text string) string { return unique.Make(text).Value() }
 	e.Class, e.Message, e.Topic = event.Class(one(string(e.Class))), one(e.Message), one(e.Topic)
@@ -168,8 +168,7 @@ func (s *Scan) countOther(name string) {
 	s.Others[strings.Clone(name)]++
 }
 
-// The method records streams the records of the topic, or only those at the selected partitions and
-// offsets.
+// records streams the records of the topic, or only those at the selected partitions and offsets.
 func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	if len(s.Filter.DLQPartitions) > 0 && len(s.Filter.DLQOffsets) > 0 {
 		return readAt(ctx, s.Source, s.places)
@@ -181,7 +180,7 @@ func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	return s.Source.Records(ctx, scope)
 }
 
-// The method places yields each combination of the selected partitions and offsets.
+// places yields each combination of the selected partitions and offsets.
 func (s *Scan) places(yield func(int32, int64) bool) {
 	for _, partition := range s.Filter.DLQPartitions {
 		for _, offset := range s.Filter.DLQOffsets {
@@ -232,7 +231,7 @@ func (s *Scan) deliver(ctx context.Context, chunk []*DeadLetter, fn func(*DeadLe
 	return nil
 }
 
-// The method readable returns the selected partitions that can be read, except one partition.
+// readable returns the selected partitions that can be read, except one partition.
 func (s *Scan) readable(ctx context.Context, lost int32) []int32 {
 	all, _, err := s.Source.Extents(ctx)
 	if err != nil {

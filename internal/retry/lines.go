@@ -113,9 +113,8 @@ type incident struct {
 
 func (i *incident) over(now time.Time) bool { return !now.Before(i.ends) }
 
-// The method happens notes one more repetition of the event. It reports whether a new incident
-// begins. If the event does not happen again, the incident is over at the time in the parameter
-// ends.
+// happens notes one more repetition of the event. It reports whether a new incident begins. If the
+// event does not happen again, the incident is over at the time in the parameter ends.
 func (i *incident) happens(now, ends time.Time) (begins bool) {
 	if begins = i.over(now); begins {
 		*i = incident{next: now}
@@ -126,8 +125,8 @@ func (i *incident) happens(now, ends time.Time) (begins bool) {
 	return begins
 }
 
-// The method due reports whether a line is due now. If it is due, the caller writes it, and the
-// next line is due after a pause.
+// due reports whether a line is due now. If it is due, the caller writes it, and the next line is
+// due after a pause.
 func (i *incident) due(now time.Time, pauses []time.Duration) bool {
 	if now.Before(i.next) {
 		return false

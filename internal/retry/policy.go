@@ -93,8 +93,8 @@ func (p Policy) try(ctx context.Context, fn func(context.Context) error) error {
 // longest is the longest wait, jitter included.
 func (p Policy) longest() time.Duration { return orDefault(p.Max, defaultMax) }
 
-// The method waits returns the waits of one outage. The library applies its maximum before the
-// jitter. So the library receives a maximum that is lower than Policy.Max.
+// waits returns the waits of one outage. The library applies its maximum before the jitter. So the
+// library receives a maximum that is lower than Policy.Max.
 func (p Policy) waits() *backoff.ExponentialBackOff {
 	capped := time.Duration(float64(p.longest()) / (1 + jitter))
 	return backoff.NewExponentialBackOff(

@@ -99,7 +99,7 @@ func (t *Throttled) Note(err error, next time.Duration) {
 	}
 }
 
-// The method due notes a failure and reports whether to log it.
+// due notes a failure and reports whether to log it.
 func (t *Throttled) due(reason string, next time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -54,7 +54,7 @@ func concernsOf(s *Status) []concern {
 	return all
 }
 
-// The function warned converts the instance's warnings (see Health.Warn) to concerns.
+// warned converts the instance's warnings (see Health.Warn) to concerns.
 func warned(warnings []Reason) []concern {
 	var all []concern
 	for _, w := range warnings {

@@ -106,7 +106,7 @@ type series struct {
 	LagSeconds   []number `json:"lag_seconds"`
 }
 
-// The method since returns the samples that are newer than the given Unix time in ms.
+// since returns the samples that are newer than the given Unix time in ms.
 func (h *History) since(after int64) series {
 	s := series{
 		At: []int64{}, Applied: []number{}, Duplicate: []number{}, Ignored: []number{},

@@ -43,7 +43,7 @@ func Colours(isTerminal bool) bool {
 	return isTerminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// The map levels has the values of --log-level. The empty value means info.
+// levels has the values of --log-level. The empty value means info.
 var levels = map[string]slog.Level{
 	"debug": slog.LevelDebug, "": slog.LevelInfo, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
 }

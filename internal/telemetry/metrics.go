@@ -172,7 +172,7 @@ func (m *Metrics) Healed(n int) { add(m.healed, n) }
 // Fetched counts n missing events that were fetched from the outbox and applied.
 func (m *Metrics) Fetched(n int) { add(m.fetched, n) }
 
-// The method progress sets the time at which the last batch was committed to PostgreSQL.
+// progress sets the time at which the last batch was committed to PostgreSQL.
 func (m *Metrics) progress(at time.Time) {
 	m.lastProgress.Set(float64(at.UnixMicro()) / 1e6)
 	m.progressAt.Store(at.UnixMilli())

@@ -188,8 +188,8 @@ func metricsHandler(reg *Registry, log *slog.Logger) http.Handler {
 	})
 }
 
-// The function missing returns the declared families that were not gathered. The parameter wanted
-// is promhttp's filter by name. If it is empty, all names are wanted.
+// missing returns the declared families that were not gathered. The parameter wanted is promhttp's
+// filter by name. If it is empty, all names are wanted.
 func missing(declared []Family, gathered []*dto.MetricFamily, wanted []string) []Family {
 	seen := make(map[string]bool, len(gathered))
 	for _, mf := range gathered {

@@ -43,7 +43,7 @@ func newRunbookPage(markdown string) runbookPage {
 	return page
 }
 
-// The function blocks splits a page at its blank lines, headings and blocks of code.
+// blocks splits a page at its blank lines, headings and blocks of code.
 func blocks(markdown string) (all [][]string) {
 	var block []string
 	end := func() {
@@ -110,8 +110,8 @@ func list(body *strings.Builder, lines []string) {
 	body.WriteString("</" + tag + ">\n")
 }
 
-// The function table writes a Markdown table as HTML. The first line has the headings, and the
-// second line is a ruler.
+// table writes a Markdown table as HTML. The first line has the headings, and the second line is a
+// ruler.
 func table(body *strings.Builder, lines []string) {
 	body.WriteString("<table>\n")
 	for i, line := range lines {
@@ -132,8 +132,8 @@ func table(body *strings.Builder, lines []string) {
 	body.WriteString("</table>\n")
 }
 
-// The function inline escapes a text and converts its code, bold words and links. For a link to a
-// page that is not served here, only the text of the link is written.
+// inline escapes a text and converts its code, bold words and links. For a link to a page that is
+// not served here, only the text of the link is written.
 func inline(text string) string {
 	var out strings.Builder
 	for {

@@ -64,7 +64,7 @@ func (s SharedReason) heading(prefix string) string {
 	return "partitions " + prefix + ranges(s.Partitions)
 }
 
-// The function ranges formats sorted numbers as "0-2, 5".
+// ranges formats sorted numbers as "0-2, 5".
 func ranges(numbers []int32) string {
 	var parts []string
 	for i := 0; i < len(numbers); {

@@ -20,7 +20,7 @@ type event struct {
 	Note        string         `json:"note,omitempty"`
 }
 
-// The method event returns a valid event of the account.
+// event returns a valid event of the account.
 func (g *generator) event(a *account, version int64) event {
 	e := event{ID: g.newID(), Account: a.id, Version: version, At: g.moment(a, version)}
 	if !g.tidy {
@@ -33,7 +33,7 @@ func (g *generator) event(a *account, version int64) event {
 	return e
 }
 
-// The method anything returns a random event type and its data.
+// anything returns a random event type and its data.
 func (g *generator) anything(a *account, version int64) (kind string, data map[string]any) {
 	switch n := g.rnd.IntN(100); {
 	case version == 1, n == 0:
@@ -49,8 +49,8 @@ func (g *generator) anything(a *account, version int64) (kind string, data map[s
 	}
 }
 
-// The method moment returns a random time in the first months of the year. In a showcase, times are
-// within one month and rise with the version.
+// moment returns a random time in the first months of the year. In a showcase, times are within one
+// month and rise with the version.
 func (g *generator) moment(a *account, version int64) string {
 	start := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 	if a.events > 0 {
@@ -87,7 +87,7 @@ func pow10(n int) int {
 	return p
 }
 
-// The method credit returns a valid event that credits a given amount.
+// credit returns a valid event that credits a given amount.
 func (g *generator) credit(a *account, version int64, amount string) event {
 	e := g.event(a, version)
 	e.Kind, e.Data = "FundsCredited", map[string]any{"amount": amount, "currency": a.currency}
@@ -188,7 +188,7 @@ func (g *generator) poisoned(a *account, version int64, how int) event {
 	return e
 }
 
-// The method noise adds to the account's script a record that changes no account.
+// noise adds to the account's script a record that changes no account.
 func (g *generator) noise(a *account) {
 	r := g.record(a, g.event(a, a.next))
 	text := string(r.Value)

@@ -67,7 +67,7 @@ func (g *generator) write(a *account) {
 
 func (a *account) plan(r ...Record) { a.script = append(a.script, r...) }
 
-// The method good adds the next event, which is valid, to the script.
+// good adds the next event, which is valid, to the script.
 func (g *generator) good(a *account) {
 	a.plan(g.record(a, g.event(a, a.next)))
 	a.next++
@@ -78,7 +78,7 @@ func (g *generator) redeliver(a *account) {
 	a.plan(r)
 }
 
-// The method shuffled adds the next n events to the script in random order.
+// shuffled adds the next n events to the script in random order.
 func (g *generator) shuffled(a *account, n int) {
 	from := len(a.script)
 	for range n {
@@ -88,7 +88,7 @@ func (g *generator) shuffled(a *account, n int) {
 	g.rnd.Shuffle(n, func(i, j int) { events[i], events[j] = events[j], events[i] })
 }
 
-// The method late adds several events to the script before the event that all of them wait for.
+// late adds several events to the script before the event that all of them wait for.
 func (g *generator) late(a *account, before int) {
 	first := g.record(a, g.event(a, a.next))
 	a.next++
@@ -109,8 +109,7 @@ func (g *generator) permanentGap(a *account) {
 	g.good(a)
 }
 
-// The method corrected adds an invalid event to the script, then some later events, then the
-// correct event.
+// corrected adds an invalid event to the script, then some later events, then the correct event.
 func (g *generator) corrected(a *account) {
 	a.plan(g.record(a, g.poison(a, a.next)))
 	right := g.record(a, g.event(a, a.next))
@@ -143,15 +142,14 @@ func (g *generator) conflictingPair(a *account) {
 	a.next += 3
 }
 
-// The method conflict adds a valid event to the script, and then another event with the same
-// version.
+// conflict adds a valid event to the script, and then another event with the same version.
 func (g *generator) conflict(a *account) {
 	g.good(a)
 	a.plan(g.record(a, g.event(a, a.next-1)))
 }
 
-// The method overflow adds to the script an amount that may exceed the range of the balance, then
-// the correct event. It does so for two versions.
+// overflow adds to the script an amount that may exceed the range of the balance, then the correct
+// event. It does so for two versions.
 func (g *generator) overflow(a *account) {
 	if a.next == 1 {
 		g.good(a)

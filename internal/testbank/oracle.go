@@ -165,8 +165,7 @@ type entry struct {
 	waiting  map[int64]*waiting // by version; every key is above the field version
 }
 
-// The type waiting is a dead-lettered event that waits until a gap is filled, or that makes the
-// gap.
+// waiting is a dead-lettered event that waits until a gap is filled, or that makes the gap.
 type waiting struct {
 	record *Record
 	event  decoded
@@ -177,8 +176,8 @@ func newEntry(first int64) *entry {
 	return &entry{first: first, version: first - 1, balance: new(big.Int), waiting: map[int64]*waiting{}}
 }
 
-// The method park stores the first event of a version. A later event of this version replaces an
-// invalid event if the later event only waits until a gap is filled.
+// park stores the first event of a version. A later event of this version replaces an invalid event
+// if the later event only waits until a gap is filled.
 func (a *entry) park(r *Record, d *decoded, class string) {
 	if kept := a.waiting[d.version]; kept == nil || kept.class != "version_gap" && class == "version_gap" {
 		a.waiting[d.version] = &waiting{record: r, event: *d, class: class}

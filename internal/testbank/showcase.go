@@ -64,10 +64,10 @@ var incidents = []func(*generator, *account){
 	func(_ *generator, a *account) { a.plan(Record{Key: a.key}) }, // a tombstone
 }
 
-// The function missing leaves out the event of a version, which makes a permanent gap.
+// missing leaves out the event of a version, which makes a permanent gap.
 func missing(_ *generator, a *account) { a.next++ }
 
-// The function poisoned adds an invalid event to the script, which makes a gap.
+// poisoned adds an invalid event to the script, which makes a gap.
 func poisoned(how int) func(*generator, *account) {
 	return func(g *generator, a *account) {
 		a.plan(g.record(a, g.poisoned(a, a.next, how)))
@@ -75,8 +75,8 @@ func poisoned(how int) func(*generator, *account) {
 	}
 }
 
-// The function overflown adds two credits to the script. Each amount fits into 64-bit minor units,
-// but the sum does not.
+// overflown adds two credits to the script. Each amount fits into 64-bit minor units, but the sum
+// does not.
 func overflown(g *generator, a *account) {
 	for range 2 {
 		a.plan(g.record(a, g.credit(a, a.next, inMinor("5000000000000000000", a.currency))))
@@ -158,8 +158,8 @@ func (g *generator) lifeSizes(events int, unlucky []int) []int {
 	return sizes
 }
 
-// The method live adds all records of an account to its script. If the account has an incident, the
-// incident comes near the end. If incident is len(incidents), the account's first event is missing.
+// live adds all records of an account to its script. If the account has an incident, the incident
+// comes near the end. If incident is len(incidents), the account's first event is missing.
 func (g *generator) live(a *account, incident int) {
 	turn := int64(-1)
 	switch {
@@ -178,7 +178,7 @@ func (g *generator) live(a *account, incident int) {
 	}
 }
 
-// The method twice returns an account's records, with some of them a second time later in the list.
+// twice returns an account's records, with some of them a second time later in the list.
 func (g *generator) twice(records []Record, percent int) []Record {
 	again := map[int][]Record{} // by the index of the record after which they come again
 	for i, r := range records {
@@ -194,9 +194,9 @@ func (g *generator) twice(records []Record, percent int) []Record {
 	return delivered
 }
 
-// The method ordinary returns the next event of an account in a showcase. The first event opens the
-// account. Credits are usually larger and rarer than debits. The last event of a few accounts
-// closes the account.
+// ordinary returns the next event of an account in a showcase. The first event opens the account.
+// Credits are usually larger and rarer than debits. The last event of a few accounts closes the
+// account.
 func (g *generator) ordinary(a *account, version int64) (kind string, data map[string]any) {
 	n := g.rnd.IntN(100)
 	switch {

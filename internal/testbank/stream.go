@@ -134,7 +134,7 @@ func (g *generator) newAccount(i int) *account {
 	return a
 }
 
-// The method step emits one record of a random account.
+// step emits one record of a random account.
 func (g *generator) step() {
 	if g.left == 0 && g.Transactions {
 		g.beginRun()

@@ -101,8 +101,8 @@ func (r *Reader) extent(partition kadm.PartitionDetail, starts, ends map[int32]k
 
 type lister func(context.Context, ...string) (kadm.ListedOffsets, error)
 
-// The method listed returns offsets by partition, with an error for each partition whose offset
-// cannot be read. The map is empty for a topic that does not exist.
+// listed returns offsets by partition, with an error for each partition whose offset cannot be
+// read. The map is empty for a topic that does not exist.
 func (r *Reader) listed(ctx context.Context, list lister) (map[int32]kadm.ListedOffset, error) {
 	all, err := list(ctx, r.topic)
 	offsets := all[r.topic]

@@ -293,7 +293,7 @@ func (e *PartitionError) Reason() string {
 	}
 }
 
-// The function brokers formats a list of broker ids for a message.
+// brokers formats a list of broker ids for a message.
 func brokers(ids []int32) string {
 	names := make([]string, len(ids))
 	for i, id := range ids {

@@ -121,9 +121,9 @@ type offsetRange struct {
 	few       bool // only the first records are needed
 }
 
-// The method ranges returns the offsets to read. If the parameter only is not nil, it lists the
-// partitions to read, otherwise all partitions are read. It also returns the errors of those
-// partitions that cannot be read.
+// ranges returns the offsets to read. If the parameter only is not nil, it lists the partitions to
+// read, otherwise all partitions are read. It also returns the errors of those partitions that
+// cannot be read.
 func (r *Reader) ranges(ctx context.Context, only []int32) (ranges []offsetRange, lost []*PartitionError, err error) {
 	all, _, err := r.Extents(ctx)
 	if err != nil {

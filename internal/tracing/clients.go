@@ -29,10 +29,10 @@ const (
 	sampledFlag       = 1
 )
 
-// The function decision reads the header traceparent of a record. The result decided says whether
-// the producer has decided about tracing. The result sampled says whether the record must be
-// traced. An invalid header is ignored. Most records have no such header, or their header says that
-// they are not sampled. For these records, decision does not allocate memory.
+// decision reads the header traceparent of a record. The result decided says whether the producer
+// has decided about tracing. The result sampled says whether the record must be traced. An invalid
+// header is ignored. Most records have no such header, or their header says that they are not
+// sampled. For these records, decision does not allocate memory.
 func decision(headers []kgo.RecordHeader) (sampled, decided bool) {
 	for i := range headers {
 		if headers[i].Key != traceparent {
@@ -64,8 +64,8 @@ func withParent(ctx context.Context, headers []kgo.RecordHeader) context.Context
 	return w3c.Extract(ctx, kotel.NewRecordCarrier(&kgo.Record{Headers: headers}))
 }
 
-// The type consuming begins the span of a record when the client has fetched the record. It sets
-// the Context of a traced record. A record without a Context is not traced.
+// consuming begins the span of a record when the client has fetched the record. It sets the Context
+// of a traced record. A record without a Context is not traced.
 type consuming struct{ t *Tracing }
 
 func (h consuming) OnFetchRecordBuffered(r *kgo.Record) {
@@ -80,7 +80,7 @@ func (h consuming) OnFetchRecordUnbuffered(r *kgo.Record, _ bool) {
 	}
 }
 
-// The type publishing adds the span of a published dead letter to the trace of its record.
+// publishing adds the span of a published dead letter to the trace of its record.
 type publishing struct{ t *Tracing }
 
 func (h publishing) OnProduceRecordBuffered(r *kgo.Record) {
@@ -97,7 +97,7 @@ func (h publishing) OnProduceRecordUnbuffered(r *kgo.Record, err error) {
 	}
 }
 
-// The function recording reports whether ctx has a span that is recorded.
+// recording reports whether ctx has a span that is recorded.
 func recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
 
 // withoutKey is the formatter of keys for the spans. It always returns an error, so that the spans

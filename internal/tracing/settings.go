@@ -139,9 +139,8 @@ func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(s)
 }
 
-// The type sending counts the spans that are sent or have failed, and logs the failures and the
-// recovery of the receiver. It does not return the receiver's errors, because the SDK would print
-// them.
+// sending counts the spans that are sent or have failed, and logs the failures and the recovery of
+// the receiver. It does not return the receiver's errors, because the SDK would print them.
 type sending struct {
 	sdk.SpanExporter
 	t      *Tracing

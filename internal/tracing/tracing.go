@@ -167,8 +167,8 @@ func (t *Tracing) Partition(number int32) *Partition {
 	}}
 }
 
-// The method begins reports whether a record with these headers is traced. If the record is traced,
-// the method also reserves the span.
+// begins reports whether a record with these headers is traced. If the record is traced, the method
+// also reserves the span.
 func (t *Tracing) begins(headers []kgo.RecordHeader) bool {
 	sampled, decided := decision(headers)
 	if !decided {

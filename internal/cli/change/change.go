@@ -217,8 +217,8 @@ func refusal(plan Plan) error {
 	return nil
 }
 
-// The function untouched returns the error of a change that has not begun. If the command was
-// interrupted, this error says that nothing was changed.
+// untouched returns the error of a change that has not begun. If the command was interrupted, this
+// error says that nothing was changed.
 func untouched(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return exit.Refuse("interrupted, nothing was changed")

@@ -14,7 +14,7 @@ import (
 	"projector/readmodel"
 )
 
-// The function request records a change that another login has to approve.
+// request stores a change that another login has to approve.
 func request(ctx context.Context, on *On, typed *kong.Context, c Change, h *Hash) error {
 	stored, err := value(typed.Selected(), c)
 	if err != nil {

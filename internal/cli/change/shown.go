@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// The function words returns a command with its present options as the words of a command line.
+// words returns a command with its present options as the words of a command line.
 func words(leaf *kong.Node) []string {
 	all := append([]string{"projector"}, strings.Fields(leaf.Path())...)
 	for _, level := range leaf.AllFlags(false) {
@@ -33,8 +33,8 @@ func words(leaf *kong.Node) []string {
 	return all
 }
 
-// The function text returns the value of a flag in the form in which a person would type it. It
-// returns "" if the flag has no value.
+// text returns the value of a flag in the form in which a person would type it. It returns "" if
+// the flag has no value.
 func text(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return ""
@@ -77,8 +77,8 @@ func commandLine(words []string) string {
 // plainWord has characters without a special meaning in a shell.
 const plainWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
 
-// The function quoted quotes a word for a shell. Characters that a terminal does not print are
-// escaped in the syntax of bash and zsh.
+// quoted quotes a word for a shell. Characters that a terminal does not print are escaped in the
+// syntax of bash and zsh.
 func quoted(word string) string {
 	switch {
 	case word != "" && word[0] != '=' && strings.Trim(word, plainWord) == "":

@@ -47,8 +47,8 @@ func (d *demo) afterwards() []hint {
 	}
 }
 
-// The function typed returns the path or name by which a shell can start the program. A path below
-// the current folder becomes relative.
+// typed returns the path or name by which a shell can start the program. A path below the current
+// folder becomes relative.
 func typed() string {
 	name := os.Args[0]
 	if here, err := os.Getwd(); err == nil && filepath.IsAbs(name) {
@@ -129,8 +129,8 @@ func (d *demo) exports(folder string) []string {
 	return lines
 }
 
-// The function installed returns this program's name, and its folder if a shell does not find the
-// name by itself.
+// installed returns this program's name, and its folder if a shell does not find the name by
+// itself.
 func installed() (name, folder string) {
 	own, err := os.Executable()
 	if err != nil {

@@ -46,8 +46,8 @@ func (p *page) count(name string, n int, remark string) {
 // maxFaults is how many differences are printed one by one.
 const maxFaults = 10
 
-// The method finding prints the result of one check, and after it the first faults. The argument
-// text says what was checked.
+// finding prints the result of one check, and after it the first faults. The argument text says
+// what was checked.
 func (p *page) finding(text string, faults []string) {
 	if len(faults) == 0 {
 		p.printf("  %s  %s\n", p.paint(output.Green, "ok"), text)

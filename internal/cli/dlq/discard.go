@@ -88,8 +88,8 @@ func (p *discardPlan) Do(ctx context.Context) (err error) {
 	return err
 }
 
-// The method each calls the function do for all dead letters in chunks and returns the results.
-// After an error it returns the results so far.
+// each calls the function do for all dead letters in chunks and returns the results. After an error
+// it returns the results so far.
 func (p *discardPlan) each(
 	ctx context.Context, do func(context.Context, []*replay.DeadLetter) ([]repair.Discarded, error),
 ) (all []repair.Discarded, err error) {

@@ -77,8 +77,8 @@ func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	return p, err
 }
 
-// The method missing returns the versions that accounts wait for, at most --limit. The versions of
-// an account are sorted.
+// missing returns the versions that accounts wait for, at most --limit. The versions of an account
+// are sorted.
 func (c *fetch) missing(ctx context.Context, pool *pgxpool.Pool) (missing []*replay.Missing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()

@@ -69,9 +69,9 @@ func (s *scan) emptyResult(text string) string {
 	return text
 }
 
-// The function refused explains why a change is refused if a partition of the DLQ topic cannot be
-// read, and how to select only the readable partitions. Of two events for one version only the
-// first is applied, and this event may be in an unreadable partition.
+// refused explains why a change is refused if a partition of the DLQ topic cannot be read, and how
+// to select only the readable partitions. Of two events for one version only the first is applied,
+// and this event may be in an unreadable partition.
 func refused(err error) error {
 	var incomplete *replay.IncompleteError
 	if !errors.As(err, &incomplete) {
@@ -114,8 +114,8 @@ func (s *scan) explainNothing(ctx context.Context, std *output.Streams) {
 	}
 }
 
-// The method lacks returns a text if the topic does not exist, or if at least one of the given
-// partitions does not exist. It returns "" if the brokers do not answer in time.
+// lacks returns a text if the topic does not exist, or if at least one of the given partitions does
+// not exist. It returns "" if the brokers do not answer in time.
 func (t *tools) lacks(ctx context.Context, name string, partitions []int32) string {
 	ctx, cancel := context.WithTimeout(ctx, endsWithin)
 	defer cancel()

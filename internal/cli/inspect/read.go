@@ -75,8 +75,8 @@ func lengths(spans []topic.Span) []int64 {
 	return all
 }
 
-// The function share divides n equally among spans of the given lengths. No span gets more than its
-// length. The first spans get the remainder. It returns nil if all spans are empty.
+// share divides n equally among spans of the given lengths. No span gets more than its length. The
+// first spans get the remainder. It returns nil if all spans are empty.
 func share(spanLengths []int64, n int64) []int64 {
 	shares := make([]int64, len(spanLengths))
 	for given := true; given && n > 0; {

@@ -138,7 +138,7 @@ func (p *plan) Print(ctx context.Context, done bool) error {
 	return nil
 }
 
-// The method each calls the function do for all accounts in pieces and prints the accounts.
+// each calls the function do for all accounts in pieces and prints the accounts.
 func (p *plan) each(what string, done bool, do func([]repair.Opening) error) error {
 	p.rows = p.cmd.rows(p.on, done)
 	shown := output.NewProgress(p.on.Std.Err, what)
@@ -160,7 +160,7 @@ func (p *plan) each(what string, done bool, do func([]repair.Opening) error) err
 	return nil
 }
 
-// The method interrupted adds to an error how many accounts were opened before it.
+// interrupted adds to an error how many accounts were opened before it.
 func (p *plan) interrupted(err error) error {
 	if n := p.rows.counts[opened]; n > 0 {
 		return fmt.Errorf("%d accounts were opened before this; run it again, they are kept then: %w", n, err)

@@ -28,8 +28,8 @@ type document struct {
 	*balances
 }
 
-// The type balances has the account's balance before and after an opening, for a person who may
-// approve it. A value is null if the account has no balance.
+// balances has the account's balance before and after an opening, for a person who may approve it.
+// A value is null if the account has no balance.
 type balances struct {
 	Currency *string      `json:"currency"`
 	Before   *json.Number `json:"balance_before"`

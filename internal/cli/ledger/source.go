@@ -28,14 +28,14 @@ type source struct {
 	flag string    // the flag, for errors about the content
 	unit string    // the word "line" or "row", for messages
 	sum  hash.Hash // hash of the file as far as it was read; nil: a query
-	// The function entries streams all entries. The entries of a file are in the order of the file.
-	// The entries of a query are sorted by the bytes of the account id. An error names the flag and
-	// the line or row, and ends the stream.
+	// entries streams all entries. The entries of a file are in the order of the file. The entries
+	// of a query are sorted by the bytes of the account id. An error names the flag and the line or
+	// row, and ends the stream.
 	entries func(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error]
 	close   func()
 }
 
-// The method wrong returns a usage error about the content of the ledger.
+// wrong returns a usage error about the content of the ledger.
 func (s *source) wrong(err error) error { return exit.Usagef("%s: %w", s.flag, err) }
 
 // sha256 returns the hash of the file after the file was read, or "" for a query.
@@ -46,7 +46,7 @@ func (s *source) sha256() string {
 	return hex.EncodeToString(s.sum.Sum(nil))
 }
 
-// The method placed adds the flag and the number of the line or row to an error about an entry.
+// placed adds the flag and the number of the line or row to an error about an entry.
 func (s *source) placed(place int64, err error) error {
 	var field *ledger.FieldError
 	var duplicate *ledger.DuplicateError
@@ -142,8 +142,8 @@ const sorted = "SELECT * FROM (\n%s\n) AS ledger ORDER BY convert_to(account_id:
 // errStopped ends a query when the caller needs no more entries.
 var errStopped = errors.New("stopped")
 
-// The method entries runs the query. The result is one snapshot of the ledger. It is read as text,
-// so no number is converted to a float, whatever the types of the columns are.
+// entries runs the query. The result is one snapshot of the ledger. It is read as text, so no
+// number is converted to a float, whatever the types of the columns are.
 func (l *query) entries(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
 	return func(yield func(ledger.Entry, error) bool) {
 		err := l.each(ctx, layout, func(entry ledger.Entry) error {
@@ -158,7 +158,7 @@ func (l *query) entries(ctx context.Context, layout ledger.Layout) iter.Seq2[led
 	}
 }
 
-// The method each runs the query and calls fn for each entry. It returns an error of fn unchanged.
+// each runs the query and calls fn for each entry. It returns an error of fn unchanged.
 func (l *query) each(ctx context.Context, layout ledger.Layout, fn func(ledger.Entry) error) error {
 	return pgx.BeginTxFunc(ctx, l.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		text := fmt.Sprintf(sorted, strings.TrimRight(l.text, "; \t\r\n"))
@@ -217,8 +217,7 @@ func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []a
 	return texts, into, nil
 }
 
-// The method failed makes a UsageError if the query itself is wrong. Other errors are not about
-// usage.
+// failed makes a UsageError if the query itself is wrong. Other errors are not about usage.
 func (l *query) failed(err error) error {
 	var server *pgconn.PgError
 	if errors.As(err, &server) && strings.HasPrefix(server.Code, "42") {

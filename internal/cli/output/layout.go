@@ -106,7 +106,7 @@ func (l *layout) grow(limit int, needs []int, more bool) {
 	}
 }
 
-// The method left returns the names of the columns that are not shown.
+// left returns the names of the columns that are not shown.
 func (l *layout) left() string {
 	var names []string
 	for i, c := range l.columns {

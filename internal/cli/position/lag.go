@@ -132,7 +132,7 @@ func (c *LagCmd) print(std *output.Streams, status *status) error {
 	return rows.End("")
 }
 
-// The function together combines two values. The result is nil if one of the values is nil.
+// together combines two values. The result is nil if one of the values is nil.
 func together[T any](a, b *T, do func(a, b T) T) *T {
 	if a == nil || b == nil {
 		return nil

@@ -167,7 +167,7 @@ func (p *statusPlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// The function needs returns a text about what else must happen before a partition continues.
+// needs returns a text about what else must happen before a partition continues.
 func needs(state projection.Status) string {
 	switch state {
 	case projection.StatusStopped:

@@ -158,7 +158,7 @@ func (s *setPlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// The method wanted returns the requested change of each partition, sorted.
+// wanted returns the requested change of each partition, sorted.
 func (s *setPlan) wanted(ctx context.Context) ([]readmodel.PositionSet, error) {
 	extents, topicID, err := s.cmd.chosen(ctx, s.reader)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *setPlan) wanted(ctx context.Context) ([]readmodel.PositionSet, error) {
 	return sets, s.askEpochs(ctx, sets)
 }
 
-// The method target stores in sets the offset at which each partition will continue.
+// target sets Want.To, the offset at which the partition will continue, in each of the sets.
 func (s *setPlan) target(ctx context.Context, sets []readmodel.PositionSet) error {
 	var at kadm.ListedOffsets
 	if s.cmd.Time != "" {

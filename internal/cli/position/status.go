@@ -40,8 +40,8 @@ type status struct {
 	kafka      error    // why Kafka could not be queried; nil: it could
 }
 
-// The method place finds the partition's stored position. The position of an earlier topic of the
-// same name does not count.
+// place finds the partition's stored position. The position of an earlier topic of the same name
+// does not count.
 func (p *partition) place(stored []projection.StoredPosition, topicID string) {
 	for i := range stored {
 		if stored[i].Partition != p.number {
@@ -54,7 +54,7 @@ func (p *partition) place(stored []projection.StoredPosition, topicID string) {
 	}
 }
 
-// The method next returns the offset of the first record that is not projected.
+// next returns the offset of the first record that is not projected.
 func (p *partition) next() int64 {
 	if p.position == nil {
 		return p.start
@@ -97,8 +97,8 @@ func (s *status) reasons() (lines []string) {
 	return lines
 }
 
-// The method left reports whether there are, or may be, records that are not projected yet.
-// Transaction markers do not count.
+// left reports whether there are, or may be, records that are not projected yet. Transaction
+// markers do not count.
 func (p *partition) left() bool {
 	return p.recreated || p.records == nil || *p.records > 0 && (p.waits || p.age == nil)
 }
@@ -108,8 +108,8 @@ type partialError struct{ error }
 
 func (e partialError) Unwrap() error { return e.error }
 
-// The method incomplete prints what could not be read. It returns a partialError, or nil if
-// everything was read.
+// incomplete prints what could not be read. It returns a partialError, or nil if everything was
+// read.
 func (s *status) incomplete(stderr io.Writer) error {
 	if s.kafka != nil {
 		return partialError{s.kafka}
@@ -126,8 +126,8 @@ func (s *status) incomplete(stderr io.Writer) error {
 	return nil
 }
 
-// The method remark adds a remark about a value that could not be read. If the brokers have refused
-// access, the remark names the missing permission.
+// remark adds a remark about a value that could not be read. If the brokers have refused access,
+// the remark names the missing permission.
 func (s *status) remark(what, permission string, err error) {
 	text := errclass.Safe(err)
 	if errclass.Kafka(err).Unready() {

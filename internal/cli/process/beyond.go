@@ -37,10 +37,10 @@ const (
 	beyondEvents, beyondBytes = 10_000, 4 << 20
 )
 
-// The type beyond handles events beyond the park limit, which are in the topic but not in the
-// database. If the next event of an account is beyond the limit, the account's events are read from
-// the topic again and parked, up to the limits above. Then the consumer applies them like other
-// parked events. The consumer does not wait for this reading.
+// beyond handles events beyond the park limit, which are in the topic but not in the database. If
+// the next event of an account is beyond the limit, the account's events are read from the topic
+// again and parked, up to the limits above. Then the consumer applies them like other parked
+// events. The consumer does not wait for this reading.
 type beyond struct {
 	pool      *pgxpool.Pool
 	name      string // name of the projection
@@ -85,8 +85,8 @@ func (b *beyond) run(ctx context.Context) {
 	}
 }
 
-// The method round reads and parks the events of some accounts of one partition. It returns true if
-// it has parked the next event of at least one account.
+// round reads and parks the events of some accounts of one partition. It returns true if it has
+// parked the next event of at least one account.
 func (b *beyond) round(ctx context.Context) (next bool, err error) {
 	partitions := slices.DeleteFunc(b.working(), func(p int32) bool { return time.Now().Before(b.rests[p]) })
 	if len(partitions) == 0 {
@@ -190,8 +190,8 @@ func (b *beyond) read(ctx context.Context, due []accountdb.Beyond, until int64) 
 	return found, nil
 }
 
-// The type waiting has the events of an account that are above its version. It contains the events
-// with the lowest versions, and a summary of the others.
+// waiting has the events of an account that are above its version. It contains the events with the
+// lowest versions, and a summary of the others.
 type waiting struct {
 	above   int64
 	first   []*projection.Parked // sorted by version
@@ -200,8 +200,8 @@ type waiting struct {
 	rest    accountdb.BeyondRange
 }
 
-// The method wants reports whether an event should be parked. If there is no space for the event,
-// the event is only counted.
+// wants reports whether an event should be parked. If there is no space for the event, the event is
+// only counted.
 func (w *waiting) wants(r *projection.DecodedRecord) bool {
 	version := r.Decoded.Event.Version
 	if r.Decoded.Identity != event.Identified || version <= w.above {
@@ -241,7 +241,7 @@ func (w *waiting) add(p *projection.Parked) {
 	}
 }
 
-// The method leave counts an event that is not parked yet.
+// leave counts an event that is not parked yet.
 func (w *waiting) leave(offset, version int64) {
 	if w.rest.Events == 0 {
 		w.rest.FirstOffset, w.rest.FirstVersion = offset, version
@@ -255,9 +255,9 @@ func (w *waiting) hasNext() bool {
 	return len(w.first) > 0 && w.first[0].Decoded.Event.Version == w.above+1
 }
 
-// The method left returns a summary of the events that are still beyond the park limit. The
-// argument start is the first offset of the log. If the log no longer has all of these events, the
-// missing ones can only be replayed from the DLQ topic. The account stays stale until then.
+// left returns a summary of the events that are still beyond the park limit. The argument start is
+// the first offset of the log. If the log no longer has all of these events, the missing ones can
+// only be replayed from the DLQ topic. The account stays stale until then.
 func (w *waiting) left(of *accountdb.Beyond, start int64) accountdb.BeyondRange {
 	switch {
 	case start > of.FirstOffset && !w.hasNext():

@@ -113,8 +113,8 @@ func (f *tracingFlags) validate() error {
 	return nil
 }
 
-// The type traced has the options that add tracing to clients and connections. It is empty if
-// tracing is off.
+// traced has the options that add tracing to clients and connections. It is empty if tracing is
+// off.
 type traced struct {
 	database   []readmodel.ConnectOption
 	consuming  []kgo.Hook

@@ -210,7 +210,7 @@ func (p *Process) fitsSchema(ctx context.Context) error {
 	return final[*readmodel.SchemaError](readmodel.CheckSchema(ctx, p.pool))
 }
 
-// The function final marks an error of type E, which no retry solves. Other errors stay unchanged.
+// final marks an error of type E, which no retry solves. Other errors stay unchanged.
 func final[E error](err error) error {
 	if errors.As(err, new(E)) {
 		return retry.Stop(err)

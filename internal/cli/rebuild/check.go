@@ -97,8 +97,8 @@ func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err er
 	return all, nil
 }
 
-// The method opened reports whether every account has an opening balance from a ledger, so that the
-// lost records are not needed. The text unopened describes accounts without an opening balance.
+// opened reports whether every account has an opening balance from a ledger, so that the lost
+// records are not needed. The text unopened describes accounts without an opening balance.
 func (r *rebuilding) opened(ctx context.Context) (opened bool, unopened string, err error) {
 	if r.kind.Name() != readmodel.BalanceName || !r.lacksBeginning() {
 		return false, "", nil
@@ -137,7 +137,7 @@ func (r *rebuilding) obstaclesOfPositions(positions []rebuild.TopicPosition) (al
 	return all
 }
 
-// The method misplaced returns why the topic cannot be read up to a position, or "".
+// misplaced returns why the topic cannot be read up to a position, or "".
 func (e *topicExtent) misplaced(p rebuild.TopicPosition) string {
 	start, known := e.starts[p.Partition]
 	switch {

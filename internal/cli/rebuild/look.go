@@ -27,7 +27,7 @@ type rebuildCheckedPartition struct {
 	CleanupPolicy *string `json:"cleanup_policy"`
 }
 
-// The type checked is the plan of --check, which never changes anything.
+// checked is the plan of --check, which never changes anything.
 type checked struct {
 	*rebuilding
 	document rebuildCheckDocument

@@ -101,9 +101,8 @@ func (c *options) Check() error {
 
 var errChecks = exit.Usagef("--check (PROJECTOR_CHECK): only checks whether all can be rebuilt, so it goes without --yes, --partial and --remove")
 
-// The function sums reports whether a table of a projection may contain sums of events. This is
-// assumed for a custom projection, because the program does not find out whether its SQL adds up
-// events.
+// sums reports whether a table of a projection may contain sums of events. This is assumed for a
+// custom projection, because the program does not find out whether its SQL adds up events.
 func sums(kind readmodel.Definition) bool {
 	return kind.Custom() || slices.ContainsFunc(kind.Rebuilds(), func(t readmodel.RebuildTable) bool { return t.Adds })
 }
@@ -192,8 +191,8 @@ func (r *rebuilding) compare(ctx context.Context) (rebuild.Report, error) {
 	return r.shadow.Compare(ctx, opts, r.catchUp)
 }
 
-// The method approach reads the topic until the build is near the positions of the live rows, or
-// until it has read roundsAtMost times.
+// approach reads the topic until the build is near the positions of the live rows, or until it has
+// read roundsAtMost times.
 func (r *rebuilding) approach(ctx context.Context) error {
 	for range roundsAtMost {
 		positions, err := rebuild.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
@@ -215,7 +214,7 @@ func (r *rebuilding) approach(ctx context.Context) error {
 	return nil // the consumers are as fast as the rebuild, so the rest is read while the consumers wait
 }
 
-// The method advance reads up to the given offsets, and checks that no record was missing.
+// advance reads up to the given offsets, and checks that no record was missing.
 func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 	total := int64(0)
 	for number, end := range ends {
@@ -228,8 +227,8 @@ func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 	return r.stillWhole(ctx)
 }
 
-// The method ends returns, for each partition, the offset up to which it is rebuilt. It returns an
-// error if the topic cannot be read up to a position.
+// ends returns, for each partition, the offset up to which it is rebuilt. It returns an error if
+// the topic cannot be read up to a position.
 func (r *rebuilding) ends(positions []rebuild.TopicPosition) (map[int32]int64, error) {
 	ends := map[int32]int64{}
 	for _, p := range positions {

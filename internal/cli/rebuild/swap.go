@@ -36,7 +36,7 @@ func (c *options) wouldChange(report *rebuild.Report) int64 {
 	return report.Different() - report.Kinds[rebuild.Unknown]
 }
 
-// The method differs returns the error for --exit-code if differences are left.
+// differs returns the error for --exit-code if differences are left.
 func (r *rebuilding) differs(report *rebuild.Report, changed *rebuild.Swapped) error {
 	left := report.Different() + report.Markers
 	if changed != nil {
@@ -97,9 +97,9 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 	return &done, err
 }
 
-// The method remaps reports whether the rows were made with another first version, or with a
-// mapping that reads events differently. It refuses the rebuild if some rows would stay unchanged,
-// because the new mapping could give other values for them.
+// remaps reports whether the rows were made with another first version, or with a mapping that
+// reads events differently. It refuses the rebuild if some rows would stay unchanged, because the
+// new mapping could give other values for them.
 func (r *rebuilding) remaps(ctx context.Context, reads readmodel.Mapping, report *rebuild.Report) (bool, error) {
 	err := readmodel.CheckMapping(ctx, r.pool, r.kind.Name(), reads)
 	var changed *readmodel.MappingChangedError
