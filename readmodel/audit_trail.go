@@ -131,7 +131,7 @@ type auditLink struct {
 	hash  string
 }
 
-// The method check returns what is wrong with the next row, or an empty text.
+// check returns what is wrong with the next row, or an empty text.
 func (l auditLink) check(place int64, hash string, fields []*string) string {
 	switch missing := place - l.place - 1; {
 	case missing > 0:

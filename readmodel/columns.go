@@ -107,10 +107,9 @@ func (f *Fields) Bool(v bool) {
 
 func (f *Fields) none() { *f = binary.BigEndian.AppendUint32(*f, ^uint32(0)) }
 
-// The method numeric adds an amount in minor units with at most 4 decimals. The format is that of
-// numeric_recv in PostgreSQL: the number of digits in base 10,000, the weight of the first digit,
-// the sign, the number of decimals to show, then the digits. One of these digits is after the
-// decimal point.
+// numeric adds an amount in minor units with at most 4 decimals. The format is that of numeric_recv
+// in PostgreSQL: the number of digits in base 10,000, the weight of the first digit, the sign, the
+// number of decimals to show, then the digits. One of these digits is after the decimal point.
 func (f *Fields) numeric(minor int64, decimals int) {
 	const most = 6
 	var (

@@ -39,8 +39,7 @@ func (e *MappingChangedError) Error() string {
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *MappingChangedError) SafeText() string { return e.Error() }
 
-// The method meaning returns the normal form of the partition's mapping. It is empty if there is
-// none.
+// meaning returns the normal form of the partition's mapping. It is empty if there is none.
 func (p *Partition) meaning() string {
 	if p.Mapping == nil {
 		return ""
@@ -48,8 +47,8 @@ func (p *Partition) meaning() string {
 	return p.Mapping.Meaning()
 }
 
-// The method refuses returns an error if the partition's owner may not use its mapping. Another
-// instance may have stored a different mapping since this one started.
+// refuses returns an error if the partition's owner may not use its mapping. Another instance may
+// have stored a different mapping since this one started.
 func (p *Partition) refuses(stored *projection.StoredPosition) *projection.StoppedError {
 	if p.Mapping == nil || stored.Mapping == "" {
 		return nil

@@ -95,8 +95,8 @@ func (c *connector) refresh(_ context.Context, conn *pgx.ConnConfig) error {
 	return nil
 }
 
-// The method bound returns the maximum number of connections in the pool. The parameter parsed is
-// the value that pgx read from the URL.
+// bound returns the maximum number of connections in the pool. The parameter parsed is the value
+// that pgx read from the URL.
 func (c *connector) bound(parsed int32) (int32, error) {
 	if c.conns > 0 {
 		return c.conns, nil

@@ -36,7 +36,7 @@ type PlannedStatus struct {
 	Next int64 // the position at the time of the plan
 }
 
-// The method changed returns the status of the partition before and after the change.
+// changed returns the status of the partition before and after the change.
 func (l *PartitionLog) changed(change projection.StatusChange, stored projection.StoredPosition) StatusChanged {
 	change.Through = l.Through
 	after := change.Of(stored)

@@ -80,9 +80,9 @@ func (tx *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return tx.conn.SendBatch(ctx, b)
 }
 
-// The method commit sends COMMIT. If a statement of the transaction has failed, PostgreSQL answers
-// ROLLBACK without an error, but commit returns an error. The failpoints are for transactions that
-// move positions.
+// commit sends COMMIT. If a statement of the transaction has failed, PostgreSQL answers ROLLBACK
+// without an error, but commit returns an error. The failpoints are for transactions that move
+// positions.
 func (tx *Tx) commit(ctx context.Context) error {
 	if tx.moves > 0 {
 		failpoint.Here(failpoint.BeforeCommit)

@@ -49,7 +49,7 @@ func (s *Snapshot) Some(ctx context.Context, ids []string, fn func(*SnapshotAcco
 	return s.each(ctx, []any{&a.ID, &a.Exists, &a.Version, &a.Balance}, func() error { return fn(&a) }, "verify_some", ids)
 }
 
-// The method each runs a query and calls fn for each row. It returns an error of fn unchanged.
+// each runs a query and calls fn for each row. It returns an error of fn unchanged.
 func (s *Snapshot) each(ctx context.Context, into []any, fn func() error, query string, args ...any) error {
 	rows, _ := s.tx.Query(ctx, sql.Query(query), args...)
 	var own error

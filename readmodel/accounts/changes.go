@@ -109,7 +109,7 @@ func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
 	}
 }
 
-// The method emptied returns empty changes that reuse the memory of c.
+// emptied returns empty changes that reuse the memory of c.
 func (c *Changes) emptied() Changes {
 	return Changes{
 		CustomEvents: emptied(c.CustomEvents), changed: emptied(c.changed), Parks: emptied(c.Parks),
@@ -117,8 +117,8 @@ func (c *Changes) emptied() Changes {
 	}
 }
 
-// The function emptied clears a list for reuse. A pointer that stays in the list would keep the
-// memory of many accounts in use.
+// emptied clears a list for reuse. A pointer that stays in the list would keep the memory of many
+// accounts in use.
 func emptied[T any](list []T) []T {
 	clear(list)
 	return list[:0]
@@ -200,7 +200,7 @@ func (f *Fold) Pending() projection.Pending {
 	}
 }
 
-// The method full reports whether the hot generation of the cache has reached its memory limit.
+// full reports whether the hot generation of the cache has reached its memory limit.
 func (f *Fold) full() bool { return f.cache.hot.bytes() > f.opts.CacheBytes/3*2 }
 
 // Flushed returns the counts that are durable when the changes are written.

@@ -28,8 +28,8 @@ func (f *Fold) Refuse(reason string) bool {
 	return !again
 }
 
-// The method refusal returns why PostgreSQL has refused an event. The result is empty if PostgreSQL
-// has not refused the event.
+// refusal returns why PostgreSQL has refused an event. The result is empty if PostgreSQL has not
+// refused the event.
 func (f *Fold) refusal(ref eventRef) string {
 	if len(f.refused) == 0 {
 		return ""
@@ -55,8 +55,8 @@ func (f *Fold) forgetRefused() {
 	})
 }
 
-// The method conclude counts the decision. If the event is dead-lettered, conclude adds the dead
-// letter and parks the event.
+// conclude counts the decision. If the event is dead-lettered, conclude adds the dead letter and
+// parks the event.
 func (f *Fold) conclude(r *projection.DecodedRecord, a *account, decision projection.Decision) {
 	f.changes.Outcomes[decision.Outcome]++
 	if f.opts.Replay {
@@ -107,10 +107,10 @@ func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, d
 	f.changes.Bytes += parkedBytes + rec.Bytes()
 }
 
-// The method park stores the event until its version is the account's next one. An event beyond the
-// park limit is added to Changes.Overflows instead. If an event of the same version is already
-// parked, that event usually stays. It is replaced only if it cannot be applied and the new event
-// only waits for earlier versions.
+// park stores the event until its version is the account's next one. An event beyond the park limit
+// is added to Changes.Overflows instead. If an event of the same version is already parked, that
+// event usually stays. It is replaced only if it cannot be applied and the new event only waits for
+// earlier versions.
 func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
 	version, q, size := d.Event.Version, f.queueOf(a), sizeOf(&rec)
 	parked := func() *projection.Parked {
@@ -171,7 +171,7 @@ func (f *Fold) replace(a *account, q *queue, p *projection.Parked) {
 	f.touch(a)
 }
 
-// The method fits reports whether the parked events of the account may grow by size bytes.
+// fits reports whether the parked events of the account may grow by size bytes.
 func (f *Fold) fits(q *queue, size int64) bool {
 	return f.opts.ParkBytes == 0 || q.bytes+size <= f.opts.ParkBytes
 }

@@ -59,8 +59,8 @@ type Fold struct {
 	last    eventRef             // the event of the last decision
 	partly  projection.RecordRef // the last record, if entries of it are not processed yet; else zero
 	breaker *projection.Breaker  // nil if it is off
-	// The field duplicates holds events that were read for the first time and whose versions were
-	// applied before.
+	// duplicates holds events that were read for the first time and whose versions were applied
+	// before.
 	duplicates []projection.SkippedEvent
 
 	refused        map[eventRef]string // why PostgreSQL refused an event, until the event's dead letter is durable
@@ -81,8 +81,8 @@ type queue struct {
 	nextClass  event.Class
 	overflowed bool
 	pending    map[int64]*projection.Parked // events parked by this fold and not written yet, by version
-	// The field instead holds, by version, events that replace a parked event in the database if
-	// the parked event cannot be applied.
+	// instead holds, by version, events that replace a parked event in the database if the parked
+	// event cannot be applied.
 	instead map[int64]*projection.Parked
 }
 
@@ -222,8 +222,7 @@ func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 	f.applyFitting(a)
 }
 
-// The method decide calls Account.Apply, or Account.ApplyRefused if PostgreSQL has refused the
-// event.
+// decide calls Account.Apply, or Account.ApplyRefused if PostgreSQL has refused the event.
 func (f *Fold) decide(a *account, r *projection.DecodedRecord) (projection.Account, projection.Decision) {
 	account := f.cache.hot.state(a)
 	if reason := f.refusal(f.last); reason != "" {

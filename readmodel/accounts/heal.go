@@ -118,8 +118,8 @@ func (f *Fold) heal(ctx context.Context, a *account, room int, limit int64) erro
 	return nil
 }
 
-// The method healed removes an account from f.healing. Accounts heal in the order of the list, so
-// the account is near its start and is found quickly.
+// healed removes an account from f.healing. Accounts heal in the order of the list, so the account
+// is near its start and is found quickly.
 func (f *Fold) healed(a *account) {
 	at, last := slices.Index(f.healing, a), len(f.healing)-1
 	if at < 0 {

@@ -18,12 +18,12 @@ type lookup struct {
 	warmed int64      // uses the result of table.warm, so that the compiler keeps the call
 }
 
-// The variable applied is a placeholder in lookup.found. It marks events that were applied
-// according to the VersionIndex. Their accounts are not looked up.
+// applied is a placeholder in lookup.found. It marks events that were applied according to the
+// VersionIndex. Their accounts are not looked up.
 var applied account
 
-// The method find looks up the accounts of records in memory. It adds an unknown account, as unread
-// or as assumed to be new.
+// find looks up the accounts of records in memory. It adds an unknown account, as unread or as
+// assumed to be new.
 //
 // It first reads from the memory of all these accounts, so that the processor loads this memory in
 // parallel. This reduced BenchmarkFold/uniform from 4.7 to 1.6 µs per event.
@@ -92,9 +92,9 @@ func (f *Fold) setNew(a *account) {
 	a.stored = account.Version
 }
 
-// The type newcomers decides whether an account that appears with its first event is assumed to be
-// new. It is assumed to be new if the last newcomersInRow accounts that were looked up for their
-// first event were all new. The assumption is checked before anything is published or written.
+// newcomers decides whether an account that appears with its first event is assumed to be new. It
+// is assumed to be new if the last newcomersInRow accounts that were looked up for their first
+// event were all new. The assumption is checked before anything is published or written.
 type newcomers struct {
 	inRow    int // new accounts that were looked up in a row
 	distrust int // number of flushes until accounts may be assumed to be new again

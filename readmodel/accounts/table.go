@@ -73,7 +73,7 @@ func (t *table) bytes() int {
 
 func (t *table) hash(id string) uint64 { return maphash.String(t.seed, id) }
 
-// The method mask returns a bit mask for those bits of a hash that select a slot.
+// mask returns a bit mask for those bits of a hash that select a slot.
 func (t *table) mask() uint64 { return uint64(len(t.index)) - 1 }
 
 func (t *table) at(s slot) *account {
@@ -159,7 +159,7 @@ func (t *table) grow() {
 	}
 }
 
-// The method text returns n bytes of the memory after an account.
+// text returns n bytes of the memory after an account.
 func (t *table) text(a *account, from, n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(a), accountBytes+from)), n) //nolint:gosec // add made room
 }
@@ -173,8 +173,8 @@ func (t *table) idOf(a *account) string {
 	return unsafe.String(&b[0], len(b)) //nolint:gosec // see above
 }
 
-// The method state returns the account's state. LastEventID shares the account's memory and is
-// valid until set is called.
+// state returns the account's state. LastEventID shares the account's memory and is valid until set
+// is called.
 func (t *table) state(a *account) projection.Account {
 	s := projection.Account{
 		Version: a.version, Balance: a.balance, Currency: a.currency, Closed: a.closed, LastEventAt: a.eventAt,
@@ -206,7 +206,7 @@ func (t *table) set(a *account, s projection.Account) {
 	copy(t.text(a, int(a.idLen), n), s.LastEventID)
 }
 
-// The method drop hides the account from look-ups. The account's memory is released with the table.
+// drop hides the account from look-ups. The account's memory is released with the table.
 func (t *table) drop(a *account) { a.dropped = true }
 
 // cache holds accounts in two generations. The hot generation has the accounts that were used since
@@ -247,8 +247,8 @@ func (c *cache) keepWithin(n int) {
 	}
 }
 
-// The method turn makes the hot generation the cold one, and drops the previous cold generation. No
-// changes may be pending.
+// turn makes the hot generation the cold one, and drops the previous cold generation. No changes
+// may be pending.
 func (c *cache) turn() {
 	c.hot, c.cold = newTable(c.hot.seed), c.hot
 }

@@ -89,7 +89,7 @@ func (f *VersionIndex) eventOf(id string) uint64 {
 
 func (f *VersionIndex) shard(id idHash) *indexShard { return &f.shards[id[0]>>(64-shardBits)] }
 
-// The method home returns the slot where the search for an id starts.
+// home returns the slot where the search for an id starts.
 func (s *indexShard) home(id idHash) int {
 	i, _ := bits.Mul64(id[0]<<shardBits, uint64(len(s.slots)))
 	return int(i) //nolint:gosec // G115: less than the length
@@ -133,9 +133,9 @@ func (s *indexShard) get(id idHash) *indexEntry {
 	}
 }
 
-// The method applied reports whether the event has certainly been applied. The result is false for
-// another event at exactly the indexed version, because such an event may be a conflict, which only
-// the account itself shows.
+// applied reports whether the event has certainly been applied. The result is false for another
+// event at exactly the indexed version, because such an event may be a conflict, which only the
+// account itself shows.
 func (f *VersionIndex) applied(id idHash, ev *event.Event) bool {
 	slot := f.shard(id).get(id)
 	if slot == nil || ev.Version > slot.version {
@@ -144,8 +144,8 @@ func (f *VersionIndex) applied(id idHash, ev *event.Event) bool {
 	return ev.Version < slot.version || slot.event == 0 || slot.event == f.eventOf(ev.ID)
 }
 
-// The method warm loads into the processor's cache most of the memory that the method applied will
-// read; see table.warm.
+// warm loads into the processor's cache most of the memory that the method applied will read; see
+// table.warm.
 func (f *VersionIndex) warm(ids []idHash) (sum int64) {
 	for _, id := range ids {
 		if s := f.shard(id); id[0] != 0 && s.taken > 0 {
@@ -155,7 +155,7 @@ func (f *VersionIndex) warm(ids []idHash) (sum int64) {
 	return sum
 }
 
-// The type redelivery detects when a redelivery of events in a partition begins and when it ends.
+// redelivery detects when a redelivery of events in a partition begins and when it ends.
 type redelivery struct {
 	in      bool
 	against int // counts records or accounts that contradict the value of in; see applied
@@ -170,8 +170,8 @@ const (
 	freshAfter = 8192
 )
 
-// The method applied is called after records were applied. The parameter duplicates is the number
-// of duplicates among them, and accountsRead is the number of accounts that were read for them.
+// applied is called after records were applied. The parameter duplicates is the number of
+// duplicates among them, and accountsRead is the number of accounts that were read for them.
 func (r *redelivery) applied(records, duplicates, accountsRead int) {
 	if records == 0 {
 		return

@@ -218,7 +218,7 @@ func (e *Projection) Flush(ctx context.Context, next projection.NextOffset) (pro
 	return flushed, nil
 }
 
-// The method write moves the position and writes the pending events.
+// write moves the position and writes the pending events.
 func (e *Projection) write(ctx context.Context, tx *readmodel.Tx, moved projection.Position, outcomes *projection.OutcomeCounts) error {
 	tx.Move(readmodel.Move{Partition: e.cfg.Partition, From: e.position, To: moved})
 	if len(e.entries) > 0 {
@@ -237,7 +237,7 @@ func (e *Projection) write(ctx context.Context, tx *readmodel.Tx, moved projecti
 	return nil
 }
 
-// The method correct changes the outcomes of entries that were already stored.
+// correct changes the outcomes of entries that were already stored.
 func (e *Projection) correct(outcomes *projection.OutcomeCounts) {
 	for i := range e.entries {
 		if e.entries[i].Present != "" {
@@ -247,7 +247,7 @@ func (e *Projection) correct(outcomes *projection.OutcomeCounts) {
 	}
 }
 
-// The method written is called when the pending events are durable.
+// written is called when the pending events are durable.
 func (e *Projection) written(moved projection.Position) {
 	e.markSeen()
 	e.careful = max(0, e.careful-1)

@@ -113,7 +113,7 @@ func (e *Projection) decideEvent(r *projection.DecodedRecord, found map[Key]stri
 	}
 }
 
-// The method present returns the id of the stored or pending event with a key.
+// present returns the id of the stored or pending event with a key.
 func (e *Projection) present(key Key, found map[Key]string) (id string, present bool) {
 	if id, present = found[key]; present {
 		return id, true

@@ -48,8 +48,8 @@ func (l *replayer) ReplayStatuses(ctx context.Context, subjects []readmodel.Subj
 	return statuses, nil
 }
 
-// The method find queries the stored events with the given keys. It leaves out keys that PostgreSQL
-// cannot store, because they cannot be in the table.
+// find queries the stored events with the given keys. It leaves out keys that PostgreSQL cannot
+// store, because they cannot be in the table.
 func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error) {
 	storable := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return !readmodel.CanStore(k.Text) })
 	if len(storable) == 0 {
@@ -58,8 +58,8 @@ func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (
 	return l.table.Find(ctx, db, storable)
 }
 
-// The method doubts returns the function from Definition.Doubts. If Definition.Doubts is nil, it
-// returns a function that returns an empty string.
+// doubts returns the function from Definition.Doubts. If Definition.Doubts is nil, it returns a
+// function that returns an empty string.
 func (l *replayer) doubts(ctx context.Context, db readmodel.Querier) (func(time.Time) string, error) {
 	if l.kind.Doubts == nil {
 		return func(time.Time) string { return "" }, nil
@@ -199,8 +199,7 @@ func (w *replayWork) Refuse(reason string) bool {
 	return !again
 }
 
-// The method fold writes the records that can be applied. It returns the decisions about all
-// records.
+// fold writes the records that can be applied. It returns the decisions about all records.
 func (l *replayer) fold(ctx context.Context, tx *readmodel.Tx, records []*readmodel.RepairRecord, refused map[*readmodel.RepairRecord]string) ([]projection.Decision, error) {
 	decisions, err := l.decide(ctx, tx, records)
 	if err != nil {

@@ -167,8 +167,8 @@ func (b *Balance) Pending() projection.Pending { return b.fold.Pending() }
 // DeadLetters implements Projection.
 func (b *Balance) DeadLetters() []projection.DeadLetter { return b.fold.DeadLetters() }
 
-// The method gathered returns the pending changes. The changes are gathered once per flush, even if
-// the flush is tried several times.
+// gathered returns the pending changes. The changes are gathered once per flush, even if the flush
+// is tried several times.
 func (b *Balance) gathered() *accounts.Changes {
 	if b.changes == nil {
 		b.changes = b.fold.Gather()
@@ -224,8 +224,8 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 	return flushed, nil
 }
 
-// The function written returns the accounts whose row was written or which have new parked events.
-// An account may occur twice.
+// written returns the accounts whose row was written or which have new parked events. An account
+// may occur twice.
 func written(c *accounts.Changes) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for chunk := range c.RowChunks(func() int { return groupRows }) {

@@ -25,8 +25,8 @@ const (
 // The first partition is the leader. It waits until no other partition can join, or for gatherFor,
 // and then reads or writes for all.
 type gathering struct {
-	// The function busy returns how many partitions are expected to join. If it is nil, the leader
-	// always waits for gatherFor.
+	// busy returns how many partitions are expected to join. If it is nil, the leader always waits
+	// for gatherFor.
 	busy func() int
 
 	mu     sync.Mutex
@@ -45,9 +45,9 @@ func newGathering(busy func() int) gathering {
 	return gathering{busy: busy, reads: meeting[*read]{all: make(chan struct{}, 1)}, writes: meeting[*member]{all: make(chan struct{}, 1)}}
 }
 
-// The function join adds the read or write of one partition to those that wait for the same step. The
-// first one is the leader. For the leader, join waits for others and returns all of them. For the
-// others, join returns nil at once. The leader calls done after it has read or written for all.
+// join adds the read or write of one partition to those that wait for the same step. The first one
+// is the leader. For the leader, join waits for others and returns all of them. For the others,
+// join returns nil at once. The leader calls done after it has read or written for all.
 func join[T any](g *gathering, m *meeting[T], one T) (together []T) {
 	g.mu.Lock()
 	m.waiting = append(m.waiting, one)
@@ -86,15 +86,15 @@ func await[T any](g *gathering, m *meeting[T]) {
 	}
 }
 
-// The function done is called when a leader has finished for n members.
+// done is called when a leader has finished for n members.
 func done[T any](g *gathering, m *meeting[T], n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m.acting -= n
 }
 
-// The method check lets a leader start if no other partition can join. A partition that reads now
-// will join the writes later. A partition that writes now will not join again with these records.
+// check lets a leader start if no other partition can join. A partition that reads now will join
+// the writes later. A partition that writes now will not join again with these records.
 func (g *gathering) check() {
 	if g.busy == nil {
 		return
@@ -108,7 +108,7 @@ func (g *gathering) check() {
 	}
 }
 
-// The method complete lets the leader start, if a leader waits.
+// complete lets the leader start, if a leader waits.
 func (m *meeting[T]) complete() {
 	if len(m.waiting) == 0 {
 		return

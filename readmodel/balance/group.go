@@ -85,7 +85,7 @@ func (g *Group) write(m *member) bool {
 	return <-m.done == nil // until the result arrives, other goroutines read the changes
 }
 
-// The method read reads accounts from the store, together with the accounts of other partitions.
+// read reads accounts from the store, together with the accounts of other partitions.
 func (g *Group) read(ctx context.Context, store accountdb.Store, ids []string, found func(*projection.StoredAccount)) error {
 	r := &read{ids: ids, found: found, left: ids, done: make(chan error, 1)}
 	if reads := join(&g.gathering, &g.reads, r); len(reads) > 0 {

@@ -88,9 +88,8 @@ func NewVersionReader(cfg VersionReaderConfig) *VersionReader {
 	return &VersionReader{cfg: cfg}
 }
 
-// The method claiming is called before a partition is claimed. No query of all versions starts
-// until the method claimed is called, because this partition could not use the result of such a
-// query.
+// claiming is called before a partition is claimed. No query of all versions starts until the
+// method claimed is called, because this partition could not use the result of such a query.
 func (r *VersionReader) claiming() {
 	if r == nil {
 		return
@@ -100,8 +99,8 @@ func (r *VersionReader) claiming() {
 	r.claims++
 }
 
-// The method claimed is called after the claim. The result is a time on the reader's clock, before
-// the start of all later queries.
+// claimed is called after the claim. The result is a time on the reader's clock, before the start
+// of all later queries.
 func (r *VersionReader) claimed() uint64 {
 	if r == nil {
 		return 0
@@ -122,9 +121,9 @@ func (r *VersionReader) held() bool {
 	return r.current != nil
 }
 
-// The method since returns an index whose query started after the given moment, and the moment when
-// this query started. If there is no such index, it returns nil and 0. Call since for each use,
-// because a caller that stores the index keeps its memory in use.
+// since returns an index whose query started after the given moment, and the moment when this query
+// started. If there is no such index, it returns nil and 0. Call since for each use, because a
+// caller that stores the index keeps its memory in use.
 func (r *VersionReader) since(ctx context.Context, moment uint64) (*accounts.VersionIndex, uint64) {
 	if r == nil {
 		return nil, 0
@@ -168,7 +167,7 @@ func (r *VersionReader) queryAfter(moment uint64) *versionsQuery {
 	return r.current
 }
 
-// The method read fills the index, and drops it when it is no longer used.
+// read fills the index, and drops it when it is no longer used.
 func (r *VersionReader) read(query *versionsQuery) {
 	ctx, cancel := context.WithTimeout(r.cfg.Stopping, r.cfg.Within)
 	defer cancel()

@@ -19,10 +19,9 @@ import (
 	"projector/sql"
 )
 
-// The variable distributed lists the tables that Citus distributes by account, so that the rows of
-// an account are on one node. Positions, the audit trail, the inbox, the sums and the tables of
-// custom projections stay on the coordinator. All tables of this list are co-located with its first
-// table.
+// distributed lists the tables that Citus distributes by account, so that the rows of an account
+// are on one node. Positions, the audit trail, the inbox, the sums and the tables of custom
+// projections stay on the coordinator. All tables of this list are co-located with its first table.
 var distributed = []string{"account_balance", "account_opening", "account_statement", "park_overflow", "parked_event"}
 
 // Table is a table that Citus distributes or can distribute.

@@ -52,9 +52,9 @@ func wasProcessed(processed []projection.NextOffset, entry *appended.Entry) bool
 	})
 }
 
-// The method check queries within tx whether markers were pruned, and what other groups have
-// processed so far. If markers were pruned and one of the entries was processed, its marker may be
-// missing, and check returns projection.ErrStale. It sends the queued statements first.
+// check queries within tx whether markers were pruned, and what other groups have processed so far.
+// If markers were pruned and one of the entries was processed, its marker may be missing, and check
+// returns projection.ErrStale. It sends the queued statements first.
 func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	if g.partition.Group == "" {
 		return tx.Send(ctx)

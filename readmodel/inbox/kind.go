@@ -75,7 +75,7 @@ func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []appended.
 	return t.add(ctx, tx, entries)
 }
 
-// The method copy marks entries that are assumed to be new.
+// copy marks entries that are assumed to be new.
 func (t *table) copy(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry, ids []string) error {
 	if err := t.newcomers.Copied(t.inbox.Copy(ctx, tx, ids)); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (t *table) copy(ctx context.Context, tx *readmodel.Tx, entries []appended.E
 	return t.check(ctx, tx, entries)
 }
 
-// The method mark marks entries, and sets Present of those that were marked before.
+// mark marks entries, and sets Present of those that were marked before.
 func (t *table) mark(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry, ids []string) error {
 	marked := t.inbox.Mark(tx, ids)
 	if err := t.check(ctx, tx, entries); err != nil {

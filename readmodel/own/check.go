@@ -43,7 +43,7 @@ func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	return err
 }
 
-// The function plan lets PostgreSQL plan the statements.
+// plan lets PostgreSQL plan the statements.
 func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 	tx, err := pool.Begin(ctx)
 	if err != nil {
@@ -59,9 +59,8 @@ func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 	return nil
 }
 
-// The function ready does the same as Check, for an instance that runs the projection. It also
-// returns an error if another file with this name was accepted since the instance started; see
-// readmodel.CheckFile.
+// ready does the same as Check, for an instance that runs the projection. It also returns an error
+// if another file with this name was accepted since the instance started; see readmodel.CheckFile.
 func ready(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	if err := readmodel.CheckFile(ctx, pool, &p); err != nil {
 		return err
@@ -72,7 +71,7 @@ func ready(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 // explainFirst is put before a statement that is checked.
 const explainFirst = "EXPLAIN (VERBOSE, FORMAT JSON) "
 
-// The variable explainable lists the first words of statements that have a plan.
+// explainable lists the first words of statements that have a plan.
 var explainable = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE"}
 
 // hasPlan reports whether a statement starts with one of the words in explainable.
@@ -117,8 +116,7 @@ type node struct {
 	Plans    []node
 }
 
-// The method written returns the first of the projector's own tables that the plan writes, or an
-// empty text.
+// written returns the first of the projector's own tables that the plan writes, or an empty text.
 func (p *node) written() string {
 	if p.Node == "ModifyTable" && slices.Contains(file.OwnTables, p.Relation) {
 		return p.Relation
@@ -134,7 +132,7 @@ func (p *node) written() string {
 // insufficientPrivilege is the SQLSTATE of a missing grant.
 const insufficientPrivilege = "42501"
 
-// The function code returns the SQLSTATE of an error. It is empty if the error is not PostgreSQL's.
+// code returns the SQLSTATE of an error. It is empty if the error is not PostgreSQL's.
 func code(err error) string {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -143,8 +141,8 @@ func code(err error) string {
 	return ""
 }
 
-// The function position returns where in a statement the error is, or 0. The parameter first is the
-// text that was put before the statement when a function of the database planned it.
+// position returns where in a statement the error is, or 0. The parameter first is the text that
+// was put before the statement when a function of the database planned it.
 func position(err error, statement, first string) int {
 	var refused *pgconn.PgError
 	switch {

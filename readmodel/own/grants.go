@@ -12,9 +12,9 @@ import (
 	"projector/sql"
 )
 
-// The function grants returns the table privileges that a role lacks for a projection's statements,
-// as GRANT statements. It derives them from the text of the statements. An empty role means the
-// role that this login uses.
+// grants returns the table privileges that a role lacks for a projection's statements, as GRANT
+// statements. It derives them from the text of the statements. An empty role means the role that
+// this login uses.
 func grants(ctx context.Context, pool *pgxpool.Pool, p *file.Projection, role string) (grants []string, err error) {
 	var tables, privileges []string
 	for _, use := range p.Uses() {

@@ -41,7 +41,7 @@ func rebuildable(ctx context.Context, rebuilt *pgxpool.Pool, p file.Projection) 
 	return nil
 }
 
-// The type writes is a node of a plan, with the schema of the written table.
+// writes is a node of a plan, with the schema of the written table.
 type writes struct {
 	Node     string `json:"Node Type"`
 	Schema   string
@@ -49,8 +49,7 @@ type writes struct {
 	Plans    []writes
 }
 
-// The method outside returns the first written table that does not belong to the rebuild, or an
-// empty text.
+// outside returns the first written table that does not belong to the rebuild, or an empty text.
 func (w *writes) outside() string {
 	if w.Node == "ModifyTable" && w.Schema != shadowSchema {
 		return w.Relation

@@ -56,8 +56,8 @@ func CheckForRunner(ctx context.Context, pool *pgxpool.Pool, p file.Projection) 
 	return unparsed
 }
 
-// The function parsed lets PostgreSQL parse the statements and look up their tables and columns. It
-// runs no statement.
+// parsed lets PostgreSQL parse the statements and look up their tables and columns. It runs no
+// statement.
 func parsed(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		for _, s := range p.Statements {

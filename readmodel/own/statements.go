@@ -15,7 +15,7 @@ import (
 	"projector/sql"
 )
 
-// The type statements runs the SQL of a projection's file.
+// statements runs the SQL of a projection's file.
 type statements struct{ file file.Projection }
 
 // write implements accountdb.CustomWriter. It runs the statements on the events. If there is a role
@@ -74,7 +74,7 @@ func (*StatementError) Remedy() string { return "" }
 
 func (e *StatementError) Unwrap() error { return e.Err }
 
-// The type guarded is the state of the projector's own tables within a transaction.
+// guarded is the state of the projector's own tables within a transaction.
 type guarded struct {
 	written []string // what was written to each table of file.OwnTables, in this order
 	outside string   // in a rebuild: what was written to live tables

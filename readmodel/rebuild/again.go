@@ -72,7 +72,7 @@ func (s *Shadow) noteAndLock(ctx context.Context, t *swapTx) error {
 	return nil
 }
 
-// The method locked returns the tables whose differing rows are locked and replaced.
+// locked returns the tables whose differing rows are locked and replaced.
 func (s *Shadow) locked() []*rowTable {
 	if s.accounts == nil {
 		return s.tables
@@ -87,7 +87,7 @@ func (s *Shadow) markers() []*rowTable {
 	return []*rowTable{s.inbox}
 }
 
-// The method written returns the tables that consumers may have written since the comparison.
+// written returns the tables that consumers may have written since the comparison.
 func (s *Shadow) written() []*rowTable {
 	if s.accounts == nil {
 		return s.tables
@@ -112,8 +112,8 @@ func (c *comparison) runAgain(ctx context.Context, t *swapTx) error {
 	return nil
 }
 
-// The method noted reads the table of differences of the given table. It calls add for each listed
-// row that differs.
+// noted reads the table of differences of the given table. It calls add for each listed row that
+// differs.
 func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add func(live, rebuilt *row) error) error {
 	if err := t.limited(ctx); err != nil {
 		return err

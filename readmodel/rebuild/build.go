@@ -158,7 +158,7 @@ func (b *Build) Next(partition int32) int64 {
 // event in a corrected form. The corrected form may be in another row.
 func (b *Build) sawAltered() bool { return b != nil && b.alteredSeen.Load() }
 
-// The method corrections returns the replayed events that differ from the topic's records.
+// corrections returns the replayed events that differ from the topic's records.
 func (b *Build) corrections() (all []*decided) {
 	if b == nil {
 		return nil

@@ -127,8 +127,8 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 	return c.add(ctx, db, t, one, kind)
 }
 
-// The method list counts a difference. It also lists the difference, unless the report already
-// lists opts.List differences.
+// list counts a difference. It also lists the difference, unless the report already lists opts.List
+// differences.
 func (c *comparison) list(d Difference) {
 	c.report.Kinds[d.Kind]++
 	if len(c.report.Differences) < c.opts.List {
@@ -195,8 +195,8 @@ func (d *accountDifference) ahead() bool {
 	return d.live != nil && (d.rebuilt == nil || *d.rebuilt < *d.live)
 }
 
-// The method concerned counts the accounts that would be changed. It leaves out accounts whose rows
-// are changed, because these accounts are counted with their rows.
+// concerned counts the accounts that would be changed. It leaves out accounts whose rows are
+// changed, because these accounts are counted with their rows.
 func (c *comparison) concerned(removing bool) (n int64) {
 	for _, d := range c.accounts {
 		if d.rows == "" && d.kind != "" && d.kind.changes() && (removing || d.kind != Unknown) {
@@ -206,8 +206,8 @@ func (c *comparison) concerned(removing bool) (n int64) {
 	return n
 }
 
-// The method plan returns a hash of the accounts that would be changed, with the kinds of their
-// differences and the digests of their rebuilt states.
+// plan returns a hash of the accounts that would be changed, with the kinds of their differences
+// and the digests of their rebuilt states.
 func (c *comparison) plan(removing bool) string {
 	hash := sha256.New()
 	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {

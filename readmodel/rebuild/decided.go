@@ -14,14 +14,14 @@ import (
 	"projector/sql"
 )
 
-// The type decided is an event that an operator has replayed, discarded or skipped.
+// decided is an event that an operator has replayed, discarded or skipped.
 type decided struct {
 	accountID string
 	version   int64                // 0 if unknown
 	place     projection.RecordRef // the event's record; unknown if place.Topic is empty
 	altered   bool                 // the applied event differs from the record
 
-	// The field given is true if dlq replay applied the event in the form that the topic has.
+	// given is true if dlq replay applied the event in the form that the topic has.
 	given bool
 }
 
@@ -67,8 +67,8 @@ func (s *Shadow) Build(ctx context.Context, cfg Config) (*Build, error) {
 	return b, nil
 }
 
-// The method result returns the text by which the audit trail records the given result of an action
-// on this projection.
+// result returns the text by which the audit trail records the given result of an action on this
+// projection.
 func (s *Shadow) result(of string) string {
 	return readmodel.Action{Result: of}.In(s.kind.Name(), s.custom).Result
 }

@@ -6,9 +6,9 @@ import (
 	"projector/readmodel/appended"
 )
 
-// The type later holds events that the live tables already contain, although they come after the
-// positions in the topic. This happens if an operator set a position back with an earlier release
-// of this program.
+// later holds events that the live tables already contain, although they come after the positions
+// in the topic. This happens if an operator set a position back with an earlier release of this
+// program.
 type later struct {
 	all      bool // sums contain such events, and it is unknown in which rows
 	accounts map[string]bool

@@ -42,8 +42,7 @@ func (c *comparison) flush(ctx context.Context, db execer, t *rowTable) error {
 	return nil
 }
 
-// The method note adds a note for each account in c.accounts, and writes all notes that are not
-// written yet.
+// note adds a note for each account in c.accounts, and writes all notes that are not written yet.
 func (c *comparison) note(ctx context.Context, db execer) error {
 	if a := c.shadow.accounts; a != nil {
 		for id, d := range c.accounts {

@@ -37,8 +37,8 @@ const attemptWithin = 60 * time.Second
 // patience limits the attempts of a partition that makes no progress.
 var patience = retry.Bound{Attempts: 7, Pause: 200 * time.Millisecond, Longest: 10 * time.Second, Passing: passing}
 
-// The method advance brings the partition to the offset end. After a transient failure it tries
-// again. The number of attempts without progress is limited.
+// advance brings the partition to the offset end. After a transient failure it tries again. The
+// number of attempts without progress is limited.
 func (p *partition) advance(ctx context.Context, end int64, observe func(int64)) error {
 	for tries := patience.Begin(); p.next < end || !p.claimed; {
 		before := p.next
@@ -61,14 +61,14 @@ func (p *partition) advance(ctx context.Context, end int64, observe func(int64))
 	return nil
 }
 
-// The function passing reports whether a failure may be transient.
+// passing reports whether a failure may be transient.
 func passing(err error) bool {
 	return errors.Is(err, projection.ErrFenced) || errors.Is(err, projection.ErrStale) ||
 		retry.Passing(err) || errclass.Registry(err) == errclass.Retry
 }
 
-// The method read reads records up to the offset end and writes their events. It returns
-// session.ErrAgain if the pending records have to be read again.
+// read reads records up to the offset end and writes their events. It returns session.ErrAgain if
+// the pending records have to be read again.
 func (p *partition) read(ctx context.Context, end int64, observe func(int64)) error {
 	if err := p.claim(ctx); err != nil {
 		return err
@@ -141,8 +141,8 @@ func (p *partition) decode(ctx context.Context, record *projection.Record) error
 	return nil
 }
 
-// The method decide marks an event that must not be applied. The event was discarded, its version
-// was skipped, or dlq replay applied another event with this version.
+// decide marks an event that must not be applied. The event was discarded, its version was skipped,
+// or dlq replay applied another event with this version.
 func (p *partition) decide(record *projection.Record, d *event.Decoded) {
 	discarded := slices.ContainsFunc(p.build.discards[record.Ref()], func(e *decided) bool { return e.isAbout(record, &d.Event) })
 	if d.Identity == event.Identified {
@@ -191,7 +191,7 @@ func (p *partition) decideSkipped(d *event.Decoded) {
 	}
 }
 
-// The method fold folds the chunk. It writes the folded events when there are enough of them.
+// fold folds the chunk. It writes the folded events when there are enough of them.
 func (p *partition) fold(ctx context.Context) error {
 	before := p.next
 	for rest := p.records; len(rest) > 0; {
@@ -221,8 +221,7 @@ func (p *partition) empty() {
 	p.records = p.records[:0]
 }
 
-// The method flush writes the pending events, applies parked events that can be applied, and skips
-// versions.
+// flush writes the pending events, applies parked events that can be applied, and skips versions.
 func (p *partition) flush(ctx context.Context) error {
 	for more := true; more; {
 		if err := p.write(ctx); err != nil {
@@ -297,8 +296,8 @@ func (p *partition) skipAgain(ctx context.Context) error {
 	return p.claim(ctx)
 }
 
-// The method report calls observe with the number of offsets that were read in all partitions.
-// Offsets that are read again do not count.
+// report calls observe with the number of offsets that were read in all partitions. Offsets that
+// are read again do not count.
 func (p *partition) report(next int64, observe func(int64)) {
 	if next <= p.furthest {
 		return

@@ -110,7 +110,7 @@ func (w *swap) accountAction(id string, d *accountDifference) readmodel.Action {
 	return w.action(id, d.rebuilt, reason, result)
 }
 
-// The method action returns a row of the audit trail. The reason is added to the actor's reason.
+// action returns a row of the audit trail. The reason is added to the actor's reason.
 func (w *swap) action(account string, version *int64, reason, result string) readmodel.Action {
 	return readmodel.Action{
 		Kind: readmodel.ActionRebuild, Projection: w.shadow.kind.Name(), AccountID: account, Version: version,

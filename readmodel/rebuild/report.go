@@ -32,7 +32,7 @@ type facts struct {
 	onlyHold      bool // only the waiting events differ
 }
 
-// The method kind returns the kind of the difference. The first case that matches decides.
+// kind returns the kind of the difference. The first case that matches decides.
 func (f facts) kind() Kind {
 	switch {
 	case f.repaired:
@@ -52,8 +52,8 @@ func (f facts) kind() Kind {
 	}
 }
 
-// The method changes reports whether a swap may replace or remove live accounts and rows with this
-// kind of difference.
+// changes reports whether a swap may replace or remove live accounts and rows with this kind of
+// difference.
 func (k Kind) changes() bool {
 	return k != Ahead && k != Corrected && k != Moved
 }

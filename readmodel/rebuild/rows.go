@@ -20,7 +20,7 @@ type group struct {
 	digest string
 }
 
-// The method groups computes the groups of a table. A row's group depends on its key.
+// groups computes the groups of a table. A row's group depends on its key.
 func (t *rowTable) groups(ctx context.Context, tx pgx.Tx) (map[int64]group, error) {
 	rows, _ := tx.Query(ctx, t.statement("rows_digest"))
 	groups := map[int64]group{}
@@ -68,7 +68,7 @@ func (r *row) parseKey() error {
 	return nil
 }
 
-// The method rows returns the rows of some groups, sorted by id.
+// rows returns the rows of some groups, sorted by id.
 func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Seq2[*row, error] {
 	return func(yield func(*row, error) bool) {
 		rows, err := tx.Query(ctx, t.statement("rows_some"), buckets)
@@ -94,8 +94,8 @@ func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Se
 	}
 }
 
-// The function merged calls add for each id in two streams that are sorted by id. If only one
-// stream has the id, the argument for the other stream is nil.
+// merged calls add for each id in two streams that are sorted by id. If only one stream has the id,
+// the argument for the other stream is nil.
 func merged(as, bs iter.Seq2[*row, error], add func(a, b *row) error) error {
 	nextA, stopA := iter.Pull2(as)
 	defer stopA()

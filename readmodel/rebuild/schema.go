@@ -65,8 +65,8 @@ func shadowPool(ctx context.Context, live *pgxpool.Pool, others ...string) (*pgx
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// The method tables drops the schema with all its tables. Unless the list copied is empty, it then
-// creates the schema with shadow tables and tables of differences.
+// tables drops the schema with all its tables. Unless the list copied is empty, it then creates the
+// schema with shadow tables and tables of differences.
 func (b *schema) tables(ctx context.Context, copied, noted []string) error {
 	_, err := b.lock.Exec(ctx, sql.Query("shadow_tables"), copied, noted)
 	return err
@@ -104,9 +104,8 @@ func (b *schema) loadPositions(ctx context.Context, db readmodel.Querier, topic 
 	return at, err
 }
 
-// The method compared runs fn with a snapshot of the live tables and a snapshot of the shadow
-// tables. The function catchUp has to bring the shadow tables exactly to the positions of the live
-// snapshot.
+// compared runs fn with a snapshot of the live tables and a snapshot of the shadow tables. The
+// function catchUp has to bring the shadow tables exactly to the positions of the live snapshot.
 func (b *schema) compared(ctx context.Context, projection, topic string, catchUp CatchUp, fn func(live, rebuilt pgx.Tx, positions []TopicPosition) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, b.live, options, func(live pgx.Tx) error {
@@ -132,7 +131,7 @@ func (b *schema) compared(ctx context.Context, projection, topic string, catchUp
 	})
 }
 
-// The method reached returns an error if the shadow tables are not exactly at the given positions.
+// reached returns an error if the shadow tables are not exactly at the given positions.
 func (b *schema) reached(ctx context.Context, db readmodel.Querier, topic string, positions []TopicPosition) error {
 	at, err := b.loadPositions(ctx, db, topic)
 	if err != nil {

@@ -110,8 +110,8 @@ func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel
 	return copied, noted, others, err
 }
 
-// The method begin copies the openings of accounts into the shadow tables. It remembers the last
-// row of the audit trail, because the shadow tables do not have the effects of later actions.
+// begin copies the openings of accounts into the shadow tables. It remembers the last row of the
+// audit trail, because the shadow tables do not have the effects of later actions.
 func (s *Shadow) begin(ctx context.Context) error {
 	if err := s.lock.QueryRow(ctx, sql.Query("rebuild_begin")).Scan(&s.begun); err != nil {
 		return err

@@ -117,7 +117,7 @@ func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 	return err
 }
 
-// The method run does all work of the swap that needs locks.
+// run does all work of the swap that needs locks.
 func (w *swap) run(ctx context.Context, t *swapTx) error {
 	w.done, w.audited, w.remapped = Swapped{Markers: w.done.Markers}, 0, false
 	if err := w.reach(ctx, t); err != nil {
@@ -154,7 +154,7 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 	return t.limited(ctx) // sets the time limits for the COMMIT
 }
 
-// The method reach locks the positions and brings the shadow tables exactly to them.
+// reach locks the positions and brings the shadow tables exactly to them.
 func (w *swap) reach(ctx context.Context, t *swapTx) error {
 	s := w.shadow
 	t.next(failpoint.RebuildCompared, "locking the positions")
@@ -217,9 +217,9 @@ func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPos
 	return t.limited(ctx)
 }
 
-// The method allowed returns an error if the swap must not make its changes, for example because
-// there are more than --max-differences allows. It counts the accounts or rows that are not
-// changed, because operators have changed them.
+// allowed returns an error if the swap must not make its changes, for example because there are
+// more than --max-differences allows. It counts the accounts or rows that are not changed, because
+// operators have changed them.
 func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 	if err := t.limited(ctx); err != nil {
 		return err

@@ -120,11 +120,11 @@ func waitCommitted(ctx context.Context, live *pgxpool.Pool, transaction string) 
 	return committed, err
 }
 
-// The method idle is the time limit between two statements. A process that exceeds this limit is
-// frozen or has lost its connection.
+// idle is the time limit between two statements. A process that exceeds this limit is frozen or has
+// lost its connection.
 func (t *swapTx) idle() time.Duration { return t.within / 10 }
 
-// The method next is called at the end of a step. The parameter stage is the next step.
+// next is called at the end of a step. The parameter stage is the next step.
 func (t *swapTx) next(done, stage string) {
 	failpoint.Here(done)
 	t.stage = stage
@@ -150,9 +150,9 @@ func (t *swapTx) record(ctx context.Context, actions []readmodel.Action) error {
 	return t.tx.Send(ctx)
 }
 
-// The method limit makes the server end the transaction at its deadline, even if this process is
-// frozen. The limits leave time for the session to be idle before and after the next statement.
-// They are sent together with that statement.
+// limit makes the server end the transaction at its deadline, even if this process is frozen. The
+// limits leave time for the session to be idle before and after the next statement. They are sent
+// together with that statement.
 func (t *swapTx) limit() error {
 	idle := t.idle()
 	rest := time.Until(t.deadline) - 2*idle
@@ -163,7 +163,7 @@ func (t *swapTx) limit() error {
 	return nil
 }
 
-// The method limited sets the same limits as limit, and sends them at once.
+// limited sets the same limits as limit, and sends them at once.
 func (t *swapTx) limited(ctx context.Context) error {
 	if err := t.limit(); err != nil {
 		return err
@@ -171,8 +171,8 @@ func (t *swapTx) limited(ctx context.Context) error {
 	return t.tx.Send(ctx)
 }
 
-// The method fence increases the fences of a projection's consumers. It returns the positions of
-// the live tables, which the consumers can no longer move.
+// fence increases the fences of a projection's consumers. It returns the positions of the live
+// tables, which the consumers can no longer move.
 func (t *swapTx) fence(ctx context.Context, projection, topic string) ([]TopicPosition, error) {
 	if _, err := t.exec(ctx, sql.Query("fence"), projection, nil, nil); err != nil {
 		return nil, err
@@ -183,8 +183,8 @@ func (t *swapTx) fence(ctx context.Context, projection, topic string) ([]TopicPo
 	return LoadTopicPositions(ctx, t.tx, projection, topic)
 }
 
-// The method wait allows the session to be idle until the deadline, while other sessions write the
-// shadow tables.
+// wait allows the session to be idle until the deadline, while other sessions write the shadow
+// tables.
 func (t *swapTx) wait(ctx context.Context) error {
 	rest := time.Until(t.deadline)
 	if rest < time.Millisecond {

@@ -265,6 +265,6 @@ func (s *accountState) withHold(live, shadow string) sql.Values {
 	return values
 }
 
-// The method statement returns a query of folder sql, with the placeholders filled for the waiting
-// events of these accounts.
+// statement returns a query of folder sql, with the placeholders filled for the waiting events of
+// these accounts.
 func (s *accountState) statement(name string) string { return s.fill.Query(name) }

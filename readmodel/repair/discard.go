@@ -87,8 +87,8 @@ func someAccounts(list []Discard) int {
 	return len(list)
 }
 
-// The method discard removes parked events. It increases the fence of each partition, so that a
-// consumer with decisions that are not written yet decides again.
+// discard removes parked events. It increases the fence of each partition, so that a consumer with
+// decisions that are not written yet decides again.
 func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []Discard, result []Discarded) error {
 	clear(result)
 	var (

@@ -109,8 +109,7 @@ func openedIDs(openings []Opening) []string {
 	return ids
 }
 
-// The method actions returns the rows of the audit trail for the accounts opened in one
-// transaction.
+// actions returns the rows of the audit trail for the accounts opened in one transaction.
 func (o *Openings) actions(openings []Opening) []readmodel.Action {
 	one := readmodel.Action{Kind: readmodel.ActionOpen, Projection: readmodel.BalanceName, Actor: o.by.Actor, Reason: o.by.Reason, Result: readmodel.ResultOpened, OriginalSHA256: o.by.SHA256}
 	if !o.by.Each {
@@ -127,8 +126,8 @@ func (o *Openings) actions(openings []Opening) []readmodel.Action {
 	return actions
 }
 
-// The function digest returns the SHA-256 of openings, written as the lines of a ledger without a
-// header. The columns are account id, version, balance, currency, status and last event id, as in
+// digest returns the SHA-256 of openings, written as the lines of a ledger without a header. The
+// columns are account id, version, balance, currency, status and last event id, as in
 // account_opening.
 func digest(openings []Opening) string {
 	sum := sha256.New()

@@ -97,9 +97,8 @@ func (p *opening) openLocked(ctx context.Context, tx *accountdb.Tx, read []Openi
 	}
 }
 
-// The method open applies the waiting events that an earlier transaction left, opens accounts and
-// applies their waiting events. With the limit 1, it applies one waiting event or opens one
-// account.
+// open applies the waiting events that an earlier transaction left, opens accounts and applies
+// their waiting events. With the limit 1, it applies one waiting event or opens one account.
 func (p *opening) open(ctx context.Context, openings []Opening, limit int) ([]projection.Decision, error) {
 	p.fold.Reset()
 	if err := p.fold.Read(ctx, p.healing); err != nil {

@@ -11,7 +11,7 @@ import (
 	"projector/sql"
 )
 
-// The function applied returns the openings that are applied according to the decisions.
+// applied returns the openings that are applied according to the decisions.
 func applied(openings []Opening, decisions []projection.Decision) []Opening {
 	var some []Opening
 	for i := range decisions {
@@ -22,8 +22,7 @@ func applied(openings []Opening, decisions []projection.Decision) []Opening {
 	return some
 }
 
-// The method write stores the openings and their audit rows, in the transaction that writes the
-// balances.
+// write stores the openings and their audit rows, in the transaction that writes the balances.
 func (o *Openings) write(ctx context.Context, tx *readmodel.Tx, openings []Opening) error {
 	if len(openings) == 0 {
 		return nil
@@ -46,8 +45,8 @@ func (o *Openings) write(ctx context.Context, tx *readmodel.Tx, openings []Openi
 	return tx.Send(ctx)
 }
 
-// The method copy writes openings by COPY. COPY fails if one of the accounts has an opening. After
-// that, openings are written by INSERT.
+// copy writes openings by COPY. COPY fails if one of the accounts has an opening. After that,
+// openings are written by INSERT.
 func (o *Openings) copy(ctx context.Context, tx *readmodel.Tx, openings []Opening) error {
 	rows := readmodel.NewCopyRows(9, len(openings), 80+len(o.by.Source)+len(o.by.Actor)+len(o.by.Reason))
 	for i := range openings {

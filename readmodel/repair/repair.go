@@ -118,8 +118,8 @@ func (r *Repair) options() accounts.Options {
 	return accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true, Custom: r.customWriter != nil}
 }
 
-// The method pause returns how long a repair pauses after a transaction. The pause is at least as
-// long as the transaction took, so that consumers have at least half of the time.
+// pause returns how long a repair pauses after a transaction. The pause is at least as long as the
+// transaction took, so that consumers have at least half of the time.
 func (r *Repair) pause(step readmodel.Step, took time.Duration) time.Duration {
 	return max(took, repairPause, r.cfg.Spread(step.Records)-took)
 }

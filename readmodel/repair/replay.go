@@ -77,7 +77,7 @@ func (p *replay) decide(ctx context.Context, tx *accountdb.Tx, limit int) (int, 
 	return next, p.fold.HealShortQueues(ctx, limit)
 }
 
-// The method next returns up to limit records of a few accounts.
+// next returns up to limit records of a few accounts.
 func (p *replay) next(limit int) []*readmodel.RepairRecord {
 	met, last := 0, ""
 	for i, rec := range p.records {
@@ -153,8 +153,8 @@ type partitionOf struct {
 // overtaken claims its partition again, which increases the fence.
 type progress struct{ fence, next int64 }
 
-// The type resting lets consumers continue between the transactions of a repair. A repair overtakes
-// a consumer if it writes an account to which the consumer has pending changes. The consumer then
+// resting lets consumers continue between the transactions of a repair. A repair overtakes a
+// consumer if it writes an account to which the consumer has pending changes. The consumer then
 // reads and decides again, which may take longer than the repair's transaction. A consumer that is
 // overtaken every time would never make progress.
 type resting struct {
@@ -189,8 +189,8 @@ func (r *resting) ifOvertaken(ctx context.Context, pause time.Duration) error {
 	return nil
 }
 
-// The method rest waits for the given pause. It then waits until each overtaken consumer has made
-// progress, but at most for progressWithin.
+// rest waits for the given pause. It then waits until each overtaken consumer has made progress,
+// but at most for progressWithin.
 func (r *resting) rest(ctx context.Context, pause time.Duration) error {
 	if err := pace.Sleep(ctx, pause); err != nil || r.ends == nil && !r.always {
 		return err
@@ -210,9 +210,9 @@ func (r *resting) rest(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// The method overtaken reports whether a consumer has claimed its partition again and its position
-// has not changed, although the partition has unread records. If the ends are unknown, it assumes
-// unread records.
+// overtaken reports whether a consumer has claimed its partition again and its position has not
+// changed, although the partition has unread records. If the ends are unknown, it assumes unread
+// records.
 func (r *resting) overtaken(ctx context.Context, now map[partitionOf]progress) bool {
 	ends := map[string]map[int32]int64{}
 	for p, before := range r.seen {

@@ -32,7 +32,7 @@ type Skip struct {
 	Refused bool
 }
 
-// The method changed reports whether the plan was refused or was made for another event.
+// changed reports whether the plan was refused or was made for another event.
 func (s *Skip) changed(of SkippedEvent) bool {
 	return s.Refused || s.Planned != nil && *s.Planned != of
 }
@@ -178,7 +178,7 @@ func (r *Repair) passOver(ctx context.Context, tx *accountdb.Tx, s Skip, eventID
 	return r.write(ctx, tx, fold.Gather(), actions)
 }
 
-// The method known reads an account. If the database does not have it, the result is a new account.
+// known reads an account. If the database does not have it, the result is a new account.
 func (r *Repair) known(ctx context.Context, db accountdb.DB, id string) (projection.StoredAccount, error) {
 	known := projection.StoredAccount{ID: id, Account: projection.NewAccount(r.cfg.FirstVersion)}
 	err := r.storeOf(db).Accounts(ctx, []string{id}, func(a *projection.StoredAccount) {

@@ -129,7 +129,7 @@ func (r *reading) begin(ctx context.Context, tx pgx.Tx) error {
 	return r.beginning(ctx, tx)
 }
 
-// The method beginning reads the opening, and the balance with which the sum is compared.
+// beginning reads the opening, and the balance with which the sum is compared.
 func (r *reading) beginning(ctx context.Context, tx pgx.Tx) error {
 	var opening struct{ amount, currency string }
 	err := tx.QueryRow(ctx, sql.Query("statement_balance"), r.query.AccountID).
@@ -148,8 +148,7 @@ func (r *reading) beginning(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// The method entries reads all entries up to the last version of the query, because the sum needs
-// them.
+// entries reads all entries up to the last version of the query, because the sum needs them.
 func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) error {
 	if r.last == nil {
 		if err := r.noEntryError(); err != nil {

@@ -114,7 +114,7 @@ func copyRows(entries []appended.Entry) *readmodel.CopyRows {
 	return rows
 }
 
-// The function columns returns entries as the arrays that statement_insert.sql unnests.
+// columns returns entries as the arrays that statement_insert.sql unnests.
 func columns(entries []appended.Entry) []any {
 	n := len(entries)
 	var (

@@ -19,7 +19,7 @@ type cell struct {
 	currency event.Currency
 }
 
-// The type sums holds the amounts to add, by row.
+// sums holds the amounts to add, by row.
 type sums map[cell]*turnover
 
 type turnover struct {
@@ -77,7 +77,7 @@ func (s sums) add(ev *event.Event) {
 	}
 }
 
-// The method columns returns the sums as the arrays that turnover_add.sql unnests, sorted.
+// columns returns the sums as the arrays that turnover_add.sql unnests, sorted.
 func (s sums) columns() []any {
 	cells := slices.SortedFunc(maps.Keys(s), func(a, b cell) int {
 		return cmp.Or(cmp.Compare(a.day, b.day), strings.Compare(a.currency.Code(), b.currency.Code()))
