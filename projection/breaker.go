@@ -19,7 +19,7 @@ type BreakerRule struct {
 // position's row.
 const MaxBreakerWindow = 100_000
 
-// The method roots returns how many root dead letters in a full window open the breaker.
+// roots returns how many root dead letters in a full window open the breaker.
 func (r BreakerRule) roots() int {
 	const rounding = 1e-9 // needed so that 0.07 of 100 gives 7
 	return max(1, int(math.Ceil(r.Share*float64(r.Window)-rounding)))
@@ -121,8 +121,8 @@ func (b *Breaker) HealFailed(decision Decision) {
 	}
 }
 
-// The method root counts a root dead letter. It opens the breaker if the window is full and now
-// contains too many root dead letters.
+// root counts a root dead letter. It opens the breaker if the window is full and now contains too
+// many root dead letters.
 func (b *Breaker) root(decision Decision) {
 	if b.at < b.through {
 		return

@@ -67,7 +67,7 @@ func (f *decoder) scanner() *jsonScanner {
 	return f.scanners.Get().(*jsonScanner) //nolint:forcetypeassert // the pool holds nothing else
 }
 
-// The method end returns the scanner to the pool.
+// end returns the scanner to the pool.
 func (f *decoder) end(r *reading) {
 	r.release()
 	f.scanners.Put(r.jsonScanner)
@@ -119,8 +119,7 @@ func isNullDocument(document []byte) bool {
 	return string(bytes.Trim(document, whiteSpace)) == "null"
 }
 
-// The method unreadable sets the fault of the document and removes all members that were found in
-// it.
+// unreadable sets the fault of the document and removes all members that were found in it.
 func (r *reading) unreadable(fault *Fault, field string) {
 	r.found = members{}
 	fault.Field = field

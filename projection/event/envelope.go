@@ -57,7 +57,7 @@ func (e *Envelope) outerPath() []string {
 	return slices.Concat(e.Path, e.Entries)
 }
 
-// The method inner returns the place of a path in the event's document.
+// inner returns the place of a path in the event's document.
 func (l *layout) inner(path []string) (place, error) {
 	e := &l.envelope
 	if !e.isApart() {

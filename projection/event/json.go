@@ -84,8 +84,8 @@ var (
 	errTrailing  = errors.New("something other than white space follows the object")
 )
 
-// The method scan sets found to the members of a document that are in the shape sh. The members are
-// slices of value. scan returns an error if value is not exactly one valid JSON object.
+// scan sets found to the members of a document that are in the shape sh. The members are slices of
+// value. scan returns an error if value is not exactly one valid JSON object.
 func (s *jsonScanner) scan(value []byte, sh *shape, found *members) error {
 	if scanPlain(value, sh, found) {
 		return nil
@@ -129,8 +129,7 @@ func (s *jsonScanner) begin(value []byte) {
 	s.decoder.Reset(&s.source)
 }
 
-// The method end returns an error if anything other than white space follows the value that was
-// read.
+// end returns an error if anything other than white space follows the value that was read.
 func (s *jsonScanner) end() error {
 	if len(bytes.TrimLeft(s.value[s.decoder.InputOffset():], whiteSpace)) > 0 {
 		return errTrailing
@@ -223,8 +222,8 @@ func (s *jsonScanner) scanMember(field Field, found *members) error {
 	return nil
 }
 
-// The method text returns the text of a JSON string, and the bytes of any other value. The result
-// is valid until the next call of a method of s.
+// text returns the text of a JSON string, and the bytes of any other value. The result is valid
+// until the next call of a method of s.
 func (s *jsonScanner) text(v *value) []byte {
 	switch {
 	case v.begins() != '"':

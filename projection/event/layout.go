@@ -201,7 +201,7 @@ func (p *FieldPath) isElsewhere() bool {
 	return p.Header != "" || p.Key || p.Outer != nil || p.Constant != "" || p.Join != nil
 }
 
-// The method place returns the place that a mapping declares for a field.
+// place returns the place that a mapping declares for a field.
 func (l *layout) place(p *FieldPath) (place, error) {
 	made := place{written: p.Written, quoted: l.quoted}
 	switch {
@@ -223,8 +223,7 @@ func (l *layout) place(p *FieldPath) (place, error) {
 	return in, err
 }
 
-// The method holding returns the place of a path in the JSON object that a header or the key
-// contains.
+// holding returns the place of a path in the JSON object that a header or the key contains.
 func (p place) holding(path []string) (place, error) {
 	if len(path) == 0 {
 		return p, nil
@@ -238,7 +237,7 @@ func (p place) holding(path []string) (place, error) {
 	return p, p.inner.add(memberPart, path)
 }
 
-// The method join returns the place of a text that is joined from several parts.
+// join returns the place of a text that is joined from several parts.
 func (l *layout) join(p *FieldPath) (place, error) {
 	made := place{kind: joined, between: p.Separator}
 	var names []string

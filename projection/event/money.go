@@ -281,8 +281,8 @@ func appendDecimal(dst, unscaled []byte, scale int) (_ []byte, fits bool) {
 	return dst, true
 }
 
-// The function negate changes the sign of a two's complement integer in place. For the smallest
-// integer, the result is its magnitude as an unsigned number.
+// negate changes the sign of a two's complement integer in place. For the smallest integer, the
+// result is its magnitude as an unsigned number.
 func negate(n []byte) {
 	carry := true
 	for i := len(n) - 1; i >= 0; i-- {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// The method place adds all members to the shapes of the documents that contain them. Members that
-// the mapping moves are added after the others, so that a conflict is reported for the moved
-// member. Parts of joined texts are added last, because a part that is at the place of another
-// field shares the member of this field.
+// place adds all members to the shapes of the documents that contain them. Members that the mapping
+// moves are added after the others, so that a conflict is reported for the moved member. Parts of
+// joined texts are added last, because a part that is at the place of another field shares the
+// member of this field.
 func (f *decoder) place(m Mapping) error {
 	var mistakes []error
 	for _, moved := range []bool{false, true} {

@@ -41,7 +41,7 @@ func scanPlain(value []byte, sh *shape, found *members) bool {
 	return false
 }
 
-// The method next returns the next byte, or 0 at the end.
+// next returns the next byte, or 0 at the end.
 func (p *plainDocument) next() byte {
 	if p.at < len(p.value) {
 		return p.value[p.at]
@@ -161,8 +161,8 @@ func (p *plainDocument) name(names *plainNames) (m *shapeMember, ok bool) {
 	return nil, true
 }
 
-// The method add stores that the object has a member of the shape. It returns false if the object
-// already had the member.
+// add stores that the object has a member of the shape. It returns false if the object already had
+// the member.
 func (s *plainNames) add(i int) bool {
 	bit := uint64(1) << i
 	first := s.known&bit == 0
@@ -171,7 +171,7 @@ func (s *plainNames) add(i int) bool {
 	return first
 }
 
-// The method scalar reads a value that is not an object or an array.
+// scalar reads a value that is not an object or an array.
 func (p *plainDocument) scalar() bool {
 	switch c := p.next(); {
 	case c == '"':
@@ -208,7 +208,7 @@ func (p *plainDocument) number() bool {
 	return true
 }
 
-// The method fraction reads the part of a number after the integer.
+// fraction reads the part of a number after the integer.
 func (p *plainDocument) fraction() bool {
 	if p.accept('.') && !p.digits() {
 		return false
@@ -222,7 +222,7 @@ func (p *plainDocument) fraction() bool {
 	return true
 }
 
-// The method digits reads one or more digits.
+// digits reads one or more digits.
 func (p *plainDocument) digits() bool {
 	start, at := p.at, p.at
 	for at < len(p.value) && p.value[at]-'0' <= 9 {
@@ -232,7 +232,7 @@ func (p *plainDocument) digits() bool {
 	return at > start
 }
 
-// The method text reads a string of ASCII without escapes.
+// text reads a string of ASCII without escapes.
 func (p *plainDocument) text() bool {
 	if !p.accept('"') {
 		return false

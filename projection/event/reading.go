@@ -42,8 +42,8 @@ func (v *value) isNumber() bool {
 
 type members [memberCount]value
 
-// The method text returns the text of a field that must have one. The result raw is the part of the
-// message that contains the text, or nil. Both are valid until the next call of a method of r.
+// text returns the text of a field that must have one. The result raw is the part of the message
+// that contains the text, or nil. Both are valid until the next call of a method of r.
 func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault) {
 	return f.textAt(r, &f.places[field], field)
 }
@@ -114,7 +114,7 @@ func (p *place) missingValue(m *value) *Fault {
 	return malformed(p.name, p.reasonMissing())
 }
 
-// The method unread returns the fault that says why the document of a place cannot be read, or nil.
+// unread returns the fault that says why the document of a place cannot be read, or nil.
 func (f *decoder) unread(r *reading, p *place) *Fault {
 	if p.outer && f.outer != nil {
 		return r.outerFault

@@ -287,7 +287,7 @@ func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
 	v.found[f] = value{kind: exact, raw: v.written(start)}
 }
 
-// The method written returns the digits that were appended after start.
+// written returns the digits that were appended after start.
 func (v *Values) written(start int) []byte { return v.digits[start:len(v.digits):len(v.digits)] }
 
 // tooLarge replaces a number that exceeds a limit of appendDecimal. It exceeds every valid amount,

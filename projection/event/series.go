@@ -61,7 +61,7 @@ func (s *seriesFormat) Decode(m Message, d *Decoded) {
 	end()
 }
 
-// The method open implements opener for the entry with the number m.Entry.
+// open implements opener for the entry with the number m.Entry.
 func (s *seriesFormat) open(m Message) (*decoder, *reading, func()) {
 	f, r, end := s.opener.open(m)
 	if f == nil || !f.isSplit(r) {
@@ -132,7 +132,7 @@ func entryID(record []byte, entry int32) []byte {
 	return strconv.AppendInt(append(id, '/'), int64(entry-1), 10)
 }
 
-// The method split finds the entries in a document.
+// split finds the entries in a document.
 func (f *decoder) split(r *reading, document []byte) *Fault {
 	if f.series != nil {
 		var found members

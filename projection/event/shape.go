@@ -39,7 +39,7 @@ func newShapeMember(name string, field Field) shapeMember {
 	return m
 }
 
-// The method begins reports whether rest begins with the member's name.
+// begins reports whether rest begins with the member's name.
 func (m *shapeMember) begins(rest []byte) bool {
 	n := len(m.quoted)
 	if n == 0 || n > len(rest) {
@@ -85,7 +85,7 @@ func (s *shape) add(field Field, path []string) error {
 	return nil
 }
 
-// The method at returns the field at a path, or memberNone.
+// at returns the field at a path, or memberNone.
 func (s *shape) at(path []string) Field {
 	field := memberNone
 	for _, name := range path {
@@ -124,8 +124,8 @@ func (s *shape) meetsArray(found *members) {
 	}
 }
 
-// The method next returns the member at the index hint if raw is its name. Most messages have the
-// same order of members, so next finds most members without unquoting their names.
+// next returns the member at the index hint if raw is its name. Most messages have the same order
+// of members, so next finds most members without unquoting their names.
 func (s *shape) next(raw []byte, hint int) *shapeMember {
 	if hint < len(s.members) && s.members[hint].quoted == string(raw) {
 		return &s.members[hint]

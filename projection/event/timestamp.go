@@ -237,7 +237,7 @@ func parseDate(text []byte) (micros int64, ok bool) {
 	return parseTimestamp(whole[:])
 }
 
-// The method count reads an integer that counts from the Unix epoch.
+// count reads an integer that counts from the Unix epoch.
 func (u TimeUnit) count(text []byte) (micros int64, reason string) {
 	n, fits := parseInteger(text)
 	if !fits {

@@ -38,8 +38,8 @@ var (
 	goodTable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}$`)
 )
 
-// The method header reads the comments at the start of the file. The statements begin at the first
-// line that is neither a comment nor empty.
+// header reads the comments at the start of the file. The statements begin at the first line that
+// is neither a comment nor empty.
 func (f *parsing) header() {
 	lines := map[string]int{}
 	number, rest := 1, f.Text
@@ -62,8 +62,8 @@ func (f *parsing) header() {
 	}
 }
 
-// The method key reads one line of the header. The map lines contains the line number of each key
-// that was read before.
+// key reads one line of the header. The map lines contains the line number of each key that was
+// read before.
 func (f *parsing) key(lines map[string]int, line int, key, text string) {
 	value := strings.TrimSpace(text)
 	if !slices.Contains(keys, key) {
@@ -114,7 +114,7 @@ func (f *parsing) readName(line int, name string) {
 	}
 }
 
-// The method list returns the items of a value, which are separated by commas.
+// list returns the items of a value, which are separated by commas.
 func (f *parsing) list(line int, key, value string) []string {
 	var items []string
 	for item := range strings.SplitSeq(value, ",") {

@@ -127,8 +127,8 @@ func commentLength(text string) int {
 	return -1
 }
 
-// The method word reads a name or a keyword. If the word is E or e and a quote follows, the method
-// also reads the string with escapes that begins with the quote.
+// word reads a name or a keyword. If the word is E or e and a quote follows, the method also reads
+// the string with escapes that begins with the quote.
 func (l *lexer) word(t *token) {
 	length := span(l.text[l.at:], func(c byte) bool { return isLetter(c) || isDigit(c) || c == '$' })
 	t.kind, t.text = word, l.text[l.at:l.at+length]
@@ -138,8 +138,8 @@ func (l *lexer) word(t *token) {
 	}
 }
 
-// The method quote reads a string or a name in quotes. Two quotes in a row do not end the string or
-// the name. A string with escapes may continue on the next line.
+// quote reads a string or a name in quotes. Two quotes in a row do not end the string or the name.
+// A string with escapes may continue on the next line.
 func (l *lexer) quote(t *token, escapes bool) {
 	t.kind, t.text = quoted, ""
 	mark := l.text[l.at]
@@ -162,7 +162,7 @@ func (l *lexer) quote(t *token, escapes bool) {
 	l.at = len(l.text)
 }
 
-// The method continued reads the rest of a string with escapes that continues on another line.
+// continued reads the rest of a string with escapes that continues on another line.
 func (l *lexer) continued(t *token) {
 	gap := span(l.text[l.at:], isSpace)
 	if strings.Contains(l.text[l.at:l.at+gap], "\n") && strings.HasPrefix(l.text[l.at+gap:], "'") {
@@ -171,8 +171,7 @@ func (l *lexer) continued(t *token) {
 	}
 }
 
-// The method dollar reads a parameter such as $1, a string such as $tag$text$tag$, or a single
-// dollar sign.
+// dollar reads a parameter such as $1, a string such as $tag$text$tag$, or a single dollar sign.
 func (l *lexer) dollar(t *token) {
 	rest := l.text[l.at:]
 	tag := 1 + span(rest[1:], func(c byte) bool { return isLetter(c) || isDigit(c) })
@@ -196,8 +195,8 @@ func (l *lexer) dollar(t *token) {
 	}
 }
 
-// The function span returns the number of bytes at the start of text for which the function matches
-// returns true.
+// span returns the number of bytes at the start of text for which the function matches returns
+// true.
 func span(text string, matches func(byte) bool) int {
 	for i := range len(text) {
 		if !matches(text[i]) {

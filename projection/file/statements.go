@@ -69,7 +69,7 @@ func (s *splitter) add(t token) {
 	}
 }
 
-// The method finish ends a statement, if one has begun.
+// finish ends a statement, if one has begun.
 func (s *splitter) finish() {
 	if s.begun {
 		if len(s.open) > 0 {

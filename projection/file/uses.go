@@ -83,7 +83,7 @@ func (u *uses) word(i int) {
 	}
 }
 
-// The method write notes the name at index i as the table that is written.
+// write stores the name at index i as the table that is written.
 func (u *uses) write(i int, privileges []string) {
 	name, _ := u.name(i)
 	if name == "" || len(privileges) == 0 {
@@ -95,7 +95,7 @@ func (u *uses) write(i int, privileges []string) {
 	}
 }
 
-// The method read notes the names from index i on, separated by commas, as tables that are read.
+// read adds the names from index i on, separated by commas, to the tables that are read.
 func (u *uses) read(i int) {
 	for {
 		name, next := u.name(i)

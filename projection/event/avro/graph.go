@@ -124,7 +124,7 @@ func (g *graph) node(n *avro.SchemaNode, namespace string) (*node, error) {
 	return g.named(name)
 }
 
-// The method holding returns the node of an array, a map or a union.
+// holding returns the node of an array, a map or a union.
 func (g *graph) holding(k kind, n *avro.SchemaNode, namespace string) (*node, error) {
 	made := &node{kind: k}
 	return made, g.fill(made, n, namespace)
@@ -142,7 +142,7 @@ func (g *graph) fill(made *node, n *avro.SchemaNode, namespace string) error {
 	return nil
 }
 
-// The method named returns the node of a named type. It always returns the same node for a name.
+// named returns the node of a named type. It always returns the same node for a name.
 func (g *graph) named(name string) (*node, error) {
 	if made, is := g.nodes[name]; is {
 		return made, nil
@@ -222,9 +222,9 @@ func logicalOf(name string, k kind) logical {
 	return noLogical
 }
 
-// The function lift moves a logical type from a field into the field's type, because some producers
-// write it there. If the field's type is a union, the logical type moves to the first branch that
-// is not null.
+// lift moves a logical type from a field into the field's type, because some producers write it
+// there. If the field's type is a union, the logical type moves to the first branch that is not
+// null.
 func lift(f *avro.SchemaField) {
 	name, is := f.Props["logicalType"].(string)
 	if !is {

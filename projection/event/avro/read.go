@@ -41,7 +41,7 @@ func (r *reading) fail(reason string) {
 	r.rest = nil
 }
 
-// The method step counts one step for each value. It returns false after an error.
+// step counts one step for each value. It returns false after an error.
 func (r *reading) step() bool {
 	if r.steps--; r.steps < 0 {
 		r.fail(reasonSteps)
@@ -49,8 +49,8 @@ func (r *reading) step() bool {
 	return r.reason == ""
 }
 
-// The method enter counts a value that contains other values, and checks the depth. The caller must
-// call leave after each call of enter.
+// enter counts a value that contains other values, and checks the depth. The caller must call leave
+// after each call of enter.
 func (r *reading) enter() bool {
 	if r.depth++; r.depth > maxDepth {
 		r.fail(reasonBroken)

@@ -6,8 +6,7 @@ import (
 	"unsafe"
 )
 
-// The method next returns the next n bytes. If fewer bytes are left, it sets the reason and returns
-// nil.
+// next returns the next n bytes. If fewer bytes are left, it sets the reason and returns nil.
 func (r *reading) next(n int) []byte {
 	if n < 0 || n > len(r.rest) {
 		r.fail(reasonShort)
@@ -43,8 +42,8 @@ func (r *reading) integer() int64 {
 	return n
 }
 
-// The method index reads the index of a branch or a symbol. The parameter count is the number of
-// branches or symbols.
+// index reads the index of a branch or a symbol. The parameter count is the number of branches or
+// symbols.
 func (r *reading) index(count int) (int, bool) {
 	n := r.integer()
 	if n < 0 || n >= int64(count) {
@@ -53,8 +52,7 @@ func (r *reading) index(count int) (int, bool) {
 	return int(n), r.reason == ""
 }
 
-// The method text reads a length and then a text of this length. The text shares memory with the
-// value.
+// text reads a length and then a text of this length. The text shares memory with the value.
 func (r *reading) text() string {
 	n := r.long()
 	switch {
@@ -69,8 +67,8 @@ func (r *reading) text() string {
 	return ""
 }
 
-// The method block returns the number of values in the next block of an array or a map. The number
-// is 0 at the end. If skip is true, block skips all blocks that contain their size in bytes.
+// block returns the number of values in the next block of an array or a map. The number is 0 at the
+// end. If skip is true, block skips all blocks that contain their size in bytes.
 func (r *reading) block(skip bool) (count int64) {
 	for {
 		if count = r.long(); count >= 0 {

@@ -259,7 +259,7 @@ func (t target) slot(f *field) *slot {
 	return nil
 }
 
-// The method within returns the target for the fields inside a message field.
+// within returns the target for the fields inside a message field.
 func (t target) within(f *field) target {
 	s := t.slot(f)
 	if s == nil {

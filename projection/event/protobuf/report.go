@@ -87,7 +87,7 @@ func setTimestamp(f event.Field, seconds, nanos int64, found *event.Values) {
 	found.Instant(f, min(max(seconds, -most), most)*1_000_000+nanos/1000)
 }
 
-// The method report sets the value of a scalar field.
+// report sets the value of a scalar field.
 func (w *wantedField) report(v *slot, found *event.Values) {
 	f := w.branch.Field
 	switch {

@@ -113,10 +113,10 @@ func (c declaring) messages(declared protoreflect.MessageDescriptors) []*message
 	return all
 }
 
-// The method source gives a file of the registry to the compiler. The file is .proto text or a
-// compiled file in Base64. Confluent's clients for Python, .NET and Go register compiled files, and
-// not every registry converts them to text. A .proto text with a declaration is not valid Base64,
-// because it contains characters such as a semicolon or a brace.
+// source gives a file of the registry to the compiler. The file is .proto text or a compiled file
+// in Base64. Confluent's clients for Python, .NET and Go register compiled files, and not every
+// registry converts them to text. A .proto text with a declaration is not valid Base64, because it
+// contains characters such as a semicolon or a brace.
 func (l *limits) source(path, text string) (protocompile.SearchResult, error) {
 	compiled := decoded(text)
 	if len(compiled) == 0 {
@@ -145,7 +145,7 @@ func (l *limits) source(path, text string) (protocompile.SearchResult, error) {
 	return protocompile.SearchResult{Proto: &file}, nil
 }
 
-// The function decoded returns the bytes of a Base64 text, or nil if the text is not Base64.
+// decoded returns the bytes of a Base64 text, or nil if the text is not Base64.
 func decoded(text string) []byte {
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {

@@ -23,8 +23,8 @@ type field struct {
 	fallback uint64 // the number that is used if the field is absent
 }
 
-// The type types contains each message type of a schema once. It does not refer to data of the
-// compiler, so that the compiler's memory can be freed.
+// types contains each message type of a schema once. It does not refer to data of the compiler, so
+// that the compiler's memory can be freed.
 type types map[protoreflect.FullName]*messageType
 
 func (all types) of(d protoreflect.MessageDescriptor) *messageType {
@@ -111,7 +111,7 @@ type wantedField struct {
 	slot   int    // index of its slot among the slots of its place; the slots of inner follow
 }
 
-// The type known says whether a message type is read as a single value, such as a timestamp.
+// known says whether a message type is read as a single value, such as a timestamp.
 type known uint8
 
 const (
