@@ -121,11 +121,10 @@ type flight struct {
 	err  error
 }
 
-// The method launch produces the item through client without waiting. The client's own time-out
-// bounds how long the record is buffered. The caller's context is not used, because its
-// cancellation would make the client fail all records of that partition, also those of other
-// batches. If the brokers acknowledge the record, the function acked is called before flight.done
-// is closed.
+// launch produces the item through client without waiting. The client's own time-out bounds how
+// long the record is buffered. The caller's context is not used, because its cancellation would
+// make the client fail all records of that partition, also those of other batches. If the brokers
+// acknowledge the record, the function acked is called before flight.done is closed.
 func (it *item) launch(client *kgo.Client, record *kgo.Record, acked func(*kgo.Record)) {
 	f := &flight{done: make(chan struct{})}
 	it.flight = f
@@ -138,8 +137,8 @@ func (it *item) launch(client *kgo.Client, record *kgo.Record, acked func(*kgo.R
 	})
 }
 
-// The method wait blocks until the item is no longer being sent or ctx has ended. It returns nil if
-// the item was acknowledged or refused as too large. Otherwise it returns the error.
+// wait blocks until the item is no longer being sent or ctx has ended. It returns nil if the item
+// was acknowledged or refused as too large. Otherwise it returns the error.
 func (it *item) wait(ctx context.Context) error {
 	if it.flight == nil {
 		return nil
@@ -155,8 +154,7 @@ func (it *item) wait(ctx context.Context) error {
 	}
 }
 
-// The method collect stores the outcome in the item if the item is no longer being sent. It does
-// not block.
+// collect stores the outcome in the item if the item is no longer being sent. It does not block.
 func (it *item) collect() error {
 	if it.flight == nil {
 		return nil
@@ -178,7 +176,7 @@ func (it *item) collect() error {
 	return err
 }
 
-// The method idle reports whether the item still has to be sent and is not being sent.
+// idle reports whether the item still has to be sent and is not being sent.
 func (it *item) idle() bool { return !it.acked && it.flight == nil }
 
 // waitAll waits for every item and returns the first error. When ctx ends it
@@ -200,7 +198,7 @@ func waitAll(ctx context.Context, items []*item) error {
 	return first
 }
 
-// The function refused returns the items that were refused as too large and are not delivered yet.
+// refused returns the items that were refused as too large and are not delivered yet.
 func refused(items []*item) []*item {
 	var large []*item
 	for _, it := range items {

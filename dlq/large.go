@@ -137,7 +137,7 @@ type largeRecords struct {
 	client *kgo.Client // nil if there is no client or if a caller uses it
 }
 
-// The method take returns the client, or nil if there is none. The caller then owns it.
+// take returns the client, or nil if there is none. The caller then owns it.
 func (l *largeRecords) take() *kgo.Client {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,8 +146,8 @@ func (l *largeRecords) take() *kgo.Client {
 	return client
 }
 
-// The method put stores a client for the next large dead letters. It returns false if another
-// client is already stored.
+// put stores a client for the next large dead letters. It returns false if another client is
+// already stored.
 func (l *largeRecords) put(client *kgo.Client) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

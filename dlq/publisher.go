@@ -149,8 +149,8 @@ func (p *Publisher) attempt(ctx context.Context, items []*item) error {
 	return err
 }
 
-// The method launch sends the idle items, except those that are known to be too large. The large
-// items are sent by deliverLarge.
+// launch sends the idle items, except those that are known to be too large. The large items are
+// sent by deliverLarge.
 func (p *Publisher) launch(items []*item) {
 	for _, it := range items {
 		_ = it.collect() // the error is not needed, because the item is sent again
