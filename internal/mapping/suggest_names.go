@@ -200,8 +200,8 @@ func rankOf(p *sample) string {
 	return "b"
 }
 
-// If Debezium wrote the records, withoutConnector removes the paths of Debezium's source block and
-// of the row's former values.
+// withoutConnector removes the paths of Debezium's source block and of the row's former values, if
+// Debezium wrote the records.
 func withoutConnector(all map[string]*sample) map[string]*sample {
 	rest := maps.Clone(all)
 	for _, prefix := range []string{"", "payload."} {

@@ -88,8 +88,8 @@ func decodeEntry(series event.Series, account string, version int64, p *projecti
 	check(last)
 }
 
-// For a parked record that cannot be decoded with the present --format, the function unreadable
-// returns an event that cannot be applied.
+// unreadable returns an event that cannot be applied, for a parked record that cannot be decoded
+// with the present --format.
 func unreadable(account string, version int64) event.Decoded {
 	return event.Decoded{
 		Event:    event.Event{AccountID: account, Version: version},

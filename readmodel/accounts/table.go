@@ -101,9 +101,9 @@ func (t *table) get(id string, hash uint64) *account {
 	}
 }
 
-// For many hashes, warm loads into the processor's cache most of the memory that get will read.
-// These loads overlap, whereas separate calls of get would each wait for memory. The sum has no
-// meaning, but without it the compiler could remove the loads.
+// warm loads into the processor's cache most of the memory that get will read for the hashes. These
+// loads overlap, whereas separate calls of get would each wait for memory. The sum has no meaning,
+// but without it the compiler could remove the loads.
 func (t *table) warm(hashes []uint64) (sum int64) {
 	if t.taken == 0 {
 		return 0

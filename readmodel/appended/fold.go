@@ -145,8 +145,8 @@ func (e *Projection) decidePresent(r *projection.DecodedRecord, entry *Entry) {
 	e.deadLetter(r, projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionConflict, Message: conflictMessage})
 }
 
-// If an event is stored under the entry's key, the method conflicts reports whether the entry is in
-// conflict with it. An entry that was processed before is not in conflict.
+// conflicts reports whether the entry is in conflict with the event that is stored under its key.
+// Call it only if there is such an event. An entry that was processed before is not in conflict.
 func (e *Entry) conflicts() bool { return e.Present != e.Event.ID && !e.Before }
 
 func (e *Projection) add(entry Entry) {

@@ -189,7 +189,7 @@ func (b *Balance) Verify(ctx context.Context) error {
 	return b.stale(accountdb.VerifyVersions(ctx, b.db(), changes.DecidedOn, changes.Assumed), changes)
 }
 
-// If the error means that accounts may have been wrongly assumed to be new, the method stale makes
+// stale returns err. If it means that accounts may have been wrongly assumed to be new, stale makes
 // the fold look up all unknown accounts in the next flushes.
 func (b *Balance) stale(err error, changes *accounts.Changes) error {
 	if errors.Is(err, projection.ErrStale) && len(changes.Assumed) > 0 {

@@ -14,7 +14,7 @@ import (
 	"projector/sql"
 )
 
-// After markers were pruned, a guard shows which records were certainly processed. It knows this
+// A guard shows which records were certainly processed, after markers were pruned. It knows this
 // from offsets and leader epochs. A record counts as processed if any consumer group of the
 // projection has processed it, because all groups write to the same table. It implements part of
 // appended.Guarded. A guard for repairs has no partition and knows no offsets.
@@ -52,8 +52,8 @@ func wasProcessed(processed []projection.NextOffset, entry *appended.Entry) bool
 	})
 }
 
-// check queries within tx whether markers were pruned, and what other groups have processed so far.
-// If markers were pruned and one of the entries was processed, its marker may be missing, and check
+// check reads in tx whether markers were pruned, and what other groups have processed so far. If
+// markers were pruned and one of the entries was processed, its marker may be missing, and check
 // returns projection.ErrStale. It sends the queued statements first.
 func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	if g.partition.Group == "" {

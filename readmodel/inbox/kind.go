@@ -75,7 +75,7 @@ func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []appended.
 	return t.add(ctx, tx, entries)
 }
 
-// copy marks entries that are assumed to be new.
+// copy writes, by COPY, the markers of entries that are assumed to be new.
 func (t *table) copy(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry, ids []string) error {
 	if err := t.newcomers.Copied(t.inbox.Copy(ctx, tx, ids)); err != nil {
 		return err

@@ -105,8 +105,8 @@ func (p *partition) read(ctx context.Context, end int64, observe func(int64)) er
 	return nil
 }
 
-// Unless the partition is claimed, the method claim drops the pending records, claims the partition
-// and continues at the durable position.
+// claim drops the pending records, claims the partition and continues at the durable position. If
+// the partition is already claimed, it does nothing.
 func (p *partition) claim(ctx context.Context) error {
 	if p.claimed {
 		return nil
@@ -266,7 +266,7 @@ func (*partition) Publish(context.Context, int64, []projection.DeadLetter, func(
 	return nil
 }
 
-// For each account in the field waiting, skipAgain skips versions as long as they are the account's
+// skipAgain skips versions of the accounts in the field waiting, as long as they are the account's
 // next ones.
 func (p *partition) skipAgain(ctx context.Context) error {
 	done := false

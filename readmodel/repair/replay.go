@@ -166,7 +166,7 @@ type resting struct {
 	seen   map[partitionOf]progress
 }
 
-// If the repair may have to wait for consumers, begin remembers their fences and positions.
+// begin stores the fences and positions of the consumers, if the repair may have to wait for them.
 func (r *resting) begin(ctx context.Context) (err error) {
 	if r.ends != nil || r.always {
 		r.seen, err = r.load(ctx)
@@ -174,7 +174,7 @@ func (r *resting) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// If a consumer's fence has changed since the last call, ifOvertaken calls rest.
+// ifOvertaken calls rest if a consumer's fence has changed since the last call.
 func (r *resting) ifOvertaken(ctx context.Context, pause time.Duration) error {
 	now, err := r.load(ctx)
 	if err != nil {

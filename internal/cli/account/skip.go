@@ -145,8 +145,8 @@ func (f *skipFlags) plan(
 	return p, err
 }
 
-// If the skip is executed in this run, refusedSkip returns a refusal separately from other errors.
-// A refused skip is still tried, so that the audit trail records the refusal.
+// refusedSkip separates a refusal from other errors if the skip is executed in this run. Such a
+// skip is still tried, so that the audit trail records the refusal.
 func refusedSkip(on *change.On, err error) (refused, failure error) {
 	if err = skipFailure(err); on.Now && errors.As(err, new(exit.Refusal)) {
 		return err, nil
