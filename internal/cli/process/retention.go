@@ -17,8 +17,8 @@ import (
 	"projector/internal/topic"
 )
 
-// margins has the margin of each partition. A margin is the number of records, and the time, until
-// retention removes the first unread record.
+// margins has the margin of each partition that was claimed when it was measured. A margin is the
+// number of records, and the time, until retention removes the first unread record.
 type margins map[int32]telemetry.Margin
 
 // retention measures how far retention is from the first unread records of this instance's
@@ -56,20 +56,24 @@ func (r *retention) watch(ctx context.Context) {
 	})
 }
 
-// unmeasured reports whether the last measurement has no value for a partition that is claimed now.
+// unmeasured reports whether a partition that is claimed now was not claimed at the last
+// measurement. A partition that was claimed but could not be read is not measured again before its
+// time. Otherwise a partition without a leader would cause requests each second.
 func (r *retention) unmeasured() bool {
 	known := r.p.margins.Load()
 	if known == nil {
 		return false
 	}
 	return slices.ContainsFunc(r.p.PartitionStatus(), func(p consumer.PartitionStatus) bool {
-		return p.Claimed && (*known)[p.Partition].Records == nil
+		_, measured := (*known)[p.Partition]
+		return p.Claimed && !measured
 	})
 }
 
 // measureAll measures the retention of both topics, and the margins of this instance's partitions.
-// A value that cannot be read is unknown. Brokers that cannot be reached are not logged here,
-// because the consumer logs them.
+// The margin of a partition that cannot be read is unknown. If the partitions cannot be listed, the
+// previous margins stay. Brokers that cannot be reached are not logged here, because the consumer
+// logs them.
 func (r *retention) measureAll(ctx context.Context) {
 	kept, err := topic.Retention(ctx, r.adm, r.dlq)
 	r.refusal(r.dlq, err)
@@ -93,8 +97,11 @@ func (r *retention) measureAll(ctx context.Context) {
 	_ = asking.Wait()
 	all := margins{}
 	for i := range partitions {
-		all[partitions[i].Partition] = found[i]
-		r.p.metrics.Margin(r.topic, partitions[i].Partition, found[i])
+		p := &partitions[i]
+		r.p.metrics.Margin(r.topic, p.Partition, found[i])
+		if p.Claimed { // others are measured at once after the claim
+			all[p.Partition] = found[i]
+		}
 	}
 	r.p.margins.Store(&all)
 }
