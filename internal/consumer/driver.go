@@ -89,7 +89,7 @@ func (w *worker) flush() error {
 		w.log.Debug("PostgreSQL refused a batch, trying a part of it, or dead-lettering it", "reason", errclass.Safe(r.Err), "events", r.Events)
 		return session.ErrAgain
 	case session.Overtaken:
-		w.log.Info("deciding again", "reason", r.Err.Error())
+		w.log.Info("deciding again", "reason", errclass.Safe(r.Err))
 		return session.ErrAgain
 	case session.Failed:
 		if w.drain.Err() != nil && !final(r.Err) {
