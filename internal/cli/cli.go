@@ -138,7 +138,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 
 // interrupted returns the error of a command that a signal has ended. An error that implements
 // errclass.Describer stays unchanged, because package change returns such an error to report what
-// was done.
+// was done. The other one-shot commands only read, except migrate up, approve and reject.
 func interrupted(ctx context.Context, command string, err error) error {
 	if err == nil || ctx.Err() == nil || errors.As(err, new(errclass.Describer)) {
 		return err

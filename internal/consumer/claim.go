@@ -13,6 +13,10 @@ import (
 	"projector/projection"
 )
 
+// claim makes this process the owner of the partition and returns the position at which to
+// continue. The parameter kafka is the offset that Kafka had committed at the assignment, or
+// projection.NoOffset. claim stops the partition if retention has deleted records that were not
+// consumed, or if the log has lost consumed records.
 func (w *worker) claim(kafka int64) (projection.Position, error) {
 	var topic partitionInfo
 	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
@@ -22,7 +26,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	if err != nil {
 		return projection.Position{}, err
 	}
-	w.status.log(topic)
+	w.status.setLog(topic)
 	// The member id is read before the claim. If this member is evicted later, Kafka refuses a
 	// commit with the old id.
 	member := w.c.member()

@@ -43,8 +43,8 @@ func (s *status) lagStart() int64 {
 // noPosition notes that the stored position is not valid.
 func (s *status) noPosition() { s.fence.Store(0) }
 
-// log stores the start and the end of the partition's log.
-func (s *status) log(topic partitionInfo) {
+// setLog stores the start and the end of the partition's log.
+func (s *status) setLog(topic partitionInfo) {
 	s.first.Store(topic.start)
 	if topic.stable != projection.NoOffset {
 		s.end.Store(topic.stable)
@@ -117,13 +117,13 @@ func (w *worker) describe(now time.Time) PartitionStatus {
 		d.End = max(d.End, d.Position) // End may be some seconds old
 	}
 	if d.State == projection.StateFlowing {
-		d.State = w.pace(d, now)
+		d.State = w.exactState(d, now)
 	}
 	return d
 }
 
-// pace returns the exact state of a flowing partition: flowing, idle or throttled.
-func (w *worker) pace(d PartitionStatus, now time.Time) projection.State {
+// exactState returns the state of a flowing partition: flowing, idle or throttled.
+func (w *worker) exactState(d PartitionStatus, now time.Time) projection.State {
 	switch {
 	case w.queue.isPaused():
 		return projection.StateThrottled

@@ -38,7 +38,7 @@ func (s *Scan) readExport(ctx context.Context, file io.Reader) (*export, error) 
 	empty := true
 	for exported, err := range dlq.ReadExport(file) {
 		empty = false
-		if err := s.refuses(&exported, err); err != nil {
+		if err := s.refusal(&exported, err); err != nil {
 			return nil, err
 		}
 		d, err := s.Read(ctx, exported.DLQTopic, exported.Entry)
@@ -60,9 +60,9 @@ func (s *Scan) readExport(ctx context.Context, file io.Reader) (*export, error) 
 	return x, nil
 }
 
-// refuses returns the error that ends the scan if a line of an export must be refused. The
+// refusal returns the error that ends the scan, or nil if the line of the export is accepted. The
 // parameter err is the error of reading the line.
-func (s *Scan) refuses(line *dlq.Exported, err error) error {
+func (s *Scan) refusal(line *dlq.Exported, err error) error {
 	var ambiguous *dlq.AmbiguousValueError
 	of := s.Filter.Projection
 	switch {

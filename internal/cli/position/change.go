@@ -45,7 +45,7 @@ func (f *changeFlags) partitionKey() readmodel.Partition {
 }
 
 // checkGroup refuses a group without positions. The name of such a group is probably mistyped, and
-// the change would have no effect.
+// no consumer would notice the change.
 func (f *changeFlags) checkGroup(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := readmodel.CheckGroup(ctx, pool, f.GroupName(), f.Projection); err != nil || f.NewGroup {
 		return err

@@ -49,7 +49,7 @@ type beyond struct {
 	formats   event.Resolver
 	decisions *readmodel.Decisions
 	store     *repair.Repair
-	working   func() []int32 // returns the partitions of this instance that are not stopped
+	working   func() []int32 // returns the partitions of this instance that have no problem
 	reclaim   func(partition int32) bool
 	log       *slog.Logger
 	failing   *retry.Throttled

@@ -59,7 +59,8 @@ func (m missing) Missing(ctx context.Context, f accountdb.MissingFilter) iter.Se
 	return accountdb.MissingVersions(ctx, m.pool, f)
 }
 
-// working returns the partitions of this instance that are not stopped.
+// working returns the claimed partitions of this instance that have no problem. It leaves out those
+// that are stopped, paused or retrying.
 func (p *Process) working() (partitions []int32) {
 	for _, s := range p.PartitionStatus() {
 		if s.Claimed && s.State.Working() {
