@@ -25,7 +25,7 @@ const (
 
 // Store is the read model that is repaired.
 type Store interface {
-	// Missing streams the versions that accounts wait for (see readmodel.MissingVersions).
+	// Missing streams the versions that accounts wait for (see accountdb.MissingVersions).
 	Missing(ctx context.Context, f accountdb.MissingFilter) iter.Seq2[accountdb.Missing, error]
 	Plan(ctx context.Context, records []*readmodel.RepairRecord) error
 	Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error

@@ -55,7 +55,7 @@ func (f *LimitFlags) CheckLimit() error {
 type MemoryPlan struct {
 	heap         int64 // the garbage collector's soft limit
 	accounts     int   // all accounts in memory
-	VersionIndex int   // part of accounts, used while a topic is read again, see readmodel.VersionReader
+	VersionIndex int   // part of accounts, used while a topic is read again, see balance.VersionReader
 	queued       int   // fetched records that are not processed yet; twice as much in the worst case
 	pending      int   // dead letters, parked events and rows that wait for a write
 	fetch        int   // size of one fetch; two may run at a time
