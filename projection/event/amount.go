@@ -126,8 +126,10 @@ func (f *decoder) invalidAmount(field Field, err error) *Fault {
 }
 
 // readSign sets the event's type, which depends on the sign of the amount. If there is no type for
-// this sign, or if the amount is invalid, readSign returns no fault, because readData finds the
-// fault later. For a custom projection, readSign returns the fault, because readData is not called.
+// this sign, or if the amount is invalid, readSign returns no fault, because other faults are
+// reported first. It then sets any type that moves money, so that readData checks the amount and
+// finds the fault. For a custom projection, readSign returns the fault, because readData is not
+// called.
 func (f *decoder) readSign(r *reading, ev *Event, signed *SignedType) *Fault {
 	r.signed = signed
 	kind, fault := f.signedType(r, signed)
