@@ -69,6 +69,9 @@ func (c *VerifyCmd) Run(ctx context.Context, std *output.Streams) error {
 	return c.verdict(&report)
 }
 
+// compareLater says what to do if too few accounts have the ledger's version.
+const compareLater = "see `projector lag` and `projector gaps` for those behind, and take a newer ledger for those ahead"
+
 // verdict returns an error if the read model differs from the ledger, or if too few accounts could be
 // compared.
 func (c *VerifyCmd) verdict(r *ledger.Report) error {
@@ -77,10 +80,10 @@ func (c *VerifyCmd) verdict(r *ledger.Report) error {
 	case r.Different > 0:
 		return exit.Refusef("%d of %d accounts differ from the ledger", r.Different, r.Checked)
 	case compared == 0:
-		return exit.Refusef("nothing could be compared: %d accounts are behind the ledger's versions, %d ahead of them", r.Behind, r.Ahead)
+		return exit.Refusef("nothing could be compared: %d accounts are behind the ledger's versions, %d ahead of them; %s", r.Behind, r.Ahead, compareLater)
 	case float64(compared) < c.MinCompared*float64(r.Checked):
-		return exit.Refusef("only %d of %d accounts could be compared, less than --min-compared=%g: %d are behind the ledger's versions, %d ahead of them",
-			compared, r.Checked, c.MinCompared, r.Behind, r.Ahead)
+		return exit.Refusef("only %d of %d accounts could be compared, less than --min-compared=%g: %d are behind the ledger's versions, %d ahead of them; %s",
+			compared, r.Checked, c.MinCompared, r.Behind, r.Ahead, compareLater)
 	default:
 		return nil
 	}

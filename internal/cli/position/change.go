@@ -63,7 +63,7 @@ func (f *changeFlags) checkGroup(ctx context.Context, pool *pgxpool.Pool) error 
 }
 
 func noTopic(name string) error {
-	return exit.Refusef("topic %q (--topic, KAFKA_TOPIC) does not exist on these brokers", name)
+	return exit.Refusef("topic %q (--topic, KAFKA_TOPIC) does not exist on these brokers; check the name and --brokers (KAFKA_BROKERS)", name)
 }
 
 // chosen returns the selected partitions, sorted, and the topic's id.

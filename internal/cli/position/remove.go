@@ -101,7 +101,8 @@ func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmo
 	if i < 0 {
 		return nil
 	}
-	return exit.Refusef("partition %d: no other group of %s has come as far as %q: to begin again would count events twice that its inbox has forgotten",
+	return exit.Refusef("partition %d: no other group of %s has come as far as %q: to begin again would count events twice that its inbox has forgotten; "+
+		"keep the positions until another group has come as far",
 		positions[i].Partition, positions[i].Projection, c.Group)
 }
 

@@ -13,7 +13,10 @@ import (
 func (r *rebuilding) open(ctx context.Context) (err error) {
 	r.shadow, err = rebuild.OpenShadow(ctx, r.pool, r.kind, r.cmd.ParkLimit, int64(r.cmd.ParkBytes))
 	var unknown *rebuild.UnknownDefinitionError
-	if errors.Is(err, rebuild.ErrRebuilding) || errors.As(err, &unknown) {
+	switch {
+	case errors.Is(err, rebuild.ErrRebuilding):
+		return exit.Refuse(err.Error() + "; wait until it has ended")
+	case errors.As(err, &unknown):
 		return exit.Refuse(err.Error())
 	}
 	return err

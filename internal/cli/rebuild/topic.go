@@ -73,7 +73,7 @@ func (s *topicSource) askExtent(ctx context.Context) (topicExtent, error) {
 		return e, err
 	}
 	if !exists {
-		return e, exit.Refusef("topic %q does not exist", s.topic)
+		return e, exit.Refusef("topic %q (--topic, KAFKA_TOPIC) does not exist; check the name and --brokers (KAFKA_BROKERS)", s.topic)
 	}
 	e.id = all.TopicID
 	for _, p := range all.Partitions {
