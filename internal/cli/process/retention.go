@@ -29,16 +29,18 @@ type retention struct {
 	reader     *topic.Reader // of the source topic
 	adm        *kadm.Client
 	topic, dlq string
-	refused    bool // the missing permission was logged
+	refused    map[string]bool // topics for which the missing permission was logged
 }
 
 func newRetention(p *Process, events, deadLetters string) *retention {
-	return &retention{p: p, reader: topic.NewReader(p.admin, events), adm: kadm.NewClient(p.admin), topic: events, dlq: deadLetters}
+	return &retention{p: p, reader: topic.NewReader(p.admin, events), adm: kadm.NewClient(p.admin), topic: events, dlq: deadLetters, refused: map[string]bool{}}
 }
 
 const (
-	retentionEvery  = 10 * time.Second
-	retentionWithin = 8 * time.Second
+	retentionEvery = 10 * time.Second
+	// retentionWithin is longer than the time for which the reader waits for a partition without a
+	// leader. Otherwise one such partition would leave the margins of all partitions unmeasured.
+	retentionWithin = 20 * time.Second
 	// assignedEvery is the interval of the checks for newly assigned partitions, which are measured
 	// at once.
 	assignedEvery = time.Second
@@ -122,12 +124,12 @@ func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, ex
 }
 
 // refusal logs that the permission to read the retention of a topic is missing. It logs this only
-// one time.
+// one time for each topic.
 func (r *retention) refusal(ofTopic string, err error) {
-	if r.refused || !errors.Is(err, kerr.TopicAuthorizationFailed) {
+	if r.refused[ofTopic] || !errors.Is(err, kerr.TopicAuthorizationFailed) {
 		return
 	}
-	r.refused = true
+	r.refused[ofTopic] = true
 	r.p.log.Warn("it is not known how long a topic keeps its records: missing ACL: DESCRIBE_CONFIGS on the topic",
 		slog.String("topic", ofTopic), telemetry.Err(err))
 }
