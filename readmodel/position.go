@@ -116,7 +116,7 @@ func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID, 
 	return stored, inserted, err
 }
 
-// scanPosition scans the columns of position_load and position_lock.
+// scanPosition scans the columns of positions.sql.
 func scanPosition(row pgx.CollectableRow) (s projection.StoredPosition, err error) {
 	var window []byte
 	err = row.Scan(&s.Partition, &s.Next, &s.LeaderEpoch, &s.ProcessedUntil, &s.ProcessedEpoch, &s.TopicID, &s.Owner, &s.Fence,

@@ -53,7 +53,6 @@ func newAccounts(projection string) *Accounts {
 	if projection == "" {
 		panic("sql: accounts of no projection")
 	}
-	const off = "--"
 	ofBalances := projection == balances
 	v := Values{"projection": Literal(projection), "one_server": "", "shard": off}
 	if ofBalances {

@@ -60,9 +60,9 @@ var needs = map[string][][]need{
 	"turnover_ready": {{{"daily_turnover", "SELECT INSERT UPDATE", "day, currency, credited, debited, events"}}, inboxes, everyProjection},
 }
 
-// readyQueries returns the queries of needs, by name. The parameter template is ready.sql.
-func readyQueries(template string) map[string]string {
-	texts := make(map[string]string, len(needs))
+// readyQueries returns the values that make the queries of needs from ready.sql, by name.
+func readyQueries() map[string]Values {
+	queries := make(map[string]Values, len(needs))
 	for name, lists := range needs {
 		var privileges, probes []string
 		for _, n := range slices.Concat(lists...) {
@@ -73,7 +73,7 @@ func readyQueries(template string) map[string]string {
 				probes = append(probes, fmt.Sprintf("UNION ALL\nSELECT NULL WHERE EXISTS (SELECT %s FROM %s WHERE false)", n.columns, n.relation))
 			}
 		}
-		texts[name], _ = Values{"privileges": strings.Join(privileges, ", "), "probes": strings.Join(probes, "\n")}.fill(template)
+		queries[name] = Values{"privileges": strings.Join(privileges, ", "), "probes": strings.Join(probes, "\n")}
 	}
-	return texts
+	return queries
 }

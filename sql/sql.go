@@ -39,8 +39,19 @@ func Grants() string {
 	return roles[i:]
 }
 
-// texts has the texts of queries/<name>.sql, by name. Instead of ready.sql, it has the queries that
-// are made from it.
+// variants has the files from which more than one query is made. It maps the name of the file to the
+// queries, and each query to the values of the file's placeholders.
+var variants = map[string]map[string]Values{
+	"positions": {"position_load": {"locked": off}, "position_lock": {"locked": ""}},
+	"ready":     readyQueries(),
+	"skips":     {"rebuild_skips": {"all": "", "last": off}, "skip_last": {"all": off, "last": ""}},
+}
+
+// off is the value of a placeholder at the beginning of a line that a query does not have.
+const off = "--"
+
+// texts has the texts of queries/<name>.sql, by name. Instead of a file in variants, it has the
+// queries that are made from it.
 var texts = func() map[string]string {
 	files, err := queries.ReadDir("queries")
 	if err != nil {
@@ -54,8 +65,12 @@ var texts = func() map[string]string {
 		}
 		texts[strings.TrimSuffix(file.Name(), ".sql")] = string(text)
 	}
-	maps.Copy(texts, readyQueries(texts["ready"]))
-	delete(texts, "ready")
+	for file, queries := range variants {
+		for name, values := range queries {
+			texts[name] = values.Fill(texts[file])
+		}
+		delete(texts, file)
+	}
 	return texts
 }()
 
@@ -79,18 +94,23 @@ func Query(name string) string {
 // Values maps the names of placeholders to their values.
 type Values map[string]string
 
-// Query returns the text of queries/<name>.sql with its placeholders replaced. A placeholder
-// without a value is a bug, so Query panics.
+// Query returns the text of queries/<name>.sql with its placeholders replaced. A wrong name or a
+// placeholder without a value is a bug, so Query panics.
 func (v Values) Query(name string) string {
 	text, there := texts[name]
 	if !there {
 		panic(fmt.Sprintf("sql: no query named %q", name))
 	}
-	text, missing := v.fill(text)
+	return v.Fill(text)
+}
+
+// Fill replaces the placeholders in a text. A placeholder without a value is a bug, so Fill panics.
+func (v Values) Fill(text string) string {
+	filled, missing := v.fill(text)
 	if missing != "" {
-		panic(fmt.Sprintf("sql: query %q: no value for {%s}", name, missing))
+		panic(fmt.Sprintf("sql: no value for {%s} in %q", missing, text))
 	}
-	return text
+	return filled
 }
 
 // fill replaces the placeholders in a text. If a placeholder has no value, the result missing is

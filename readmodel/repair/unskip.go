@@ -121,8 +121,8 @@ func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
 		last     int64
 		previous string
 	)
-	err = db.QueryRow(ctx, sql.Query("skip_last"), s.AccountID, r.in(readmodel.Action{Result: readmodel.ResultSkipped}).Result).
-		Scan(&last, &previous, &of.Class, &of.Place.Topic, &of.Place.Partition, &of.Place.Offset)
+	err = db.QueryRow(ctx, sql.Query("skip_last"), r.in(readmodel.Action{Result: readmodel.ResultSkipped}).Result, s.AccountID).
+		Scan(nil, &last, nil, &of.Place.Topic, &of.Place.Partition, &of.Place.Offset, &previous, &of.Class)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return known, before, of, s.refuseUnskip("no version of it was skipped")
