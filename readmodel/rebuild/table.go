@@ -153,10 +153,12 @@ func writtenNow(columns []rowColumn, uncompared []string) string {
 	return strings.Join(values, ", ")
 }
 
+// each fills the format for each column. In the format, {c} is the column and {name} is a constant
+// with its name.
 func each(columns []rowColumn, format string) string {
 	texts := make([]string, len(columns))
 	for i, c := range columns {
-		texts[i] = strings.NewReplacer("{c}", c.quoted, "{name}", sql.Literal(c.name)).Replace(format)
+		texts[i] = sql.Values{"c": c.quoted, "name": sql.Literal(c.name)}.Fill(format)
 	}
 	return strings.Join(texts, ", ")
 }
