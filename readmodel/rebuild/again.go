@@ -31,7 +31,8 @@ func (w *swap) compareAgain(ctx context.Context, t *swapTx) (*comparison, error)
 		return nil, err
 	}
 	c.unsure, c.fetched = c.unsure || s.found.unsure, s.found.fetched // events that were fetched later count as repairs
-	if err := c.runAgain(ctx, t); err != nil {
+	err := c.decide(ctx, nil, func(table *rowTable, add addDifference) error { return c.noted(ctx, t, table, add) })
+	if err != nil {
 		return nil, err
 	}
 	for _, table := range s.locked() {
@@ -42,7 +43,7 @@ func (w *swap) compareAgain(ctx context.Context, t *swapTx) (*comparison, error)
 	if err := t.limited(ctx); err != nil {
 		return nil, err
 	}
-	err := c.note(ctx, t.tx)
+	err = c.note(ctx, t.tx)
 	return c, err
 }
 
@@ -95,26 +96,9 @@ func (s *Shadow) written() []*rowTable {
 	return append(slices.Clone(s.tables), s.accounts.account, s.accounts.parked, s.accounts.overflow)
 }
 
-// runAgain compares again the rows that the tables of differences list.
-func (c *comparison) runAgain(ctx context.Context, t *swapTx) error {
-	s := c.shadow
-	if s.accounts != nil {
-		if err := c.noted(ctx, t, s.accounts.account, func(l, r *row) error { c.addState(l, r); return nil }); err != nil {
-			return err
-		}
-	}
-	for _, table := range s.tables {
-		if err := c.noted(ctx, t, table, func(l, r *row) error { return c.addRow(ctx, nil, table, l, r) }); err != nil {
-			return err
-		}
-	}
-	c.decideAccounts()
-	return nil
-}
-
-// noted reads the table of differences of the given table. It calls add for each listed row that
-// differs.
-func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add func(live, rebuilt *row) error) error {
+// The method noted reads the table of differences of the given table. It calls add for each listed
+// row that differs.
+func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add addDifference) error {
 	if err := t.limited(ctx); err != nil {
 		return err
 	}

@@ -51,25 +51,16 @@ func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp Catch
 }
 
 func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
-	s := c.shadow
 	if err := c.prepare(ctx, live); err != nil {
 		return err
 	}
 	if err := c.loadFetched(ctx, live); err != nil {
 		return err
 	}
-	if s.accounts != nil {
-		err := c.compare(ctx, live, rebuilt, s.accounts.account, func(a, b *row) error { c.addState(a, b); return nil })
-		if err != nil {
-			return err
-		}
+	err := c.decide(ctx, c.shadow.Pool, func(t *rowTable, add addDifference) error { return c.compare(ctx, live, rebuilt, t, add) })
+	if err != nil {
+		return err
 	}
-	for _, t := range s.tables {
-		if err := c.compare(ctx, live, rebuilt, t, func(a, b *row) error { return c.addRow(ctx, s.Pool, t, a, b) }); err != nil {
-			return err
-		}
-	}
-	c.decideAccounts()
 	return c.compareMarkers(ctx, live, rebuilt)
 }
 
@@ -94,9 +85,9 @@ func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) e
 	})
 }
 
-// compare finds the groups of rows that differ between the live and the rebuilt table. In these
-// groups, it calls add for each row that differs.
-func (c *comparison) compare(ctx context.Context, live, rebuilt pgx.Tx, t *rowTable, add func(a, b *row) error) error {
+// The method compare finds the groups of rows that differ between the live and the rebuilt table.
+// In these groups, it calls add for each row that differs.
+func (c *comparison) compare(ctx context.Context, live, rebuilt pgx.Tx, t *rowTable, add addDifference) error {
 	var theirs map[int64]group
 	second := make(chan error, 1)
 	go func() {

@@ -82,6 +82,28 @@ func (c *comparison) loadFetched(ctx context.Context, live readmodel.Querier) er
 	return err
 }
 
+// addDifference is called for a row that differs. At most one of the rows is nil.
+type addDifference func(live, rebuilt *row) error
+
+// The method decide decides about the differences that the function find reports for each table.
+// The parameter db may be nil, see the method add.
+func (c *comparison) decide(ctx context.Context, db execer, find func(t *rowTable, add addDifference) error) error {
+	s := c.shadow
+	if s.accounts != nil {
+		err := find(s.accounts.account, func(live, rebuilt *row) error { c.addState(live, rebuilt); return nil })
+		if err != nil {
+			return err
+		}
+	}
+	for _, t := range s.tables {
+		if err := find(t, func(live, rebuilt *row) error { return c.addRow(ctx, db, t, live, rebuilt) }); err != nil {
+			return err
+		}
+	}
+	c.decideAccounts()
+	return nil
+}
+
 // addState adds an account whose row or whose waiting events differ.
 func (c *comparison) addState(live, rebuilt *row) {
 	d := c.account(either(live, rebuilt).of.Text)
