@@ -41,8 +41,9 @@ type Answer struct {
 }
 
 // Fetch queries the outbox for versions and decodes the result. If the result contains a version
-// more than once, the first event is used.
-func Fetch(ctx context.Context, from Outbox, formats event.Resolver, wanted []Version) (Answer, error) {
+// more than once, the first event is used. The parameter by has the actor, the reason and the group
+// for the audit trail.
+func Fetch(ctx context.Context, from Outbox, formats event.Resolver, by readmodel.Action, wanted []Version) (Answer, error) {
 	a := Answer{Records: make(map[Version]*readmodel.RepairRecord, len(wanted)), Whole: true}
 	asked := make(map[Version]bool, len(wanted))
 	for _, v := range wanted {
@@ -57,7 +58,7 @@ func Fetch(ctx context.Context, from Outbox, formats event.Resolver, wanted []Ve
 		if err != nil {
 			return err
 		}
-		if kept += a.add(format, m, asked); kept > keepBytes {
+		if kept += a.add(format, m, by, asked); kept > keepBytes {
 			return errEnough
 		}
 		return nil
@@ -68,10 +69,10 @@ func Fetch(ctx context.Context, from Outbox, formats event.Resolver, wanted []Ve
 	return a, err
 }
 
-// add stores the requested events of a row and returns their size in bytes. A row may contain
-// several events. The row counts as refused if none of its events could be stored, unless they were
-// stored from an equal row before.
-func (a *Answer) add(format event.Format, m event.Message, asked map[Version]bool) (kept int) {
+// The method add stores the requested events of a row and returns their size in bytes. A row may
+// contain several events. The row counts as refused if none of its events could be stored, unless
+// they were stored from an equal row before.
+func (a *Answer) add(format event.Format, m event.Message, by readmodel.Action, asked map[Version]bool) (kept int) {
 	record := projection.Record{Message: m, Partition: projection.NoPartition, LeaderEpoch: projection.NoEpoch, Timestamp: projection.NoTimestamp}
 	events := projection.AppendDecoded(nil, record, format)
 	var (
@@ -94,6 +95,9 @@ func (a *Answer) add(format event.Format, m event.Message, asked map[Version]boo
 			continue
 		}
 		r.Record.Offset = v.Number
+		r.Action = by
+		r.Action.Kind, r.Action.AccountID, r.Action.Version = readmodel.ActionFetch, v.AccountID, &r.Decoded.Event.Version
+		r.Action.ValueSHA256 = readmodel.ValueDigest(r.Record.Value)
 		a.Records[v] = r
 		kept += r.Record.Bytes()
 	}
@@ -121,13 +125,5 @@ func refusal(d *event.Decoded, asked, twice bool) string {
 		return "the outbox has another event of this account and version"
 	default:
 		return ""
-	}
-}
-
-// Stamp sets the audit trail entry of a fetched event.
-func Stamp(r *readmodel.RepairRecord, actor, reason string) {
-	e := &r.Decoded.Event
-	r.Action = readmodel.Action{
-		Kind: readmodel.ActionFetch, AccountID: e.AccountID, Version: &e.Version, Actor: actor, Reason: reason, ValueSHA256: readmodel.ValueDigest(r.Record.Value),
 	}
 }

@@ -65,7 +65,7 @@ func TestFetchReturnsOnlyRequestedEvents(t *testing.T) {
 	o := &table{messages: []event.Message{
 		message("a", 2, ""), message("a", 2, "-other"), message("a", 4, ""), message("b", 2, ""), {Value: []byte(`{`)}, {},
 	}}
-	answer, err := outbox.Fetch(t.Context(), o, formats(t), []outbox.Version{{AccountID: "a", Number: 2}, {AccountID: "a", Number: 3}})
+	answer, err := outbox.Fetch(t.Context(), o, formats(t), readmodel.Action{}, []outbox.Version{{AccountID: "a", Number: 2}, {AccountID: "a", Number: 3}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestFetchReturnsTheRequestedEntries(t *testing.T) {
 	one := row(message("a", 2, ""), message("c", 1, ""), message("b", 3, ""))
 	o := &table{messages: []event.Message{one, one, row(message("c", 1, "")), row(message("a", 2, "-other"))}}
 	a, b := outbox.Version{AccountID: "a", Number: 2}, outbox.Version{AccountID: "b", Number: 3}
-	answer, err := outbox.Fetch(t.Context(), o, event.Always(format), []outbox.Version{a, b})
+	answer, err := outbox.Fetch(t.Context(), o, event.Always(format), readmodel.Action{}, []outbox.Version{a, b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestFetchIsBounded(t *testing.T) {
 		m.Headers = []event.Header{{Key: "h", Value: []byte(large)}}
 		o.messages, wanted = append(o.messages, m), append(wanted, outbox.Version{AccountID: "a", Number: v + 1})
 	}
-	answer, err := outbox.Fetch(t.Context(), o, formats(t), wanted)
+	answer, err := outbox.Fetch(t.Context(), o, formats(t), readmodel.Action{}, wanted)
 	if err != nil || answer.Whole || len(answer.Records) != 2 {
 		t.Errorf("%d records, whole %t, error %v", len(answer.Records), answer.Whole, err)
 	}
@@ -122,7 +122,7 @@ func TestFetchIsBounded(t *testing.T) {
 	for v := range int64(1000) {
 		o.messages = append(o.messages, message("b", v, ""))
 	}
-	if _, err := outbox.Fetch(t.Context(), o, formats(t), wanted[:1]); err == nil || !strings.Contains(err.Error(), "must select by $1 and $2") {
+	if _, err := outbox.Fetch(t.Context(), o, formats(t), readmodel.Action{}, wanted[:1]); err == nil || !strings.Contains(err.Error(), "must select by $1 and $2") {
 		t.Errorf("of a query that selects nothing: %v", err)
 	}
 }

@@ -124,7 +124,8 @@ func (f *Fetcher) round(ctx context.Context) time.Duration {
 // ask sends one query and applies the events of the result. After a failure it returns the pause
 // before the next attempt, otherwise 0.
 func (f *Fetcher) ask(ctx context.Context, query []accountdb.Missing) time.Duration {
-	answer, err := Fetch(ctx, f.cfg.Outbox, f.cfg.Formats, versions(query))
+	by := readmodel.Action{Group: f.cfg.Group, Actor: f.cfg.Actor, Reason: "missing for longer than " + f.cfg.After.String()}
+	answer, err := Fetch(ctx, f.cfg.Outbox, f.cfg.Formats, by, versions(query))
 	if ctx.Err() != nil {
 		return 0
 	}
@@ -170,7 +171,7 @@ func (f *Fetcher) receive(ctx context.Context, query []accountdb.Missing, answer
 		case r == nil && !answer.Whole: // it may be in the part that was not read
 		case r == nil || readmodel.EffectOf(r.Decision) != readmodel.EffectPoison:
 			f.schedule.Failed(m.AccountID, next, "", now)
-		case f.schedule.Failed(m.AccountID, next, readmodel.ValueDigest(r.Record.Value), now):
+		case f.schedule.Failed(m.AccountID, next, r.Action.ValueSHA256, now):
 			f.log.poison(Version{m.AccountID, next}, r.Decision)
 		}
 	}
@@ -197,17 +198,13 @@ func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) 
 		case readmodel.EffectApplied:
 			return false
 		case readmodel.EffectPoison:
-			return f.schedule.Known(e.AccountID, e.Version, readmodel.ValueDigest(r.Record.Value))
+			return f.schedule.Known(e.AccountID, e.Version, r.Action.ValueSHA256)
 		default: // Kafka has delivered the event, or an earlier version cannot be applied
 			return true
 		}
 	})
 	if len(records) == 0 {
 		return nil
-	}
-	for _, r := range records {
-		Stamp(r, f.cfg.Actor, "missing for longer than "+f.cfg.After.String())
-		r.Action.Group = f.cfg.Group
 	}
 	healed := 0
 	err := f.cfg.Store.Apply(ctx, records, func(step readmodel.Step) { healed += step.Healed })

@@ -7,6 +7,7 @@ import (
 	"projector/dlq"
 	"projector/internal/outbox"
 	"projector/projection/event"
+	"projector/readmodel"
 )
 
 // Missing is a version that an account waits for, with the event that the outbox has for it.
@@ -17,10 +18,10 @@ type Missing struct {
 
 // Fetch applies missing events from the producer's outbox.
 type Fetch struct {
-	Store         Applier
-	Outbox        outbox.Outbox
-	Formats       event.Resolver
-	Actor, Reason string // for the audit trail
+	Store   Applier
+	Outbox  outbox.Outbox
+	Formats event.Resolver
+	By      readmodel.Action // has the actor and the reason for the audit trail
 
 	Missing []*Missing // grouped by account, in the order of versions
 
@@ -63,7 +64,7 @@ func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
 		if len(wanted) == 0 {
 			return nil
 		}
-		answer, err := outbox.Fetch(ctx, f.Outbox, f.Formats, wanted)
+		answer, err := outbox.Fetch(ctx, f.Outbox, f.Formats, f.By, wanted)
 		if err != nil {
 			return err
 		}
@@ -82,11 +83,6 @@ func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
 
 // Apply executes the plan. It sets the results even after an error.
 func (f *Fetch) Apply(ctx context.Context, shown func(done, total int64)) error {
-	for _, m := range f.Missing {
-		if m.Record != nil {
-			outbox.Stamp(m.Record, f.Actor, f.Reason)
-		}
-	}
 	return f.events().apply(ctx, f.Store, shown)
 }
 

@@ -39,7 +39,7 @@ func (o *answers) Ask(_ context.Context, wanted []outbox.Version, take func(even
 func TestAFetchAsksAgainForWhatWasTooLarge(t *testing.T) {
 	o := &answers{has: map[int64]string{1: eventOf("a", 1), 2: eventOf("a", 2), 3: eventOf("a", 3), 5: eventOf("a", 5)}}
 	in := &store{versions: map[string]int64{}}
-	f := &replay.Fetch{Store: in, Outbox: o, Formats: formats(t), Actor: "me"}
+	f := &replay.Fetch{Store: in, Outbox: o, Formats: formats(t), By: readmodel.Action{Actor: "me"}}
 	for v := range int64(5) {
 		f.Missing = append(f.Missing, &replay.Missing{Version: outbox.Version{AccountID: "a", Number: v + 1}})
 	}

@@ -65,7 +65,7 @@ func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	}
 	p := &fetchPlan{c, on, &replay.Fetch{
 		Store:  repair.New(readmodel.RepairConfig{Pool: on.Pool, Formats: c.formats, FirstVersion: c.FirstVersion}),
-		Outbox: c.client, Formats: c.formats, Actor: on.Actor, Reason: on.Reason, Missing: missing,
+		Outbox: c.client, Formats: c.formats, By: readmodel.Action{Actor: on.Actor, Reason: on.Reason}, Missing: missing,
 	}}
 	shown := output.NewProgress(on.Std.Err, "asked for")
 	err = p.of.Plan(ctx, shown.Update)
