@@ -30,9 +30,7 @@ func epochs(t *testing.T, pool *pgxpool.Pool) string {
 // An older version of the program or an operator may move a position without its epoch. The stored
 // epoch must then be unknown, not wrong.
 func TestAnEpochBelongsToItsOffset(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	same(t, "of a new group", epochs(t, pool), "0 -1 0 -1")
 	w.Next, w.Epoch = 6, 3
 	w.MustFlush()

@@ -23,4 +23,5 @@ var (
 	openPoolAt  = readmodeltest.OpenPoolAt
 	partition   = readmodeltest.Partition
 	same        = readmodeltest.Same
+	startWorker = readmodeltest.StartWorker
 )

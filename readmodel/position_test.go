@@ -26,9 +26,7 @@ func TestResumeAtTheLesser(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			pool := openPool(t)
-			w := newWorker(t, pool, partition)
-			w.MustClaim("me", projection.NoOffset)
+			_, w := startWorker(t)
 			w.Next = c.stored
 			w.MustFlush()
 			pos, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "id", LogStart: c.start, Committed: c.committed})

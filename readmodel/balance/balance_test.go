@@ -19,9 +19,7 @@ import (
 )
 
 func TestBalanceHasTheCurrencysDecimals(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("e", 1, "10.5", "EUR"), credit("j", 1, "1050", "JPY"), credit("k", 1, "0.125", "KWD"),
 		credit("c", 1, "1.5", "CLF"), credit("m", 1, "92233720368547758.07", "EUR"),
 		`{"eventId":"n-1","eventType":"AccountClosed","accountId":"n","version":1,"occurredAt":"2026-01-01T00:00:00Z"}`)
@@ -35,9 +33,7 @@ func TestBalanceHasTheCurrencysDecimals(t *testing.T) {
 }
 
 func TestStateReadBackGoesOnExactly(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "10.25", "EUR"), credit("m", 1, "92233720368547758.07", "EUR"))
 	w.MustFlush()
 	w.MustClaim("me again", w.Next) // the new claim forgets the cached accounts
@@ -53,9 +49,7 @@ func TestStateReadBackGoesOnExactly(t *testing.T) {
 }
 
 func TestDuplicatesWriteNoRow(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	events := []string{credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"), credit("b", 1, "1", "EUR")}
 	w.MustFold(events...)
 	w.MustFlush()
@@ -78,9 +72,7 @@ func TestDuplicatesWriteNoRow(t *testing.T) {
 }
 
 func TestGapsParkAndHeal(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("z", 2, "1", "EUR"))
 	w.MustFlush()
 	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 true 2")
@@ -108,9 +100,7 @@ func TestGapsParkAndHeal(t *testing.T) {
 }
 
 func TestInterruptedHealingGoesOnAfterAClaim(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	for v := 2; v <= 9; v++ {
 		w.MustFold(credit("a", v, "1", "EUR"))
 	}
@@ -134,9 +124,7 @@ func TestInterruptedHealingGoesOnAfterAClaim(t *testing.T) {
 }
 
 func TestParkLimitIsSaid(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"))
 	for v := 3; v <= 110; v++ {
 		w.MustFold(credit("a", v, "1", "EUR"))
@@ -215,9 +203,7 @@ func TestStaleOwnerWritesNothing(t *testing.T) {
 }
 
 func TestDecisionOnOldStateIsNoticed(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"))
 	w.MustFlush()
 	other := newWorker(t, pool, readmodel.Partition{Group: "another", Topic: "events"})
@@ -235,9 +221,7 @@ func TestDecisionOnOldStateIsNoticed(t *testing.T) {
 }
 
 func TestRowAdvancedByAnotherIsNotWrittenOver(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"))
 	if _, err := pool.Exec(t.Context(), `INSERT INTO account_balance (account_id, balance, version) VALUES ('a', 7, 1)`); err != nil {
 		t.Fatal(err)
@@ -248,9 +232,7 @@ func TestRowAdvancedByAnotherIsNotWrittenOver(t *testing.T) {
 }
 
 func TestVersionNeverDecreasesWhoeverWrites(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"))
 	w.MustFlush()
 	if _, err := pool.Exec(t.Context(), "UPDATE account_balance SET version = 1 WHERE account_id = 'a'"); err == nil {
@@ -277,9 +259,7 @@ func TestAFencedWriterNeedsNoSecondConnection(t *testing.T) {
 // A parked event may be as large as a record. One read of parked events is therefore also limited
 // in bytes.
 func TestLargeParkedEventsHealInPieces(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	padding := strings.Repeat("x", 400_000)
 	for _, account := range []string{"a", "b"} {
 		w.MustFold(credit(account, 1, "1", "EUR"))
@@ -356,9 +336,7 @@ func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			pool := openPool(t)
-			w := newWorker(t, pool, partition)
-			w.MustClaim("me", projection.NoOffset)
+			pool, w := startWorker(t)
 			w.Epoch = 1
 			var values []string
 			for v := range 6 {

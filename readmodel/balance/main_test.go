@@ -23,4 +23,5 @@ var (
 	openPool      = readmodeltest.OpenPool
 	partition     = readmodeltest.Partition
 	replayOf      = readmodeltest.ReplayOf
+	startWorker   = readmodeltest.StartWorker
 )

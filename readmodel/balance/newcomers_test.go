@@ -26,9 +26,7 @@ func newcomers(prefix string, n int) []string {
 // accounts are new too.
 func trusting(t *testing.T) (*worker, *pgxpool.Pool) {
 	t.Helper()
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(newcomers("a", 1500)...)
 	w.MustFlush()
 	return w, pool

@@ -52,9 +52,7 @@ func TestTwoPartitionsOfANewAccount(t *testing.T) {
 // TestARepairLeavesOtherAccountsAlone shows that a consumer without pending events of the repaired
 // account can write and move its position.
 func TestARepairLeavesOtherAccountsAlone(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("b", 1, "1", "EUR"))
 	w.MustFlush()
 	w.MustFold(credit("b", 2, "2", "EUR"), credit("c", 5, "2", "EUR"))
@@ -72,9 +70,7 @@ func TestARepairLeavesOtherAccountsAlone(t *testing.T) {
 // a repair brings the account to the version before the event. The event must then not be parked,
 // because its gap no longer exists.
 func TestAParkedEventRestsOnItsAccount(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"))
 	w.MustFlush()
 	w.MustFold(credit("a", 3, "4", "EUR"))

@@ -21,6 +21,16 @@ type Worker struct {
 	t testing.TB
 }
 
+// StartWorker opens a new, migrated database. It also returns a worker that has claimed Partition
+// from the start of the log.
+func StartWorker(t testing.TB) (*pgxpool.Pool, *Worker) {
+	t.Helper()
+	pool := OpenPool(t)
+	w := NewWorker(t, pool, Partition)
+	w.MustClaim("me", projection.NoOffset)
+	return pool, w
+}
+
 // NewWorker returns a worker that has not claimed its partition yet.
 func NewWorker(t testing.TB, pool *pgxpool.Pool, p readmodel.Partition) *Worker {
 	t.Helper()

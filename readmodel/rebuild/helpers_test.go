@@ -6,11 +6,12 @@ import "projector/readmodel/readmodeltest"
 type worker = readmodeltest.Worker
 
 var (
-	credit    = readmodeltest.Credit
-	current   = readmodeltest.Current
-	expect    = readmodeltest.Expect
-	lines     = readmodeltest.Lines
-	newRepair = readmodeltest.NewRepair
-	newWorker = readmodeltest.NewWorker
-	partition = readmodeltest.Partition
+	credit      = readmodeltest.Credit
+	current     = readmodeltest.Current
+	expect      = readmodeltest.Expect
+	lines       = readmodeltest.Lines
+	newRepair   = readmodeltest.NewRepair
+	newWorker   = readmodeltest.NewWorker
+	partition   = readmodeltest.Partition
+	startWorker = readmodeltest.StartWorker
 )

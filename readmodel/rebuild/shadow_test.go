@@ -53,9 +53,7 @@ func upToDate(context.Context, []rebuild.TopicPosition) error { return nil }
 // then decides again about the account. It does not change the account if a repair has changed it,
 // or if its version is now higher than the rebuilt one.
 func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
-	pool := readmodeltest.OpenPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	values := []string{credit("wrong", 1, "1", "EUR"), credit("gone", 1, "1", "EUR"), credit("moved", 1, "1", "EUR"), credit("back", 1, "1", "EUR")}
 	w.MustFold(values...)
 	w.MustFlush()
@@ -114,9 +112,7 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 
 // A shadow that does not reach the expected position has lost records. Then nothing is swapped.
 func TestAShadowThatIsBehindIsNotSwapped(t *testing.T) {
-	pool := readmodeltest.OpenPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	values := []string{credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR")}
 	w.MustFold(values...)
 	w.MustFlush()
@@ -134,9 +130,7 @@ func TestAShadowThatIsBehindIsNotSwapped(t *testing.T) {
 // The waiting time of a parked event starts at its record's timestamp. PostgreSQL has no date for
 // some timestamps (error 22008). Such a timestamp must not make every rebuild fail.
 func TestASwapParksWhateverTimeARecordHas(t *testing.T) {
-	pool := readmodeltest.OpenPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFlush()
 	s := openShadowOf(t, pool, 3)
 	rebuilt := newWorker(t, s.Pool, readmodel.Partition{Group: "rebuild", Topic: "events"})
@@ -164,22 +158,28 @@ func TestASwapParksWhateverTimeARecordHas(t *testing.T) {
 	expect(t, lines(t, pool, `SELECT concat_ws(' ', events, since > now() - interval '1 hour') FROM park_overflow`), "3 t")
 }
 
-// A swap that hangs ends within its time limit and changes nothing. If this process does not react,
-// the server ends the swap.
-func TestASwapIsEndedByTheServer(t *testing.T) {
-	pool := readmodeltest.OpenPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
-	values := []string{credit("wrong", 1, "1", "EUR")}
-	w.MustFold(values...)
+// comparedWrong applies an event of the account wrong and changes its balance by SQL. It returns a
+// shadow that has found the difference.
+func comparedWrong(t *testing.T) (*pgxpool.Pool, *worker, *rebuild.Shadow) {
+	t.Helper()
+	pool, w := startWorker(t)
+	value := credit("wrong", 1, "1", "EUR")
+	w.MustFold(value)
 	w.MustFlush()
 	if _, err := pool.Exec(t.Context(), `UPDATE account_balance SET balance = 99.00`); err != nil {
 		t.Fatal(err)
 	}
-	s := openShadow(t, pool, values...)
+	s := openShadow(t, pool, value)
 	if _, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events"}, upToDate); err != nil {
 		t.Fatal(err)
 	}
+	return pool, w, s
+}
+
+// A swap that hangs ends within its time limit and changes nothing. If this process does not react,
+// the server ends the swap.
+func TestASwapIsEndedByTheServer(t *testing.T) {
+	pool, w, s := comparedWrong(t)
 	locked, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -213,19 +213,7 @@ func TestASwapIsEndedByTheServer(t *testing.T) {
 // In TestAnIdleSwapIsEndedByTheServer, this process hangs while it reads the last records. The
 // server ends the swap, so that the consumer can write.
 func TestAnIdleSwapIsEndedByTheServer(t *testing.T) {
-	pool := readmodeltest.OpenPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
-	values := []string{credit("wrong", 1, "1", "EUR")}
-	w.MustFold(values...)
-	w.MustFlush()
-	if _, err := pool.Exec(t.Context(), `UPDATE account_balance SET balance = 99.00`); err != nil {
-		t.Fatal(err)
-	}
-	s := openShadow(t, pool, values...)
-	if _, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events"}, upToDate); err != nil {
-		t.Fatal(err)
-	}
+	pool, _, s := comparedWrong(t)
 	unlocked := false
 	_, err := s.Swap(t.Context(), rebuild.SwapOptions{Topic: "events", Actor: "me", Within: time.Second}, func(context.Context, []rebuild.TopicPosition) error {
 		if !unlocked { // the first call is before the positions are locked
@@ -250,9 +238,7 @@ func TestAnIdleSwapIsEndedByTheServer(t *testing.T) {
 // of the rebuild have only the openings from before the rebuild. The swap must not change accounts
 // that were opened later.
 func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
-	pool := readmodeltest.OpenPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	open := func(account string, version, minor int64) {
 		t.Helper()
 		euro, _ := event.CurrencyByCode("EUR")

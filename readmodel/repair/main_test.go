@@ -26,4 +26,5 @@ var (
 	partition     = readmodeltest.Partition
 	replayOf      = readmodeltest.ReplayOf
 	same          = readmodeltest.Same
+	startWorker   = readmodeltest.StartWorker
 )

@@ -193,9 +193,7 @@ func TestAnOpeningThatPostgresRefusesIsFound(t *testing.T) {
 // TestAConsumerNeverWritesOverAnOpening shows that changes and decisions that were based on the
 // account before its opening are not written.
 func TestAConsumerNeverWritesOverAnOpening(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"))
 	w.MustFlush()
 	for name, c := range map[string]struct {

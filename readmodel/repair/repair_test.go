@@ -33,9 +33,7 @@ func effects(records []*readmodel.RepairRecord) string {
 }
 
 func TestReplayDoesWhatItPlans(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("a", 6, "32", "EUR"), credit("b", 1, "1", "EUR"))
 	w.MustFlush()
 	values := []string{
@@ -75,9 +73,7 @@ func TestReplayDoesWhatItPlans(t *testing.T) {
 }
 
 func TestAParkedEventThatCannotBeAppliedIsLeftToTheConsumer(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "USD"), credit("a", 4, "8", "EUR"))
 	w.MustFlush()
 	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.Format, credit("a", 1, "1", "EUR")), nil); err != nil {
@@ -99,9 +95,7 @@ func TestAParkedEventThatCannotBeAppliedIsLeftToTheConsumer(t *testing.T) {
 }
 
 func TestAConsumerNeverWritesOverARepair(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"))
 	w.MustFlush()
 	w.MustFold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR")) // decided at version 1, not yet written

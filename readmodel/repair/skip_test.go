@@ -21,9 +21,7 @@ func skipOf(account string, version int64) repair.Skip {
 }
 
 func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	const poison = `{"eventId":"p-3","eventType":"FundsCredited","accountId":"p","version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":1,"currency":"EUR"}}`
 	w.MustFold(
 		credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("a", 4, "8", "EUR"), credit("a", 6, "32", "EUR"),
@@ -104,9 +102,7 @@ func TestASkipWhoseCommitIsNotAnswered(t *testing.T) {
 }
 
 func TestAnAccountMayBeSkippedFromItsVeryFirstVersion(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 3, "4", "EUR"))
 	w.MustFlush()
 	repairer := newRepair(t, pool, 0)
@@ -122,9 +118,7 @@ func TestAnAccountMayBeSkippedFromItsVeryFirstVersion(t *testing.T) {
 
 // A skip is undone as its plan showed, or not at all.
 func TestAnUnskipWhosePlanHasChanged(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "USD"))
 	w.MustFlush()
 	repairer := newRepair(t, pool, 0)
@@ -153,9 +147,7 @@ func TestAnUnskipWhosePlanHasChanged(t *testing.T) {
 }
 
 func TestASkippedEventIsADuplicateWhenItComes(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	const poison = `{"eventId":"a-2","eventType":"FundsCredited","accountId":"a","version":2,"occurredAt":"2026-01-01T00:00:00Z","data":{}}`
 	w.MustFold(credit("a", 1, "1", "EUR"), poison, credit("b", 1, "1", "EUR"), credit("b", 3, "1", "EUR"))
 	w.MustFlush()
@@ -260,9 +252,7 @@ func TestManyParkedEventsHealInPieces(t *testing.T) {
 }
 
 func TestAConsumerNeverWritesOverASkip(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
 	w.MustFlush()
 	w.MustFold(credit("a", 2, "2", "EUR")) // the real event has arrived but is not written yet
@@ -318,9 +308,7 @@ func TestRepairsOfOneNewAccountTakeTurns(t *testing.T) {
 // TestARaisedFenceIsDated shows that updated_at of a position is the time of the last change, also
 // if only the fence changed.
 func TestARaisedFenceIsDated(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.MustClaim("me", projection.NoOffset)
+	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("b", 3, "4", "EUR"))
 	w.MustFlush()
 	repairer := newRepair(t, pool, 0)
