@@ -102,12 +102,7 @@ type bank struct {
 
 func newBank(t *testing.T, addrs []string, topic string) *bank {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(addrs...), kgo.DefaultProduceTopic(topic))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return &bank{t: t, client: client}
+	return &bank{t: t, client: devtest.Client(t, addrs, kgo.DefaultProduceTopic(topic))}
 }
 
 func (b *bank) credit(n int) {

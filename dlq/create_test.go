@@ -13,19 +13,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
+	"projector/internal/devstack/devtest"
 	"projector/internal/topic"
 )
 
 func TestEnsureTopicFollowsTheSource(t *testing.T) {
 	cluster := newCluster(t)
 	createTopic(t, cluster, sourceTopic, 7, map[string]*string{topic.MaxMessageBytes: new("5000000")})
-	adm := kadm.NewClient(newClient(t, cluster))
+	adm := kadm.NewClient(devtest.Client(t, cluster.ListenAddrs()))
 	for range 2 { // the second time the topic exists already
 		if err := EnsureTopic(soon(t), adm, deadTopic, sourceTopic); err != nil {
 			t.Fatal(err)
 		}
 	}
-	adm = kadm.NewClient(newClient(t, cluster)) // a client with an empty cache
+	adm = kadm.NewClient(devtest.Client(t, cluster.ListenAddrs())) // a client with an empty cache
 	details, err := adm.ListTopics(soon(t), deadTopic)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,7 @@ func topicConfig(t *testing.T, adm *kadm.Client, key string) string {
 
 func TestEnsureTopicLeavesAnExistingTopicAlone(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(2, deadTopic), kfake.SeedTopics(5, sourceTopic))
-	adm := kadm.NewClient(newClient(t, cluster))
+	adm := kadm.NewClient(devtest.Client(t, cluster.ListenAddrs()))
 	if err := EnsureTopic(soon(t), adm, deadTopic, sourceTopic); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestEnsureTopicRace(t *testing.T) {
 	ctx := soon(t)
 	var instances sync.WaitGroup
 	for range 8 {
-		adm := kadm.NewClient(newClient(t, cluster))
+		adm := kadm.NewClient(devtest.Client(t, cluster.ListenAddrs()))
 		instances.Go(func() {
 			if err := EnsureTopic(ctx, adm, deadTopic, sourceTopic); err != nil {
 				t.Error(err)
@@ -97,7 +98,7 @@ func TestEnsureTopicFallsBackToTheSourcesReplication(t *testing.T) {
 		response.Topics = append(response.Topics, created)
 		return response, nil, true
 	})
-	if err := EnsureTopic(soon(t), kadm.NewClient(newClient(t, cluster)), deadTopic, sourceTopic); err != nil {
+	if err := EnsureTopic(soon(t), kadm.NewClient(devtest.Client(t, cluster.ListenAddrs())), deadTopic, sourceTopic); err != nil {
 		t.Fatal(err)
 	}
 	if len(factors) != 2 || factors[1] != 1 {
@@ -107,7 +108,7 @@ func TestEnsureTopicFallsBackToTheSourcesReplication(t *testing.T) {
 
 func TestEnsureTopicWithoutASource(t *testing.T) {
 	cluster := newCluster(t)
-	err := EnsureTopic(soon(t), kadm.NewClient(newClient(t, cluster)), deadTopic, sourceTopic)
+	err := EnsureTopic(soon(t), kadm.NewClient(devtest.Client(t, cluster.ListenAddrs())), deadTopic, sourceTopic)
 	if err == nil || !strings.Contains(err.Error(), sourceTopic) {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestEnsureTopicNamesTheMissingGrant(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cluster := newCluster(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.SeedTopics(3, sourceTopic),
 				kfake.Superuser("PLAIN", "admin", "admin"), kfake.User("PLAIN", "projector", "secret", tt.grants...))
-			client := newClient(t, cluster, kgo.SASL(plain.Auth{User: "projector", Pass: "secret"}.AsMechanism()))
+			client := devtest.Client(t, cluster.ListenAddrs(), kgo.SASL(plain.Auth{User: "projector", Pass: "secret"}.AsMechanism()))
 			err := EnsureTopic(soon(t), kadm.NewClient(client), deadTopic, sourceTopic)
 			if tt.want == nil {
 				if err != nil {

@@ -10,6 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
 	"projector/internal/topic"
 	"projector/projection"
 	"projector/projection/event"
@@ -24,22 +26,7 @@ var testStamp = Stamp{Group: "account-balance-projector", Projection: "account_b
 
 func newCluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
-	cluster, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	return cluster
-}
-
-func newClient(t *testing.T, cluster *kfake.Cluster, opts ...kgo.Opt) *kgo.Client {
-	t.Helper()
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return client
+	return devtest.Fake(t, devstack.FakeOptions{More: opts}).Cluster
 }
 
 func newPublisher(t *testing.T, cluster *kfake.Cluster) *Publisher {
@@ -85,7 +72,7 @@ func letters(n int) []projection.DeadLetter {
 func published(t *testing.T, cluster *kfake.Cluster) (map[int64]int, map[int64]Entry) {
 	t.Helper()
 	counts, last := map[int64]int{}, map[int64]Entry{}
-	for record, err := range topic.NewReader(newClient(t, cluster), deadTopic).Records(soon(t), topic.Scope{}) {
+	for record, err := range topic.NewReader(devtest.Client(t, cluster.ListenAddrs()), deadTopic).Records(soon(t), topic.Scope{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +102,7 @@ func assertPublishedOnce(t *testing.T, cluster *kfake.Cluster, n int) map[int64]
 
 func createTopic(t *testing.T, cluster *kfake.Cluster, name string, partitions int32, configs map[string]*string) {
 	t.Helper()
-	if _, err := kadm.NewClient(newClient(t, cluster)).CreateTopic(soon(t), partitions, 1, configs, name); err != nil {
+	if _, err := kadm.NewClient(devtest.Client(t, cluster.ListenAddrs())).CreateTopic(soon(t), partitions, 1, configs, name); err != nil {
 		t.Fatal(err)
 	}
 }

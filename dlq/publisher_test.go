@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/projection/event"
 )
@@ -86,7 +87,7 @@ func TestDeliverSendsOnlyTheRestAfterAPartialFailure(t *testing.T) {
 
 func endOffsets(t *testing.T, cluster *kfake.Cluster) map[int32]int64 {
 	t.Helper()
-	listed, err := kadm.NewClient(newClient(t, cluster)).ListEndOffsets(soon(t), deadTopic)
+	listed, err := kadm.NewClient(devtest.Client(t, cluster.ListenAddrs())).ListEndOffsets(soon(t), deadTopic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +285,7 @@ func TestDeliverAfterTheTopicWasRecreated(t *testing.T) {
 	if err := p.Deliver(soon(t), NewDelivery(letters(50), time.Now())); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kadm.NewClient(newClient(t, cluster)).DeleteTopic(soon(t), deadTopic); err != nil {
+	if _, err := kadm.NewClient(devtest.Client(t, cluster.ListenAddrs())).DeleteTopic(soon(t), deadTopic); err != nil {
 		t.Fatal(err)
 	}
 	createTopic(t, cluster, deadTopic, 2, nil)

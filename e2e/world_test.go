@@ -59,12 +59,7 @@ func (w *world) name(topic string) { w.topic, w.group, w.dlq = topic, topic+"-gr
 
 func (w *world) client(opts ...kgo.Opt) *kgo.Client {
 	w.t.Helper()
-	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(w.addrs...))...)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(client.Close)
-	return client
+	return devtest.Client(w.t, w.addrs, opts...)
 }
 
 // flags returns the flags of a projector in this test environment. The given flags come last, so

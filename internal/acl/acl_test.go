@@ -18,6 +18,8 @@ import (
 
 	"projector/errclass"
 	"projector/internal/acl"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
 )
 
 var needs = acl.Needs{Topic: "events", Group: "g", DLQ: "events.dlq", Principal: "User:u"}
@@ -79,17 +81,10 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, needs.Topic, needs.DLQ),
-				kfake.EnableSASL(), kfake.EnableACLs(), kfake.User("PLAIN", "u", "p", test.acls...))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer cluster.Close()
-			client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.SASL(plain.Auth{User: "u", Pass: "p"}.AsMechanism()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer client.Close()
+			fake := devtest.Fake(t, devstack.FakeOptions{More: []kfake.Opt{
+				kfake.SeedTopics(1, needs.Topic, needs.DLQ), kfake.EnableSASL(), kfake.EnableACLs(), kfake.User("PLAIN", "u", "p", test.acls...),
+			}})
+			client := devtest.Client(t, fake.Addrs(), kgo.SASL(plain.Auth{User: "u", Pass: "p"}.AsMechanism()))
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			got := ""

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/errclass"
+	"projector/internal/devstack/devtest"
 )
 
 // TestReaderRefusesALargeBatch shows that a batch is refused if it has few KiB but would need
@@ -19,12 +20,12 @@ func TestReaderRefusesALargeBatch(t *testing.T) {
 	for name, codec := range map[string]kgo.CompressionCodec{
 		"zstd": kgo.ZstdCompression(), "gzip": kgo.GzipCompression(), "lz4": kgo.Lz4Compression(),
 	} {
-		client := newClient(t, cluster, kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(200<<20), kgo.BrokerMaxWriteBytes(300<<20))
+		client := devtest.Client(t, cluster.ListenAddrs(), kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(200<<20), kgo.BrokerMaxWriteBytes(300<<20))
 		if err := client.ProduceSync(soon(t), &kgo.Record{Topic: testTopic, Value: make([]byte, 100<<20)}).FirstErr(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	r := NewReader(newClient(t, cluster), testTopic)
+	r := NewReader(devtest.Client(t, cluster.ListenAddrs()), testTopic)
 	for offset := range int64(3) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -12,6 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/internal/devstack/devtest"
 )
 
 // TestReaderPassesControlAndAbortedRecords shows that a read ends although the last offsets of the
@@ -43,7 +45,7 @@ func assertCommitted(t *testing.T, r *Reader, want ...int64) {
 func TestReaderStopsBeforeAnOpenTransaction(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
 	fill(t, cluster, 1, 2)
-	open := newClient(t, cluster, kgo.TransactionalID("open"), kgo.DefaultProduceTopic(testTopic))
+	open := devtest.Client(t, cluster.ListenAddrs(), kgo.TransactionalID("open"), kgo.DefaultProduceTopic(testTopic))
 	if err := open.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +60,7 @@ func TestReaderStopsBeforeAnOpenTransaction(t *testing.T) {
 
 func transact(t *testing.T, cluster *kfake.Cluster, end kgo.TransactionEndTry, values ...string) {
 	t.Helper()
-	client := newClient(t, cluster, kgo.TransactionalID("tx"), kgo.DefaultProduceTopic(testTopic))
+	client := devtest.Client(t, cluster.ListenAddrs(), kgo.TransactionalID("tx"), kgo.DefaultProduceTopic(testTopic))
 	if err := client.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +100,7 @@ func deleteBefore(t *testing.T, cluster *kfake.Cluster, partition int32, offset 
 	t.Helper()
 	var to kadm.Offsets
 	to.AddOffset(testTopic, partition, offset, -1)
-	if _, err := kadm.NewClient(newClient(t, cluster)).DeleteRecords(soon(t), to); err != nil {
+	if _, err := kadm.NewClient(devtest.Client(t, cluster.ListenAddrs())).DeleteRecords(soon(t), to); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -241,7 +243,7 @@ func TestReaderTouchesNoGroup(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
 	fill(t, cluster, 1, 3)
 	offsets(t, newReader(t, cluster), Scope{})
-	groups, err := kadm.NewClient(newClient(t, cluster)).ListGroups(soon(t))
+	groups, err := kadm.NewClient(devtest.Client(t, cluster.ListenAddrs())).ListGroups(soon(t))
 	if err != nil || len(groups) != 0 {
 		t.Errorf("groups %v, %v", groups, err)
 	}

@@ -7,29 +7,16 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
 )
 
 const testTopic = "account-events"
 
 func newCluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
-	cluster, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	return cluster
-}
-
-func newClient(t *testing.T, cluster *kfake.Cluster, opts ...kgo.Opt) *kgo.Client {
-	t.Helper()
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return client
+	return devtest.Fake(t, devstack.FakeOptions{More: opts}).Cluster
 }
 
 // The function soon returns a context with a deadline that only a hanging test reaches.
@@ -42,7 +29,7 @@ func soon(t *testing.T) context.Context {
 
 func createTopic(t *testing.T, cluster *kfake.Cluster, partitions int32) {
 	t.Helper()
-	if _, err := kadm.NewClient(newClient(t, cluster)).CreateTopic(soon(t), partitions, 1, nil, testTopic); err != nil {
+	if _, err := kadm.NewClient(devtest.Client(t, cluster.ListenAddrs())).CreateTopic(soon(t), partitions, 1, nil, testTopic); err != nil {
 		t.Fatal(err)
 	}
 }

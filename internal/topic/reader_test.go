@@ -12,12 +12,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"projector/internal/devstack/devtest"
 	"projector/projection"
 )
 
 func newReader(t *testing.T, cluster *kfake.Cluster) *Reader {
 	t.Helper()
-	r := NewReader(newClient(t, cluster, kgo.MetadataMinAge(10*time.Millisecond)), testTopic)
+	r := NewReader(devtest.Client(t, cluster.ListenAddrs(), kgo.MetadataMinAge(10*time.Millisecond)), testTopic)
 	r.pause = time.Millisecond
 	return r
 }
@@ -25,7 +26,7 @@ func newReader(t *testing.T, cluster *kfake.Cluster) *Reader {
 // fill produces n records in total, distributed round-robin over the partitions.
 func fill(t *testing.T, cluster *kfake.Cluster, partitions, n int) {
 	t.Helper()
-	client := newClient(t, cluster, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(n+1))
+	client := devtest.Client(t, cluster.ListenAddrs(), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(n+1))
 	for i := range n {
 		record := &kgo.Record{Topic: testTopic, Partition: int32(i % partitions), Value: fmt.Append(nil, i)}
 		client.Produce(soon(t), record, func(_ *kgo.Record, err error) {
@@ -169,7 +170,7 @@ func TestExtentsWithFrozenBrokers(t *testing.T) {
 	}
 	var clients sync.WaitGroup
 	for range 4 {
-		reader := NewReader(newClient(t, cluster, kgo.SeedBrokers(seeds...)), testTopic)
+		reader := NewReader(devtest.Client(t, cluster.ListenAddrs(), kgo.SeedBrokers(seeds...)), testTopic)
 		clients.Go(func() {
 			all, exists, err := reader.Extents(soon(t))
 			if err != nil || !exists || len(all.Partitions) != 2 {

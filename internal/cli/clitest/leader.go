@@ -46,11 +46,7 @@ func (s LeaderStage) LoseLeader(topic string) (back func()) {
 // produceToEach produces one record to each partition of a topic.
 func (s LeaderStage) produceToEach(record func(partition int32) *kgo.Record) {
 	s.T.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.Addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	defer client.Close()
+	client := devtest.Client(s.T, s.Addrs, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	for p := range int32(StagePartitions) {
 		r := record(p)
 		r.Partition = p

@@ -24,6 +24,7 @@ import (
 	"projector/internal/cli/flags"
 	"projector/internal/devstack/devtest"
 	"projector/readmodel"
+	"projector/readmodel/readmodeltest"
 )
 
 // Stage is a topic and a database on which a test runs commands.
@@ -54,18 +55,11 @@ func StageOn(t *testing.T, brokers []string) *Stage {
 // stageOf makes a stage on given brokers. Its topic has the given number of partitions.
 func stageOf(t *testing.T, brokers []string, partitions int32) *Stage {
 	t.Helper()
-	s := &Stage{T: t, URL: devtest.Database(t), Addrs: brokers}
-	s.Topic = devtest.Topic(t, s.Addrs, partitions)
-	var err error
-	if s.Pool, err = readmodel.OpenPool(t.Context(), s.URL); err != nil {
-		t.Fatal(err)
+	url := devtest.Database(t)
+	return &Stage{
+		T: t, URL: url, Addrs: brokers, Topic: devtest.Topic(t, brokers, partitions),
+		Pool: readmodeltest.OpenPoolAt(t, url), Client: devtest.Client(t, brokers),
 	}
-	t.Cleanup(s.Pool.Close)
-	if s.Client, err = kgo.NewClient(kgo.SeedBrokers(s.Addrs...)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Client.Close)
-	return s
 }
 
 // Servers returns args with the flags of the stage's servers.

@@ -17,6 +17,7 @@ import (
 
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
+	"projector/internal/devstack/devtest"
 )
 
 const cloud = `{"specversion":"1.0","id":"acc-9-1","source":"s","type":"FundsCredited","subject":"acc-9","sequence":"1",` +
@@ -215,11 +216,7 @@ func TestInspectReadsOfAllPartitions(t *testing.T) {
 func TestInspectFillsUpBehindMarkers(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)
-	producer, err := kgo.NewClient(kgo.SeedBrokers(s.Addrs...), kgo.TransactionalID(s.Topic), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer producer.Close()
+	producer := devtest.Client(t, s.Addrs, kgo.TransactionalID(s.Topic), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	for i, end := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit, kgo.TryAbort} {
 		if err := producer.BeginTransaction(); err != nil {
 			t.Fatal(err)

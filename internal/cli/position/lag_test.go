@@ -12,6 +12,7 @@ import (
 
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
+	"projector/internal/devstack/devtest"
 )
 
 var lagFields = []string{"partition", "position", "end", "lag_records"}
@@ -84,11 +85,7 @@ func TestLagAtTheEndOfTransactionsIsZero(t *testing.T) {
 // transact produces one event in a transaction and ends the transaction.
 func transact(s *clitest.Stage, end kgo.TransactionEndTry, value string) {
 	s.T.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.Addrs...), kgo.TransactionalID(s.Topic))
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	defer client.Close()
+	client := devtest.Client(s.T, s.Addrs, kgo.TransactionalID(s.Topic))
 	if err := client.BeginTransaction(); err != nil {
 		s.T.Fatal(err)
 	}

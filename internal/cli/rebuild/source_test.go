@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
+	"projector/internal/devstack/devtest"
 )
 
 // recreate deletes the topic and creates it again without records. It then follows the runbook, so
@@ -27,12 +27,7 @@ func recreate(s *clitest.Stage) {
 	if _, err := admin.CreateTopic(s.T.Context(), 1, -1, nil, s.Topic); err != nil {
 		s.T.Fatal(err)
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.Addrs...)) // the other client has the id of the old topic
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	s.T.Cleanup(client.Close)
-	s.Client, s.Produced = client, 0
+	s.Client, s.Produced = devtest.Client(s.T, s.Addrs), 0 // the other client has the id of the old topic
 }
 
 // A topic that was recreated lacks earlier events, here all events of four accounts. A rebuild must

@@ -79,6 +79,17 @@ func Kafka(t testing.TB, options devstack.KafkaOptions) *devstack.Kafka {
 	return kafka
 }
 
+// Client returns a Kafka client that is closed when the test ends.
+func Client(t testing.TB, addrs []string, options ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(addrs...)}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
 const (
 	topicLimit = 30 * time.Second
 	// nameRunes is the maximum number of characters of a test's name in the names of its topics.

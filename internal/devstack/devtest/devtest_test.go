@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/internal/devstack/devtest"
 )
@@ -94,11 +93,7 @@ func TestTopicsAreOnesOwn(t *testing.T) {
 	if names[0] == names[1] {
 		t.Fatalf("two topics of one name: %s", names[0])
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(addrs...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := devtest.Client(t, addrs)
 	topics, err := kadm.NewClient(client).ListTopics(t.Context(), names...)
 	if err != nil {
 		t.Fatal(err)
