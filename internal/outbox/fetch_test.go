@@ -17,19 +17,12 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
+	"projector/readmodel/readmodeltest"
 )
 
 func formats(t *testing.T) event.Resolver {
 	t.Helper()
-	currencies, err := event.ParseCurrencies("all")
-	if err != nil {
-		t.Fatal(err)
-	}
-	format, err := event.New(event.FormatJSON, event.Options{FirstVersion: 1, Currencies: currencies})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return event.Always(format)
+	return event.Always(readmodeltest.JSONFormat(t))
 }
 
 func message(account string, version int64, more string) event.Message {
