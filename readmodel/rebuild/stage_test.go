@@ -62,11 +62,7 @@ ON CONFLICT (account_id) DO UPDATE SET amount = summed.amount + EXCLUDED.amount,
 // The function definitions returns one projection of each of the five types.
 func definitions(t testing.TB) []definition {
 	t.Helper()
-	currencies, err := event.ParseCurrencies("all")
-	if err != nil {
-		t.Fatal(err)
-	}
-	money := event.Always(event.NewJSON(event.Options{FirstVersion: 1, Currencies: currencies}))
+	money := event.Always(readmodeltest.JSONFormat(t))
 	ofFile := func(text string) (readmodel.Definition, event.Resolver) {
 		p, err := file.Parse("own.sql", []byte(text))
 		if err != nil {

@@ -14,68 +14,6 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// rowsOf returns the rows of a projection without their time of writing.
-func rowsOf(s *clitest.Stage, name string) string {
-	s.T.Helper()
-	query := map[string]string{
-		"account_balance": `SELECT concat_ws(E'\n',
-			(SELECT string_agg(ROW (account_id, currency, balance, version, status, last_event_id, last_event_at)::text, E'\n' ORDER BY account_id)
-			 FROM account_balance),
-			(SELECT string_agg(ROW (account_id, version, class, event_id, topic, partition, "offset", value)::text, E'\n' ORDER BY account_id, version)
-			 FROM parked_event),
-			(SELECT string_agg(ROW (account_id, lowest_version, highest_version, events)::text, E'\n' ORDER BY account_id) FROM park_overflow))`,
-		"account_statement": `SELECT coalesce(string_agg(ROW (s.*)::text, E'\n' ORDER BY account_id COLLATE "C", version), '') FROM account_statement s`,
-		"daily_turnover":    `SELECT coalesce(string_agg(ROW (t.*)::text, E'\n' ORDER BY day, currency), '') FROM daily_turnover t`,
-		"inbox":             `SELECT coalesce(string_agg(message_id, ' ' ORDER BY message_id COLLATE "C"), '') FROM inbox`,
-	}[name]
-	var text string
-	if err := s.Pool.QueryRow(s.T.Context(), query).Scan(&text); err != nil {
-		s.T.Fatal(err)
-	}
-	return text
-}
-
-// The function projected returns all rows of the projection account_balance.
-func projected(s *clitest.Stage) string {
-	s.T.Helper()
-	return rowsOf(s, "account_balance")
-}
-
-func rebuildJSON(s *clitest.Stage, args ...string) map[string]any {
-	s.T.Helper()
-	lines := s.Lines(append([]string{"rebuild"}, args...)...)
-	if len(lines) != 1 {
-		s.T.Fatalf("%d documents", len(lines))
-	}
-	return lines[0]
-}
-
-func differencesOf(document map[string]any) []map[string]any {
-	var all []map[string]any
-	for _, d := range document["differences"].([]any) {
-		all = append(all, d.(map[string]any))
-	}
-	return all
-}
-
-// kindsOf returns the differing accounts and their differences, in the order of the list.
-func kindsOf(document map[string]any) string {
-	return clitest.Pick(differencesOf(document), "account_id", "kind", "version", "rebuilt_version")
-}
-
-// The function clean expects that a rebuild finds no difference and leaves no schema
-// projector_rebuild.
-func clean(s *clitest.Stage, args ...string) {
-	s.T.Helper()
-	if d := rebuildJSON(s, args...); d["different"] != 0.0 || d["left_alone"] != 0.0 {
-		s.T.Errorf("the rebuilt balances are not the live ones: %v", d)
-	}
-	var left int
-	if err := s.Pool.QueryRow(s.T.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname = 'projector_rebuild'").Scan(&left); err != nil || left != 0 {
-		s.T.Errorf("%d schemas are left, %v", left, err)
-	}
-}
-
 func TestRebuildMendsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -270,35 +208,27 @@ func TestRebuildDecidesAsTheDatabaseDoes(t *testing.T) {
 	clitest.Contains(t, s.Must("rebuild"), "5 records read")
 }
 
+// TestRebuildBeyondTheParkLimit shows that a rebuild restores which events were beyond a limit for
+// the number or the bytes of parked events.
 func TestRebuildBeyondTheParkLimit(t *testing.T) {
-	s := clitest.NewStage(t)
-	t.Setenv("PARK_LIMIT", "2")
-	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 3, `"1"`), clitest.EventOf("a", 4, `"1"`), clitest.EventOf("a", 5, `"1"`), clitest.EventOf("a", 7, `"1"`))
-	s.Consuming(nil)
-	right := projected(s)
-	clitest.Contains(t, right, "(a,5,7,2)")
-	clean(s)
-	s.Exec(`DELETE FROM account_balance`)
-	s.Exec(`DELETE FROM parked_event`)
-	s.Exec(`DELETE FROM park_overflow`)
-	rebuildJSON(s, "--yes")
-	clitest.Equal(t, projected(s), right)
-}
-
-func TestRebuildBeyondTheParkBytes(t *testing.T) {
-	s := clitest.NewStage(t)
-	event := clitest.EventOf("a", 3, `"1"`)
-	t.Setenv("PARK_BYTES", strconv.Itoa(2*len(event)+20))
-	s.Produce(clitest.EventOf("a", 1, `"1"`), event, clitest.EventOf("a", 4, `"1"`), clitest.EventOf("a", 5, `"1"`), clitest.EventOf("a", 7, `"1"`))
-	s.Consuming(nil)
-	right := projected(s)
-	clitest.Contains(t, right, "(a,5,7,2)")
-	clean(s)
-	s.Exec(`DELETE FROM account_balance`)
-	s.Exec(`DELETE FROM parked_event`)
-	s.Exec(`DELETE FROM park_overflow`)
-	rebuildJSON(s, "--yes")
-	clitest.Equal(t, projected(s), right)
+	for limit, value := range map[string]int{"PARK_LIMIT": 2, "PARK_BYTES": 2*len(clitest.EventOf("a", 3, `"1"`)) + 20} {
+		t.Run(limit, func(t *testing.T) {
+			s := clitest.NewStage(t)
+			t.Setenv(limit, strconv.Itoa(value))
+			for _, version := range []int{1, 3, 4, 5, 7} {
+				s.Produce(clitest.EventOf("a", version, `"1"`))
+			}
+			s.Consuming(nil)
+			right := projected(s)
+			clitest.Contains(t, right, "(a,5,7,2)")
+			clean(s)
+			s.Exec(`DELETE FROM account_balance`)
+			s.Exec(`DELETE FROM parked_event`)
+			s.Exec(`DELETE FROM park_overflow`)
+			rebuildJSON(s, "--yes")
+			clitest.Equal(t, projected(s), right)
+		})
+	}
 }
 
 func TestRebuildRefusesWhatCannotEndWell(t *testing.T) {
