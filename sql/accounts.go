@@ -7,6 +7,11 @@ import (
 	"sync"
 )
 
+// parkedSize is the size of a parked event, whose alias is p. It is the size of its key, value and
+// stored headers. An empty array of headers has 13 bytes. The two size functions do not read data
+// that is stored out of line (TOAST).
+const parkedSize = "coalesce(octet_length(p.key), 0) + coalesce(octet_length(p.value), 0) + pg_column_size(p.headers) - 13"
+
 // balances is the name of the projection whose accounts have money. This projection has separate
 // tables.
 const balances = "account_balance"
@@ -17,6 +22,7 @@ const balances = "account_balance"
 //
 //	{account} {parked} {overflow} {hold}     the tables, and the view of waiting accounts
 //	{projection}                             the projection's name, as a literal
+//	{parked_size}                            the bytes of a parked event (alias p)
 //	{of} {of_p} ...                          a condition for its rows (alias p) that ends in AND
 //	{projection_column} {projection_value}   come before the columns and values of an INSERT
 //
@@ -54,7 +60,7 @@ func newAccounts(projection string) *Accounts {
 		panic("sql: accounts of no projection")
 	}
 	ofBalances := projection == balances
-	v := Values{"projection": Literal(projection), "one_server": "", "shard": off}
+	v := Values{"projection": Literal(projection), "parked_size": parkedSize, "one_server": "", "shard": off}
 	if ofBalances {
 		maps.Copy(v, Values{
 			"account": balances, "parked": "parked_event", "overflow": "park_overflow", "hold": "account_hold",

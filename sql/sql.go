@@ -42,9 +42,11 @@ func Grants() string {
 // variants has the files from which more than one query is made. It maps the name of the file to the
 // queries, and each query to the values of the file's placeholders.
 var variants = map[string]map[string]Values{
-	"positions": {"position_load": {"locked": off}, "position_lock": {"locked": ""}},
-	"ready":     readyQueries(),
-	"skips":     {"rebuild_skips": {"all": "", "last": off}, "skip_last": {"all": off, "last": ""}},
+	"inbox_lock":   {"inbox_prune_lock": {"lock": "pg_try_advisory_xact_lock"}, "inbox_prune_wait": {"lock": "pg_advisory_xact_lock"}},
+	"positions":    {"position_load": {"locked": off}, "position_lock": {"locked": ""}},
+	"ready":        readyQueries(),
+	"rebuild_lock": {"shadow_lock": {"lock": "pg_try_advisory_lock"}, "shadow_unlock": {"lock": "pg_advisory_unlock"}},
+	"skips":        {"rebuild_skips": {"all": "", "last": off}, "skip_last": {"all": off, "last": ""}},
 }
 
 // off is the value of a placeholder at the beginning of a line that a query does not have.
@@ -65,8 +67,8 @@ var texts = func() map[string]string {
 		}
 		texts[strings.TrimSuffix(file.Name(), ".sql")] = string(text)
 	}
-	for file, queries := range variants {
-		for name, values := range queries {
+	for file, made := range variants {
+		for name, values := range made {
 			texts[name] = values.Fill(texts[file])
 		}
 		delete(texts, file)

@@ -3,7 +3,7 @@
              ELSE p.events || ' ' || p.digest END AS hold
  FROM (
      SELECT p.account_id, count(*) AS events,
-            sum(coalesce(octet_length(p.key), 0) + coalesce(octet_length(p.value), 0) + pg_column_size(p.headers) - 13) AS bytes,
+            sum({parked_size}) AS bytes,
             sum(hashtextextended(ROW (p.version, p.class, p.event_id, p.topic, p.partition, p."offset")::text, 0)::numeric) AS digest
      FROM {schema}{parked} AS p
      LEFT JOIN {schema}{account} AS b ON {of_b}b.account_id = p.account_id

@@ -2,7 +2,7 @@
  FROM (
      SELECT p.*,
             row_number() OVER (PARTITION BY p.account_id ORDER BY p.topic, p.partition, p."offset") AS n,
-            sum(coalesce(octet_length(p.key), 0) + coalesce(octet_length(p.value), 0) + pg_column_size(p.headers) - 13)
+            sum({parked_size})
                 OVER (PARTITION BY p.account_id ORDER BY p.topic, p.partition, p."offset") AS bytes
      FROM {schema}{parked} AS p
      LEFT JOIN {schema}{account} AS b ON {of_b}b.account_id = p.account_id

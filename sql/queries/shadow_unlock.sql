@@ -1,1 +1,0 @@
-SELECT pg_advisory_unlock(hashtextextended('projector rebuild ' || current_database(), 7215));
