@@ -97,32 +97,42 @@ func explain(ctx context.Context, tx pgx.Tx, name, statement string) (first stri
 	if err := tx.QueryRow(ctx, sql.Query("custom_plan"), explainFirst+statement).Scan(&text); err != nil {
 		return explainFirst, err
 	}
+	table, err := writtenTable(text, func(_, table string) bool { return slices.Contains(file.OwnTables, table) })
+	if err == nil && table != "" {
+		err = &TouchedError{Projection: name, Table: table}
+	}
+	return explainFirst, err
+}
+
+// writtenTable returns the first table that a plan writes and that the function refused refuses, or
+// an empty text. The plan is the output of explainFirst.
+func writtenTable(plan string, refused func(schema, table string) bool) (string, error) {
 	var plans []struct{ Plan node }
-	if err := json.Unmarshal([]byte(text), &plans); err != nil {
-		return explainFirst, fmt.Errorf("read the plan: %w", err)
+	if err := json.Unmarshal([]byte(plan), &plans); err != nil {
+		return "", fmt.Errorf("read the plan: %w", err)
 	}
 	for i := range plans {
-		if table := plans[i].Plan.written(); table != "" {
-			return explainFirst, &TouchedError{Projection: name, Table: table}
+		if table := plans[i].Plan.written(refused); table != "" {
+			return table, nil
 		}
 	}
-	return explainFirst, nil
+	return "", nil
 }
 
 // node is a node of a query plan, with the table that it reads or writes.
 type node struct {
 	Node     string `json:"Node Type"`
+	Schema   string
 	Relation string `json:"Relation Name"`
 	Plans    []node
 }
 
-// written returns the first of the projector's own tables that the plan writes, or an empty text.
-func (p *node) written() string {
-	if p.Node == "ModifyTable" && slices.Contains(file.OwnTables, p.Relation) {
-		return p.Relation
+func (n *node) written(refused func(schema, table string) bool) string {
+	if n.Node == "ModifyTable" && refused(n.Schema, n.Relation) {
+		return n.Relation
 	}
-	for i := range p.Plans {
-		if table := p.Plans[i].written(); table != "" {
+	for i := range n.Plans {
+		if table := n.Plans[i].written(refused); table != "" {
 			return table
 		}
 	}

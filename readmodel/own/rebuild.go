@@ -2,8 +2,6 @@ package own
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -28,43 +26,20 @@ func rebuildable(ctx context.Context, rebuilt *pgxpool.Pool, p file.Projection) 
 		if err := rebuilt.QueryRow(ctx, explainFirst+s.SQL, pgx.QueryExecModeDescribeExec).Scan(&text); err != nil {
 			return &StatementError{Projection: p.Name, Line: s.Line, Err: err}
 		}
-		var plans []struct{ Plan writes }
-		if err := json.Unmarshal([]byte(text), &plans); err != nil {
-			return fmt.Errorf("read the plan: %w", err)
+		table, err := writtenTable(text, func(schema, _ string) bool { return schema != shadowSchema })
+		if err != nil {
+			return err
 		}
-		for i := range plans {
-			if table := plans[i].Plan.outside(); table != "" {
-				return &StatementError{Projection: p.Name, Line: s.Line, Err: writesLive(p.Name, table)}
-			}
+		if table != "" {
+			return &StatementError{Projection: p.Name, Line: s.Line, Err: writesLive(p.Name, table)}
 		}
 	}
 	return nil
 }
 
-// writes is a node of a plan, with the schema of the written table.
-type writes struct {
-	Node     string `json:"Node Type"`
-	Schema   string
-	Relation string `json:"Relation Name"`
-	Plans    []writes
-}
-
-// outside returns the first written table that does not belong to the rebuild, or an empty text.
-func (w *writes) outside() string {
-	if w.Node == "ModifyTable" && w.Schema != shadowSchema {
-		return w.Relation
-	}
-	for i := range w.Plans {
-		if table := w.Plans[i].outside(); table != "" {
-			return table
-		}
-	}
-	return ""
-}
-
 func writesLive(name, table string) error {
 	return &pgconn.PgError{
-		Severity: "ERROR", Code: "42501",
+		Severity: "ERROR", Code: insufficientPrivilege,
 		Message: "the SQL of projection " + name + " writes " + table +
 			", which a rebuild would change in place: name it in `-- tables:`, and in the SQL without its schema",
 	}
