@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -64,10 +65,14 @@ const description = `Projects account events from Kafka into account balances, s
 
 Every flag but --yes and --reason has an environment variable; a flag beats it. Exit status: 0 done, or stopped by a signal (commands that run until stopped); 1 failed or interrupted; 2 wrong usage or configuration.`
 
+// aboutRequests are the commands that read the stored request of any other command. For this they
+// need the grammar of all commands.
+var aboutRequests = []string{"requests", "approve", "reject"}
+
 // grammarOf returns the struct that describes the command line to kong. If the first argument is a
 // command, it has only this command, because kong needs 20 ms for all of them.
 func grammarOf(args []string) any {
-	if len(args) > 0 {
+	if len(args) > 0 && !slices.Contains(aboutRequests, args[0]) {
 		for _, f := range reflect.VisibleFields(reflect.TypeFor[commands]()) {
 			if !f.Anonymous && cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name)) == args[0] {
 				return reflect.New(reflect.StructOf([]reflect.StructField{{Name: f.Name, Type: f.Type, Tag: f.Tag}})).Interface()
