@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"projector/projection/event"
 )
 
@@ -122,6 +124,9 @@ func parseExported(text []byte) (Exported, error) {
 	if err := decoder.Decode(&line); err != nil {
 		return Exported{}, safeJSONError(err)
 	}
+	if !jsontext.Value(text).IsValid() { // encoding/json accepts these without an error
+		return Exported{}, errors.New("has a field twice, text that is not UTF-8, or something after its object")
+	}
 	if line.Topic == "" || line.SHA256 == "" {
 		return Exported{}, errors.New("is no line of an export: topic or sha256 is missing")
 	}
@@ -220,7 +225,8 @@ func safeJSONError(err error) error {
 	}
 }
 
-// lines reads a file line by line and skips empty lines.
+// lines reads a file line by line. It skips empty lines, and the byte order mark that some editors
+// write at the start.
 type lines struct {
 	scanner *bufio.Scanner
 	number  int
@@ -237,7 +243,11 @@ func newLines(r io.Reader) *lines {
 func (l *lines) next() bool {
 	for l.scanner.Scan() {
 		l.number++
-		if l.text = bytes.TrimSpace(l.scanner.Bytes()); len(l.text) > 0 {
+		l.text = l.scanner.Bytes()
+		if l.number == 1 {
+			l.text = bytes.TrimPrefix(l.text, []byte("\ufeff"))
+		}
+		if l.text = bytes.TrimSpace(l.text); len(l.text) > 0 {
 			return true
 		}
 	}

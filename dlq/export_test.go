@@ -123,6 +123,21 @@ func TestCorrectionsAreNoticed(t *testing.T) {
 	}
 }
 
+// Some editors write a byte order mark at the start and CRLF at the ends of lines.
+func TestAFileOfAnEditorIsRead(t *testing.T) {
+	var file bytes.Buffer
+	if err := Export(&file, "d", &Entry{Topic: "t", Value: []byte("v")}); err != nil {
+		t.Fatal(err)
+	}
+	back, err := readBack("\ufeff\r\n" + strings.TrimSpace(file.String()) + "\r\n\r\n")
+	if err != nil || len(back) != 1 || back[0].Corrected || string(back[0].Value) != "v" {
+		t.Errorf("%+v, error %v", back, err)
+	}
+	if _, err := readBack(file.String() + "\ufeff" + file.String()); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("a byte order mark in line 2: error %v", err)
+	}
+}
+
 func TestWhatIsWrongInAFileIsNamedAndNotRepeated(t *testing.T) {
 	var file bytes.Buffer
 	if err := Export(&file, "d", &Entry{Topic: "t", Value: []byte("secret")}); err != nil {
@@ -138,6 +153,9 @@ func TestWhatIsWrongInAFileIsNamedAndNotRepeated(t *testing.T) {
 		"base64":        {strings.Replace(good, `"value":"secret"`, `"value":null,"value_base64":"?secret?"`, 1), "value_base64"},
 		"two values":    {strings.Replace(good, `"value":"secret"`, `"value":"secret","value_base64":"YQ=="`, 1), "value and value_base64"},
 		"no export":     {`{"topic":"secret"}`, "sha256"},
+		"field twice":   {strings.Replace(good, `"value":"secret"`, `"value":"other","value":"secret"`, 1), "field twice"},
+		"surrogate":     {strings.Replace(good, `"value":"secret"`, `"value":"secret\ud800"`, 1), "not UTF-8"},
+		"two objects":   {strings.TrimSpace(good) + good, "after its object"},
 		"time":          {strings.Replace(good, `"0001-01-01T00:00:00Z"`, `"secret"`, 1), "failed_at"},
 	}
 	for name, c := range cases {
