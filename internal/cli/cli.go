@@ -194,12 +194,17 @@ func refuseEmpty(parsed *kong.Context) error {
 		if p := step.Positional; p != nil && p.Target.IsZero() && p.Target.Kind() == reflect.String {
 			return exit.Usagef("<%s>: is empty; give it a value", p.Name)
 		}
-		if f := step.Flag; f != nil && (f.Name == "group" || f.Group != nil && f.Group.Key == filterGroup) && isEmpty(f) {
+		if f := step.Flag; f != nil && (slices.Contains(neverEmpty, f.Name) || f.Group != nil && f.Group.Key == filterGroup) && isEmpty(f) {
 			return exit.Usagef("--%s: is empty; give it a value or leave it out", f.Name)
 		}
 	}
 	return nil
 }
+
+// neverEmpty are flags outside of filterGroup without which a command does something else. For
+// example, dlq replay without --from-file applies the records of the topic, and audit verify without
+// --expect-head does not compare the head.
+var neverEmpty = []string{"group", "from-file", "to-topic", "expect-head", "through"}
 
 // filterGroup is the help group of flags that select what a command works on.
 const filterGroup = "Filter"
@@ -208,6 +213,8 @@ func isEmpty(f *kong.Flag) bool {
 	switch value := f.Target.Interface().(type) {
 	case string:
 		return value == ""
+	case flags.File:
+		return !value.Given()
 	case []string:
 		return len(flags.Items(value)) == 0
 	case []int32:

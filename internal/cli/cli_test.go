@@ -53,7 +53,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // TestEmptyFiltersAreRefused shows that an empty filter is refused, because a repair with it would
-// change more than intended.
+// change more than intended. The same is true for a flag without which a command does something
+// else.
 func TestEmptyFiltersAreRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"dlq", "discard", "--reason=x", "--class=", "--yes"},
@@ -62,6 +63,10 @@ func TestEmptyFiltersAreRefused(t *testing.T) {
 		{"dlq", "list", "--since="},
 		{"dlq", "export", "--partition="},
 		{"dlq", "list", "--dlq-offset="},
+		{"dlq", "replay", "--from-file=", "--reason=x", "--yes"},
+		{"dlq", "replay", "--to-topic=", "--yes"},
+		{"audit", "verify", "--expect-head="},
+		{"resume", "--all", "--through=", "--reason=x", "--yes"},
 	} {
 		var out, errOut bytes.Buffer
 		if status := execute(t.Context(), args, &out, &errOut); status != exit.Usage || !strings.HasPrefix(errOut.String(), "projector: --") {
