@@ -238,6 +238,22 @@ func (r *roles) stamped(condition string, want int) {
 	}
 }
 
+// TestAnApproverWhoMayNotRemovePositionsDecidesNothing expects that a request stays open when the
+// approver has no right to carry it out. The owner of the schema approves it afterwards.
+func TestAnApproverWhoMayNotRemovePositionsDecidesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRoles(t)
+	r.mustAs("bank_migrate", "migrate", "--four-eyes=on")
+	r.exec("INSERT INTO projector_position (consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence) VALUES ('old', $1, 0, 5, 5, '', '', 1)", r.topic)
+	id := r.mustAs("bank_operator", "position", "remove", "--topic="+r.topic, "--group=old", "--reason=renamed", "--yes")
+	r.refusedAs("bank_approver", "DELETE on projector_position", "approve", id, "--reason=checked")
+	r.stamped("state = 'open'", 1)
+	r.mustAs("bank_migrate", "approve", id, "--reason=checked")
+	r.stamped("state = 'approved' AND requested_by = 'bank_operator' AND decided_by = 'bank_migrate'", 1)
+	await(t, "the position is removed", r.counts("SELECT count(*) FROM projector_position", 0))
+	await(t, "the trail names both", r.counts("SELECT count(*) FROM dlq_action WHERE requested_by = 'bank_operator' AND approved_by = 'bank_migrate' AND result = 'removed'", 1))
+}
+
 // TestFourEyesNeedOperatorsWhoCannotWrite expects that four eyes cannot be turned on while
 // operators can still write the tables directly.
 func TestFourEyesNeedOperatorsWhoCannotWrite(t *testing.T) {

@@ -19,6 +19,7 @@ type UnusedPosition struct {
 	Fence      int64
 	Projection string
 	Passed     bool // another group of the projection has reached this position
+	Removable  bool // the role of this session may delete it
 }
 
 // UnusedPositions returns all positions of a group in a topic, sorted by partition.
@@ -26,14 +27,9 @@ func UnusedPositions(ctx context.Context, pool *pgxpool.Pool, group, topic strin
 	return All[UnusedPosition](ctx, pool, "load positions", "position_unused", group, topic)
 }
 
-var (
-	// ErrPositionsMoved means that the fence of one of the positions has changed, for example
-	// because a consumer uses the position.
-	ErrPositionsMoved = errors.New("the positions have changed meanwhile")
-	// ErrMayNotRemove means that the role may not delete positions. The owner of the schema may
-	// delete them.
-	ErrMayNotRemove = errors.New("missing privileges: DELETE on projector_position (SQLSTATE 42501)")
-)
+// ErrPositionsMoved means that the fence of one of the positions has changed, for example because a
+// consumer uses the position.
+var ErrPositionsMoved = errors.New("the positions have changed meanwhile")
 
 // RemovePositions removes positions of a group, all of them or none, and records who did it and
 // why. It returns ErrPositionsMoved if the fence of one of them has changed.
@@ -59,9 +55,6 @@ func RemovePositions(ctx context.Context, pool *pgxpool.Pool, group, topic strin
 		QueueActions(tx, actions)
 		return tx.Send(ctx)
 	})
-	if HasCode(err, insufficientPrivilege) {
-		return ErrMayNotRemove
-	}
 	if err != nil {
 		return fmt.Errorf("remove positions: %w", err)
 	}

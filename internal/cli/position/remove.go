@@ -50,8 +50,19 @@ func (c *remove) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &removePlan{c, on, positions}, c.check(ctx, kadm.NewClient(on.Client), positions)
+	if err := c.check(ctx, kadm.NewClient(on.Client), positions); err != nil {
+		return nil, err
+	}
+	if on.Now && !positions[0].Removable {
+		return nil, errMayNotRemove
+	}
+	return &removePlan{c, on, positions}, nil
 }
+
+// errMayNotRemove is no exit.Refusal, because a request that this role cannot carry out must stay
+// open for the owner of the schema.
+const errMayNotRemove = errclass.Text("missing privileges: DELETE on projector_position (SQLSTATE 42501); " +
+	"nothing was changed; give the role that migrates in --database-url (DATABASE_URL)")
 
 // removePlan removes the positions of a group in a topic that no member of the group reads.
 type removePlan struct {
@@ -64,14 +75,10 @@ func (p *removePlan) Do(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	err := readmodel.RemovePositions(ctx, p.on.Pool, p.Group, p.Topic, p.positions, p.on.Actor, p.on.Reason)
-	switch {
-	case errors.Is(err, readmodel.ErrPositionsMoved):
+	if errors.Is(err, readmodel.ErrPositionsMoved) {
 		return exit.Refusef("group %q has got an owner meanwhile; nothing was removed", p.Group)
-	case errors.Is(err, readmodel.ErrMayNotRemove):
-		return exit.Refusef("%s; give the role that migrates in --database-url (DATABASE_URL)", err)
-	default:
-		return err
 	}
+	return err
 }
 
 // check refuses to remove positions that are in use, and positions without which events could be
