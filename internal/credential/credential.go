@@ -8,6 +8,7 @@
 package credential
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -19,19 +20,33 @@ import (
 	"time"
 )
 
-var errEmpty = errors.New("the file is empty")
+var (
+	errEmpty = errors.New("the file is empty")
+	errNUL   = errors.New("the file has a NUL byte; save it as UTF-8 text, not as UTF-16")
+)
 
-// Secret returns a password or a token: the text of a file without trailing line ends.
+// Secret returns a password or a token: the text of a file without trailing line ends and without a
+// byte order mark at the start. A NUL is refused, because no server accepts it in a password.
 func Secret(path string) (string, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator says which file
+	text, err := read(path)
 	if err != nil {
 		return "", err
 	}
 	secret := strings.TrimRight(string(text), "\r\n")
-	if secret == "" {
+	switch {
+	case secret == "":
 		return "", &fs.PathError{Op: "read", Path: path, Err: errEmpty}
+	case strings.ContainsRune(secret, 0):
+		return "", &fs.PathError{Op: "read", Path: path, Err: errNUL}
 	}
 	return secret, nil
+}
+
+// read returns the text of a file without the byte order mark that some editors write at the start.
+// With this mark, a password is wrong and the first certificate is not found.
+func read(path string) ([]byte, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator says which file
+	return bytes.TrimPrefix(text, []byte("\ufeff")), err
 }
 
 // TLS says how to make TLS connections. The zero value is ready for use. It trusts the system's
@@ -51,7 +66,7 @@ var errNoCertificate = errors.New("no PEM certificate in the file")
 func (t TLS) Config() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
+		pem, err := read(t.CA)
 		if err != nil {
 			return nil, err
 		}
@@ -61,11 +76,15 @@ func (t TLS) Config() (*tls.Config, error) {
 		}
 	}
 	if t.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-		var file *fs.PathError
-		if errors.As(err, &file) {
+		cert, err := read(t.Cert)
+		if err != nil {
 			return nil, err
 		}
+		key, err := read(t.Key)
+		if err != nil {
+			return nil, err
+		}
+		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil { // for example, the certificate was renewed and the key not yet
 			return nil, &fs.PathError{Op: "use", Path: t.Cert, Err: err}
 		}

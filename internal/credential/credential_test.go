@@ -1,6 +1,7 @@
 package credential_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -30,6 +31,7 @@ func TestSecret(t *testing.T) {
 	dir := t.TempDir()
 	for text, want := range map[string]string{
 		"secret": "secret", "secret\n": "secret", "secret\r\n": "secret", "two words \n": "two words ", "": "", "\n": "",
+		"\ufeffsecret\r\n\r\n": "secret", "\ufeff": "", "s\x00e\x00": "", "\xff\xfes\x00": "",
 	} {
 		path := write(t, dir, "secret", []byte(text))
 		got, err := credential.Secret(path)
@@ -117,8 +119,9 @@ func TestFilesAreReadForEachConnection(t *testing.T) {
 		CA: filepath.Join(dir, "ca"), Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"),
 	}
 	install := func(server, client party) {
-		write(t, dir, "ca", server.authority.PEM())
-		write(t, dir, "cert", client.Cert)
+		// An editor has written byte order marks and CRLF.
+		write(t, dir, "ca", append([]byte("\ufeff"), bytes.ReplaceAll(server.authority.PEM(), []byte("\n"), []byte("\r\n"))...))
+		write(t, dir, "cert", append([]byte("\ufeff"), client.Cert...))
 		write(t, dir, "key", client.Key)
 	}
 	oldServer, oldClient := newParty(t, "127.0.0.1"), newParty(t)
