@@ -87,11 +87,22 @@ func newParser(args []string, built flags.BuildInfo, options ...kong.Option) (*k
 		kong.Name("projector"), kong.Description(description), kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.DefaultEnvars("PROJECTOR"), // for flags whose field does not name a variable
+		kong.NamedMapper("url", kong.MapperFunc(trimmedURL)),
 		database.TagVars(),
 		kong.PostBuild(typedOnly),
 		kong.PostBuild(addManual),
 		kong.Bind(built),
 	}, options...)...)
+}
+
+// trimmedURL reads a database URL without the white space around it. A variable that is filled from a
+// file often ends with a line break, and pgx would read this as a part of the last parameter. A URL
+// with a space before it would be ignored.
+func trimmedURL(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	err := ctx.Scan.PopValueInto("url", &text)
+	target.SetString(strings.TrimSpace(text))
+	return err
 }
 
 // typedOnly removes the environment variables of flags that confirm a change. A person must type

@@ -75,6 +75,17 @@ func TestEmptyFiltersAreRefused(t *testing.T) {
 	}
 }
 
+// TestADatabaseURLMayHaveSpaceAroundIt shows that the whole URL is used. Its last parameter is wrong
+// with a line break, and pgx takes a URL for something else if a space precedes it.
+func TestADatabaseURLMayHaveSpaceAroundIt(t *testing.T) {
+	t.Setenv("DATABASE_URL", " postgres://nobody@127.0.0.1:1/nothing?sslmode=disable\r\n")
+	var out, errOut bytes.Buffer
+	status := execute(t.Context(), []string{"gaps"}, &out, &errOut)
+	if status != exit.Failed || !strings.Contains(errOut.String(), "host=127.0.0.1 port=1 ") {
+		t.Errorf("exit status %d:\n%s", status, errOut.String())
+	}
+}
+
 // TestEmptyEnvironmentIsNone shows that an empty variable counts as unset. The test also sets a
 // wrong --sasl-mechanism, which is checked last. If an empty variable were used, its error would be
 // reported instead.

@@ -39,7 +39,7 @@ type Cmd struct {
 	Stay   bool   `env:"DEMO_STAY" help:"Keep everything running afterwards, until Ctrl-C."`
 	Listen string `env:"LISTEN_ADDR" default:"127.0.0.1:0" placeholder:"ADDR" group:"HTTP" help:"Health, metrics and status page (default a free port of 127.0.0.1)."`
 
-	DatabaseURL string   `env:"DATABASE_URL" placeholder:"URL" group:"PostgreSQL" help:"PostgreSQL to use, with an empty schema; default one of the demo's own."`
+	DatabaseURL string   `env:"DATABASE_URL" type:"url" placeholder:"URL" group:"PostgreSQL" help:"PostgreSQL to use, with an empty schema; default one of the demo's own."`
 	Brokers     []string `env:"KAFKA_BROKERS" placeholder:"HOST:PORT" group:"Kafka" help:"Brokers to use, separated by commas; default one in this process."`
 	Topic       string   `env:"KAFKA_TOPIC" group:"Kafka" help:"A topic to create, or an empty one; default a new one."`
 	flags.SecurityFlags

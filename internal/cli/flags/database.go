@@ -23,7 +23,7 @@ import (
 // DatabaseFlags are the flags of the read model's database. Files, including those in the URL, are
 // read again for each new connection.
 type DatabaseFlags struct {
-	DatabaseURL          string `json:"-" env:"DATABASE_URL" placeholder:"URL" group:"PostgreSQL" help:"Where the read model is, e.g. postgres://user@host:5432/bank?sslmode=verify-full. Default: the PG* environment variables."`
+	DatabaseURL          string `json:"-" env:"DATABASE_URL" type:"url" placeholder:"URL" group:"PostgreSQL" help:"Where the read model is, e.g. postgres://user@host:5432/bank?sslmode=verify-full. Default: the PG* environment variables."`
 	DatabasePasswordFile string `json:"-" env:"DATABASE_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"PostgreSQL" help:"File that holds the password, instead of the URL."`
 }
 

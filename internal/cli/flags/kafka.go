@@ -57,6 +57,9 @@ func (f *KafkaFlags) Client(log *slog.Logger) ([]kgo.Opt, error) {
 		return nil, exit.Usagef("--dlq-topic (KAFKA_DLQ_TOPIC): must differ from --topic")
 	}
 	brokers := Items(f.Brokers)
+	if len(brokers) == 0 {
+		return nil, exit.Usagef("--brokers (KAFKA_BROKERS): names no broker; give HOST:PORT, separated by commas")
+	}
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(brokers...),
 		kgo.ClientID("projector"),

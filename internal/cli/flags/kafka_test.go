@@ -3,6 +3,7 @@ package flags
 import (
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
@@ -27,6 +28,10 @@ func TestAListMayHaveSpaceAroundItsCommas(t *testing.T) {
 	f := KafkaFlags{Brokers: []string{"a:9092", " b:9092"}, Topic: "t"}
 	if _, err := f.Client(slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
+	}
+	f.Brokers = []string{" ", ""}
+	if _, err := f.Client(slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "KAFKA_BROKERS): names no broker") {
+		t.Errorf("without a broker: %v", err)
 	}
 }
 

@@ -11,7 +11,7 @@ type LedgerFlags struct {
 
 // LedgerServerFlags are the flags of the ledger's server and the query.
 type LedgerServerFlags struct {
-	LedgerURL          string `json:"-" name:"ledger-url" env:"LEDGER_URL" placeholder:"URL" group:"Ledger" help:"The ledger's PostgreSQL, e.g. postgres://auditor@ledger:5432/core."`
+	LedgerURL          string `json:"-" name:"ledger-url" env:"LEDGER_URL" type:"url" placeholder:"URL" group:"Ledger" help:"The ledger's PostgreSQL, e.g. postgres://auditor@ledger:5432/core."`
 	LedgerQuery        string `json:"-" env:"LEDGER_QUERY" placeholder:"SQL" group:"Ledger" help:"Query for --ledger-url that returns the ledger's columns."`
 	LedgerPasswordFile string `json:"-" env:"LEDGER_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Ledger" help:"File that holds the password of the ledger's PostgreSQL, instead of its URL."`
 }

@@ -9,7 +9,7 @@ import (
 // OutboxFlags are the flags of the producer's outbox and the query. The password file is read again
 // for each new connection.
 type OutboxFlags struct {
-	OutboxURL          string `json:"-" name:"outbox-url" env:"OUTBOX_URL" placeholder:"URL" group:"Outbox" help:"The PostgreSQL with the producer's outbox, which is queried for missing events, e.g. postgres://reader@core:5432/core. It is only read."`
+	OutboxURL          string `json:"-" name:"outbox-url" env:"OUTBOX_URL" type:"url" placeholder:"URL" group:"Outbox" help:"The PostgreSQL with the producer's outbox, which is queried for missing events, e.g. postgres://reader@core:5432/core. It is only read."`
 	OutboxPasswordFile string `json:"-" env:"OUTBOX_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Outbox" help:"File that holds the password, instead of the URL."`
 	OutboxQuery        string `json:"-" env:"OUTBOX_QUERY" placeholder:"SQL" group:"Outbox" help:"Query that returns key, value and, where the format needs them, headers (a JSON object) of the events with the account ids $1 (text[]) and versions $2 (bigint[])."`
 }
