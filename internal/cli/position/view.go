@@ -181,7 +181,10 @@ func (v *view) details(ctx context.Context, s *status) {
 		if p.stored != nil && assigned.Lookup(v.topic, p.number) {
 			p.owner = p.stored.Owner
 		}
-		if p.waits {
+		switch {
+		case p.position != nil && p.end != nil && *p.position < p.start: // the first unread record was removed already
+			p.margin = new(time.Duration)
+		case p.waits:
 			p.margin = topic.RetentionLeft(retention, p.age)
 		}
 	}

@@ -114,6 +114,10 @@ func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, ex
 		return telemetry.Margin{}
 	}
 	m := telemetry.Margin{Records: new(p.Position - e.Start)}
+	if *m.Records < 0 { // the first unread record was removed already
+		m.Left = new(time.Duration)
+		return m
+	}
 	if kept != nil && e.End > p.Position {
 		// After an error the age is nil. One error is topic.ErrNoRecord, if there are only transaction
 		// markers.

@@ -84,6 +84,29 @@ func TestRetentionMargins(t *testing.T) {
 	}
 }
 
+// TestNoTimeIsLeftForRemovedRecords shows that the margin in seconds is 0 when retention has removed
+// unread records, also of a paused partition: the instance is ready then, and only the margins say it.
+func TestNoTimeIsLeftForRemovedRecords(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	s.Consuming(nil)
+	s.Must("pause", "--all", "--reason=x", "--yes")
+	s.Produce(clitest.EventOf("a", 2, `"1"`), clitest.EventOf("a", 3, `"1"`))
+	s.DeleteRecords(2)
+	address := running(s)
+	var got statusJSON
+	askUntil(s, address+"/status.json", &got, func() bool {
+		return len(got.Partitions) == 1 && got.Partitions[0].MarginSeconds != nil
+	})
+	if p := got.Partitions[0]; *p.MarginSeconds != 0 || *p.MarginRecords != -1 {
+		t.Errorf("margin %v s, %d records", *p.MarginSeconds, *p.MarginRecords)
+	}
+	clitest.Equal(t, clitest.Pick(s.Lines("position"), "margin_records", "margin_seconds", "state"), "-1 0 paused")
+	clitest.Contains(t, fetch(t, address+"/metrics"), `projector_retention_margin_seconds{partition="0",projection="account_balance",topic="`+s.Topic+`"} 0`)
+	clitest.Contains(t, fetch(t, address+"/"), "retention is about to remove unread records")
+}
+
 // TestRetentionIsUnknown shows that the retention of a topic is unknown without the permission
 // DESCRIBE_CONFIGS. Then the margin in seconds has no value, but nothing fails. For a DLQ topic
 // that does not exist yet, no permission is reported as missing.
