@@ -202,6 +202,37 @@ func TestEveryChangeIsRequested(t *testing.T) {
 		"rebuild 1 approved, pause 1 approved, resume 1 approved, position_set 1 approved, replay 2 approved")
 }
 
+// TestARebuildShowsItsBalances shows that the plan of a rebuild has the balances before and after it,
+// for people who may approve it: an account may differ only in its balance.
+func TestARebuildShowsItsBalances(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc-a", 1, `"1"`), clitest.EventOf("acc-b", 1, `"2"`), clitest.EventOf("acc-c", 1, `"3"`))
+	s.Consuming(nil)
+	s.Exec(`UPDATE account_balance SET balance = 91.50 WHERE account_id = 'acc-a'`)
+	s.Exec(`DELETE FROM account_balance WHERE account_id = 'acc-b'`)
+	s.Exec(`INSERT INTO account_balance (account_id, version, balance, currency, status) VALUES ('acc-x', 3, 7.00, 'EUR', 'open')`)
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	if out := s.Must("rebuild") + s.Must("rebuild", "--output=json"); strings.Contains(out, "91.5") || strings.Contains(strings.ToLower(out), "balance_before") {
+		t.Errorf("a rebuild prints balances: %s", out)
+	}
+	for _, c := range []struct{ removal, plan string }{
+		{"--remove=false", "acc-a different EUR 91.5 1, acc-b missing EUR null 2, acc-x unknown EUR 7 7"},
+		{"--remove", "acc-a different EUR 91.5 1, acc-b missing EUR null 2, acc-x unknown EUR 7 null"},
+	} {
+		id := requested(t, s, "rebuild", c.removal)
+		shown := append([]string{"requests", "show", id}, s.Servers([]string{"approve"})[1:]...)
+		clitest.Contains(t, other.Must(shown...), "BALANCE BEFORE", "91.50", "1.00  EUR")
+		plan := other.Lines(shown...)[0]["plan"].([]any)[0].(map[string]any)
+		var differences []map[string]any
+		for _, d := range plan["differences"].([]any) {
+			differences = append(differences, d.(map[string]any))
+		}
+		clitest.Equal(t, clitest.Pick(differences, "account_id", "kind", "currency", "balance_before", "balance_after"), c.plan)
+		other.Must("reject", id, "--reason=only shown")
+	}
+}
+
 // TestAPruningIsRequested shows that a pruning needs approval. The reason is that after a pruning
 // with a short retention, a redelivered event could be counted twice. The audit trail records a
 // pruning even if the four-eyes policy is off.

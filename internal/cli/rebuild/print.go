@@ -31,6 +31,14 @@ type accountDifference struct {
 	Kind           rebuild.Kind `json:"kind"`
 	Version        *int64       `json:"version"`
 	RebuiltVersion *int64       `json:"rebuilt_version"`
+	*balancesDocument
+}
+
+// balancesDocument has the balances of an account, for a user who may approve the rebuild.
+type balancesDocument struct {
+	Currency      *string      `json:"currency"`
+	BalanceBefore *json.Number `json:"balance_before"`
+	BalanceAfter  *json.Number `json:"balance_after"`
 }
 
 const resultRebuilt = "rebuilt"
@@ -92,7 +100,12 @@ func (r *rebuilding) document(report *rebuild.Report, changed *rebuild.Swapped) 
 		d.Kinds[kind] = report.Kinds[kind]
 	}
 	for i := range report.Differences {
-		one, err := differenceDocument(&report.Differences[i])
+		var balances *balancesDocument
+		if r.balances != nil {
+			b := &r.balances[i]
+			balances = &balancesDocument{b.Currency, output.NumberOrNull(b.Before), output.NumberOrNull(b.After)}
+		}
+		one, err := differenceDocument(&report.Differences[i], balances)
 		if err != nil {
 			return d, err
 		}
@@ -106,9 +119,9 @@ func (r *rebuilding) document(report *rebuild.Report, changed *rebuild.Swapped) 
 }
 
 // differenceDocument describes a difference with its account or the key of its row.
-func differenceDocument(x *rebuild.Difference) (json.RawMessage, error) {
+func differenceDocument(x *rebuild.Difference, balances *balancesDocument) (json.RawMessage, error) {
 	if x.Key == nil {
-		return json.Marshal(accountDifference{x.ID, x.Kind, x.Version, x.Rebuilt})
+		return json.Marshal(accountDifference{x.ID, x.Kind, x.Version, x.Rebuilt, balances})
 	}
 	kind, err := json.Marshal(x.Kind)
 	return append(bytes.TrimSuffix(bytes.Clone(x.Key), []byte("}")), `,"kind":`+string(kind)+"}"...), err
@@ -123,11 +136,19 @@ func (r *rebuilding) printDifferences(report *rebuild.Report) error {
 	if report.Differences[0].Key != nil {
 		return r.printRows(report)
 	}
-	t := output.NewTable(r.std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Left("KIND", 9),
-		output.Right("VERSION", 10), output.Right("REBUILT", 10))
+	columns := []output.Column{output.Left("ACCOUNT", 20), output.Left("KIND", 9), output.Right("VERSION", 10), output.Right("REBUILT", 10)}
+	if r.balances != nil {
+		columns = append(columns, output.Right("BALANCE BEFORE", 14), output.Right("BALANCE AFTER", 14), output.Left("CURRENCY", 8))
+	}
+	t := output.NewTable(r.std.Out, "ACCOUNT", columns...)
 	for i := range report.Differences {
 		d := &report.Differences[i]
-		t.Row(d.ID, d.Kind, d.Version, d.Rebuilt)
+		cells := []any{d.ID, d.Kind, d.Version, d.Rebuilt}
+		if r.balances != nil {
+			b := &r.balances[i]
+			cells = append(cells, b.Before, b.After, b.Currency)
+		}
+		t.Row(cells...)
 	}
 	return t.Flush()
 }

@@ -124,9 +124,10 @@ type rebuilding struct {
 	shown   *output.Progress
 	changed *file.Projection // replaces another version of the projection file; nil: no replacement
 
-	report  rebuild.Report
-	refused error            // why the change is refused
-	swapped *rebuild.Swapped // nil: nothing was changed
+	report   rebuild.Report
+	balances []rebuild.Balances // of the listed differences; nil: not shown
+	refused  error              // why the change is refused
+	swapped  *rebuild.Swapped   // nil: nothing was changed
 }
 
 const (
@@ -172,9 +173,14 @@ func (r *rebuilding) Do(ctx context.Context) (err error) {
 	return err
 }
 
-func (r *rebuilding) Print(_ context.Context, done bool) error {
+func (r *rebuilding) Print(ctx context.Context, done bool) (err error) {
 	if done && r.swapped == nil {
 		r.swapped = new(rebuild.Swapped)
+	}
+	if r.on.Amounts {
+		if r.balances, err = r.shadow.Balances(ctx, &r.report, r.cmd.Remove); err != nil {
+			return err
+		}
 	}
 	return cmp.Or(r.print(&r.report, r.swapped), r.differs(&r.report, r.swapped))
 }
