@@ -24,6 +24,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -49,7 +51,7 @@ func Parse(text []byte) (*Mapping, error) {
 	case errors.Is(err, io.EOF):
 		return nil, errorAt(&yaml.Node{Line: 1, Column: 1}, "the file is empty")
 	case err != nil:
-		return nil, syntaxError(err)
+		return nil, syntaxError(text, err)
 	}
 	var second yaml.Node
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
@@ -104,14 +106,33 @@ func errorAt(n *yaml.Node, format string, args ...any) error {
 }
 
 // syntaxError converts an error of the YAML parser, which names only a line, to an error like those
-// that errorAt returns.
-func syntaxError(err error) error {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 1
-	if _, scanErr := fmt.Sscanf(text, "line %d: ", &line); scanErr == nil {
+// that errorAt returns. The parser names no line if it cannot read a character.
+func syntaxError(file []byte, err error) error {
+	text, at := strings.TrimPrefix(err.Error(), "yaml: "), &yaml.Node{Column: 1}
+	if _, scanErr := fmt.Sscanf(text, "line %d: ", &at.Line); scanErr == nil {
 		_, text, _ = strings.Cut(text, ": ")
+	} else {
+		at = firstUnreadable(file)
 	}
-	return errorAt(&yaml.Node{Line: line, Column: 1}, "%s", text)
+	return errorAt(at, "%s", text)
+}
+
+// firstUnreadable returns the place of the first character that YAML does not allow.
+func firstUnreadable(file []byte) *yaml.Node {
+	at := &yaml.Node{Line: 1, Column: 1}
+	for len(file) > 0 {
+		r, size := utf8.DecodeRune(file)
+		switch {
+		case r == utf8.RuneError && size == 1, unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\u0085", r):
+			return at
+		case r == '\n':
+			at.Line, at.Column = at.Line+1, 1
+		default:
+			at.Column++
+		}
+		file = file[size:]
+	}
+	return &yaml.Node{Line: 1, Column: 1}
 }
 
 // eachMember calls the function read for every member of a table and joins the errors. The

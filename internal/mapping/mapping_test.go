@@ -116,6 +116,8 @@ func TestParseNamesTheLine(t *testing.T) {
 		{"constant in small letters", "fields:\n  currency: {constant: eur}\n", []string{"line 2", "currency: constant", "EUR"}},
 		{"constant of the other case", "fields:\n  currency: {constant: EUR, case: lower}\n", []string{"line 2", "currency: constant", "eur"}},
 		{"no such constant", "fields:\n  currency: {case: lower, constant: xxx}\n", []string{"line 2", "currency: constant", "ISO 4217"}},
+		{"NUL", "fields:\n  version: é\x00\n", []string{"line 2, column 13: control characters"}},
+		{"not UTF-8", "\ufefffields:\n  version: a\n  eventId: \xff\n", []string{"line 3, column 12: ", "UTF-8"}},
 		{"two documents", "fields: {}\n---\nfields: {}\n", []string{"line 2", "second"}},
 	}
 	for _, tt := range tests {
