@@ -66,7 +66,7 @@ func (p *Producer) Send(ctx context.Context, records []testbank.Record) error {
 	return errors.Join(p.err, p.to.Flush())
 }
 
-// The method acknowledged writes a record to the journal.
+// acknowledged writes a record to the journal.
 func (p *Producer) acknowledged(r *kgo.Record, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -173,8 +173,8 @@ func (c *checker) offsets(ctx context.Context, admin *kadm.Client, conn *pgx.Con
 	return "", nil
 }
 
-// The function lowered returns "" if every update of an account has raised its version. An audit
-// trigger counts all other updates with a sequence, so updates that were rolled back count too.
+// lowered returns "" if every update of an account has raised its version. An audit trigger counts
+// all other updates with a sequence, so updates that were rolled back count too.
 func lowered(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var attempts, written int64
 	err := conn.QueryRow(ctx, "SELECT CASE WHEN is_called THEN last_value ELSE 0 END, (SELECT count(*) FROM version_audit) FROM version_audit_attempts").

@@ -69,9 +69,9 @@ func Fetch(ctx context.Context, from Outbox, formats event.Resolver, by readmode
 	return a, err
 }
 
-// The method add stores the requested events of a row and returns their size in bytes. A row may
-// contain several events. The row counts as refused if none of its events could be stored, unless
-// they were stored from an equal row before.
+// add stores the requested events of a row and returns their size in bytes. A row may contain
+// several events. The row counts as refused if none of its events could be stored, unless they were
+// stored from an equal row before.
 func (a *Answer) add(format event.Format, m event.Message, by readmodel.Action, asked map[Version]bool) (kept int) {
 	record := projection.Record{Message: m, Partition: projection.NoPartition, LeaderEpoch: projection.NoEpoch, Timestamp: projection.NoTimestamp}
 	events := projection.AppendDecoded(nil, record, format)

@@ -96,8 +96,8 @@ func (s *Shadow) written() []*rowTable {
 	return append(slices.Clone(s.tables), s.accounts.account, s.accounts.parked, s.accounts.overflow)
 }
 
-// The method noted reads the table of differences of the given table. It calls add for each listed
-// row that differs.
+// noted reads the table of differences of the given table. It calls add for each listed row that
+// differs.
 func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add addDifference) error {
 	if err := t.limited(ctx); err != nil {
 		return err

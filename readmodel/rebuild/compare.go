@@ -85,8 +85,8 @@ func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) e
 	})
 }
 
-// The method compare finds the groups of rows that differ between the live and the rebuilt table.
-// In these groups, it calls add for each row that differs.
+// compare finds the groups of rows that differ between the live and the rebuilt table. In these
+// groups, it calls add for each row that differs.
 func (c *comparison) compare(ctx context.Context, live, rebuilt pgx.Tx, t *rowTable, add addDifference) error {
 	var theirs map[int64]group
 	second := make(chan error, 1)

@@ -85,8 +85,8 @@ func (c *comparison) loadFetched(ctx context.Context, live readmodel.Querier) er
 // addDifference is called for a row that differs. At most one of the rows is nil.
 type addDifference func(live, rebuilt *row) error
 
-// The method decide decides about the differences that the function find reports for each table.
-// The parameter db may be nil, see the method add.
+// decide decides about the differences that the function find reports for each table. The parameter
+// db may be nil, see the method add.
 func (c *comparison) decide(ctx context.Context, db execer, find func(t *rowTable, add addDifference) error) error {
 	s := c.shadow
 	if s.accounts != nil {

@@ -15,7 +15,7 @@ import (
 // perf:WORKLOAD[.SUBJECT].MEASURE -->819,000<!-- end -->.
 var figure = regexp.MustCompile(`<!-- perf:([a-z0-9.-]+) -->[^<]*<!-- end -->`)
 
-// The function figures replaces the numbers in the placeholders of a page by the results.
+// figures replaces the numbers in the placeholders of a page by the results.
 func figures(text string, r *results) (string, error) {
 	var problem error
 	filled := figure.ReplaceAllStringFunc(text, func(found string) string {
@@ -95,14 +95,14 @@ func span(runs []Run, m measure, factor float64) string {
 	return fmt.Sprintf("%.0f to %.0f", s.min, s.max)
 }
 
-// The function rounded rounds a number to three significant digits.
+// rounded rounds a number to three significant digits.
 func rounded(f float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(f))-2)
 	return math.Round(f/unit) * unit
 }
 
-// The function pages returns the pages with figures, by path. They are the pages in the document's
-// folder and the README in the folder above.
+// pages returns the pages with figures, by path. They are the pages in the document's folder and
+// the README in the folder above.
 func pages(document string, r *results) (map[string]string, error) {
 	folder := filepath.Dir(document)
 	paths, err := filepath.Glob(filepath.Join(folder, "*.md"))

@@ -90,10 +90,9 @@ func (f fleet) String() string {
 // accountWithin limits the wait until the replicas' metrics include all durable records.
 const accountWithin = 5 * time.Second
 
-// The method account returns each replica's share of the records, largest first, and the number of
-// connections of all replicas. Each replica counts a record when the record is durable. If the sum
-// is not the number of events, records were lost or processed twice. The method then returns an
-// error.
+// account returns each replica's share of the records, largest first, and the number of connections
+// of all replicas. Each replica counts a record when the record is durable. If the sum is not the
+// number of events, records were lost or processed twice. The method then returns an error.
 func (f fleet) account(ctx context.Context, w *watcher, events int) (shares []float64, connections int, err error) {
 	if connections, err = w.connections(ctx); err != nil {
 		return nil, 0, err

@@ -33,7 +33,7 @@ const ownTable = `CREATE TABLE bench_own (account_id text PRIMARY KEY, events bi
 
 var ownTypes = []string{"AccountOpened", "FundsCredited", "FundsDebited"}
 
-// The function own returns the description of the table of a custom projection.
+// own returns the description of the table of a custom projection.
 func own(mode file.Mode) table {
 	return table{
 		relation: "bench_own",

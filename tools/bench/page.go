@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The function page returns the results as Markdown, for the terminal and for the document. Its
-// first table has all comparisons, missed targets first.
+// page returns the results as Markdown, for the terminal and for the document. Its first table has
+// all comparisons, missed targets first.
 func page(r *results) string {
 	var b strings.Builder
 	renderMachine(&b, &r.Machine)

@@ -155,7 +155,8 @@ func (h *harness) run(ctx context.Context, name, workload string) (Run, error) {
 	return p.run(), nil
 }
 
-// The method run returns a result of run.sh as a Run. The time window of run.sh starts at the first committed row.
+// run returns a result of run.sh as a Run. The time window of run.sh starts at the first committed
+// row.
 func (p *peerResult) run() Run {
 	r := Run{
 		Workload: peersPrefix + p.Workload, Subject: subject(p.Peer), When: p.When, Scale: 1,

@@ -46,14 +46,14 @@ func (w *watcher) pid() int { return int(w.conn.PgConn().PID()) }
 
 func (w *watcher) close() { _ = w.conn.Close(context.Background()) }
 
-// The method durable returns the number of processed records.
+// durable returns the number of processed records.
 func (w *watcher) durable(ctx context.Context) (n int, err error) {
 	err = w.conn.QueryRow(ctx, `SELECT coalesce(sum(next_offset), 0)::bigint FROM projector_position
 		WHERE consumer_group = $1`, w.group).Scan(&n)
 	return n, err
 }
 
-// The method claimed returns the number of partitions that have an owner.
+// claimed returns the number of partitions that have an owner.
 func (w *watcher) claimed(ctx context.Context) (n int, err error) {
 	err = w.conn.QueryRow(ctx, `SELECT count(*) FROM projector_position
 		WHERE consumer_group = $1 AND owner <> ''`, w.group).Scan(&n)

@@ -134,8 +134,8 @@ func ratiosOf(r *results) []ratio {
 	return found
 }
 
-// The method values returns the ratio of each round. The result disturbed has the ratios of the
-// rounds in which a compared run was disturbed.
+// values returns the ratio of each round. The result disturbed has the ratios of the rounds in
+// which a compared run was disturbed.
 func (c *comparison) values(r *results) (clean, disturbed []float64) {
 	for _, a := range r.runsOf(c.workload, c.subject) {
 		for _, b := range r.runsOf(c.byW, c.byS) {

@@ -144,9 +144,9 @@ func ask(conn net.Conn, in *bufio.Reader, account int, version int32) (int32, er
 // lastAnswers is how long to wait for the last answers after the last event is visible.
 const lastAnswers = time.Second
 
-// The method answered returns the statistics of the answers. It is called when all events are
-// visible, and first waits for the last answers. Readers that have no answer then are not counted,
-// because they wait for events that do not exist.
+// answered returns the statistics of the answers. It is called when all events are visible, and
+// first waits for the last answers. Readers that have no answer then are not counted, because they
+// wait for events that do not exist.
 func (c *crowd) answered(sw *stopwatch) (*answers, error) {
 	_ = pace.Sleep(context.Background(), lastAnswers)
 	c.mu.Lock()

@@ -21,8 +21,8 @@ const (
 	startEvents = 160
 )
 
-// The method start measures the time from the process start to the first committed row, for a
-// consumer group that already has positions.
+// start measures the time from the process start to the first committed row, for a consumer group
+// that already has positions.
 func (s *stack) start(ctx context.Context, l *loaded, d database, group string, m *meter) (run Run, err error) {
 	w, err := watch(ctx, d, group, l.table())
 	if err != nil {

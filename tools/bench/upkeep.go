@@ -37,9 +37,9 @@ type usage struct {
 // rows returns how many rows were inserted or updated.
 func (u *usage) rows() int64 { return u.inserts + u.updates }
 
-// The method usage reads PostgreSQL's counters of the write-ahead log and of the watcher's table. A
-// session may report its last rows only when it ends, so the method waits until all other sessions
-// have ended.
+// usage reads PostgreSQL's counters of the write-ahead log and of the watcher's table. A session
+// may report its last rows only when it ends, so the method waits until all other sessions have
+// ended.
 func (s *stack) usage(ctx context.Context, w *watcher) (u usage, err error) {
 	if err := w.awaitAlone(ctx); err != nil {
 		return u, err
@@ -56,7 +56,7 @@ func (s *stack) usage(ctx context.Context, w *watcher) (u usage, err error) {
 	return u, err
 }
 
-// The method count adds to a run the changes of PostgreSQL's counters since the earlier reading.
+// count adds to a run the changes of PostgreSQL's counters since the earlier reading.
 func (s *stack) count(ctx context.Context, run *Run, w *watcher, before *usage) error {
 	after, err := s.usage(ctx, w)
 	if err != nil {
@@ -75,8 +75,8 @@ var (
 		`WAL usage: .*? (\d+) bytes.*?CPU: user: ([\d.]+) s, system: ([\d.]+) s, elapsed: ([\d.]+) s`)
 )
 
-// The method upkeep returns the differences between two readings of the counters. Checkpoints and
-// vacuums are from the server's log.
+// upkeep returns the differences between two readings of the counters. Checkpoints and vacuums are
+// from the server's log.
 func (s *stack) upkeep(of string, before, after *usage) (*upkeep, error) {
 	text, err := os.ReadFile(s.log)
 	if err != nil {
@@ -91,8 +91,7 @@ func (s *stack) upkeep(of string, before, after *usage) (*upkeep, error) {
 	return k, nil
 }
 
-// The method read adds the checkpoints in the server's log, and the vacuums of one table in this
-// log.
+// read adds the checkpoints in the server's log, and the vacuums of one table in this log.
 func (k *upkeep) read(log, of string) {
 	number := func(text string) float64 {
 		f, _ := strconv.ParseFloat(text, 64)

@@ -72,7 +72,7 @@ type workload struct {
 	rate int
 }
 
-// The method own returns the subject that runs the projector itself, or "" if there is none.
+// own returns the subject that runs the projector itself, or "" if there is none.
 func (w *workload) own() subject {
 	for _, s := range w.subjects {
 		if s == subjectProjector || s == subjectSteady || s == subjectStart {
@@ -218,8 +218,8 @@ func (w *workload) firstVersion() int32 {
 	return w.held + 1
 }
 
-// The method scaled multiplies the numbers of events and accounts by scale, but neither becomes
-// smaller than its minimum. A fixed workload keeps its number of accounts.
+// scaled multiplies the numbers of events and accounts by scale, but neither becomes smaller than
+// its minimum. A fixed workload keeps its number of accounts.
 func (w workload) scaled(scale float64) workload {
 	w.events = max(1000, w.least, int(float64(w.events)*scale))
 	if !w.fixed {
@@ -242,8 +242,8 @@ func groups() []string {
 	return names
 }
 
-// The function selected returns the scaled workloads of the named groups, with one slice for each
-// group. If no group is named, it returns the workloads of all groups that are not large.
+// selected returns the scaled workloads of the named groups, with one slice for each group. If no
+// group is named, it returns the workloads of all groups that are not large.
 func selected(only []string, scale float64) ([][]workload, error) {
 	known := groups()
 	for _, name := range only {

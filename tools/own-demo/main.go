@@ -163,8 +163,8 @@ func (d *demo) tables(ctx context.Context) error {
 	return err
 }
 
-// The method record returns the record of an event. Every third event spends points, and the other
-// events earn points.
+// record returns the record of an event. Every third event spends points, and the other events earn
+// points.
 func (d *demo) record(account, version int) *kgo.Record {
 	kind, points := "PointsEarned", account+version
 	if version%3 == 0 {

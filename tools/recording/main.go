@@ -35,8 +35,8 @@ type screen struct {
 	lines   []string
 }
 
-// The function record runs the demo until the demo has checked its result. It then runs the
-// commands that the demo proposes for one account.
+// record runs the demo until the demo has checked its result. It then runs the commands that the
+// demo proposes for one account.
 func record(ctx context.Context, program, file string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -85,15 +85,14 @@ func untilReady(out io.Reader) (string, error) {
 	return "", fmt.Errorf("the demo ended before its check: %w", lines.Err())
 }
 
-// The function section returns the lines that begin with one heading and end before another
-// heading.
+// section returns the lines that begin with one heading and end before another heading.
 func section(printed, from, to string) []string {
 	_, text, _ := strings.Cut(printed, from)
 	text, _, _ = strings.Cut(from+text, to)
 	return strings.Split(strings.TrimSpace(text), "\n")
 }
 
-// The function exports returns the variables in the demo's export lines, except PATH.
+// exports returns the variables in the demo's export lines, except PATH.
 func exports(printed string) (env []string) {
 	for _, line := range regexp.MustCompile(`(?m)^ +export (.*)$`).FindAllStringSubmatch(printed, -1) {
 		for _, variable := range strings.Fields(line[1]) {
@@ -105,8 +104,8 @@ func exports(printed string) (env []string) {
 	return env
 }
 
-// The function proposed returns the commands that the demo proposes for the first account. They
-// show the gaps, show the account, plan a change, apply the change, and show the account again.
+// proposed returns the commands that the demo proposes for the first account. They show the gaps,
+// show the account, plan a change, apply the change, and show the account again.
 func proposed(printed string) [][]string {
 	skip := regexp.MustCompile(`projector (account skip (\S+) .*) --yes`).FindStringSubmatch(printed)
 	if skip == nil {

@@ -87,7 +87,7 @@ func (l *layout) addJSON(mediaType string, document any) (v1.Descriptor, error) 
 	return l.add(mediaType, content), err
 }
 
-// The method image adds the image of one platform to the layout.
+// image adds the image of one platform to the layout.
 func (l *layout) image(b *build, p platform, files []file) (v1.Descriptor, error) {
 	layer, err := tarred("", l.at, withFolders(files))
 	if err != nil {

@@ -67,8 +67,8 @@ func notice(works []work) []byte {
 	return out.Bytes()
 }
 
-// The function contained returns the works in the released binaries of all platforms, by name. tags
-// are the build tags.
+// contained returns the works in the released binaries of all platforms, by name. tags are the
+// build tags.
 func contained(ctx context.Context, root, tags string) ([]work, error) {
 	modules, err := linked(ctx, root, tags)
 	if err != nil {
@@ -138,7 +138,7 @@ func (w *work) read(folder string) error {
 	return nil
 }
 
-// The function forbidden returns the works with a licence that is not permitted.
+// forbidden returns the works with a licence that is not permitted.
 func forbidden(works []work) []string {
 	var found []string
 	for _, w := range works {
@@ -151,7 +151,7 @@ func forbidden(works []work) []string {
 	return found
 }
 
-// The function linked returns the modules that the program is built from, on all platforms.
+// linked returns the modules that the program is built from, on all platforms.
 func linked(ctx context.Context, root, tags string) ([]module, error) {
 	found := map[string]module{}
 	for _, p := range platforms {

@@ -95,9 +95,8 @@ func (b *build) imageMaterials(p platform, program []byte, parts []component) er
 	return publish(filepath.Join(b.out, b.name(p)+"_image.cdx.json"), bill)
 }
 
-// The method materials returns the bill of materials of the component self. Its serial number is
-// computed from its parts, and its time is the time of the commit. Each build therefore gives the
-// same document.
+// materials returns the bill of materials of the component self. Its serial number is computed from
+// its parts, and its time is the time of the commit. Each build therefore gives the same document.
 func (b *build) materials(self component, parts []component) ([]byte, error) {
 	listed, err := json.Marshal(append([]component{self}, parts...))
 	if err != nil {

@@ -111,7 +111,7 @@ func (b *Bank) client(ctx context.Context, every time.Duration) error {
 	}
 }
 
-// The method something does a random operation. Most operations are transfers.
+// something does a random operation. Most operations are transfers.
 func (b *Bank) something(ctx context.Context) error {
 	switch rand.IntN(100) { //nolint:gosec // G404: nothing here is secret
 	case 0:
@@ -159,7 +159,7 @@ func (b *Bank) transact(ctx context.Context, do func(pgx.Tx) error) error {
 	return nil
 }
 
-// The function entry adds an entry to the books and the row of its event to the outbox.
+// entry adds an entry to the books and the row of its event to the outbox.
 func entry(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	tag, err := tx.Exec(ctx, sql, args...)
 	if err == nil && tag.RowsAffected() != 1 {

@@ -48,8 +48,8 @@ const readArrived = `
 SELECT coalesce((SELECT sum(next_offset) FROM projector_position), 0)::bigint,
        coalesce((SELECT sum(version) FROM account_balance), 0)::bigint`
 
-// The method arrived reports whether the read model has as many events as the outbox and whether
-// the projector is at the end of its topic.
+// arrived reports whether the read model has as many events as the outbox and whether the projector
+// is at the end of its topic.
 func (p *pipeline) arrived(ctx context.Context, end int64) (bool, error) {
 	inOutbox, err := p.bank.EventCount(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *pipeline) arrived(ctx context.Context, end int64) (bool, error) {
 	return events >= inOutbox && position == end, nil
 }
 
-// The method report stops the projectors and compares each read model with its bank's books.
+// report stops the projectors and compares each read model with its bank's books.
 func (s *stage) report(ctx context.Context) (*Report, error) {
 	if err := s.stopProjectors(ctx); err != nil {
 		return nil, err

@@ -172,8 +172,8 @@ func offsetsState(written time.Time) string {
 	return fmt.Sprintf("%s after it had written its offsets", time.Since(written).Round(time.Millisecond))
 }
 
-// The method unwritten reports whether every topic has enough records that the written offsets do
-// not cover. safe has the number of covered records for each topic.
+// unwritten reports whether every topic has enough records that the written offsets do not cover.
+// safe has the number of covered records for each topic.
 func (s *stage) unwritten(ends, safe map[string]int64) bool {
 	for _, p := range s.pipelines {
 		if ends[p.topic]-safe[p.topic] < s.options.Unwritten {
@@ -183,7 +183,7 @@ func (s *stage) unwritten(ends, safe map[string]int64) bool {
 	return true
 }
 
-// The method ends returns the number of records in each topic and in each DLQ topic.
+// ends returns the number of records in each topic and in each DLQ topic.
 func (s *stage) ends(ctx context.Context) (map[string]int64, error) {
 	var topics []string
 	for _, p := range s.pipelines {

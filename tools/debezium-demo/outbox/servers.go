@@ -161,7 +161,7 @@ func (s *stage) verify(ctx context.Context, p *pipeline) (matched int, err error
 	return *answer.Matched, nil
 }
 
-// The method once runs a command of the projector and returns its output.
+// once runs a command of the projector and returns its output.
 func (s *stage) once(ctx context.Context, p *pipeline, args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := s.command(ctx, p, args...)
