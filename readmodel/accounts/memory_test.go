@@ -76,7 +76,7 @@ func apply(t *testing.T, f *Fold) weak.Pointer[[1 << 16]byte] {
 	t.Helper()
 	response := new([1 << 16]byte)
 	copy(response[:], "acc-00000001")
-	id := unsafe.String(&response[0], len("acc-00000001"))
+	id := unsafe.String(&response[0], len("acc-00000001")) //nolint:gosec // G103: as a decoder does
 	euro, _ := event.CurrencyByCode("EUR")
 	records := []projection.DecodedRecord{{Decoded: event.Decoded{Identity: event.Identified, Event: event.Event{
 		ID: id, AccountID: id, Version: 1, Type: event.TypeNamed("FundsCredited"), Amount: 1, Currency: euro,
