@@ -49,59 +49,92 @@ var millionRows = map[string]struct {
 	},
 }
 
+// waitingRows has the table of the waiting events of a projection. The statement fillWaiting fills it
+// with one event for every fifth account. A tenth of the events belongs to accounts without a row.
+var waitingRows = map[string]struct{ table, columns, values string }{
+	"account_balance": {"parked_event", "", ""},
+	"summed":          {"projection_parked_event", "projection, ", "'summed', "},
+}
+
+const fillWaiting = `INSERT INTO %[1]s (%[2]saccount_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, key, value, headers)
+	SELECT %[3]sCASE WHEN n %% 10 = 0 THEN 'new-' ELSE 'acc-' END || n * 5, 7, 'version_gap', 'p-' || n, 6, 'events', 0, n, 0, 'k', repeat('v', 300)::bytea, '{}'
+	FROM generate_series(1, %[4]d) AS n`
+
 // BenchmarkAMillionRows compares a table of 1,000,000 rows and replaces the 100 rows that are
 // wrong. During the swap, another session writes the position again and again. For each iteration
 // the benchmark measures the longest time that such a write took, and reports the average of these
-// times.
+// times. Accounts are also compared with 200,000 waiting events, with and without the statistics of
+// ANALYZE, and after all waiting events were lost.
 func BenchmarkAMillionRows(b *testing.B) {
-	const rows, wrong = 1_000_000, 100
 	for _, d := range definitions(b) {
-		b.Run(d.Name(), func(b *testing.B) {
-			of := millionRows[d.Name()]
-			pool := openPool(b)
-			execute(b, pool, fmt.Sprintf(of.fill, rows))
-			execute(b, pool, `INSERT INTO projector_position (projection, consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence)
-				VALUES ($1, 'g', 'events', 0, 1, 1, 'id', 'me', 1)`, d.Name())
-			shadow, err := rebuild.OpenShadow(b.Context(), pool, d.Definition, 100, 0)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer func() {
-				if err := shadow.Close(context.WithoutCancel(b.Context())); err != nil {
-					b.Error(err)
-				}
-			}()
-			for _, table := range append(of.tables, "projector_position") {
-				execute(b, pool, fmt.Sprintf("INSERT INTO projector_rebuild.%[1]s SELECT * FROM %[1]s", table))
-			}
-			execute(b, pool, "ANALYZE")
-			var compared, locked, waited time.Duration
-			for b.Loop() {
-				execute(b, pool, fmt.Sprintf(of.damage, 100*wrong))
-				start := time.Now()
-				report, err := shadow.Compare(b.Context(), rebuild.CompareOptions{Topic: topicName}, upToDate)
-				if err != nil || report.Different() != wrong {
-					b.Fatal(report, err)
-				}
-				compared += time.Since(start)
-				longest := writing(b, pool)
-				var from time.Time
-				done, err := shadow.Swap(b.Context(), rebuild.SwapOptions{Topic: topicName, Actor: "me"}, func(context.Context, []rebuild.TopicPosition) error {
-					from = time.Now() // at the last call, the positions are locked
-					return nil
-				})
-				if err != nil || done.Replaced != wrong {
-					b.Fatal(done, err)
-				}
-				locked += time.Since(from)
-				waited += longest()
-			}
-			n := float64(b.N)
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(compared.Seconds()/n, "s-to-compare")
-			b.ReportMetric(float64(locked.Milliseconds())/n, "ms-locked")
-			b.ReportMetric(float64(waited.Milliseconds())/n, "ms-waited")
+		b.Run(d.Name(), func(b *testing.B) { compareAMillion(b, d, 0, true) })
+		if waitingRows[d.Name()].table != "" {
+			b.Run(d.Name()+"/waiting", func(b *testing.B) { compareAMillion(b, d, 200_000, true) })
+			b.Run(d.Name()+"/waiting,unknown", func(b *testing.B) { compareAMillion(b, d, 200_000, false) })
+		}
+	}
+}
+
+func compareAMillion(b *testing.B, d definition, waiting int, analyzed bool) {
+	const rows, wrong = 1_000_000, 100
+	of, tables := millionRows[d.Name()], append([]string{"projector_position"}, millionRows[d.Name()].tables...)
+	pool := openPool(b)
+	execute(b, pool, fmt.Sprintf(of.fill, rows))
+	if waiting > 0 {
+		w := waitingRows[d.Name()]
+		tables = append(tables, w.table)
+		execute(b, pool, fmt.Sprintf(fillWaiting, w.table, w.columns, w.values, waiting))
+	}
+	execute(b, pool, `INSERT INTO projector_position (projection, consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence)
+		VALUES ($1, 'g', 'events', 0, 1, 1, 'id', 'me', 1)`, d.Name())
+	shadow, err := rebuild.OpenShadow(b.Context(), pool, d.Definition, 100, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		if err := shadow.Close(context.WithoutCancel(b.Context())); err != nil {
+			b.Error(err)
+		}
+	}()
+	for _, table := range tables {
+		execute(b, pool, fmt.Sprintf("INSERT INTO projector_rebuild.%[1]s SELECT * FROM %[1]s", table))
+	}
+	if analyzed {
+		execute(b, pool, "ANALYZE")
+	}
+	var compared, locked, waited time.Duration
+	for b.Loop() {
+		execute(b, pool, fmt.Sprintf(of.damage, 100*wrong))
+		start := time.Now()
+		report, err := shadow.Compare(b.Context(), rebuild.CompareOptions{Topic: topicName}, upToDate)
+		if err != nil || report.Different() != wrong {
+			b.Fatal(report, err)
+		}
+		compared += time.Since(start)
+		longest := writing(b, pool)
+		var from time.Time
+		done, err := shadow.Swap(b.Context(), rebuild.SwapOptions{Topic: topicName, Actor: "me"}, func(context.Context, []rebuild.TopicPosition) error {
+			from = time.Now() // at the last call, the positions are locked
+			return nil
 		})
+		if err != nil || done.Replaced != wrong {
+			b.Fatal(done, err)
+		}
+		locked += time.Since(from)
+		waited += longest()
+	}
+	n := float64(b.N)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(compared.Seconds()/n, "s-to-compare")
+	b.ReportMetric(float64(locked.Milliseconds())/n, "ms-locked")
+	b.ReportMetric(float64(waited.Milliseconds())/n, "ms-waited")
+	if waiting > 0 {
+		execute(b, pool, "DELETE FROM "+waitingRows[d.Name()].table)
+		start := time.Now()
+		if report, err := shadow.Compare(b.Context(), rebuild.CompareOptions{Topic: topicName}, upToDate); err != nil || report.Different() != int64(waiting) {
+			b.Fatal(report, err)
+		}
+		b.ReportMetric(time.Since(start).Seconds(), "s-to-compare-lost")
 	}
 }
 

@@ -13,23 +13,47 @@ import (
 	"projector/readmodel/appended"
 )
 
-// group has the number of rows in a group and the sum of their hashes. Only groups that differ are
+// group has the number of rows in a group and the sums of their hashes. Only groups that differ are
 // compared row by row.
 type group struct {
 	rows   int64
 	digest string
 }
 
-// groups computes the groups of a table. A row's group depends on its key.
+// groupCount is the number of groups, a power of two. A row's group depends on its key.
+const groupCount = 1 << 16
+
+// The method groups computes the groups of a table.
 func (t *rowTable) groups(ctx context.Context, tx pgx.Tx) (map[int64]group, error) {
-	rows, _ := tx.Query(ctx, t.statement("rows_digest"))
 	groups := map[int64]group{}
-	var (
-		bucket int64
-		g      group
-	)
-	_, err := pgx.ForEachRow(rows, []any{&bucket, &g.rows, &g.digest}, func() error { groups[bucket] = g; return nil })
+	err := t.addGroups(ctx, tx, "rows_digest", groups)
+	if err == nil && t.waits {
+		err = t.addGroups(ctx, tx, "hold_digest", groups)
+	}
 	return groups, err
+}
+
+func (t *rowTable) addGroups(ctx context.Context, tx pgx.Tx, query string, groups map[int64]group) error {
+	rows, _ := tx.Query(ctx, t.statement(query))
+	var (
+		bucket, n int64
+		digest    string
+	)
+	_, err := pgx.ForEachRow(rows, []any{&bucket, &n, &digest}, func() error {
+		g := groups[bucket]
+		groups[bucket] = group{rows: g.rows + n, digest: g.digest + query + digest}
+		return nil
+	})
+	return err
+}
+
+// bitsOf returns a bit for each group, in the order of get_bit. The bits of the given groups are set.
+func bitsOf(groups []int64) []byte {
+	bits := make([]byte, groupCount/8)
+	for _, g := range groups {
+		bits[g/8] |= 1 << (g % 8)
+	}
+	return bits
 }
 
 type row struct {
@@ -71,7 +95,7 @@ func (r *row) parseKey() error {
 // rows returns the rows of some groups, sorted by id.
 func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Seq2[*row, error] {
 	return func(yield func(*row, error) bool) {
-		rows, err := tx.Query(ctx, t.statement("rows_some"), buckets)
+		rows, err := tx.Query(ctx, t.statement("rows_some"), bitsOf(buckets))
 		if err != nil {
 			yield(nil, err)
 			return

@@ -103,7 +103,7 @@ func rebuilds(t *testing.T, pool *pgxpool.Pool) (sets []filling) {
 			t.Fatal(err)
 		}
 		all.accounts = a
-		sets = append(sets, filling{values: a.fill.With(sql.Values{"schema": shadowSchema + "."})}, filling{values: a.account.fill},
+		sets = append(sets, filling{values: a.fill.With(sql.Values{"schema": shadowSchema + ".", "among_p": "true", "among_w": "true"})}, filling{values: a.account.fill},
 			filling{a.parked.fill, ofWaiting}, filling{a.overflow.fill, ofWaiting})
 		c, n, _, err := all.make(t.Context(), pool, slices.Concat(statement.Definition().Rebuilds(), turnover.Definition().Rebuilds()))
 		if err != nil {

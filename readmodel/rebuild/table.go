@@ -25,6 +25,7 @@ type rowTable struct {
 	readmodel.RebuildTable
 	ofAccounts bool // each row belongs to an account
 	uncounted  bool // the report does not count its rows
+	waits      bool // events may wait for a row, which is an account
 	fill       sql.Values
 }
 
@@ -118,7 +119,8 @@ func newRowTable(s rowSource) *rowTable {
 	}
 	fill := sql.Values{
 		"table": table, "of_t": ofT, "from": from(""), "shadow": from(shadowSchema + "."),
-		"again_l": from(""), "again_s": from(shadowSchema + "."),
+		"some": from(""), "again_l": from(""), "again_s": from(shadowSchema + "."),
+		"group_t": groupOf(each(key, "t.{c}")), "chosen_t": chosen(each(key, "t.{c}")),
 		"noted": pgx.Identifier{notedName(s.noted, s.Name)}.Sanitize(),
 		"key":   each(key, "{c}"), "key_order": strings.Join(order, ", "),
 		"key_object": each(key, "{name}, {c}"), "key_object_d": each(key, "{name}, d.{c}"), "all": each(all, "{c}"),
@@ -132,6 +134,18 @@ func newRowTable(s rowSource) *rowTable {
 		fill["version_"+alias], fill["hold_"+alias] = "NULL::bigint", "''::text"
 	}
 	return &rowTable{RebuildTable: s.RebuildTable, ofAccounts: ofAccounts(key), fill: fill}
+}
+
+// groupOf returns the SQL for the number of a key's group.
+func groupOf(key string) string {
+	return "hashtextextended(ROW (" + key + ")::text, 0) & " + strconv.Itoa(groupCount-1)
+}
+
+// The function chosen returns the SQL that checks whether the bit of a key's group is set in $1. For
+// the operator <>, PostgreSQL estimates that most rows are chosen. For =, it would estimate few
+// rows, and its plan would be slow if there are many.
+func chosen(key string) string {
+	return "get_bit($1::bytea, (" + groupOf(key) + ")::int) <> 0"
 }
 
 func notedName(named, table string) string {
@@ -230,14 +244,14 @@ func newAccountState(ctx context.Context, db readmodel.Querier, label string, pa
 	}
 	id := []rowColumn{{quoted: "account_id", name: "account_id", typ: "text", key: true, collate: true}}
 	fill = fill.With(sql.Values{"limit": strconv.FormatInt(parkLimit, 10), "bytes": strconv.FormatInt(parkBytes, 10)})
-	in := func(schema, query string) string {
-		return strings.TrimSpace(fill.With(sql.Values{"schema": schema}).Query(query))
-	}
+	kept := strings.TrimSpace(fill.With(sql.Values{"schema": shadowSchema + "."}).Query("hold_kept"))
 	s := &accountState{balances: label == ""}
-	s.fill = fill.With(sql.Values{"kept": in(shadowSchema+".", "hold_kept")})
+	s.fill = fill.With(sql.Values{"kept": kept})
 	s.account = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: account, Uncompared: uncompared}, columns: columns, label: label})
-	s.account.uncounted = !s.balances
-	s.account.fill = s.account.fill.With(s.withHold(in("", "hold_from"), in(shadowSchema+".", "hold_from")))
+	s.account.uncounted, s.account.waits = !s.balances, true
+	s.account.fill = s.account.fill.With(s.withHold(func(schema, amongP, amongW string) string {
+		return strings.TrimSpace(fill.With(sql.Values{"schema": schema, "among_p": amongP, "among_w": amongW}).Query("hold_from"))
+	}))
 	s.parked = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: parked}, columns: id, label: label, noted: account})
 	s.overflow = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: overflow}, columns: id, label: label, noted: account})
 	return s, nil
@@ -247,19 +261,25 @@ func (s *accountState) copied() []string {
 	return []string{s.account.Name, s.parked.Name, s.overflow.Name}
 }
 
-// withHold returns the values that join the accounts and their waiting events for a comparison. All
-// accounts are joined without a FULL JOIN, because PostgreSQL would not read them in parallel. Under
-// the locks, only the noted accounts are read.
-func (s *accountState) withHold(live, shadow string) sql.Values {
+// withHold returns the values that join the accounts and their waiting events for a comparison. The
+// parameter hold returns the query of what waits in a schema, with the conditions for the aliases p
+// and w. These conditions are inside the query, because PostgreSQL computes what waits before it
+// joins it. Under the locks, what waits is looked up for each noted account, so that the time does
+// not depend on the number of all waiting events.
+func (s *accountState) withHold(hold func(schema, amongP, amongW string) string) sql.Values {
 	of := s.account.fill
-	again := func(accounts, hold string) string {
+	again := func(accounts, schema string) string {
 		return "(SELECT * FROM (SELECT account_id FROM " + shadowSchema + "." + of["noted"] + ") AS d LEFT JOIN " + accounts +
-			" AS a USING (account_id) LEFT JOIN " + hold + " AS h USING (account_id) WHERE a.version IS NOT NULL OR h.hold IS NOT NULL)"
+			" AS a USING (account_id) LEFT JOIN LATERAL " + hold(schema, "p.account_id = d.account_id", "w.account_id = d.account_id") +
+			" AS h USING (account_id) WHERE a.version IS NOT NULL OR h.hold IS NOT NULL)"
 	}
 	values := sql.Values{
-		"from": "(SELECT * FROM " + of["from"] + " AS a LEFT JOIN " + live + " AS h USING (account_id) UNION ALL " +
-			"SELECT * FROM " + of["from"] + " AS a RIGHT JOIN " + live + " AS h USING (account_id) WHERE a.version IS NULL)",
-		"again_l": again(of["from"], live), "again_s": again(of["shadow"], shadow),
+		"waiting": hold("", "true", "true"), "group_h": groupOf("h.account_id"),
+		// It is no FULL JOIN, because PostgreSQL would not read the accounts in parallel.
+		"some": "(WITH h AS MATERIALIZED " + hold("", chosen("p.account_id"), chosen("w.account_id")) +
+			" SELECT * FROM " + of["from"] + " AS a LEFT JOIN h USING (account_id) UNION ALL " +
+			"SELECT * FROM " + of["from"] + " AS a RIGHT JOIN (SELECT * FROM h WHERE _absent) AS h USING (account_id))",
+		"again_l": again(of["from"], ""), "again_s": again(of["shadow"], shadowSchema+"."),
 	}
 	for _, alias := range []string{"t", "l", "s"} {
 		values["version_"+alias], values["hold_"+alias] = alias+".version", "coalesce("+alias+".hold, '')"

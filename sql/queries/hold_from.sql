@@ -1,18 +1,17 @@
-(SELECT account_id,
-        CASE WHEN o.account_id IS NOT NULL OR p.events > {limit} OR {bytes} > 0 AND p.bytes > {bytes} THEN 'beyond the park limit'
-             ELSE p.events || ' ' || p.digest END AS hold
+(SELECT x.account_id, bool_and(b.version IS NULL) AS _absent,
+        CASE WHEN bool_or(x.beyond) OR count(*) > {limit} OR {bytes} > 0 AND sum(x.bytes) > {bytes} THEN 'beyond the park limit'
+             ELSE count(*) || ' ' || sum(x.digest) END AS hold
  FROM (
-     SELECT p.account_id, count(*) AS events,
-            sum({parked_size}) AS bytes,
-            sum(hashtextextended(ROW (p.version, p.class, p.event_id, p.topic, p.partition, p."offset")::text, 0)::numeric) AS digest
+     SELECT p.account_id, p.version, false AS beyond,
+            coalesce(octet_length(p.key), 0) + coalesce(octet_length(p.value), 0) + pg_column_size(p.headers) - 13 AS bytes,
+            hashtextextended(ROW (p.version, p.class, p.event_id, p.topic, p.partition, p."offset")::text, 0)::numeric AS digest
      FROM {schema}{parked} AS p
-     LEFT JOIN {schema}{account} AS b ON {of_b}b.account_id = p.account_id
-     WHERE {of_p}(b.version IS NULL OR p.version > b.version)
-     GROUP BY p.account_id
- ) AS p
- FULL JOIN (
-     SELECT w.account_id
+     WHERE {of_p}{among_p}
+     UNION ALL
+     SELECT w.account_id, w.highest_version, true, 0, 0
      FROM {schema}{overflow} AS w
-     LEFT JOIN {schema}{account} AS b ON {of_b}b.account_id = w.account_id
-     WHERE {of_w}(b.version IS NULL OR w.highest_version > b.version)
- ) AS o USING (account_id))
+     WHERE {of_w}{among_w}
+ ) AS x
+ LEFT JOIN {schema}{account} AS b ON {of_b}b.account_id = x.account_id
+ WHERE b.version IS NULL OR x.version > b.version
+ GROUP BY x.account_id)
