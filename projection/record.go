@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"slices"
-	"strings"
 
 	"projector/projection/event"
 )
@@ -85,16 +84,15 @@ func NewDeadLetter(rec Record, d *event.Decoded, decision Decision) DeadLetter {
 	}
 }
 
-// Keep copies a record and the ids in its decoded event, so that they do not refer to the memory of
-// the fetch.
+// Keep copies a record and the texts in its decoded event, so that they do not refer to the memory
+// of the fetch.
 func Keep(rec Record, d *event.Decoded) (Record, event.Decoded) {
 	rec.Key, rec.Value, rec.Headers = bytes.Clone(rec.Key), bytes.Clone(rec.Value), slices.Clone(rec.Headers)
 	for i := range rec.Headers {
 		rec.Headers[i].Value = bytes.Clone(rec.Headers[i].Value)
 	}
 	kept := *d
-	ev := &kept.Event
-	ev.ID, ev.AccountID, ev.CorrelationID = strings.Clone(ev.ID), strings.Clone(ev.AccountID), strings.Clone(ev.CorrelationID)
+	kept.Keep()
 	return rec, kept
 }
 

@@ -72,6 +72,14 @@ type Decoded struct {
 	Fault *Fault
 }
 
+// Keep copies the texts of the event, so that they do not refer to the memory of the message.
+func (d *Decoded) Keep() {
+	ev := &d.Event
+	for _, text := range []*string{&ev.ID, &ev.AccountID, &ev.CorrelationID, &ev.TypeName, &ev.Data} {
+		*text = strings.Clone(*text)
+	}
+}
+
 // Format decodes the messages of one wire format. It is safe for concurrent use.
 type Format interface {
 	// Decode reads one message into d and overwrites all of d. Strings in d may refer to the

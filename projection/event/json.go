@@ -164,6 +164,9 @@ func (s *jsonScanner) release() {
 	if s.entries.listed || len(s.entries.raw) > 0 {
 		s.entries = s.entries.emptied()
 	}
+	if s.value != nil { // otherwise the message would stay in memory as long as scanPlain reads all others
+		s.begin(nil)
+	}
 }
 
 func (s *jsonScanner) scanObject(sh *shape, found *members) error {

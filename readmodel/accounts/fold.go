@@ -161,10 +161,14 @@ func (f *Fold) Apply(ctx context.Context, records []projection.DecodedRecord, li
 	}
 	duplicates := f.changes.Outcomes[projection.Duplicate]
 	n, err := f.applyFound(ctx, records, limit)
-	f.last.id = strings.Clone(f.last.id) // otherwise it would keep a whole fetch response in memory
+	f.keepLast()
 	f.redelivery.applied(n, f.changes.Outcomes[projection.Duplicate]-duplicates, len(f.unreadIDs))
 	return n, err
 }
+
+// keepLast copies the id of the last event. Otherwise it would keep a whole fetch response, or a
+// parked event, in memory.
+func (f *Fold) keepLast() { f.last.id = strings.Clone(f.last.id) }
 
 // applyFound applies records whose accounts were looked up.
 func (f *Fold) applyFound(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {

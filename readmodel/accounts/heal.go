@@ -34,6 +34,7 @@ func (f *Fold) Healing() []string {
 // Heal applies parked events of accounts whose gap was filled. It stops when limit or HealPiece
 // events are pending.
 func (f *Fold) Heal(ctx context.Context, limit int) error {
+	defer f.keepLast()
 	for _, a := range slices.Clone(f.healing) {
 		room := min(limit, HealPiece) - f.Pending().Events
 		if room <= 0 || f.breaker.Open() {
@@ -50,6 +51,7 @@ func (f *Fold) Heal(ctx context.Context, limit int) error {
 // most HealPiece events is applied up to the next gap. Events of a longer queue are applied until
 // limit events are pending.
 func (f *Fold) HealShortQueues(ctx context.Context, limit int) error {
+	defer f.keepLast()
 	for _, a := range slices.Clone(f.healing) {
 		room := HealPiece
 		if long := f.queues[a].parked > HealPiece; long {

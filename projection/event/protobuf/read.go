@@ -18,7 +18,7 @@ func (s *Schema) Read(value []byte, found *event.Values) (reason string) {
 		return reason
 	}
 	slots := s.slots(m.place)
-	defer s.pool.Put(slots)
+	defer s.release(slots)
 	if n := readMessage(m.place.messageType, body, 0, maxDepth, target{m.place, *slots}); n < 0 {
 		return reasonBroken
 	}
@@ -94,8 +94,14 @@ func (s *Schema) slots(p *place) *[]slot {
 		*slots = make([]slot, p.slots)
 	}
 	*slots = (*slots)[:p.slots]
-	clear(*slots)
 	return slots
+}
+
+// The method release clears the slots and returns them to the pool. Slots that are not cleared would
+// keep the memory of their message in use.
+func (s *Schema) release(slots *[]slot) {
+	clear(*slots)
+	s.pool.Put(slots)
 }
 
 const (
