@@ -3,7 +3,7 @@
              ELSE count(*) || ' ' || sum(x.digest) END AS hold
  FROM (
      SELECT p.account_id, p.version, false AS beyond,
-            coalesce(octet_length(p.key), 0) + coalesce(octet_length(p.value), 0) + pg_column_size(p.headers) - 13 AS bytes,
+            {parked_size} AS bytes,
             hashtextextended(ROW (p.version, p.class, p.event_id, p.topic, p.partition, p."offset")::text, 0)::numeric AS digest
      FROM {schema}{parked} AS p
      WHERE {of_p}{among_p}
