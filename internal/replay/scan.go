@@ -141,8 +141,8 @@ func (s *Scan) Read(ctx context.Context, dlqTopic string, entry dlq.Entry) (*Dea
 	return d, nil
 }
 
-// The method decode decodes a message. The texts of the event are copied, because a replay keeps
-// many events in memory. Otherwise each of them would keep a whole response of a broker.
+// decode decodes a message. The texts of the event are copied, because a replay keeps many events
+// in memory. Otherwise each of them would keep a whole response of a broker.
 func (s *Scan) decode(ctx context.Context, message event.Message, into *event.Decoded) error {
 	format, err := s.Formats.Resolve(ctx, message)
 	if err == nil {

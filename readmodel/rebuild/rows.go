@@ -23,7 +23,7 @@ type group struct {
 // groupCount is the number of groups, a power of two. A row's group depends on its key.
 const groupCount = 1 << 16
 
-// The method groups computes the groups of a table.
+// groups computes the groups of a table.
 func (t *rowTable) groups(ctx context.Context, tx pgx.Tx) (map[int64]group, error) {
 	groups := map[int64]group{}
 	err := t.addGroups(ctx, tx, "rows_digest", groups)

@@ -141,9 +141,9 @@ func groupOf(key string) string {
 	return "hashtextextended(ROW (" + key + ")::text, 0) & " + strconv.Itoa(groupCount-1)
 }
 
-// The function chosen returns the SQL that checks whether the bit of a key's group is set in $1. For
-// the operator <>, PostgreSQL estimates that most rows are chosen. For =, it would estimate few
-// rows, and its plan would be slow if there are many.
+// chosen returns the SQL that checks whether the bit of a key's group is set in $1. For the
+// operator <>, PostgreSQL estimates that most rows are chosen. For =, it would estimate few rows,
+// and its plan would be slow if there are many.
 func chosen(key string) string {
 	return "get_bit($1::bytea, (" + groupOf(key) + ")::int) <> 0"
 }

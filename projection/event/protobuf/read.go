@@ -97,8 +97,8 @@ func (s *Schema) slots(p *place) *[]slot {
 	return slots
 }
 
-// The method release clears the slots and returns them to the pool. Slots that are not cleared would
-// keep the memory of their message in use.
+// release clears the slots and returns them to the pool. Slots that are not cleared would keep the
+// memory of their message in use.
 func (s *Schema) release(slots *[]slot) {
 	clear(*slots)
 	s.pool.Put(slots)
