@@ -26,7 +26,7 @@ func TestKeepKeepsNoResponseInMemory(t *testing.T) {
 func keptOf(text string) (weak.Pointer[[1 << 16]byte], projection.Record, event.Decoded) {
 	response := new([1 << 16]byte)
 	n := copy(response[:], text)
-	b, s := response[:n:n], unsafe.String(&response[0], n)
+	b, s := response[:n:n], unsafe.String(&response[0], n) //nolint:gosec // G103: as a decoder does
 	record, decoded := projection.Keep(
 		projection.Record{Message: event.Message{Key: b, Value: b, Headers: []event.Header{{Key: "h", Value: b}}}},
 		&event.Decoded{Event: event.Event{ID: s, AccountID: s, CorrelationID: s, TypeName: s, Data: s}},

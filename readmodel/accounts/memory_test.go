@@ -120,7 +120,7 @@ func TestTheLastParkedEventIsNotKeptInMemory(t *testing.T) {
 		t.Fatal(f.Pending(), err)
 	}
 	f.Flushed()
-	s.parked, parked = projection.Parked{}, event.Decoded{}
+	s.parked = projection.Parked{}
 	runtime.GC()
 	if record.Value() != nil {
 		t.Error("the parked event is still in memory")

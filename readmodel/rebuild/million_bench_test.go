@@ -76,6 +76,7 @@ func BenchmarkAMillionRows(b *testing.B) {
 }
 
 func compareAMillion(b *testing.B, d definition, waiting int, analyzed bool) {
+	b.Helper()
 	const rows, wrong = 1_000_000, 100
 	of, tables := millionRows[d.Name()], append([]string{"projector_position"}, millionRows[d.Name()].tables...)
 	pool := openPool(b)
