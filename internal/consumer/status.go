@@ -109,7 +109,8 @@ func (w *worker) describe(now time.Time) PartitionStatus {
 	s.mu.Lock()
 	d := PartitionStatus{Partition: w.partition, State: s.state, Since: s.since, Reason: s.reason}
 	s.mu.Unlock()
-	d.Position, d.End, d.Claimed = s.position.Load(), s.end.Load(), s.fence.Load() > 0
+	d.Claimed = s.fence.Load() > 0 // before the position, because a claim stores the position first
+	d.Position, d.End = s.position.Load(), s.end.Load()
 	var age time.Duration
 	d.LagRecords, age, d.LagKnown = w.lag(now)
 	d.LagSeconds = age.Seconds()

@@ -89,7 +89,7 @@ func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 		lagRecords:    f.gaugeVec("projector_lag_records", "Records between the durable position and the end of the partition.", "topic", "partition"),
 		lagSeconds:    f.gaugeVec("projector_lag_seconds", "Age of the first record not yet durable; 0 without lag.", "topic", "partition"),
 		marginRecords: f.gaugeVec("projector_retention_margin_records", "Offsets from the start of the partition's log to the position; below 0 retention has overtaken it.", "topic", "partition"),
-		marginSeconds: f.gaugeVec("projector_retention_margin_seconds", "Time until retention takes the first unread record, at the earliest; absent without one, or without a limit by time.", "topic", "partition"),
+		marginSeconds: f.gaugeVec("projector_retention_margin_seconds", "Time until retention takes the first unread record, at the earliest, 0 when it has; absent without one, or without a limit by time.", "topic", "partition"),
 		byID:          make(map[partitionID]*partition),
 
 		deadLetters:  f.counterVec("projector_dead_letters_total", "Records published to the DLQ topic, by class.", "topic", "class"),

@@ -67,7 +67,7 @@ projector_lag_seconds{partition="0",projection="p",topic="account-events"} 3.5
 # HELP projector_retention_margin_records Offsets from the start of the partition's log to the position; below 0 retention has overtaken it.
 # TYPE projector_retention_margin_records gauge
 projector_retention_margin_records{partition="0",projection="p",topic="account-events"} 40
-# HELP projector_retention_margin_seconds Time until retention takes the first unread record, at the earliest; absent without one, or without a limit by time.
+# HELP projector_retention_margin_seconds Time until retention takes the first unread record, at the earliest, 0 when it has; absent without one, or without a limit by time.
 # TYPE projector_retention_margin_seconds gauge
 projector_retention_margin_seconds{partition="0",projection="p",topic="account-events"} 3600
 # HELP projector_retrying 1 while the partition backs off after a failed attempt, else 0.

@@ -151,8 +151,8 @@ func (s *jsonScanner) atName() bool {
 	return false
 }
 
-// release limits the memory that a scanner keeps between messages. The scanner still refers to the
-// last message until it reads another one or until the garbage collector empties the pool. release
+// release limits the memory that a scanner keeps between messages. A plain message is still referred
+// to until the scanner reads another one or until the garbage collector empties the pool. release
 // does not remove this reference, because that would take time for each message.
 func (s *jsonScanner) release() {
 	if cap(s.scratch) > maxScratch {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/sql"
 )
@@ -17,44 +16,50 @@ type Balances struct {
 	Before, After *string
 }
 
-// Balances returns the balances of the listed differences, in the order of the list. It returns nil
-// if the projection has no balances. The parameter removing is SwapOptions.Remove.
-func (s *Shadow) Balances(ctx context.Context, report *Report, removing bool) ([]Balances, error) {
+// Balances returns the balances of the listed differences at the comparison, in the order of the
+// list. It returns nil if the projection has no balances. The parameter removing is
+// SwapOptions.Remove.
+func (s *Shadow) Balances(report *Report, removing bool) []Balances {
 	if s.accounts == nil || !s.accounts.balances {
-		return nil, nil
+		return nil
 	}
-	ids := make([]string, len(report.Differences))
+	all := make([]Balances, len(report.Differences))
 	for i := range report.Differences {
-		ids[i] = report.Differences[i].ID
-	}
-	live, err := loadBalances(ctx, s.live, ids)
-	if err != nil {
-		return nil, err
-	}
-	shadow, err := loadBalances(ctx, s.Pool, ids)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Balances, len(ids))
-	for i, id := range ids {
-		after := shadow[id]
-		if kind := report.Differences[i].Kind; !kind.changes() || kind == Unknown && !removing {
-			after = live[id]
+		d := &report.Differences[i]
+		live, after := s.found.live[d.ID], s.found.rebuilt[d.ID]
+		if !d.Kind.changes() || d.Kind == Unknown && !removing {
+			after = live
 		}
-		all[i] = Balances{Currency: live[id].currency, Before: live[id].balance, After: after.balance}
+		all[i] = Balances{Currency: live.currency, Before: live.balance, After: after.balance}
 		if after.currency != nil {
 			all[i].Currency = after.currency
 		}
 	}
-	return all, nil
+	return all
+}
+
+// readBalances reads the balances of the listed differences from the snapshots of the comparison.
+// Later, the live balances would include events that the rebuilt balances do not have yet.
+func (c *comparison) readBalances(ctx context.Context, live, rebuilt pgx.Tx) (err error) {
+	if a := c.shadow.accounts; a == nil || !a.balances {
+		return nil
+	}
+	ids := make([]string, len(c.report.Differences))
+	for i := range c.report.Differences {
+		ids[i] = c.report.Differences[i].ID
+	}
+	if c.live, err = loadBalances(ctx, live, ids); err == nil {
+		c.rebuilt, err = loadBalances(ctx, rebuilt, ids)
+	}
+	return err
 }
 
 type storedBalance struct{ currency, balance *string }
 
-// loadBalances returns the balances of accounts by id. The pool decides whether the live or the
-// shadow table is read.
-func loadBalances(ctx context.Context, pool *pgxpool.Pool, ids []string) (map[string]storedBalance, error) {
-	rows, _ := pool.Query(ctx, sql.Query("rebuild_balances"), ids)
+// loadBalances returns the balances of accounts by id. The transaction decides whether the live or
+// the shadow table is read.
+func loadBalances(ctx context.Context, tx pgx.Tx, ids []string) (map[string]storedBalance, error) {
+	rows, _ := tx.Query(ctx, sql.Query("rebuild_balances"), ids)
 	all, id, b := map[string]storedBalance{}, "", storedBalance{}
 	_, err := pgx.ForEachRow(rows, []any{&id, &b.currency, &b.balance}, func() error {
 		all[id] = b

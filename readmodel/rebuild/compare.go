@@ -61,7 +61,10 @@ func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	return c.compareMarkers(ctx, live, rebuilt)
+	if err := c.compareMarkers(ctx, live, rebuilt); err != nil {
+		return err
+	}
+	return c.readBalances(ctx, live, rebuilt)
 }
 
 // compareMarkers stores which markers the live inbox lacks. A pruned inbox lacks many markers of

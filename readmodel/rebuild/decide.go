@@ -31,6 +31,8 @@ type comparison struct {
 	notes    map[*rowTable][]string
 	unknown  map[string]bool // keys of rows without an event in the topic
 	marked   map[string]bool // markers of events that the rebuild did not process
+
+	live, rebuilt map[string]storedBalance // balances of the listed differences, by account
 }
 
 // accountDifference is an account whose state or rows differ.

@@ -173,14 +173,12 @@ func (r *rebuilding) Do(ctx context.Context) (err error) {
 	return err
 }
 
-func (r *rebuilding) Print(ctx context.Context, done bool) (err error) {
+func (r *rebuilding) Print(_ context.Context, done bool) error {
 	if done && r.swapped == nil {
 		r.swapped = new(rebuild.Swapped)
 	}
 	if r.on.Amounts {
-		if r.balances, err = r.shadow.Balances(ctx, &r.report, r.cmd.Remove); err != nil {
-			return err
-		}
+		r.balances = r.shadow.Balances(&r.report, r.cmd.Remove)
 	}
 	return cmp.Or(r.print(&r.report, r.swapped), r.differs(&r.report, r.swapped))
 }
