@@ -49,6 +49,28 @@ func openShadowOf(t *testing.T, pool *pgxpool.Pool, parkLimit int64, values ...s
 // nothing is left to do.
 func upToDate(context.Context, []rebuild.TopicPosition) error { return nil }
 
+// The balances of a plan are those of the comparison. An event that is applied after it is in none of
+// them.
+func TestBalancesAreThoseOfTheComparison(t *testing.T) {
+	pool, w := startWorker(t)
+	w.MustFold(credit("a", 1, "1", "EUR"))
+	w.MustFlush()
+	if _, err := pool.Exec(t.Context(), `UPDATE account_balance SET balance = 99.00`); err != nil {
+		t.Fatal(err)
+	}
+	s := openShadow(t, pool, credit("a", 1, "1", "EUR"))
+	report, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events", List: 10}, upToDate)
+	if err != nil || report.Different() != 1 {
+		t.Fatal(report, err)
+	}
+	w.MustFold(credit("a", 2, "100", "EUR"))
+	w.MustFlush()
+	b := s.Balances(&report, false)
+	if len(b) != 1 || *b[0].Currency != "EUR" || *b[0].Before != "99.00" || *b[0].After != "1.00" {
+		t.Errorf("%+v", b)
+	}
+}
+
 // Between the comparison and the swap, a repair or another writer may change an account. The swap
 // then decides again about the account. It does not change the account if a repair has changed it,
 // or if its version is now higher than the rebuilt one.
