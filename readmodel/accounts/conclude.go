@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"slices"
-	"strings"
 
 	"projector/projection"
 	"projector/projection/event"
@@ -22,7 +21,6 @@ func (f *Fold) Refuse(reason string) bool {
 	if ref == (eventRef{}) {
 		return false
 	}
-	ref.id = strings.Clone(ref.id)
 	_, again := f.refused[ref]
 	f.refused[ref] = reason
 	return !again
