@@ -25,15 +25,7 @@ type document struct {
 	Version   int64   `json:"version"`
 	Plan      string  `json:"plan"`
 	Result    *string `json:"result"`
-	*balances
-}
-
-// balances has the account's balance before and after an opening, for a person who may approve it.
-// A value is null if the account has no balance.
-type balances struct {
-	Currency *string      `json:"currency"`
-	Before   *json.Number `json:"balance_before"`
-	After    *json.Number `json:"balance_after"`
+	*change.Balances
 }
 
 // row is an account with its plan or, after the plan was executed, its result.
@@ -43,12 +35,12 @@ type row struct {
 	amounts bool // whether balances are shown
 }
 
-func (r row) balances() *balances {
+func (r row) balances() *change.Balances {
 	currency := r.Currency
 	if currency == (event.Currency{}) {
 		currency = r.Now.Currency
 	}
-	b := &balances{Currency: output.OrNull(currency.Code())}
+	b := &change.Balances{Currency: output.OrNull(currency.Code())}
 	if r.Now.Known {
 		b.Before = new(json.Number(event.FormatAmount(r.Now.Before, r.Now.Currency)))
 	}
@@ -90,7 +82,7 @@ func (r row) document() document {
 		d.Result = new(r.outcome())
 	}
 	if r.amounts {
-		d.balances = r.balances()
+		d.Balances = r.balances()
 	}
 	return d
 }
@@ -116,7 +108,7 @@ type rows struct {
 func (c *open) rows(on *change.On, done bool) *rows {
 	columns := []output.Column{output.Outcome(done, 9), output.Left("ACCOUNT", 20), output.Right("VERSION", 10)}
 	if on.Amounts {
-		columns = append(columns, output.Right("BALANCE BEFORE", 14), output.Right("BALANCE AFTER", 14), output.Left("CURRENCY", 8))
+		columns = append(columns, change.BalanceColumns()...)
 	}
 	columns = append(columns, output.Text("WHY"))
 	return &rows{cmd: c, on: on, done: done, counts: map[string]int64{}, out: c.Rows(on.Std.Out, "ACCOUNT", columns...)}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"projector/internal/cli/change"
 	"projector/internal/cli/output"
 	"projector/readmodel/rebuild"
 )
@@ -31,14 +32,7 @@ type accountDifference struct {
 	Kind           rebuild.Kind `json:"kind"`
 	Version        *int64       `json:"version"`
 	RebuiltVersion *int64       `json:"rebuilt_version"`
-	*balancesDocument
-}
-
-// balancesDocument has the balances of an account, for a user who may approve the rebuild.
-type balancesDocument struct {
-	Currency      *string      `json:"currency"`
-	BalanceBefore *json.Number `json:"balance_before"`
-	BalanceAfter  *json.Number `json:"balance_after"`
+	*change.Balances
 }
 
 const resultRebuilt = "rebuilt"
@@ -100,10 +94,10 @@ func (r *rebuilding) document(report *rebuild.Report, changed *rebuild.Swapped) 
 		d.Kinds[kind] = report.Kinds[kind]
 	}
 	for i := range report.Differences {
-		var balances *balancesDocument
+		var balances *change.Balances
 		if r.balances != nil {
 			b := &r.balances[i]
-			balances = &balancesDocument{b.Currency, output.NumberOrNull(b.Before), output.NumberOrNull(b.After)}
+			balances = &change.Balances{Currency: b.Currency, Before: output.NumberOrNull(b.Before), After: output.NumberOrNull(b.After)}
 		}
 		one, err := differenceDocument(&report.Differences[i], balances)
 		if err != nil {
@@ -119,7 +113,7 @@ func (r *rebuilding) document(report *rebuild.Report, changed *rebuild.Swapped) 
 }
 
 // differenceDocument describes a difference with its account or the key of its row.
-func differenceDocument(x *rebuild.Difference, balances *balancesDocument) (json.RawMessage, error) {
+func differenceDocument(x *rebuild.Difference, balances *change.Balances) (json.RawMessage, error) {
 	if x.Key == nil {
 		return json.Marshal(accountDifference{x.ID, x.Kind, x.Version, x.Rebuilt, balances})
 	}
@@ -138,7 +132,7 @@ func (r *rebuilding) printDifferences(report *rebuild.Report) error {
 	}
 	columns := []output.Column{output.Left("ACCOUNT", 20), output.Left("KIND", 9), output.Right("VERSION", 10), output.Right("REBUILT", 10)}
 	if r.balances != nil {
-		columns = append(columns, output.Right("BALANCE BEFORE", 14), output.Right("BALANCE AFTER", 14), output.Left("CURRENCY", 8))
+		columns = append(columns, change.BalanceColumns()...)
 	}
 	t := output.NewTable(r.std.Out, "ACCOUNT", columns...)
 	for i := range report.Differences {
