@@ -78,7 +78,9 @@ func (r *Registry) command() *exec.Cmd {
 	cmd.Env = append(os.Environ(),
 		"QUARKUS_HTTP_HOST="+localhost, "QUARKUS_HTTP_PORT="+strconv.Itoa(r.port), "QUARKUS_LOG_LEVEL=WARN",
 		"APICURIO_STORAGE_KIND=sql", "APICURIO_STORAGE_SQL_KIND=h2",
-		"APICURIO_DATASOURCE_URL=jdbc:h2:file:"+filepath.Join(r.dir, "schemas"))
+		"APICURIO_DATASOURCE_URL=jdbc:h2:file:"+filepath.Join(r.dir, "schemas"),
+		// The default of 5 seconds is too short to open the database on a busy machine.
+		"QUARKUS_DATASOURCE_H2_JDBC_ACQUISITION_TIMEOUT="+startLimit.String())
 	return cmd
 }
 
