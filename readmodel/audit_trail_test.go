@@ -102,6 +102,50 @@ func TestTheAuditTrailIsOneChain(t *testing.T) {
 	}
 }
 
+// TestRowsOfOneTransactionAreLinkedTogether adds rows before, in and after savepoints, of which one
+// is rolled back.
+func TestRowsOfOneTransactionAreLinkedTogether(t *testing.T) {
+	pool := openPool(t)
+	const add = "INSERT INTO dlq_action (action, account_id, actor, result) SELECT 'skip', n::text, 'me', 'skipped' FROM generate_series(%d, %d) AS n;"
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		fmt.Sprintf(add, 1, 3), "SAVEPOINT a;", fmt.Sprintf(add, 4, 5), "ROLLBACK TO a; SAVEPOINT b;", fmt.Sprintf(add, 6, 8), "RELEASE b;",
+		"SET CONSTRAINTS ALL IMMEDIATE;", fmt.Sprintf(add, 9, 9), "SET CONSTRAINTS ALL DEFERRED;", fmt.Sprintf(add, 10, 11),
+	} {
+		if _, err := tx.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if report := audited(t, pool, ""); report.Rows != 9 || len(report.Findings) > 0 {
+		t.Errorf("%+v", report)
+	}
+	const order = "SELECT string_agg(account_id, ' ' ORDER BY chain) FROM dlq_action"
+	same(t, "in the order of the chain", lines(t, pool, order), "1 2 3 6 7 8 9 10 11")
+}
+
+// TestARowAddedWithoutTriggersStaysOutsideTheChain shows that later rows do not hide such a row.
+func TestARowAddedWithoutTriggersStaysOutsideTheChain(t *testing.T) {
+	pool := openPool(t)
+	recorded(t, pool, "a")
+	_, err := pool.Exec(t.Context(), `ALTER TABLE dlq_action DISABLE TRIGGER USER;
+		INSERT INTO dlq_action (id, action, actor, result) OVERRIDING SYSTEM VALUE VALUES (77, 'skip', 'me', 'skipped');
+		ALTER TABLE dlq_action ENABLE TRIGGER USER`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded(t, pool, "b", "c")
+	report := audited(t, pool, "")
+	if report.Rows != 4 || len(report.Findings) != 1 || report.Findings[0].ID != 77 {
+		t.Errorf("%+v", report)
+	}
+}
+
 func TestAnAlteredAuditTrailIsFound(t *testing.T) {
 	for name, c := range map[string]struct{ as, want string }{
 		"changed":          {`UPDATE dlq_action SET reason = 'other' WHERE id = 2`, "2 the row, or the one before it, was changed"},
