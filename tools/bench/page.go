@@ -96,7 +96,7 @@ func renderLatency(b *strings.Builder, r *results) {
 		fmt.Fprintf(b, "| %d | %s | %.1f | %.1f | %.1f | %.0f %% | %.0f %% | %s |\n", run.Round, thousands(float64(run.Events)),
 			l.P50, l.P99, l.Max, 100*l.Core, 100*run.CPU.Postgres/run.Seconds, disturbed)
 	}
-	b.WriteString("\nTargets: p50 under 10 ms, p99 under 50 ms, CPU under 15 % of a core.\n\n")
+	b.WriteString("\nTargets: p50 under 5 ms, p99 under 12 ms, CPU under 15 % of a core.\n\n")
 }
 
 // rank sorts missed targets first and ratios without a target last.

@@ -65,7 +65,7 @@ func TestTheDocumentKeepsWhatPeopleWrote(t *testing.T) {
 	if !strings.HasPrefix(got, "# Mine <!-- perf:hot.events -->50<!-- end -->\n") || !strings.HasSuffix(got, "Mine too.\n") || strings.Contains(got, "old") {
 		t.Errorf("document:\n%s", got)
 	}
-	if strings.Count(got, "| hot: fetch and decode | 50 | 50 | **1.00** (1.00 to 1.00) | ≥ 0.8 | yes |") != 1 {
+	if strings.Count(got, "| hot: fetch and decode | 50 | 50 | **1.00** (1.00 to 1.00) | ≥ 0.9 | yes |") != 1 {
 		t.Errorf("no ratio of hot:\n%s", got)
 	}
 	if _, err := splice("no marks", "x"); err == nil {
