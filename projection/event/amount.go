@@ -127,22 +127,18 @@ func (f *decoder) invalidAmount(field Field, err error) *Fault {
 
 // readSign sets the event's type, which depends on the sign of the amount. If there is no type for
 // this sign, or if the amount is invalid, readSign returns no fault, because other faults are
-// reported first. It then sets any type that moves money, so that readData checks the amount and
-// finds the fault. For a custom projection, readSign returns the fault, because readData is not
-// called.
+// reported first. It then sets a type that moves money, so that readData checks the amount and
+// finds the fault, and the event keeps the producer's name of its type. For a custom projection,
+// readSign returns the fault, because readData is not called.
 func (f *decoder) readSign(r *reading, ev *Event, signed *SignedType) *Fault {
 	r.signed = signed
 	kind, fault := f.signedType(r, signed)
-	switch {
-	case kind != Unknown:
-	case f.types.custom != nil:
-		return fault
-	case signed.Positive.MovesMoney():
-		kind = signed.Positive
-	case signed.Negative.MovesMoney():
-		kind = signed.Negative
-	default:
-		kind = TypeNamed("FundsCredited")
+	if kind == Unknown {
+		if f.types.custom != nil {
+			return fault
+		}
+		ev.Type = TypeNamed("FundsCredited")
+		return nil
 	}
 	named := f.types.nameOf(kind, ev.TypeName)
 	ev.Type, ev.TypeName = named.kind, named.name

@@ -17,7 +17,7 @@ type Event struct {
 	ID            string
 	AccountID     string
 	CorrelationID string // empty if neither the payload nor a header has one
-	TypeName      string // the contract's name, or the producer's for an Ignorable or Unknown type
+	TypeName      string // the contract's name, or the producer's if the type is Ignorable, Unknown or refused for its amount
 	Type          Type
 	Version       int64
 	OccurredAt    int64 // microseconds since the Unix epoch, UTC

@@ -75,6 +75,24 @@ func TestMappedTypesOfCustomProjections(t *testing.T) {
 	}
 }
 
+// An event keeps the name that its producer gave to the type if the mapping has no type for the sign
+// of the amount. A mapping that refuses every sign is read in the same way.
+func TestTypeNameOfRefusedSign(t *testing.T) {
+	debited := event.TypeNamed("FundsDebited")
+	for name, signed := range map[string]event.SignedType{"negative only": {Negative: debited}, "none": {}} {
+		f, err := event.New(event.FormatJSON, event.Options{
+			Mapping: event.Mapping{Signed: map[string]event.SignedType{"movement": signed}, Amount: event.AmountShape{Form: event.AmountMinor}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := decode(f, change("eventType", `"movement"`, "data", `{"amount":15,"currency":"EUR"}`))
+		if d.Fault == nil || d.Fault.Class != event.InvalidAmount || d.Event.TypeName != "movement" {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
 // The sign of an amount decides the type only if the projection reads the type for positive or for
 // negative amounts. An event that the projection ignores is never dead-lettered because of its
 // amount.
