@@ -132,7 +132,7 @@ func (s *Session) failed(f *flush, err error) Report {
 	if refused(err) {
 		return s.isolate(r)
 	}
-	if s.overtaken++; Final(err) && s.overtaken <= s.limits.Freely {
+	if s.failures++; Final(err) && s.failures <= s.limits.Freely {
 		r.Outcome = Overtaken
 	}
 	return r
@@ -169,7 +169,7 @@ func (s *Session) written(f *flush) Report {
 
 // durableReport reports what has become durable, and resets the state of failed flushes.
 func (s *Session) durableReport(outcome Outcome, f *flush) Report {
-	s.overtaken, s.failedTo, s.healing = 0, 0, false
+	s.failures, s.failedTo, s.healing = 0, 0, false
 	return Report{Outcome: outcome, Events: f.events, Flushed: f.result, Next: f.next, Took: time.Since(f.begun)}
 }
 

@@ -73,10 +73,10 @@ type Limits struct {
 	// Silence is how long a write may wait for one answer of the database. There is no limit if it
 	// is 0.
 	Silence time.Duration
-	// Freely is how many failed flushes in a row may have the outcome Overtaken. After this outcome
-	// the source does not wait. A repair or a change of the owner causes one or two such flushes.
-	// More such flushes in a row indicate a lasting problem, such as a trigger that changes the
-	// rows.
+	// Freely limits the outcome Overtaken, after which the source does not wait. A failed flush has
+	// this outcome only if it is among the first Freely failures since the last success. A repair
+	// or a change of the owner causes one or two of them. More failures in a row indicate a lasting
+	// problem, such as a trigger that changes the rows.
 	Freely int
 }
 
@@ -86,11 +86,11 @@ type Session struct {
 	driver Driver
 	limits Limits
 
-	size      pace.Size     // largest number of events in the next flush
-	failedTo  int64         // highest end of the failed flushes; 0 if none has failed
-	healing   bool          // a failed flush had only parked events, so it moves no position
-	overtaken int           // flushes that failed since the last success, without those with refused rows
-	unknown   *unknownWrite // the last write if it is not known whether it was committed
+	size     pace.Size     // largest number of events in the next flush
+	failedTo int64         // highest end of the failed flushes; 0 if none has failed
+	healing  bool          // a failed flush had only parked events, so it moves no position
+	failures int           // flushes that failed since the last success, without those with refused rows
+	unknown  *unknownWrite // the last write if it is not known whether it was committed
 
 	durable projection.Stood
 	next    projection.NextOffset // after the last folded record

@@ -173,11 +173,17 @@ func (p *Process) serveProfiles(ctx context.Context) {
 	go telemetry.ServeProfiles(ctx, asked, p.log)
 }
 
-// awaitSchema waits for the database without a time limit. It fails if this process must not use
-// the database.
+// awaitSchema waits for the database without a time limit, and stores the mapping and the projection
+// file in it. It fails if this process must not use the database.
 func (p *Process) awaitSchema(ctx context.Context) error {
 	log := retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, "postgres")
-	err := p.retry.Forever(ctx, retry.Tee(log, unready{p}), func(ctx context.Context) error { return needsRole(p.fits(ctx)) })
+	err := p.retry.Forever(ctx, retry.Tee(log, unready{p}), func(ctx context.Context) error {
+		err := p.fits(ctx)
+		if err == nil {
+			err = p.storeMappingAndFile(ctx)
+		}
+		return needsRole(err)
+	})
 	if err == nil {
 		p.health.OK(conditionSchema)
 	}
@@ -186,8 +192,7 @@ func (p *Process) awaitSchema(ctx context.Context) error {
 
 // fits returns an error that no retry solves if this process must not use the database. The schema
 // may be missing or too old, or the consumer group may belong to another projection. The rows may
-// come from another topic or another version of the projection file. Fetching may be on for a
-// projection that does not record missing events.
+// come from another topic. Fetching may be on for a projection that does not record missing events.
 func (p *Process) fits(ctx context.Context) error {
 	// The checks run concurrently, because each waits for an answer of the database. They also open
 	// several connections, which the claims of partitions need next.
@@ -203,7 +208,7 @@ func (p *Process) fits(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.storeMappingAndFile(ctx)
+	return nil
 }
 
 func (p *Process) fitsSchema(ctx context.Context) error {
