@@ -64,18 +64,18 @@ type Position struct {
 	Breaker BreakerState
 	// Found is the position in the row before the claim. It is nil if the claim did not read the
 	// row.
-	Found *Stood
+	Found *FencedOffset
 }
 
 // NextOffset returns the offset at which the partition continues.
 func (p *Position) NextOffset() NextOffset { return NextOffset{p.Next, p.LeaderEpoch} }
 
-// Stood returns the offset and fence of the position.
-func (p *Position) Stood() Stood { return Stood{p.Next, p.Fence} }
+// FencedOffset returns the offset and fence of the position.
+func (p *Position) FencedOffset() FencedOffset { return FencedOffset{p.Next, p.Fence} }
 
-// Stood is the offset and the fence that a position's row had at one moment. Position.Fence
+// FencedOffset is the offset and the fence that a position's row had at one moment. Position.Fence
 // describes the fence.
-type Stood struct{ Next, Fence int64 }
+type FencedOffset struct{ Next, Fence int64 }
 
 // Reprocessed reports whether the record with this offset and leader epoch was processed before.
 func (p *Position) Reprocessed(offset int64, leaderEpoch int32) bool {

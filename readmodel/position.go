@@ -55,7 +55,7 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		if err != nil {
 			return err
 		}
-		claimed.Found = &projection.Stood{Next: stored.Next, Fence: stored.Fence}
+		claimed.Found = &projection.FencedOffset{Next: stored.Next, Fence: stored.Fence}
 		if !projection.SameTopic(stored.TopicID, c.TopicID) {
 			return projection.ErrTopicRecreated
 		}

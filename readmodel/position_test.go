@@ -173,7 +173,7 @@ func TestAClaimShowsWhetherACommitTookPlace(t *testing.T) {
 	if _, err := w.VerifyAndFlush(); err == nil {
 		t.Fatal("the reply to COMMIT was to be lost")
 	}
-	want := projection.Stood{Next: w.Next, Fence: pos.Fence}
+	want := projection.FencedOffset{Next: w.Next, Fence: pos.Fence}
 	for range 2 {
 		again, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
 		if err == nil || again.Found == nil || *again.Found != want {

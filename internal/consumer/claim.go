@@ -47,7 +47,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	}
 	var (
 		pos   projection.Position
-		found *projection.Stood
+		found *projection.FencedOffset
 	)
 	err = w.retry("postgres", "claim the position", func(ctx context.Context) (err error) {
 		pos, err = w.claimOnce(ctx, claim)
@@ -68,7 +68,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	}
 	// A loss that was found before the claim is not checked again, because since then new records
 	// may have filled the log up to the position, which would hide the loss.
-	if lost.found == "" || found == nil || *found != (projection.Stood{Next: stored.Next, Fence: stored.Fence}) {
+	if lost.found == "" || found == nil || *found != (projection.FencedOffset{Next: stored.Next, Fence: stored.Fence}) {
 		lost, err = w.lostEnd(projection.NextOffset{Offset: pos.Next, LeaderEpoch: pos.LeaderEpoch}, topic)
 	}
 	if err != nil {

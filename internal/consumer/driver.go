@@ -185,12 +185,12 @@ func (w *worker) flushLast() {
 }
 
 // stored reads the partition's position from the database.
-func (w *worker) stored(ctx context.Context) (projection.Stood, error) {
+func (w *worker) stored(ctx context.Context) (projection.FencedOffset, error) {
 	rows, err := w.c.cfg.Database.Positions(ctx)
 	for i := range rows {
 		if rows[i].Partition == w.partition {
-			return rows[i].Stood(), nil
+			return rows[i].FencedOffset(), nil
 		}
 	}
-	return projection.Stood{}, errors.Join(err, fmt.Errorf("partition %d has no position", w.partition))
+	return projection.FencedOffset{}, errors.Join(err, fmt.Errorf("partition %d has no position", w.partition))
 }

@@ -209,13 +209,13 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 // position row shows that it took place. It is counted only one time.
 func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		row  projection.Stood
+		row  projection.FencedOffset
 		want int
 	}{
-		"written":                  {projection.Stood{Next: 5, Fence: 7}, 3},
-		"not written":              {projection.Stood{Next: 0, Fence: 7}, 0},
-		"written by another owner": {projection.Stood{Next: 5, Fence: 8}, 0},
-		"restored":                 {projection.Stood{Next: 3, Fence: 7}, 0},
+		"written":                  {projection.FencedOffset{Next: 5, Fence: 7}, 3},
+		"not written":              {projection.FencedOffset{Next: 0, Fence: 7}, 0},
+		"written by another owner": {projection.FencedOffset{Next: 5, Fence: 8}, 0},
+		"restored":                 {projection.FencedOffset{Next: 3, Fence: 7}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{pending: 3, write: []error{errLost}}

@@ -137,7 +137,7 @@ func TestALossFoundBeforeAClaimIsNotForgotten(t *testing.T) {
 		}
 	}
 	produce(4)
-	position := projection.Position{Next: 6, LeaderEpoch: projection.NoEpoch, Fence: 8, Found: &projection.Stood{Next: 6, Fence: 7}}
+	position := projection.Position{Next: 6, LeaderEpoch: projection.NoEpoch, Fence: 8, Found: &projection.FencedOffset{Next: 6, Fence: 7}}
 	stored := projection.StoredPosition{Position: position}
 	stored.Fence = position.Found.Fence
 	s := &refilled{script: &script{positions: []projection.StoredPosition{stored}}, position: position, refill: func() { produce(3) }}

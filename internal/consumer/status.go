@@ -195,7 +195,7 @@ func (w *worker) lag(now time.Time) (records int64, age time.Duration, known boo
 
 // logRewind logs why a position was moved back, by this claim or before it. After such a move,
 // records that are already applied are read again.
-func (w *worker) logRewind(kafka int64, found projection.Stood, pos projection.Position) {
+func (w *worker) logRewind(kafka int64, found projection.FencedOffset, pos projection.Position) {
 	from, reason := projection.NoOffset, ""
 	switch known := w.status.position.Load(); {
 	case w.status.fence.Load() > 0 && found.Next < known:

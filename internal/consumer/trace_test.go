@@ -97,11 +97,11 @@ func TestRecordsAreTracedThroughTheirFlush(t *testing.T) {
 // next claim finds in the database.
 func TestATracedFlushWhoseAnswerWasLost(t *testing.T) {
 	for name, c := range map[string]struct {
-		row  projection.Stood
+		row  projection.FencedOffset
 		want string
 	}{
-		"written":     {projection.Stood{Next: 5, Fence: 7}, "flushed to 5: 5"},
-		"not written": {projection.Stood{Next: 0, Fence: 7}, ""},
+		"written":     {projection.FencedOffset{Next: 5, Fence: 7}, "flushed to 5: 5"},
+		"not written": {projection.FencedOffset{Next: 0, Fence: 7}, ""},
 	} {
 		s := pending(0)
 		s.write = []error{errLost}

@@ -30,8 +30,8 @@ type script struct {
 	write     []error // results of Flush, in order; after them nil
 	deliver   []error
 	verify    []error
-	refused   bool              // Refuse returns false, because the event is already dead-lettered as refused
-	found     *projection.Stood // returned by Claim
+	refused   bool                     // Refuse returns false, because the event is already dead-lettered as refused
+	found     *projection.FencedOffset // returned by Claim
 	positions []projection.StoredPosition
 	heals     atomic.Int32
 	context   func(context.Context) // receives the context of Fold and Flush, if set
@@ -50,7 +50,7 @@ func nextError(answers *[]error) error {
 
 func (s *script) Claim(context.Context, projection.Claim) (projection.Position, error) {
 	s.call("claim")
-	found := &projection.Stood{}
+	found := &projection.FencedOffset{}
 	if s.found != nil {
 		found = s.found
 	}

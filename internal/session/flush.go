@@ -75,7 +75,7 @@ func (s *Session) Flush(ctx context.Context) Report {
 
 // FlushLast makes one attempt to flush everything pending, because the source is stopping. The
 // function found returns the stored position.
-func (s *Session) FlushLast(ctx context.Context, found func(context.Context) (projection.Stood, error)) Report {
+func (s *Session) FlushLast(ctx context.Context, found func(context.Context) (projection.FencedOffset, error)) Report {
 	if s.Durable() {
 		return Report{}
 	}
@@ -182,19 +182,19 @@ func (s *Session) OutcomeKnown() bool { return s.unknown == nil }
 // if the row has this write's fence and its new position, this write was committed.
 type unknownWrite struct {
 	flush
-	from   projection.Stood
+	from   projection.FencedOffset
 	reason error
 }
 
 // wasDone reports whether the row shows that the write was committed. It returns false for a write
 // that does not move the position, because the row cannot show such a write.
-func (u *unknownWrite) wasDone(row projection.Stood) bool {
+func (u *unknownWrite) wasDone(row projection.FencedOffset) bool {
 	return row.Fence == u.from.Fence && row.Next == u.next.Offset && u.next.Offset != u.from.Next
 }
 
 // resolve reports whether a write that failed was committed. The parameter row is the position that
 // a claim has found. The outcome of each write is reported only once.
-func (s *Session) resolve(row projection.Stood) Report {
+func (s *Session) resolve(row projection.FencedOffset) Report {
 	u := s.unknown
 	if u == nil {
 		return Report{}

@@ -200,15 +200,15 @@ func TestASilentWriteIsGivenUp(t *testing.T) {
 // a lost reply is reported as committed.
 func TestALostAnswerToCommitIsReportedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		found *projection.Stood
+		found *projection.FencedOffset
 		claim error
 		want  session.Outcome
 	}{
-		"written":                      {&projection.Stood{Next: 8, Fence: 7}, nil, session.Confirmed},
-		"written, and the claim fails": {&projection.Stood{Next: 8, Fence: 7}, errAway, session.Confirmed},
-		"not written":                  {&projection.Stood{Next: 5, Fence: 7}, nil, session.Dropped},
-		"written by another owner":     {&projection.Stood{Next: 8, Fence: 8}, nil, session.Dropped},
-		"restored":                     {&projection.Stood{Next: 2, Fence: 7}, nil, session.Dropped},
+		"written":                      {&projection.FencedOffset{Next: 8, Fence: 7}, nil, session.Confirmed},
+		"written, and the claim fails": {&projection.FencedOffset{Next: 8, Fence: 7}, errAway, session.Confirmed},
+		"not written":                  {&projection.FencedOffset{Next: 5, Fence: 7}, nil, session.Dropped},
+		"written by another owner":     {&projection.FencedOffset{Next: 8, Fence: 8}, nil, session.Dropped},
+		"restored":                     {&projection.FencedOffset{Next: 2, Fence: 7}, nil, session.Dropped},
 		"nothing found":                {nil, errAway, session.Nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -243,20 +243,24 @@ func TestALostAnswerToCommitIsReportedOnce(t *testing.T) {
 // as done if the stored position shows that an earlier write was committed and only its reply was
 // lost.
 func TestFlushLast(t *testing.T) {
-	moved := func(context.Context) (projection.Stood, error) { return projection.Stood{Next: 8, Fence: 7}, nil }
+	moved := func(context.Context) (projection.FencedOffset, error) {
+		return projection.FencedOffset{Next: 8, Fence: 7}, nil
+	}
 	for name, c := range map[string]struct {
 		before error // result of an earlier write
 		script script
-		found  func(context.Context) (projection.Stood, error)
+		found  func(context.Context) (projection.FencedOffset, error)
 		want   session.Outcome
 	}{
-		"written":                                 {nil, script{}, nil, session.Written},
-		"not published":                           {nil, script{publish: []error{errAway}}, nil, session.Failed},
-		"not written":                             {nil, script{write: []error{errAway}}, nil, session.Failed},
-		"another owner":                           {nil, script{write: []error{projection.ErrFenced}}, nil, session.Failed},
-		"written, and only the answer was lost":   {errAway, script{write: []error{projection.ErrFenced}}, moved, session.Written},
-		"overtaken by another owner before":       {errAway, script{write: []error{projection.ErrFenced}}, func(context.Context) (projection.Stood, error) { return projection.Stood{Next: 8, Fence: 8}, nil }, session.Failed},
-		"nobody knows":                            {errAway, script{write: []error{projection.ErrFenced}}, func(context.Context) (projection.Stood, error) { return projection.Stood{}, errAway }, session.Failed},
+		"written":                               {nil, script{}, nil, session.Written},
+		"not published":                         {nil, script{publish: []error{errAway}}, nil, session.Failed},
+		"not written":                           {nil, script{write: []error{errAway}}, nil, session.Failed},
+		"another owner":                         {nil, script{write: []error{projection.ErrFenced}}, nil, session.Failed},
+		"written, and only the answer was lost": {errAway, script{write: []error{projection.ErrFenced}}, moved, session.Written},
+		"overtaken by another owner before": {errAway, script{write: []error{projection.ErrFenced}}, func(context.Context) (projection.FencedOffset, error) {
+			return projection.FencedOffset{Next: 8, Fence: 8}, nil
+		}, session.Failed},
+		"nobody knows": {errAway, script{write: []error{projection.ErrFenced}}, func(context.Context) (projection.FencedOffset, error) { return projection.FencedOffset{}, errAway }, session.Failed},
 		"not written before, and not written now": {errAway, script{write: []error{errAway}}, nil, session.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {

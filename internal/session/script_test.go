@@ -22,7 +22,7 @@ func refusal() error { return &pgconn.PgError{Severity: "ERROR", Code: "23514"} 
 type script struct {
 	calls    []string
 	position projection.Position
-	found    *projection.Stood // returned by the next claim; nil if the claim finds nothing
+	found    *projection.FencedOffset // returned by the next claim; nil if the claim finds nothing
 	claim    error
 
 	pending projection.Pending

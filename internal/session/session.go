@@ -92,7 +92,7 @@ type Session struct {
 	failures int           // flushes that failed since the last success, without those with refused rows
 	unknown  *unknownWrite // the last write if it is not known whether it was committed
 
-	durable projection.Stood
+	durable projection.FencedOffset
 	next    projection.NextOffset // after the last folded record
 	reached int64                 // like next, but also after a partly folded record
 	since   time.Time             // when the first pending record was folded; zero if none
@@ -120,7 +120,7 @@ func (s *Session) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 // over if the position has passed the records of the failed flushes. If a flush of only parked
 // events failed, no parked events may be left to apply either.
 func (s *Session) Begin(pos projection.Position) (over bool) {
-	s.durable = pos.Stood()
+	s.durable = pos.FencedOffset()
 	s.next, s.since = pos.NextOffset(), time.Time{}
 	s.reached = pos.Next
 	s.oldest.Store(0)

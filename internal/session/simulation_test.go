@@ -69,7 +69,7 @@ func (p *simulated) Claim(context.Context, projection.Claim) (projection.Positio
 	if f == noClaim {
 		return projection.Position{}, errAway
 	}
-	found := projection.Stood{Next: p.db.next, Fence: p.db.fence}
+	found := projection.FencedOffset{Next: p.db.next, Fence: p.db.fence}
 	if f == badClaim {
 		return projection.Position{Found: &found}, errAway
 	}
