@@ -9,6 +9,9 @@ import (
 // NoTime means that the time of an event is not known.
 const NoTime = math.MinInt64
 
+// LastVersion is the highest version that an event can have. No version follows it.
+const LastVersion = math.MaxInt64
+
 // Account is the state of an account after its events up to Version. Its methods Apply, Heal and
 // Skip do not change it, but return the new state.
 type Account struct {
@@ -187,7 +190,7 @@ func (a Account) Heal(p *Parked, refusal string) (Account, Decision, HealResult)
 // Skip skips a version at a person's request. It stores the id of the skipped event if the id is
 // known. It returns false if the version is not the account's next one.
 func (a Account) Skip(version int64, eventID string) (Account, bool) {
-	if version != a.Version+1 {
+	if a.Version == LastVersion || version != a.Version+1 {
 		return a, false
 	}
 	a.Version, a.LastEventID = version, eventID

@@ -71,7 +71,7 @@ type DeadLetter struct {
 	EventID       string
 	CorrelationID string
 	Received      int64  // the event's version
-	Expected      *int64 // the account's version + 1; nil if not known or if versions are ignored
+	Expected      *int64 // the account's version + 1; nil if not known, if versions are ignored, or after LastVersion
 }
 
 // NewDeadLetter returns the dead letter for a record. The record and its event must be those that

@@ -28,7 +28,7 @@ func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.Last = min(m.Last, m.First+AskAtOnce-1)
+		m.Last = m.First + min(m.Last-m.First, AskAtOnce-1)
 		switch {
 		case f.schedule.NotFailed(m.AccountID, m.First):
 			due.add(m)
@@ -77,7 +77,7 @@ func queries(due []accountdb.Missing) (all [][]accountdb.Missing) {
 
 func versions(query []accountdb.Missing) (all []Version) {
 	for _, m := range query {
-		for v := m.First; v <= m.Last; v++ {
+		for v := range m.Versions() {
 			all = append(all, Version{m.AccountID, v})
 		}
 	}

@@ -151,8 +151,12 @@ func (f *Fetcher) ask(ctx context.Context, query []accountdb.Missing) time.Durat
 func (f *Fetcher) receive(ctx context.Context, query []accountdb.Missing, answer *Answer) error {
 	var records []*readmodel.RepairRecord
 	for _, m := range query {
-		for v := m.First; v <= m.Last && answer.Records[Version{m.AccountID, v}] != nil; v++ {
-			records = append(records, answer.Records[Version{m.AccountID, v}])
+		for v := range m.Versions() {
+			r := answer.Records[Version{m.AccountID, v}]
+			if r == nil {
+				break
+			}
+			records = append(records, r)
 		}
 	}
 	if err := f.apply(ctx, records); err != nil {
@@ -160,13 +164,10 @@ func (f *Fetcher) receive(ctx context.Context, query []accountdb.Missing, answer
 	}
 	now := time.Now()
 	for _, m := range query {
-		next := m.First
-		for next <= m.Last && passed(answer.Records[Version{m.AccountID, next}]) {
-			next++
-		}
+		next, done := firstNotPassed(m, answer)
 		r := answer.Records[Version{m.AccountID, next}]
 		switch {
-		case next > m.Last:
+		case done:
 			f.schedule.Done(m.AccountID)
 		case r == nil && !answer.Whole: // it may be in the part that was not read
 		case r == nil || readmodel.EffectOf(r.Decision) != readmodel.EffectPoison:
@@ -176,6 +177,17 @@ func (f *Fetcher) receive(ctx context.Context, query []accountdb.Missing, answer
 		}
 	}
 	return nil
+}
+
+// firstNotPassed returns the first of the versions that the account has not reached. It reports
+// whether the account has reached all of them.
+func firstNotPassed(m accountdb.Missing, answer *Answer) (version int64, all bool) {
+	for v := range m.Versions() {
+		if !passed(answer.Records[Version{m.AccountID, v}]) {
+			return v, false
+		}
+	}
+	return 0, true
 }
 
 // passed reports whether the account has reached the version of the record.

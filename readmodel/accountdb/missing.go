@@ -26,6 +26,14 @@ type Missing struct {
 	First, Last int64
 }
 
+// Versions iterates over the versions of the range.
+func (m Missing) Versions() iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for v := m.First; yield(v) && v < m.Last; v++ { // v never exceeds Last, which may be projection.LastVersion
+		}
+	}
+}
+
 // MissingFilter selects accounts. A zero field does not filter, but a Topic without Partitions
 // selects no account.
 type MissingFilter struct {

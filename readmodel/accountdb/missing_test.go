@@ -2,6 +2,7 @@ package accountdb_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,5 +57,15 @@ func TestMissingVersions(t *testing.T) {
 			t.Error(err)
 		}
 		break // no gap is left
+	}
+}
+
+func TestVersionsOfAGap(t *testing.T) {
+	const last = projection.LastVersion
+	for m, want := range map[accountdb.Missing]int{{First: 2, Last: 2}: 1, {First: 2, Last: 4}: 3, {First: last - 1, Last: last}: 2} {
+		got := slices.Collect(m.Versions())
+		if len(got) != want || got[0] != m.First || got[len(got)-1] != m.Last {
+			t.Errorf("%d to %d: %v", m.First, m.Last, got)
+		}
 	}
 }

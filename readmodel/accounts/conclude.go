@@ -94,7 +94,9 @@ func (f *Fold) ForgetDuplicates() { f.duplicates = emptied(f.duplicates) }
 func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, decision projection.Decision) {
 	l := projection.NewDeadLetter(rec, d, decision)
 	if a != nil {
-		l.Expected = new(a.version + 1)
+		if a.version < projection.LastVersion {
+			l.Expected = new(a.version + 1)
+		}
 		if !a.decidedOn {
 			a.decidedOn = true
 			f.changes.DecidedOn = append(f.changes.DecidedOn, f.storedVersion(a))

@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"projector/projection"
@@ -40,7 +39,7 @@ func (f *Fold) Heal(ctx context.Context, limit int) error {
 		if room <= 0 || f.breaker.Open() {
 			break
 		}
-		if err := f.heal(ctx, a, room, math.MaxInt64); err != nil {
+		if err := f.heal(ctx, a, room, projection.LastVersion); err != nil {
 			return err
 		}
 	}
@@ -68,16 +67,16 @@ func (f *Fold) HealShortQueues(ctx context.Context, limit int) error {
 // false if limit events are pending and the record has to wait. The parked events count towards
 // limit, so a flush that PostgreSQL refuses can be reduced to one event.
 func (f *Fold) healBefore(ctx context.Context, a *account, version int64, limit int) (bool, error) {
-	before := int64(math.MaxInt64)
+	through := int64(projection.LastVersion)
 	if f.opts.Replay { // the record is decided first, because it may correct the parked event of its version
-		before = version
+		through = version - 1
 	}
-	for piece := healGlance; a.healing && a.version < before-1; piece = healMore(piece) {
+	for piece := healGlance; a.healing && a.version < through; piece = healMore(piece) {
 		room := limit - f.Pending().Events
 		if room <= 0 {
 			return false, nil
 		}
-		if err := f.heal(ctx, a, min(room, piece), before); err != nil {
+		if err := f.heal(ctx, a, min(room, piece), through); err != nil {
 			return false, err
 		}
 	}
@@ -89,7 +88,7 @@ func (f *Fold) healBefore(ctx context.Context, a *account, version int64, limit 
 func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
 	for piece := healGlance; room > 0 && a.healing; piece = healMore(piece) {
 		pending := f.Pending().Events
-		if err := f.heal(ctx, a, min(room, piece), math.MaxInt64); err != nil {
+		if err := f.heal(ctx, a, min(room, piece), projection.LastVersion); err != nil {
 			return err
 		}
 		room -= f.Pending().Events - pending
@@ -98,15 +97,15 @@ func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
 }
 
 // heal reads up to room parked events of the account. It applies them in order, as long as the next
-// one has the account's next version and this version is below limit.
-func (f *Fold) heal(ctx context.Context, a *account, room int, limit int64) error {
+// one has the account's next version and this version is not above through.
+func (f *Fold) heal(ctx context.Context, a *account, room int, through int64) error {
 	parked, more, err := f.store.Parked(ctx, f.idOf(a), a.version, min(room, HealPiece))
 	if err != nil {
 		return err
 	}
 	f.queueOf(a).waits = false
 	for i := range parked {
-		if !f.healWith(a, &parked[i], limit) {
+		if !f.healWith(a, &parked[i], through) {
 			more = false
 			break
 		}
@@ -132,13 +131,13 @@ func (f *Fold) healed(a *account) {
 	f.healing = f.healing[:last]
 }
 
-// healWith tries to apply one parked event that is stored in the database, if its version is below
-// limit. It returns false if no later event can be applied now.
-func (f *Fold) healWith(a *account, p *projection.Parked, limit int64) bool {
+// healWith tries to apply one parked event that is stored in the database, if its version is not
+// above through. It returns false if no later event can be applied now.
+func (f *Fold) healWith(a *account, p *projection.Parked, through int64) bool {
 	f.choose(a, p)
 	version, class := p.Decoded.Event.Version, p.Class
 	f.applyFitting(a)
-	if version < limit {
+	if version <= through {
 		switch f.healNext(a, p) {
 		case projection.HealPassed, projection.HealApplied:
 			return true
@@ -178,7 +177,7 @@ func (f *Fold) applyFitting(a *account) {
 	if q == nil {
 		return
 	}
-	for {
+	for a.version < projection.LastVersion {
 		next := a.version + 1
 		if q.waits && q.next <= next {
 			f.startHealing(a, q)

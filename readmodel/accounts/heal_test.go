@@ -1,6 +1,7 @@
 package accounts_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -79,4 +80,31 @@ func (d *driver) refuseWhenHealed(decoded event.Decoded) {
 		d.t.Error("refused before")
 	}
 	d.fold.Reset()
+}
+
+// TestTheHighestVersion parks the event with the highest version. It is applied when the version
+// before it arrives, also after a restart. No version follows it, so a later conflict expects none.
+func TestTheHighestVersion(t *testing.T) {
+	const last = projection.LastVersion
+	for _, restart := range []bool{false, true} {
+		db := newStore()
+		db.first = last - 2
+		d := newDriver(t, db, accounts.Options{FirstVersion: last - 2, ParkLimit: 10, CacheBytes: 1 << 20}, 10)
+		d.feed(credited("a", last-2, 1), credited("a", last, 4))
+		if restart {
+			d = d.restarted()
+		}
+		d.feed(credited("a", last-1, 2))
+		if a := db.account("a"); a.Account.Version != last || a.Account.Balance != 7 || a.Parked != 0 || d.fold.Pending().Healing {
+			t.Fatalf("restart %t: %+v, healing %t", restart, a, d.fold.Pending().Healing)
+		}
+		d.letters = nil
+		classes := d.feed(credited("a", last, 4), with(credited("a", last, 8), func(e *event.Event) { e.ID = "another" }))
+		if !slices.Equal(classes, []event.Class{event.VersionConflict}) || d.letters[0].Expected != nil || db.rows["a"].Balance != 7 {
+			t.Errorf("restart %t: %v, %+v", restart, classes, d.letters)
+		}
+		if d.fold.Skip("a", math.MinInt64, "") {
+			t.Errorf("restart %t: a version after the highest was skipped", restart)
+		}
+	}
 }

@@ -171,7 +171,7 @@ func withoutVersions(b accountdb.BeyondRange, versions []int64) accountdb.Beyond
 		if v < b.Lowest || v > b.Highest {
 			continue
 		}
-		if b.Events--; v == b.Lowest {
+		if b.Events--; v == b.Lowest && v < b.Highest { // the highest version is removed below
 			b.Lowest++
 		}
 	}

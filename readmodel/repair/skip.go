@@ -194,6 +194,9 @@ func (r *Repair) decideSkip(ctx context.Context, db accountdb.DB, s Skip) (known
 	if known, err = r.known(ctx, db, s.AccountID); err != nil {
 		return known, of, err
 	}
+	if known.Account.Version == projection.LastVersion {
+		return known, of, s.refuseFor("no version follows", " is at version %d, the highest that there is: there is no next version to skip", known.Account.Version)
+	}
 	next := known.Account.Version + 1
 	if !known.Exists && !waiting(&known) {
 		return known, of, s.refuse(next, " is unknown: no event of it has been applied or parked")
@@ -239,9 +242,15 @@ func (s Skip) action(kind readmodel.ActionKind, result string) readmodel.Action 
 
 // refuse returns a *SkipRefused for an account that expects a version.
 func (s Skip) refuse(expected int64, format string, args ...any) error {
+	return s.refuseFor(fmt.Sprintf("expected version %d", expected), format, args...)
+}
+
+// refuseFor returns a *SkipRefused. The parameter expected is a part of the reason in the audit
+// trail.
+func (s Skip) refuseFor(expected, format string, args ...any) error {
 	return &SkipRefused{
 		text:    fmt.Sprintf("account %q", s.AccountID) + fmt.Sprintf(format, args...),
-		audited: fmt.Sprintf("%s (expected version %d)", s.Reason, expected),
+		audited: fmt.Sprintf("%s (%s)", s.Reason, expected),
 	}
 }
 
@@ -276,7 +285,7 @@ func (r *Repair) skipAgain(ctx context.Context, tx *accountdb.Tx, s Skip, wasKno
 	if known.Account.Version >= s.Version {
 		return true, nil
 	}
-	if known.Account.Version+1 != s.Version {
+	if s.Version-1 != known.Account.Version {
 		return false, nil
 	}
 	of, err := loadSkippedEvent(ctx, tx.DB(), s)

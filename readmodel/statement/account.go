@@ -138,12 +138,11 @@ func (r *reading) beginning(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if r.sum.Opening == nil {
-		r.running = NewRunning(r.query.FirstVersion, r.skipped)
+		r.running = NewRunning(r.query.FirstVersion-1, r.skipped)
 		return nil
 	}
-	before, _ := slices.BinarySearch(r.skipped, *r.sum.Opening+1)
-	r.skipped = r.skipped[before:]
-	r.running = NewRunning(*r.sum.Opening+1, r.skipped)
+	r.skipped = r.skipped[countThrough(r.skipped, *r.sum.Opening):]
+	r.running = NewRunning(*r.sum.Opening, r.skipped)
 	r.running.Open(opening.amount, opening.currency)
 	return nil
 }
@@ -168,9 +167,19 @@ func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) 
 	r.sum.Through = r.running.Through()
 	whole := r.query.To == nil || r.last == nil || *r.query.To >= *r.last
 	r.sum.Behind = r.sum.Balance != nil && r.sum.Through < *r.sum.Balance && whole
-	behind, _ := slices.BinarySearch(r.skipped, r.sum.Last+1)
-	r.sum.Skipped = r.skipped[:behind]
+	r.sum.Skipped = r.skipped[:countThrough(r.skipped, r.sum.Last)]
 	return nil
+}
+
+// countThrough returns how many of the sorted versions are not above the given one.
+func countThrough(versions []int64, version int64) int {
+	n, _ := slices.BinarySearchFunc(versions, version, func(v, version int64) int {
+		if v <= version {
+			return -1
+		}
+		return 1
+	})
+	return n
 }
 
 // noEntryError returns why an account has no entry. It returns nil if the account was opened from a
@@ -191,7 +200,7 @@ func (r *reading) noEntryError() error {
 // add adds an entry to the sum. It calls fn if the query selects the entry.
 func (r *reading) add(l Line, fn func(*Line) error) error {
 	if b := r.sum.Balance; b != nil && l.Version > *b {
-		r.running.Reach(min(l.Version, *b+1))
+		r.running.Reach(*b)
 		r.compareWithBalance()
 	}
 	currency := ""

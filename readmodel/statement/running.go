@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"strings"
 
+	"projector/projection"
 	"projector/projection/event"
 )
 
@@ -14,7 +15,7 @@ type Span struct{ From, To int64 }
 // unless a version is missing or cannot be added.
 type Running struct {
 	Skipped []int64 // versions that an operator skipped, sorted
-	next    int64   // the expected version
+	through int64   // the version up to which all versions were counted
 	sum     big.Rat
 	digits  int // decimals of the currency, or of an amount with more decimals
 	// Currency is the currency of the first entry that has one.
@@ -28,10 +29,10 @@ type Running struct {
 	Other int64
 }
 
-// NewRunning starts the sum of an account. The parameter first is the account's first version. The
-// slice skipped is sorted and must not be changed by the caller.
-func NewRunning(first int64, skipped []int64) *Running {
-	return &Running{Skipped: skipped, next: first}
+// NewRunning starts the sum of an account after a version. The slice skipped is sorted and must not
+// be changed by the caller.
+func NewRunning(after int64, skipped []int64) *Running {
+	return &Running{Skipped: skipped, through: after}
 }
 
 // Open starts the sum with the balance of the account's opening.
@@ -58,29 +59,29 @@ func (r *Running) denominate(currency string) {
 	}
 }
 
-// Reach counts the remaining versions before the given one. Each of them is missing or was skipped.
+// Reach counts the remaining versions up to the given one. Each of them is missing or was skipped.
 func (r *Running) Reach(version int64) {
-	for r.next < version {
-		to := version
-		if r.isSkipped(r.next) {
-			r.next++
+	for r.through < version {
+		next, to := r.through+1, version
+		if r.isSkipped(next) {
+			r.through = next
 			continue
 		}
-		if len(r.Skipped) > 0 && r.Skipped[0] < version {
-			to = r.Skipped[0]
+		if len(r.Skipped) > 0 && r.Skipped[0] <= version {
+			to = r.Skipped[0] - 1
 		}
 		if r.Missing == 0 {
-			r.First = Span{r.next, to - 1}
+			r.First = Span{next, to}
 		}
-		r.Missing += to - r.next
-		r.next = to
+		r.Missing += to - r.through
+		r.through = to
 	}
 }
 
 // PassSkipped advances over the next versions, as long as they were skipped.
 func (r *Running) PassSkipped() {
-	for r.isSkipped(r.next) {
-		r.next++
+	for r.through < projection.LastVersion && r.isSkipped(r.through+1) {
+		r.through++
 	}
 }
 
@@ -92,14 +93,14 @@ func (r *Running) isSkipped(version int64) bool {
 	return len(r.Skipped) > 0 && r.Skipped[0] == version
 }
 
-// Through returns the version before the next expected one.
-func (r *Running) Through() int64 { return r.next - 1 }
+// Through returns the version up to which all versions were counted.
+func (r *Running) Through() int64 { return r.through }
 
 // Add adds an entry. The amount is a decimal, or nil for an event without an amount.
 func (r *Running) Add(version int64, amount *string, currency string) {
-	r.Reach(version)
+	r.Reach(version - 1)
 	skipped := r.isSkipped(version)
-	r.next = max(r.next, version+1)
+	r.through = max(r.through, version)
 	if skipped {
 		return
 	}

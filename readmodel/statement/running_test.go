@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"projector/projection"
 	"projector/readmodel/statement"
 )
 
@@ -27,7 +28,7 @@ func TestRunningBalance(t *testing.T) {
 		skipped := rapid.SliceOfDistinct(rapid.Int64Range(first, 14), rapid.ID[int64]).Draw(rt, "skipped")
 		slices.Sort(versions)
 		slices.Sort(skipped)
-		r := statement.NewRunning(first, skipped)
+		r := statement.NewRunning(first-1, skipped)
 		var added []entry
 		for i, v := range versions {
 			e := entry{version: v, cents: rapid.Int64Range(-500, 500).Draw(rt, "cents"), currency: rapid.SampledFrom([]string{"EUR", "EUR", "EUR", "USD"}).Draw(rt, "currency")}
@@ -80,7 +81,7 @@ func TestRunningBalanceIsExact(t *testing.T) {
 		{"EUR", []string{"Infinity"}, ""},
 	} {
 		t.Run(fmt.Sprint(c.currency, c.amounts), func(t *testing.T) {
-			r := statement.NewRunning(1, nil)
+			r := statement.NewRunning(0, nil)
 			r.Add(1, nil, c.currency)
 			for i := range c.amounts {
 				r.Add(int64(i+2), &c.amounts[i], c.currency)
@@ -93,9 +94,30 @@ func TestRunningBalanceIsExact(t *testing.T) {
 			}
 		})
 	}
-	far := statement.NewRunning(1, []int64{3, 1 << 40, 1 << 60})
+	far := statement.NewRunning(0, []int64{3, 1 << 40, 1 << 60})
 	far.Add(1<<62, nil, "EUR") // the number of steps depends on the skipped versions only
 	if far.Missing != 1<<62-1-3 || far.First != (statement.Span{From: 1, To: 2}) {
 		t.Errorf("%d missing, first %v", far.Missing, far.First)
+	}
+}
+
+// The highest version that an event can have may have an entry, be missing or be skipped.
+func TestRunningBalanceAtTheHighestVersion(t *testing.T) {
+	const last = projection.LastVersion
+	entry := statement.NewRunning(last-1, nil)
+	entry.Add(last, nil, "EUR")
+	missing := statement.NewRunning(-1, nil)
+	missing.Add(last, nil, "EUR")
+	skipped := statement.NewRunning(last-2, []int64{last - 1, last})
+	skipped.PassSkipped()
+	nothing := statement.NewRunning(last, nil)
+	nothing.PassSkipped()
+	for name, c := range map[string]struct {
+		of      *statement.Running
+		missing int64
+	}{"entry": {entry, 0}, "all before it missing": {missing, last}, "skipped": {skipped, 0}, "nothing after it": {nothing, 0}} {
+		if c.of.Through() != last || c.of.Missing != c.missing {
+			t.Errorf("%s: through %d, %d missing", name, c.of.Through(), c.of.Missing)
+		}
 	}
 }

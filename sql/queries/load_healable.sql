@@ -4,4 +4,4 @@
 SELECT DISTINCT p.account_id
 FROM {parked} p
 JOIN {account} b ON {of_b}b.account_id = p.account_id
-WHERE {of_p}p.topic = $1 AND p.partition = $2 AND p.class = 'version_gap' AND p.version = b.version + 1;
+WHERE {of_p}p.topic = $1 AND p.partition = $2 AND p.class = 'version_gap' AND p.version = nullif(b.version, 9223372036854775807) + 1;

@@ -4,6 +4,6 @@
 -- repeatedly. So an account counts only if it was not written for some seconds.
 SELECT DISTINCT p.partition
 FROM {parked} p
-JOIN {account} b ON {of_b}b.account_id = p.account_id AND p.version = b.version + 1
+JOIN {account} b ON {of_b}b.account_id = p.account_id AND p.version = nullif(b.version, 9223372036854775807) + 1
 WHERE {of_p}p.topic = $1 AND p.partition = ANY ($2::int4[]) AND p.class = 'version_gap'
   AND greatest(b.updated_at, p.parked_at) <= clock_timestamp() - make_interval(secs => $3::float8);

@@ -4,8 +4,8 @@
 SELECT o.account_id, b.version, o.partition, o.lowest_version, o.highest_version, o.events, o.first_offset, o.last_offset, o.first_version
 FROM {overflow} o
 JOIN {account} b ON {of_b}b.account_id = o.account_id
-LEFT JOIN {parked} p ON {of_p}p.account_id = o.account_id AND p.version = b.version + 1
+LEFT JOIN {parked} p ON {of_p}p.account_id = o.account_id AND p.version = nullif(b.version, 9223372036854775807) + 1
 WHERE {of_o}o.topic = $1 AND o.partition = ANY ($2::int4[]) AND o.first_offset IS NOT NULL AND o.last_offset IS NOT NULL
-  AND o.first_version <= b.version + 1 AND o.highest_version > b.version AND p.account_id IS NULL
+  AND o.first_version <= nullif(b.version, 9223372036854775807) + 1 AND o.highest_version > b.version AND p.account_id IS NULL
 ORDER BY o.partition, o.first_offset
 LIMIT 4;

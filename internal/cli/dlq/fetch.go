@@ -86,11 +86,11 @@ func (c *fetch) missing(ctx context.Context, pool *pgxpool.Pool) (missing []*rep
 		if err != nil {
 			return nil, err
 		}
-		for v := m.First; v <= m.Last && len(missing) < c.Limit; v++ {
+		for v := range m.Versions() {
+			if len(missing) == c.Limit {
+				return missing, nil
+			}
 			missing = append(missing, &replay.Missing{Version: outbox.Version{AccountID: m.AccountID, Number: v}})
-		}
-		if len(missing) == c.Limit {
-			break
 		}
 	}
 	return missing, nil
