@@ -1,11 +1,8 @@
 package change_test
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -136,47 +133,6 @@ func TestChangedPlansAreRefused(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "four_eyes")
 }
 
-// TestAFileIsKeptWithItsRequest shows that a request stores the content of its file, so the
-// approver does not need the file.
-func TestAFileIsKeptWithItsRequest(t *testing.T) {
-	s := clitest.NewStage(t)
-	s.SeveralDeadLetters()
-	other := colleague(t, s)
-	s.Must("migrate", "--four-eyes=on")
-	file := filepath.Join(t.TempDir(), "poison.jsonl")
-	s.Must("dlq", "export", "--account=acc-b", "--class=malformed_payload", "--file="+file)
-	exported, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	corrected := strings.ReplaceAll(string(exported), `\"amount\":7.5`, `\"amount\":\"7.5\"`)
-	if err := os.WriteFile(file, []byte(corrected), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	id := requested(t, s, "dlq", "replay", "--from-file="+file, "--reason=INC-2")
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("TMPDIR", filepath.Join(file, "none")) // the folder does not exist, as in the container image
-	shown := append([]string{"requests", "show", id}, s.Servers([]string{"approve"})[1:]...)
-	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(corrected)))
-	clitest.Contains(t, s.Must(shown...), "--from-file: poison.jsonl", sum, "1 will_apply", "topic "+s.Topic+", DLQ topic "+s.Topic+".dlq")
-	clitest.Equal(t, s.Must("requests", "show", id, "--file=poison.jsonl"), corrected)
-	clitest.Equal(t, s.Must("requests", "show", id, "--file=from-file"), corrected)
-	clitest.Contains(t, s.Refused(exit.Failed, "requests", "show", id, "--file=other"), "from-file (poison.jsonl)")
-
-	// Only people who may approve may see amounts and balances.
-	clitest.Contains(t, other.Must(shown...), "0.00            7.50", "BALANCE AFTER", `old value        {`, `"amount":7.5,`, `"amount":"7.5",`)
-	document := other.Lines(shown...)[0]
-	plan := document["plan"].([]any)[0].(map[string]any)
-	clitest.Equal(t, clitest.Pick([]map[string]any{plan}, "plan", "altered", "old_amount", "new_amount", "currency", "balance_before", "balance_after"),
-		"will_apply true null 7.5 EUR 0 7.5")
-	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "1 applied")
-	trail := s.Lines("audit", "--account=acc-b")
-	clitest.Equal(t, clitest.Pick(trail, "reason", "altered"), "INC-2 true")
-	clitest.Contains(t, s.Must("account", "show", "acc-b", "--output=json"), `"balance":8.50`)
-}
-
 // TestEveryChangeIsRequested shows for further commands that their changes can be requested and
 // approved.
 func TestEveryChangeIsRequested(t *testing.T) {
@@ -202,37 +158,6 @@ func TestEveryChangeIsRequested(t *testing.T) {
 		"rebuild 1 approved, pause 1 approved, resume 1 approved, position_set 1 approved, replay 2 approved")
 }
 
-// TestARebuildShowsItsBalances shows that the plan of a rebuild has the balances before and after it,
-// for people who may approve it: an account may differ only in its balance.
-func TestARebuildShowsItsBalances(t *testing.T) {
-	s := clitest.NewStage(t)
-	s.Produce(clitest.EventOf("acc-a", 1, `"1"`), clitest.EventOf("acc-b", 1, `"2"`), clitest.EventOf("acc-c", 1, `"3"`))
-	s.Consuming(nil)
-	s.Exec(`UPDATE account_balance SET balance = 91.50 WHERE account_id = 'acc-a'`)
-	s.Exec(`DELETE FROM account_balance WHERE account_id = 'acc-b'`)
-	s.Exec(`INSERT INTO account_balance (account_id, version, balance, currency, status) VALUES ('acc-x', 3, 7.00, 'EUR', 'open')`)
-	other := colleague(t, s)
-	s.Must("migrate", "--four-eyes=on")
-	if out := s.Must("rebuild") + s.Must("rebuild", "--output=json"); strings.Contains(out, "91.5") || strings.Contains(strings.ToLower(out), "balance_before") {
-		t.Errorf("a rebuild prints balances: %s", out)
-	}
-	for _, c := range []struct{ removal, plan string }{
-		{"--remove=false", "acc-a different EUR 91.5 1, acc-b missing EUR null 2, acc-x unknown EUR 7 7"},
-		{"--remove", "acc-a different EUR 91.5 1, acc-b missing EUR null 2, acc-x unknown EUR 7 null"},
-	} {
-		id := requested(t, s, "rebuild", c.removal)
-		shown := append([]string{"requests", "show", id}, s.Servers([]string{"approve"})[1:]...)
-		clitest.Contains(t, other.Must(shown...), "BALANCE BEFORE", "91.50", "1.00  EUR")
-		plan := other.Lines(shown...)[0]["plan"].([]any)[0].(map[string]any)
-		var differences []map[string]any
-		for _, d := range plan["differences"].([]any) {
-			differences = append(differences, d.(map[string]any))
-		}
-		clitest.Equal(t, clitest.Pick(differences, "account_id", "kind", "currency", "balance_before", "balance_after"), c.plan)
-		other.Must("reject", id, "--reason=only shown")
-	}
-}
-
 // TestAPruningIsRequested shows that a pruning needs approval. The reason is that after a pruning
 // with a short retention, a redelivered event could be counted twice. The audit trail records a
 // pruning even if the four-eyes policy is off.
@@ -256,68 +181,6 @@ func TestAPruningIsRequested(t *testing.T) {
 	clitest.Equal(t, s.Text("SELECT count(*) || ' ' || (SELECT count(*) FROM inbox) FROM dlq_action WHERE action = 'prune'"), "2 1")
 }
 
-// TestRequestsMadeByHandNameNoServer inserts requests by SQL. Such a request cannot send the
-// approver's passwords to another server, and it cannot read the approver's files.
-func TestRequestsMadeByHandNameNoServer(t *testing.T) {
-	s := clitest.NewStage(t)
-	other := colleague(t, s)
-	for _, arguments := range []string{
-		`{run,"{}"}`, `{"migrate up","{\"FourEyes\":\"off\"}"}`, `{"account skip","null"}`, `{"dlq replay","[]"}`, `{pause,"{}",--brokers=evil:9092}`,
-		// These requests have the form of an earlier version of the program.
-		`{dlq,replay,--brokers=evil:9092}`, `{pause,--all,--reason=x,--database-url=postgres://evil}`,
-		`{dlq,replay,--from-file=/etc/hostname,--reason=x}`, `{dlq,replay,--mapping=/etc/hostname}`, `{dlq,replay,--yes=true}`,
-		`{pause,--all,--reason=x,--sasl-username=me}`, `{pause,--all,--reason=x,--brokers,evil}`, `{migrate,--four-eyes=off}`, `{run}`, `{}`,
-	} {
-		var id int
-		err := s.Pool.QueryRow(t.Context(), `INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor)
-			VALUES ('replay', $1::text[], '{}', '{}', '{}', 'x', 1, 'me') RETURNING id`, arguments).Scan(&id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		clitest.Contains(t, other.Refused(exit.Failed, "approve", fmt.Sprint(id), "--reason=x"), "was made by hand")
-		s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", id)
-	}
-}
-
-// TestARequestIsReadOnlyAsTheProgramStoresIt shows that a request is refused if an option is added,
-// removed, repeated or in another form. A request that names a local file, or the file of another
-// flag, is refused too.
-func TestARequestIsReadOnlyAsTheProgramStoresIt(t *testing.T) {
-	s := clitest.NewStage(t)
-	s.SeveralDeadLetters()
-	other := colleague(t, s)
-	s.Must("migrate", "--four-eyes=on")
-	id := requested(t, s, "pause", "--all", "--reason=x")
-	copied := func(options, flags, names, contents string) (id string) {
-		if err := s.Pool.QueryRow(t.Context(), `INSERT INTO repair_request (action, records, actor, reason, arguments, file_flags, file_names, file_contents, plan_sha256)
-			SELECT action, records, actor, reason, ARRAY[arguments[1], `+options+`], `+flags+`, `+names+`, `+contents+`, plan_sha256 FROM repair_request WHERE action = 'pause' LIMIT 1
-			RETURNING id::text`).Scan(&id); err != nil {
-			t.Fatal(err)
-		}
-		return id
-	}
-	for _, forged := range []string{
-		copied(`overlay(arguments[2] PLACING '{"DatabaseURL":"postgres://evil",' FROM 1 FOR 1)`, "'{}'", "'{}'", "'{}'"),
-		copied(`overlay(arguments[2] PLACING '{"Brokers":["evil:9092"],' FROM 1 FOR 1)`, "'{}'", "'{}'", "'{}'"),
-		copied(`replace(arguments[2], '"NewGroup":false,', '')`, "'{}'", "'{}'", "'{}'"),
-		copied(`replace(arguments[2], '"NewGroup"', '"All":true,"NewGroup"')`, "'{}'", "'{}'", "'{}'"),
-		copied(`arguments[2] || ' '`, "'{}'", "'{}'", "'{}'"), copied(`lower(arguments[2])`, "'{}'", "'{}'", "'{}'"),
-		copied(`replace(arguments[2], '"ProjectionFile":""', '"ProjectionFile":"/etc/hostname"')`, "'{}'", "'{}'", "'{}'"),
-		copied(`replace(arguments[2], '"ProjectionFile":""', '"ProjectionFile":"hostname"')`, "'{}'", "'{}'", "'{}'"),
-		copied(`replace(arguments[2], '"ProjectionFile":""', '"ProjectionFile":"hostname"')`, "'{mapping}'", "'{hostname}'", "'{x}'"),
-		copied(`arguments[2]`, "'{projection-file}'", "'{hostname}'", "'{x}'"),
-	} {
-		clitest.Contains(t, s.Refused(exit.Failed, "requests", "show", forged), "was made by hand, or by another version")
-		clitest.Contains(t, other.Refused(exit.Failed, "approve", forged, "--reason=x"), "was made by hand, or by another version", "nothing was changed")
-		s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", forged)
-	}
-	clitest.Equal(t, clitest.Pick(s.Lines("position"), "state"), "running")
-	group := copied(`replace(replace(arguments[2], '"NewGroup":false', '"NewGroup":true'), '"Group":""', '"Group":"another"')`, "'{}'", "'{}'", "'{}'")
-	clitest.Contains(t, other.Refused(exit.Failed, "approve", group, "--reason=x"), "the plan has changed since")
-	other.Must("approve", copied("arguments[2]", "'{}'", "'{}'", "'{}'"), "--reason=as it was")
-	s.Must("reject", id, "--reason=done already")
-}
-
 // TestRequestsAreWhatTheyAreListedAs copies a request by SQL with another action, number of
 // records, actor or reason. The copy is refused.
 func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
@@ -338,89 +201,4 @@ func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
 		s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", copied)
 	}
 	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "skipped version 2")
-}
-
-// TestAProjectionFileNobodyRanIsRefused shows that a projection file that was never run is refused,
-// because its SQL would run with the approver's rights. The file is refused when the change is
-// requested, and again in a request that was inserted by SQL.
-func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
-	s := clitest.NewStage(t)
-	s.Exec("CREATE TABLE seen (account_id text, version bigint, PRIMARY KEY (account_id, version))")
-	const head = "-- projection: seen\n-- mode: ordered\n-- types: FundsCredited\n-- tables: seen\n"
-	text := head + "INSERT INTO seen SELECT account_id, version FROM new_events;\n"
-	stored := s.UseCustomProjection("seen", text)
-	s.Produce(clitest.EventOf("acc-a", 1, `"1"`), clitest.EventOf("acc-a", 3, `"3"`))
-	s.Consuming(nil)
-	t.Setenv("PROJECTION_FILE", "")
-	other := colleague(t, s)
-	s.Must("migrate", "--four-eyes=on")
-	// For a known projection, the program compares the text with the stored text. For a new name,
-	// there is no stored text.
-	unknown := strings.ReplaceAll(text, "projection: seen", "projection: innocent")
-	file, lines := filepath.Join(t.TempDir(), "evil.sql"), filepath.Join(t.TempDir(), "forged.jsonl")
-	if err := os.WriteFile(file, []byte(unknown), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	exported := s.Must("dlq", "export", "--projection-file="+stored)
-	if err := os.WriteFile(lines, []byte(strings.ReplaceAll(exported, `"projection":"seen"`, `"projection":"innocent"`)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	attack := []string{"dlq", "replay", "--from-file=" + lines, "--not-in-topic", "--reason=x", "--projection-file=" + file}
-	clitest.Contains(t, s.Must(attack...), " waiting")
-	clitest.Contains(t, s.Refused(exit.Failed, append(attack, "--yes")...), "no projection was run from this text of evil.sql")
-	clitest.Equal(t, clitest.Pick(s.Lines("requests"), "id"), "")
-
-	id := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost", "--projection-file="+stored)
-	clitest.Contains(t, s.Must("requests", "show", id), "would skip version 2")
-	var forged int
-	if err := s.Pool.QueryRow(t.Context(), `INSERT INTO repair_request (action, records, actor, reason, arguments, file_flags, file_names, file_contents, plan_sha256)
-		SELECT action, records, actor, reason, arguments, file_flags, file_names, ARRAY[$2::bytea], plan_sha256 FROM repair_request WHERE id = $1 RETURNING id`,
-		id, []byte(unknown)).Scan(&forged); err != nil {
-		t.Fatal(err)
-	}
-	clitest.Contains(t, s.Refused(exit.Failed, "requests", "show", fmt.Sprint(forged)), "no projection was run from this text")
-	clitest.Contains(t, other.Refused(exit.Failed, "approve", fmt.Sprint(forged), "--reason=x"), "no projection was run from this text", "nothing was changed")
-	s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", forged)
-	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "skipped version 2")
-}
-
-// TestBalancesOfALedgerAreShown shows that people who may approve a request of `projector open` see
-// the balances of the ledger in its plan.
-func TestBalancesOfALedgerAreShown(t *testing.T) {
-	s := clitest.NewStage(t)
-	s.SeveralDeadLetters()
-	s.Must("migrate", "--four-eyes=on")
-	file := filepath.Join(t.TempDir(), "ledger.csv")
-	if err := os.WriteFile(file, []byte("account_id,version,balance,currency\nacc-a,2,30.00,EUR\nacc-new,7,12.50,EUR\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	id := requested(t, s, "open", "--ledger="+file, "--reason=x")
-	t.Setenv("TMPDIR", filepath.Join(file, "none"))
-	clitest.Contains(t, s.Must("requests", "show", id), "10.25", "30.00", "12.50", "EUR")
-	document := s.Lines("requests", "show", id)[0]
-	var plan []map[string]any
-	for _, row := range document["plan"].([]any) {
-		plan = append(plan, row.(map[string]any))
-	}
-	clitest.Equal(t, clitest.Pick(plan, "account_id", "plan", "balance_before", "balance_after", "currency"),
-		"acc-a will_open 10.25 30 EUR, acc-new will_open null 12.5 EUR")
-	clitest.Equal(t, clitest.Pick([]map[string]any{document}, "topic"), "null")
-}
-
-// TestARequestIsBounded shows that the table of requests limits the size of the files, and the size
-// of the other columns together.
-func TestARequestIsBounded(t *testing.T) {
-	s := clitest.NewStage(t)
-	for _, values := range []string{
-		"'{x}', ARRAY[convert_to(repeat('x', 64 << 20), 'UTF8'), convert_to(repeat('x', 1 << 20), 'UTF8')], 'me', NULL",
-		"ARRAY[repeat('x', 5 << 20)], '{}', 'me', NULL", "'{x}', '{}', 'me', repeat('x', 5 << 20)", "'{x}', '{}', repeat('x', 5 << 20), NULL",
-	} {
-		_, err := s.Pool.Exec(t.Context(), `INSERT INTO repair_request (action, arguments, file_contents, actor, reason, file_flags, file_names, plan_sha256, records)
-			SELECT 'skip', `+values+`, '{}', '{}', 'x', 1`)
-		if err == nil || !strings.Contains(err.Error(), "23514") {
-			t.Errorf("%.40s: %v", values, err)
-		}
-	}
-	s.Exec(`INSERT INTO repair_request (action, arguments, file_contents, actor, file_flags, file_names, plan_sha256, records)
-		VALUES ('skip', '{x}', ARRAY[convert_to(repeat('x', 64 << 20), 'UTF8')], 'me', '{from-file}', '{x}', 'x', 1)`)
 }
