@@ -48,6 +48,10 @@ type Kafka struct {
 	host     string
 	forLoad  bool
 	log      io.Writer
+	// classesOption is Java's option that reads or writes prepared classes, or "".
+	classesOption string
+	// bootstrap is a prepared file, or "" if Kafka's format tool must run.
+	bootstrap string
 
 	mu    sync.Mutex
 	nodes []*kafkaNode
@@ -70,6 +74,7 @@ func StartKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start Kafka: %w", err)
 	}
+	k.usePrepared(ctx)
 	ctx, cancel := context.WithTimeout(ctx, startLimit) // the download has no time limit, because its duration depends on the network
 	defer cancel()
 	err = k.writeKeystores()

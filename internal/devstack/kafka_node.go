@@ -51,6 +51,12 @@ func (k *Kafka) format(ctx context.Context) error {
 		return err
 	}
 	failures := make([]error, len(k.nodes))
+	if k.bootstrap != "" {
+		for i, node := range k.nodes {
+			failures[i] = k.placeFormat(node, id)
+		}
+		return errors.Join(failures...)
+	}
 	var formatted sync.WaitGroup
 	for i, node := range k.nodes {
 		formatted.Go(func() { failures[i] = k.formatNode(ctx, node, id) })
@@ -87,6 +93,9 @@ func (k *Kafka) javaCommand(ctx context.Context, class string, args ...string) *
 	}
 	if !k.forLoad {
 		full = append(full, quickStart)
+	}
+	if k.classesOption != "" {
+		full = append(full, k.classesOption)
 	}
 	cmd := exec.CommandContext(ctx, k.java, append(append(full, class), args...)...)
 	cmd.Dir = k.dir

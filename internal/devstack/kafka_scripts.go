@@ -26,7 +26,8 @@ func WriteKafkaScripts(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	k := &Kafka{java: java, lib: lib}
+	k := &Kafka{java: java, lib: lib, log: serverLog(nil)}
+	k.usePrepared(ctx)
 	for name, class := range kafkaScripts {
 		words := k.javaCommand(ctx, class).Args
 		for i, word := range words {

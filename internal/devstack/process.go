@@ -188,8 +188,8 @@ func (s *server) kill() {
 
 const (
 	readyInterval = 50 * time.Millisecond
-	readyAttempt  = 2 * time.Second
-	startLimit    = 90 * time.Second // limits every start, also if the caller's context has no deadline
+	readyAttempt  = 10 * time.Second // a busy machine may need seconds for one answer
+	startLimit    = 3 * time.Minute  // limits every start, also if the caller's context has no deadline
 	startAttempts = 3                // another process may take a free port before the server binds it
 )
 

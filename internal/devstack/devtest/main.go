@@ -36,8 +36,8 @@ import (
 )
 
 const (
-	startLimit = 2 * time.Minute
-	stopLimit  = 30 * time.Second
+	startLimit = 4 * time.Minute // longer than the limit of a start in devstack
+	stopLimit  = time.Minute
 )
 
 // Migrate migrates the schema of the database at a URL.
