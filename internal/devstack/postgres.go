@@ -71,7 +71,7 @@ func StartPostgres(ctx context.Context, options PostgresOptions) (*Postgres, err
 	}
 	err = p.makeFolders()
 	if err == nil {
-		err = p.initdb(ctx)
+		err = p.createData(ctx)
 	}
 	if err == nil && p.certificate != nil {
 		err = p.installCertificate(*p.certificate)
@@ -182,7 +182,12 @@ func (p *Postgres) program(name string) string { return filepath.Join(p.binaries
 // command runs one of PostgreSQL's programs as the cluster's owner. It runs in a folder that this
 // user can enter, and its messages are in English.
 func (p *Postgres) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, p.program(name), args...)
+	return p.run(ctx, p.program(name), args...)
+}
+
+// run runs a program as the cluster's owner, as command does.
+func (p *Postgres) run(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC")
 	cmd.SysProcAttr = p.account.attributes()

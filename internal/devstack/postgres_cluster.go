@@ -68,19 +68,6 @@ func (p *Postgres) makeFolders() error {
 	return nil
 }
 
-// initdb creates the cluster. It does not flush the files, because a crash of the machine would
-// lose only an empty cluster.
-func (p *Postgres) initdb(ctx context.Context, more ...string) error {
-	cmd := p.command(ctx, "initdb", append(more, "--pgdata", p.dataDir(), "--username", superuser, "--pwfile", p.passwordFile(),
-		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync")...)
-	output, err := cmd.CombinedOutput()
-	if err != nil {
-		err = p.account.explain(err, p.program("initdb"), p.dir)
-		return fmt.Errorf("initdb: %w: %s", err, bytes.TrimSpace(output))
-	}
-	return nil
-}
-
 // installCertificate writes the certificate. The server reads it at the next start or reload.
 func (p *Postgres) installCertificate(c Certificate) error {
 	for name, file := range map[string]struct {

@@ -113,6 +113,15 @@ func needsItsPassword(t *testing.T, p *Postgres) {
 	}
 }
 
+// All clusters begin as a copy of the same data.
+func TestEachClusterHasItsOwnPassword(t *testing.T) {
+	first, second := startPostgres(t, PostgresOptions{}), startPostgres(t, PostgresOptions{})
+	stranger := &Postgres{server: server{port: second.port}, password: first.password}
+	if err := execute(t.Context(), stranger.URL(), "select 1"); err == nil {
+		t.Error("the password of one cluster opens another")
+	}
+}
+
 func copiesTemplate(t *testing.T, p *Postgres) {
 	t.Helper()
 	if err := CreateDatabase(t.Context(), p.URL(), "template", ""); err != nil {

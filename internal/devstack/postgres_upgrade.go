@@ -33,7 +33,7 @@ func (p *Postgres) takeOver(ctx context.Context, old *Postgres) error {
 	}
 	// PostgreSQL 18 and later use checksums by default, and pg_upgrade requires the same setting in
 	// both clusters.
-	if err := p.initdb(ctx, "--no-data-checksums"); err != nil {
+	if err := p.initdb(ctx, p.dataDir(), "--no-data-checksums"); err != nil {
 		return err
 	}
 	if err := old.Stop(ctx, Fast); err != nil {
