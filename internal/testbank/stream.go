@@ -185,10 +185,11 @@ func (g *generator) beginRun() {
 	if g.chance(50) {
 		return
 	}
+	aborted := g.ids // g.event takes ids too
 	for range 1 + g.Records/200 {
 		a := g.accounts[g.rnd.IntN(len(g.accounts))]
 		r := g.record(a, g.event(a, a.next))
-		r.Transaction, r.Abort = g.ids, true
+		r.Transaction, r.Abort = aborted, true
 		g.out = append(g.out, r)
 	}
 	g.ids++
