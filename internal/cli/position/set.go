@@ -188,7 +188,8 @@ func (s *setPlan) target(ctx context.Context, sets []readmodel.PositionSet) erro
 	var at kadm.ListedOffsets
 	if s.cmd.Time != "" {
 		var err error
-		if at, err = s.adm.ListOffsetsAfterMilli(ctx, s.cmd.since.UnixMilli(), s.of.Topic); err == nil {
+		// A negative time has another meaning in a request: -1 is the end of the log.
+		if at, err = s.adm.ListOffsetsAfterMilli(ctx, max(s.cmd.since.UnixMilli(), 0), s.of.Topic); err == nil {
 			err = at.Error()
 		}
 		if err != nil {

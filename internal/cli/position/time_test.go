@@ -34,3 +34,15 @@ func TestATimeInTheFutureIsRefused(t *testing.T) {
 	clitest.Contains(t, s.Must(set(future, "--skip-unread")...), "partition 0: would be set from 1 to 2")
 	clitest.Contains(t, s.Must(set(time.Now().Add(-time.Hour))...), "partition 0: would be set from 1 to 0")
 }
+
+// Kafka reads a negative time as a name for an offset. The millisecond before 1970 is its name for the
+// end of the log.
+func TestATimeBefore1970IsTheStart(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	s.Consuming(nil)
+	for _, at := range []string{"1969-12-31T23:59:59.999Z", "1900-01-01T00:00:00Z", "36500d"} {
+		clitest.Contains(t, s.Must("position", "set", "--partition=0", "--time="+at, "--reason=x"), "partition 0: would be set from 1 to 0")
+	}
+}
