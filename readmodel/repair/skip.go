@@ -51,6 +51,7 @@ type SkipPlan struct {
 	Before, After AccountState
 	Event         SkippedEvent
 	Healed        int // number of parked events that would be applied afterwards
+	StillParked   int // number of parked events that would wait for a later version
 }
 
 // AccountState is an account before or after a Skip.
@@ -136,6 +137,10 @@ func (r *Repair) planSkip(ctx context.Context, s Skip) (plan SkipPlan, err error
 	}
 	changes := fold.Gather()
 	plan.Healed = changes.Healed
+	plan.StillParked = int(known.Parked) - plan.Healed
+	if known.NextParked == s.Version {
+		plan.StillParked-- // the event of the skipped version
+	}
 	for rows := range changes.RowChunks(func() int { return 1 }) {
 		plan.After = r.stateOf(rows[0].Account, fold.Waits(s.AccountID))
 	}

@@ -176,13 +176,13 @@ func (p *skipPlan) Print(_ context.Context, done bool) error {
 	case done:
 		d.EventID, d.HealedEvents, d.Result = output.OrNull(p.done.EventID), p.done.Healed, output.OrNull(readmodel.ResultSkipped)
 		return p.Flags.Print(p.on.Std.Out, d, fmt.Sprintf("skipped version %d of account %s; waiting events applied: %d\n%s",
-			d.Version, output.Printable(d.AccountID), d.HealedEvents, p.notParked(d.HealedEvents)))
+			d.Version, output.Printable(d.AccountID), d.HealedEvents, p.notHealed(d.HealedEvents)))
 	case p.JSON():
 		return output.PrintJSON(p.on.Std.Out, skipPlanDocument{
 			skipDocument: d, eventDocument: describeEvent(&plan.Event), Before: describeState(&plan.Before), After: describeState(&plan.After),
 		})
 	}
-	return p.print(fmt.Sprintf("waiting events that would be applied: %d\n%s", plan.Healed, p.notParked(plan.Healed)), fmt.Sprintf("would skip version %d", p.Version), p.ID)
+	return p.print(fmt.Sprintf("waiting events that would be applied: %d\n%s", plan.Healed, p.notHealed(plan.Healed)), fmt.Sprintf("would skip version %d", p.Version), p.ID)
 }
 
 // asPlanned returns the planned skip. Executing it changes nothing if the plan was refused or is
@@ -193,10 +193,13 @@ func (p *plannedSkip) asPlanned() repair.Skip {
 	return of
 }
 
-// notParked explains why a skip applies no later events. Later events are not parked if the
-// partition is stopped or the park limit was reached.
-func (p *plannedSkip) notParked(healed int) string {
-	if healed > 0 || !p.planned.Before.Waits {
+// notHealed explains why a skip applies no later events, or not all of them. Later events are not
+// parked if the partition is stopped or the park limit was reached.
+func (p *plannedSkip) notHealed(healed int) string {
+	switch n := p.planned.StillParked; {
+	case n > 0:
+		return fmt.Sprintf("waiting events that still wait, for version %d: %d\n", p.planned.After.Version+1, n)
+	case healed > 0 || !p.planned.Before.Waits:
 		return ""
 	}
 	return fmt.Sprintf("no later event of it is parked: if there are any, they are dead letters (`projector dlq replay --account=%s`) or not read yet (`projector lag`)\n",

@@ -1,6 +1,7 @@
 package account_test
 
 import (
+	"strings"
 	"testing"
 
 	"projector/internal/cli/clitest"
@@ -42,6 +43,29 @@ func TestASkipShowsWhatItWouldDo(t *testing.T) {
 		`{"account_id":"a","version":2,"event_id":"a-2","healed_events":2,"result":null,`+
 			`"class":"malformed_payload","topic":"`+s.Topic+`","partition":0,"offset":4,`+
 			`"before":{"version":1,"currency":"EUR","balance":1.00,"stale":true},"after":{"version":4,"currency":"EUR","balance":13.00,"stale":true}}`+"\n")
+}
+
+// Only version 2 of three missing versions is skipped, so the parked events continue to wait. The
+// output must not say that there are none.
+func TestASkipOfOneOfSeveralMissingVersions(t *testing.T) {
+	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 5, `"4.00"`), clitest.EventOf("a", 6, `"8.00"`), clitest.EventOf("a", 8, `"8.00"`))
+		s.Consuming(nil)
+		skip := func(version string, more ...string) string {
+			return s.Must(append([]string{"account", "skip", "a", "--version=" + version, "--reason=lost"}, more...)...)
+		}
+		const none, wait = "waiting events that would be applied: 0\n", "waiting events that still wait, for version "
+		clitest.Contains(t, skip("2"), none+wait+"3: 3\nthen: version 2")
+		clitest.Equal(t, skip("2", "--yes"), "skipped version 2 of account a; waiting events applied: 0\n"+wait+"3: 3\n")
+		s.Produce(strings.Replace(clitest.EventOf("a", 3, `"2.00"`), `"occurredAt":"`, `"occurredAt":"no time`, 1))
+		s.Consuming(nil)
+		clitest.Contains(t, skip("3"), none+wait+"4: 3\nthen: version 3")
+		skip("3", "--yes")
+		clitest.Equal(t, skip("4", "--yes"), "skipped version 4 of account a; waiting events applied: 2\n"+wait+"7: 1\n")
+		clitest.Equal(t, state(), "13.00 at 6")
+		clitest.Equal(t, skip("7", "--yes"), "skipped version 7 of account a; waiting events applied: 1\n")
+	})
 }
 
 func TestUnskip(t *testing.T) {
