@@ -69,6 +69,7 @@ func TestMistakes(t *testing.T) {
 		{"-- projection: p\n-- mode: once\n-- types: A,,B\nSELECT 1", `3: types: has an empty item`},
 		{"-- projection: p\n-- mode: once\n-- types: A, B, A\nSELECT 1", `3: types: "A" is there twice`},
 		{header + "-- tables: a, a\nSELECT 1", `4: tables: "a" is there twice`},
+		{header + "-- tables: a, A\nSELECT 1", `4: tables: "a" is there twice`},
 		{header + "-- tables: a b\nSELECT 1", `4: tables: "a b" is no name of a table`},
 		{header + "-- tables: x.y\nSELECT 1", `4: tables: "x.y" is no name of a table; write it without its schema`},
 		{header + "-- tables: a; DROP TABLE b\nSELECT 1", `4: tables: "a; DROP TABLE b" is no name of a table`},

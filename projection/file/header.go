@@ -93,13 +93,15 @@ func (f *parsing) key(lines map[string]int, line int, key, text string) {
 		f.TablesLine = line
 		for _, table := range f.list(line, key, value) {
 			name := strings.ToLower(table) // PostgreSQL also folds names to lower case
-			f.Tables = append(f.Tables, name)
 			switch {
+			case slices.Contains(f.Tables, name):
+				f.wrong(line, "tables: %q is there twice", name)
 			case !goodTable.MatchString(table):
 				f.wrong(line, "tables: %q is no name of a table; write it without its schema and without quotes, here and in the SQL", table)
 			case slices.Contains(OwnTables, name):
 				f.wrong(line, "tables: %s is the projector's own; name the tables that the statements write", table)
 			}
+			f.Tables = append(f.Tables, name)
 		}
 	}
 }
