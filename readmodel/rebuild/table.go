@@ -32,12 +32,14 @@ type rowTable struct {
 // loadColumns reads the columns of a table, with the columns of the primary key first.
 func loadColumns(ctx context.Context, db readmodel.Querier, name string) ([]rowColumn, error) {
 	rows, _ := db.Query(ctx, sql.Query("rows_columns"), name)
+	refused := &TableError{Table: name}
 	columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c rowColumn, err error) {
-		err = row.Scan(&c.quoted, &c.name, &c.typ, &c.key, &c.collate)
+		err = row.Scan(&c.quoted, &c.name, &c.typ, &c.key, &c.collate, &refused.elsewhere, &refused.model)
 		return c, err
 	})
-	if err == nil && (len(columns) == 0 || !columns[0].key) {
-		err = &TableError{Table: name, Missing: len(columns) == 0}
+	if err == nil && (len(columns) == 0 || !columns[0].key || refused.elsewhere != "") {
+		refused.Missing = len(columns) == 0
+		err = refused
 	}
 	return columns, err
 }
@@ -55,12 +57,19 @@ func CheckTables(ctx context.Context, db readmodel.Querier, tables []readmodel.R
 // TableError means that a table cannot be rebuilt.
 type TableError struct {
 	Table   string
-	Missing bool // the table does not exist; otherwise it has no primary key
+	Missing bool // the table does not exist
+	// elsewhere is the schema of the table if it is not the schema model, which the read model is in.
+	// A table that is neither missing nor elsewhere has no primary key.
+	elsewhere, model string
 }
 
 func (e *TableError) Error() string {
 	if e.Missing {
 		return "table " + e.Table + " does not exist: make it, or remove it from the tables that rebuild replaces"
+	}
+	if e.elsewhere != "" {
+		return "table " + e.Table + " is in schema " + e.elsewhere + ", and rebuild replaces tables of schema " + e.model + ": " +
+			"move it there (ALTER TABLE " + e.elsewhere + "." + e.Table + " SET SCHEMA " + e.model + "), or remove it from the tables that rebuild replaces"
 	}
 	return "table " + e.Table + " has no primary key, by which rebuild finds a row: ALTER TABLE " + e.Table + " ADD PRIMARY KEY (…);"
 }
