@@ -1,6 +1,7 @@
 package readmodel_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -53,4 +54,40 @@ func TestSourcesAreTakenFromPositions(t *testing.T) {
 	}
 	expect(t, lines(t, pool, `SELECT concat_ws(' ', projection, topic, topic_id) FROM projector_source ORDER BY 1`),
 		"account_balance events first\naccount_statement events first")
+}
+
+// After a topic was recreated, its positions may be 0 again. The rows of the projection still come
+// from the earlier topic of this name, so neither another topic nor another mapping may be used.
+func TestRowsOfARecreatedTopicAreKnown(t *testing.T) {
+	pool := openPool(t)
+	check := func() (topic, mapping error) {
+		return readmodel.CheckTopic(t.Context(), pool, readmodel.BalanceName, "other"),
+			readmodel.CheckMapping(t.Context(), pool, readmodel.BalanceName, testMapping("two"))
+	}
+	_, err := pool.Exec(t.Context(), `INSERT INTO projector_source (projection, topic, topic_id) VALUES ('account_balance', 'events', 'second');
+		INSERT INTO projector_position (consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, projection, mapping)
+		VALUES ('g', 'events', 0, 0, 0, 'second', 'me', 1, 'account_balance', 'one')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if topic, mapping := check(); topic != nil || mapping != nil {
+		t.Errorf("nothing was processed: %v, %v", topic, mapping)
+	}
+	if _, err := pool.Exec(t.Context(), "INSERT INTO projector_source (projection, topic, topic_id) VALUES ('account_balance', 'events', 'first')"); err != nil {
+		t.Fatal(err)
+	}
+	var changed *readmodel.MappingChangedError
+	topic, mapping := check()
+	if topic == nil || !strings.Contains(topic.Error(), "came from topic events") || !errors.As(mapping, &changed) {
+		t.Errorf("the topic was recreated: %v, %v", topic, mapping)
+	}
+	stored := "SELECT concat_ws(' ', mapping, fence) FROM projector_position"
+	if err := readmodel.KeepMapping(t.Context(), pool, readmodel.BalanceName, testMapping("two"), false); !errors.As(err, &changed) {
+		t.Errorf("kept: %v", err)
+	}
+	expect(t, lines(t, pool, stored), "one 1")
+	if err := readmodel.KeepMapping(t.Context(), pool, readmodel.BalanceName, testMapping("two"), true); err != nil {
+		t.Error(err)
+	}
+	expect(t, lines(t, pool, stored), "two 2")
 }
