@@ -21,7 +21,7 @@ func TestReaderRefusesALargeBatch(t *testing.T) {
 		"zstd": kgo.ZstdCompression(), "gzip": kgo.GzipCompression(), "lz4": kgo.Lz4Compression(),
 	} {
 		client := devtest.Client(t, cluster.ListenAddrs(), kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(200<<20), kgo.BrokerMaxWriteBytes(300<<20))
-		if err := client.ProduceSync(soon(t), &kgo.Record{Topic: testTopic, Value: make([]byte, 100<<20)}).FirstErr(); err != nil {
+		if err := client.ProduceSync(soon(t), &kgo.Record{Topic: testTopic, Value: make([]byte, 70<<20)}).FirstErr(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}

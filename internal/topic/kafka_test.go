@@ -22,7 +22,7 @@ func newCluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
 // The function soon returns a context with a deadline that only a hanging test reaches.
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -54,7 +54,7 @@ func offsets(t *testing.T, r *Reader, scope Scope) map[int32][]int64 {
 }
 
 func TestReaderStreamsALargeTopic(t *testing.T) {
-	const partitions, n = 4, 100_000
+	const partitions, n = 4, 40_000
 	cluster := newCluster(t, kfake.NumBrokers(3), kfake.SeedTopics(partitions, testTopic))
 	fill(t, cluster, partitions, n)
 
