@@ -198,23 +198,33 @@ func (p *Postgres) run(ctx context.Context, program string, args ...string) *exe
 // template "" means PostgreSQL's default template. No session may be connected to the template
 // during the copy.
 func CreateDatabase(ctx context.Context, adminURL, name, template string) error {
-	statement := "CREATE DATABASE " + quoted(name)
-	if template != "" {
-		statement += " TEMPLATE " + quoted(template)
-	}
-	if err := execute(ctx, adminURL, statement); err != nil {
+	if err := execute(ctx, adminURL, CreateStatement(name, template)); err != nil {
 		return fmt.Errorf("create database %s: %w", name, err)
 	}
 	return nil
 }
 
+// CreateStatement returns the SQL of CreateDatabase.
+func CreateStatement(name, template string) string {
+	statement := "CREATE DATABASE " + quoted(name)
+	if template != "" {
+		statement += " TEMPLATE " + quoted(template)
+	}
+	return statement
+}
+
 // DropDatabase drops a database from the server at adminURL and ends the sessions that use it. It
 // is no error if the database does not exist.
 func DropDatabase(ctx context.Context, adminURL, name string) error {
-	if err := execute(ctx, adminURL, "DROP DATABASE IF EXISTS "+quoted(name)+" WITH (FORCE)"); err != nil {
+	if err := execute(ctx, adminURL, DropStatement(name)); err != nil {
 		return fmt.Errorf("drop database %s: %w", name, err)
 	}
 	return nil
+}
+
+// DropStatement returns the SQL of DropDatabase.
+func DropStatement(name string) string {
+	return "DROP DATABASE IF EXISTS " + quoted(name) + " WITH (FORCE)"
 }
 
 // WithDatabase returns databaseURL with another database name.

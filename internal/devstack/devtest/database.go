@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"projector/internal/devstack"
 )
 
@@ -17,6 +19,9 @@ type databaseServer struct {
 	url      string             // URL of the database for administration
 	own      *devstack.Postgres // nil when an environment variable names the server
 	template string             // name of the template database
+	// admin has sessions for the creation and the removal of databases. A session of its own for
+	// each statement would cost as much as the statement.
+	admin *pgxpool.Pool
 }
 
 // startDatabaseServer starts a server, or uses the one that an environment variable names, and
@@ -31,7 +36,11 @@ func startDatabaseServer(ctx context.Context, migrate Migrate) (*databaseServer,
 		}
 		s.own, s.url = started, started.URL()
 	}
-	if err := s.makeTemplate(ctx, migrate); err != nil {
+	err := s.makeTemplate(ctx, migrate)
+	if err == nil {
+		s.admin, err = pgxpool.New(ctx, s.url)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.close(ctx))
 	}
 	return s, nil
@@ -57,6 +66,9 @@ func (s *databaseServer) makeTemplate(ctx context.Context, migrate Migrate) erro
 // close stops the server if startDatabaseServer started it. On a server that an environment
 // variable names, it drops the template.
 func (s *databaseServer) close(ctx context.Context) error {
+	if s.admin != nil {
+		go s.admin.Close() // waits for the sessions of tests that a signal has interrupted
+	}
 	if s.own != nil {
 		return s.own.Close(ctx)
 	}
@@ -74,14 +86,14 @@ func Database(t testing.TB) string {
 		t.Fatalf("devtest: no database: %v", err)
 	}
 	name := uniqueName("projector_test")
-	if err := devstack.CreateDatabase(ctx, server.url, name, server.template); err != nil {
+	if _, err := server.admin.Exec(ctx, devstack.CreateStatement(name, server.template)); err != nil {
 		t.Fatalf("devtest: no database: %v", err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 		defer cancel()
-		if err := devstack.DropDatabase(ctx, server.url, name); err != nil {
-			t.Errorf("devtest: %v", err)
+		if _, err := server.admin.Exec(ctx, devstack.DropStatement(name)); err != nil {
+			t.Errorf("devtest: drop database %s: %v", name, err)
 		}
 	})
 	databaseURL, err := devstack.WithDatabase(server.url, name)
