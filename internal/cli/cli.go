@@ -199,8 +199,14 @@ func forgetEmptyEnvironment(app *kong.Application) error {
 
 // refuseEmpty refuses an argument or a filter with an empty value, which may come from an unset
 // variable of a script. A repair with an empty filter would change more than intended, and an empty
-// group would select the default group.
+// group would select the default group. It also refuses names of white space only, which may come
+// from the environment too.
 func refuseEmpty(parsed *kong.Context) error {
+	for _, f := range parsed.Flags() {
+		if text, is := f.Target.Interface().(string); is && slices.Contains(neverBlank, f.Name) && text != "" && strings.TrimSpace(text) == "" {
+			return exit.Usagef("--%s (%s): is blank; give it a value or leave it out", f.Name, strings.Join(f.Envs, ", "))
+		}
+	}
 	for _, step := range parsed.Path {
 		if p := step.Positional; p != nil && p.Target.IsZero() && p.Target.Kind() == reflect.String {
 			return exit.Usagef("<%s>: is empty; give it a value", p.Name)
@@ -216,6 +222,9 @@ func refuseEmpty(parsed *kong.Context) error {
 // example, dlq replay without --from-file applies the records of the topic, and audit verify without
 // --expect-head does not compare the head.
 var neverEmpty = []string{"group", "from-file", "to-topic", "expect-head", "through"}
+
+// neverBlank are flags with names that nothing else checks: Kafka accepts any name of a group.
+var neverBlank = []string{"group", "actor"}
 
 // filterGroup is the help group of flags that select what a command works on.
 const filterGroup = "Filter"

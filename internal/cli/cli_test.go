@@ -86,6 +86,17 @@ func TestADatabaseURLMayHaveSpaceAroundIt(t *testing.T) {
 	}
 }
 
+// TestABlankGroupIsRefused shows that white space is no name of a consumer group, although Kafka
+// accepts it.
+func TestABlankGroupIsRefused(t *testing.T) {
+	t.Setenv("KAFKA_GROUP", " \u00a0\n")
+	var out, errOut bytes.Buffer
+	status := execute(t.Context(), []string{"run"}, &out, &errOut)
+	if status != exit.Usage || !strings.Contains(errOut.String(), "--group (KAFKA_GROUP): is blank; give it a value or leave it out") {
+		t.Errorf("exit status %d:\n%s", status, errOut.String())
+	}
+}
+
 // TestEmptyEnvironmentIsNone shows that an empty variable counts as unset. The test also sets a
 // wrong --sasl-mechanism, which is checked last. If an empty variable were used, its error would be
 // reported instead.

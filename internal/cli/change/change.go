@@ -292,7 +292,12 @@ func (f *OptionalReasonFlags) asked() (reason *string, by *flags.ActorFlags) {
 	return &f.Reason, &f.ActorFlags
 }
 
-func (*OptionalReasonFlags) checkReason() error { return nil }
+func (f *OptionalReasonFlags) checkReason() error {
+	if f.Reason != "" && strings.TrimSpace(f.Reason) == "" {
+		return exit.Usagef("--reason: is blank; give a reason or leave it out")
+	}
+	return nil
+}
 
 func audited(c reasoned) (actor, reason string) {
 	why, by := c.asked()

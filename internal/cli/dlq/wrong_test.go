@@ -43,6 +43,11 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 		{exit.Usage, []string{"verify", "--ledger=" + ledger}, []string{"line 1", "no column is called account_id", "must have account_id,version,balance"}},
 		{exit.Usage, []string{"position", "set", "--partition=0", "--offset=1", "--start", "--reason=x"}, []string{"exactly one of --offset, --time, --start and --end", "not 2"}},
 		{exit.Usage, []string{"lag", "--group="}, []string{"--group", "is empty"}},
+		{exit.Usage, []string{"lag", "--group= \t"}, []string{"--group (KAFKA_GROUP): is blank; give it a value or leave it out"}},
+		{exit.Usage, []string{"dlq", "replay", "--actor= "}, []string{"--actor (PROJECTOR_ACTOR): is blank; give it a value or leave it out"}},
+		{exit.Usage, []string{"dlq", "replay", "--reason= "}, []string{"--reason: is blank; give a reason or leave it out"}},
+		{exit.Usage, []string{"account", "skip", "acc-a", "--version=1", "--reason= "}, []string{"--reason: must not be empty"}},
+		{exit.Usage, []string{"lag", "--projection= "}, []string{"--projection"}},
 	} {
 		clitest.Contains(t, s.Refused(wrong.status, wrong.args...), wrong.says...)
 	}

@@ -29,6 +29,11 @@ func TestAListMayHaveSpaceAroundItsCommas(t *testing.T) {
 	if _, err := f.Client(slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
 	}
+	for _, blank := range []KafkaFlags{{Brokers: f.Brokers, Topic: " "}, {Brokers: f.Brokers, Topic: "t", DLQTopic: "\t"}} {
+		if _, err := blank.Client(slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "is no topic's name; use ") {
+			t.Errorf("a blank topic: %v", err)
+		}
+	}
 	f.Brokers = []string{" ", ""}
 	if _, err := f.Client(slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "KAFKA_BROKERS): names no broker") {
 		t.Errorf("without a broker: %v", err)
