@@ -17,10 +17,10 @@ type Balances struct {
 }
 
 // Balances returns the balances of the listed differences at the comparison, in the order of the
-// list. It returns nil if the projection has no balances. The parameter removing is
+// list. It returns nil if the comparison has read none. The parameter removing is
 // SwapOptions.Remove.
 func (s *Shadow) Balances(report *Report, removing bool) []Balances {
-	if s.accounts == nil || !s.accounts.balances {
+	if s.found.live == nil {
 		return nil
 	}
 	all := make([]Balances, len(report.Differences))
@@ -41,7 +41,7 @@ func (s *Shadow) Balances(report *Report, removing bool) []Balances {
 // readBalances reads the balances of the listed differences from the snapshots of the comparison.
 // Later, the live balances would include events that the rebuilt balances do not have yet.
 func (c *comparison) readBalances(ctx context.Context, live, rebuilt pgx.Tx) (err error) {
-	if a := c.shadow.accounts; a == nil || !a.balances {
+	if a := c.shadow.accounts; !c.opts.Balances || a == nil || !a.balances {
 		return nil
 	}
 	ids := make([]string, len(c.report.Differences))

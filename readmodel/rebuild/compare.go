@@ -18,6 +18,9 @@ type CompareOptions struct {
 	Topic   string
 	Partial bool // the topic has lost records, so a swap leaves rows that exist only in the live tables
 	List    int  // the largest number of differences in Report.Differences
+	// Balances means that the balances of the listed differences are read, if the projection has
+	// any. Shadow.Balances returns them.
+	Balances bool
 }
 
 // Compare compares a snapshot of the live tables with the rebuilt tables. The function catchUp has

@@ -60,6 +60,10 @@ func TestBalancesAreThoseOfTheComparison(t *testing.T) {
 	}
 	s := openShadow(t, pool, credit("a", 1, "1", "EUR"))
 	report, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events", List: 10}, upToDate)
+	if unseen := s.Balances(&report, false); err != nil || unseen != nil {
+		t.Errorf("nobody sees the balances %+v, error %v", unseen, err)
+	}
+	report, err = s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events", List: 10, Balances: true}, upToDate)
 	if err != nil || report.Different() != 1 {
 		t.Fatal(report, err)
 	}

@@ -177,14 +177,12 @@ func (r *rebuilding) Print(_ context.Context, done bool) error {
 	if done && r.swapped == nil {
 		r.swapped = new(rebuild.Swapped)
 	}
-	if r.on.Amounts {
-		r.balances = r.shadow.Balances(&r.report, r.cmd.Remove)
-	}
+	r.balances = r.shadow.Balances(&r.report, r.cmd.Remove)
 	return cmp.Or(r.print(&r.report, r.swapped), r.differs(&r.report, r.swapped))
 }
 
 func (r *rebuilding) compare(ctx context.Context) (rebuild.Report, error) {
-	opts := rebuild.CompareOptions{Topic: r.cmd.Topic, Partial: r.cmd.Partial, List: r.cmd.Limit}
+	opts := rebuild.CompareOptions{Topic: r.cmd.Topic, Partial: r.cmd.Partial, List: r.cmd.Limit, Balances: r.on.Amounts}
 	report, err := r.shadow.Compare(ctx, opts, r.catchUp)
 	if err != nil || !r.shadow.Doubtful() {
 		return report, err
