@@ -74,9 +74,10 @@ const explainFirst = "EXPLAIN (VERBOSE, FORMAT JSON) "
 // explainable lists the first words of statements that have a plan.
 var explainable = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE"}
 
-// hasPlan reports whether a statement starts with one of the words in explainable.
+// hasPlan reports whether a statement starts with one of the words in explainable. A comment or an
+// operator may follow the word without a space, as in SELECT*FROM.
 func hasPlan(statement string) bool {
-	words := strings.FieldsFunc(statement, func(r rune) bool { return r == '(' || unicode.IsSpace(r) })
+	words := strings.FieldsFunc(statement, func(r rune) bool { return !unicode.IsLetter(r) })
 	return len(words) > 0 && slices.Contains(explainable, strings.ToUpper(words[0]))
 }
 

@@ -48,6 +48,7 @@ func TestAWrongStatementIsNotTheEventsFault(t *testing.T) {
 		"no column":           {"INSERT INTO seen\nSELECT event, 1 FROM new_events;", 5, true, "42703"},
 		"the projector's own": {"UPDATE account_balance SET balance = 0;", 4, true, "account_balance, which is the projector's own"},
 		"in a CTE":            {"WITH d AS (DELETE FROM inbox RETURNING 1) INSERT INTO seen SELECT '', 1 FROM d;", 4, true, "inbox, which is the projector's own"},
+		"after a comment":     {"DELETE/* all */FROM inbox;", 4, true, "inbox, which is the projector's own"},
 		"in a function":       {"INSERT INTO seen SELECT event_id, sly() FROM new_events;", 0, false, "account_balance, which is the projector's own"},
 		"truncated":           {"TRUNCATE parked_event;", 0, false, "parked_event, which is the projector's own"},
 		"a commit":            {"SELECT committing();", 4, false, "2D000"},
