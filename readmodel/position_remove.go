@@ -20,6 +20,7 @@ type UnusedPosition struct {
 	Projection string
 	Passed     bool // another group of the projection has reached this position
 	Removable  bool // the role of this session may delete it
+	Ordered    bool // the projection is a custom one that compares versions
 }
 
 // UnusedPositions returns all positions of a group in a topic, sorted by partition.

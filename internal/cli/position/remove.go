@@ -101,7 +101,7 @@ func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmo
 		return exit.Refusef("group %q has %d instances that read topic %q; stop them first", c.Group, n, c.Topic)
 	}
 	kind := flags.DefinitionNamed(positions[0].Projection)
-	if kind != nil && kind.Memory() == nil {
+	if kind != nil && kind.Memory() == nil || positions[0].Ordered {
 		return nil // the rows of this projection show which events they contain
 	}
 	i := slices.IndexFunc(positions, func(p readmodel.UnusedPosition) bool { return !p.Passed })

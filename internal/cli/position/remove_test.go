@@ -52,3 +52,28 @@ func TestTheLastPositionOfSumsStays(t *testing.T) {
 	s.Must("position", "set", "--all", "--end", "--skip-unread", "--new-group", "--reason=the new group", "--yes")
 	clitest.Contains(t, s.Must(remove...), "partition 0: position 1 removed")
 }
+
+// An ordered projection compares versions, so a group that begins again applies nothing twice, and no
+// other group has to come as far. A projection of events in any order depends on the inbox.
+func TestTheLastPositionOfACustomProjection(t *testing.T) {
+	for mode, removed := range map[string]bool{"ordered": true, "once": false} {
+		t.Run(mode, func(t *testing.T) {
+			s := clitest.NewStage(t)
+			s.Exec("CREATE TABLE points (account_id text PRIMARY KEY, points numeric NOT NULL)")
+			s.Exec("GRANT SELECT, INSERT, UPDATE ON points TO PUBLIC")
+			s.UseCustomProjection("points", "-- projection: points\n-- mode: "+mode+"\n-- types: FundsCredited\n"+
+				"INSERT INTO points SELECT account_id, sum((data->>'amount')::numeric) FROM new_events GROUP BY account_id\n"+
+				"ON CONFLICT (account_id) DO UPDATE SET points = points.points + EXCLUDED.points")
+			s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 2, `"2"`))
+			s.Consuming(nil)
+			remove := []string{"position", "remove", "--group=points-projector", "--reason=CHG-77", "--yes"}
+			if !removed {
+				clitest.Contains(t, s.Refused(exit.Failed, remove...), "no other group of points has come as far", "count events twice")
+				return
+			}
+			clitest.Contains(t, s.Must(remove...), "partition 0: position 2 removed")
+			s.Consuming(nil)
+			clitest.Equal(t, s.Text("SELECT points::text FROM points"), "3")
+		})
+	}
+}
