@@ -14,8 +14,7 @@ import (
 )
 
 // In a database whose encoding cannot store every text, one account id could stop a partition for
-// ever. SQL_ASCII refuses JSON with an escape, so one event could stop a custom projection. A
-// database that was migrated before this was refused is refused by the other commands.
+// ever.
 func TestMigrateRefusesAnEncodingThatCannotHoldEveryText(t *testing.T) {
 	url := devtest.Database(t)
 	pool, err := readmodel.OpenPool(t.Context(), url)
@@ -23,33 +22,18 @@ func TestMigrateRefusesAnEncodingThatCannotHoldEveryText(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	for _, encoding := range []string{"LATIN1", "SQL_ASCII"} {
-		name := "in_" + strings.ToLower(encoding)
-		if _, err := pool.Exec(t.Context(), "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING '"+encoding+"' LC_COLLATE 'C' LC_CTYPE 'C'"); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _, _ = pool.Exec(t.Context(), "DROP DATABASE "+name+" WITH (FORCE)") }()
-		other, err := devstack.WithDatabase(url, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		refused := func(err error) bool {
-			return errors.As(err, new(errclass.Text)) && strings.Contains(err.Error(), "encoding is "+encoding+" and must be UTF8: create one with")
-		}
-		if done, err := readmodel.Migrate(t.Context(), other); !refused(err) || len(done) > 0 {
-			t.Errorf("%d migrations, %v", len(done), err)
-		}
-		migrated, err := readmodel.OpenPool(t.Context(), other)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer migrated.Close()
-		if _, err := migrated.Exec(t.Context(), `CREATE TABLE projector_schema_version AS SELECT 1000::bigint AS version_id, true AS is_applied`); err != nil {
-			t.Fatal(err)
-		}
-		if err := readmodel.CheckSchema(t.Context(), migrated); !refused(err) {
-			t.Errorf("%s: %v", encoding, err)
-		}
+	const name = "in_latin1"
+	if _, err := pool.Exec(t.Context(), "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = pool.Exec(t.Context(), "DROP DATABASE "+name) }()
+	latin, err := devstack.WithDatabase(url, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := readmodel.Migrate(t.Context(), latin)
+	if !errors.As(err, new(errclass.Text)) || !strings.Contains(err.Error(), "encoding is LATIN1") || len(done) > 0 {
+		t.Errorf("%d migrations, %v", len(done), err)
 	}
 }
 

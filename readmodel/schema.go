@@ -40,11 +40,7 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 	}
 	db := stdlib.OpenDB(*cfg.ConnConfig, stdlib.OptionBeforeConnect(c.refresh))
 	defer func() { _ = db.Close() }()
-	var encoding string
-	if err := db.QueryRowContext(ctx, projectorsql.Query("server_encoding")).Scan(&encoding); err != nil {
-		return nil, fmt.Errorf("ask for the database's encoding: %w", err)
-	}
-	if err := checkEncoding(encoding); err != nil {
+	if err := checkEncoding(ctx, db); err != nil {
 		return nil, err
 	}
 	provider, err := newProvider(db)
@@ -102,14 +98,17 @@ func (e *PrivilegeError) SafeText() string {
 }
 
 // checkEncoding returns an errclass.Text if the database cannot store every text. Queries for an
-// account id that it cannot store would fail. SQL_ASCII stores all bytes, but it refuses each JSON
-// with an escape such as \u00e9, so one event could stop a custom projection.
-func checkEncoding(have string) error {
-	if have == "UTF8" {
+// account id that it cannot store would fail.
+func checkEncoding(ctx context.Context, db *sql.DB) error {
+	var have string
+	if err := db.QueryRowContext(ctx, projectorsql.Query("server_encoding")).Scan(&have); err != nil {
+		return fmt.Errorf("ask for the database's encoding: %w", err)
+	}
+	switch have {
+	case "UTF8", "SQL_ASCII": // SQL_ASCII stores all bytes unchanged
 		return nil
 	}
-	return errclass.Text("the database's encoding is " + have + " and must be UTF8: create one with TEMPLATE template0 ENCODING 'UTF8', " +
-		"and restore a dump into it if there are tables already")
+	return errclass.Text("the database's encoding is " + have + " and must be UTF8: create one with TEMPLATE template0 ENCODING 'UTF8'")
 }
 
 func newProvider(db *sql.DB) (*goose.Provider, error) {
@@ -150,18 +149,14 @@ func (e *SchemaError) Error() string {
 func (e *SchemaError) SafeText() string { return e.Error() }
 
 // CheckSchema returns a *SchemaError if the schema is missing or older than this program needs. A
-// newer schema is accepted, because a rolling deployment migrates first. It returns an
-// errclass.Text if the database cannot store every text.
+// newer schema is accepted, because a rolling deployment migrates first.
 func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	want, err := wantedVersion()
 	if err != nil {
 		return err
 	}
-	var (
-		have     int64
-		encoding string
-	)
-	err = pool.QueryRow(ctx, projectorsql.Query("schema_version")).Scan(&have, &encoding)
+	var have int64
+	err = pool.QueryRow(ctx, projectorsql.Query("schema_version")).Scan(&have)
 	switch {
 	case HasCode(err, insufficientPrivilege):
 		return fmt.Errorf("missing privileges: SELECT on projector_schema_version: %w", err)
@@ -173,7 +168,7 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("read the schema version: %w", err)
 	}
 	if have >= want {
-		return checkEncoding(encoding)
+		return nil
 	}
 	missing := &SchemaError{Have: have, Want: want}
 	if have == 0 {
