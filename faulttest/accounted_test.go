@@ -16,7 +16,7 @@ import (
 func (s *scene) accounted(want map[int32]*testbank.Outcomes) {
 	s.t.Helper()
 	ends := s.ends()
-	wait.Until(s.t, 10*time.Second, "every record is counted once", func() string {
+	wait.Until(s.t, time.Minute, "every record is counted once", func() string {
 		got := s.counted()
 		for p, end := range ends {
 			o := got[p]

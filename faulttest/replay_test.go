@@ -142,7 +142,7 @@ func TestReplayBesideALaggingConsumer(t *testing.T) {
 	s.proxy.Slow(100*time.Millisecond, 64<<20)
 	moves := s.moves(0)
 	s.launch("")
-	wait.Until(t, 20*time.Second, "the consumer moves beside the replay", moves)
+	wait.Until(t, time.Minute, "the consumer moves beside the replay", moves)
 	p := s.startPulse()
 	applied := s.replayed(replay)
 	p.steady(laggingLimit)
