@@ -155,15 +155,17 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	if err != nil {
 		return err
 	}
-	var have int64
-	err = pool.QueryRow(ctx, projectorsql.Query("schema_version")).Scan(&have)
+	have, err := storedVersion(ctx, pool)
+	if HasCode(err, undefinedTable) {
+		if err := checkVisible(ctx, pool); err != nil {
+			return err
+		}
+		have, err = storedVersion(ctx, pool) // USAGE may have been granted after the first query
+	}
 	switch {
 	case HasCode(err, insufficientPrivilege):
 		return fmt.Errorf("missing privileges: SELECT on projector_schema_version: %w", err)
 	case HasCode(err, undefinedTable):
-		if err := checkVisible(ctx, pool); err != nil {
-			return err
-		}
 	case err != nil:
 		return fmt.Errorf("read the schema version: %w", err)
 	}
@@ -178,6 +180,11 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 		}
 	}
 	return missing
+}
+
+func storedVersion(ctx context.Context, pool *pgxpool.Pool) (version int64, err error) {
+	err = pool.QueryRow(ctx, projectorsql.Query("schema_version")).Scan(&version)
+	return version, err
 }
 
 // MissingOnDatabase returns the missing grants on the database itself. The file sql/roles.sql
