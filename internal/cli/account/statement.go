@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
@@ -68,7 +70,7 @@ func (c *accountStatementCmd) Run(ctx context.Context, std *output.Streams) erro
 
 func (c *accountStatementCmd) query() (statement.Query, error) {
 	q := statement.Query{AccountID: readmodel.Storable(c.ID), FirstVersion: c.FirstVersion, From: c.VersionFrom, To: c.VersionTo}
-	if err := c.Check(); err != nil {
+	if err := cmp.Or(c.Check(), events.CheckFirstVersion(c.FirstVersion)); err != nil {
 		return q, err
 	}
 	if c.VersionFrom != nil && c.VersionTo != nil && *c.VersionFrom > *c.VersionTo {

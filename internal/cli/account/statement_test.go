@@ -61,6 +61,7 @@ func TestAccountStatement(t *testing.T) {
 		"3 2026-02-01T00:00:00.5Z FundsDebited -0.51 9.99 EUR "+s.Topic+" 0/4 a-3")
 	clitest.Contains(t, s.Refused(exit.Failed, "account", "statement", "nobody", "--version-to=5"), `"nobody" is unknown`)
 	clitest.Contains(t, s.Refused(exit.Usage, "account", "statement", "a", "--version-from=2", "--version-to=1"), "--version-to")
+	clitest.Contains(t, s.Refused(exit.Usage, "account", "statement", "a", "--first-version=-1"), "--first-version (FIRST_VERSION): must not be negative")
 	clitest.Contains(t, s.Refused(exit.Usage, "account", "statement", "a", "--until=yesterday"), "--until")
 	clitest.Contains(t, s.Refused(exit.Usage, "account", "statement", "a", "--projection=daily_turnover"), "only account_statement has")
 }

@@ -78,13 +78,21 @@ func (f *EventFlags) resolver(opts event.Options) (event.Resolver, error) {
 	return event.Always(format), nil
 }
 
+// CheckFirstVersion refuses a negative --first-version.
+func CheckFirstVersion(version int64) error {
+	if version < 0 {
+		return exit.Usagef("--first-version (FIRST_VERSION): must not be negative")
+	}
+	return nil
+}
+
 func (f *EventFlags) options() (event.Options, *mapping.Mapping, error) {
 	currencies, err := event.ParseCurrencies(f.Currencies)
 	if err != nil {
 		return event.Options{}, nil, exit.Usagef("--currencies (CURRENCIES): %w", err)
 	}
-	if f.FirstVersion < 0 {
-		return event.Options{}, nil, exit.Usagef("--first-version (FIRST_VERSION): must not be negative")
+	if err := CheckFirstVersion(f.FirstVersion); err != nil {
+		return event.Options{}, nil, err
 	}
 	unit, err := event.ParseTimeUnit(f.DebeziumTimeUnit)
 	if err != nil {
