@@ -10,11 +10,9 @@ import (
 	"projector/projection"
 )
 
-// These are values of the label dependency, which names the dependency whose calls are retried.
-const (
-	DependencyPostgres = "postgres"
-	DependencyKafka    = "kafka"
-)
+// DependencyPostgres is a value of the label dependency, which names the dependency whose calls are
+// retried.
+const DependencyPostgres = "postgres"
 
 var (
 	// durationBuckets range from a batch with only duplicates (1 ms) to a batch that has used the

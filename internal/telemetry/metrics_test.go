@@ -86,7 +86,7 @@ func TestEveryFamilyHasTheTypeAndLabelsOfTheContract(t *testing.T) {
 	RegisterBuildInfo(reg, "v1.2.3", "c851867")
 	RegisterHealth(reg, NewHealth())
 	m.Declare(topic, []string{"version_gap"})
-	m.Retry(DependencyKafka, "timeout")
+	m.Retry("kafka", "timeout")
 	m.Spans("exported", 1)
 	m.Assigned(topic, 3)
 	m.Lag(topic, 3, 0, 0)

@@ -17,6 +17,9 @@ import (
 	"projector/readmodel/turnover"
 )
 
+// retention is the default of --retention and of run's --inbox-retention.
+const retention = 7 * 24 * time.Hour
+
 // markers adds n markers of a given age to a handler's inbox.
 func markers(t *testing.T, pool *pgxpool.Pool, handler string, n int, age time.Duration) {
 	t.Helper()
@@ -35,7 +38,7 @@ func TestPruningDeletesWhatIsTooOldInPieces(t *testing.T) {
 	markers(t, pool, "a", 30, 6*24*time.Hour)
 	markers(t, pool, "b", 20, 9*24*time.Hour)
 	var pieces []int64
-	if err := inbox.Of("a").Prune(t.Context(), pool, inbox.Retention, func(n int64) { pieces = append(pieces, n) }); err != nil {
+	if err := inbox.Of("a").Prune(t.Context(), pool, retention, func(n int64) { pieces = append(pieces, n) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(pieces) != 3 || pieces[0]+pieces[1]+pieces[2] != 12_000 {
@@ -43,11 +46,11 @@ func TestPruningDeletesWhatIsTooOldInPieces(t *testing.T) {
 	}
 	same(t, "left", lines(t, pool, left), "a 30\nb 20")
 	same(t, "noted", lines(t, pool, "SELECT handler || ' ' || (until < now() - interval '167 hours') FROM inbox_pruned"), "a true")
-	old, err := inbox.Old(t.Context(), pool, inbox.Retention)
+	old, err := inbox.Old(t.Context(), pool, retention)
 	if err != nil || len(old) != 2 || old[0].Markers != 0 || old[1].Markers != 20 {
 		t.Fatalf("%+v, error %v", old, err)
 	}
-	if err := inbox.Of(old[1].Handler).Prune(t.Context(), pool, inbox.Retention, nil); err != nil {
+	if err := inbox.Of(old[1].Handler).Prune(t.Context(), pool, retention, nil); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "left", lines(t, pool, left), "a 30")
@@ -71,7 +74,7 @@ func TestNobodyPrunesWhilePositionsAreSet(t *testing.T) {
 	}
 	markers(t, pool, turnover.Name, 10, 8*24*time.Hour)
 	prune := func() (deleted int64) {
-		if err := inbox.Of(turnover.Name).Prune(t.Context(), pool, inbox.Retention, func(n int64) { deleted += n }); err != nil {
+		if err := inbox.Of(turnover.Name).Prune(t.Context(), pool, retention, func(n int64) { deleted += n }); err != nil {
 			t.Fatal(err)
 		}
 		return deleted
@@ -121,7 +124,7 @@ func TestOnlyOnePrunesAtATime(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(hashtextextended('inbox a', 7215))"); err != nil {
 			return err
 		}
-		return inbox.Of("a").Prune(t.Context(), pool, inbox.Retention, func(int64) { t.Error("pruned beside another") })
+		return inbox.Of("a").Prune(t.Context(), pool, retention, func(int64) { t.Error("pruned beside another") })
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +140,7 @@ func TestPruningWhileEventsAreWritten(t *testing.T) {
 	f := newFeeder(t, pool, turnover.Definition(), partition)
 	var pruning sync.WaitGroup
 	pruning.Go(func() {
-		if err := inbox.Of(turnover.Name).Prune(context.WithoutCancel(t.Context()), pool, inbox.Retention, nil); err != nil {
+		if err := inbox.Of(turnover.Name).Prune(context.WithoutCancel(t.Context()), pool, retention, nil); err != nil {
 			t.Error(err)
 		}
 	})

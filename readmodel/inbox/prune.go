@@ -12,9 +12,6 @@ import (
 	"projector/sql"
 )
 
-// Retention is the default time for which markers are stored.
-const Retention = 7 * 24 * time.Hour
-
 const (
 	// pruneRows is the largest number of markers that one transaction deletes. It is small, so that
 	// a session that marks one of these messages again waits only for a short time.

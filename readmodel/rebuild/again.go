@@ -131,10 +131,3 @@ func (r *row) with(digest *int64, state row) *row {
 	state.id, state.key, state.of, state.digest = r.id, r.key, r.of, *digest
 	return &state
 }
-
-func either(a, b *row) *row {
-	if a != nil {
-		return a
-	}
-	return b
-}

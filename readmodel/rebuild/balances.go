@@ -27,7 +27,7 @@ func (s *Shadow) Balances(report *Report, removing bool) []Balances {
 	for i := range report.Differences {
 		d := &report.Differences[i]
 		live, after := s.found.live[d.ID], s.found.rebuilt[d.ID]
-		if !d.Kind.changes() || d.Kind == Unknown && !removing {
+		if !d.Kind.swapped(removing) {
 			after = live
 		}
 		all[i] = Balances{Currency: live.currency, Before: live.balance, After: after.balance}

@@ -108,7 +108,7 @@ func (c *comparison) decide(ctx context.Context, db execer, find func(t *rowTabl
 
 // addState adds an account whose row or whose waiting events differ.
 func (c *comparison) addState(live, rebuilt *row) {
-	d := c.account(either(live, rebuilt).of.Text)
+	d := c.account(cmp.Or(live, rebuilt).of.Text)
 	l, r := cmp.Or(live, new(row)), cmp.Or(rebuilt, new(row))
 	d.live, d.rebuilt = l.version, r.version
 	if d.state = (l.version != nil || r.version != nil) && l.digest != r.digest; d.state {
@@ -130,7 +130,7 @@ func (c *comparison) account(id string) *accountDifference {
 
 // addRow adds a row that differs. At most one of the parameters live and rebuilt is nil.
 func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, rebuilt *row) error {
-	one := either(live, rebuilt)
+	one := cmp.Or(live, rebuilt)
 	kind := c.rowKind(t, one, live, rebuilt)
 	c.list(Difference{ID: one.id, Kind: kind, Key: []byte(one.key), account: one.of.Text})
 	id := ""
@@ -223,7 +223,7 @@ func (d *accountDifference) ahead() bool {
 // changed, because these accounts are counted with their rows.
 func (c *comparison) concerned(removing bool) (n int64) {
 	for _, d := range c.accounts {
-		if d.rows == "" && d.kind != "" && d.kind.changes() && (removing || d.kind != Unknown) {
+		if d.rows == "" && d.kind.swapped(removing) {
 			n++
 		}
 	}
@@ -236,7 +236,7 @@ func (c *comparison) plan(removing bool) string {
 	hash := sha256.New()
 	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {
 		d := c.accounts[id]
-		if d.kind.changes() && d.kind != "" && (removing || d.kind != Unknown) {
+		if d.kind.swapped(removing) {
 			_, _ = fmt.Fprintf(hash, "%d:%s %s %d %s\n", len(id), id, d.kind, d.digest, d.rebuiltHold)
 		}
 	}

@@ -45,7 +45,7 @@ type accountChanges struct {
 func (w *swap) accountChanges(c *comparison) (a accountChanges) {
 	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {
 		d := c.accounts[id]
-		if d.kind == "" || !d.kind.changes() || d.kind == Unknown && !w.opts.Remove {
+		if !d.kind.swapped(w.opts.Remove) {
 			continue
 		}
 		a.ids = append(a.ids, id)

@@ -58,6 +58,12 @@ func (k Kind) changes() bool {
 	return k != Ahead && k != Corrected && k != Moved
 }
 
+// swapped reports whether a swap replaces or removes an account or row with this kind of difference.
+// The kind is empty if nothing differs. The parameter removing is SwapOptions.Remove.
+func (k Kind) swapped(removing bool) bool {
+	return k != "" && k.changes() && (removing || k != Unknown)
+}
+
 // Difference is an account or a row that differs.
 type Difference struct {
 	ID   string // the account id, or the row's key as text

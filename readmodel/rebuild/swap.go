@@ -264,7 +264,7 @@ func (c *comparison) leftAs(id string) Kind {
 func (c *comparison) keepsRows() bool {
 	some := false
 	for _, d := range c.accounts {
-		if d.kind == "" || !d.kind.changes() || d.kind == Unknown {
+		if !d.kind.swapped(false) {
 			continue
 		}
 		some = true

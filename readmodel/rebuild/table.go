@@ -1,6 +1,7 @@
 package rebuild
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -130,7 +131,7 @@ func newRowTable(s rowSource) *rowTable {
 		"table": table, "of_t": ofT, "from": from(""), "shadow": from(shadowSchema + "."),
 		"some": from(""), "again_l": from(""), "again_s": from(shadowSchema + "."),
 		"group_t": groupOf(each(key, "t.{c}")), "chosen_t": chosen(each(key, "t.{c}")),
-		"noted": pgx.Identifier{notedName(s.noted, s.Name)}.Sanitize(),
+		"noted": pgx.Identifier{"difference_" + cmp.Or(s.noted, s.Name)}.Sanitize(),
 		"key":   each(key, "{c}"), "key_order": strings.Join(order, ", "),
 		"key_object": each(key, "{name}, {c}"), "key_object_d": each(key, "{name}, d.{c}"), "all": each(all, "{c}"),
 		"written": each(written, "{c}"), "written_s": writtenNow(written, s.Uncompared),
@@ -155,13 +156,6 @@ func groupOf(key string) string {
 // and its plan would be slow if there are many.
 func chosen(key string) string {
 	return "get_bit($1::bytea, (" + groupOf(key) + ")::int) <> 0"
-}
-
-func notedName(named, table string) string {
-	if named == "" {
-		named = table
-	}
-	return "difference_" + named
 }
 
 // writtenNow returns the columns of the shadow table. If updated_at is not compared, its value is the

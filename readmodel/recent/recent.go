@@ -113,7 +113,4 @@ func (c *Cache) Mark(events []appended.Seen) error {
 // Clear removes all events.
 func (c *Cache) Clear() { c.hot, c.cold = newPeriod(c.now()), newPeriod(c.now()) }
 
-// Held returns the approximate memory in use, in bytes.
-func (c *Cache) Held() int { return (len(c.hot.marked) + len(c.cold.marked)) * entryBytes }
-
 func newPeriod(now int64) period { return period{marked: map[fingerprint]int64{}, since: now} }

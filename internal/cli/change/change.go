@@ -275,8 +275,10 @@ type ReasonFlags struct {
 
 func (f *ReasonFlags) asked() (reason *string, by *flags.ActorFlags) { return &f.Reason, &f.ActorFlags }
 
-func (f *ReasonFlags) checkReason() error {
-	if strings.TrimSpace(f.Reason) == "" {
+func (f *ReasonFlags) checkReason() error { return checkReason(f.Reason) }
+
+func checkReason(reason string) error {
+	if strings.TrimSpace(reason) == "" {
 		return exit.Usagef("--reason: must not be empty")
 	}
 	return nil

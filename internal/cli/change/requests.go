@@ -120,8 +120,8 @@ type decision struct {
 func (d *decision) make(
 	ctx context.Context, std *output.Streams, model *kong.Application, decide func(pool *pgxpool.Pool, r *Requested, reason string) error,
 ) error {
-	if strings.TrimSpace(d.reason) == "" {
-		return exit.Usagef("--reason: must not be empty")
+	if err := checkReason(d.reason); err != nil {
+		return err
 	}
 	pool, err := flags.OpenReadModel(ctx, d.db)
 	if err != nil {
