@@ -224,9 +224,11 @@ func (r *Repair) decideSkip(ctx context.Context, db accountdb.DB, s Skip) (known
 	if err != nil || len(parked) == 0 {
 		return known, of, err
 	}
-	if _, v := known.Account.Apply(&parked[0].Decoded, true); v.Outcome != projection.DeadLettered {
+	_, v := known.Account.Apply(&parked[0].Decoded, true)
+	if v.Outcome != projection.DeadLettered {
 		return known, of, s.refuse(next, ": the event of version %d is there and is about to be applied", s.Version)
 	}
+	of.Class = v.Class // the consumer stores it only when it tries to apply the event
 	return known, of, nil
 }
 

@@ -1,6 +1,7 @@
 package account_test
 
 import (
+	"strings"
 	"testing"
 
 	"projector/internal/cli/clitest"
@@ -65,6 +66,19 @@ func TestASkipOfOneOfSeveralMissingVersions(t *testing.T) {
 		clitest.Equal(t, state(), "13.00 at 6")
 		clitest.Equal(t, skip("7", "--yes"), "skipped version 7 of account a; waiting events applied: 1\n")
 	})
+}
+
+// After a skip, the next event is parked and cannot be applied. No consumer has tried it yet, so it is
+// stored as version_gap, which is no reason.
+func TestASkipSaysWhyTheNextEventCannotBeApplied(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1.00"`), strings.Replace(clitest.EventOf("a", 3, `"2.00"`), "EUR", "USD", 1))
+	s.Consuming(nil)
+	s.Must("account", "skip", "a", "--version=2", "--reason=lost", "--yes")
+	skip := []string{"account", "skip", "a", "--version=3", "--reason=of another account"}
+	clitest.Contains(t, s.Must(skip...), "version 3: its event cannot be applied: currency_mismatch, event id a-3")
+	s.Must(append(skip, "--yes")...)
+	clitest.Equal(t, s.Text("SELECT string_agg(coalesce(class, '-'), ' ' ORDER BY id) FROM dlq_action"), "- currency_mismatch")
 }
 
 func TestUnskip(t *testing.T) {
