@@ -50,8 +50,12 @@ func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(ctx) }() // planning may call functions with deferred triggers
+	var model string
+	if err := tx.QueryRow(ctx, sql.Query("custom_model")).Scan(&model); err != nil {
+		return fmt.Errorf("look for the schema of the read model: %w", err)
+	}
 	for _, s := range p.Statements {
-		first, err := explain(ctx, tx, p.Name, s.SQL)
+		first, err := explain(ctx, tx, p.Name, model, s.SQL)
 		if err != nil {
 			return &StatementError{Projection: p.Name, Line: s.LineAt(position(err, s.SQL, first)), Err: err}
 		}
@@ -81,9 +85,10 @@ func hasPlan(statement string) bool {
 	return len(words) > 0 && slices.Contains(explainable, strings.ToUpper(words[0]))
 }
 
-// explain lets PostgreSQL plan a statement and checks which tables it would write. A statement
+// explain lets PostgreSQL plan a statement and checks which tables it would write. In another schema
+// than the read model's, a table may have the name of one of the projector's own tables. A statement
 // without a plan is only parsed. The result first is the text that was put before the statement.
-func explain(ctx context.Context, tx pgx.Tx, name, statement string) (first string, err error) {
+func explain(ctx context.Context, tx pgx.Tx, name, model, statement string) (first string, err error) {
 	if !hasPlan(statement) {
 		if _, err := tx.Exec(ctx, sql.Query("custom_become")); err != nil {
 			return "", fmt.Errorf("become the role of the projection's SQL: %w", err)
@@ -98,7 +103,9 @@ func explain(ctx context.Context, tx pgx.Tx, name, statement string) (first stri
 	if err := tx.QueryRow(ctx, sql.Query("custom_plan"), explainFirst+statement).Scan(&text); err != nil {
 		return explainFirst, err
 	}
-	table, err := writtenTable(text, func(_, table string) bool { return slices.Contains(file.OwnTables, table) })
+	table, err := writtenTable(text, func(schema, table string) bool {
+		return schema == model && slices.Contains(file.OwnTables, table)
+	})
 	if err == nil && table != "" {
 		err = &TouchedError{Projection: name, Table: table}
 	}

@@ -74,6 +74,21 @@ func TestAWrongStatementIsNotTheEventsFault(t *testing.T) {
 	same(t, "balances", rows(t, pool, "SELECT account_id FROM account_balance WHERE balance = 1"), []string{"x"})
 }
 
+// A table of another schema may have the name of one of the projector's own tables.
+func TestATableOfAnotherSchemaIsNotTheProjectors(t *testing.T) {
+	t.Parallel()
+	pool := stage(t)
+	execute(t, pool, "CREATE SCHEMA shop; CREATE TABLE shop.inbox (id text); GRANT USAGE ON SCHEMA shop TO PUBLIC; GRANT INSERT ON shop.inbox TO PUBLIC")
+	p := parse(t, fmt.Sprintf(header, file.Once)+"INSERT INTO shop.inbox SELECT event_id FROM new_events;")
+	if err := own.Check(t.Context(), pool, p); err != nil {
+		t.Errorf("check: %v", err)
+	}
+	if err := feed(t, pool, p).try([]string{points("a", 1, 5)}); err != nil {
+		t.Errorf("flush: %v", err)
+	}
+	same(t, "rows", rows(t, pool, "SELECT id FROM shop.inbox"), []string{"a-1"})
+}
+
 // The login has the grants of roles.sql. The SQL of the projection runs under the role
 // projector_projection.
 func TestTheSQLRunsUnderARoleOfItsOwn(t *testing.T) {
