@@ -81,41 +81,46 @@ func TestKafkaSurvivesTheLossOfABroker(t *testing.T) {
 // TestFormatWithoutTheTool formats a folder with Kafka's tool and another one without it. Only the
 // ids may differ, which are random.
 func TestFormatWithoutTheTool(t *testing.T) {
-	identities := make([]map[string]string, 2)
-	for i := range identities {
-		k, err := newKafka(t.Context(), KafkaOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = k.Close(context.Background()) })
-		if k.usePrepared(t.Context()); k.bootstrap == "" {
-			t.Fatal("nothing is prepared")
-		}
-		if i == 0 {
-			k.bootstrap = ""
-		}
-		if err := k.format(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		data := k.nodes[0].dataDir()
-		if _, err := os.Stat(filepath.Join(data, bootstrapFile)); err != nil {
-			t.Error(err)
-		}
-		text, err := os.ReadFile(filepath.Join(data, "meta.properties"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		identities[i] = map[string]string{}
-		for line := range strings.Lines(string(text)) {
-			if name, value, found := strings.Cut(strings.TrimSpace(line), "="); found {
-				identities[i][name] = value
-			}
-		}
-		for _, id := range []string{"cluster.id", "directory.id"} {
-			identities[i][id] = strconv.Itoa(len(identities[i][id]))
+	byTool, prepared := formatted(t, true), formatted(t, false)
+	if !maps.Equal(byTool, prepared) {
+		t.Errorf("Kafka's tool writes %v, not %v", byTool, prepared)
+	}
+}
+
+// formatted formats a new node. It returns the node's properties, and the length of each id instead
+// of the id.
+func formatted(t *testing.T, byTool bool) map[string]string {
+	t.Helper()
+	k, err := newKafka(t.Context(), KafkaOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = k.Close(context.Background()) })
+	if k.usePrepared(t.Context()); k.bootstrap == "" {
+		t.Fatal("nothing is prepared")
+	}
+	if byTool {
+		k.bootstrap = ""
+	}
+	if err := k.format(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	data := k.nodes[0].dataDir()
+	if _, err := os.Stat(filepath.Join(data, bootstrapFile)); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(filepath.Join(data, "meta.properties"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	properties := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if name, value, found := strings.Cut(strings.TrimSpace(line), "="); found {
+			properties[name] = value
 		}
 	}
-	if !maps.Equal(identities[0], identities[1]) {
-		t.Errorf("Kafka's tool writes %v, not %v", identities[0], identities[1])
+	for _, id := range []string{"cluster.id", "directory.id"} {
+		properties[id] = strconv.Itoa(len(properties[id]))
 	}
+	return properties
 }
