@@ -10,7 +10,7 @@ import (
 
 // patience is the time limit for a condition that is expected to become true. It is long enough for
 // a busy machine.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // await polls check until it returns "". On a timeout, the test fails with the last result.
 func await(t testing.TB, what string, check func() string) {

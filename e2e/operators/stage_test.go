@@ -26,7 +26,7 @@ import (
 )
 
 // patience is the default time limit of a wait.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // stage is one complete system with servers, consumers, a producer and oracles.
 type stage struct {
