@@ -13,6 +13,9 @@ type BreakerRule struct {
 	Share  float64 // share of root dead letters that opens the breaker; 0 means never
 	// Registry means that the event format reads its schemas from a schema registry.
 	Registry bool
+	// Reader has the flags that name the topic, the projection and the group in a command, each
+	// after a space. Letters has the flag for the DLQ topic. Defaults are left out.
+	Reader, Letters string
 }
 
 // MaxBreakerWindow is the largest number of records in a window. It limits the size of the
@@ -142,15 +145,15 @@ func (b *Breaker) explain(last Decision) string {
 		example = " (" + last.Message + ")"
 	}
 	return fmt.Sprintf("the breaker is open: %d of the last %d records are dead letters (share %.2g, --breaker-share is %g), "+
-		"%d of them %s%s. %s, then type: projector resume --partition=%d --reason=TEXT --yes. See the runbook, \"breaker open\"",
-		w.roots, len(w.slots), float64(w.roots)/float64(len(w.slots)), b.rule.Share, n, class, example, b.rule.remedy(class, last), b.partition)
+		"%d of them %s%s. %s, then type: projector resume --partition=%d%s --reason=TEXT --yes. See the runbook, \"breaker open\"",
+		w.roots, len(w.slots), float64(w.roots)/float64(len(w.slots)), b.rule.Share, n, class, example, b.rule.remedy(class, last), b.partition, b.rule.Reader)
 }
 
 // remedy returns what to do if the given class is the most frequent class of root dead letters. The
 // parameter last is the decision about the newest root dead letter.
 func (r BreakerRule) remedy(class event.Class, last Decision) string {
 	const byProducer = "The producers write amounts in this form: have them corrected, or declare the form in --mapping. Follow docs/repairs.md, \"Very many dead letters\""
-	replay := fmt.Sprintf(", type: projector dlq replay --class=%s --yes", class)
+	replay := fmt.Sprintf(", type: projector dlq replay --class=%s%s%s --yes", class, r.Reader, r.Letters)
 	switch class {
 	case event.MalformedPayload:
 		switch {

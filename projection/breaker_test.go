@@ -186,6 +186,24 @@ func TestBreakerSaysWhatToDo(t *testing.T) {
 	}
 }
 
+// TestBreakerProposesCommandsOfItsReader expects that the proposed commands name the topic, the
+// projection and the group of the reader that has stopped.
+func TestBreakerProposesCommandsOfItsReader(t *testing.T) {
+	b := projection.NewBreaker(projection.BreakerRule{
+		Window: 1, Share: 1, Reader: " --topic=bank --projection=daily_turnover --group=g2", Letters: " --dlq-topic=dead",
+	}, 7, &projection.Position{})
+	feed(b, delivery{class: event.UnsupportedCurrency}, 0, false)
+	reason := b.State(projection.BreakerState{}).Reason
+	for _, want := range []string{
+		"projector resume --partition=7 --topic=bank --projection=daily_turnover --group=g2 --reason=TEXT --yes",
+		"projector dlq replay --class=unsupported_currency --topic=bank --projection=daily_turnover --group=g2 --dlq-topic=dead --yes",
+	} {
+		if !strings.Contains(reason, want) {
+			t.Errorf("%q is missing in: %s", want, reason)
+		}
+	}
+}
+
 // TestBreakerNamesWhoCanEndTheStorm shows that the message names neither --format nor the schema
 // registry if amounts are wrong, because changing these would not help.
 func TestBreakerNamesWhoCanEndTheStorm(t *testing.T) {

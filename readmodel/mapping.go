@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,14 +28,18 @@ type Mapping interface {
 type MappingChangedError struct {
 	Projection  string
 	Stored, Now string // see Mapping.Differs
+	reader      string // see Proposal
 }
 
 // Error implements error and names the remedy.
 func (e *MappingChangedError) Error() string {
 	return "the rows of " + e.Projection + " were made with " + e.Stored + ", which reads their events differently: give that one; " +
-		"or rebuild the rows with the new one (`projector rebuild --projection=" + e.Projection + " " + e.Now + " --yes`); " +
+		"or rebuild the rows with the new one (`projector rebuild" + cmp.Or(e.reader, " --projection="+e.Projection) + " " + e.Now + " --yes`); " +
 		"or continue with the new one from here, with `run --accept-changed-mapping`"
 }
+
+// ForReader implements Proposal.
+func (e *MappingChangedError) ForReader(flags string) { e.reader = flags }
 
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *MappingChangedError) SafeText() string { return e.Error() }
@@ -57,7 +62,7 @@ func (p *Partition) refuses(stored *projection.StoredPosition) *projection.Stopp
 	if was == "" {
 		return nil
 	}
-	changed := &MappingChangedError{Projection: p.Projection, Stored: was, Now: now}
+	changed := &MappingChangedError{Projection: p.Projection, Stored: was, Now: now, reader: p.Reader}
 	return &projection.StoppedError{Status: projection.StatusStopped, Reason: changed.Error(), Position: stored.Position}
 }
 

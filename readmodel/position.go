@@ -23,6 +23,7 @@ type Partition struct {
 	Topic      string
 	Number     int32
 	Mapping    Mapping // how records are decoded; may be nil
+	Reader     string  // see Proposal
 }
 
 // GroupTakenError means that a consumer group belongs to another projection. Continuing at that

@@ -143,13 +143,17 @@ func (r *accountReader) ScanRow(rows pgx.Rows) (err error) {
 type DamagedRowError struct {
 	AccountID string
 	Problem   string // the problem, without the row's values
+	reader    string // see readmodel.Proposal
 }
 
 // Error implements error and names the remedy.
 func (e *DamagedRowError) Error() string {
-	return fmt.Sprintf("the row of account %q cannot be read: %s. Somebody has changed it by hand: put it right with projector rebuild --yes",
-		e.AccountID, e.Problem)
+	return fmt.Sprintf("the row of account %q cannot be read: %s. Somebody has changed it by hand: put it right with projector rebuild%s --yes",
+		e.AccountID, e.Problem, e.reader)
 }
+
+// ForReader implements readmodel.Proposal.
+func (e *DamagedRowError) ForReader(flags string) { e.reader = flags }
 
 // SafeText implements errclass.Describer: the text contains an account id, but no amount.
 func (e *DamagedRowError) SafeText() string { return e.Error() }

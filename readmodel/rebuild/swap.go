@@ -96,15 +96,42 @@ func (e *TooManyError) SafeText() string { return e.Error() }
 const (
 	ErrRepairedSince errclass.Text = "people have replayed, skipped or discarded events of this projection since the rebuild began, " +
 		"which the rebuilt rows do not have: nothing was changed; run it again"
-	ErrOldMappingRuns errclass.Text = "consumers have gone on with the old --mapping or --first-version while the rows were compared, so nothing was changed: " +
-		"stop them (`projector pause --all --reason=rebuild --yes`), run this again, start them with the new flags, and resume"
-	ErrOldTextRuns errclass.Text = "consumers have gone on by the old text of the file while the rows were compared, so nothing was changed: " +
-		"stop them (`projector pause --all --reason=rebuild --yes`, with the same projection file), run this again, start them with the new text, and resume"
+	ErrOldMappingRuns errclass.Text = "consumers have gone on with the old --mapping or --first-version while the rows were compared, so nothing was changed"
+	ErrOldTextRuns    errclass.Text = "consumers have gone on by the old text of the file while the rows were compared, so nothing was changed"
 	// ErrRowsStay means that accounts may get a lower version, and that rows from their later
 	// events may then stay.
 	ErrRowsStay errclass.Text = "some accounts go back to a version that the topic gives, and rows that came from their later events would stay, " +
 		"so nothing was changed: with --remove those rows go, too"
 )
+
+// StillRunningError means that consumers have projected records in the old way since the rows were
+// compared. Nothing was changed.
+type StillRunningError struct {
+	Why    errclass.Text // ErrOldMappingRuns or ErrOldTextRuns
+	reader string        // see readmodel.Proposal
+}
+
+// Error implements error and names the remedy.
+func (e *StillRunningError) Error() string {
+	with, same := "flags", ""
+	if e.Why == ErrOldTextRuns {
+		with = "text"
+		if e.reader == "" {
+			same = ", with the same projection file"
+		}
+	}
+	return fmt.Sprintf("%s: stop them (`projector pause --all%s --reason=rebuild --yes`%s), run this again, start them with the new %s, and resume",
+		e.Why, e.reader, same, with)
+}
+
+// Unwrap returns the reason.
+func (e *StillRunningError) Unwrap() error { return e.Why }
+
+// ForReader implements readmodel.Proposal.
+func (e *StillRunningError) ForReader(flags string) { e.reader = flags }
+
+// SafeText implements errclass.Describer: the text contains no data.
+func (e *StillRunningError) SafeText() string { return e.Error() }
 
 // restoreMarkers adds the markers that the inbox lacks. A consumer only has to wait if it gets an
 // event with such a marker again before the swap ends.
@@ -188,7 +215,7 @@ func (w *swap) storeFile(ctx context.Context, t *swapTx, positions []TopicPositi
 		return nil
 	}
 	if !slices.Equal(positions, w.shadow.positions) {
-		return ErrOldTextRuns
+		return &StillRunningError{Why: ErrOldTextRuns}
 	}
 	if err := readmodel.KeepFile(ctx, t.tx, w.opts.File, true); err != nil {
 		return err
@@ -206,7 +233,7 @@ func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPos
 	var changed *readmodel.MappingChangedError
 	switch {
 	case errors.As(err, &changed) && !slices.Equal(positions, w.shadow.positions):
-		return ErrOldMappingRuns
+		return &StillRunningError{Why: ErrOldMappingRuns}
 	case err != nil && changed == nil:
 		return err
 	}

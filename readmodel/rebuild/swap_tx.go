@@ -25,13 +25,17 @@ type SwapGivenUpError struct {
 	Within time.Duration
 	Stage  string // the step in which this happened
 	Cause  string
+	reader string // see readmodel.Proposal
 }
 
 // Error implements error and names the remedy.
 func (e *SwapGivenUpError) Error() string {
 	return fmt.Sprintf("the swap was given up after %s while %s, for consumers wait for it and may do so for %s (%s): nothing was changed. "+
-		"Pause the consumers first (`projector pause --all --reason=rebuild --yes`), run it again, and resume", e.After.Round(time.Second), e.Stage, e.Within, e.Cause)
+		"Pause the consumers first (`projector pause --all%s --reason=rebuild --yes`), run it again, and resume", e.After.Round(time.Second), e.Stage, e.Within, e.Cause, e.reader)
 }
+
+// ForReader implements readmodel.Proposal.
+func (e *SwapGivenUpError) ForReader(flags string) { e.reader = flags }
 
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *SwapGivenUpError) SafeText() string { return e.Error() }

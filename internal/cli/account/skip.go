@@ -129,7 +129,8 @@ type plannedSkip struct {
 	skipper *repair.Repair
 	of      repair.Skip
 	planned repair.SkipPlan
-	refused error // why the skip is refused
+	refused error  // why the skip is refused
+	again   string // the flags that a proposed command repeats
 }
 
 func (f *skipFlags) plan(
@@ -138,7 +139,7 @@ func (f *skipFlags) plan(
 	if p.skipper, err = f.skipper(ctx, on); err != nil {
 		return p, err
 	}
-	p.on, p.of = on, of
+	p.on, p.of, p.again = on, of, f.Again()
 	p.of.Actor, p.of.Reason = on.Actor, on.Reason
 	p.planned, err = plan(p.skipper, ctx, p.of)
 	p.refused, err = refusedSkip(on, err)
@@ -202,8 +203,8 @@ func (p *plannedSkip) notHealed(healed int) string {
 	case healed > 0 || !p.planned.Before.Waits:
 		return ""
 	}
-	return fmt.Sprintf("no later event of it is parked: if there are any, they are dead letters (`projector dlq replay --account=%s`) or not read yet (`projector lag`)\n",
-		output.Printable(p.of.AccountID))
+	return fmt.Sprintf("no later event of it is parked: if there are any, they are dead letters (`projector dlq replay --account=%s%s`) or not read yet (`projector lag%[2]s`)\n",
+		output.Printable(p.of.AccountID), p.again)
 }
 
 // print prints a plan as text: the present state of the account, the event, the effect on waiting

@@ -202,7 +202,7 @@ func (p *discardPlan) announce(done bool) error {
 
 // effectText explains the effect of a discard on accounts.
 const effectText = "An account that needs one of these events stays at the version before it. It is stale only while other events of it wait.\n" +
-	"To apply them after all: projector dlq replay --status=discarded\n"
+	"To apply them after all: projector dlq replay --status=discarded%s\n"
 
 func (p *discardPlan) summarize(done bool) error {
 	removed, passed, accounts := 0, 0, map[string]bool{}
@@ -233,7 +233,7 @@ func (p *discardPlan) summarize(done bool) error {
 			text = fmt.Sprintf("parked events that would be removed: %d; they would not be applied when their turn comes\n", removed) + text
 		}
 		if len(accounts) > 0 {
-			text = effectText + text
+			text = fmt.Sprintf(effectText, p.tools.flags.again()) + text
 		}
 	}
 	if passed > 0 {

@@ -45,6 +45,9 @@ type topicFlags struct {
 	formats event.Resolver
 }
 
+// again returns the flags with which another dlq command reads the same dead letters.
+func (f *topicFlags) again() string { return f.Again(f.Topic) + f.LettersAgain() }
+
 type filterFlags struct {
 	Class        []string `placeholder:"CLASS" group:"Filter" help:"Class, or several, separated by commas."`
 	Account      string   `placeholder:"ID" group:"Filter" help:"Account."`

@@ -107,8 +107,8 @@ func (s *scan) explainNothing(ctx context.Context, std *output.Streams) {
 	places := len(f.Partitions) + len(f.Offsets) + len(f.DLQPartitions) + len(f.DLQOffsets)
 	absent := t.lacks(ctx, t.topic, f.DLQPartitions)
 	if f.Account != "" || places > 0 {
-		_, _ = fmt.Fprintf(std.Err, "no dead letter has the account, partitions and offsets that were given%s; `projector dlq summary` counts what there is\n",
-			t.lacks(ctx, t.flags.Topic, f.Partitions)+absent)
+		_, _ = fmt.Fprintf(std.Err, "no dead letter has the account, partitions and offsets that were given%s; `projector dlq summary%s` counts what there is\n",
+			t.lacks(ctx, t.flags.Topic, f.Partitions)+absent, t.flags.again())
 	} else if absent != "" {
 		_, _ = fmt.Fprintln(std.Err, strings.TrimPrefix(absent, "; "))
 	}

@@ -49,8 +49,8 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 	defer opened.close()
 	record, err := opened.reader.ReadAt(ctx, partition, offset)
 	if errors.Is(err, topic.ErrNoRecord) {
-		return exit.Refusef("topic %s has no record at partition %d, offset %d%s; `projector dlq list` names the places, P/O in its column DLQ",
-			opened.topic, partition, offset, opened.lacks(ctx, opened.topic, []int32{partition}))
+		return exit.Refusef("topic %s has no record at partition %d, offset %d%s; `projector dlq list%s` names the places, P/O in its column DLQ",
+			opened.topic, partition, offset, opened.lacks(ctx, opened.topic, []int32{partition}), c.again())
 	}
 	if err != nil {
 		return err
@@ -181,5 +181,5 @@ func (c *showCmd) printState(ctx context.Context, out io.Writer, opened *tools, 
 	if view.Balance != nil && view.Balance.Balance != "" && !c.ShowPayload {
 		view.Balance.Balance = "***"
 	}
-	return output.PrintAccount(out, &view)
+	return output.PrintAccount(out, &view, c.again())
 }

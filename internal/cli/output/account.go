@@ -13,8 +13,9 @@ import (
 // shownParked is how many parked events the text output shows. The JSON output has all of them.
 const shownParked = 20
 
-// PrintAccount prints the state of an account for people.
-func PrintAccount(w io.Writer, view *accountdb.AccountView) error {
+// PrintAccount prints the state of an account for people. The parameter again has the flags that a
+// command about the same account must repeat, each after a space.
+func PrintAccount(w io.Writer, view *accountdb.AccountView, again string) error {
 	out := bufio.NewWriter(w)
 	field := func(name, text string) { _, _ = fmt.Fprintf(out, "%-14s %s\n", name, Printable(text)) }
 	field("account", view.ID)
@@ -33,14 +34,14 @@ func PrintAccount(w io.Writer, view *accountdb.AccountView) error {
 	} else {
 		field("version", "- (its first version is missing)")
 	}
-	printHold(field, view.Hold)
+	printHold(field, view.Hold, again)
 	if err := out.Flush(); err != nil || len(view.Parked) == 0 {
 		return err
 	}
 	return printParked(w, view.Parked)
 }
 
-func printHold(field func(name, text string), h *accountdb.Hold) {
+func printHold(field func(name, text string), h *accountdb.Hold, again string) {
 	if h == nil {
 		field("stale", "no")
 		return
@@ -50,7 +51,7 @@ func printHold(field func(name, text string), h *accountdb.Hold) {
 	field("waiting events", strconv.FormatInt(h.Waiting, 10))
 	if h.Beyond > 0 {
 		field("", fmt.Sprintf("%d of them are beyond the park limit: they are read again when their turn comes, "+
-			"or `projector dlq replay --account ID` applies them then", h.Beyond))
+			"or `projector dlq replay --account ID%s` applies them then", h.Beyond, again))
 	}
 }
 

@@ -115,7 +115,7 @@ func (p *statusPlan) text(one *readmodel.PlannedStatus, done bool) string {
 	if one.Through != nil {
 		text += p.throughText(one)
 	}
-	text += needs(one.Is)
+	text += needs(one.Is, p.flags.Again(p.flags.Topic))
 	if p.resumes && one.Was == projection.StatusRunning {
 		text += "; it was running already"
 	}
@@ -167,13 +167,14 @@ func (p *statusPlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// needs returns a text about what else must happen before a partition continues.
-func needs(state projection.Status) string {
+// needs returns a text about what else must happen before a partition continues. The parameter
+// again has the flags that the proposed command repeats.
+func needs(state projection.Status, again string) string {
 	switch state {
 	case projection.StatusStopped:
-		return ", but stopped until its position is set: see projector position"
+		return ", but stopped until its position is set: see projector position" + again
 	case projection.StatusBreaker:
-		return ", and its breaker is open: see projector position"
+		return ", and its breaker is open: see projector position" + again
 	case projection.StatusRunning, projection.StatusPaused:
 	}
 	return ""

@@ -50,6 +50,7 @@ type Process struct {
 	consumer        *consumer.Consumer
 	retry           retry.Policy
 	group           string
+	reader          string // the flags that name topic, projection and group in a command
 	owner           string // unique name of this process
 	kind            readmodel.Definition
 	own             *file.Projection // the custom projection; nil: a built-in projection
@@ -248,11 +249,11 @@ func (p *Process) fitsFetching(ctx context.Context) error {
 // storeMappingAndFile stores the mapping and the projection file. It returns an error that no retry
 // solves if the rows were made with a mapping or a file that gives other results.
 func (p *Process) storeMappingAndFile(ctx context.Context) error {
-	err := readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping)
+	err := readmodel.ForReader(readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping), p.reader)
 	if err != nil || p.own == nil {
 		return final[*readmodel.MappingChangedError](err)
 	}
-	err = readmodel.KeepFile(ctx, p.pool, p.own, p.acceptChanged)
+	err = readmodel.ForReader(readmodel.KeepFile(ctx, p.pool, p.own, p.acceptChanged), p.reader)
 	return final[errclass.Text](final[*readmodel.FileChangedError](err))
 }
 

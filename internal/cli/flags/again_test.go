@@ -1,0 +1,34 @@
+package flags_test
+
+import (
+	"testing"
+
+	"projector/internal/cli/flags"
+)
+
+// TestAgain expects that a proposed command repeats every flag that is not the default.
+func TestAgain(t *testing.T) {
+	file := flags.FileFlags{ProjectionFile: flags.FileNamed("my rules/points.sql")}
+	for _, tt := range []struct {
+		of          flags.GroupFlags
+		topic, want string
+	}{
+		{flags.GroupFlags{}, "account-events", ""},
+		{flags.GroupFlags{Projection: "account_balance", Group: "account-balance-projector"}, "account-events", ""},
+		{flags.GroupFlags{Group: "g2"}, "account-events", " --group=g2"},
+		{flags.GroupFlags{Projection: "daily_turnover"}, "bank.events", " --topic=bank.events --projection=daily_turnover"},
+		{flags.GroupFlags{Projection: "points", FileFlags: file, Group: "it's"}, "account-events", ` --projection-file='my rules/points.sql' --group='it'\''s'`},
+	} {
+		if got := tt.of.Again(tt.topic); got != tt.want {
+			t.Errorf("%+v of %s: got %q, want %q", tt.of, tt.topic, got, tt.want)
+		}
+	}
+	letters := flags.KafkaFlags{Topic: "t", DLQTopic: "t.dlq"}
+	if got := letters.LettersAgain(); got != "" {
+		t.Errorf("got %q for the default DLQ topic", got)
+	}
+	letters.DLQTopic = "dead"
+	if got := letters.LettersAgain(); got != " --dlq-topic=dead" {
+		t.Errorf("got %q", got)
+	}
+}
