@@ -55,6 +55,21 @@ func TestAuditFilters(t *testing.T) {
 	s.Refused(exit.Usage, "audit", "--account=")
 }
 
+// TestAuditAligns expects that the values of a column begin below its name, although a place and
+// the name of a group are long.
+func TestAuditAligns(t *testing.T) {
+	s := trail(t)
+	s.Exec(`INSERT INTO dlq_action (action, consumer_group, projection, topic, partition, "offset", actor, reason, result)
+		VALUES ('position_set', 'account-balance-projector', 'account_balance', 'account-events', 0, 80, 'ann', 'typo', 'from 120 to 80')`)
+	lines := strings.Split(strings.TrimSpace(s.Must("audit")), "\n")
+	at := strings.Index(lines[0], "REASON")
+	for i, reason := range []string{"lost", "rubbish", "lost too", "typo"} {
+		if got := lines[i+1][min(at, len(lines[i+1])):]; got != reason {
+			t.Errorf("below REASON: %q, want %q in\n%s", got, reason, strings.Join(lines, "\n"))
+		}
+	}
+}
+
 func TestAuditVerifyExpectsAHead(t *testing.T) {
 	s := trail(t)
 	verified := s.Lines("audit", "verify")

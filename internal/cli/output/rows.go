@@ -29,6 +29,13 @@ func (r *Rows) Add(document any, cells ...any) error {
 	return nil
 }
 
+// Fit makes the columns of text output wide enough for the first rows, also without a terminal. It
+// is for columns that are usually wider than their names, and that must stay narrow on a terminal.
+func (r *Rows) Fit() *Rows {
+	r.table.fits = true
+	return r
+}
+
 // Len returns the number of rows so far.
 func (r *Rows) Len() int { return r.n }
 

@@ -17,14 +17,16 @@ import (
 )
 
 // Table prints rows of columns. On a terminal the first rows determine the widths, and a long text
-// is folded. If the output is no terminal, the widths are fixed and a row is one line.
+// is folded. If the output is no terminal, the widths are fixed (but see Rows.Fit) and a row is one
+// line.
 type Table struct {
 	out      *bufio.Writer
 	columns  []Column
 	flexible string
 	limit    int        // width of the terminal; 0: no terminal
 	colours  bool       // the header is bold
-	pending  [][]string // the header and rows that wait for a layout, on a terminal only
+	pending  [][]string // the header and rows that wait for a layout, or for the widths of the columns
+	fits     bool       // without a terminal, too, the first rows determine the widths
 	headed   bool       // the header was printed, or is the first of pending
 	layout   *layout    // nil: not decided, or no terminal
 }
@@ -100,7 +102,7 @@ func (t *Table) Row(cells ...any) {
 }
 
 func (t *Table) add(row []string, header bool) {
-	if t.limit == 0 || t.layout != nil {
+	if t.limit == 0 && !t.fits || t.layout != nil {
 		t.print(row, header)
 		return
 	}
@@ -109,9 +111,23 @@ func (t *Table) add(row []string, header bool) {
 	}
 }
 
+// widen makes each column as wide as the widest of its pending cells.
+func (t *Table) widen() {
+	for _, row := range t.pending {
+		for i, cell := range row[:len(row)-1] { // nothing follows the last column
+			t.columns[i].Width = max(t.columns[i].Width, shownWidth(cell))
+		}
+	}
+	t.fits = false
+}
+
 // settle decides on a layout and prints the pending rows, the header first.
 func (t *Table) settle(more bool) {
-	t.layout = fitted(t.columns, t.flexible, t.pending, t.limit, more)
+	if t.limit == 0 {
+		t.widen()
+	} else {
+		t.layout = fitted(t.columns, t.flexible, t.pending, t.limit, more)
+	}
 	for i, row := range t.pending {
 		t.print(row, i == 0)
 	}
