@@ -18,6 +18,8 @@ type Samples struct {
 	headers map[string]*sample
 	arrays  map[string]*Samples // the entries of arrays of objects, by path
 	keys    bool                // some records have a key
+	rows    []map[string]string // what the first records, or entries, have at each path, without null; at most mostRows
+	row     map[string]string   // the last of rows; nil if there are more records
 }
 
 // sample is what was seen at one path.
@@ -34,6 +36,16 @@ type sample struct {
 // mostTexts limits how many different texts are stored for a path. This is usually enough for event
 // types, because most producers have only a few.
 const mostTexts = 12
+
+// mostRows limits the records that are stored to compare the amounts of event types.
+const mostRows = 1000
+
+func (s *Samples) beginRow() {
+	if s.row = nil; len(s.rows) < mostRows {
+		s.row = map[string]string{}
+		s.rows = append(s.rows, s.row)
+	}
+}
 
 // Add adds a record to the samples.
 func (s *Samples) Add(m event.Message) {
@@ -55,6 +67,7 @@ func (s *Samples) Add(m event.Message) {
 	if _, is := object["payload"]; is && len(object) == 2 {
 		delete(object, "schema") // the schema that Kafka Connect's JsonConverter adds
 	}
+	s.beginRow()
 	s.flatten("", object, 0)
 }
 
@@ -82,11 +95,14 @@ func (s *Samples) flatten(prefix string, object map[string]jsontext.Value, depth
 			s.addEntries(path, entries, depth+1)
 			continue
 		}
-		note(s.values, path, v)
+		if text := note(s.values, path, v); s.row != nil && v.Kind() != 'n' {
+			s.row[path] = text
+		}
 	}
 }
 
-func note(all map[string]*sample, path string, v jsontext.Value) {
+// note adds a value to the sample of its path. It returns the value as text.
+func note(all map[string]*sample, path string, v jsontext.Value) string {
 	p := all[path]
 	if p == nil {
 		p = &sample{path: path, kinds: map[jsontext.Kind]int{}, texts: map[string]int{}, whole: true}
@@ -98,7 +114,7 @@ func note(all map[string]*sample, path string, v jsontext.Value) {
 	if v.Kind() == '"' {
 		unquoted, err := jsontext.AppendUnquote(nil, v)
 		if err != nil {
-			return
+			return ""
 		}
 		text = string(unquoted)
 	}
@@ -109,6 +125,7 @@ func note(all map[string]*sample, path string, v jsontext.Value) {
 	if p.texts[text] > 0 || len(p.texts) < mostTexts {
 		p.texts[text]++
 	}
+	return text
 }
 
 // repeats reports whether one of the stored texts was seen more than once.
@@ -153,6 +170,7 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 
 type suggesting struct {
 	payload   bool
+	rows      []map[string]string // see Samples
 	text      strings.Builder
 	decisions []string
 

@@ -19,6 +19,7 @@ func (s *Samples) addEntries(path string, entries []map[string]jsontext.Value, d
 		s.arrays[path] = inner
 	}
 	for _, entry := range entries[:min(len(entries), mostTexts)] {
+		inner.beginRow()
 		inner.flatten("", entry, depth)
 	}
 }
@@ -38,8 +39,10 @@ func (w *suggesting) envelope(s *Samples) map[string]*sample {
 		}
 	}
 	if chosen == "" {
+		w.rows = s.rows
 		return s.values
 	}
+	w.rows = s.arrays[chosen].rows
 	all := maps.Clone(s.arrays[chosen].values)
 	for path, p := range s.values {
 		outer := *p

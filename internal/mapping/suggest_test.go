@@ -2,6 +2,7 @@ package mapping_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -185,6 +186,43 @@ func TestSuggest(t *testing.T) {
 	none.Add(event.Message{Value: []byte("\x00avro")})
 	if text, decide := none.Suggest(false); len(decide) < 5 || !strings.Contains(text, "# version: PATH") {
 		t.Errorf("of nothing: %q\n%s", decide, text)
+	}
+}
+
+// TestSuggestWhatTheSamplesSay expects that a type without amounts is not proposed as one that moves
+// money, and that zero amounts are not refused without a decision.
+func TestSuggestWhatTheSamplesSay(t *testing.T) {
+	value, err := os.ReadFile("../../docs/examples/mappings/card-processor.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s mapping.Samples
+	for line := range strings.Lines(string(value)) {
+		s.Add(event.Message{Value: []byte(line)})
+	}
+	text, decide := s.Suggest(false)
+	for _, want := range []string{"  card_issued: DECIDE\n", "  movement: {positive: FundsCredited, negative: FundsDebited, zero: DECIDE}\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no line %q in\n%s", want, text)
+		}
+	}
+	for _, want := range []string{"card_issued: none of its 1 samples has an amount", "movement: 1 of its 5 samples have the amount 0"} {
+		if !strings.Contains(strings.Join(decide, "\n"), want) {
+			t.Errorf("to decide: %q, without %q", decide, want)
+		}
+	}
+	if _, err := mapping.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "zero") {
+		t.Errorf("undecided: %v of\n%s", err, text)
+	}
+	if _, err := mapping.Parse([]byte(strings.ReplaceAll(text, ": DECIDE", ": ignored"))); err != nil {
+		t.Errorf("once decided: %v", err)
+	}
+
+	var named mapping.Samples
+	named.Add(event.Message{Value: []byte(`{"type":"FundsCredited","amount":null}`)})
+	named.Add(event.Message{Value: []byte(`{"type":"FundsDebited","amount":"1.00"}`)})
+	if text, _ := named.Suggest(false); !strings.Contains(text, "FundsCredited: DECIDE") || !strings.Contains(text, "FundsDebited: FundsDebited") {
+		t.Error(text)
 	}
 }
 

@@ -32,14 +32,18 @@ func (w *suggesting) types(kind, amount *sample) {
 		w.line("eventTypes:")
 	}
 	for _, name := range shown {
+		seen := w.amounts(kind, amount, name)
 		switch {
+		case seen.never() && event.TypeNamed(name) == event.Unknown, seen.never() && movesMoney(name):
+			w.line("  %s: DECIDE", quoteYAML(name))
+			w.decide("%s: none of its %d samples has an amount, so it moves no money. AccountOpened, AccountClosed or %s?", quoteYAML(name), seen.records, ignored)
 		case event.TypeNamed(name) != event.Unknown:
 			w.line("  %s: %s", name, name)
 		case plainName(kind.path) == "op" && slices.Contains([]string{"u", "d", "t"}, name):
 			w.line("  %s: DECIDE", name)
 			w.decide("%s: Debezium writes it for rows that were changed or removed (u, d, t). Rows of a ledger do not change: if it is no event, ignored", name)
 		case amount != nil && amount.isNegative():
-			w.line("  %s: {positive: FundsCredited, negative: FundsDebited, zero: refused}", quoteYAML(name))
+			w.signed(name, seen)
 		default:
 			w.line("  %s: DECIDE", quoteYAML(name))
 			w.decide("%s: %s or %s?", quoteYAML(name), typeList(), ignored)
@@ -48,6 +52,50 @@ func (w *suggesting) types(kind, amount *sample) {
 	if len(kind.texts) == mostTexts {
 		w.decide("there may be more types than these %d", mostTexts)
 	}
+}
+
+// amountsOfType counts the stored records of an event type by their amounts.
+type amountsOfType struct{ records, without, zero int }
+
+// never reports whether there are records of the type and none of them has an amount.
+func (a amountsOfType) never() bool { return a.records > 0 && a.without == a.records }
+
+// amounts returns what the records of a type have as amount. It returns nothing if no record has one.
+func (w *suggesting) amounts(kind, amount *sample, name string) (seen amountsOfType) {
+	if amount == nil {
+		return seen
+	}
+	for _, row := range w.rows {
+		if is, given := row[kind.path]; !given || is != name {
+			continue
+		}
+		seen.records++
+		switch text := row[amount.path]; {
+		case text == "":
+			seen.without++
+		case strings.Trim(text, "-0.") == "":
+			seen.zero++
+		}
+	}
+	return seen
+}
+
+// signed proposes a type whose amounts have signs, and leaves open what the samples contradict.
+func (w *suggesting) signed(name string, seen amountsOfType) {
+	zero := "refused"
+	if seen.zero > 0 {
+		zero = "DECIDE"
+		w.decide("%s: %d of its %d samples have the amount 0. zero: %s, or refused (they become dead letters)?", quoteYAML(name), seen.zero, seen.records, ignored)
+	}
+	if seen.without > 0 {
+		w.decide("%s: %d of its %d samples have no amount, and each credit and debit needs one", quoteYAML(name), seen.without, seen.records)
+	}
+	w.line("  %s: {positive: FundsCredited, negative: FundsDebited, zero: %s}", quoteYAML(name), zero)
+}
+
+func movesMoney(name string) bool {
+	kind := event.TypeNamed(name)
+	return kind == event.TypeNamed("FundsCredited") || kind == event.TypeNamed("FundsDebited")
 }
 
 // isTypeName reports whether a text looks like the name of a type. Such a text is one word that
