@@ -95,6 +95,7 @@ func (c *LagCmd) show(ctx context.Context, std *output.Streams, view *view) (lef
 	if err != nil {
 		return true, err
 	}
+	view.findOwners(ctx, status)
 	if err := c.print(std, status); err != nil {
 		return true, outputError{err}
 	}
@@ -110,6 +111,9 @@ func (c *LagCmd) print(std *output.Streams, status *status) error {
 	}
 	for _, remark := range slices.Concat(status.remarks, status.reasons()) {
 		_, _ = fmt.Fprintln(std.Err, remark)
+	}
+	if free := status.free(); !c.JSON() && status.ownersKnown && free != "" {
+		_, _ = fmt.Fprintln(std.Err, free) // a partition is running also while no instance owns it
 	}
 	number := func(name string) output.Column { return output.Right(name, 12) }
 	rows := c.Rows(std.Out, "", output.Right("PARTITION", 9), number("POSITION"), number("END"),

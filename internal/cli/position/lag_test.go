@@ -57,6 +57,8 @@ func TestLagFromOutside(t *testing.T) {
 	if age := seconds(t, lag(s)); age < 7200 || age > 7260 {
 		t.Errorf("the oldest record is 2 h old, but the lag is %v s", age)
 	}
+	_, _, said := s.Command("lag")
+	clitest.Contains(t, said, "no instance owns: 0") // as position says
 	table := s.Must("lag")
 	clitest.Contains(t, table, "PARTITION", "BEHIND", "2h0m", "total")
 	if lines := strings.Count(table, "\n"); lines != 3 {

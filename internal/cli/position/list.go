@@ -78,18 +78,17 @@ func (c *positionListCmd) print(std *output.Streams, status *status) error {
 			return err
 		}
 	}
-	return printOwners(std.Out, status.partitions)
+	return printOwners(std.Out, status)
 }
 
 // printOwners prints a line for each owner with its partitions, and one line for partitions without
 // an owner. A column of owners would make the table too wide.
-func printOwners(w io.Writer, partitions []partition) error {
-	var owners, free []string
+func printOwners(w io.Writer, s *status) error {
+	var owners []string
 	owned := map[string][]string{}
-	for i := range partitions {
-		p := &partitions[i]
+	for i := range s.partitions {
+		p := &s.partitions[i]
 		if p.owner == "" {
-			free = append(free, strconv.Itoa(int(p.number)))
 			continue
 		}
 		if owned[p.owner] == nil {
@@ -102,11 +101,26 @@ func printOwners(w io.Writer, partitions []partition) error {
 			return err
 		}
 	}
-	if len(free) == 0 {
+	free := s.free()
+	if free == "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "no instance owns: %s\n", strings.Join(free, ", "))
+	_, err := fmt.Fprintln(w, free)
 	return err
+}
+
+// free returns a line with the partitions that no instance owns, or "" if there are none.
+func (s *status) free() string {
+	var free []string
+	for i := range s.partitions {
+		if p := &s.partitions[i]; p.owner == "" {
+			free = append(free, strconv.Itoa(int(p.number)))
+		}
+	}
+	if len(free) == 0 {
+		return ""
+	}
+	return "no instance owns: " + strings.Join(free, ", ")
 }
 
 func (c *positionListCmd) add(rows *output.Rows, p *partition) error {

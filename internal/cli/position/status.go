@@ -27,7 +27,7 @@ type partition struct {
 	state  projection.Status // running even if it has no owner; stopped even if only its owner has halted it
 	reason string            // why it does not continue
 
-	// The method details sets these fields.
+	// The method details sets these fields, and findOwners the first.
 	owner  string         // empty: nobody, or not known
 	margin *time.Duration // until retention removes the first unread record; nil: never, or not known
 }
@@ -38,6 +38,8 @@ type status struct {
 	partitions []partition
 	remarks    []string // what could not be read, and why
 	kafka      error    // why Kafka could not be queried; nil: it could
+
+	ownersKnown bool // Kafka has told to whom the partitions are assigned
 }
 
 // place finds the partition's stored position. The position of an earlier topic of the same name

@@ -175,17 +175,27 @@ func (v *view) details(ctx context.Context, s *status) {
 	if err != nil {
 		s.remark("how long the topic keeps records", "DESCRIBE_CONFIGS on topic "+v.topic, err)
 	}
-	assigned := v.assigned(ctx, s)
+	v.findOwners(ctx, s)
 	for i := range s.partitions {
 		p := &s.partitions[i]
-		if p.stored != nil && assigned.Lookup(v.topic, p.number) {
-			p.owner = p.stored.Owner
-		}
 		switch {
 		case p.position != nil && p.end != nil && *p.position < p.start: // the first unread record was removed already
 			p.margin = new(time.Duration)
 		case p.waits:
 			p.margin = topic.RetentionLeft(retention, p.age)
+		}
+	}
+}
+
+// findOwners sets the owners of the partitions, if Kafka can be queried.
+func (v *view) findOwners(ctx context.Context, s *status) {
+	if s.kafka != nil {
+		return
+	}
+	assigned := v.assigned(ctx, s)
+	for i := range s.partitions {
+		if p := &s.partitions[i]; p.stored != nil && assigned.Lookup(v.topic, p.number) {
+			p.owner = p.stored.Owner
 		}
 	}
 }
@@ -198,6 +208,7 @@ func (v *view) assigned(ctx context.Context, s *status) kadm.TopicsSet {
 		err = group.Err
 	}
 	if errors.Is(err, kerr.GroupIDNotFound) {
+		s.ownersKnown = true
 		s.remarks = append(s.remarks, fmt.Sprintf("Kafka does not know group %s: nobody owns the partitions", v.group))
 		return nil
 	}
@@ -205,5 +216,6 @@ func (v *view) assigned(ctx context.Context, s *status) kadm.TopicsSet {
 		s.remark("who owns the partitions", "DESCRIBE on group "+v.group, err)
 		return nil
 	}
+	s.ownersKnown = true
 	return group.AssignedPartitions()
 }
