@@ -265,6 +265,11 @@ func TestFourEyesNeedOperatorsWhoCannotWrite(t *testing.T) {
 	r.exec("REVOKE projector_approver FROM bank_colleague; GRANT UPDATE (balance) ON account_balance TO PUBLIC")
 	r.refusedAs("bank_migrate", "may write account_balance", on...)
 	r.exec("REVOKE UPDATE (balance) ON account_balance FROM PUBLIC")
+	r.exec("CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint); GRANT INSERT, UPDATE, DELETE ON event_count TO projector_operator") // as a rebuild proposes
+	r.rolesFile()                                                                                                                                      // does not help
+	const revoke = "REVOKE INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER ON event_count FROM projector_operator;"
+	r.refusedAs("bank_migrate", "type: "+revoke, on...)
+	r.exec(revoke)
 	for _, way := range [][3]string{
 		{"GRANT CREATE ON SCHEMA public TO projector_operator", "may create objects in schema public", "REVOKE CREATE ON SCHEMA public FROM projector_operator"},
 		{"GRANT CREATE ON DATABASE %s TO bank_colleague", "bank_colleague may create schemas", "REVOKE CREATE ON DATABASE %s FROM bank_colleague"},

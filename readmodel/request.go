@@ -180,12 +180,20 @@ func nameRequest(ctx context.Context, tx *Tx) {
 
 // OperatorWritesError means that the four-eyes policy cannot be turned on, because an operator
 // could still write to the tables without approval.
-type OperatorWritesError struct{ Ways []string }
+type OperatorWritesError struct {
+	Ways    []string
+	Revokes []string // statements that take direct grants away, for example those that a rebuild has proposed
+}
 
 // Error implements error and names the remedy.
 func (e *OperatorWritesError) Error() string {
-	return "operators could repair alone: " + strings.Join(e.Ways, ", ") +
-		"; run sql/roles.sql again, and take such roles and grants from them"
+	text := "operators could repair alone: " + strings.Join(e.Ways, ", ")
+	if len(e.Revokes) > 0 {
+		text += "; as the owner of these tables or a superuser, type: " + strings.Join(e.Revokes, " ") + " for anything else,"
+	} else {
+		text += ";"
+	}
+	return text + " run sql/roles.sql again, and take such roles and grants from them"
 }
 
 // SafeText implements errclass.Describer: the text contains no data.
@@ -240,8 +248,12 @@ func CheckFourEyes(ctx context.Context, pool *pgxpool.Pool) error {
 
 func refuseLeaks(ctx context.Context, db Querier) error {
 	ways, err := Texts(ctx, db, "read who can repair alone", "four_eyes_leaks")
-	if err == nil && len(ways) > 0 {
-		err = &OperatorWritesError{ways}
+	if err != nil || len(ways) == 0 {
+		return err
 	}
-	return err
+	revokes, err := Texts(ctx, db, "read what to revoke", "four_eyes_revokes")
+	if err != nil {
+		return err
+	}
+	return &OperatorWritesError{ways, revokes}
 }
