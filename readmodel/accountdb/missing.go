@@ -29,7 +29,10 @@ type Missing struct {
 // Versions iterates over the versions of the range.
 func (m Missing) Versions() iter.Seq[int64] {
 	return func(yield func(int64) bool) {
-		for v := m.First; yield(v) && v < m.Last; v++ { // v never exceeds Last, which may be projection.LastVersion
+		for v := m.First; v <= m.Last; v++ {
+			if !yield(v) || v == m.Last { // Last may be projection.LastVersion, and v must not overflow
+				return
+			}
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestProposedCommandsNameTheReader(t *testing.T) {
 		}
 	}
 	other := errors.New("other")
-	if readmodel.ForReader(other, reader) != other || readmodel.ForReader(nil, reader) != nil {
+	if !errors.Is(readmodel.ForReader(other, reader), other) || readmodel.ForReader(nil, reader) != nil {
 		t.Error("an error that proposes nothing was changed")
 	}
 }
