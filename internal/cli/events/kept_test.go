@@ -90,10 +90,12 @@ func TestAnotherFirstVersionIsRefused(t *testing.T) {
 	clitest.Contains(t, s.Must("dlq", "show", "0/0"), "--first-version (FIRST_VERSION)", "rebuild")
 
 	t.Setenv("FIRST_VERSION", "0")
-	remedy := []string{"--first-version=1 (FIRST_VERSION)", "--accept-changed-mapping", "projector rebuild --projection=account_balance --first-version=0 --yes"}
-	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), remedy...)
-	clitest.Contains(t, s.Refused(exit.Failed, "dlq", "replay", "--reason=x", "--yes"), remedy...)
-	clitest.Contains(t, s.Refused(exit.Failed, "account", "skip", "b", "--version=2", "--reason=x", "--yes"), remedy...)
+	remedy := []string{"--first-version=1 (FIRST_VERSION)", "--accept-changed-mapping"}
+	ofTopic := append([]string{"projector rebuild --topic=" + s.Topic + " --first-version=0 --yes"}, remedy...)
+	ofProjection := append([]string{"projector rebuild --projection=account_balance --first-version=0 --yes"}, remedy...)
+	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), ofTopic...)
+	clitest.Contains(t, s.Refused(exit.Failed, "dlq", "replay", "--reason=x", "--yes"), ofTopic...)
+	clitest.Contains(t, s.Refused(exit.Failed, "account", "skip", "b", "--version=2", "--reason=x", "--yes"), ofProjection...)
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--partial", "--yes"), "--first-version=1 (FIRST_VERSION)", "nothing was changed")
 	s.Must("rebuild", "--yes")
 	const balances = "SELECT string_agg(concat_ws(' ', account_id, balance, waiting_for_version), ', ' ORDER BY account_id) FROM account_balance_current"
