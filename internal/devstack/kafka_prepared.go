@@ -2,8 +2,6 @@ package devstack
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -44,9 +42,7 @@ func (k *Kafka) preparedFolder(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("java -version: %w: %s", err, version)
 	}
-	const digits = 12
-	sum := sha256.Sum256(version)
-	name := filepath.Base(k.lib) + "-prepared-" + hex.EncodeToString(sum[:])[:digits]
+	name := filepath.Base(k.lib) + "-prepared-" + nameOf(version)
 	return cached(root, name, func(dir string) error { return k.prepare(ctx, dir) })
 }
 

@@ -3,6 +3,8 @@ package devstack
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -184,6 +186,13 @@ func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
 		}
 	}
 	return nil
+}
+
+// nameOf returns the part of a cached folder's name that depends on what the folder was made from.
+func nameOf(source []byte) string {
+	const digits = 12
+	sum := sha256.Sum256(source)
+	return hex.EncodeToString(sum[:])[:digits]
 }
 
 // cached returns the folder with the given name in root. On first use, fill creates it under

@@ -3,8 +3,6 @@ package devstack
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -37,9 +35,8 @@ func (p *Postgres) createdData(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("postgres --version: %w", err)
 	}
-	const digits = 12
-	sum := sha256.Sum256(append(version, strings.Join(initdbOptions, " ")+p.binaries...))
-	dir, err := cached(root, "postgresql-data-"+hex.EncodeToString(sum[:])[:digits], func(dir string) error {
+	name := "postgresql-data-" + nameOf(append(version, strings.Join(initdbOptions, " ")+p.binaries...))
+	dir, err := cached(root, name, func(dir string) error {
 		if err := p.account.own(dir); err != nil {
 			return err
 		}

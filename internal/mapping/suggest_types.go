@@ -34,7 +34,7 @@ func (w *suggesting) types(kind, amount *sample) {
 	for _, name := range shown {
 		seen := w.amounts(kind, amount, name)
 		switch {
-		case seen.never() && event.TypeNamed(name) == event.Unknown, seen.never() && movesMoney(name):
+		case seen.never() && (event.TypeNamed(name) == event.Unknown || event.TypeNamed(name).MovesMoney()):
 			w.line("  %s: DECIDE", quoteYAML(name))
 			w.decide("%s: none of its %d samples has an amount, so it moves no money. AccountOpened, AccountClosed or %s?", quoteYAML(name), seen.records, ignored)
 		case event.TypeNamed(name) != event.Unknown:
@@ -91,11 +91,6 @@ func (w *suggesting) signed(name string, seen amountsOfType) {
 		w.decide("%s: %d of its %d samples have no amount, and each credit and debit needs one", quoteYAML(name), seen.without, seen.records)
 	}
 	w.line("  %s: {positive: FundsCredited, negative: FundsDebited, zero: %s}", quoteYAML(name), zero)
-}
-
-func movesMoney(name string) bool {
-	kind := event.TypeNamed(name)
-	return kind == event.TypeNamed("FundsCredited") || kind == event.TypeNamed("FundsDebited")
 }
 
 // isTypeName reports whether a text looks like the name of a type. Such a text is one word that

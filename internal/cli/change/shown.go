@@ -6,10 +6,10 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
+
+	"projector/internal/cli/flags"
 )
 
 // words returns a command with its present options as the words of a command line.
@@ -69,38 +69,7 @@ func text(v reflect.Value) string {
 func commandLine(words []string) string {
 	all := make([]string, len(words))
 	for i, word := range words {
-		all[i] = quoted(word)
+		all[i] = flags.ShellWord(word)
 	}
 	return strings.Join(all, " ")
-}
-
-// plainWord has characters without a special meaning in a shell.
-const plainWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
-
-// quoted quotes a word for a shell. Characters that a terminal does not print are escaped in the
-// syntax of bash and zsh.
-func quoted(word string) string {
-	switch {
-	case word != "" && word[0] != '=' && strings.Trim(word, plainWord) == "":
-		return word
-	case utf8.ValidString(word) && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-	}
-	var b strings.Builder
-	b.WriteString("$'")
-	for i, r := range word {
-		_, size := utf8.DecodeRuneInString(word[i:])
-		switch {
-		case r == '\'' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == utf8.RuneError || !unicode.IsPrint(r):
-			for _, raw := range []byte(word[i : i+size]) {
-				fmt.Fprintf(&b, `\%03o`, raw)
-			}
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String() + "'"
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"projector/internal/cli/flags"
 )
 
 // TestACommandLineCanBePasted shows that bash and zsh read the original words from the printed
@@ -45,7 +47,7 @@ func TestACommandLineCanBePasted(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(folder, "*")); err != nil || len(left) != 1 {
 		t.Errorf("the shell left %v (%v)", left, err)
 	}
-	if plain := quoted("--reason=INC-1,a_b@c%d+e=f:g./h"); plain != "--reason=INC-1,a_b@c%d+e=f:g./h" {
+	if plain := flags.ShellWord("--reason=INC-1,a_b@c%d+e=f:g./h"); plain != "--reason=INC-1,a_b@c%d+e=f:g./h" {
 		t.Errorf("quoted without need: %s", plain)
 	}
 }

@@ -1,10 +1,6 @@
 package flags
 
-import (
-	"strings"
-
-	"projector/readmodel"
-)
+import "projector/readmodel"
 
 // defaultTopic is the topic of a command that is typed without --topic.
 const defaultTopic = "account-events"
@@ -15,7 +11,7 @@ const defaultTopic = "account-events"
 func (f *GroupFlags) Again(topic string) string {
 	text := topicAgain(topic) + f.again(f.Projection)
 	if f.GroupName() != (&GroupFlags{Projection: f.Projection}).GroupName() {
-		text += " --group=" + shellWord(f.Group)
+		text += " --group=" + ShellWord(f.Group)
 	}
 	return text
 }
@@ -28,7 +24,7 @@ func (f *BalanceFlags) Again() string { return f.again(f.Projection) }
 // space. It is empty if the name is the default for the topic.
 func (f *KafkaFlags) LettersAgain() string {
 	if name := f.DeadLetterTopic(); name != (&KafkaFlags{Topic: f.Topic}).DeadLetterTopic() {
-		return " --dlq-topic=" + shellWord(name)
+		return " --dlq-topic=" + ShellWord(name)
 	}
 	return ""
 }
@@ -37,26 +33,15 @@ func topicAgain(topic string) string {
 	if topic == defaultTopic || topic == "" {
 		return ""
 	}
-	return " --topic=" + shellWord(topic)
+	return " --topic=" + ShellWord(topic)
 }
 
 func (f *FileFlags) again(projection string) string {
 	switch {
 	case f.ProjectionFile.Given():
-		return " --projection-file=" + shellWord(f.ProjectionFile.String())
+		return " --projection-file=" + ShellWord(f.ProjectionFile.String())
 	case projection == "" || projection == readmodel.BalanceName:
 		return ""
 	}
-	return " --projection=" + shellWord(projection)
-}
-
-// shellWord quotes a text for a shell if this is necessary.
-func shellWord(text string) string {
-	isPlain := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-/:@+,", c)
-	}
-	if strings.IndexFunc(text, func(c rune) bool { return !isPlain(c) }) < 0 {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	return " --projection=" + ShellWord(projection)
 }

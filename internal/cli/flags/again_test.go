@@ -1,6 +1,7 @@
 package flags_test
 
 import (
+	"reflect"
 	"testing"
 
 	"projector/internal/cli/flags"
@@ -29,6 +30,13 @@ func TestAgain(t *testing.T) {
 	}
 	letters.DLQTopic = "dead"
 	if got := letters.LettersAgain(); got != " --dlq-topic=dead" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestTheDefaultTopicIsNotRepeated(t *testing.T) {
+	field, _ := reflect.TypeFor[flags.KafkaFlags]().FieldByName("Topic")
+	if got := new(flags.GroupFlags).Again(field.Tag.Get("default")); got != "" {
 		t.Errorf("got %q", got)
 	}
 }
