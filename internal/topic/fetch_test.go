@@ -171,7 +171,7 @@ func TestReaderLeavesPartitionsThatLoseTheirLeader(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(4, testTopic))
 	fill(t, cluster, 4, 40)
 	r := newReader(t, cluster)
-	r.patience = 100 * time.Millisecond
+	r.patience = time.Second
 	asked := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Metadata}, Topic: testTopic, Count: -1, Observe: true})
 	var lost, tries []int32
 	got, away := map[int32]int{}, false
@@ -194,7 +194,7 @@ func TestReaderLeavesPartitionsThatLoseTheirLeader(t *testing.T) {
 	if got[0] != 10 || got[1] != 0 || got[2] != 0 || got[3] != 10 || !slices.Equal(lost, []int32{1, 2}) {
 		t.Fatalf("read %v, lost %v", got, lost)
 	}
-	if first, second := tries[0], tries[1]-tries[0]; first < 5 || second > 2 {
+	if first, second := tries[0], tries[1]-tries[0]; second > 2 || first <= 2 {
 		t.Errorf("asked %d times who leads the first of them, %d times of the second", first, second)
 	}
 	if _, err := r.ReadAt(soon(t), 3, 4); err != nil {
