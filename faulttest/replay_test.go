@@ -118,8 +118,8 @@ func replayLongQueue(s *scene) (applied int) {
 }
 
 // laggingLimit is used instead of repairLimit if the consumer has lag. The consumer of
-// TestReplayBesideALaggingConsumer commits only about every four seconds, even without a repair.
-const laggingLimit = 2 * repairLimit
+// TestReplayBesideALaggingConsumer commits only about every eight seconds, even without a repair.
+const laggingLimit = 4 * repairLimit
 
 // TestReplayBesideALaggingConsumer replays slowly while a consumer catches up.
 func TestReplayBesideALaggingConsumer(t *testing.T) {

@@ -118,7 +118,7 @@ func DefaultLimits() Limits {
 		QueueBytes:  25 << 20,
 		FlushEvents: 2_000_000,
 		FlushBytes:  42 << 20,
-		FlushAge:    4 * time.Second,
+		FlushAge:    8 * time.Second,
 	}
 }
 
