@@ -28,18 +28,15 @@ type Mapping interface {
 type MappingChangedError struct {
 	Projection  string
 	Stored, Now string // see Mapping.Differs
-	reader      string // see Proposal
+	Reader      string // see ReaderFlags
 }
 
 // Error implements error and names the remedy.
 func (e *MappingChangedError) Error() string {
 	return "the rows of " + e.Projection + " were made with " + e.Stored + ", which reads their events differently: give that one; " +
-		"or rebuild the rows with the new one (`projector rebuild" + cmp.Or(e.reader, " --projection="+e.Projection) + " " + e.Now + " --yes`); " +
+		"or rebuild the rows with the new one (`projector rebuild" + cmp.Or(e.Reader, " --projection="+e.Projection) + " " + e.Now + " --yes`); " +
 		"or continue with the new one from here, with `run --accept-changed-mapping`"
 }
-
-// ForReader implements Proposal.
-func (e *MappingChangedError) ForReader(flags string) { e.reader = flags }
 
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *MappingChangedError) SafeText() string { return e.Error() }
@@ -54,7 +51,7 @@ func (p *Partition) meaning() string {
 
 // refuses returns an error if the partition's owner may not use its mapping. Another instance may
 // have stored a different mapping since this one started.
-func (p *Partition) refuses(stored *projection.StoredPosition) *projection.StoppedError {
+func (p *Partition) refuses(ctx context.Context, stored *projection.StoredPosition) *projection.StoppedError {
 	if p.Mapping == nil || stored.Mapping == "" {
 		return nil
 	}
@@ -62,7 +59,7 @@ func (p *Partition) refuses(stored *projection.StoredPosition) *projection.Stopp
 	if was == "" {
 		return nil
 	}
-	changed := &MappingChangedError{Projection: p.Projection, Stored: was, Now: now, reader: p.Reader}
+	changed := &MappingChangedError{Projection: p.Projection, Stored: was, Now: now, Reader: ReaderFlags(ctx)}
 	return &projection.StoppedError{Status: projection.StatusStopped, Reason: changed.Error(), Position: stored.Position}
 }
 
@@ -89,7 +86,7 @@ func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (oth
 		stored, now := m.Differs(meaning)
 		changed = changed || stored != ""
 		if stored != "" && processed {
-			refused = &MappingChangedError{Projection: name, Stored: stored, Now: now}
+			refused = &MappingChangedError{Projection: name, Stored: stored, Now: now, Reader: ReaderFlags(ctx)}
 		}
 		return nil
 	})

@@ -23,7 +23,6 @@ type Partition struct {
 	Topic      string
 	Number     int32
 	Mapping    Mapping // how records are decoded; may be nil
-	Reader     string  // see Proposal
 }
 
 // GroupTakenError means that a consumer group belongs to another projection. Continuing at that
@@ -63,7 +62,7 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		if stopped := stored.Stopped(); stopped != nil {
 			return stopped
 		}
-		if refused := p.refuses(&stored); refused != nil {
+		if refused := p.refuses(ctx, &stored); refused != nil {
 			return refused
 		}
 		next := c.Resume(&stored)

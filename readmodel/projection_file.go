@@ -10,17 +10,14 @@ import (
 // file.
 type FileChangedError struct {
 	Projection string
-	reader     string // see Proposal
+	Reader     string // see ReaderFlags
 }
 
 // Error implements error and names the remedy.
 func (e *FileChangedError) Error() string {
 	return "the rows of projection " + e.Projection + " came from another text of its file: rebuild them with " +
-		"`projector rebuild" + cmp.Or(e.reader, " --projection-file=FILE") + " --yes`, or go on with the new text from here with `run --accept-changed-file`"
+		"`projector rebuild" + cmp.Or(e.Reader, " --projection-file=FILE") + " --yes`, or go on with the new text from here with `run --accept-changed-file`"
 }
-
-// ForReader implements Proposal.
-func (e *FileChangedError) ForReader(flags string) { e.reader = flags }
 
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *FileChangedError) SafeText() string { return e.Error() }

@@ -21,7 +21,7 @@ func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) 
 			return err
 		}
 		if len(kept) > 0 { // otherwise another process stored a file at the same time
-			return kept[0].refuse(p)
+			return kept[0].refuse(ctx, p)
 		}
 	}
 	return errors.New("keep the projection file: others are changing it")
@@ -34,7 +34,7 @@ func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
 	if err != nil || len(kept) == 0 {
 		return err
 	}
-	return kept[0].refuse(p)
+	return kept[0].refuse(ctx, p)
 }
 
 // IsFileStored reports whether a projection file with this SHA-256, in hex, is stored. If so, the
@@ -46,13 +46,13 @@ func IsFileStored(ctx context.Context, pool *pgxpool.Pool, sha256 string) (store
 // keptFile is the stored description of a file.
 type keptFile struct{ SHA256, Mode string }
 
-func (k keptFile) refuse(p *file.Projection) error {
+func (k keptFile) refuse(ctx context.Context, p *file.Projection) error {
 	switch {
 	case k.Mode != string(p.Mode):
 		return errclass.Text("projection " + p.Name + " was begun with mode: " + k.Mode + ", and what it remembers of events is for that mode: " +
 			"give the file of the other mode another name in its line \"-- projection:\", and tables of its own")
 	case k.SHA256 != p.SHA256:
-		return &FileChangedError{Projection: p.Name}
+		return &FileChangedError{Projection: p.Name, Reader: ReaderFlags(ctx)}
 	}
 	return nil
 }

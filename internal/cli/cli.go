@@ -150,30 +150,9 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 	if err := refuseEmpty(parsed); err != nil {
 		return exit.Report(stderr, err)
 	}
-	err = readmodel.ForReader(parsed.Run(), again(parsed))
+	parsed.BindTo(readmodel.WithReader(ctx, func() string { return flags.ReaderOf(parsed.Selected()) }), (*context.Context)(nil))
+	err = parsed.Run()
 	return exit.Report(stderr, withRole(commandPath(parsed), interrupted(ctx, commandPath(parsed), err)))
-}
-
-// again returns the flags of the command that name the topic, the projection and the group. An
-// error that proposes another command repeats them.
-func again(parsed *kong.Context) string {
-	var (
-		of    flags.GroupFlags
-		topic string
-	)
-	for _, f := range parsed.Flags() {
-		switch f.Name {
-		case "topic":
-			topic = f.Target.String()
-		case "projection":
-			of.Projection = f.Target.String()
-		case "projection-file":
-			of.ProjectionFile, _ = f.Target.Interface().(flags.File)
-		case "group":
-			of.Group = f.Target.String()
-		}
-	}
-	return of.Again(topic)
 }
 
 // interrupted returns the error of a command that a signal has ended. An error that implements

@@ -12,7 +12,7 @@ import (
 
 // assigned starts a worker for each new partition. Nothing is fetched until the worker has claimed
 // the partition and the poller has set the client's offset.
-func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]int32) {
+func (c *Consumer) assigned(ctx context.Context, cl *kgo.Client, m map[string][]int32) {
 	<-c.ready
 	partitions := m[c.cfg.Topic]
 	if len(partitions) == 0 {
@@ -26,7 +26,7 @@ func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]in
 	for _, p := range partitions {
 		c.committer.acceptMarks(p)
 		c.cfg.Observer.Assigned(c.cfg.Topic, p)
-		w := newWorker(c, p)
+		w := newWorker(ctx, c, p)
 		c.workers[p] = w
 		w.start()
 	}

@@ -126,7 +126,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 
 // consume consumes as a member of the group until ctx ends or the topic's id changes.
 func (c *Consumer) consume(ctx context.Context) error {
-	life, cutOff := context.WithCancel(context.Background())
+	life, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
 	cl, err := kgo.NewClient(append(c.options(), kgo.WithContext(life))...)
 	if err != nil {

@@ -71,7 +71,7 @@ func TestSlowDatabasesGetProgress(t *testing.T) {
 					cfg.Open = func(int32) session.Projection { return s }
 					cfg.Retry = retry.Policy{Attempt: patience}
 				})
-				w := newWorker(consumer, 0)
+				w := newWorker(t.Context(), consumer, 0)
 				defer w.cancel(nil)
 				began := time.Now()
 				moved, longest, durable := began, time.Duration(0), int64(0)
@@ -124,7 +124,7 @@ func (o *observed) Flushed(_ string, _ int32, f *projection.Flushed, _ time.Dura
 func newObservedWorker(t *testing.T, s *script, policy retry.Policy) (*worker, *observed) {
 	t.Helper()
 	o := &observed{consumed: map[string]int{}}
-	w := newWorker(scriptedConsumer(t, s, func(cfg *Config) {
+	w := newWorker(t.Context(), scriptedConsumer(t, s, func(cfg *Config) {
 		cfg.Observer, cfg.Health, cfg.Retry = o, o, policy
 		cfg.Log = slog.New(slog.NewJSONHandler(&o.log, nil))
 	}), 0)
@@ -304,7 +304,7 @@ func TestAStopAfterALostAnswer(t *testing.T) {
 // database has not answered in time.
 func TestReadingAsksForLessAfterAFailure(t *testing.T) {
 	s := &reluctant{most: 3}
-	w := newWorker(scriptedConsumer(t, &s.script, func(cfg *Config) {
+	w := newWorker(t.Context(), scriptedConsumer(t, &s.script, func(cfg *Config) {
 		cfg.Open = func(int32) session.Projection { return s }
 		cfg.Retry = retry.Policy{Clock: noWait{}}
 	}), 0)

@@ -82,7 +82,7 @@ func TestAnEarlierLeaderIsAskedAgain(t *testing.T) {
 		resp.Topics = append(resp.Topics, topic)
 		return resp, nil, true
 	})
-	w := newWorker(scriptedConsumer(t, pending(0), func(cfg *Config) {
+	w := newWorker(t.Context(), scriptedConsumer(t, pending(0), func(cfg *Config) {
 		cfg.Client = []kgo.Opt{seeds}
 		cfg.Retry = retry.Policy{Initial: 50 * time.Millisecond, Attempt: 10 * time.Second}
 	}), 0)
@@ -141,7 +141,7 @@ func TestALossFoundBeforeAClaimIsNotForgotten(t *testing.T) {
 	stored := projection.StoredPosition{Position: position}
 	stored.Fence = position.Found.Fence
 	s := &refilled{script: &script{positions: []projection.StoredPosition{stored}}, position: position, refill: func() { produce(3) }}
-	w := newWorker(scriptedConsumer(t, s.script, func(cfg *Config) {
+	w := newWorker(t.Context(), scriptedConsumer(t, s.script, func(cfg *Config) {
 		cfg.Client = []kgo.Opt{seeds}
 		cfg.Open = func(int32) session.Projection { return s }
 		cfg.Retry = retry.Policy{Attempt: time.Minute}

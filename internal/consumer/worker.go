@@ -64,7 +64,8 @@ const (
 	overtakenFreely = 2
 )
 
-func newWorker(c *Consumer, partition int32) *worker {
+// newWorker returns a worker that uses the values of ctx. The worker ends only when it is stopped.
+func newWorker(ctx context.Context, c *Consumer, partition int32) *worker {
 	w := &worker{
 		c: c, partition: partition,
 		log:       c.partitionLog(partition),
@@ -82,7 +83,7 @@ func newWorker(c *Consumer, partition int32) *worker {
 		held: &c.queued, busy: &c.busy, tooBig: c.tooBig,
 		pause: func() { c.pause(partition) }, resume: func() { c.resume(partition) },
 	})
-	w.ctx, w.cancel = context.WithCancelCause(context.Background())
+	w.ctx, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	w.drain, w.startStop = context.WithCancel(w.ctx)
 	w.status.end.Store(-1)
 	w.status.first.Store(-1)

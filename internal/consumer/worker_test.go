@@ -184,7 +184,7 @@ func scripted(t testing.TB, s *script) *worker {
 		cfg.Client = []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}
 		cfg.Retry = retry.Policy{Attempt: time.Minute, Clock: noWait{}}
 	})
-	w := newWorker(c, 0)
+	w := newWorker(t.Context(), c, 0)
 	t.Cleanup(func() { w.cancel(nil) })
 	return w
 }

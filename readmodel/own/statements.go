@@ -42,7 +42,7 @@ func (s *statements) write(ctx context.Context, tx *readmodel.Tx, events []proje
 		return err
 	}
 	if before.file != "" && before.file != s.file.SHA256 {
-		return &readmodel.FileChangedError{Projection: s.file.Name}
+		return &readmodel.FileChangedError{Projection: s.file.Name, Reader: readmodel.ReaderFlags(ctx)}
 	}
 	return after.checkUnchanged(&before, s.file.Name)
 }

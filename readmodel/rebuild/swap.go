@@ -108,7 +108,7 @@ const (
 // compared. Nothing was changed.
 type StillRunningError struct {
 	Why    errclass.Text // ErrOldMappingRuns or ErrOldTextRuns
-	reader string        // see readmodel.Proposal
+	Reader string        // see readmodel.ReaderFlags
 }
 
 // Error implements error and names the remedy.
@@ -116,19 +116,16 @@ func (e *StillRunningError) Error() string {
 	with, same := "flags", ""
 	if e.Why == ErrOldTextRuns {
 		with = "text"
-		if e.reader == "" {
+		if e.Reader == "" {
 			same = ", with the same projection file"
 		}
 	}
 	return fmt.Sprintf("%s: stop them (`projector pause --all%s --reason=rebuild --yes`%s), run this again, start them with the new %s, and resume",
-		e.Why, e.reader, same, with)
+		e.Why, e.Reader, same, with)
 }
 
 // Unwrap returns the reason.
 func (e *StillRunningError) Unwrap() error { return e.Why }
-
-// ForReader implements readmodel.Proposal.
-func (e *StillRunningError) ForReader(flags string) { e.reader = flags }
 
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *StillRunningError) SafeText() string { return e.Error() }
@@ -215,7 +212,7 @@ func (w *swap) storeFile(ctx context.Context, t *swapTx, positions []TopicPositi
 		return nil
 	}
 	if !slices.Equal(positions, w.shadow.positions) {
-		return &StillRunningError{Why: ErrOldTextRuns}
+		return &StillRunningError{Why: ErrOldTextRuns, Reader: readmodel.ReaderFlags(ctx)}
 	}
 	if err := readmodel.KeepFile(ctx, t.tx, w.opts.File, true); err != nil {
 		return err
@@ -233,7 +230,7 @@ func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPos
 	var changed *readmodel.MappingChangedError
 	switch {
 	case errors.As(err, &changed) && !slices.Equal(positions, w.shadow.positions):
-		return &StillRunningError{Why: ErrOldMappingRuns}
+		return &StillRunningError{Why: ErrOldMappingRuns, Reader: readmodel.ReaderFlags(ctx)}
 	case err != nil && changed == nil:
 		return err
 	}

@@ -25,17 +25,14 @@ type SwapGivenUpError struct {
 	Within time.Duration
 	Stage  string // the step in which this happened
 	Cause  string
-	reader string // see readmodel.Proposal
+	Reader string // see readmodel.ReaderFlags
 }
 
 // Error implements error and names the remedy.
 func (e *SwapGivenUpError) Error() string {
 	return fmt.Sprintf("the swap was given up after %s while %s, for consumers wait for it and may do so for %s (%s): nothing was changed. "+
-		"Pause the consumers first (`projector pause --all%s --reason=rebuild --yes`), run it again, and resume", e.After.Round(time.Second), e.Stage, e.Within, e.Cause, e.reader)
+		"Pause the consumers first (`projector pause --all%s --reason=rebuild --yes`), run it again, and resume", e.After.Round(time.Second), e.Stage, e.Within, e.Cause, e.Reader)
 }
-
-// ForReader implements readmodel.Proposal.
-func (e *SwapGivenUpError) ForReader(flags string) { e.reader = flags }
 
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *SwapGivenUpError) SafeText() string { return e.Error() }
@@ -77,7 +74,7 @@ func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 		}
 		var refused errclass.Describer // the error has its own explanation
 		if after := within - time.Until(t.deadline); err != nil && !errors.As(err, &refused) && t.locks && ctx.Err() == nil && after >= t.idle() {
-			return &SwapGivenUpError{After: after, Within: within, Stage: t.stage, Cause: errclass.Safe(err)}
+			return &SwapGivenUpError{After: after, Within: within, Stage: t.stage, Cause: errclass.Safe(err), Reader: readmodel.ReaderFlags(ctx)}
 		}
 		return err
 	})

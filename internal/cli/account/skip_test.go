@@ -1,6 +1,7 @@
 package account_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -209,7 +210,8 @@ func TestAnEventOfASkippedVersionIsReported(t *testing.T) {
 }
 
 // TestADamagedRowIsReportedWithItsAccount shows that the status and the log name the account of an
-// invalid row. The balance in this row has too many decimals for its currency.
+// invalid row, and that the proposed command names the topic of the consumer. The balance in this
+// row has too many decimals for its currency.
 func TestADamagedRowIsReportedWithItsAccount(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc-damaged", 1, `"1.00"`))
@@ -221,8 +223,9 @@ func TestADamagedRowIsReportedWithItsAccount(t *testing.T) {
 	run.AwaitUnready(`the row of account "acc-damaged" cannot be read`)
 	s.Must("rebuild", "--yes")
 	s.Await("SELECT coalesce(sum(next_offset), 0) = $1 FROM projector_position", s.Produced)
-	if lines := run.Stop("acc-damaged"); len(lines) == 0 {
-		t.Error("no line of the log names the account")
+	lines := run.Stop("acc-damaged")
+	if text := fmt.Sprint(lines); !strings.Contains(text, "projector rebuild --topic="+s.Topic+" --yes") {
+		t.Errorf("the log: %s", text)
 	}
 }
 

@@ -94,8 +94,13 @@ func (r *Requested) CommandLine() (string, error) {
 	return commandLine(words(r.leaf)), nil
 }
 
+// reader returns the flags that a proposed command repeats: those of the requested change, and not
+// those of the command that shows or approves it.
+func (r *Requested) reader() string { return flags.ReaderOf(r.leaf) }
+
 // Show makes the plan again with the given servers and prints it.
 func (r *Requested) Show(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, amounts bool) (err error) {
+	ctx = readmodel.WithReader(ctx, r.reader)
 	plan, on, err := r.plan(ctx, std, pool, servers, func(on *On) { on.Amounts = amounts })
 	defer func() { err = errors.Join(err, on.close()) }()
 	if err != nil {
@@ -106,6 +111,7 @@ func (r *Requested) Show(ctx context.Context, std *output.Streams, pool *pgxpool
 
 // Approve executes the request if its plan is unchanged.
 func (r *Requested) Approve(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, reason string) (err error) {
+	ctx = readmodel.WithReader(ctx, r.reader)
 	plan, on, err := r.plan(ctx, std, pool, servers, func(on *On) { on.Whole, on.Now = true, true })
 	defer func() { err = errors.Join(err, on.close()) }()
 	if err == nil {

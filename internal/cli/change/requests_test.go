@@ -1,6 +1,7 @@
 package change_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/url"
 	"strings"
@@ -179,6 +180,29 @@ func TestAPruningIsRequested(t *testing.T) {
 	clitest.Equal(t, s.Must("inbox", "prune"), "deleted 1 markers\n")
 	clitest.Equal(t, s.Must("inbox", "prune"), "deleted 0 markers\n")
 	clitest.Equal(t, s.Text("SELECT count(*) || ' ' || (SELECT count(*) FROM inbox) FROM dlq_action WHERE action = 'prune'"), "2 1")
+}
+
+// TestApproveProposesForTheRequestedReader expects that a command in an error of a request has the
+// flags of the requested change. Those of the commands that show and approve it choose other rows.
+func TestApproveProposesForTheRequestedReader(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.SeveralDeadLetters()
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	skip := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost")
+	replay := requested(t, s, "dlq", "replay", "--account=acc-a")
+	s.Exec(`UPDATE projector_position SET mapping = replace(mapping, '"first_version":1', '"first_version":0')`)
+	servers := []string{"--database-url=" + other.URL, "--brokers=" + strings.Join(s.Addrs, ","), "--topic=another", "--log-level=error"}
+	for id, reader := range map[string]string{skip: " --projection=account_balance", replay: " --topic=" + s.Topic} {
+		for _, command := range [][]string{{"requests", "show", id}, {"approve", id, "--reason=checked"}} {
+			var out, errOut bytes.Buffer
+			if status := clitest.Execute(t.Context(), append(command, servers...), &out, &errOut); status != exit.Failed {
+				t.Errorf("%v: status %d\n%s", command, status, out.String())
+			}
+			clitest.Contains(t, errOut.String(), "projector rebuild"+reader+" --first-version=1 --yes")
+		}
+	}
+	clitest.Equal(t, clitest.Pick(s.Lines("requests", "--state=open"), "id"), skip+", "+replay)
 }
 
 // TestRequestsAreWhatTheyAreListedAs copies a request by SQL with another action, number of

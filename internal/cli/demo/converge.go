@@ -26,6 +26,7 @@ const (
 
 // startProjector starts the projector in this process, as `projector run` does.
 func (d *demo) startProjector(ctx context.Context) error {
+	ctx = readmodel.WithReader(ctx, func() string { return d.run.Again(d.run.Topic) })
 	p, err := d.run.Build(ctx, d.log, d.built)
 	if err != nil {
 		return err

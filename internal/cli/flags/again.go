@@ -1,6 +1,12 @@
 package flags
 
-import "projector/readmodel"
+import (
+	"slices"
+
+	"github.com/alecthomas/kong"
+
+	"projector/readmodel"
+)
 
 // defaultTopic is the topic of a command that is typed without --topic.
 const defaultTopic = "account-events"
@@ -14,6 +20,28 @@ func (f *GroupFlags) Again(topic string) string {
 		text += " --group=" + ShellWord(f.Group)
 	}
 	return text
+}
+
+// ReaderOf returns the flags with which another command chooses the same topic, projection and group
+// as the command leaf, each after a space. Defaults are left out.
+func ReaderOf(leaf *kong.Node) string {
+	var (
+		of    GroupFlags
+		topic string
+	)
+	for _, f := range slices.Concat(leaf.AllFlags(false)...) {
+		switch f.Name {
+		case "topic":
+			topic = f.Target.String()
+		case "projection":
+			of.Projection = f.Target.String()
+		case "projection-file":
+			of.ProjectionFile, _ = f.Target.Interface().(File)
+		case "group":
+			of.Group = f.Target.String()
+		}
+	}
+	return of.Again(topic)
 }
 
 // Again returns the flags with which another command chooses the same projection, each after a

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/alecthomas/kong"
+
 	"projector/internal/cli/flags"
 )
 
@@ -31,6 +33,32 @@ func TestAgain(t *testing.T) {
 	letters.DLQTopic = "dead"
 	if got := letters.LettersAgain(); got != " --dlq-topic=dead" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestReaderOf expects the flags of a parsed command.
+func TestReaderOf(t *testing.T) {
+	var cmd struct {
+		Repair struct {
+			Topic string
+			flags.GroupFlags
+		} `cmd:""`
+	}
+	parser, err := kong.New(&cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"": {"repair", "--topic=account-events", "--projection=account_balance", "--group=account-balance-projector"},
+		" --topic=bank --projection-file=points.sql --group=g2": {"repair", "--group=g2", "--topic=bank", "--projection-file=points.sql"},
+	} {
+		parsed, err := parser.Parse(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := flags.ReaderOf(parsed.Selected()); got != want {
+			t.Errorf("%v: got %q, want %q", args, got, want)
+		}
 	}
 }
 

@@ -134,7 +134,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildIn
 	p := &Process{
 		own: own, acceptChanged: c.AcceptChanged, topic: c.Topic, anotherTopic: c.AnotherTopic,
 		mapping: reads, acceptMapping: c.AcceptMapping,
-		log: log, built: built, registry: registry, kind: kind, group: c.GroupName(), reader: c.Again(c.Topic), owner: owner(),
+		log: log, built: built, registry: registry, kind: kind, group: c.GroupName(), owner: owner(),
 		health:          telemetry.NewHealth(),
 		metrics:         telemetry.NewMetrics(registry, c.Projection),
 		lastDeadLetters: telemetry.NewLastDeadLetters(),

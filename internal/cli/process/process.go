@@ -50,7 +50,6 @@ type Process struct {
 	consumer        *consumer.Consumer
 	retry           retry.Policy
 	group           string
-	reader          string // the flags that name topic, projection and group in a command
 	owner           string // unique name of this process
 	kind            readmodel.Definition
 	own             *file.Projection // the custom projection; nil: a built-in projection
@@ -249,11 +248,11 @@ func (p *Process) fitsFetching(ctx context.Context) error {
 // storeMappingAndFile stores the mapping and the projection file. It returns an error that no retry
 // solves if the rows were made with a mapping or a file that gives other results.
 func (p *Process) storeMappingAndFile(ctx context.Context) error {
-	err := readmodel.ForReader(readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping), p.reader)
+	err := readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping)
 	if err != nil || p.own == nil {
 		return final[*readmodel.MappingChangedError](err)
 	}
-	err = readmodel.ForReader(readmodel.KeepFile(ctx, p.pool, p.own, p.acceptChanged), p.reader)
+	err = readmodel.KeepFile(ctx, p.pool, p.own, p.acceptChanged)
 	return final[errclass.Text](final[*readmodel.FileChangedError](err))
 }
 

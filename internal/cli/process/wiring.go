@@ -55,13 +55,13 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 	p.tasks = p.kind.Tasks(running)
 	open := p.kind.Open(running)
 	needs := acl.Needs{Topic: c.Topic, Group: p.group, DLQ: c.DeadLetterTopic(), Principal: c.Principal()}
-	database := sharedDatabase{p.pool, p.kind, p.group, c.Topic, p.reader, p.mapping}
+	database := sharedDatabase{p.pool, p.kind, p.group, c.Topic, p.mapping}
 	return consumer.New(consumer.Config{
 		Client: client,
 		Member: []kgo.Opt{telemetry.KafkaHooks(p.registry, "consumer"), kgo.WithHooks(traced.consuming...)},
 		Trace:  traced.partition,
 		Topic:  c.Topic, Group: p.group, Owner: p.owner, Formats: formats,
-		Open:           func(number int32) session.Projection { return proposing{open(database.partition(number)), p.reader} },
+		Open:           func(number int32) session.Projection { return open(database.partition(number)) },
 		DeadLetters:    deadLetters{p.publisher, p.admin, needs},
 		Access:         kafkaAccess{needs, p.admin},
 		Database:       database,
@@ -78,7 +78,7 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver, plan flags.MemoryPlan) readmodel.RunConfig {
 	cfg := readmodel.RunConfig{
 		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit, ParkBytes: int64(c.ParkBytes),
-		Breaker:        projection.BreakerRule{Window: c.BreakerWindow, Share: c.BreakerShare, Registry: len(flags.Items(c.SchemaRegistryURL)) > 0, Reader: p.reader, Letters: c.LettersAgain()},
+		Breaker:        projection.BreakerRule{Window: c.BreakerWindow, Share: c.BreakerShare, Registry: len(flags.Items(c.SchemaRegistryURL)) > 0, Reader: readmodel.ReaderFlags(ctx), Letters: c.LettersAgain()},
 		CacheBytes:     func() int { return plan.AccountsShare(p.consumer.Partitions()) },
 		Busy:           func() int { return p.consumer.Busy() },
 		IndexBytes:     plan.VersionIndex,
@@ -90,27 +90,6 @@ func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver,
 		cfg.Changed = p.readers.Changed
 	}
 	return cfg
-}
-
-// proposing names the reader in the commands that errors of the projection propose.
-type proposing struct {
-	session.Projection
-	reader string
-}
-
-func (p proposing) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
-	pos, err := p.Projection.Claim(ctx, c)
-	return pos, readmodel.ForReader(err, p.reader)
-}
-
-func (p proposing) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
-	n, err := p.Projection.Fold(ctx, records, limit)
-	return n, readmodel.ForReader(err, p.reader)
-}
-
-func (p proposing) Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error) {
-	flushed, err := p.Projection.Flush(ctx, next)
-	return flushed, readmodel.ForReader(err, p.reader)
 }
 
 type deadLetters struct {
@@ -141,7 +120,6 @@ type sharedDatabase struct {
 	pool         *pgxpool.Pool
 	kind         readmodel.Definition
 	group, topic string
-	reader       string
 	mapping      readmodel.Mapping
 }
 
@@ -164,7 +142,7 @@ func (d sharedDatabase) PositionCommitted(ctx context.Context, partition int32, 
 }
 
 func (d sharedDatabase) partition(number int32) readmodel.Partition {
-	return readmodel.Partition{Projection: d.kind.Name(), Group: d.group, Topic: d.topic, Number: number, Mapping: d.mapping, Reader: d.reader}
+	return readmodel.Partition{Projection: d.kind.Name(), Group: d.group, Topic: d.topic, Number: number, Mapping: d.mapping}
 }
 
 // overdueAfter is how long parked events that could be applied may wait.
