@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"projector/projection"
+	"projector/projection/file"
 	"projector/readmodel"
 	"projector/sql"
 )
@@ -90,4 +91,36 @@ func TestRowsOfARecreatedTopicAreKnown(t *testing.T) {
 		t.Error(err)
 	}
 	expect(t, lines(t, pool, stored), "two 2")
+}
+
+// After a topic was recreated, the rows of a custom projection still come from the text of the file
+// that read the earlier topic, so another text is refused.
+func TestTheFileOfARecreatedTopicIsKnown(t *testing.T) {
+	pool := openPool(t)
+	_, err := pool.Exec(t.Context(), `INSERT INTO projector_source (projection, topic, topic_id) VALUES ('points', 'events', 'second');
+		INSERT INTO projector_position (consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, projection)
+		VALUES ('g', 'events', 0, 0, 0, 'second', 'me', 1, 'points')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := readmodel.WithReader(t.Context(), func() string { return " --projection-file=points.sql" })
+	keep := func(sha256 string) error {
+		p := &file.Projection{Name: "points", SHA256: sha256, Mode: file.Once}
+		return errors.Join(readmodel.KeepFile(ctx, pool, p, false), readmodel.CheckFile(ctx, pool, p))
+	}
+	for _, text := range []string{"one", "two"} {
+		if err := keep(text); err != nil {
+			t.Errorf("nothing was processed: %v", err)
+		}
+	}
+	if _, err := pool.Exec(t.Context(), "INSERT INTO projector_source (projection, topic, topic_id) VALUES ('points', 'events', 'first')"); err != nil {
+		t.Fatal(err)
+	}
+	var changed *readmodel.FileChangedError
+	if err := keep("one"); !errors.As(err, &changed) || !strings.Contains(err.Error(), "`projector rebuild --projection-file=points.sql --yes`") {
+		t.Errorf("the topic was recreated: %v", err)
+	}
+	if err := keep("two"); err != nil {
+		t.Errorf("the text of the rows: %v", err)
+	}
 }

@@ -49,6 +49,13 @@ var variants = map[string]map[string]Values{
 	"skips":        {"rebuild_skips": {"all": "", "last": off}, "skip_last": {"all": off, "last": ""}},
 }
 
+// processed is the value of {processed}. This condition says that records were processed with a
+// position, whose alias is p. If the topic was recreated, the position may be 0 again. In this case,
+// records of the earlier topic of this name were processed.
+const processed = `(greatest(p.next_offset, p.judged_until) > 0 OR EXISTS (
+    SELECT FROM projector_source AS earlier
+    WHERE earlier.projection = p.projection AND earlier.topic = p.topic AND earlier.topic_id <> p.topic_id))`
+
 // off is the value of a placeholder at the beginning of a line that a query does not have.
 const off = "--"
 
@@ -65,7 +72,7 @@ var texts = func() map[string]string {
 		if err != nil {
 			panic(fmt.Sprintf("sql: %v", err))
 		}
-		texts[strings.TrimSuffix(file.Name(), ".sql")] = string(text)
+		texts[strings.TrimSuffix(file.Name(), ".sql")] = strings.ReplaceAll(string(text), "{processed}", processed)
 	}
 	for file, made := range variants {
 		for name, values := range made {

@@ -3,5 +3,5 @@
 SELECT sha256, mode
 FROM projection_file
 WHERE projection = $1
-  AND (EXISTS (SELECT FROM projector_position WHERE projection = $1 AND greatest(next_offset, judged_until) > 0)
+  AND (EXISTS (SELECT FROM projector_position AS p WHERE p.projection = $1 AND {processed})
        OR EXISTS (SELECT FROM projection_account WHERE projection = $1));
