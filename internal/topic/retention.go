@@ -54,12 +54,17 @@ func limitOf(values map[string]string) *time.Duration {
 // longest is the longest possible duration.
 const longest time.Duration = 1<<63 - 1
 
-// RetentionLeft returns how much longer a record of the given age is stored at least, if only the
-// time limit is considered. The record may stay longer, because a segment is deleted only when its
-// last record is older than retention. RetentionLeft returns nil if there is no limit or the age is
-// not known.
-func RetentionLeft(retention, age *time.Duration) *time.Duration {
-	if retention == nil || age == nil {
+// RetentionLeft returns how much longer the first unread record of a partition is stored at least, if
+// only the time limit is considered. The record may stay longer, because a segment is deleted only
+// when its last record is older than retention. The parameter margin is the number of offsets from
+// the start of the log to the position. If it is negative, retention has removed the record already.
+// The parameter age is the age of the record. It is nil if no record is unread, or if the age is not
+// known. RetentionLeft then returns nil, and also if there is no limit.
+func RetentionLeft(margin int64, retention, age *time.Duration) *time.Duration {
+	switch {
+	case margin < 0:
+		return new(time.Duration)
+	case retention == nil || age == nil:
 		return nil
 	}
 	return new(max(0, *retention-*age))

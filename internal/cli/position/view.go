@@ -178,12 +178,11 @@ func (v *view) details(ctx context.Context, s *status) {
 	v.findOwners(ctx, s)
 	for i := range s.partitions {
 		p := &s.partitions[i]
-		switch {
-		case p.position != nil && p.end != nil && *p.position < p.start: // the first unread record was removed already
-			p.margin = new(time.Duration)
-		case p.waits:
-			p.margin = topic.RetentionLeft(retention, p.age)
+		var unread *time.Duration
+		if p.waits {
+			unread = p.age
 		}
+		p.margin = topic.RetentionLeft(p.next()-p.start, retention, unread)
 	}
 }
 

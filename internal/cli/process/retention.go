@@ -113,18 +113,14 @@ func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, ex
 	if !known || e.Err != nil || !p.Claimed {
 		return telemetry.Margin{}
 	}
-	m := telemetry.Margin{Records: new(p.Position - e.Start)}
-	if *m.Records < 0 { // the first unread record was removed already
-		m.Left = new(time.Duration)
-		return m
-	}
-	if kept != nil && e.End > p.Position {
+	margin := p.Position - e.Start
+	var age *time.Duration
+	if kept != nil && margin >= 0 && e.End > p.Position {
 		// After an error the age is nil. One error is topic.ErrNoRecord, if there are only transaction
 		// markers.
-		age, _ := r.reader.Age(ctx, topic.Span{Partition: p.Partition, From: p.Position, To: e.End})
-		m.Left = topic.RetentionLeft(kept, age)
+		age, _ = r.reader.Age(ctx, topic.Span{Partition: p.Partition, From: p.Position, To: e.End})
 	}
-	return m
+	return telemetry.Margin{Records: &margin, Left: topic.RetentionLeft(margin, kept, age)}
 }
 
 // refusal logs that the permission to read the retention of a topic is missing. It logs this only
