@@ -30,29 +30,29 @@ func (f *Flags) JSON() bool { return f.Output == "json" }
 // flags.
 func (f *Flags) Printed() *Flags { return f }
 
-// JSONLines writes one JSON document per line.
-type JSONLines struct {
+// jsonLines writes one JSON document per line.
+type jsonLines struct {
 	buffered *bufio.Writer
 	encoder  *json.Encoder
 }
 
-// NewJSONLines returns a JSONLines that writes to w.
-func NewJSONLines(w io.Writer) *JSONLines {
+// newJSONLines returns a jsonLines that writes to w.
+func newJSONLines(w io.Writer) *jsonLines {
 	buffered := bufio.NewWriter(w)
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)
-	return &JSONLines{buffered, encoder}
+	return &jsonLines{buffered, encoder}
 }
 
 // Write writes a document.
-func (l *JSONLines) Write(document any) error { return l.encoder.Encode(document) }
+func (l *jsonLines) Write(document any) error { return l.encoder.Encode(document) }
 
 // Flush writes buffered output.
-func (l *JSONLines) Flush() error { return l.buffered.Flush() }
+func (l *jsonLines) Flush() error { return l.buffered.Flush() }
 
 // PrintJSON writes one JSON document.
 func PrintJSON(w io.Writer, document any) error {
-	lines := NewJSONLines(w)
+	lines := newJSONLines(w)
 	if err := lines.Write(document); err != nil {
 		return err
 	}

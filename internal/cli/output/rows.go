@@ -5,7 +5,7 @@ import "io"
 // Rows prints the rows of a result one by one, as a table or as one JSON document per line.
 type Rows struct {
 	out   io.Writer
-	lines *JSONLines // nil: text output
+	lines *jsonLines // nil: text output
 	table *Table
 	n     int
 }
@@ -15,7 +15,7 @@ type Rows struct {
 func (f *Flags) Rows(w io.Writer, flexible string, columns ...Column) *Rows {
 	r := &Rows{out: w, table: NewTable(w, flexible, columns...)}
 	if f.JSON() {
-		r.lines = NewJSONLines(w)
+		r.lines = newJSONLines(w)
 	}
 	return r
 }
