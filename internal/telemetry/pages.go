@@ -162,10 +162,14 @@ func (p *pages) historyJSON(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pages) statusPage(w http.ResponseWriter, _ *http.Request) {
+	p.html(w, "status.html", viewOf(p.document()))
+}
+
+func (p *pages) html(w http.ResponseWriter, name string, data any) {
 	var body bytes.Buffer // rendered first, because after a failure no part of the page may be sent
-	if err := page.Execute(&body, viewOf(p.document())); err != nil {
-		p.log.Error("cannot render the status page", Err(err))
-		http.Error(w, "cannot render the status page", http.StatusInternalServerError)
+	if err := page.ExecuteTemplate(&body, name, data); err != nil {
+		p.log.Error("cannot render a page", slog.String("page", name), Err(err))
+		http.Error(w, "cannot render "+name, http.StatusInternalServerError)
 		return
 	}
 	p.write(w, http.StatusOK, "text/html; charset=utf-8", body.Bytes())

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"bytes"
 	"html/template"
 	"net/http"
 	"regexp"
@@ -161,13 +160,5 @@ func inline(text string) string {
 
 func (p *pages) documentation(markdown string) http.HandlerFunc {
 	rendered := newRunbookPage(markdown)
-	return func(w http.ResponseWriter, _ *http.Request) {
-		var body bytes.Buffer
-		if err := page.ExecuteTemplate(&body, "runbook.html", rendered); err != nil {
-			p.log.Error("cannot render the runbook", Err(err))
-			http.Error(w, "cannot render the runbook", http.StatusInternalServerError)
-			return
-		}
-		p.write(w, http.StatusOK, "text/html; charset=utf-8", body.Bytes())
-	}
+	return func(w http.ResponseWriter, _ *http.Request) { p.html(w, "runbook.html", rendered) }
 }
