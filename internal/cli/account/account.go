@@ -64,7 +64,7 @@ func (c *accountShowCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.JSON() {
 		return output.PrintJSON(std.Out, describeAccount(&view))
 	}
-	return output.PrintAccount(std.Out, &view, c.Again())
+	return output.PrintAccount(std.Out, &view, readmodel.ReaderFlags(ctx))
 }
 
 func describeAccount(view *accountdb.AccountView) accountDocument {

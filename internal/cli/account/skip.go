@@ -139,7 +139,7 @@ func (f *skipFlags) plan(
 	if p.skipper, err = f.skipper(ctx, on); err != nil {
 		return p, err
 	}
-	p.on, p.of, p.again = on, of, f.Again()
+	p.on, p.of, p.again = on, of, readmodel.ReaderFlags(ctx)
 	p.of.Actor, p.of.Reason = on.Actor, on.Reason
 	p.planned, err = plan(p.skipper, ctx, p.of)
 	p.refused, err = refusedSkip(on, err)

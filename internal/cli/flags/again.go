@@ -15,7 +15,16 @@ const defaultTopic = "account-events"
 // each after a space. Defaults are left out. Every text that proposes a command repeats these flags,
 // because without them the command would change another reader, or none.
 func (f *GroupFlags) Again(topic string) string {
-	text := topicAgain(topic) + f.again(f.Projection)
+	text := ""
+	if topic != defaultTopic && topic != "" {
+		text += " --topic=" + ShellWord(topic)
+	}
+	switch {
+	case f.ProjectionFile.Given():
+		text += " --projection-file=" + ShellWord(f.ProjectionFile.String())
+	case f.Projection != "" && f.Projection != readmodel.BalanceName:
+		text += " --projection=" + ShellWord(f.Projection)
+	}
 	if f.GroupName() != (&GroupFlags{Projection: f.Projection}).GroupName() {
 		text += " --group=" + ShellWord(f.Group)
 	}
@@ -44,10 +53,6 @@ func ReaderOf(leaf *kong.Node) string {
 	return of.Again(topic)
 }
 
-// Again returns the flags with which another command chooses the same projection, each after a
-// space. Defaults are left out.
-func (f *BalanceFlags) Again() string { return f.again(f.Projection) }
-
 // LettersAgain returns the flag with which another command chooses the same DLQ topic, after a
 // space. It is empty if the name is the default for the topic.
 func (f *KafkaFlags) LettersAgain() string {
@@ -55,21 +60,4 @@ func (f *KafkaFlags) LettersAgain() string {
 		return " --dlq-topic=" + ShellWord(name)
 	}
 	return ""
-}
-
-func topicAgain(topic string) string {
-	if topic == defaultTopic || topic == "" {
-		return ""
-	}
-	return " --topic=" + ShellWord(topic)
-}
-
-func (f *FileFlags) again(projection string) string {
-	switch {
-	case f.ProjectionFile.Given():
-		return " --projection-file=" + ShellWord(f.ProjectionFile.String())
-	case projection == "" || projection == readmodel.BalanceName:
-		return ""
-	}
-	return " --projection=" + ShellWord(projection)
 }
