@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -178,6 +179,9 @@ func (w *worker) process() error {
 			return err
 		}
 		c, err := w.nextChunk(more)
+		if errors.Is(err, session.ErrAgain) {
+			return cmp.Or(w.flush(), err)
+		}
 		if err != nil {
 			return err
 		}
@@ -233,13 +237,15 @@ func (w *worker) processChunk(c *chunk) error {
 func (w *worker) context() context.Context { return w.trace.Context(w.ctx) }
 
 // nextChunk waits for the next chunk. If no event is pending, the wait has no limit. Otherwise it
-// returns nil when the time for a flush has come. If urgent is true, it does not wait.
+// returns nil when the time for a flush has come. If urgent is true, it does not wait. It returns
+// session.ErrAgain if the worker must claim the partition again. The caller flushes first. Otherwise
+// repeated claims, each after less time than it takes to gather events, would stop the partition.
 func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 	var due <-chan time.Time
 	if urgent || w.session.Pending().Events > 0 {
 		wait := time.Duration(0)
 		if !urgent {
-			wait = max(0, w.c.cfg.Limits.FlushAge-time.Since(w.session.Since()))
+			wait = max(0, w.flushAge()-time.Since(w.session.Since()))
 		}
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
@@ -265,7 +271,7 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 
 // flushDue reports whether to flush now instead of folding more records. At the end of the
 // partition, a flush is due immediately. Before the end, it is due when enough is pending or the
-// first pending event has waited for FlushAge.
+// first pending event has waited for flushAge.
 func (w *worker) flushDue() bool {
 	if w.session.Durable() {
 		return false
@@ -273,5 +279,15 @@ func (w *worker) flushDue() bool {
 	p, since := w.session.Pending(), w.session.Since()
 	return len(w.chunks) == 0 && w.session.Next().Offset >= w.queue.stableEnd() ||
 		p.Full || w.session.Full() || int64(p.Bytes) >= w.c.flushBytes.Load() ||
-		!since.IsZero() && time.Since(since) >= w.c.cfg.Limits.FlushAge
+		!since.IsZero() && time.Since(since) >= w.flushAge()
+}
+
+// flushAge returns how long to gather events before a flush. After a failed flush it is an eighth of
+// FlushAge. A repair that has overtaken this consumer waits until the position moves, and otherwise
+// overtakes it again.
+func (w *worker) flushAge() time.Duration {
+	if w.session.Failing() {
+		return w.c.cfg.Limits.FlushAge / 8
+	}
+	return w.c.cfg.Limits.FlushAge
 }

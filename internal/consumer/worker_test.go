@@ -347,3 +347,36 @@ func TestRepeatedFoldingSlowsDown(t *testing.T) {
 		}
 	}
 }
+
+// TestAClaimAgainKeepsWhatIsPending shows that a worker writes what is pending before it claims its
+// partition again. Otherwise a partition with lag would not move if it has to be claimed again more
+// often than it is flushed.
+func TestAClaimAgainKeepsWhatIsPending(t *testing.T) {
+	s := pending(0)
+	w := scripted(t, s)
+	if n, err := w.session.Fold(t.Context(), make([]projection.DecodedRecord, 3)); n != 3 || err != nil {
+		t.Fatalf("folded %d, %v", n, err)
+	}
+	w.reclaim()
+	if err := w.process(); !errors.Is(err, session.ErrAgain) {
+		t.Errorf("process: %v", err)
+	}
+	if s.pending != 0 || !slices.Contains(s.calls, "write") {
+		t.Errorf("%d events are pending after %v", s.pending, s.calls)
+	}
+}
+
+// TestAFailedFlushIsRepeatedSoon expects that a worker gathers events for a shorter time after a
+// flush has failed.
+func TestAFailedFlushIsRepeatedSoon(t *testing.T) {
+	s := pending(1)
+	s.write = []error{projection.ErrStale}
+	w := scripted(t, s)
+	usual := w.flushAge()
+	if err := w.flush(); !errors.Is(err, session.ErrAgain) || w.flushAge() >= usual {
+		t.Errorf("flush: %v; then %s instead of %s", err, w.flushAge(), usual)
+	}
+	if err := w.flush(); err != nil || w.flushAge() != usual {
+		t.Errorf("flush: %v; then %s instead of %s", err, w.flushAge(), usual)
+	}
+}

@@ -145,6 +145,9 @@ func (s *Session) Since() time.Time { return s.since }
 // safe for concurrent use.
 func (s *Session) Oldest() int64 { return s.oldest.Load() }
 
+// Failing reports whether a flush has failed since the last success. Refused rows do not count.
+func (s *Session) Failing() bool { return s.failures > 0 }
+
 // Durable reports whether all folded records and the position after them are durable.
 func (s *Session) Durable() bool {
 	return s.proj.Pending().Events == 0 && s.next.Offset == s.durable.Next

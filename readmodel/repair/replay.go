@@ -137,8 +137,8 @@ func (r *Repair) write(ctx context.Context, tx *accountdb.Tx, c *accounts.Change
 
 const (
 	// progressWithin is how long a repair waits, between two of its transactions, for a
-	// consumer to make progress. A consumer with lag gathers events for 8 s and then writes.
-	progressWithin = 10 * time.Second
+	// consumer to make progress. A consumer that was overtaken gathers events for 1 s at most.
+	progressWithin = 4 * time.Second
 	// progressEvery is the interval between the checks for progress.
 	progressEvery = 25 * time.Millisecond
 )
