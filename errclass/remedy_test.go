@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -38,7 +38,25 @@ func TestRemedy(t *testing.T) {
 	}
 }
 
-// The test server accepts PostgreSQL's first message and sends nothing, like a Kafka broker.
+// endable is a context whose deadline passes when its channel is closed.
+type endable struct {
+	context.Context
+	ended chan struct{}
+}
+
+func (e endable) Done() <-chan struct{} { return e.ended }
+
+func (e endable) Err() error {
+	select {
+	case <-e.ended:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// The test server accepts PostgreSQL's first message and sends nothing, like a Kafka broker. The
+// deadline passes when the server has the message.
 func TestAServerThatIsNotPostgreSQLIsNamed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,9 +64,16 @@ func TestAServerThatIsNotPostgreSQLIsNamed(t *testing.T) {
 	}
 	defer func() { _ = listener.Close() }()
 	for _, mode := range []string{"prefer", "disable", "require"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		ctx := endable{t.Context(), make(chan struct{})}
+		go func() {
+			if conn, err := listener.Accept(); err == nil {
+				_, _ = conn.Read(make([]byte, 1024))
+				close(ctx.ended)
+				_, _ = io.Copy(io.Discard, conn) // until the client hangs up
+				_ = conn.Close()
+			}
+		}()
 		_, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://u@%s/bank?sslmode=%s", listener.Addr(), mode))
-		cancel()
 		if text := errclass.Safe(err); !strings.Contains(text, "does not answer as PostgreSQL: check host and port") {
 			t.Errorf("%s: %s", mode, text)
 		}
