@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 )
@@ -21,7 +20,7 @@ func TestEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
 	await(t, "the gap", w.reads("many", "1 0.01 true 2"))
 	await(t, "the other account", w.reads("other", "5 0.05 false"))
 	w.append(credits("many", 2, 2)...)
-	awaitWithin(t, time.Minute, "all events of the account", w.reads("many", "9 0.09 false"))
+	await(t, "all events of the account", w.reads("many", "9 0.09 false"))
 	await(t, "every record consumed", w.arrived)
 	for account, want := range map[string]string{"other": "5 0.05 false", "waits": "true 1"} {
 		if problem := w.reads(account, want)(); problem != "" {
@@ -39,8 +38,8 @@ func TestEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
 	w.append(later...)
 	await(t, "every record consumed", w.arrived)
 	w.append(credits("many", 10, 10)...)
-	awaitWithin(t, time.Minute, "the event that cannot be applied", w.reads("many", "13 0.13 true 14"))
-	awaitWithin(t, time.Minute, "the events that wait for it", func() string {
+	await(t, "the event that cannot be applied", w.reads("many", "13 0.13 true 14"))
+	await(t, "the events that wait for it", func() string {
 		var got string
 		err := w.db.QueryRow(t.Context(), `SELECT concat_ws(' ', expected_version, received_version, class, waiting_events, overflowed_events)
 			FROM account_hold WHERE account_id = 'many'`).Scan(&got)
@@ -57,13 +56,13 @@ func TestEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
 		t.Errorf("dlq discard: exit %d: %s%s", status, stdout, stderr)
 	}
 	skip := []string{"account", "skip", "many", "--version=14", "--reason=another currency", "--yes"}
-	awaitWithin(t, time.Minute, "the skip", func() string {
+	await(t, "the skip", func() string {
 		if status, _, stderr := once(t, env, skip...); status != 0 {
 			return stderr
 		}
 		return ""
 	})
-	awaitWithin(t, time.Minute, "all later events", w.reads("many", "20 0.19 false"))
+	await(t, "all later events", w.reads("many", "20 0.19 false"))
 	var rows int
 	if err := w.db.QueryRow(t.Context(), "SELECT count(*) FROM park_overflow WHERE account_id = 'many'").Scan(&rows); err != nil || rows != 0 {
 		t.Errorf("%d rows, error %v: nothing of the account is beyond the limit", rows, err)
@@ -80,9 +79,9 @@ func TestManyEventsBeyondTheParkLimit(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.start("--park-limit=5", "--breaker-share=0")
 	w.append(slices.Concat(credits("many", 1, 1), credits("many", 3, last))...)
-	awaitWithin(t, time.Minute, "every record consumed", w.arrived)
+	await(t, "every record consumed", w.arrived)
 	w.append(credits("many", 2, 2)...)
-	awaitWithin(t, 2*time.Minute, "all events of the account", w.reads("many", fmt.Sprintf("%d %d.%02d false", last, last/100, last%100)))
+	await(t, "all events of the account", w.reads("many", fmt.Sprintf("%d %d.%02d false", last, last/100, last%100)))
 	p.terminate()
 }
 
@@ -101,7 +100,7 @@ func TestEventsBeyondTheParkLimitThatRetentionDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.append(credits("many", 2, 2)...)
-	awaitWithin(t, time.Minute, "the search for them", func() string {
+	await(t, "the search for them", func() string {
 		var noted bool
 		if err := w.db.QueryRow(t.Context(), "SELECT first_offset IS NULL FROM park_overflow WHERE account_id = 'many'").Scan(&noted); err != nil || !noted {
 			return fmt.Sprintf("noted %t, error %v", noted, err)
@@ -132,7 +131,7 @@ func TestCustomEventsBeyondTheParkLimitAreReadAgain(t *testing.T) {
 	}
 	await(t, "every record consumed", w.arrived)
 	w.append(earned("a", 2, "2"))
-	awaitWithin(t, time.Minute, "each event once", func() string {
+	await(t, "each event once", func() string {
 		var points, version int
 		if err := w.db.QueryRow(t.Context(), "SELECT points, version FROM loyalty").Scan(&points, &version); err != nil || points != 36 || version != 8 {
 			return fmt.Sprintf("%d points at version %d, error %v", points, version, err)

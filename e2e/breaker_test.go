@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"projector/internal/testbank"
 	"projector/projection/event"
@@ -152,9 +151,9 @@ func TestBreakerStopsAStorm(t *testing.T) {
 			await(t, "all consumed", w.arrived)
 			await(t, "ready", p.answers("/readyz", 200, ""))
 			await(t, "gauge", p.gauge("projector_breaker_open", w.topic, 0, 0))
-			if n := p.metrics()[fmt.Sprintf(`projector_records_total{outcome="applied",partition="0",projection=%q,topic=%q}`, projection, w.topic)]; n != records {
-				t.Errorf("%v of %d applied", n, records)
-			}
+			await(t, "all applied", p.counted(map[string]int{
+				fmt.Sprintf(`projector_records_total{outcome="applied",partition="0",projection=%q,topic=%q}`, projection, w.topic): records,
+			}))
 			p.terminate()
 		})
 	}
@@ -323,8 +322,8 @@ func TestPause(t *testing.T) {
 	await(t, "goes on", w.durable(1, 5))
 
 	w.statesAfter("pause", "--all", "--reason=maintenance", "--yes")
-	awaitWithin(t, 5*time.Second, "obeyed", p.gauge("projector_paused", w.topic, 0, 1))
-	awaitWithin(t, 5*time.Second, "obeyed", p.gauge("projector_paused", w.topic, 1, 1))
+	awaitWithin(t, soon, "obeyed", p.gauge("projector_paused", w.topic, 0, 1))
+	awaitWithin(t, soon, "obeyed", p.gauge("projector_paused", w.topic, 1, 1))
 	w.produce(euros(0, "c", 5))
 	p.terminate()
 	p = w.start() // the pause survives a restart

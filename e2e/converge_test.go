@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"projector/internal/testbank"
@@ -32,13 +33,11 @@ func (w *world) exact(o *testbank.Oracle, allow compare.Repeats) {
 // outcomes by partition, the dead letters by class, and the healed events.
 func (w *world) conserved(p *program, o *testbank.Oracle) {
 	w.t.Helper()
-	got := p.metrics()
+	counters := map[string]int{}
 	for partition, n := range o.Outcomes {
 		for outcome, want := range n.ByName() {
 			name := fmt.Sprintf(`projector_records_total{outcome=%q,partition="%d",projection="account_balance",topic=%q}`, outcome, partition, w.topic)
-			if got[name] != float64(want) {
-				w.t.Errorf("%s: got %v, want %d", name, got[name], want)
-			}
+			counters[name] = want
 		}
 	}
 	classes := map[string]int{}
@@ -46,13 +45,24 @@ func (w *world) conserved(p *program, o *testbank.Oracle) {
 		classes[l.Class]++
 	}
 	for class, want := range classes {
-		name := fmt.Sprintf(`projector_dead_letters_total{class=%q,projection="account_balance",topic=%q}`, class, w.topic)
-		if got[name] != float64(want) {
-			w.t.Errorf("%s: got %v, want %d", name, got[name], want)
-		}
+		counters[fmt.Sprintf(`projector_dead_letters_total{class=%q,projection="account_balance",topic=%q}`, class, w.topic)] = want
 	}
-	if name := `projector_healed_events_total{projection="account_balance"}`; got[name] != float64(o.Healed) {
-		w.t.Errorf("%s: got %v, want %d", name, got[name], o.Healed)
+	counters[`projector_healed_events_total{projection="account_balance"}`] = o.Healed
+	await(w.t, "the counters are the oracle's", p.counted(counters))
+}
+
+// The method counted returns a check for await. It succeeds when the counters have the given values.
+// The program counts after a transaction is committed, so a counter can be later than the rows.
+func (p *program) counted(counters map[string]int) func() string {
+	return func() string {
+		var wrong []string
+		got := p.metrics()
+		for name, want := range counters {
+			if got[name] != float64(want) {
+				wrong = append(wrong, fmt.Sprintf("%s: got %v, want %d", name, got[name], want))
+			}
+		}
+		return strings.Join(wrong, "\n")
 	}
 }
 

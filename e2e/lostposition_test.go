@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
@@ -67,7 +66,7 @@ func TestRunningConsumersObeyInARecreatedTopic(t *testing.T) {
 		return ""
 	})
 	w.set(0, "", "--all", "--start", "--new-topic", "--reason=recreated", "--yes")
-	awaitWithin(t, 10*time.Second, "obeyed", func() string {
+	awaitWithin(t, soon, "obeyed", func() string {
 		if b, c := w.versionOf("b"), w.versionOf("c"); b != 3 || c != 4 {
 			return fmt.Sprintf("versions %d and %d", b, c)
 		}
@@ -161,7 +160,7 @@ func TestPositionExpired(t *testing.T) {
 	// An operator accepts the loss, and the partition continues without a restart.
 	w.set(0, "", "--partition=0", "--start", "--reason=retention", "--yes")
 	await(t, "every record consumed that is left", w.arrived)
-	awaitWithin(t, 15*time.Second, "ready", p.answers("/readyz", 200, ""))
+	awaitWithin(t, soon, "ready", p.answers("/readyz", 200, ""))
 	p.terminate()
 	w.atRest()
 }

@@ -97,15 +97,10 @@ func TestALostEventIsFetched(t *testing.T) {
 	if now := w.reads("poison", "1 0.01 true 2")() + w.reads("gone", "1 0.01 true 2")(); now != "" {
 		t.Error(now)
 	}
-	metrics := p.metrics()
-	for name, want := range map[string]float64{
+	await(t, "the counters", p.counted(map[string]int{
 		`projector_fetched_events_total{projection="account_balance"}`: 4, `projector_healed_events_total{projection="account_balance"}`: 4,
 		`projector_dead_letters_total{class="version_gap",projection="account_balance",topic="` + w.topic + `"}`: 6,
-	} {
-		if metrics[name] != want {
-			t.Errorf("%s %v, want %v", name, metrics[name], want)
-		}
-	}
+	}))
 
 	// Now the outbox has the right events, so the next query corrects both accounts without an
 	// operator.

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"testing"
-	"time"
 )
 
 // TestReadyAgainWhenARecordIsPassedOver moves the position past a record that cannot be written.
@@ -20,7 +19,7 @@ func TestReadyAgainWhenARecordIsPassedOver(t *testing.T) {
 	w.append(credit("closed", 1))
 	await(t, "unready", p.answers("/readyz", 503, "55P03"))
 	w.exec("UPDATE projector_position SET next_offset = next_offset + 1, fence = fence + 1")
-	awaitWithin(t, 30*time.Second, "ready again", p.answers("/readyz", 200, ""))
+	awaitWithin(t, soon, "ready again", p.answers("/readyz", 200, ""))
 	await(t, "not retrying", func() string {
 		name := fmt.Sprintf(`projector_retrying{partition="0",projection="account_balance",topic=%q}`, w.topic)
 		if p.metrics()[name] != 0 {

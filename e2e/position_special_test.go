@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -79,7 +78,7 @@ func TestPositionSetWhereALogLostItsEnd(t *testing.T) {
 	w.set(1, "it does from 2 on", turnover, "--partition=0", "--offset=1", "--reason=test", "--yes")
 	w.set(0, "", turnover, "--partition=0", "--offset=2", "--reason=test", "--yes")
 	await(t, "all consumed", w.arrived)
-	awaitWithin(t, 15*time.Second, "ready", p.answers("/readyz", 200, ""))
+	awaitWithin(t, soon, "ready", p.answers("/readyz", 200, ""))
 	if got := w.line("SELECT string_agg(concat_ws(' ', credited, events), ',') FROM daily_turnover"); got != "12.00 12" {
 		t.Errorf("%s, want the 6 of before and 6 new ones", got)
 	}
@@ -106,7 +105,7 @@ func TestPositionOfABatchTooLarge(t *testing.T) {
 		return ""
 	})
 	w.set(0, "", "--partition=0", "--offset=3", "--skip-unread", "--reason=test", "--yes")
-	awaitWithin(t, 15*time.Second, "all consumed", w.arrived)
+	awaitWithin(t, soon, "all consumed", w.arrived)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	if s := w.positionStates()[0]; s.State != "running" || s.Reason != nil {
 		t.Errorf("%+v", s)

@@ -230,7 +230,7 @@ func TestPositionSet(t *testing.T) {
 		*got[0].From != 5 || got[0].To != 0 || got[0].Result == nil || *got[0].Result != "set" {
 		t.Errorf("%+v", got)
 	}
-	awaitWithin(t, 10*time.Second, "obeyed", func() string {
+	awaitWithin(t, soon, "obeyed", func() string {
 		if v := w.versionOf("a"); v != 5 {
 			return fmt.Sprintf("version %d", v)
 		}

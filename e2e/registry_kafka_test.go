@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
@@ -57,7 +56,7 @@ func (r *registered) changeWithoutRegistry(t *testing.T) {
 	}
 	w.produce(second)
 	await(t, "partitions whose schema is known", func() string { return w.arrivedAt(0, 1) })
-	awaitWithin(t, 15*time.Second, "unreadiness", p.answers("/readyz", 503, "schema_registry"))
+	awaitWithin(t, soon, "unreadiness", p.answers("/readyz", 503, "schema_registry"))
 	if w.arrivedAt(2) == "" {
 		t.Error("partition 2 went on without its schema")
 	}

@@ -214,7 +214,7 @@ func (s *secured) permissions() *program {
 	})
 	for _, permission := range needed {
 		s.revoke(user, permission)
-		awaitWithin(s.t, 10*time.Second, "an idle instance without "+permission.String(),
+		awaitWithin(s.t, soon, "an idle instance without "+permission.String(),
 			p.answers("/readyz", 503, "missing ACL: "+permission.String()))
 		s.allow(user, permission)
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,7 +25,7 @@ func (w *world) shortStream() []testbank.Record {
 // The method waits expects the program to stay alive and unready, and to report the reason.
 func (p *program) waits(reason string) {
 	p.t.Helper()
-	awaitWithin(p.t, 15*time.Second, "unready with the reason", p.answers("/readyz", 503, reason))
+	awaitWithin(p.t, soon, "unready with the reason", p.answers("/readyz", 503, reason))
 	if status, body := p.get("/livez"); status != 200 {
 		p.t.Errorf("/livez while waiting: %d %s", status, body)
 	}
@@ -70,7 +69,7 @@ func TestAFrozenBrokerIsNamed(t *testing.T) {
 	p := w.start("--brokers=" + broker)
 	p.waits("Kafka: no answer from " + broker + " within 4s")
 	p.Signal(syscall.SIGTERM)
-	if status := p.exit(30 * time.Second); status != 0 { // a connection attempt takes up to 10 s
+	if status := p.exit(soon); status != 0 { // a connection attempt takes up to 10 s
 		t.Errorf("exit status %d", status)
 	}
 	status, _, stderr := once(t, []string{"KAFKA_BROKERS=" + broker, "KAFKA_TOPIC=" + w.topic}, "inspect")
@@ -149,7 +148,7 @@ func TestMissingGrants(t *testing.T) {
 	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	w.exec("REVOKE INSERT, UPDATE ON account_balance FROM " + quoted(role))
-	awaitWithin(t, 10*time.Second, "an idle instance without a grant is unready", p.answers("/readyz", 503, "account_balance"))
+	awaitWithin(t, soon, "an idle instance without a grant is unready", p.answers("/readyz", 503, "account_balance"))
 	sent := w.ends(w.topic)
 	w.produce([]testbank.Record{{Key: []byte("new"), Value: []byte(`{"eventId":"e","eventType":"AccountOpened","accountId":"new","version":1,"occurredAt":"2026-01-01T00:00:00Z","data":{"currency":"EUR"}}`)}})
 	await(t, "the record is retried", w.retrying(p))
@@ -170,7 +169,7 @@ func TestSchemaMissingOrOlder(t *testing.T) {
 	} {
 		w.exec("BEGIN; " + sql + "; COMMIT")
 		p := w.start()
-		if status := p.exit(30 * time.Second); status != 1 {
+		if status := p.exit(soon); status != 1 {
 			t.Errorf("%s schema: exit status %d, want 1", what, status)
 		}
 		if !strings.Contains(p.log(), "projector migrate") {

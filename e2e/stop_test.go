@@ -30,12 +30,12 @@ func TestStopWhileAllAccountsAreRead(t *testing.T) {
 	await(t, "every record consumed", w.arrived)
 	first.terminate()
 
-	// Another group receives all records again. A row security policy delays each row by 1 ms, so a
+	// Another group receives all records again. A row security policy delays each row by 3 ms, so a
 	// query for single rows is quick, but a query for all 20,000 rows is slow.
 	name, url := w.role("correct-horse")
 	w.grant(name)
 	w.exec(`CREATE FUNCTION looked_at() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
-		BEGIN PERFORM pg_sleep(0.001); RETURN true; END $$;
+		BEGIN PERFORM pg_sleep(0.003); RETURN true; END $$;
 		ALTER TABLE account_balance ENABLE ROW LEVEL SECURITY;
 		CREATE POLICY looked_at ON account_balance USING (looked_at());`)
 	w.group += "-again"

@@ -12,6 +12,10 @@ import (
 // a busy machine.
 const patience = 3 * time.Minute
 
+// soon is the time limit for what the program does within some seconds. On a busy machine, it can take
+// much longer.
+const soon = time.Minute
+
 // await polls check until it returns "". On a timeout, the test fails with the last result.
 func await(t testing.TB, what string, check func() string) {
 	t.Helper()

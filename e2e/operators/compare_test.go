@@ -14,7 +14,7 @@ import (
 
 // exactWithin is the time limit after the last record within which the rows must be right. It is
 // long, because many waiting events take several transactions.
-const exactWithin = 20 * time.Second
+const exactWithin = time.Minute
 
 // The method exact expects the rows of the reader's projection to equal those of its oracle.
 func (s *stage) exact(r *reader, when string) {

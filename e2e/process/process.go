@@ -197,7 +197,7 @@ func (p *Process) Signal(s syscall.Signal) {
 func (p *Process) Freeze() {
 	p.t.Helper()
 	p.Signal(syscall.SIGSTOP)
-	wait.Until(p.t, 30*time.Second, "the process is stopped", func() string {
+	wait.Until(p.t, 3*time.Minute, "the process is stopped", func() string {
 		if is, err := stopped(p.cmd.Process.Pid); err != nil || !is {
 			return fmt.Sprintf("it runs (%v)", err)
 		}
@@ -226,11 +226,15 @@ func (p *Process) Exit(limit time.Duration) int {
 	}
 }
 
+// stopLimit is the terminationGracePeriodSeconds in deploy/kubernetes. The program needs at most 10 s,
+// but a busy machine is slow.
+const stopLimit = 30 * time.Second
+
 // Terminate sends SIGTERM, as Kubernetes does, and expects exit status 0 within the time limit.
 func (p *Process) Terminate() {
 	p.t.Helper()
 	p.Signal(syscall.SIGTERM)
-	if status := p.Exit(10 * time.Second); status != 0 {
+	if status := p.Exit(stopLimit); status != 0 {
 		p.t.Fatalf("SIGTERM: exit status %d, want 0", status)
 	}
 }
