@@ -4,9 +4,7 @@ package faulttest
 
 import (
 	"fmt"
-	"time"
 
-	"projector/e2e/wait"
 	"projector/internal/testbank"
 )
 
@@ -16,7 +14,7 @@ import (
 func (s *scene) accounted(want map[int32]*testbank.Outcomes) {
 	s.t.Helper()
 	ends := s.ends()
-	wait.Until(s.t, time.Minute, "every record is counted once", func() string {
+	s.await("every record is counted once", func() string {
 		got := s.counted()
 		for p, end := range ends {
 			o := got[p]

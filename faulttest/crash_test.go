@@ -83,7 +83,7 @@ func frozenReplica(s *scene) (taken int) {
 			taken++
 		}
 	}
-	s.await("all partitions move", s.moves(0, 1, 2, 3))
+	s.awaitUnderLoad("all partitions move", s.moves(0, 1, 2, 3))
 	frozen.thaw()
 	return taken
 }
@@ -110,7 +110,7 @@ func frozenInTransaction(s *scene) int {
 	s.kill(s.replicas[0])
 	s.evict()
 	frozen := s.launch(fmt.Sprintf("%s=freeze@%d", failpoint.BeforeCommit, 1+s.rnd.IntN(6)))
-	s.await("frozen", func() string {
+	s.awaitUnderLoad("frozen", func() string {
 		if frozen.hit() == 0 {
 			return "still running"
 		}
@@ -126,7 +126,7 @@ func frozenInTransaction(s *scene) int {
 		}
 		return ""
 	})
-	s.await("all partitions move", s.moves(0, 1, 2, 3))
+	s.awaitUnderLoad("all partitions move", s.moves(0, 1, 2, 3))
 	frozen.thaw()
 	return frozen.hit()
 }

@@ -36,7 +36,7 @@ func outages() []fault {
 func repliesLost(s *scene) int {
 	rnd := rand.New(rand.NewPCG(s.seed, 4))
 	s.proxy.LoseReplies(func() bool { return rnd.IntN(4) == 0 })
-	s.await("lost replies", func() string {
+	s.awaitUnderLoad("lost replies", func() string {
 		if n := s.proxy.Lost(); n < scaled(40, 10) {
 			return fmt.Sprintf("%d so far", n)
 		}
@@ -51,7 +51,7 @@ func postgresCrashes(s *scene) (hits int) {
 	for range scaled(3, 1) {
 		before := s.retried("postgres", "")
 		check(s.t, s.cluster.Stop(s.t.Context(), devstack.Immediate))
-		s.await("retries", s.retries("postgres", "", before))
+		s.awaitUnderLoad("retries", s.retries("postgres", "", before))
 		s.pause(s.between(0, lasting(5*time.Second, time.Second)))
 		check(s.t, s.cluster.Start(s.t.Context()))
 		s.healed()
@@ -217,12 +217,12 @@ func standbyPromoted(s *scene) int {
 	s.closeAtEnd(standby)
 	s.await("the replication runs", s.count("SELECT count(*) FROM pg_stat_replication", 1))
 	at := sum(s.positions())
-	s.await("progress", s.passed(at+1))
+	s.awaitUnderLoad("progress", s.passed(at+1))
 	check(s.t, standby.Lag(s.t.Context()))
 	s.await("the replication has stopped", s.count("SELECT count(*) FROM pg_stat_replication", 0))
 	at = sum(s.positions())
-	s.await("commits the standby has not heard of", s.passed(at+int64(s.setting.records/20)))
-	s.await("offsets committed to Kafka that the standby has not heard of", func() string {
+	s.awaitUnderLoad("commits the standby has not heard of", s.passed(at+int64(s.setting.records/20)))
+	s.awaitUnderLoad("offsets committed to Kafka that the standby has not heard of", func() string {
 		if now := sum(must(s.reader.Committed(s.t.Context(), s.admin))(s.t)); now <= at {
 			return fmt.Sprintf("%d, waiting for more than %d", now, at)
 		}

