@@ -29,6 +29,7 @@ func TestNoReceiver(t *testing.T) {
 	for name, address := range map[string]net.Addr{"silent": listener.Addr(), "gone": gone.Addr()} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
+			began := time.Now()
 			tr, counted := start(t, "http://"+address.String(), 1, slog.New(slog.NewJSONHandler(&log, nil)))
 			p := tr.Partition(0)
 			for offset := range int64(records) {
@@ -36,13 +37,18 @@ func TestNoReceiver(t *testing.T) {
 			}
 			p.Flushing(records)
 			p.Flushed(records, &projection.Flushed{Records: records})
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			limit := time.Minute
+			if name == "silent" {
+				limit = time.Second // waits until the limit
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			tr.Shutdown(ctx)
 			if counted.get(tracing.Dropped) == 0 || counted.get(tracing.Exported) != 0 {
 				t.Errorf("counted %v", counted.of)
 			}
-			if name == "gone" && strings.Count(log.String(), "\n") != 1 {
+			// The next line may be written after 10 s, which the test reaches only on a slow machine.
+			if n := strings.Count(log.String(), "\n"); name == "gone" && (n < 1 || n > 1+int(time.Since(began)/(10*time.Second))) {
 				t.Errorf("the log has not one line: %s", log.String())
 			}
 		})

@@ -132,8 +132,10 @@ func TestRetentionIsUnknown(t *testing.T) {
 	askUntil(s, address+"/status.json", &got, func() bool {
 		return len(got.Partitions) == 1 && got.Partitions[0].MarginRecords != nil && log.linesWith("how long a topic keeps") != nil
 	})
-	if reported := log.linesWith("how long a topic keeps"); len(reported) != 1 || !strings.Contains(reported[0], "topic="+s.Topic+" ") {
-		t.Errorf("the log has %q", reported)
+	for _, reported := range log.linesWith("how long a topic keeps") { // a slow machine can get a second line after 10 s
+		if !strings.Contains(reported, "topic="+s.Topic+" ") {
+			t.Errorf("the log has %q", reported)
+		}
 	}
 	mayCreate.Store(true)
 	askUntil(s, address+"/status.json", &got, func() bool { return got.Ready })
