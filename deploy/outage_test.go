@@ -74,7 +74,7 @@ func TestAlertsFireInARealOutage(t *testing.T) {
 // The function listening returns the address of a projector's pages, from its log.
 func listening(t *testing.T, p *process.Process) string {
 	t.Helper()
-	timer := time.NewTimer(30 * time.Second)
+	timer := time.NewTimer(3 * time.Minute)
 	defer timer.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

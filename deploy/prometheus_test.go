@@ -154,5 +154,5 @@ func (p *prometheus) sees(query string) {
 // await polls until check returns "".
 func (p *prometheus) await(what string, check func() string) {
 	p.t.Helper()
-	wait.Until(p.t, 90*time.Second, what, check)
+	wait.Until(p.t, 3*time.Minute, what, check)
 }

@@ -85,7 +85,7 @@ func TestCheck(t *testing.T) {
 				kfake.SeedTopics(1, needs.Topic, needs.DLQ), kfake.EnableSASL(), kfake.EnableACLs(), kfake.User("PLAIN", "u", "p", test.acls...),
 			}})
 			client := devtest.Client(t, fake.Addrs(), kgo.SASL(plain.Auth{User: "u", Pass: "p"}.AsMechanism()))
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			got := ""
 			if err := needs.Check(ctx, client); err != nil {

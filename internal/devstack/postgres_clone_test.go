@@ -25,7 +25,7 @@ func eventually(t *testing.T, p *Postgres, query, want string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); queryText(t, p.URL(), query) != want; <-tick.C {
+	for deadline := time.Now().Add(2 * time.Minute); queryText(t, p.URL(), query) != want; <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: got %s, want %s", query, queryText(t, p.URL(), query), want)
 		}

@@ -72,7 +72,7 @@ func open(t *testing.T, handler http.Handler, l look) *tab {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx, url: server.URL + "/", loaded: make(chan struct{}, 1)}
 	var made struct{ BrowserContextID, TargetID, SessionID string }
@@ -152,7 +152,7 @@ func ask[T any](b *tab, expression string) T {
 // await waits until an expression becomes true in the page.
 func (b *tab) await(expression string) {
 	b.t.Helper()
-	limit := time.NewTimer(time.Minute)
+	limit := time.NewTimer(3 * time.Minute)
 	defer limit.Stop()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

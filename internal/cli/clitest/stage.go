@@ -114,7 +114,7 @@ func (s *Stage) Some(args ...string) (lines []map[string]any, said string) {
 	s.T.Helper()
 	began := time.Now()
 	status, out, errOut := s.Command(append(args, "--output=json")...)
-	if took := time.Since(began); status != exit.Failed || took > 30*time.Second {
+	if took := time.Since(began); status != exit.Failed || took > time.Minute {
 		s.T.Fatalf("%v: status %d after %v\n%s%s", args, status, took, out, errOut)
 	}
 	return s.parse(args, out), errOut
@@ -151,12 +151,16 @@ func (s *Stage) Consuming(do func()) {
 	run.Stop("")
 }
 
+// patience is the time limit for a condition that is expected to become true. It is long enough for
+// a busy machine.
+const patience = 3 * time.Minute
+
 // Await waits until a query returns true.
 func (s *Stage) Await(query string, args ...any) {
 	s.T.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	ctx, cancel := context.WithTimeout(s.T.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.T.Context(), patience)
 	defer cancel()
 	for holds := false; !holds; {
 		if err := s.Pool.QueryRow(ctx, query, args...).Scan(&holds); err != nil {

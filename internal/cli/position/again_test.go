@@ -61,7 +61,7 @@ func TestOnceRebuiltAfterPositionSetBack(t *testing.T) {
 // refusedRun returns the error of a run that ends by itself with status 1.
 func refusedRun(s *clitest.Stage, flags ...string) string {
 	s.T.Helper()
-	ctx, cancel := context.WithTimeout(s.T.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.T.Context(), 2*time.Minute)
 	defer cancel()
 	var stderr bytes.Buffer
 	args := s.Servers(append([]string{"run", "--listen=127.0.0.1:0"}, flags...))

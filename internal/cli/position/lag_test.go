@@ -198,7 +198,7 @@ func TestLagFailures(t *testing.T) {
 		if status := clitest.Execute(t.Context(), append([]string{"lag", "--log-level=error"}, servers...), &bytes.Buffer{}, &stderr); status != exit.Failed {
 			t.Errorf("%s: status %d", servers[0], status)
 		}
-		if took := time.Since(start); took > 30*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("%s: took %v", servers[0], took)
 		}
 	}

@@ -141,7 +141,7 @@ func askUntil(s *clitest.Stage, url string, doc *statusJSON, holds func() bool) 
 	s.T.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	end := time.After(time.Minute)
+	end := time.After(3 * time.Minute)
 	for {
 		*doc = statusJSON{}
 		body := fetch(s.T, url)

@@ -18,7 +18,7 @@ func TestRebuildNamesAPartitionWithoutALeader(t *testing.T) {
 	back := s.LoseLeader(s.Topic)
 	began := time.Now()
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "partition 1 of topic "+s.Topic, "LEADER_NOT_AVAILABLE", "bring back")
-	if took := time.Since(began); took > 30*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	elected := time.AfterFunc(time.Second, back)

@@ -91,7 +91,7 @@ func Client(t testing.TB, addrs []string, options ...kgo.Opt) *kgo.Client {
 }
 
 const (
-	topicLimit = time.Minute
+	topicLimit = 3 * time.Minute
 	// nameRunes is the maximum number of characters of a test's name in the names of its topics.
 	nameRunes = 60
 )

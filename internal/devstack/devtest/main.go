@@ -37,7 +37,7 @@ import (
 
 const (
 	startLimit = 4 * time.Minute // longer than the limit of a start in devstack
-	stopLimit  = time.Minute
+	stopLimit  = 3 * time.Minute
 )
 
 // Migrate migrates the schema of the database at a URL.

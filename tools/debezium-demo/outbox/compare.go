@@ -14,7 +14,7 @@ import (
 
 // arrivalLimit is how long the last event may take from the outbox to the read model. Usually an
 // event takes much less time.
-const arrivalLimit = 60 * time.Second
+const arrivalLimit = 3 * time.Minute
 
 // awaitArrival waits until every topic is consumed to its end and every read model has as many
 // events as its bank's outbox. After arrivalLimit it returns without an error, and report shows

@@ -132,7 +132,7 @@ func (s *stage) connectEnv(ctx context.Context) ([]string, error) {
 	}, nil
 }
 
-const killLimit = 60 * time.Second
+const killLimit = 3 * time.Minute
 
 // killConnect kills Connect when it has published enough events to every topic since it last wrote
 // its offsets. If afterWrite is true, killConnect first waits until Connect has written its offsets
