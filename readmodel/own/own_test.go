@@ -334,7 +334,7 @@ func TestASlowStatementGetsFewerEvents(t *testing.T) {
 					f.next = events
 					continue
 				}
-				if failed++; failed > 50 {
+				if failed++; failed > 500 { // on a slow machine, some attempts fail with one event too
 					t.Fatal(f.driver.failed)
 				}
 				f.claim()
