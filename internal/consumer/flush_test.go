@@ -125,7 +125,7 @@ func newObservedWorker(t *testing.T, s *script, policy retry.Policy) (*worker, *
 	t.Helper()
 	o := &observed{consumed: map[string]int{}}
 	w := newWorker(t.Context(), scriptedConsumer(t, s, func(cfg *Config) {
-		cfg.Observer, cfg.Health, cfg.Retry = o, o, policy
+		cfg.Observer, cfg.Health, cfg.Retry, cfg.DrainWithin = o, o, policy, time.Minute
 		cfg.Log = slog.New(slog.NewJSONHandler(&o.log, nil))
 	}), 0)
 	t.Cleanup(func() { w.cancel(nil) })
@@ -264,7 +264,7 @@ func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 	}
 	defer publisher.Close()
 	s := &script{write: []error{errLost}}
-	w, _ := newObservedWorker(t, s, retry.Policy{Attempt: 10 * time.Second, Clock: noWait{}})
+	w, _ := newObservedWorker(t, s, retry.Policy{Attempt: time.Minute, Clock: noWait{}})
 	w.c.cfg.DeadLetters = existing{publisher}
 	flush := func(next int64, want error, sent int, letters ...projection.DeadLetter) {
 		t.Helper()

@@ -42,7 +42,7 @@ func TestAnIdleConsumerAsksSeldom(t *testing.T) {
 		cfg.Client, cfg.Health = []kgo.Opt{seeds}, &healthLog{}
 		cfg.Open = func(int32) session.Projection { return pending(0) }
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var running sync.WaitGroup
 	running.Go(func() { _ = c.Run(ctx) })

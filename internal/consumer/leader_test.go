@@ -31,7 +31,7 @@ func TestAPartitionWithoutALeader(t *testing.T) {
 		cfg.Open = func(int32) session.Projection { return pending(0) }
 		cfg.Retry = retry.Policy{Initial: 50 * time.Millisecond, Attempt: 10 * time.Second}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	done := make(chan error)
 	go func() { done <- c.Run(ctx) }()
@@ -128,7 +128,7 @@ func TestALeaderThatDoesNotAnswer(t *testing.T) {
 		cfg.Open = func(int32) session.Projection { return pending(0) }
 		cfg.Retry = retry.Policy{Initial: 50 * time.Millisecond, Max: time.Second, Attempt: 10 * time.Second}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	done := make(chan error)
 	go func() { done <- c.Run(ctx) }()

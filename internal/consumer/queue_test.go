@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -84,7 +85,8 @@ func TestOrderIsKept(t *testing.T) {
 // end it. Otherwise the partition would stop for ever without an error.
 func TestAnEmptyQueueIsNeverPaused(t *testing.T) {
 	size := recordBytes(records(0, 1)[0])
-	for range 20_000 {
+	// The second goroutine spins, so a machine with one free processor needs up to 10 ms for each try.
+	for began, tries := time.Now(), 0; tries < 20_000 && time.Since(began) < 30*time.Second; tries++ {
 		var held atomic.Int64
 		var paused atomic.Bool
 		q := newQueue(shared{

@@ -63,7 +63,7 @@ func TestAMissingGrantStaysUnready(t *testing.T) {
 	c := scriptedConsumer(t, s, func(cfg *Config) {
 		cfg.Client, cfg.Health = []kgo.Opt{seeds}, h
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	done := make(chan error)
 	go func() { done <- c.Run(ctx) }()

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"runtime"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,7 +31,7 @@ type script struct {
 	refused   bool                     // Refuse returns false, because the event is already dead-lettered as refused
 	found     *projection.FencedOffset // returned by Claim
 	positions []projection.StoredPosition
-	heals     atomic.Int32
+	healed    chan struct{}         // receives a value for each heal, if set
 	context   func(context.Context) // receives the context of Fold and Flush, if set
 }
 
@@ -63,7 +61,9 @@ func (s *script) Fold(ctx context.Context, records []projection.DecodedRecord, l
 	}
 	if len(records) == 0 {
 		s.call("heal")
-		s.heals.Add(1)
+		if s.healed != nil {
+			s.healed <- struct{}{}
+		}
 		return 0, nil
 	}
 	n := min(len(records), limit-s.pending)
@@ -305,6 +305,7 @@ func (noFormat) Decode(_ event.Message, d *event.Decoded) { *d = event.Decoded{T
 func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 	for _, limit := range []int{100, 2} {
 		s := pending(0)
+		s.healed = make(chan struct{}, 10)
 		w := scripted(t, s)
 		w.flushing(limit, s)
 		w.epoch = 1
@@ -316,8 +317,12 @@ func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 		w.chunks <- c
 		ended := make(chan error)
 		go func() { ended <- w.process() }()
-		for deadline := time.Now().Add(10 * time.Second); s.heals.Load() < 2 && time.Now().Before(deadline); {
-			runtime.Gosched()
+		for range 2 {
+			select {
+			case <-s.healed:
+			case <-time.After(time.Minute):
+				t.Error("not healed")
+			}
 		}
 		w.startStop()
 		if err := <-ended; !errors.Is(err, errDrained) {
