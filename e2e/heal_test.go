@@ -118,7 +118,8 @@ func TestALongHealingKeepsTheOthersFlowing(t *testing.T) {
 	w.exec(`CREATE TABLE seen (healed bigint);
 		CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN INSERT INTO seen SELECT version FROM account_balance WHERE account_id = 'held'; RETURN NULL; END $$;
-		CREATE TRIGGER see AFTER INSERT OR UPDATE ON account_balance FOR EACH ROW WHEN (NEW.account_id = 'other') EXECUTE FUNCTION see()`)
+		CREATE TRIGGER see AFTER INSERT OR UPDATE ON account_balance
+		FOR EACH ROW WHEN (NEW.account_id = 'other') EXECUTE FUNCTION see()`)
 	release := w.lockRow("held")
 	w.append(credit("held", 2))
 	await(t, "the healing waits", w.waitsForLock)
@@ -143,7 +144,8 @@ func TestALongHealingKeepsTheOthersFlowing(t *testing.T) {
 		})
 		longest = max(longest, time.Since(start)-began)
 	}
-	if err := w.db.QueryRow(t.Context(), "SELECT count(*) FROM seen WHERE healed > 2 AND healed < $1", waiting+2).Scan(&between); err != nil {
+	err := w.db.QueryRow(t.Context(), "SELECT count(*) FROM seen WHERE healed > 2 AND healed < $1", waiting+2).Scan(&between)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d events healed in %v; %d other events were written meanwhile, %d of them in the middle; the longest took %v",
