@@ -99,8 +99,16 @@ func knownTopicID(now, stored string) string {
 }
 
 // positionOf locks a position. If there is no row, it creates one at the start of the log. It
-// returns a *GroupTakenError if the row belongs to another projection.
+// returns a *GroupTakenError if the group has a position of another projection, also of another
+// partition. Kafka would divide the partitions between the two projections, and each would lack the
+// events of the other's partitions.
 func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID, owner string) (stored projection.StoredPosition, inserted bool, err error) {
+	other := ""
+	tx.Queue(sql.Query("group_first"), p.Group)
+	tx.Queue(sql.Query("group_projection"), p.Group, p.Projection).Query(func(rows pgx.Rows) (err error) {
+		_, err = pgx.ForEachRow(rows, []any{&other}, func() error { return nil })
+		return err
+	})
 	tx.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, start, topicID, owner, p.Projection, p.meaning()).
 		Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected() > 0; return nil })
 	tx.Queue(sql.Query("position_lock"), p.Group, p.Topic, p.Number).Query(func(rows pgx.Rows) (err error) {
@@ -110,8 +118,8 @@ func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID, 
 	if err := tx.Send(ctx); err != nil {
 		return projection.StoredPosition{}, false, err
 	}
-	if stored.Projection != p.Projection {
-		err = &GroupTakenError{Group: p.Group, By: stored.Projection, Wanted: p.Projection}
+	if other != "" {
+		err = &GroupTakenError{Group: p.Group, By: other, Wanted: p.Projection}
 	}
 	return stored, inserted, err
 }
@@ -160,16 +168,14 @@ func underFence(ctx context.Context, pool *pgxpool.Pool, query string, p Partiti
 // in this database.
 func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) error {
 	var runs string
-	err := pool.QueryRow(ctx, sql.Query("group_projection"), group).Scan(&runs)
+	err := pool.QueryRow(ctx, sql.Query("group_projection"), group, wanted).Scan(&runs)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil
 	case err != nil:
 		return fmt.Errorf("look up the consumer group: %w", err)
-	case runs != wanted:
-		return &GroupTakenError{Group: group, By: runs, Wanted: wanted}
 	}
-	return nil
+	return &GroupTakenError{Group: group, By: runs, Wanted: wanted}
 }
 
 // LoadGroups reads the names of the consumer groups that have positions of a projection.

@@ -2,7 +2,9 @@ package readmodel_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -66,6 +68,36 @@ func TestADatabaseThatHasSeenNothingStartsAtTheFirstRecord(t *testing.T) {
 	pos, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "id", LogStart: 7, Committed: 500})
 	if err != nil || pos.Next != 7 {
 		t.Errorf("resume at %d, error %v; want 7, whatever Kafka has committed", pos.Next, err)
+	}
+}
+
+// TestAGroupRunsOneProjection starts two projections in one consumer group at the same time. Kafka
+// divides the partitions between them, so that each claims other partitions than the other.
+func TestAGroupRunsOneProjection(t *testing.T) {
+	pool := openPool(t)
+	claim := func(group, name string, partition int32) error {
+		p := readmodel.Partition{Projection: name, Group: group, Topic: "events", Number: partition}
+		_, err := readmodel.ClaimPosition(t.Context(), pool, p, projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
+		return err
+	}
+	for n := range 20 {
+		group := fmt.Sprintf("g%d", n)
+		var (
+			both    sync.WaitGroup
+			refused [2]error
+		)
+		for i, name := range []string{readmodel.BalanceName, "account_statement"} {
+			both.Go(func() { refused[i] = claim(group, name, int32(i)) })
+		}
+		both.Wait()
+		var taken *readmodel.GroupTakenError
+		if first, second := refused[0], refused[1]; (first == nil) == (second == nil) || !errors.As(errors.Join(first, second), &taken) {
+			t.Fatalf("%s: %v and %v; one of them must be refused", group, first, second)
+		}
+		expect(t, lines(t, pool, "SELECT count(*)::text FROM projector_position WHERE consumer_group = $1", group), "1")
+	}
+	if err := claim("g0", "daily_turnover", 2); err == nil {
+		t.Error("a third projection got a partition of its own")
 	}
 }
 

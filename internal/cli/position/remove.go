@@ -100,17 +100,22 @@ func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmo
 	if n := readers(groups[c.Group], c.Topic); n > 0 {
 		return exit.Refusef("group %q has %d instances that read topic %q; stop them first", c.Group, n, c.Topic)
 	}
-	kind := flags.DefinitionNamed(positions[0].Projection)
-	if kind != nil && kind.Memory() == nil || positions[0].Ordered {
-		return nil // the rows of this projection show which events they contain
-	}
-	i := slices.IndexFunc(positions, func(p readmodel.UnusedPosition) bool { return !p.Passed })
+	i := slices.IndexFunc(positions, needed)
 	if i < 0 {
 		return nil
 	}
 	return exit.Refusef("partition %d: no other group of %s has come as far as %q: to begin again would count events twice that its inbox has forgotten; "+
 		"keep the positions until another group has come as far",
 		positions[i].Partition, positions[i].Projection, c.Group)
+}
+
+// needed reports whether events could be counted twice without the position. The rows of some
+// projections show which events they contain. For other projections, another group must have
+// reached the position.
+func needed(p readmodel.UnusedPosition) bool {
+	kind := flags.DefinitionNamed(p.Projection)
+	shown := kind != nil && kind.Memory() == nil || p.Ordered
+	return !shown && !p.Passed
 }
 
 // readers counts the members of a group that may read a topic. A member that does not report its
