@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -38,13 +39,16 @@ type Answer struct {
 	Refused int
 	Why     string
 	Last    Version // the account id is empty if the event could not be read
+
+	// contradicted has the versions for which the outbox has different events.
+	contradicted map[Version]bool
 }
 
-// Fetch queries the outbox for versions and decodes the result. If the result contains a version
-// more than once, the first event is used. The parameter by has the actor, the reason and the group
-// for the audit trail.
+// Fetch queries the outbox for versions and decodes the result. If the result contains different
+// events for one version, none of them is used, because the order of the rows does not show which
+// one is right. The parameter by has the actor, the reason and the group for the audit trail.
 func Fetch(ctx context.Context, from Outbox, formats event.Resolver, by readmodel.Action, wanted []Version) (Answer, error) {
-	a := Answer{Records: make(map[Version]*readmodel.RepairRecord, len(wanted)), Whole: true}
+	a := Answer{Records: make(map[Version]*readmodel.RepairRecord, len(wanted)), Whole: true, contradicted: map[Version]bool{}}
 	asked := make(map[Version]bool, len(wanted))
 	for _, v := range wanted {
 		asked[v] = true
@@ -71,7 +75,8 @@ func Fetch(ctx context.Context, from Outbox, formats event.Resolver, by readmode
 
 // add stores the requested events of a row and returns their size in bytes. A row may contain
 // several events. The row counts as refused if none of its events could be stored, unless they were
-// stored from an equal row before.
+// stored from an equal row before. An event that was stored is removed again, and its row counts as
+// refused, if another row contradicts it.
 func (a *Answer) add(format event.Format, m event.Message, by readmodel.Action, asked map[Version]bool) (kept int) {
 	record := projection.Record{Message: m, Partition: projection.NoPartition, LeaderEpoch: projection.NoEpoch, Timestamp: projection.NoTimestamp}
 	events := projection.AppendDecoded(nil, record, format)
@@ -83,11 +88,15 @@ func (a *Answer) add(format event.Format, m event.Message, by readmodel.Action, 
 	for i := range events {
 		r := &readmodel.RepairRecord{DecodedRecord: events[i]}
 		v := Version{r.Decoded.Event.AccountID, r.Decoded.Event.Version}
-		if before := a.Records[v]; before != nil && r.Record.Entry > 0 && before.Decoded.Event.ID == r.Decoded.Event.ID {
-			known = true
-			continue
+		if before := a.Records[v]; before != nil {
+			if isSame(before, r) {
+				known = true
+				continue
+			}
+			delete(a.Records, v)
+			a.contradicted[v], a.Refused = true, a.Refused+1
 		}
-		if reason := refusal(&r.Decoded, asked[v], a.Records[v] != nil); reason != "" {
+		if reason := refusal(&r.Decoded, asked[v], a.contradicted[v]); reason != "" {
 			if r.Decoded.Identity != event.Identified {
 				v = Version{}
 			}
@@ -107,11 +116,16 @@ func (a *Answer) add(format event.Format, m event.Message, by readmodel.Action, 
 	return kept
 }
 
+// isSame reports whether two rows contain the same event.
+func isSame(a, b *readmodel.RepairRecord) bool {
+	return a.Decoded.Event.ID == b.Decoded.Event.ID && bytes.Equal(a.Record.Value, b.Record.Value)
+}
+
 // errEnough ends reading when a result is larger than keepBytes.
 var errEnough = errors.New("enough")
 
 // refusal returns the reason why an event is not accepted, or "" if it is accepted.
-func refusal(d *event.Decoded, asked, twice bool) string {
+func refusal(d *event.Decoded, asked, contradicted bool) string {
 	switch {
 	case d.Tombstone:
 		return "its value is null"
@@ -121,8 +135,8 @@ func refusal(d *event.Decoded, asked, twice bool) string {
 		return "there is no event in it"
 	case !asked:
 		return "this account and version were not asked for"
-	case twice:
-		return "the outbox has another event of this account and version"
+	case contradicted:
+		return "the outbox has different events of this account and version"
 	default:
 		return ""
 	}
