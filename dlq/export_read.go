@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"reflect"
 	"strings"
 	"time"
 
@@ -124,8 +125,8 @@ func parseExported(text []byte) (Exported, error) {
 	if err := decoder.Decode(&line); err != nil {
 		return Exported{}, safeJSONError(err)
 	}
-	if !jsontext.Value(text).IsValid() { // encoding/json accepts these without an error
-		return Exported{}, errors.New("has a field twice, text that is not UTF-8, or something after its object")
+	if err := checkNames(text); err != nil {
+		return Exported{}, err
 	}
 	if line.Topic == "" || line.SHA256 == "" {
 		return Exported{}, errors.New("is no line of an export: topic or sha256 is missing")
@@ -160,8 +161,38 @@ func parseExported(text []byte) (Exported, error) {
 	return e, nil
 }
 
-// readMessage reads the key, the headers and the value. If the line has the value as text and as
-// base64, the two must be equal.
+// checkNames returns an error for JSON that encoding/json accepts although a part of it would have
+// no effect.
+func checkNames(text []byte) error {
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
+	for {
+		token, err := decoder.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		within, n := decoder.StackIndex(decoder.StackDepth())
+		switch {
+		case err != nil, decoder.StackDepth() == 0 && decoder.InputOffset() < int64(len(text)):
+			return errors.New("has a field twice, text that is not UTF-8, or something after its object")
+		case within == jsontext.KindBeginObject && n%2 == 1 && !exportedNames[token.String()]:
+			return errors.New("has a field whose name differs from that of an export in upper and lower case")
+		}
+	}
+}
+
+// exportedNames has the names of all fields of an export.
+var exportedNames = func() map[string]bool {
+	names := map[string]bool{}
+	for _, of := range []reflect.Type{reflect.TypeFor[exported](), reflect.TypeFor[exportedHeader]()} {
+		for _, f := range reflect.VisibleFields(of) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			names[name] = true
+		}
+	}
+	return names
+}()
+
+// readMessage reads the key, the headers and the value.
 func (l *exported) readMessage(e *Entry) (err error) {
 	if e.Key, err = fromTextOrBase64("key", l.Key, l.KeyBase64); err != nil {
 		return err
@@ -173,39 +204,35 @@ func (l *exported) readMessage(e *Entry) (err error) {
 		}
 		e.Headers = append(e.Headers, event.Header{Key: h.Key, Value: value})
 	}
-	if e.Value, err = fromTextOrBase64("value", l.Value, l.ValueBase64); err != nil {
-		return err
-	}
-	if l.Value == nil || l.ValueBase64 == nil {
-		return nil
-	}
-	other, err := fromTextOrBase64("value", nil, l.ValueBase64)
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(e.Value, other) {
-		return &AmbiguousValueError{}
-	}
-	return nil
+	e.Value, err = fromTextOrBase64("value", l.Value, l.ValueBase64)
+	return err
 }
 
-// AmbiguousValueError says that value and value_base64 of a line differ.
-type AmbiguousValueError struct{}
+// AmbiguousValueError says that a line has a text and the same in base64, and that the two differ.
+type AmbiguousValueError struct{ field string }
 
-func (*AmbiguousValueError) Error() string {
-	return "value and value_base64 say different things: take out the one that was not corrected"
+func (e *AmbiguousValueError) Error() string {
+	if e.field == "headers" {
+		return "value and value_base64 of a header say different things: take out the one that was not corrected"
+	}
+	return fmt.Sprintf("%s and %[1]s_base64 say different things: take out the one that was not corrected", e.field)
 }
 
+// fromTextOrBase64 returns the bytes of a field. If the line has the text and the same in base64,
+// the two must be equal.
 func fromTextOrBase64(field string, text, encoded *string) ([]byte, error) {
-	switch {
-	case text != nil:
+	if encoded == nil {
+		if text == nil {
+			return nil, nil
+		}
 		return []byte(*text), nil
-	case encoded == nil:
-		return nil, nil
 	}
 	b, err := base64.StdEncoding.DecodeString(*encoded)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("field %s_base64: is not base64", field)
+	case text != nil && string(b) != *text:
+		return nil, &AmbiguousValueError{field}
 	}
 	return b, nil
 }
