@@ -78,6 +78,28 @@ func TestAPlanIsInTheOrderOfAccountsAndVersions(t *testing.T) {
 	equal(t, outcomes(limited), "a 2 will_apply")
 }
 
+// TestAPlanNamesTheEventThatIsApplied uses a dead letter whose headers name another account and
+// another version than its value, as after a change of the mapping. The plan, the filters and the
+// audit trail must name the event that is applied.
+func TestAPlanNamesTheEventThatIsApplied(t *testing.T) {
+	in := &store{versions: map[string]int64{"a": 1, "b": 4}}
+	from := &source{records: []*kgo.Record{letter(event.VersionGap, "a", 2, 0, eventOf("b", 5))}}
+	r := planned(t, &replay.Replay{}, from, in)
+	equal(t, outcomes(r), "b 5 will_apply")
+	if err := r.Apply(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, strings.Join(in.applied, ", "), "b 5")
+	if a := r.Items[0].Record.Action; a.AccountID != "b" || *a.Version != 5 {
+		t.Errorf("recorded: account %s, version %d", a.AccountID, *a.Version)
+	}
+	s, found := scanOf(t, from, in), 0
+	s.Filter.Account = "a"
+	if err := s.Each(t.Context(), func(*replay.DeadLetter) error { found++; return nil }); err != nil || found > 0 {
+		t.Errorf("%d of account a, whose event it is not, error %v", found, err)
+	}
+}
+
 func TestWhatWasReplayedTooOftenIsRefused(t *testing.T) {
 	in := &store{versions: map[string]int64{"a": 1}, history: map[[2]int64]readmodel.DeadLetterHistory{{0, 3}: {Replays: 2}}}
 	r := planned(t, &replay.Replay{MaxReplays: 2}, &source{records: []*kgo.Record{gap("a", 2, 3)}}, in)

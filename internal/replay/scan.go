@@ -109,16 +109,23 @@ func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 	return s.deliver(ctx, chunk, fn)
 }
 
-// Read decodes an entry, and adds the ids from the value if the entry has none. It returns nil if
-// the entry is not selected.
+// Read decodes an entry. If the message contains an event, the entry gets its ids and its version,
+// because this event would be applied. The headers may contain others, for example because the
+// mapping has changed since. Read returns nil if the entry is not selected.
 func (s *Scan) Read(ctx context.Context, dlqTopic string, entry dlq.Entry) (*DeadLetter, error) {
 	d := &DeadLetter{DLQTopic: dlqTopic, Entry: entry}
 	e := &d.Entry
 	if err := s.decode(ctx, e.Original(), &d.Decoded); err != nil {
 		return nil, err
 	}
-	if account, version, known := e.Subject(&d.Decoded); known && e.AccountID == "" {
-		e.AccountID, e.Received, e.EventID = account, &version, d.Decoded.Event.ID
+	if ev := &d.Decoded.Event; d.Decoded.Identity == event.Identified {
+		if e.AccountID != ev.AccountID {
+			e.Expected = nil // this is the next version of another account
+		}
+		if e.Received == nil || *e.Received != ev.Version {
+			e.Received = new(ev.Version)
+		}
+		e.AccountID, e.EventID = ev.AccountID, ev.ID
 	}
 	if of := s.Filter.Projection; of != "" && of != e.Projection {
 		s.countOther(e.Projection)
