@@ -63,7 +63,7 @@ func newClient(cfg Config) (*client, error) {
 	}
 	opts := []sr.ClientOpt{
 		sr.URLs(cfg.URLs...), sr.UserAgent(userAgent),
-		sr.HTTPClient(&http.Client{Transport: bounded{transport}, Timeout: requestWithin}),
+		sr.HTTPClient(&http.Client{Transport: bounded{transport}, Timeout: requestWithin, CheckRedirect: staysEncrypted}),
 	}
 	if cfg.Username != "" {
 		opts = append(opts, sr.PreReq(func(req *http.Request) error {
@@ -80,6 +80,25 @@ func newClient(cfg Config) (*client, error) {
 		return nil, fmt.Errorf("create the client of the schema registry: %w", err)
 	}
 	return &client{cl}, nil
+}
+
+const (
+	mostRedirects = 5
+
+	errClearRedirect = errclass.Text("the server redirects from https to http, where the password could be read: correct the URL or the server")
+	errManyRedirects = errclass.Text("the server redirects again and again")
+)
+
+// staysEncrypted refuses a redirect from https to http. Go's client would send the password along,
+// because it compares only the names of the hosts.
+func staysEncrypted(next *http.Request, earlier []*http.Request) error {
+	switch {
+	case earlier[0].URL.Scheme == "https" && next.URL.Scheme != "https":
+		return errClearRedirect
+	case len(earlier) > mostRedirects:
+		return errManyRedirects
+	}
+	return nil
 }
 
 // schema is a schema with all schemas that it refers to, directly or indirectly. A reference
