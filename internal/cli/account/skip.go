@@ -204,7 +204,7 @@ func (p *plannedSkip) notHealed(healed int) string {
 		return ""
 	}
 	return fmt.Sprintf("no later event of it is parked: if there are any, they are dead letters (`projector dlq replay --account=%s%s`) or not read yet (`projector lag%[2]s`)\n",
-		output.Printable(p.of.AccountID), p.again)
+		flags.ShellWord(p.of.AccountID), p.again)
 }
 
 // print prints a plan as text: the present state of the account, the event, the effect on waiting

@@ -96,7 +96,7 @@ func (c *accountStatementCmd) failure(err error) error {
 
 // remedy returns the commands that show why entries are missing.
 func (c *accountStatementCmd) remedy() string {
-	return fmt.Sprintf("see `projector lag --projection=%s`, and `projector dlq list --projection=%s --account=%s`", statement.Name, statement.Name, output.Printable(c.ID))
+	return fmt.Sprintf("see `projector lag --projection=%s`, and `projector dlq list --projection=%s --account=%s`", statement.Name, statement.Name, flags.ShellWord(c.ID))
 }
 
 func (c *accountStatementCmd) explain(w io.Writer, sum *statement.Summary) {
@@ -112,13 +112,13 @@ func (c *accountStatementCmd) explain(w io.Writer, sum *statement.Summary) {
 		say("version %d is in another currency than those before it, or its amount is no number: from there on the running balance is unknown", sum.Other)
 	}
 	if n := len(sum.Skipped); n > 0 && sum.Shown > 0 {
-		say("versions that were skipped on purpose and add nothing: %s; see `projector audit --action=skip --account=%s`", someVersions(sum.Skipped), output.Printable(c.ID))
+		say("versions that were skipped on purpose and add nothing: %s; see `projector audit --action=skip --account=%s`", someVersions(sum.Skipped), flags.ShellWord(c.ID))
 	}
 	switch b := sum.Balance; {
 	case sum.Behind:
 		say("the statement ends with version %d and the balance is at version %d: what is between is not in it; %s", sum.Through, *b, c.remedy())
 	case b != nil && sum.Last > *b:
-		say("the balance is at version %d: later entries are not in it yet; see `projector account show %s`", *b, output.Printable(c.ID))
+		say("the balance is at version %d: later entries are not in it yet; see `projector account show -- %s`", *b, flags.ShellWord(c.ID))
 	}
 	if sum.Differs {
 		say("the statement does not add up to the balance, which is at version %d: `projector rebuild` says which of the two is wrong, "+

@@ -168,3 +168,14 @@ func TestPlacesOfAStatement(t *testing.T) {
 		t.Errorf("another projection's topic: %s", said)
 	}
 }
+
+// TestAProposedCommandQuotesTheAccount uses an id that a shell would read as a second command. Ids
+// come from producers, and people paste what is proposed.
+func TestAProposedCommandQuotesTheAccount(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("x; id", 2, `"1"`))
+	s.UseProjection("account_statement")
+	s.Consuming(nil)
+	_, _, said := s.Command("account", "statement", "x; id")
+	clitest.Contains(t, said, "--account='x; id'`")
+}
