@@ -45,7 +45,7 @@ func Mistakes(named string, err error) error {
 
 // typedPassword matches the password in a connection string. Errors about wrong usage repeat what
 // the user has typed, which may be a connection string in the wrong place.
-var typedPassword = regexp.MustCompile(`(:)[^\s:/"@][^\s"]*(@)|(password=)[^\s"&]+`)
+var typedPassword = regexp.MustCompile(`(:)[^\s:/"@][^\s"]*(@)|(password\s*=\s*)(?:'(?:\\.|[^'\\])*'?|[^\s"&']+)`)
 
 // Report prints an error and returns the exit status.
 func Report(stderr io.Writer, err error) int {

@@ -56,6 +56,7 @@ func TestWhatTravelsUnprotectedIsWarnedAboutOnce(t *testing.T) {
 func TestAShortTokenOfReadersIsRefused(t *testing.T) {
 	for token, want := range map[string]string{
 		"x": "fewer than 16 bytes", "               \n": "fewer than 16 bytes", "123456789012345\n": "fewer than 16 bytes", "1234567890123456\n": "",
+		"1234567890123456\n6543210987654321\n": "one token", " 1234567890123456 \n": "",
 	} {
 		file := filepath.Join(t.TempDir(), "token")
 		if err := os.WriteFile(file, []byte(token), 0o600); err != nil {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"unicode"
 
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
@@ -55,8 +56,14 @@ func (f *readFlags) validate(projection string) error {
 
 func (f *readFlags) token() (string, error) {
 	token, err := flags.FromFile(readTokenFlag, f.ReadTokenFile)
-	if err == nil && len(strings.TrimSpace(token)) < leastToken {
+	// HTTP removes white space around the value of a header, so no client could send a token with it.
+	token = strings.TrimSpace(token)
+	switch {
+	case err != nil:
+	case len(token) < leastToken:
 		err = fmt.Errorf("%s: the token has fewer than %d bytes and can be guessed; make one, as by: openssl rand -hex 32", readTokenFlag, leastToken)
+	case strings.ContainsFunc(token, unicode.IsControl):
+		err = fmt.Errorf("%s: the token has a line break or another control character, which no client can send; the file holds one token", readTokenFlag)
 	}
 	return token, err
 }
