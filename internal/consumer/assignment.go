@@ -96,6 +96,7 @@ func (c *Consumer) release(ctx context.Context, partitions []int32, lost bool) {
 		c.cfg.Health.OK(c.condition(p))
 		c.cfg.Health.OK(c.condition(p) + " leader")
 		c.cfg.Health.OK(c.condition(p) + schemaCondition)
+		c.cfg.Health.OK(c.condition(p) + transactionCondition)
 	}
 	c.shareMemoryAmong(len(c.workers))
 }

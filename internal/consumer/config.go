@@ -71,6 +71,8 @@ type Observer interface {
 type Health interface {
 	Fail(condition, reason string)
 	FailAfter(condition, reason string, grace time.Duration)
+	// Warn reports a problem that does not make the instance unready. OK ends it.
+	Warn(condition, reason string)
 	OK(condition string)
 	Started()
 	Stopping()

@@ -19,6 +19,7 @@ type status struct {
 	first    atomic.Int64 // first offset of the log; -1 if not known
 	lagging  atomic.Int64 // time in ms when the lag was first seen; 0 if there is no lag
 	end      atomic.Int64 // end of the log in the last answer; -1 if there was none
+	held     atomic.Int64 // end of the log while a transaction holds records back for long; 0 if none does
 	moved    atomic.Int64 // time in ms when the position last moved; 0 if it has not moved
 
 	mu        sync.Mutex
@@ -146,7 +147,7 @@ func (c *Consumer) watchLag(ctx context.Context) {
 			if w == nil || !known || end.Err != nil {
 				continue
 			}
-			w.status.end.Store(end.Offset)
+			w.status.end.Store(max(end.Offset, w.status.held.Load()))
 			if w.status.fence.Load() == 0 {
 				if info, err := c.partitionInfo(ctx, p); err == nil {
 					w.status.first.Store(info.start)

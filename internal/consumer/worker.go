@@ -55,6 +55,8 @@ type worker struct {
 	last        bool   // only one attempt to publish is made, because the worker stops
 	halted      string // reason of the last stop
 	haltLogged  time.Time
+
+	held held // only watchTransactions uses this field
 }
 
 const (
