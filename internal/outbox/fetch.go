@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
@@ -40,15 +39,18 @@ type Answer struct {
 	Why     string
 	Last    Version // the account id is empty if the event could not be read
 
-	// contradicted has the versions for which the outbox has different events.
-	contradicted map[Version]bool
+	// Contradicted has the versions for which the outbox has different events.
+	Contradicted map[Version]bool
 }
+
+// Contradiction is the reason why an event of a version in Answer.Contradicted is not used.
+const Contradiction = "the outbox has different events of this account and version"
 
 // Fetch queries the outbox for versions and decodes the result. If the result contains different
 // events for one version, none of them is used, because the order of the rows does not show which
 // one is right. The parameter by has the actor, the reason and the group for the audit trail.
 func Fetch(ctx context.Context, from Outbox, formats event.Resolver, by readmodel.Action, wanted []Version) (Answer, error) {
-	a := Answer{Records: make(map[Version]*readmodel.RepairRecord, len(wanted)), Whole: true, contradicted: map[Version]bool{}}
+	a := Answer{Records: make(map[Version]*readmodel.RepairRecord, len(wanted)), Whole: true, Contradicted: map[Version]bool{}}
 	asked := make(map[Version]bool, len(wanted))
 	for _, v := range wanted {
 		asked[v] = true
@@ -94,9 +96,9 @@ func (a *Answer) add(format event.Format, m event.Message, by readmodel.Action, 
 				continue
 			}
 			delete(a.Records, v)
-			a.contradicted[v], a.Refused = true, a.Refused+1
+			a.Contradicted[v], a.Refused = true, a.Refused+1
 		}
-		if reason := refusal(&r.Decoded, asked[v], a.contradicted[v]); reason != "" {
+		if reason := refusal(&r.Decoded, asked[v], a.Contradicted[v]); reason != "" {
 			if r.Decoded.Identity != event.Identified {
 				v = Version{}
 			}
@@ -118,7 +120,7 @@ func (a *Answer) add(format event.Format, m event.Message, by readmodel.Action, 
 
 // isSame reports whether two rows contain the same event.
 func isSame(a, b *readmodel.RepairRecord) bool {
-	return a.Decoded.Event.ID == b.Decoded.Event.ID && bytes.Equal(a.Record.Value, b.Record.Value)
+	return a.Decoded.Event == b.Decoded.Event && (a.Decoded.Fault == nil) == (b.Decoded.Fault == nil)
 }
 
 // errEnough ends reading when a result is larger than keepBytes.
@@ -136,7 +138,7 @@ func refusal(d *event.Decoded, asked, contradicted bool) string {
 	case !asked:
 		return "this account and version were not asked for"
 	case contradicted:
-		return "the outbox has different events of this account and version"
+		return Contradiction
 	default:
 		return ""
 	}

@@ -14,6 +14,7 @@ import (
 type Missing struct {
 	outbox.Version
 	Event
+	contradicted bool // the outbox has different events for it
 }
 
 // Fetch applies missing events from the producer's outbox.
@@ -57,7 +58,7 @@ func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
 	for whole := false; !whole; {
 		var wanted []outbox.Version
 		for _, m := range question {
-			if m.Record == nil {
+			if m.Record == nil && !m.contradicted {
 				wanted = append(wanted, m.Version)
 			}
 		}
@@ -72,6 +73,7 @@ func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
 			if r := answer.Records[m.Version]; r != nil {
 				m.Record = r
 			}
+			m.contradicted = m.contradicted || answer.Contradicted[m.Version]
 		}
 		if answer.Refused > 0 {
 			f.Refused, f.Last, f.Why = f.Refused+answer.Refused, answer.Last, answer.Why
@@ -111,10 +113,13 @@ func (m *Missing) Digest() string {
 	return dlq.MessageDigest(of.Key, of.Value, of.Headers)
 }
 
-// Reason returns why the event is not applied. The result is empty if the event is applied or does
-// not exist.
+// Reason returns why the event is not applied. The result is empty if the event is applied, or if
+// the outbox has none.
 func (m *Missing) Reason() string {
-	if m.Record == nil {
+	switch {
+	case m.contradicted:
+		return outbox.Contradiction
+	case m.Record == nil:
 		return ""
 	}
 	return m.Record.Decision.Message

@@ -69,6 +69,32 @@ func TestAFetchAsksAgainForWhatWasTooLarge(t *testing.T) {
 	equal(t, outcomes(true), "duplicate applied applied not_found waiting ")
 }
 
+// contradictory is an outbox with two different events of each version.
+type contradictory struct{ answers }
+
+func (o *contradictory) Ask(_ context.Context, wanted []outbox.Version, take func(event.Message) error) error {
+	for _, v := range wanted {
+		one := eventOf(v.AccountID, int(v.Number))
+		for _, value := range []string{one, strings.Replace(one, "1.00", "9.00", 1)} {
+			if err := take(event.Message{Value: []byte(value)}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func TestAFetchSaysWhatTheOutboxHasTwice(t *testing.T) {
+	in := &store{versions: map[string]int64{}}
+	f := &replay.Fetch{Store: in, Outbox: &contradictory{}, Formats: formats(t), Missing: []*replay.Missing{{Version: outbox.Version{AccountID: "a", Number: 1}}}}
+	if err := f.Plan(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if m := f.Missing[0]; m.Plan != replay.PlanNotFound || m.Reason() != outbox.Contradiction || f.Refused != 2 {
+		t.Errorf("%s because %q, %d refused", m.Plan, m.Reason(), f.Refused)
+	}
+}
+
 // TestADigestIsOfTheWholeMessage shows that the digest changes with the key, the value and the
 // headers. An approval must cover the whole message, because in some formats the headers or the key
 // are part of the event.
