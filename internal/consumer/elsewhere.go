@@ -1,0 +1,114 @@
+package consumer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"projector/internal/pace"
+	"projector/projection"
+)
+
+const (
+	// elsewhereEvery is the interval at which Kafka's committed offsets are compared with the
+	// positions of the partitions that other members of the group own.
+	elsewhereEvery = 30 * time.Second
+	// elsewhereAfter is how long a committed offset must be ahead of the position before this is
+	// reported. The owner of a partition needs some time after the database was restored.
+	elsewhereAfter = 2 * time.Minute
+	// elsewhereCondition is the name of the warning about another database.
+	elsewhereCondition = "group"
+)
+
+// elsewhere is a partition whose committed offset is ahead of the position in the database. An
+// instance commits an offset only when the position is durable. So the instance that committed this
+// offset writes to another database.
+type elsewhere struct {
+	partition           int32
+	position, committed int64
+	topicID             string // of the position; empty if there is none
+}
+
+// watchElsewhere reports another instance of the group that writes to another database. Kafka
+// divides the partitions between the two, and both read models are incomplete. Each instance is
+// ready and has no lag, because it knows only the partitions that it owns.
+func (c *Consumer) watchElsewhere(ctx context.Context) {
+	var (
+		since  time.Time
+		warned bool
+	)
+	pace.Every(ctx, elsewhereEvery, watchWithin, func(ctx context.Context) {
+		if len(c.assignment()) == 0 {
+			return
+		}
+		// The committed offsets come first. Otherwise, an instance could write a position and
+		// commit its offset between the two answers.
+		committed, err := c.adm.FetchOffsets(ctx, c.cfg.Group)
+		if err != nil {
+			return // watchKafka and watchAccess report what matters
+		}
+		stored, err := c.cfg.Database.Positions(ctx)
+		if err != nil {
+			return // watchDatabase reports the error
+		}
+		found, is := c.elsewhere(committed, stored)
+		if is {
+			topic, err := c.partitionInfo(ctx, found.partition)
+			is = err == nil && projection.SameTopic(topic.id, found.topicID)
+		}
+		switch {
+		case !is:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		}
+		long := is && time.Since(since) >= elsewhereAfter
+		c.noteElsewhere(found, long, warned)
+		warned = long
+	})
+}
+
+// elsewhere returns the first partition that an instance with another database has consumed. It
+// looks only at partitions that this instance does not own.
+func (c *Consumer) elsewhere(committed kadm.OffsetResponses, stored []projection.StoredPosition) (elsewhere, bool) {
+	positions := make(map[int32]*projection.StoredPosition, len(stored))
+	for i := range stored {
+		positions[stored[i].Partition] = &stored[i]
+	}
+	for _, offset := range committed.Sorted() {
+		if offset.Topic != c.cfg.Topic || offset.Err != nil || c.worker(offset.Partition) != nil {
+			continue
+		}
+		e := elsewhere{partition: offset.Partition, committed: offset.At}
+		if p := positions[offset.Partition]; p != nil {
+			// A person may have changed the committed offset of a partition that does not run.
+			if p.Status() != projection.StatusRunning || p.HaltedReason != "" {
+				continue
+			}
+			e.position, e.topicID = p.Next, p.TopicID
+		}
+		if e.committed > e.position {
+			return e, true
+		}
+	}
+	return elsewhere{}, false
+}
+
+func (c *Consumer) noteElsewhere(e elsewhere, is, warned bool) {
+	switch {
+	case is:
+		reason := fmt.Sprintf("partition %d is consumed up to %d by an instance of group %s that writes to another database, where this one is at %d: "+
+			"the instances of a group share the partitions, so both databases are incomplete. Give one of the two a --group (KAFKA_GROUP) of its own, " +
+			"unless this database was just restored",
+			e.partition, e.committed, c.cfg.Group, e.position)
+		c.cfg.Health.Warn(elsewhereCondition, reason)
+		if !warned {
+			c.cfg.Log.Warn("the group writes to two databases", slog.String("reason", reason))
+		}
+	case warned:
+		c.cfg.Health.OK(elsewhereCondition)
+	}
+}
