@@ -101,7 +101,7 @@ func (c *Consumer) noteElsewhere(e elsewhere, is, warned bool) {
 	switch {
 	case is:
 		reason := fmt.Sprintf("partition %d is consumed up to %d by an instance of group %s that writes to another database, where this one is at %d: "+
-			"the instances of a group share the partitions, so both databases are incomplete. Give one of the two a --group (KAFKA_GROUP) of its own, " +
+			"the instances of a group share the partitions, so both databases are incomplete. Give one of the two a --group (KAFKA_GROUP) of its own, "+
 			"unless this database was just restored",
 			e.partition, e.committed, c.cfg.Group, e.position)
 		c.cfg.Health.Warn(elsewhereCondition, reason)

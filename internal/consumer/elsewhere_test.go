@@ -56,7 +56,7 @@ func TestAnotherDatabaseOfTheGroupIsReported(t *testing.T) {
 	}
 	const warning = "warn group: partition 1 is consumed up to 6 by an instance of group g that writes to another database, where this one is at 5: " +
 		"the instances of a group share the partitions, so both databases are incomplete. Give one of the two a --group (KAFKA_GROUP) of its own, " +
-			"unless this database was just restored"
+		"unless this database was just restored"
 	if health.count(0, warning) != 2 || health.count(0, "ok group") != 1 || len(health.reported) != 3 {
 		t.Errorf("%q", health.reported)
 	}
