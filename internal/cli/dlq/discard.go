@@ -13,6 +13,7 @@ import (
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/internal/replay"
+	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/repair"
 )
@@ -204,21 +205,35 @@ func (p *discardPlan) announce(done bool) error {
 const effectText = "An account that needs one of these events stays at the version before it. It is stale only while other events of it wait.\n" +
 	"To apply them after all: projector dlq replay --status=discarded%s\n"
 
+// parkedEvent identifies a parked event. An event that was read several times has several dead
+// letters and is parked once.
+type parkedEvent struct {
+	account string
+	version int64
+	record  projection.RecordRef
+}
+
+func parkedEventOf(d *replay.DeadLetter) parkedEvent {
+	e := &d.Entry
+	account, version, _ := e.Subject(&d.Decoded)
+	return parkedEvent{account, version, projection.RecordRef{Topic: e.Topic, Partition: e.Partition, Offset: e.Offset}}
+}
+
 func (p *discardPlan) summarize(done bool) error {
-	removed, passed, accounts := 0, 0, map[string]bool{}
+	passed, accounts, parked := 0, map[string]bool{}, map[parkedEvent]bool{}
 	for i := range p.found {
 		switch {
 		case p.found[i].Passed:
 			passed++
 			continue
 		case p.found[i].Removed:
-			removed++
+			parked[parkedEventOf(p.deadLetters[i])] = true
 		}
 		if id := p.deadLetters[i].Entry.AccountID; id != "" {
 			accounts[id] = true
 		}
 	}
-	n := len(p.found) - passed
+	n, removed := len(p.found)-passed, len(parked)
 	what := output.Counted(n, "dead letter") + " of " + output.Counted(len(accounts), "account")
 	var text string
 	switch {

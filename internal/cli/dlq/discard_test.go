@@ -27,6 +27,20 @@ func TestDiscardIsOnRecordAndUndoesNothing(t *testing.T) {
 	clitest.Equal(t, record, "discard acc-a 1 version_conflict 0 6 auditor known discarded "+s.Topic+" 7")
 }
 
+// TestADiscardCountsAParkedEventOnce reads an event that waits for a gap twice. It has two dead
+// letters then, but it is parked once.
+func TestADiscardCountsAParkedEventOnce(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc", 2, `"1"`))
+	s.Consuming(nil)
+	s.Must("position", "set", "--all", "--start", "--reason=again", "--yes")
+	s.Consuming(nil)
+	discard := []string{"dlq", "discard", "--account=acc", "--reason=known"}
+	clitest.Contains(t, s.Must(discard...), "parked events that would be removed: 1;", "would discard 2 dead letters of 1 account")
+	clitest.Contains(t, s.Must(append(discard, "--yes")...), "discarded 2 dead letters of 1 account\nparked events removed: 1;")
+}
+
 // TestADiscardThatCannotBeRecordedIsNone shows that the command prints no discarded dead letter if
 // the audit trail cannot be written.
 func TestADiscardThatCannotBeRecordedIsNone(t *testing.T) {
