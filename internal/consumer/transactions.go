@@ -51,10 +51,10 @@ func (c *Consumer) watchTransactions(ctx context.Context) {
 		if len(assigned) == 0 {
 			return
 		}
-		// The last stable offsets come first, so that records which arrive meanwhile do not hide
-		// that an offset has moved. An error leaves the partition as it was.
-		stable, _ := c.adm.ListCommittedOffsets(ctx, c.cfg.Topic)
+		// The ends come first. Otherwise, a record that arrives between the two answers would look
+		// like one of an open transaction. An error leaves the partition as it was.
 		ends, _ := c.adm.ListEndOffsets(ctx, c.cfg.Topic)
+		stable, _ := c.adm.ListCommittedOffsets(ctx, c.cfg.Topic)
 		for _, p := range assigned {
 			from, known := stable.Lookup(c.cfg.Topic, p)
 			end, also := ends.Lookup(c.cfg.Topic, p)

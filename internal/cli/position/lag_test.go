@@ -207,3 +207,36 @@ func TestLagFailures(t *testing.T) {
 	}
 	clitest.Contains(t, stderr.String(), "reach Kafka", "reach PostgreSQL")
 }
+
+// TestLagSaysThatATransactionIsOpen shows that a lag of 0 is not the whole result while a
+// transaction is open. A committed event after the transaction's first record cannot be read yet.
+func TestLagSaysThatATransactionIsOpen(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc", 1, `"1"`))
+	s.Consuming(nil)
+	_, _, said := s.Command("lag")
+	if strings.Contains(said, "transaction") {
+		t.Errorf("without a transaction: %s", said)
+	}
+	producer, err := kgo.NewClient(kgo.SeedBrokers(s.Addrs...), kgo.TransactionalID(s.Topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(producer.Close)
+	if err := producer.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	open := &kgo.Record{Topic: s.Topic, Value: []byte(clitest.EventOf("acc", 2, `"1"`))}
+	if err := producer.ProduceSync(t.Context(), open).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	s.Produce(clitest.EventOf("other", 1, `"1"`))
+	for _, command := range []string{"lag", "position"} {
+		_, _, said = s.Command(command)
+		clitest.Contains(t, said, "partition 0: a transaction is open; its records, and those after it, cannot be read yet and are not counted")
+	}
+	if err := producer.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Equal(t, clitest.Pick(lag(s), lagFields...), "0 1 4 3")
+}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"projector/errclass"
 	"projector/internal/cli/output"
 	"projector/internal/telemetry"
@@ -136,4 +138,19 @@ func (s *status) remark(what, permission string, err error) {
 		text = "missing ACL: " + permission + ": " + text
 	}
 	s.remarks = append(s.remarks, what+" is not known: "+text)
+}
+
+// remarkOpen adds a remark about partitions in which a transaction is open. The records of the
+// transaction, and all later ones, are after the end that is shown. Without the remark, a lag of 0
+// could be taken to mean that nothing is left.
+func (s *status) remarkOpen(ends kadm.ListedOffsets, extents *topic.Extents) {
+	var open telemetry.SharedReason
+	for _, e := range extents.Partitions {
+		if end, known := ends.Lookup(s.topic, e.Partition); known && end.Err == nil && e.Err == nil && end.Offset > e.End {
+			open.Partitions = append(open.Partitions, e.Partition)
+		}
+	}
+	if len(open.Partitions) > 0 {
+		s.remarks = append(s.remarks, open.Heading()+": a transaction is open; its records, and those after it, cannot be read yet and are not counted")
+	}
 }

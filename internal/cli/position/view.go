@@ -73,6 +73,9 @@ func (v *view) close() {
 const (
 	// kafkaWithin is the deadline for reaching any broker.
 	kafkaWithin = 10 * time.Second
+	// endsWithin is the deadline for reading the ends of the partitions, which are only needed for
+	// a remark.
+	endsWithin = 2 * time.Second
 	// agesAtOnce is how many partitions are queried for their oldest record at a time.
 	agesAtOnce = 8
 	// agesWithin is the deadline for reading the oldest records of all partitions. A long range of
@@ -118,10 +121,14 @@ func (v *view) fromKafka(ctx context.Context, s *status, stored []projection.Sto
 	if err := flags.Reach(ctx, v.client, kafkaWithin); err != nil {
 		return false, err
 	}
+	// The ends come before the last stable offsets. Otherwise, a record that arrives between the two
+	// answers would look like one of an open transaction.
+	ends := v.ends(ctx)
 	extents, exists, err := v.reader.Extents(ctx)
 	if err != nil || !exists {
 		return false, err
 	}
+	s.remarkOpen(ends, &extents)
 	partitions := make([]partition, len(extents.Partitions))
 	for i, e := range extents.Partitions {
 		p := partition{number: e.Partition, unread: e.Err}
@@ -144,6 +151,14 @@ func (v *view) fromKafka(ctx context.Context, s *status, stored []projection.Sto
 	}
 	s.partitions = partitions
 	return true, nil
+}
+
+// ends returns the ends of the partitions whose leaders answer soon.
+func (v *view) ends(ctx context.Context) kadm.ListedOffsets {
+	ctx, cancel := context.WithTimeout(ctx, endsWithin)
+	defer cancel()
+	ends, _ := v.adm.ListEndOffsets(ctx, v.topic)
+	return ends
 }
 
 func (v *view) findAge(ctx context.Context, p *partition) error {
