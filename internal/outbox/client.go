@@ -174,7 +174,11 @@ func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.
 func columns(fields []pgconn.FieldDescription, key, value, headers *[]byte) ([]any, error) {
 	at := map[string]int{}
 	for i := range fields {
-		at[strings.ToLower(fields[i].Name)] = i
+		name := strings.ToLower(fields[i].Name)
+		if _, twice := at[name]; twice && (name == columnKey || name == columnValue || name == columnHeaders) {
+			return nil, errclass.Text("--outbox-query (OUTBOX_QUERY): returns two columns that are called " + name)
+		}
+		at[name] = i
 	}
 	into := make([]any, len(fields))
 	_, keyed := at[columnKey]
