@@ -2,7 +2,10 @@ package change_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"projector/internal/cli/clitest"
@@ -29,6 +32,28 @@ func TestRequestsMadeByHandNameNoServer(t *testing.T) {
 		}
 		clitest.Contains(t, other.Refused(exit.Failed, "approve", fmt.Sprint(id), "--reason=x"), "was made by hand")
 		s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", id)
+	}
+}
+
+// TestARequestDoesNotKeepAPipe replays a file that a shell makes from the output of a command. The
+// plan reads it, and nothing is left to be kept for the person who approves the request.
+func TestARequestDoesNotKeepAPipe(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.SeveralDeadLetters()
+	file := s.Must("dlq", "export", "--account=acc-b")
+	s.Must("migrate", "--four-eyes=on")
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error, 1)
+	go func() { written <- os.WriteFile(pipe, []byte(file), 0o600) }() // waits for the reader
+	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "replay", "--from-file="+pipe, "--reason=x", "--yes"), "is a pipe", "name a file")
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+	if made := s.Lines("requests"); len(made) > 0 {
+		t.Errorf("a request was made: %v", made)
 	}
 }
 

@@ -57,6 +57,9 @@ func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
 		if file.Stdin() {
 			return nil, exit.Usagef("--%s: standard input cannot be kept with a request: name a file", flag)
 		}
+		if file.Pipe() {
+			return nil, exit.Usagef("--%s: %s is a pipe, whose content cannot be read again to be kept with a request: name a file", flag, file)
+		}
 		content, err := file.Read()
 		if err != nil {
 			return nil, exit.Usagef("--%s: %w", flag, err)

@@ -63,6 +63,16 @@ func (f *File) Hold(content []byte) { f.content, f.held = content, true }
 // Stdin reports whether standard input was named.
 func (f File) Stdin() bool { return f.name == "-" && !f.held }
 
+// Pipe reports whether the file can be read only once, for example because a shell has made it from
+// the output of a command.
+func (f File) Pipe() bool {
+	if f.held {
+		return false
+	}
+	info, err := os.Stat(f.name)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
 // Open opens the file for reading. A content set by Hold is read instead of the named file.
 func (f File) Open() (io.ReadCloser, error) {
 	if f.held {
