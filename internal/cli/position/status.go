@@ -151,6 +151,7 @@ func (s *status) remarkOpen(ends kadm.ListedOffsets, extents *topic.Extents) {
 		}
 	}
 	if len(open.Partitions) > 0 {
-		s.remarks = append(s.remarks, open.Heading()+": a transaction is open; its records, and those after it, cannot be read yet and are not counted")
+		s.remarks = append(s.remarks, open.Heading()+": a transaction is open; "+
+			"its records, and those after it, cannot be read yet and are not counted")
 	}
 }
