@@ -30,7 +30,7 @@ func TestAnotherDatabaseOfTheGroupIsFound(t *testing.T) {
 		"halted":                          {6, []projection.StoredPosition{halted}, -1},
 	} {
 		c := scriptedConsumer(t, &script{}, func(*Config) {})
-		c.workers[0] = newWorker(c, 0)
+		c.workers[0] = newWorker(t.Context(), c, 0)
 		committed := kadm.OffsetResponses{}
 		committed.Add(kadm.OffsetResponse{Offset: kadm.Offset{Topic: "t", Partition: 0, At: 100}}) // this instance's own
 		committed.Add(kadm.OffsetResponse{Offset: kadm.Offset{Topic: "other", Partition: 1, At: 100}})

@@ -181,11 +181,8 @@ func (w *worker) process() error {
 			return err
 		}
 		c, err := w.nextChunk(more)
-		if errors.Is(err, session.ErrAgain) {
-			return cmp.Or(w.flush(), err)
-		}
 		if err != nil {
-			return err
+			return w.interrupted(err)
 		}
 		if c != nil && c.broken != nil {
 			return w.stopAtBreak(c.broken)
@@ -203,6 +200,16 @@ func (w *worker) process() error {
 			}
 		}
 	}
+}
+
+// interrupted returns the error that ends process. If the worker must claim the partition again, it
+// first writes what is pending. Otherwise claims that are repeated sooner than enough events are
+// gathered would stop the partition.
+func (w *worker) interrupted(err error) error {
+	if errors.Is(err, session.ErrAgain) {
+		return cmp.Or(w.flush(), err)
+	}
+	return err
 }
 
 // heal applies and flushes some parked events of accounts whose gap is filled. The result more is
@@ -240,8 +247,7 @@ func (w *worker) context() context.Context { return w.trace.Context(w.ctx) }
 
 // nextChunk waits for the next chunk. If no event is pending, the wait has no limit. Otherwise it
 // returns nil when the time for a flush has come. If urgent is true, it does not wait. It returns
-// session.ErrAgain if the worker must claim the partition again. The caller flushes first. Otherwise
-// repeated claims, each after less time than it takes to gather events, would stop the partition.
+// session.ErrAgain if the worker must claim the partition again.
 func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 	var due <-chan time.Time
 	if urgent || w.session.Pending().Events > 0 {

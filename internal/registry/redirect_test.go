@@ -20,13 +20,13 @@ import (
 func TestThePasswordIsNotSentInClearText(t *testing.T) {
 	s := newStub(t)
 	s.hold(byID(7), "", inline())
-	var clear atomic.Bool
+	var inClear atomic.Bool
 	s.seen = func(r *http.Request) {
 		_, _, sent := r.BasicAuth()
-		clear.Store(clear.Load() || sent)
+		inClear.Store(inClear.Load() || sent)
 	}
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, s.URL+r.URL.Path, http.StatusMovedPermanently)
+		http.Redirect(w, r, s.URL+r.URL.Path, http.StatusMovedPermanently) //nolint:gosec // to the test's own server
 	}))
 	t.Cleanup(secure.Close)
 	ca := filepath.Join(t.TempDir(), "ca.crt")
@@ -42,7 +42,7 @@ func TestThePasswordIsNotSentInClearText(t *testing.T) {
 	if err == nil || !strings.Contains(errclass.Safe(err), "redirects from https to http") {
 		t.Errorf("error %v", errclass.Safe(err))
 	}
-	if clear.Load() {
+	if inClear.Load() {
 		t.Error("the password was sent in clear text")
 	}
 }

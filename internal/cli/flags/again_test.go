@@ -48,16 +48,19 @@ func TestReaderOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, args := range map[string][]string{
-		"": {"repair", "--topic=account-events", "--projection=account_balance", "--group=account-balance-projector"},
-		" --topic=bank --projection-file=points.sql --group=g2": {"repair", "--group=g2", "--topic=bank", "--projection-file=points.sql"},
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"repair", "--topic=account-events", "--projection=account_balance", "--group=account-balance-projector"}, ""},
+		{[]string{"repair", "--group=g2", "--topic=bank", "--projection-file=points.sql"}, " --topic=bank --projection-file=points.sql --group=g2"},
 	} {
-		parsed, err := parser.Parse(args)
+		parsed, err := parser.Parse(tt.args)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := flags.ReaderOf(parsed.Selected()); got != want {
-			t.Errorf("%v: got %q, want %q", args, got, want)
+		if got := flags.ReaderOf(parsed.Selected()); got != tt.want {
+			t.Errorf("%v: got %q, want %q", tt.args, got, tt.want)
 		}
 	}
 }
