@@ -10,10 +10,10 @@ import (
 	"io"
 	"iter"
 	"math"
-	"reflect"
 	"strings"
 	"time"
 
+	strict "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"projector/projection/event"
@@ -125,7 +125,7 @@ func parseExported(text []byte) (Exported, error) {
 	if err := decoder.Decode(&line); err != nil {
 		return Exported{}, safeJSONError(err)
 	}
-	if err := checkNames(text); err != nil {
+	if err := checkStrictly(text); err != nil {
 		return Exported{}, err
 	}
 	if line.Topic == "" || line.SHA256 == "" {
@@ -161,36 +161,17 @@ func parseExported(text []byte) (Exported, error) {
 	return e, nil
 }
 
-// checkNames returns an error for JSON that encoding/json accepts although a part of it would have
-// no effect.
-func checkNames(text []byte) error {
-	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
-	for {
-		token, err := decoder.ReadToken()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		within, n := decoder.StackIndex(decoder.StackDepth())
-		switch {
-		case err != nil, decoder.StackDepth() == 0 && decoder.InputOffset() < int64(len(text)):
-			return errors.New("has a field twice, text that is not UTF-8, or something after its object")
-		case within == jsontext.KindBeginObject && n%2 == 1 && !exportedNames[token.String()]:
-			return errors.New("has a field whose name differs from that of an export in upper and lower case")
-		}
+// checkStrictly returns an error for a line that encoding/json accepts although a part of it would
+// have no effect. That package ignores the case of a field's name.
+func checkStrictly(text []byte) error {
+	if !jsontext.Value(text).IsValid() {
+		return errors.New("has a field twice, text that is not UTF-8, or something after its object")
 	}
+	if strict.Unmarshal(text, new(exported), strict.RejectUnknownMembers(true)) != nil {
+		return errors.New("has a field whose name differs from that of an export in upper and lower case")
+	}
+	return nil
 }
-
-// exportedNames has the names of all fields of an export.
-var exportedNames = func() map[string]bool {
-	names := map[string]bool{}
-	for _, of := range []reflect.Type{reflect.TypeFor[exported](), reflect.TypeFor[exportedHeader]()} {
-		for _, f := range reflect.VisibleFields(of) {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			names[name] = true
-		}
-	}
-	return names
-}()
 
 // readMessage reads the key, the headers and the value.
 func (l *exported) readMessage(e *Entry) (err error) {

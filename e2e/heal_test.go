@@ -120,7 +120,7 @@ func TestALongHealingKeepsTheOthersFlowing(t *testing.T) {
 		BEGIN INSERT INTO seen SELECT version FROM account_balance WHERE account_id = 'held'; RETURN NULL; END $$;
 		CREATE TRIGGER see AFTER INSERT OR UPDATE ON account_balance
 		FOR EACH ROW WHEN (NEW.account_id = 'other') EXECUTE FUNCTION see()`)
-	release := w.lockRow("held")
+	release := w.locked("SELECT FROM account_balance WHERE account_id = 'held' FOR UPDATE")
 	w.append(credit("held", 2))
 	await(t, "the healing waits", w.waitsForLock)
 	start := time.Now()
@@ -156,25 +156,6 @@ func TestALongHealingKeepsTheOthersFlowing(t *testing.T) {
 	await(t, "the healing", w.reads("held", "10002 100.02 false"))
 	await(t, "the others", w.reads("other", fmt.Sprintf("%d %d.%02d false", others, others/100, others%100)))
 	p.terminate()
-}
-
-// lockRow locks the row of an account until the returned function is called.
-func (w *world) lockRow(account string) (release func()) {
-	w.t.Helper()
-	tx, err := w.db.Begin(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if _, err := tx.Exec(w.t.Context(), "SELECT FROM account_balance WHERE account_id = $1 FOR UPDATE", account); err != nil {
-		w.t.Fatal(err)
-	}
-	w.endsWithTest(tx)
-	return func() {
-		w.t.Helper()
-		if err := tx.Rollback(w.t.Context()); err != nil {
-			w.t.Fatal(err)
-		}
-	}
 }
 
 // waitsForLock is a check for await. It succeeds when a session of the database waits for a lock.

@@ -144,11 +144,18 @@ func (w *world) snapshot() (look func() string) {
 // lockAudit blocks all writes to the audit trail until the returned function is called.
 func (w *world) lockAudit() (release func()) {
 	w.t.Helper()
-	tx, err := w.db.BeginTx(w.t.Context(), pgx.TxOptions{})
+	return w.locked("LOCK TABLE dlq_action IN SHARE MODE")
+}
+
+// locked runs a statement that locks something, and holds the locks until the returned function is
+// called.
+func (w *world) locked(statement string, args ...any) (release func()) {
+	w.t.Helper()
+	tx, err := w.db.Begin(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := tx.Exec(w.t.Context(), "LOCK TABLE dlq_action IN SHARE MODE"); err != nil {
+	if _, err := tx.Exec(w.t.Context(), statement, args...); err != nil {
 		w.t.Fatal(err)
 	}
 	w.endsWithTest(tx)
