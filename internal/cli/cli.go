@@ -92,6 +92,7 @@ func newParser(args []string, built flags.BuildInfo, options ...kong.Option) (*k
 		database.TagVars(),
 		kong.PostBuild(typedOnly),
 		kong.PostBuild(addManual),
+		kong.WithBeforeReset(ignoreVariable),
 		kong.Bind(built),
 	}, options...)...)
 }
@@ -115,6 +116,15 @@ func typedOnly(k *kong.Kong) error {
 				flag.Envs, flag.Tag.Envs = nil, nil
 			}
 		}
+	}
+	return nil
+}
+
+// ignoreVariable makes the parser ignore the environment variable of a flag that was typed. The flag
+// takes precedence, so a wrong value of the variable must not be an error then.
+func ignoreVariable(step *kong.Path) error {
+	if step.Flag != nil {
+		step.Flag.Tag.Envs = nil // Flag.Envs stays, because errors name the variable
 	}
 	return nil
 }

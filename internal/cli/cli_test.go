@@ -97,6 +97,32 @@ func TestABlankGroupIsRefused(t *testing.T) {
 	}
 }
 
+// TestATypedFlagTakesPrecedence shows that the variable of a typed flag is not read, even if its
+// value is wrong. Without the flag it is an error, which names the variable.
+func TestATypedFlagTakesPrecedence(t *testing.T) {
+	for name, flag := range map[string]string{
+		"FIRST_VERSION": "--first-version=1", "KAFKA_TLS": "--tls=false", "RETRY_MAX": "--retry-max=60s", "PROJECTOR_OUTPUT": "--output=json",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "wrong")
+			args := []string{"run", "--sasl-mechanism=MD5"} // the last flag that is checked
+			if name == "PROJECTOR_OUTPUT" {
+				args = []string{"lag", "--sasl-mechanism=MD5"}
+			}
+			var out, errOut bytes.Buffer
+			status := execute(t.Context(), append(args, flag), &out, &errOut)
+			if status != exit.Usage || !strings.Contains(errOut.String(), "--sasl-mechanism (KAFKA_SASL_MECHANISM)") {
+				t.Errorf("exit status %d:\n%s", status, errOut.String())
+			}
+			errOut.Reset()
+			status = execute(t.Context(), args, &out, &errOut)
+			if status != exit.Usage || strings.Contains(errOut.String(), "--sasl-mechanism") {
+				t.Errorf("without the flag: exit status %d:\n%s", status, errOut.String())
+			}
+		})
+	}
+}
+
 // TestEmptyEnvironmentIsNone shows that an empty variable counts as unset. The test also sets a
 // wrong --sasl-mechanism, which is checked last. If an empty variable were used, its error would be
 // reported instead.
