@@ -90,15 +90,16 @@ func (f *changeFlags) chosen(ctx context.Context, reader *topic.Reader) (chosen 
 	return chosen, extents.TopicID, nil
 }
 
-// groupDocument is the part of a plan's hash that names the group.
+// groupDocument names the group and the projection whose positions are changed. It is a part of the
+// output and of the plan's hash.
 type groupDocument struct {
 	Group      string `json:"group"`
 	Projection string `json:"projection"`
 }
 
-func (f *changeFlags) hash(h *change.Hash) error {
-	return h.Note(groupDocument{f.GroupName(), f.Projection})
-}
+func (f *changeFlags) group() groupDocument { return groupDocument{f.GroupName(), f.Projection} }
+
+func (f *changeFlags) hash(h *change.Hash) error { return h.Note(f.group()) }
 
 func (f *changeFlags) print(on *change.On, done bool, n int, partition func(i int) (document any, text string)) error {
 	if !f.JSON() {

@@ -37,6 +37,20 @@ func TestAGroupWithoutPositionsIsRefused(t *testing.T) {
 	clitest.Contains(t, s.Must("position", "set", "--all", "--start", "--reason=x"), "group account-balance-projector, projection account_balance\n")
 }
 
+// TestChangesNameTheirReader shows that the JSON output names the group and the projection too.
+func TestChangesNameTheirReader(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc", 1, `"1"`))
+	s.Consuming(nil)
+	for _, change := range [][]string{{"pause", "--all"}, {"pause", "--all", "--yes"}, {"resume", "--all"}} {
+		out := s.Must(append(change, "--reason=x", "--output=json")...)
+		clitest.Equal(t, clitest.Keys(t, out), "topic partition state group projection")
+		clitest.Contains(t, out, `"group":"account-balance-projector","projection":"account_balance"}`)
+	}
+	clitest.Equal(t, clitest.Keys(t, s.Must("position", "set", "--all", "--start", "--reason=x", "--output=json")),
+		"topic partition from to unread_skipped result group projection")
+}
+
 func TestResumeSaysThatAPartitionRuns(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))

@@ -102,7 +102,10 @@ func (p *statusPlan) Do(ctx context.Context) error {
 func (p *statusPlan) Print(_ context.Context, done bool) error {
 	return p.flags.print(p.on, done, len(p.planned), func(i int) (document any, text string) {
 		one := &p.planned[i]
-		return statusDocument{p.flags.Topic, one.Partition, one.Is}, p.text(one, done)
+		return struct {
+			statusDocument
+			groupDocument
+		}{statusDocument{p.flags.Topic, one.Partition, one.Is}, p.flags.group()}, p.text(one, done)
 	})
 }
 

@@ -146,7 +146,11 @@ func (s *setPlan) Print(_ context.Context, done bool) error {
 		if done {
 			verb, d.Result = resultSet, output.OrNull(resultSet)
 		}
-		return d, fmt.Sprintf("partition %d: %s from %s to %d%s", d.Partition, verb, output.OrDash(d.From), d.To, skippedText(d.UnreadSkipped))
+		shown := struct {
+			setDocument
+			groupDocument
+		}{d, s.cmd.group()}
+		return shown, fmt.Sprintf("partition %d: %s from %s to %d%s", d.Partition, verb, output.OrDash(d.From), d.To, skippedText(d.UnreadSkipped))
 	})
 }
 
