@@ -65,7 +65,11 @@ func TestVerifyComparesEnough(t *testing.T) {
 	clitest.Contains(t, s.Must("verify", some), "2 matched")
 	clitest.Contains(t, s.Must("verify", some, "--min-compared=0.6"), "2 matched")
 	clitest.Contains(t, s.Refused(exit.Failed, "verify", some, "--min-compared=0.7"), "only 2 of 3 accounts could be compared")
-	clitest.Contains(t, s.Refused(exit.Failed, "verify", ledger("")), "the ledger has no accounts")
+	status, out, errOut := s.Command("verify", ledger(""), "--output=json")
+	clitest.Contains(t, errOut, "the ledger has no accounts")
+	if empty := `{"checked":0,"matched":0,"behind":0,"ahead":0,"different":0,"differences":[]}` + "\n"; status != exit.Failed || out != empty {
+		t.Errorf("an empty ledger: status %d\n%s", status, out)
+	}
 	for _, wrong := range []string{"-0.1", "1.1", "NaN"} {
 		clitest.Contains(t, s.Refused(exit.Usage, "verify", some, "--min-compared="+wrong), "must be a share from 0 to 1")
 	}
