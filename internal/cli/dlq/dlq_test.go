@@ -6,13 +6,18 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"projector/dlq"
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
 )
 
 func TestListShowsHowDeadLettersStand(t *testing.T) {
@@ -115,6 +120,23 @@ func TestShowMasksUnlessAsked(t *testing.T) {
 	clitest.Contains(t, s.Must("dlq", "show", "0/5"), "cannot be applied")
 	clitest.Contains(t, s.Refused(exit.Failed, "dlq", "show", "0/99"), "no record at partition 0, offset 99")
 	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "show", "x"), "partition/offset")
+}
+
+// TestShowOfADeadLetterWithoutAValue shows that a value that the DLQ topic does not have is null if
+// it was asked for.
+func TestShowOfADeadLetterWithoutAValue(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	letter := projection.DeadLetter{
+		Record: projection.Record{Message: event.Message{Key: []byte("k"), Value: []byte("large")}, Topic: s.Topic}, Class: event.MalformedPayload,
+	}
+	s.SeveralDeadLetters()
+	cut := dlq.Truncated(letter, dlq.Stamp{Group: "g", Projection: readmodel.BalanceName}, s.Topic+".dlq", time.Now(), dlq.WithoutValue)
+	if err := s.Client.ProduceSync(t.Context(), cut).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Contains(t, s.Must("dlq", "show", "0/7", "--output=json", "--show-payload"), `"key":"k","value":null}`)
+	clitest.Equal(t, clitest.Keys(t, s.Must("dlq", "show", "0/7", "--output=json")), clitest.ListKeys+" headers key")
 }
 
 func TestOneShotsFailWhenAServerIsAway(t *testing.T) {

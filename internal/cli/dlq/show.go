@@ -33,8 +33,7 @@ type showCmd struct {
 type shownDocument struct {
 	deadLetterDocument
 	output.Record
-	Value       *string `json:"value,omitempty"`
-	ValueBase64 *string `json:"value_base64,omitempty"`
+	*output.Payload // nil: the user has not asked for it
 }
 
 func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
@@ -90,7 +89,7 @@ func parsePlace(text string) (partition int32, offset int64, err error) {
 func (c *showCmd) describe(record *kgo.Record, d *replay.DeadLetter) shownDocument {
 	doc := shownDocument{deadLetterDocument: document(d), Record: output.RecordOf(record)}
 	if c.ShowPayload {
-		doc.Value, doc.ValueBase64 = dlq.TextOrBase64(record.Value)
+		doc.Payload = output.PayloadOf(record)
 	}
 	return doc
 }

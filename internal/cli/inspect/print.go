@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"projector/dlq"
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/projection/event"
@@ -40,8 +39,7 @@ type fieldDocument struct {
 type payloadDocument struct {
 	recordDocument
 	output.Record
-	Value       *string `json:"value"`
-	ValueBase64 *string `json:"value_base64,omitempty"`
+	*output.Payload
 }
 
 // printer prints each record and, without --output=json, a summary.
@@ -143,9 +141,7 @@ func (p *printer) document(d *decoded) any {
 	if !p.c.ShowPayload {
 		return doc
 	}
-	whole := payloadDocument{recordDocument: doc, Record: output.RecordOf(record)}
-	whole.Value, whole.ValueBase64 = dlq.TextOrBase64(record.Value)
-	return whole
+	return payloadDocument{doc, output.RecordOf(record), output.PayloadOf(record)}
 }
 
 func placeOf(d *decoded) string {

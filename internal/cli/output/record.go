@@ -32,6 +32,19 @@ func RecordOf(record *kgo.Record) Record {
 	return doc
 }
 
+// Payload is the value of a record in JSON. It is null if the record has no value. A value that is no
+// text is in base64.
+type Payload struct {
+	Value       *string `json:"value"`
+	ValueBase64 *string `json:"value_base64,omitempty"`
+}
+
+// PayloadOf converts the value of a Kafka record to its form in JSON without losing a byte.
+func PayloadOf(record *kgo.Record) *Payload {
+	text, encoded := dlq.TextOrBase64(record.Value)
+	return &Payload{text, encoded}
+}
+
 // BytesText formats bytes for the text output.
 func BytesText(b []byte) string {
 	text, encoded := dlq.TextOrBase64(b)

@@ -16,7 +16,7 @@ func TestARecordIsShownToTheByte(t *testing.T) {
 	type whole struct {
 		Before int `json:"before"`
 		output.Record
-		Value *string `json:"value"`
+		*output.Payload
 	}
 	for _, c := range []struct {
 		record *kgo.Record
@@ -28,8 +28,10 @@ func TestARecordIsShownToTheByte(t *testing.T) {
 			`{"before":1,"headers":[{"key":"a","value":null},{"key":"a","value":""},{"key":"b","value":null,"value_base64":"/w=="}],"key":"k","value":null}`,
 		},
 		{&kgo.Record{Key: []byte{0xff}}, `{"before":1,"headers":[],"key":null,"key_base64":"/w==","value":null}`},
+		{&kgo.Record{Value: []byte{}}, `{"before":1,"headers":[],"key":null,"value":""}`},
+		{&kgo.Record{Value: []byte{0xff}}, `{"before":1,"headers":[],"key":null,"value":null,"value_base64":"/w=="}`},
 	} {
-		got, err := json.Marshal(whole{Before: 1, Record: output.RecordOf(c.record)})
+		got, err := json.Marshal(whole{1, output.RecordOf(c.record), output.PayloadOf(c.record)})
 		if err != nil {
 			t.Fatal(err)
 		}
