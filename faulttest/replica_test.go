@@ -174,14 +174,30 @@ func (s *scene) retried(dependency, text string) (n int) {
 }
 
 // The method retries returns a check for await. It succeeds when there are more retries than the
-// given number.
+// given number, and a partition is retrying. The second condition is needed because regular checks
+// of the servers count as retries too.
 func (s *scene) retries(dependency, text string, than int) func() string {
 	return func() string {
 		if n := s.retried(dependency, text); n <= than {
 			return fmt.Sprintf("%d retries because of %s %s, waiting for more than %d", n, dependency, text, than)
 		}
+		if !slices.ContainsFunc(s.replicas, (*replica).retrying) {
+			return "no partition is retrying"
+		}
 		return ""
 	}
+}
+
+func (r *replica) retrying() bool {
+	if status, _ := r.Get("/metrics"); status != 200 {
+		return false
+	}
+	for name, value := range r.Metrics() {
+		if strings.HasPrefix(name, "projector_retrying{") && value == 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // peak returns the highest resident memory of a process in bytes, or 0 if the process has ended.

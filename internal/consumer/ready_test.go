@@ -2,10 +2,12 @@ package consumer
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -87,5 +89,33 @@ func TestAMissingGrantStaysUnready(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// retryLog is an Observer that records the retries.
+type retryLog struct {
+	quiet
+	counted []string
+}
+
+func (l *retryLog) Retry(dependency, reason string) {
+	l.counted = append(l.counted, dependency+" "+reason)
+}
+
+// TestFailedChecksAreCounted shows that the regular checks of the servers count as retries. They are
+// the only failures of an instance that has nothing to consume.
+func TestFailedChecksAreCounted(t *testing.T) {
+	retries := &retryLog{}
+	c := scriptedConsumer(t, &script{}, func(cfg *Config) { cfg.Observer = retries })
+	c.report(t.Context(), "kafka", "Kafka: ", kerr.CoordinatorNotAvailable)
+	c.report(t.Context(), "access", "Kafka: ", kerr.TopicAuthorizationFailed)
+	c.report(t.Context(), "postgres", "PostgreSQL: ", &pgconn.PgError{Code: "57P03"})
+	c.report(t.Context(), "postgres", "PostgreSQL: ", nil)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	c.report(stopped, "postgres", "PostgreSQL: ", context.Canceled)
+	want := []string{"kafka COORDINATOR_NOT_AVAILABLE", "kafka TOPIC_AUTHORIZATION_FAILED", "postgres 57P03"}
+	if !slices.Equal(retries.counted, want) {
+		t.Errorf("counted %q, want %q", retries.counted, want)
 	}
 }

@@ -149,17 +149,20 @@ func (c *Consumer) ensureDLQ(ctx context.Context) {
 	})
 }
 
-// report logs err and sets the health condition. Without an error it clears the condition.
+// report logs and counts err, and sets the health condition. Without an error it clears the
+// condition.
 func (c *Consumer) report(ctx context.Context, condition, prefix string, err error) {
+	dependency, what := checked(condition)
 	switch {
 	case ctx.Err() != nil:
+		return
 	case err == nil:
 		c.cfg.Health.OK(condition)
-		c.throttled(checked(condition)).Note(nil, watchEvery)
 	default:
 		c.cfg.Health.Fail(condition, prefix+errclass.Safe(err))
-		c.throttled(checked(condition)).Note(err, watchEvery)
+		c.cfg.Observer.Retry(dependency, errclass.Reason(err)) // an idle instance has no other failures to count
 	}
+	c.throttled(dependency, what).Note(err, watchEvery)
 }
 
 // checked returns the dependency and the operation that a condition is about.
