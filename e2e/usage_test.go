@@ -35,6 +35,7 @@ func TestWrongUsage(t *testing.T) {
 		"duration":                {nil, []string{"--retry-max=1"}, "--retry-max"},
 		"session timeout":         {nil, []string{"--session-timeout=10ms"}, "--session-timeout"},
 		"retry order":             {nil, []string{"--retry-initial=2m"}, "--retry-max"},
+		"no wait":                 {nil, []string{"--retry-max=0s"}, "--retry-max (RETRY_MAX): must be more than 0"},
 		"level":                   {nil, []string{"--log-level=loud"}, "loud"},
 		"broker":                  {nil, []string{"--brokers=host:port"}, "--brokers"},
 		"topic":                   {nil, []string{"--topic=a b"}, "--topic"},

@@ -123,6 +123,16 @@ func TestATypedFlagTakesPrecedence(t *testing.T) {
 	}
 }
 
+// TestTheLongestWaitLimitsTheDefault shows that --retry-max may be less than the default of
+// --retry-initial. The wrong --sasl-mechanism is checked last.
+func TestTheLongestWaitLimitsTheDefault(t *testing.T) {
+	var out, errOut bytes.Buffer
+	status := execute(t.Context(), []string{"run", "--retry-max=500ms", "--sasl-mechanism=MD5"}, &out, &errOut)
+	if status != exit.Usage || !strings.Contains(errOut.String(), "--sasl-mechanism (KAFKA_SASL_MECHANISM)") {
+		t.Errorf("exit status %d:\n%s", status, errOut.String())
+	}
+}
+
 // TestEmptyEnvironmentIsNone shows that an empty variable counts as unset. The test also sets a
 // wrong --sasl-mechanism, which is checked last. If an empty variable were used, its error would be
 // reported instead.

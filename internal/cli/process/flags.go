@@ -22,12 +22,15 @@ type projectFlags struct {
 	RetryInitial   time.Duration `env:"RETRY_INITIAL" default:"1s" placeholder:"DURATION" group:"Projection" help:"First wait after a transient error (default 1s)."`
 	SessionTimeout time.Duration `env:"KAFKA_SESSION_TIMEOUT" default:"30s" placeholder:"DURATION" group:"Projection" help:"How soon the partitions of a dead instance are taken over (default 30s)."`
 	MaxBatchBytes  int           `env:"MAX_BATCH_BYTES" default:"67108864" placeholder:"BYTES" group:"Projection" help:"Largest accepted batch of records, decompressed; a larger one stops its partition (default 64 MiB)."`
-	RetryMax       time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait (default 60s)."`
+	RetryMax       time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait, also of the first one (default 60s)."`
 	AcceptChanged  bool          `name:"accept-changed-file" group:"Projection" help:"Continue with a projection file that has changed. Existing rows were made with the old version; projector rebuild makes them again."`
 	AcceptMapping  bool          `name:"accept-changed-mapping" group:"Projection" help:"Continue with a mapping or a first version that reads stored events differently. Existing rows were made with the old one; projector rebuild makes them again."`
 	AnotherTopic   bool          `group:"Projection" help:"Continue although the rows of the projection came from another topic."`
 	InboxRetention time.Duration `env:"INBOX_RETENTION" default:"168h" placeholder:"DURATION" group:"Projection" help:"How long an additive projection remembers the events it has processed (default 168h)."`
 }
+
+// defaultRetryInitial is the default of RetryInitial.
+const defaultRetryInitial = time.Second
 
 func (f *projectFlags) validate() error {
 	if err := f.Check(); err != nil {
@@ -46,7 +49,9 @@ func (f *projectFlags) validate() error {
 		return exit.Usagef("--max-batch-bytes (MAX_BATCH_BYTES): must be from 1 MiB to 512 MiB")
 	case f.RetryInitial <= 0:
 		return exit.Usagef("--retry-initial (RETRY_INITIAL): must be more than 0")
-	case f.RetryMax < f.RetryInitial:
+	case f.RetryMax <= 0:
+		return exit.Usagef("--retry-max (RETRY_MAX): must be more than 0")
+	case f.RetryMax < f.RetryInitial && f.RetryInitial != defaultRetryInitial: // --retry-max limits the default too
 		return exit.Usagef("--retry-max (RETRY_MAX): must not be less than --retry-initial")
 	}
 	if err := f.CheckPark(); err != nil {
