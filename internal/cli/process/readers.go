@@ -20,7 +20,7 @@ import (
 // readFlags are the flags of the HTTP server for readers, which are clients that read accounts.
 type readFlags struct {
 	ReadListen    string `env:"READ_LISTEN_ADDR" placeholder:"ADDR" group:"HTTP" help:"Address for readers: GET /v1/accounts/ID?min_version=N&wait=5s returns an account, once it has reached that version. Beyond this machine it needs --read-token-file. Off by default."`
-	ReadTokenFile string `env:"READ_TOKEN_FILE" type:"path" placeholder:"FILE" group:"HTTP" help:"File that holds the token readers send as Authorization: Bearer. It may change."`
+	ReadTokenFile string `env:"READ_TOKEN_FILE" type:"path" placeholder:"FILE" group:"HTTP" help:"File that holds the token readers send as Authorization: Bearer, of at least 16 bytes. It may change."`
 	ReadBalances  bool   `env:"READ_BALANCES" group:"HTTP" help:"Include balance, currency and status in the response to readers."`
 }
 
