@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"reflect"
 	"slices"
@@ -153,6 +154,9 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 	parsed, err := parser.Parse(args)
 	if exited >= 0 { // the parser has already exited, for example after --help
 		return exited
+	}
+	if unwritten := new(fs.PathError); errors.As(err, &unwritten) && unwritten.Op == "write" {
+		return exit.Report(stderr, err) // the parser writes the help
 	}
 	if err != nil {
 		return exit.Report(stderr, exit.WrongUsage(reword(err)))

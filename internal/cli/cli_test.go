@@ -133,6 +133,21 @@ func TestTheLongestWaitLimitsTheDefault(t *testing.T) {
 	}
 }
 
+// TestHelpThatCannotBeWritten shows that a full disk under the help is a failure, not wrong usage.
+func TestHelpThatCannotBeWritten(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = full.Close() })
+	for _, args := range [][]string{{"--help"}, {"run", "--help"}, {"dlq", "replay", "-h"}} {
+		var errOut bytes.Buffer
+		if status := execute(t.Context(), args, full, &errOut); status != exit.Failed || !strings.Contains(errOut.String(), "no space left") {
+			t.Errorf("%v: exit status %d: %s", args, status, errOut.String())
+		}
+	}
+}
+
 // TestEmptyEnvironmentIsNone shows that an empty variable counts as unset. The test also sets a
 // wrong --sasl-mechanism, which is checked last. If an empty variable were used, its error would be
 // reported instead.
