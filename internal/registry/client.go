@@ -130,6 +130,10 @@ var (
 	errTooLarge        = fmt.Errorf("the answer is larger than %d MiB", answerBytes>>20)
 )
 
+// errNoSchema is for a successful answer without a schema. It probably comes from another server,
+// for example from a proxy during maintenance.
+const errNoSchema errclass.Text = "the answer has no schema, although its status is 200: does another server answer, such as a proxy?"
+
 // fetch requests a schema by its id. It returns errUnknownID only if the answer has the registry's
 // own error code, because a 404 without that code may come from another server or a wrong URL.
 func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
@@ -139,6 +143,9 @@ func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 			return schema{}, errUnknownID
 		}
 		return schema{}, err
+	}
+	if found.Schema == "" {
+		return schema{}, errNoSchema
 	}
 	s := schema{kind: found.Type, text: found.Schema}
 	err = c.collect(ctx, found.References, &s, map[sr.SchemaReference]bool{})
@@ -151,7 +158,7 @@ func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 func refusal(err error) string {
 	var answer *sr.ResponseError
 	switch {
-	case errors.Is(err, errManyReferences), errors.Is(err, errLargeReferences), errors.Is(err, errTooLarge):
+	case errors.Is(err, errManyReferences), errors.Is(err, errLargeReferences), errors.Is(err, errTooLarge), errors.Is(err, errNoSchema):
 		return err.Error()
 	case !errors.As(err, &answer) || answer.StatusCode < 400 || answer.StatusCode >= 500:
 		return ""
@@ -166,8 +173,8 @@ func refusal(err error) string {
 
 // answers reports whether the registry returns a schema for id or answers that there is none.
 func (c *client) answers(ctx context.Context, id uint32) bool {
-	_, err := c.sr.SchemaByID(ctx, int(id))
-	return err == nil || isUnknownID(err)
+	found, err := c.sr.SchemaByID(ctx, int(id))
+	return err == nil && found.Schema != "" || isUnknownID(err)
 }
 
 func isUnknownID(err error) bool {
@@ -199,6 +206,9 @@ func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s
 		found, err := c.sr.SchemaByVersion(sr.WithParams(ctx, sr.ShowDeleted), r.Subject, r.Version)
 		if err != nil {
 			return err
+		}
+		if found.Schema.Schema == "" {
+			return errNoSchema
 		}
 		if err := c.collect(ctx, found.References, s, seen); err != nil {
 			return err

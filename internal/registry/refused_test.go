@@ -72,6 +72,8 @@ func TestOneIDIsRefused(t *testing.T) {
 		"a bad request":             {refusing(http.StatusBadRequest, "", byID(8)), nil, "status 400"},
 		"unprocessable":             {refusing(http.StatusUnprocessableEntity, `{"error_code":42202}`, byID(8)), nil, "42202"},
 		"too large":                 {refusing(http.StatusOK, large, byID(8)), nil, "larger than 2 MiB"},
+		"no schema":                 {refusing(http.StatusOK, `{}`, byID(8)), nil, "no schema"},
+		"a reference has no schema": {refusing(http.StatusOK, `{}`, subject), missing, "no schema"},
 		"a reference not permitted": {refusing(http.StatusForbidden, "", subject), missing, "status 403"},
 		"a reference is missing":    {refusing(0, ""), missing, "40403"},
 		"a reference too large":     {refusing(http.StatusOK, large, subject), missing, "larger than 2 MiB"},
@@ -128,6 +130,22 @@ func TestAllIDsAreRefused(t *testing.T) {
 		s.breakWith(nil)
 		checkOpened(t, resolve(t, r, openedEvent(t, 8)))
 	}
+}
+
+// A proxy answers all requests with status 200 and its own JSON, after the registry has answered for
+// another id. This is an outage, so no event becomes a dead letter.
+func TestAnAnswerWithoutASchemaIsAnOutage(t *testing.T) {
+	s := newStub(t)
+	s.hold(byID(7), "AVRO", inline())
+	s.hold(byID(8), "AVRO", inline())
+	r := s.resolver(t, event.FormatAvro)
+	checkOpened(t, resolve(t, r, openedEvent(t, 7)))
+	s.breakWith(status(http.StatusOK, `{"status":"maintenance"}`))
+	if _, err := r.Resolve(t.Context(), openedEvent(t, 8)); !errors.As(err, new(*registry.Error)) {
+		t.Errorf("%v", err)
+	}
+	s.breakWith(nil)
+	checkOpened(t, resolve(t, r, openedEvent(t, 8)))
 }
 
 // The registry refuses the first request for an id and answers the repeated one. So the refusal was

@@ -175,6 +175,8 @@ func TestRegistryErrorsAreNoFaultOfTheMessage(t *testing.T) {
 		"hangs up":           {hangUp, errclass.Retry, "eof", ""},
 		"no JSON":            {status(http.StatusOK, "<html>secret"), errclass.Unknown, "unknown", ""},
 		"too large":          {status(http.StatusOK, large), errclass.Unknown, "unknown", ""},
+		"other JSON":         {status(http.StatusOK, `{"status":"secret"}`), errclass.Unknown, "unknown", "no schema"},
+		"null":               {status(http.StatusOK, `null`), errclass.Unknown, "unknown", "no schema"},
 	}
 	for name, tt := range tests {
 		s := newStub(t)
