@@ -42,6 +42,9 @@ func Grants() string {
 // variants has the files from which more than one query is made. It maps the name of the file to the
 // queries, and each query to the values of the file's placeholders.
 var variants = map[string]map[string]Values{
+	"discards_lock": {
+		"discards_begin": {"lock": "pg_advisory_xact_lock"}, "discards_prevent": {"lock": "pg_advisory_xact_lock_shared"},
+	},
 	"inbox_lock":   {"inbox_prune_lock": {"lock": "pg_try_advisory_xact_lock"}, "inbox_prune_wait": {"lock": "pg_advisory_xact_lock"}},
 	"positions":    {"position_load": {"locked": off}, "position_lock": {"locked": ""}},
 	"ready":        readyQueries(),

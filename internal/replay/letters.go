@@ -122,7 +122,7 @@ func (d *DeadLetter) Action(kind readmodel.ActionKind, actor string) readmodel.A
 // Discard returns the arguments with which package repair discards the dead letter. The parameter
 // action is the row for the audit trail.
 func (d *DeadLetter) Discard(action readmodel.Action) repair.Discard {
-	of := d.subject()
+	of := d.Subject()
 	account := readmodel.Storable(of.AccountID)
 	if account != of.AccountID { // no account can have this name
 		account = ""
@@ -156,9 +156,9 @@ func (i *Item) Digest() string {
 	return dlq.MessageDigest(i.Entry.Key, i.Entry.Value, i.Entry.Headers)
 }
 
-// subject returns the account, version and id of the event in the dead letter. An unknown id is
+// Subject returns the account, version and id of the event in the dead letter. An unknown id is
 // empty.
-func (d *DeadLetter) subject() readmodel.Subject {
+func (d *DeadLetter) Subject() readmodel.Subject {
 	account, version, _ := d.Entry.Subject(&d.Decoded)
 	return readmodel.Subject{
 		AccountID: account, Version: version, EventID: cmp.Or(d.Decoded.Event.ID, d.Entry.EventID),
@@ -179,7 +179,7 @@ func Assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 			Partition: e.DLQPartition, Offset: e.DLQOffset,
 			Original: projection.RecordRef{Topic: readmodel.Storable(e.Topic), Partition: e.Partition, Offset: e.Offset},
 		}
-		subjects[i] = d.subject()
+		subjects[i] = d.Subject()
 	}
 	statuses, err := store.ReplayStatuses(ctx, subjects)
 	if err != nil {

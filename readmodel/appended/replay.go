@@ -10,10 +10,11 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/sql"
 )
 
-// replayer replays the dead letters of a Definition. Its transactions need no fence, because the
-// table's unique key decides which event is stored.
+// replayer replays and discards the dead letters of a Definition. A replay needs no fence, because
+// the table's unique key decides which event is stored. A discard needs one, see Discard.
 type replayer struct {
 	kind  Definition
 	cfg   readmodel.RepairConfig
@@ -24,15 +25,19 @@ var _ readmodel.Replayer = (*replayer)(nil)
 
 // ReplayStatuses implements Replayer.
 func (l *replayer) ReplayStatuses(ctx context.Context, subjects []readmodel.Subject) ([]projection.ReplayStatus, error) {
+	return l.statuses(ctx, l.cfg.Pool, subjects)
+}
+
+func (l *replayer) statuses(ctx context.Context, db readmodel.Querier, subjects []readmodel.Subject) ([]projection.ReplayStatus, error) {
 	keys := make([]Key, len(subjects))
 	for i, s := range subjects {
 		keys[i] = l.table.Key(&event.Event{ID: s.EventID, AccountID: s.AccountID, Version: s.Version})
 	}
-	found, err := l.find(ctx, l.cfg.Pool, keys)
+	found, err := l.find(ctx, db, keys)
 	if err != nil {
 		return nil, err
 	}
-	doubt, err := l.doubts(ctx, l.cfg.Pool)
+	doubt, err := l.doubts(ctx, db)
 	if err != nil {
 		return nil, err
 	}
@@ -201,6 +206,10 @@ func (w *replayWork) Refuse(reason string) bool {
 
 // fold writes the records that can be applied. It returns the decisions about all records.
 func (l *replayer) fold(ctx context.Context, tx *readmodel.Tx, records []*readmodel.RepairRecord, refused map[*readmodel.RepairRecord]string) ([]projection.Decision, error) {
+	tx.Queue(sql.Query("discards_prevent"), l.kind.Label)
+	if err := tx.Send(ctx); err != nil {
+		return nil, err
+	}
 	decisions, err := l.decide(ctx, tx, records)
 	if err != nil {
 		return nil, err

@@ -114,29 +114,37 @@ func (p *discardPlan) planSome(ctx context.Context, letters []*replay.DeadLetter
 	return found, nil
 }
 
+// discarder discards dead letters of a projection that parks no events. See package appended.
+type discarder interface {
+	Discard(ctx context.Context, subjects []readmodel.Subject, actions []readmodel.Action,
+		applied func(n int, s projection.ReplayStatus) bool) (passed []bool, err error)
+}
+
 // discardSome discards dead letters. If the projection parks no events, it only writes the discards
 // to the audit trail. Dead letters whose event was applied are left out.
 func (p *discardPlan) discardSome(ctx context.Context, letters []*replay.DeadLetter) ([]repair.Discarded, error) {
 	if discarder, parks := p.tools.replayer(0).(*repair.Repair); parks {
 		return discarder.Discard(ctx, p.discards(letters))
 	}
-	found, err := p.planSome(ctx, letters)
-	if err != nil {
-		return nil, err
+	records, is := p.tools.replayer(0).(discarder)
+	if !is {
+		return nil, fmt.Errorf("%s: its dead letters cannot be discarded", p.tools.kind.Name())
 	}
-	var actions []readmodel.Action
+	subjects, actions := make([]readmodel.Subject, len(letters)), make([]readmodel.Action, len(letters))
 	for i, d := range letters {
-		if !found[i].Passed {
-			actions = append(actions, p.action(d))
-		}
-	}
-	if len(actions) == 0 {
-		return found, nil
+		subjects[i], actions[i] = d.Subject(), p.action(d)
 	}
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
-	if err := readmodel.RecordActions(ctx, p.on.Pool, actions); err != nil {
+	passed, err := records.Discard(ctx, subjects, actions, func(n int, s projection.ReplayStatus) bool {
+		return letters[n].Entry.StatusOf(&letters[n].Decoded, s) == dlq.Resolved
+	})
+	if err != nil {
 		return nil, err
+	}
+	found := make([]repair.Discarded, len(letters))
+	for i := range found {
+		found[i].Passed = passed[i]
 	}
 	return found, nil
 }

@@ -1,0 +1,111 @@
+package appended_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+	"projector/readmodel/readmodeltest"
+	"projector/readmodel/turnover"
+)
+
+// discarder is the replayer of a projection of package appended.
+type discarder interface {
+	readmodel.Replayer
+	Discard(context.Context, []readmodel.Subject, []readmodel.Action, func(int, projection.ReplayStatus) bool) ([]bool, error)
+}
+
+func discarderOf(t *testing.T, pool *pgxpool.Pool) discarder {
+	t.Helper()
+	format := event.Always(readmodeltest.JSONFormat(t))
+	d, is := turnover.Definition().Replayer(readmodel.RepairConfig{Pool: pool, Formats: format, FirstVersion: 1}).(discarder)
+	if !is {
+		t.Fatal("the dead letters of daily_turnover cannot be discarded")
+	}
+	return d
+}
+
+// The function discard discards the dead letters of records and returns which of their events were
+// applied.
+func discard(t *testing.T, d discarder, records ...*readmodel.RepairRecord) []bool {
+	t.Helper()
+	var (
+		subjects []readmodel.Subject
+		actions  []readmodel.Action
+	)
+	for _, r := range records {
+		ev := &r.Decoded.Event
+		subjects = append(subjects, readmodel.Subject{AccountID: ev.AccountID, Version: ev.Version, EventID: ev.ID, Decoded: &r.Decoded})
+		a := r.Action
+		a.Kind, a.Result, a.Projection, a.Reason = readmodel.ActionDiscard, readmodel.ResultDiscarded, turnover.Name, "known"
+		actions = append(actions, a)
+	}
+	passed, err := d.Discard(t.Context(), subjects, actions, func(_ int, s projection.ReplayStatus) bool { return s.Passed })
+	if err != nil {
+		t.Error(err)
+	}
+	return passed
+}
+
+const (
+	discards = "SELECT string_agg(action || ' ' || result, ', ' ORDER BY id) FROM dlq_action"
+	nothing  = ""
+)
+
+// A consumer reads a record again whose event became a dead letter before. It has claimed the
+// partition and read the record before the discard, and writes after the discard. Then it must decide
+// again, and leave the event out.
+func TestADiscardAfterTheRecordWasRead(t *testing.T) {
+	pool := openPool(t)
+	kind := turnover.Definition()
+	f := feederOn(t, kind.Open(readmodel.RunConfig{
+		Pool: pool, FirstVersion: 1, Observer: &counted{}, Decisions: readmodel.NewDecisions(pool, kind),
+	})(partition))
+	value := eventAs("1", "FundsCredited", "a", 1, noon, eur("4"))
+	f.MustFold(value)
+	if passed := discard(t, discarderOf(t, pool), readmodeltest.ReplayOf(f.Format, value)...); len(passed) != 1 || passed[0] {
+		t.Errorf("applied: %v", passed)
+	}
+	if err := f.VerifyAndFlush(); err == nil {
+		t.Error("a consumer has written a discarded event")
+	}
+	f.MustClaim(projection.NoOffset)
+	f.Feed(value)
+	same(t, "turnover", turnoverOf(t, pool), nothing)
+	same(t, "outcomes", f.Outcomes(), "0 1 0 0")
+}
+
+// An event is replayed and discarded at the same time. If it is applied first, it is not discarded.
+// If it is discarded first, the replay, which was planned before, revokes the discard. So a rebuild
+// gives the same rows.
+func TestADiscardAndAReplayOfOneDeadLetter(t *testing.T) {
+	pool := openPool(t)
+	f := newFeeder(t, pool, turnover.Definition(), partition)
+	d := discarderOf(t, pool)
+	for round := range 20 {
+		records := readmodeltest.ReplayOf(f.Format, eventAs(string(rune('a'+round)), "FundsCredited", "a", 1, noon, eur("4")))
+		var (
+			both   sync.WaitGroup
+			passed []bool
+		)
+		both.Go(func() {
+			if err := d.Apply(t.Context(), records, nil); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Go(func() { passed = discard(t, d, readmodeltest.ReplayOf(f.Format, string(records[0].Record.Value))...) })
+		both.Wait()
+		want := "discard discarded, replay applied"
+		if len(passed) == 1 && passed[0] {
+			want = "replay applied"
+		}
+		same(t, "the trail", lines(t, pool, discards), want)
+		readmodeltest.Exec(t, pool, "ALTER TABLE dlq_action DISABLE TRIGGER ALL; DELETE FROM dlq_action; ALTER TABLE dlq_action ENABLE TRIGGER ALL")
+	}
+	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 EUR 80.00 0.00 20")
+}
