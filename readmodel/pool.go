@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/readmodel/citus"
+	"projector/sql"
 )
 
 const (
@@ -115,6 +118,45 @@ func (c *connector) bound(parsed int32) (int32, error) {
 	}
 }
 
+// errOtherPath means that a session does not have the search_path that was requested for it.
+const errOtherPath errclass.Text = "the session has another search_path than the one that was requested, so it would use the tables of another schema: " +
+	"connect to PostgreSQL directly, or take search_path out of the pooler's ignore_startup_parameters"
+
+// checkPath returns errOtherPath if the session does not have the requested search_path. Some
+// poolers ignore the request. The events of one read model would then be written to the tables of
+// another one, and those of a rebuild to the live tables.
+func checkPath(ctx context.Context, conn *pgx.Conn) error {
+	wanted, requested := requestedPath(conn.Config().RuntimeParams)
+	if !requested {
+		return nil
+	}
+	var path string
+	err := conn.QueryRow(ctx, sql.Query("search_path")).Scan(&path)
+	if err == nil && path != wanted {
+		err = errOtherPath
+	}
+	return err
+}
+
+// pathOption finds a search_path in the parameter options, such as "-c search_path=bank". A
+// backslash is before each white space or backslash of the value.
+var (
+	pathOption = regexp.MustCompile(`(?i)(?:^|\s)(?:-c\s*|--)search[_-]path=((?:\\.|[^\s\\])*)`)
+	escaped    = regexp.MustCompile(`\\(.)`)
+)
+
+// requestedPath returns the search_path that the parameters of a connection request.
+func requestedPath(params map[string]string) (path string, requested bool) {
+	if path, requested = params["search_path"]; requested {
+		return path, true
+	}
+	all := pathOption.FindAllStringSubmatch(params["options"], -1)
+	if len(all) == 0 {
+		return "", false
+	}
+	return escaped.ReplaceAllString(all[len(all)-1][1], "$1"), true // the last option counts
+}
+
 var (
 	errTooFewConns = errors.New("pool_max_conns: fewer than four connections are too few for repairs and rebuilds")
 	errTextOnly    = errors.New("default_query_exec_mode: values are sent and read in binary; use cache_statement, cache_describe or describe_exec")
@@ -149,6 +191,9 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 	}
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		RegisterColumns(conn.TypeMap())
+		if err := checkPath(ctx, conn); err != nil {
+			return err
+		}
 		return citus.BeginSession(ctx, conn, planned)
 	}
 	cfg.MaxConnIdleTime = 5 * time.Minute

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"projector/errclass"
+	"projector/faulttest/pgproxy"
 	"projector/internal/devstack/devtest"
 	"projector/readmodel"
 )
@@ -36,6 +38,35 @@ func TestTheURLHasTheLastWordOnASession(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q: jit, plan_cache_mode and enable_seqscan are %s, want %s", query, got, want)
+		}
+	}
+}
+
+// A pooler may ignore the search_path that a connection requests. The tables of another schema would
+// then be used.
+func TestASearchPathThatIsIgnoredIsRefused(t *testing.T) {
+	t.Parallel()
+	proxy, through, err := pgproxy.ListenBefore(devtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	for _, c := range []struct{ ignore, query, refused string }{
+		{"", "", ""},
+		{"search_path", "", ""},
+		{"", "&search_path=bank,public", ""},
+		{"search_path", "&search_path=bank,public", "search_path"},
+		{"", "&options=-c%20search_path%3Dbank%5C%20a", ""},
+		{"", "&options=-csearch_path%3Da%20--search-path%3Dbank%20-cjit%3Don", ""},
+		{"options", "&options=-cjit%3Don", ""},
+		{"options", "&options=-c%20search_path%3Dbank%5C%20a", "search_path"},
+		{"options", "&options=-csearch_path%3Da%20--search-path%3Dbank", "search_path"},
+	} {
+		proxy.Ignore(c.ignore)
+		var path string
+		err := openPoolAt(t, through+c.query).QueryRow(t.Context(), "SHOW search_path").Scan(&path)
+		if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(errclass.Safe(err), c.refused) {
+			t.Errorf("%q through a pooler that ignores %q: %q, %v", c.query, c.ignore, path, err)
 		}
 	}
 }

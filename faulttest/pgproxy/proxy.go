@@ -1,8 +1,8 @@
 // Package pgproxy is a proxy between a program and PostgreSQL that injects faults. It drops the
 // reply to a COMMIT that was executed, slows the connection down, cuts it, or connects to another
-// server.
+// server. Like some poolers, it can ignore a parameter of new connections.
 //
-// The proxy parses only the server's messages and supports no TLS. ListenRaw parses nothing, so it
+// The proxy parses only the server's messages and a client's first message, and supports no TLS. ListenRaw parses nothing, so it
 // works with any server but cannot drop replies.
 package pgproxy
 
@@ -34,6 +34,7 @@ type Proxy struct {
 	links  map[*link]bool
 	lose   func() bool // nil means that no reply is dropped
 	line   line
+	ignore string // a parameter that is removed from a client's first message; if empty, none is
 }
 
 // line has the delay and the bandwidth of a connection. They apply to each direction.
@@ -113,6 +114,13 @@ func (p *Proxy) LoseReplies(lose func() bool) {
 	p.lose = lose
 }
 
+// Ignore removes a parameter, such as search_path, from the first message of each new connection.
+func (p *Proxy) Ignore(parameter string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ignore = parameter
+}
+
 // Lost returns the number of dropped replies.
 func (p *Proxy) Lost() int { return int(p.dropped.Load()) }
 
@@ -155,6 +163,9 @@ func (p *Proxy) serve(client net.Conn) {
 		l.close()
 		return
 	}
+	if err := p.begin(l); err != nil {
+		l.close()
+	}
 	var ways sync.WaitGroup
 	ways.Go(func() { p.forward(l.server, l.client); l.close() })
 	ways.Go(func() { p.forwardReplies(l); l.close() })
@@ -174,6 +185,29 @@ func (p *Proxy) enter(l *link, target string) bool {
 	}
 	p.links[l] = true
 	return true
+}
+
+// begin forwards the client's first message without the ignored parameter. If no parameter is
+// ignored, it does nothing.
+func (p *Proxy) begin(l *link) error {
+	p.mu.Lock()
+	ignore := p.ignore
+	p.mu.Unlock()
+	if ignore == "" {
+		return nil
+	}
+	first, err := pgproto3.NewBackend(l.client, io.Discard).ReceiveStartupMessage()
+	if err != nil {
+		return err
+	}
+	if startup, is := first.(*pgproto3.StartupMessage); is {
+		delete(startup.Parameters, ignore)
+	}
+	out, err := first.Encode(nil)
+	if err == nil {
+		_, err = l.server.Write(out)
+	}
+	return err
 }
 
 // forward copies the data of one direction unchanged.

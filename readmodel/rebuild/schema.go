@@ -33,36 +33,56 @@ type schema struct {
 // differences of the tables in noted. It drops tables that an earlier rebuild left. It returns
 // ErrRebuilding if another rebuild is running.
 func openSchema(ctx context.Context, live *pgxpool.Pool, copied, noted []string, others ...string) (*schema, error) {
-	lock, err := live.Acquire(ctx)
+	pool, err := shadowPool(ctx, live, others...)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the rebuild: %w", err)
 	}
-	b := &schema{live: live, lock: lock}
-	var free bool
-	if err := lock.QueryRow(ctx, sql.Query("shadow_lock")).Scan(&free); err != nil {
-		lock.Release()
-		return nil, fmt.Errorf("prepare the rebuild: %w", err)
-	}
-	if !free {
-		lock.Release()
-		return nil, ErrRebuilding
+	b := &schema{live: live, Pool: pool}
+	if b.lock, err = lockSchema(ctx, live); err != nil {
+		pool.Close()
+		return nil, err
 	}
 	copied = append([]string{"projector_position", "projector_source"}, copied...)
-	if err = b.tables(ctx, copied, noted); err == nil {
-		b.Pool, err = shadowPool(ctx, live, others...)
-	}
-	if err != nil {
+	if err = b.tables(ctx, copied, noted); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the rebuild: %w", err), b.Close(ctx))
 	}
 	return b, nil
 }
 
-// shadowPool returns a pool whose search_path has the shadow schema, then the other schemas.
+// lockSchema returns a session that has locked the shadow schema.
+func lockSchema(ctx context.Context, live *pgxpool.Pool) (*pgxpool.Conn, error) {
+	lock, err := live.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the rebuild: %w", err)
+	}
+	var free bool
+	err = lock.QueryRow(ctx, sql.Query("shadow_lock")).Scan(&free)
+	switch {
+	case err != nil:
+		lock.Release()
+		return nil, fmt.Errorf("prepare the rebuild: %w", err)
+	case !free:
+		lock.Release()
+		return nil, ErrRebuilding
+	}
+	return lock, nil
+}
+
+// shadowPool returns a pool whose search_path has the shadow schema, then the other schemas. It
+// connects once, because a pooler may refuse or ignore a search_path. A rebuild must not begin then.
 func shadowPool(ctx context.Context, live *pgxpool.Pool, others ...string) (*pgxpool.Pool, error) {
 	cfg := live.Config()
 	cfg.ConnConfig.RuntimeParams["search_path"] = strings.Join(append([]string{shadowSchema}, others...), ", ")
 	cfg.MinConns, cfg.MinIdleConns = 0, 0
-	return pgxpool.NewWithConfig(ctx, cfg)
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("use the shadow tables, which needs a direct connection to PostgreSQL: %w", err)
+	}
+	return pool, nil
 }
 
 // tables drops the schema with all its tables. Unless the list copied is empty, it then creates the
@@ -79,9 +99,7 @@ func (b *schema) analyze(ctx context.Context) error {
 
 // Close drops the schema.
 func (b *schema) Close(ctx context.Context) error {
-	if b.Pool != nil {
-		b.Pool.Close()
-	}
+	b.Pool.Close()
 	err := b.tables(ctx, []string{}, []string{})
 	if _, unlockErr := b.lock.Exec(ctx, sql.Query("shadow_unlock")); unlockErr != nil {
 		_ = b.lock.Conn().Close(ctx) // the end of the session releases the lock

@@ -206,3 +206,27 @@ func TestASwapWhoseCommitIsNotAnswered(t *testing.T) {
 	expect(t, current(t, r.pool, "a"), "EUR 1.00 1 open a-1 false -")
 	expect(t, lines(t, r.pool, `SELECT count(*) FROM dlq_action`), "1")
 }
+
+// A rebuild through a pooler that ignores search_path would write to the live tables. It is refused
+// before it has changed or locked anything.
+func TestARebuildWithoutItsSearchPathIsRefused(t *testing.T) {
+	database := devtest.Database(t)
+	pool := readmodeltest.OpenPoolAt(t, database)
+	w := newWorker(t, pool, partition)
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"))
+	w.MustFlush()
+	proxy, through, err := pgproxy.ListenBefore(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	proxy.Ignore("search_path")
+	if _, err := rebuild.OpenShadow(t.Context(), readmodeltest.OpenPoolAt(t, through), balance.Definition{}, 100, 0); err == nil ||
+		!strings.Contains(err.Error(), "search_path") || !strings.Contains(err.Error(), "direct connection") {
+		t.Errorf("%v", err)
+	}
+	expect(t, lines(t, pool, `SELECT count(*) FROM pg_namespace WHERE nspname = 'projector_rebuild'`), "0")
+	expect(t, lines(t, pool, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'`), "0")
+	openShadow(t, pool, credit("a", 1, "1", "EUR"))
+}
