@@ -99,13 +99,16 @@ func (i Inbox) Remembered(ctx context.Context, db readmodel.Querier, ids []strin
 // Doubts returns a function that says why an event without a marker may have been processed. A
 // dead-lettered event may have been counted later. If it became a dead letter before the time up to
 // which markers were pruned, the marker of this later count may be missing.
+//
+// The time failedAt is from the clock of the instance that has published the dead letter. The query
+// adds a margin, because that clock may have been ahead of the database's clock.
 func (i Inbox) Doubts(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error) {
-	until, err := i.PrunedUntil(ctx, db)
+	until, err := readmodel.One[*time.Time](ctx, db, "ask what the inbox has forgotten", "inbox_doubts", i.handler, readmodel.MemoryMargin)
 	if err != nil {
 		return nil, err
 	}
 	return func(failedAt time.Time) string {
-		if failedAt.Before(until) {
+		if until != nil && failedAt.Before(*until) {
 			return "it failed longer ago than the inbox remembers, so it may have been counted since; " +
 				"--to-topic delivers it once more"
 		}

@@ -176,3 +176,33 @@ func TestTasksPruneAndCountTheInbox(t *testing.T) {
 		t.Errorf("deleted %d, counted %d; want 5 and 7", reported.deleted, reported.rows)
 	}
 }
+
+// The time of a failure is from the clock of an instance, which may be ahead of the database's clock.
+// A failure that seems to be somewhat later than the pruned markers is doubtful, too. It is not
+// doubtful if the pruning was recent, because markers of recent events were then pruned on purpose.
+func TestAFailureByAClockThatIsAhead(t *testing.T) {
+	for since, doubtful := range map[time.Duration]map[time.Duration]bool{
+		7 * 24 * time.Hour: {-time.Hour: true, 30 * time.Minute: true, 2 * time.Hour: false},
+		time.Hour:          {-time.Hour: true, time.Minute: false},
+	} {
+		pool := openPool(t)
+		var until time.Time
+		if err := pool.QueryRow(t.Context(), "INSERT INTO inbox_pruned VALUES ('a', now() - $1::interval) RETURNING until", since).Scan(&until); err != nil {
+			t.Fatal(err)
+		}
+		doubts, err := inbox.Of("a").Doubts(t.Context(), pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for after, want := range doubtful {
+			if why := doubts(until.Add(after)); (why != "") != want {
+				t.Errorf("pruned up to %s ago, failed %s after that: %q", since, after, why)
+			}
+		}
+	}
+	pool := openPool(t)
+	doubts, err := inbox.Of("a").Doubts(t.Context(), pool)
+	if err != nil || doubts(time.Time{}) != "" {
+		t.Errorf("nothing was pruned: %v", err)
+	}
+}

@@ -27,6 +27,16 @@ const (
 	CountUpTo = 100_000
 )
 
+// pruneBefore returns the time before which markers are deleted. It uses the database's clock, with
+// which the markers were written. But if that clock is far ahead of this program's clock, it may
+// have jumped, and all markers would seem to be old. Then the program's clock limits the result.
+func pruneBefore(database, program time.Time, retention time.Duration) time.Time {
+	if latest := program.Add(readmodel.MemoryMargin); database.After(latest) {
+		database = latest
+	}
+	return database.Add(-retention)
+}
+
 // Prune deletes the handler's markers that are older than the retention by the database's clock. It
 // uses transactions of bounded size, and pauses between them for as long as the last one took. It
 // calls observe, which may be nil, after each transaction that deleted markers. It deletes nothing
@@ -37,7 +47,7 @@ func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Dur
 	if err != nil {
 		return err
 	}
-	cutoff := now.Add(-retention)
+	cutoff := pruneBefore(now, time.Now(), retention)
 	for {
 		start := time.Now()
 		deleted, err := i.pruneSome(ctx, pool, cutoff)
