@@ -188,3 +188,17 @@ func TestOpenWithARunningConsumer(t *testing.T) {
 	})
 	s.Await("SELECT count(*) = 0 FROM account_hold")
 }
+
+// A ledger that was cut off in its last line may still be valid: a part of a balance is a balance.
+func TestALedgerThatMayBeCutOff(t *testing.T) {
+	s := clitest.NewStage(t)
+	const warning = "does not end with a line break"
+	text := csv("currency,account_id,version,balance", "EUR,a,1,1000.00")
+	for at, warned := range map[int]bool{0: false, 4: true, 1: true} {
+		args := []string{"open", "--ledger=" + written(s, text[:len(text)-at]), "--reason=x"}
+		status, out, said := s.Command(args...)
+		if status != 0 || strings.Contains(said, warning) != warned || !strings.Contains(out, "1 of 1 accounts would be opened") {
+			t.Errorf("without its last %d bytes: exit %d, %s%s", at, status, out, said)
+		}
+	}
+}

@@ -70,23 +70,26 @@ func openSource(ctx context.Context, f *flags.LedgerFlags, stderr io.Writer) (*s
 		return connect(ctx, f)
 	}
 	if f.Ledger.Stdin() {
-		return fileSource("standard input", io.NopCloser(os.Stdin)), nil
+		return fileSource("standard input", io.NopCloser(os.Stdin), stderr), nil
 	}
 	opened, err := f.Ledger.Open()
 	if err != nil {
 		return nil, exit.Usagef("--ledger (LEDGER): %w", err)
 	}
-	return fileSource(f.Ledger.String(), opened), nil
+	return fileSource(f.Ledger.String(), opened, stderr), nil
 }
 
-func fileSource(name string, opened io.ReadCloser) *source {
+// fileSource returns the ledger of a file. If the file does not end with a line break, it may be cut
+// off in its last line. A cut balance or id may still be valid, so a warning is printed.
+func fileSource(name string, opened io.ReadCloser, stderr io.Writer) *source {
+	last := new(lastByte)
 	s := &source{
 		name: filepath.Base(name), flag: "--ledger (LEDGER): " + name, unit: "line", sum: sha256.New(),
 		close: func() { _ = opened.Close() }, // an error does not matter after reading
 	}
 	s.entries = func(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
 		return func(yield func(ledger.Entry, error) bool) {
-			for entry, err := range ledger.ReadCSV(io.TeeReader(opened, s.sum), layout) {
+			for entry, err := range ledger.ReadCSV(io.TeeReader(opened, io.MultiWriter(s.sum, last)), layout) {
 				if err != nil {
 					err = s.wrong(err)
 				} else {
@@ -96,9 +99,23 @@ func fileSource(name string, opened io.ReadCloser) *source {
 					return
 				}
 			}
+			if *last != '\n' {
+				_, _ = fmt.Fprintf(stderr, "warning: %s: does not end with a line break: is its last line complete?\n", s.flag)
+			}
 		}
 	}
 	return s
+}
+
+// lastByte is a writer that remembers the last byte.
+type lastByte byte
+
+// Write implements io.Writer.
+func (l *lastByte) Write(p []byte) (int, error) {
+	if len(p) > 0 {
+		*l = lastByte(p[len(p)-1])
+	}
+	return len(p), nil
 }
 
 // query reads a ledger from another PostgreSQL.

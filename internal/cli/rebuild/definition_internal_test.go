@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"projector/readmodel/balance"
+	"projector/readmodel/rebuild"
 )
 
 // The type limits is a projection whose Definition a rebuild does not know.
@@ -17,6 +18,18 @@ func (limits) Name() string { return "account_limits" }
 func TestRebuildRefusesADefinitionItDoesNotKnow(t *testing.T) {
 	r := &rebuilding{cmd: &options{}, kind: limits{}}
 	if err := r.open(t.Context()); err == nil || !strings.Contains(err.Error(), "account_limits cannot be rebuilt") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A partition that was added to the topic during the rebuild is refused with a reason that is true:
+// the partition exists, and a repeated rebuild reads it.
+func TestAPartitionThatWasAddedMeanwhile(t *testing.T) {
+	r := &rebuilding{cmd: &options{}, topic: topicExtent{starts: map[int32]int64{0: 0}}}
+	if ends, err := r.ends([]rebuild.TopicPosition{{Partition: 0, Next: 7}}); err != nil || ends[0] != 7 {
+		t.Errorf("%v %v", ends, err)
+	}
+	if _, err := r.ends([]rebuild.TopicPosition{{Partition: 1, Next: 7}}); err == nil || !strings.Contains(err.Error(), "partition 1 was added") {
 		t.Errorf("%v", err)
 	}
 }

@@ -234,6 +234,9 @@ func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 func (r *rebuilding) ends(positions []rebuild.TopicPosition) (map[int32]int64, error) {
 	ends := map[int32]int64{}
 	for _, p := range positions {
+		if _, known := r.topic.starts[p.Partition]; !known {
+			return nil, exit.Refusef("partition %d was added to topic %s after the rebuild began: nothing was changed; run it again", p.Partition, r.cmd.Topic)
+		}
 		if text := r.topic.misplaced(p); text != "" {
 			return nil, exit.Refuse(text)
 		}
