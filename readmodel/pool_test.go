@@ -56,10 +56,10 @@ func TestASearchPathThatIsIgnoredIsRefused(t *testing.T) {
 		{"search_path", "", ""},
 		{"", "&search_path=bank,public", ""},
 		{"search_path", "&search_path=bank,public", "search_path"},
-		{"", "&options=-c%20search_path%3Dbank%5C%20a", ""},
+		{"", "&options=-c%20search_path%3D%22bank%5C%20a%22", ""},
 		{"", "&options=-csearch_path%3Da%20--search-path%3Dbank%20-cjit%3Don", ""},
 		{"options", "&options=-cjit%3Don", ""},
-		{"options", "&options=-c%20search_path%3Dbank%5C%20a", "search_path"},
+		{"options", "&options=-c%20search_path%3D%22bank%5C%20a%22", "search_path"},
 		{"options", "&options=-csearch_path%3Da%20--search-path%3Dbank", "search_path"},
 	} {
 		proxy.Ignore(c.ignore)
