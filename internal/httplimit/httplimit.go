@@ -1,4 +1,4 @@
-// Package httplimit limits the connections of an HTTP server.
+// Package httplimit has an HTTP server that limits its connections.
 package httplimit
 
 import (
@@ -36,7 +36,7 @@ func limitByFiles(most int, share float64, files uint64) int {
 	return int(min(float64(most), share*float64(files)))
 }
 
-// State must be set as http.Server.ConnState.
+// State must be set as http.Server.ConnState. NewServer does this.
 func (c *Connections) State(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

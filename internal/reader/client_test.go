@@ -49,7 +49,7 @@ func accountAt(ctx context.Context, base, token, id string, version int64) (a Ac
 // it works.
 func TestClientOfTheDocuments(t *testing.T) {
 	s := newServer(t, bank(), "secret", true)
-	server := httptest.NewServer(s.http.Handler)
+	server := httptest.NewServer(s.HTTP.Handler)
 	defer server.Close()
 	a, current, err := accountAt(t.Context(), server.URL, "secret", "a", 5)
 	if want := (Account{Version: 5, Balance: "10.50"}); a != want || !current || err != nil {

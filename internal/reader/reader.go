@@ -14,11 +14,9 @@ package reader
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
@@ -74,26 +72,27 @@ type Config struct {
 
 // Server answers requests for accounts.
 type Server struct {
+	*httplimit.Server
 	cfg      Config
 	register *register
-	http     *http.Server
-	listener net.Listener
-	served   chan struct{} // closed when the serving goroutine has ended
 }
 
 // NewServer makes a server. The caller calls Start and then Run.
 func NewServer(cfg Config) *Server {
-	s := &Server{cfg: cfg, register: newRegister(maxWaiters), served: make(chan struct{})}
-	s.http = &http.Server{
+	s := &Server{cfg: cfg, register: newRegister(maxWaiters)}
+	server := &http.Server{
+		Addr:              cfg.Addr,
 		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: headerWithin,
 		ReadTimeout:       readWithin,
 		WriteTimeout:      answerWithin,
 		IdleTimeout:       idleWithin,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ConnState:         httplimit.New(maxConnections, shareOfFiles).State,
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
+	s.Server = httplimit.NewServer(server, httplimit.New(maxConnections, shareOfFiles), func(err error) {
+		cfg.Log.Error("readers are no longer served", slog.String("error", err.Error()))
+	})
 	return s
 }
 
@@ -103,22 +102,11 @@ func (s *Server) Changed(ids iter.Seq[string]) { s.register.changed(ids) }
 
 // Start listens and serves in the background. Start must be called only one time.
 func (s *Server) Start(ctx context.Context) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Addr)
-	if err != nil {
+	if err := s.Server.Start(ctx); err != nil {
 		return fmt.Errorf("cannot listen for readers on %q: %w", s.cfg.Addr, err)
 	}
-	s.listener = listener
-	go func() {
-		defer close(s.served)
-		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-			s.cfg.Log.Error("readers are no longer served", slog.String("error", err.Error()))
-		}
-	}()
 	return nil
 }
-
-// Addr returns the address that the server listens on. Call it after Start has returned.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // Run queries the database regularly while a client waits. When ctx ends, all waiters receive the
 // answer that the instance is stopping.
@@ -175,16 +163,4 @@ func pauseAfter(err error) time.Duration {
 		return queryAgain
 	}
 	return tick
-}
-
-// Shutdown stops listening and waits for running requests until ctx ends. Then it closes their
-// connections. Shutdown does nothing if Start was not called.
-func (s *Server) Shutdown(ctx context.Context) {
-	if s.listener == nil {
-		return
-	}
-	if s.http.Shutdown(ctx) != nil {
-		_ = s.http.Close()
-	}
-	<-s.served
 }

@@ -85,7 +85,7 @@ func ask(t *testing.T, s *Server, request string, header ...string) *httptest.Re
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	s.http.Handler.ServeHTTP(w, r)
+	s.HTTP.Handler.ServeHTTP(w, r)
 	return w
 }
 
@@ -367,7 +367,7 @@ func TestOverTheNetwork(t *testing.T) {
 
 	waiting := send(waits)
 	becomes(1)
-	if s.http.ConnState == nil {
+	if s.HTTP.ConnState == nil {
 		t.Error("connections have no limit")
 	}
 	stop()
@@ -377,5 +377,5 @@ func TestOverTheNetwork(t *testing.T) {
 	if code := status(send(waits)); code != 503 {
 		t.Errorf("who comes then is answered with %d", code)
 	}
-	s.Shutdown(t.Context())
+	_ = s.Shutdown(t.Context())
 }

@@ -51,7 +51,7 @@ func TestPageInABrowser(t *testing.T) {
 	for _, c := range looks() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b := open(t, c.scene.server().http.Handler, c.look)
+			b := open(t, c.scene.server().HTTP.Handler, c.look)
 			if !c.look.noScript {
 				b.await(`document.documentElement.classList.contains("live") && document.querySelectorAll("canvas").length === 3`)
 				if c.scene.history != nil {
@@ -92,7 +92,7 @@ func TestRunbookInABrowser(t *testing.T) {
 					if r.URL.Path == "/" {
 						r.URL.Path = "/" + name
 					}
-					s.http.Handler.ServeHTTP(w, r)
+					s.HTTP.Handler.ServeHTTP(w, r)
 				}), l)
 				b.picture(name + "-" + l.name)
 				if over := ask[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
@@ -137,7 +137,7 @@ func violations(b *tab) []string {
 // TestTheBrowserNoticesABrokenPage shows that the checks of TestPageInABrowser can fail.
 func TestTheBrowserNoticesABrokenPage(t *testing.T) {
 	t.Parallel()
-	inner := busy(3).server().http.Handler
+	inner := busy(3).server().HTTP.Handler
 	broken := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		inner.ServeHTTP(w, r)
 		if r.URL.Path == "/" {
@@ -165,7 +165,7 @@ func TestPageFollowsWhatHappens(t *testing.T) {
 		if gone.Load() != nil {
 			panic(http.ErrAbortHandler)
 		}
-		now.Load().server().http.Handler.ServeHTTP(w, r)
+		now.Load().server().HTTP.Handler.ServeHTTP(w, r)
 	})
 	b := open(t, handler, desktop)
 	b.await(drawn)
@@ -214,7 +214,7 @@ func row(state string, texts ...string) string {
 // bar works, and that the focus is visible.
 func TestPageByKeyboard(t *testing.T) {
 	t.Parallel()
-	b := open(t, busy(40).server().http.Handler, desktop)
+	b := open(t, busy(40).server().HTTP.Handler, desktop)
 	b.await(`!document.querySelector("#pause").hidden`)
 	var seen []string
 	for range 16 {
@@ -244,7 +244,7 @@ func TestPageByKeyboard(t *testing.T) {
 // reload.
 func TestChartsFollowTheColours(t *testing.T) {
 	t.Parallel()
-	b := open(t, busy(3).server().http.Handler, desktop)
+	b := open(t, busy(3).server().HTTP.Handler, desktop)
 	b.await(drawn)
 	b.prefer("dark")
 	b.await(drawn)

@@ -33,7 +33,7 @@ func do(t *testing.T, s *Server, method, target string, header ...string) answer
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	s.http.Handler.ServeHTTP(w, r)
+	s.HTTP.Handler.ServeHTTP(w, r)
 	return answer{code: w.Code, header: w.Header(), body: w.Body.String()}
 }
 

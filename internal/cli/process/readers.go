@@ -113,6 +113,6 @@ func (p *Process) serveReaders(ctx context.Context) {
 // endReaders stops the server of readers. It waits for running requests at most until ctx ends.
 func (p *Process) endReaders(ctx context.Context) {
 	if p.readers != nil {
-		p.readers.Shutdown(ctx)
+		_ = p.readers.Shutdown(ctx)
 	}
 }
