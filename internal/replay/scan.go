@@ -183,11 +183,7 @@ func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	if len(s.Filter.DLQPartitions) > 0 && len(s.Filter.DLQOffsets) > 0 {
 		return readAt(ctx, s.Source, s.places)
 	}
-	scope := topic.Scope{Partitions: s.Filter.DLQPartitions}
-	if s.Progress != nil {
-		scope.Progress = func(p topic.Progress) { s.Progress(p.Done, p.Total) }
-	}
-	return s.Source.Records(ctx, scope)
+	return s.Source.Records(ctx, topic.Scope{Partitions: s.Filter.DLQPartitions, Progress: s.Progress})
 }
 
 // places yields each combination of the selected partitions and offsets.

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/errclass"
 )
 
 // maxBatchBytes limits the decompressed size of a batch of records, because the whole batch is in
@@ -27,14 +29,8 @@ var bounded = sync.OnceValues(func() (kgo.Decompressor, error) {
 	return decompressor, nil
 })
 
-// batchTooLarge means that a batch in Kafka is larger than maxBatchBytes.
-type batchTooLarge struct{ first, last int64 }
-
-// Error implements error.
-func (e batchTooLarge) Error() string {
-	return fmt.Sprintf("the batch of records from offset %d to %d is larger than %d MiB when it is decompressed, so it is not read",
-		e.first, e.last, maxBatchBytes>>20)
+// batchTooLarge returns the error about a batch in Kafka that is larger than maxBatchBytes.
+func batchTooLarge(first, last int64) error {
+	return errclass.Text(fmt.Sprintf("the batch of records from offset %d to %d is larger than %d MiB when it is decompressed, so it is not read",
+		first, last, maxBatchBytes>>20))
 }
-
-// SafeText implements errclass.Describer.
-func (e batchTooLarge) SafeText() string { return e.Error() }

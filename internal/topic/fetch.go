@@ -45,7 +45,7 @@ var (
 // fetcher fetches one range of a partition, answer by answer, from its leader.
 type fetcher struct {
 	reader *Reader
-	span   offsetRange // the offsets that still have to be read
+	span   Span // the offsets that still have to be read
 	// patience is how long to retry when the partition has no leader that can be reached.
 	patience  time.Duration
 	partition kadm.PartitionDetail // the last description from the brokers
@@ -53,13 +53,13 @@ type fetcher struct {
 	located   bool
 }
 
-// fetch returns the next records, possibly none. It moves span.next past all offsets that the
+// fetch returns the next records, possibly none. It moves span.From past all offsets that the
 // answer covers, including the offsets of compacted and aborted records. If the leader is lost,
 // fetch retries until patience has passed.
 //
 // Several answers without data mean that there are no records up to the end of the span. In this
 // case, the records were compacted, or the log was truncated. One answer without data is not
-// enough, because a new leader may not know its high watermark yet. If span.full is set, the log is
+// enough, because a new leader may not know its high watermark yet. If span.Full is set, the log is
 // known to reach the end of the span. In this case, answers without data are an error, and fetch
 // fails after answerTimeout.
 func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
@@ -77,8 +77,8 @@ func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 		if errors.Is(err, errNoData) {
 			empty++
 		}
-		if empty == emptyAnswers && !f.span.full {
-			f.span.next = f.span.end
+		if empty == emptyAnswers && !f.span.Full {
+			f.span.From = f.span.To
 			return nil
 		}
 		return err
@@ -111,14 +111,14 @@ func leaderless(err error) bool {
 	return kerr.IsRetriable(err) || kgo.IsRetryableBrokerErr(err) || errors.As(err, &unreachable)
 }
 
-// decode returns the records of an answer, without aborted records. It moves span.next past all
+// decode returns the records of an answer, without aborted records. It moves span.From past all
 // offsets of the answer.
 func (f *fetcher) decode(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Record, error) {
 	options := kgo.ProcessFetchPartitionOpts{
-		Offset:         f.span.next,
+		Offset:         f.span.From,
 		IsolationLevel: kgo.ReadCommitted(),
 		Topic:          f.reader.topic,
-		Partition:      f.span.partition,
+		Partition:      f.span.Partition,
 	}
 	unpack, err := bounded()
 	if err != nil {
@@ -127,39 +127,39 @@ func (f *fetcher) decode(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Recor
 	decoded, next := kgo.ProcessFetchPartition(options, answer, unpack, nil)
 	var large *kgo.ErrDecompressTooLarge
 	if errors.As(decoded.Err, &large) {
-		return nil, batchTooLarge{large.Offset, large.NextOffset - 1}
+		return nil, batchTooLarge(large.Offset, large.NextOffset-1)
 	}
 	if decoded.Err != nil {
 		return nil, decoded.Err
 	}
-	if next <= f.span.next {
+	if next <= f.span.From {
 		return nil, errNoData
 	}
-	f.span.next = next
+	f.span.From = next
 	return decoded.Records, nil
 }
 
 // skipToStart continues at the current start of the log, because retention has deleted the records
 // before it. If the log starts after the end of the span, nothing is left to read. If the log does
 // not start after the next offset, it was truncated before that offset. This is an error if
-// span.full is set, else nothing is left to read.
+// span.Full is set, else nothing is left to read.
 func (f *fetcher) skipToStart(ctx context.Context) error {
 	starts, err := f.reader.listed(ctx, f.reader.adm.ListStartOffsets)
 	if err != nil {
 		return err
 	}
-	start, known := starts[f.span.partition]
+	start, known := starts[f.span.Partition]
 	if start.Err != nil {
 		return start.Err
 	}
-	if !known || start.Offset <= f.span.next {
-		if f.span.full {
+	if !known || start.Offset <= f.span.From {
+		if f.span.Full {
 			return errCutBack
 		}
-		f.span.next = f.span.end
+		f.span.From = f.span.To
 		return nil
 	}
-	f.span.next = start.Offset
+	f.span.From = start.Offset
 	return nil
 }
 
@@ -173,7 +173,7 @@ func (f *fetcher) locate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	partition, known := detail.Partitions[f.span.partition]
+	partition, known := detail.Partitions[f.span.Partition]
 	if !exists || !known {
 		return errors.New("the partition was deleted while it was read")
 	}
@@ -190,8 +190,8 @@ func (f *fetcher) locate(ctx context.Context) error {
 
 func (f *fetcher) request(ctx context.Context) (*kmsg.FetchResponseTopicPartition, error) {
 	partition := kmsg.NewFetchRequestTopicPartition()
-	partition.Partition = f.span.partition
-	partition.FetchOffset = f.span.next
+	partition.Partition = f.span.Partition
+	partition.FetchOffset = f.span.From
 	partition.PartitionMaxBytes = fetchBytes
 	if f.span.few {
 		partition.PartitionMaxBytes = fewBytes
@@ -224,7 +224,7 @@ func (f *fetcher) answer(response *kmsg.FetchResponse) (*kmsg.FetchResponseTopic
 	for i := range response.Topics {
 		for j := range response.Topics[i].Partitions {
 			p := &response.Topics[i].Partitions[j]
-			if p.Partition != f.span.partition {
+			if p.Partition != f.span.Partition {
 				continue
 			}
 			if len(p.RecordBatches) == 0 && p.ErrorCode == 0 && response.ThrottleMillis > 0 {
@@ -236,7 +236,7 @@ func (f *fetcher) answer(response *kmsg.FetchResponse) (*kmsg.FetchResponseTopic
 	if response.ThrottleMillis > 0 {
 		return nil, errThrottled
 	}
-	return nil, fmt.Errorf("the answer to a fetch does not name partition %d", f.span.partition)
+	return nil, fmt.Errorf("the answer to a fetch does not name partition %d", f.span.Partition)
 }
 
 // errNotAnswered means that the leader's answer does not contain a partition.

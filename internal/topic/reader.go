@@ -39,14 +39,9 @@ type Scope struct {
 	// Partitions are the partitions to read. nil means all. A partition that does not exist has no
 	// records.
 	Partitions []int32
-	// Progress is called after each fetch, unless it is nil.
-	Progress func(Progress)
-}
-
-// Progress counts offsets and not records, because some offsets have no record.
-type Progress struct {
-	Done  int64
-	Total int64
+	// Progress is called after each fetch, unless it is nil. It counts offsets and not records,
+	// because some offsets have no record.
+	Progress func(done, total int64)
 }
 
 // Records streams the committed records of the topic, one partition after the other, each in offset
@@ -62,7 +57,7 @@ type Progress struct {
 // copy it.
 func (r *Reader) Records(ctx context.Context, scope Scope) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
-		ranges, lost, err := r.ranges(ctx, scope.Partitions)
+		spans, lost, err := r.spans(ctx, scope.Partitions)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -73,11 +68,11 @@ func (r *Reader) Records(ctx context.Context, scope Scope) iter.Seq2[*kgo.Record
 			}
 		}
 		progress := &tally{report: scope.Progress}
-		for _, span := range ranges {
-			progress.total += span.end - span.next
+		for _, span := range spans {
+			progress.total += span.To - span.From
 		}
-		for _, span := range ranges {
-			if !r.readRange(ctx, span, progress, yield) {
+		for _, span := range spans {
+			if !r.readSpan(ctx, span, progress, yield) {
 				return
 			}
 		}
@@ -87,44 +82,29 @@ func (r *Reader) Records(ctx context.Context, scope Scope) iter.Seq2[*kgo.Record
 // ReadAt returns the record at an offset. It returns ErrNoRecord if there is no record, and a
 // *PartitionError if the partition cannot be read.
 func (r *Reader) ReadAt(ctx context.Context, partition int32, offset int64) (*kgo.Record, error) {
-	ranges, lost, err := r.ranges(ctx, []int32{partition})
+	spans, lost, err := r.spans(ctx, []int32{partition})
 	if err != nil {
 		return nil, err
 	}
 	for _, err := range lost {
 		return nil, err
 	}
-	for _, span := range ranges {
-		if offset < span.next || offset >= span.end {
+	for _, span := range spans {
+		if offset < span.From || offset >= span.To {
 			continue
 		}
-		one := offsetRange{partition: partition, next: offset, end: offset + 1}
-		for record, err := range r.rangeRecords(ctx, one) {
+		one := Span{Partition: partition, From: offset, To: offset + 1}
+		for record, err := range r.Range(ctx, one, nil) {
 			return record, err
 		}
 	}
 	return nil, fmt.Errorf("topic %q partition %d offset %d: %w", r.topic, partition, offset, ErrNoRecord)
 }
 
-func (r *Reader) rangeRecords(ctx context.Context, span offsetRange) iter.Seq2[*kgo.Record, error] {
-	return func(yield func(*kgo.Record, error) bool) {
-		r.readRange(ctx, span, &tally{}, yield)
-	}
-}
-
-// offsetRange has the offsets of a partition that still have to be read: from next up to, but not
-// including, end.
-type offsetRange struct {
-	partition int32
-	next, end int64
-	full      bool // see Span.Full
-	few       bool // only the first records are needed
-}
-
-// ranges returns the offsets to read. If the parameter only is not nil, it lists the partitions to
+// spans returns the offsets to read. If the parameter only is not nil, it lists the partitions to
 // read, otherwise all partitions are read. It also returns the errors of those partitions that
 // cannot be read.
-func (r *Reader) ranges(ctx context.Context, only []int32) (ranges []offsetRange, lost []*PartitionError, err error) {
+func (r *Reader) spans(ctx context.Context, only []int32) (spans []Span, lost []*PartitionError, err error) {
 	all, _, err := r.Extents(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -135,10 +115,10 @@ func (r *Reader) ranges(ctx context.Context, only []int32) (ranges []offsetRange
 		case e.Err != nil:
 			lost = append(lost, e.Err)
 		default:
-			ranges = append(ranges, offsetRange{partition: e.Partition, next: e.Start, end: e.End})
+			spans = append(spans, Span{Partition: e.Partition, From: e.Start, To: e.End})
 		}
 	}
-	return ranges, lost, nil
+	return spans, lost, nil
 }
 
 // explain adds the missing ACL to the error if a broker has refused a request.
@@ -150,14 +130,14 @@ func (r *Reader) explain(err error) error {
 	return err
 }
 
-// readRange yields the records of one range. It returns false if the iteration should end.
-func (r *Reader) readRange(ctx context.Context, span offsetRange, progress *tally, yield func(*kgo.Record, error) bool) bool {
+// readSpan yields the records of one span. It returns false if the iteration should end.
+func (r *Reader) readSpan(ctx context.Context, span Span, progress *tally, yield func(*kgo.Record, error) bool) bool {
 	f := fetcher{reader: r, span: span, patience: r.patience, partition: kadm.PartitionDetail{Leader: -1}}
 	if progress.lost {
 		f.patience = 0
 	}
-	for f.span.next < f.span.end {
-		before := f.span.next
+	for f.span.From < f.span.To {
+		before := f.span.From
 		records, err := f.fetch(ctx)
 		if err != nil {
 			others, err := f.failure(ctx, before, err)
@@ -165,11 +145,11 @@ func (r *Reader) readRange(ctx context.Context, span offsetRange, progress *tall
 			return yield(nil, err) && others
 		}
 		for _, record := range records {
-			if record.Offset < span.end && !yield(record, nil) {
+			if record.Offset < span.To && !yield(record, nil) {
 				return false
 			}
 		}
-		progress.add(min(f.span.next, span.end) - before)
+		progress.add(min(f.span.From, span.To) - before)
 	}
 	return true
 }
@@ -179,15 +159,15 @@ func (r *Reader) readRange(ctx context.Context, span offsetRange, progress *tall
 func (f *fetcher) failure(ctx context.Context, at int64, err error) (others bool, failure error) {
 	ended := ctx.Err() != nil
 	if Unauthorized(err) || ended && errors.Is(err, ctx.Err()) {
-		return false, fmt.Errorf("read topic %q partition %d at offset %d: %w", f.reader.topic, f.span.partition, at, f.reader.explain(err))
+		return false, fmt.Errorf("read topic %q partition %d at offset %d: %w", f.reader.topic, f.span.Partition, at, f.reader.explain(err))
 	}
-	return !ended, f.reader.unreadable(f.partition, f.span.partition, err)
+	return !ended, f.reader.unreadable(f.partition, f.span.Partition, err)
 }
 
 // tally counts progress over all partitions.
 type tally struct {
 	done, total int64
-	report      func(Progress)
+	report      func(done, total int64)
 	// lost is set after a partition could not be read to its end. The reader waits only for the
 	// leader of the first such partition. A broker that is down usually leads many partitions, and
 	// the waits would add up.
@@ -197,7 +177,7 @@ type tally struct {
 func (t *tally) add(offsets int64) {
 	t.done += offsets
 	if t.report != nil {
-		t.report(Progress{Done: t.done, Total: t.total})
+		t.report(t.done, t.total)
 	}
 }
 
@@ -208,6 +188,7 @@ type Span struct {
 	// Full means that the log is known to reach To. If a broker reports that the log ends before
 	// To, the read fails.
 	Full bool
+	few  bool // only the first records are needed
 }
 
 // Range streams the committed records of a span in offset order. Range holds one fetch in memory at
@@ -220,20 +201,19 @@ type Span struct {
 // copy it.
 func (r *Reader) Range(ctx context.Context, span Span, passed func(next int64)) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
-		next := span.From
 		progress := &tally{}
 		if passed != nil {
-			progress.report = func(p Progress) { passed(next + p.Done) }
+			progress.report = func(done, _ int64) { passed(span.From + done) }
 		}
-		r.readRange(ctx, offsetRange{partition: span.Partition, next: span.From, end: span.To, full: span.Full}, progress, yield)
+		r.readSpan(ctx, span, progress, yield)
 	}
 }
 
 // Age returns the age of the first committed record of a span, or ErrNoRecord. The age is nil if
 // the time of the record is not known.
 func (r *Reader) Age(ctx context.Context, span Span) (age *time.Duration, err error) {
-	first := offsetRange{partition: span.Partition, next: span.From, end: span.To, full: span.Full, few: true}
-	for record, err := range r.rangeRecords(ctx, first) {
+	span.few = true
+	for record, err := range r.Range(ctx, span, nil) {
 		if err != nil {
 			return nil, err
 		}
