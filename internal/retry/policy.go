@@ -152,20 +152,3 @@ type Observer interface {
 	// to now.
 	Recovered(attempts int, outage time.Duration)
 }
-
-// Tee returns an Observer that calls several observers in order.
-func Tee(observers ...Observer) Observer { return tee(observers) }
-
-type tee []Observer
-
-func (t tee) Failing(err error, attempt int, since, next time.Duration) {
-	for _, o := range t {
-		o.Failing(err, attempt, since, next)
-	}
-}
-
-func (t tee) Recovered(attempts int, after time.Duration) {
-	for _, o := range t {
-		o.Recovered(attempts, after)
-	}
-}

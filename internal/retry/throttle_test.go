@@ -216,14 +216,3 @@ func TestPartitionsShareOneObserver(t *testing.T) {
 		t.Errorf("%d lines for a common outage, want 2", n)
 	}
 }
-
-func TestTeePassesEverythingOn(t *testing.T) {
-	var a, b recorder
-	p := retry.Policy{Clock: newManualClock()}
-	if err := p.Forever(context.Background(), retry.Tee(&a, &b), failTimes(2)); err != nil {
-		t.Fatal(err)
-	}
-	if len(a.failures) != 2 || len(b.failures) != 2 || a.recovered != 3 || b.recovered != 3 {
-		t.Errorf("a %+v, b %+v", a, b)
-	}
-}

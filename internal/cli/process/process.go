@@ -176,8 +176,8 @@ func (p *Process) serveProfiles(ctx context.Context) {
 // awaitSchema waits for the database without a time limit, and stores the mapping and the projection
 // file in it. It fails if this process must not use the database.
 func (p *Process) awaitSchema(ctx context.Context) error {
-	log := retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, "postgres")
-	err := p.retry.Forever(ctx, retry.Tee(log, unready{p}), func(ctx context.Context) error {
+	observer := unready{retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, "postgres"), p}
+	err := p.retry.Forever(ctx, observer, func(ctx context.Context) error {
 		err := p.fits(ctx)
 		if err == nil {
 			err = p.storeMappingAndFile(ctx)

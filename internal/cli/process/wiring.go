@@ -15,6 +15,7 @@ import (
 	"projector/internal/cli/flags"
 	"projector/internal/consumer"
 	"projector/internal/reader"
+	"projector/internal/retry"
 	"projector/internal/session"
 	"projector/internal/telemetry"
 	"projector/projection"
@@ -26,18 +27,21 @@ import (
 // conditionSchema names the reason why the process is unready while it waits for the database.
 const conditionSchema = "schema"
 
-// unready reports the retries at the start to health and metrics.
-type unready struct{ p *Process }
+// unready reports the retries at the start to the log, health and metrics.
+type unready struct {
+	*retry.Throttled
+	p *Process
+}
 
-func (u unready) Failing(err error, _ int, _, _ time.Duration) {
+// Failing implements retry.Observer.
+func (u unready) Failing(err error, attempt int, since, next time.Duration) {
+	u.Throttled.Failing(err, attempt, since, next)
 	u.p.metrics.Retry(telemetry.DependencyPostgres, errclass.Reason(err))
 	u.p.health.Fail(conditionSchema, "PostgreSQL: "+errclass.Safe(err))
 	if errclass.Postgres(err) == errclass.RetryReset {
 		u.p.pool.Reset()
 	}
 }
-
-func (u unready) Recovered(int, time.Duration) { u.p.health.OK(conditionSchema) }
 
 func (p *Process) register(topic string) {
 	telemetry.RegisterBuildInfo(p.registry, p.built.Version, p.built.From())
