@@ -32,8 +32,9 @@ type Definition interface {
 	Open(cfg RunConfig) func(Partition) session.Projection
 	// Tasks returns the work that is repeated while consumers run.
 	Tasks(cfg RunConfig) []Task
-	// Stores says whether the projection stores accounts, and whether it stores markers.
-	Stores() Stores
+	// Accounts reports whether the projection stores the state of each account, and parked events,
+	// which wait for missing versions. The Observer then regularly receives how many are parked.
+	Accounts() bool
 	// Replayer returns the Replayer of the projection's dead letters.
 	Replayer(cfg RepairConfig) Replayer
 	// Memory returns the memory that prevents an event from being processed twice. It is nil if the
@@ -106,13 +107,6 @@ type Observer interface {
 	DedupHit(n int)
 	DedupMiss(n int)
 	DedupError(n int)
-}
-
-// Stores says what a projection stores. The Observer regularly receives how many events are parked
-// and how many markers there are.
-type Stores struct {
-	Accounts bool // the state of each account, and parked events, which wait for missing versions
-	Inbox    bool // markers of processed events
 }
 
 // Task is work that is repeated while consumers run. Work that is not finished continues in the

@@ -27,8 +27,6 @@ type Definition struct {
 	Recent func(readmodel.RunConfig) Recent
 	// Background returns the tasks that are repeated while consumers run. It may be nil.
 	Background func(readmodel.RunConfig) []readmodel.Task
-	// Stored is the result of the method Stores.
-	Stored readmodel.Stores
 	// Doubts returns a function that is called for an event that is not in the table, with the time
 	// at which the event failed. The function returns why the event may have been processed
 	// nevertheless, or an empty string. If Doubts is nil, an event that is not in the table was not
@@ -86,8 +84,8 @@ func (k Definition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	return k.Background(cfg)
 }
 
-// Stores implements Definition.
-func (k Definition) Stores() readmodel.Stores { return k.Stored }
+// Accounts implements Definition.
+func (Definition) Accounts() bool { return false }
 
 // Replayer implements Definition.
 func (k Definition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {

@@ -79,8 +79,8 @@ func (d Definition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	}}}
 }
 
-// Stores implements Definition.
-func (Definition) Stores() readmodel.Stores { return readmodel.Stores{Accounts: true} }
+// Accounts implements Definition.
+func (Definition) Accounts() bool { return true }
 
 // Replayer implements Definition.
 func (d Definition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {

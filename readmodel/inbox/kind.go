@@ -23,10 +23,8 @@ func Define(name, ready string, add Add) appended.Definition {
 			return &table{&guard{inbox: marks, partition: p}, add, appended.NewcomersTo(p)}
 		},
 		Background: marks.Tasks,
-		Stored:     readmodel.Stores{Inbox: true},
 		Doubts:     marks.Doubts,
-
-		Remembers: marks,
+		Remembers:  marks,
 	}
 }
 

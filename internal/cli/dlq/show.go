@@ -163,7 +163,7 @@ func (c *showCmd) amountText(ev *event.Event) string {
 // printState prints the present state of the account. The balance is shown only if requested.
 func (c *showCmd) printState(ctx context.Context, out io.Writer, opened *tools, d *replay.DeadLetter) error {
 	account, _, known := d.Entry.Subject(&d.Decoded)
-	if !known || !opened.kind.Stores().Accounts {
+	if !known || !opened.kind.Accounts() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)

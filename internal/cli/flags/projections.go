@@ -63,7 +63,7 @@ type BalanceFlags struct {
 // Kind returns the chosen projection. It refuses a projection that has no state for each account.
 func (f *BalanceFlags) Kind() (readmodel.Definition, error) {
 	kind, err := f.choose(&f.Projection, readmodel.BalanceName)
-	if err == nil && !kind.Stores().Accounts {
+	if err == nil && !kind.Accounts() {
 		err = exit.Usagef("--projection (PROJECTION): this command is about accounts and gaps, which only account_balance has, and a "+
 			"projection file whose mode is ordered; %s has none: use --projection=%s", kind.Name(), readmodel.BalanceName)
 	}

@@ -28,13 +28,12 @@ func (p *Process) pages(c *Flags) *telemetry.Server {
 // status returns a function that collects the content of the status page from memory.
 func (p *Process) status(c *Flags) telemetry.StatusFunc {
 	started := time.Now()
-	stores := p.kind.Stores()
 	return func() telemetry.Status {
 		now := p.metrics.Snapshot()
 		s := telemetry.Status{
 			Version: p.built.Version, Instance: p.owner, Projection: c.Projection, Group: c.GroupName(), Topic: c.Topic, DLQTopic: c.DeadLetterTopic(),
 			StartedAt: started, LastProgressAt: now.ProgressAt, Partitions: p.partitions(c.Topic),
-			Parks: stores.Accounts, Marks: stores.Inbox, InboxRows: now.InboxRows,
+			Parks: p.kind.Accounts(), Marks: p.kind.Memory() != nil, InboxRows: now.InboxRows,
 		}
 		if parked := p.parked.Load(); parked != nil {
 			s.Parked = &telemetry.ParkedStatus{

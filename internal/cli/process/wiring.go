@@ -155,7 +155,7 @@ const overdueAfter = 5 * time.Second
 // Overdue returns the partitions with parked events that could be applied and have waited longer
 // than overdueAfter.
 func (d sharedDatabase) Overdue(ctx context.Context, partitions []int32) ([]int32, error) {
-	if !d.kind.Stores().Accounts {
+	if !d.kind.Accounts() {
 		return nil, nil
 	}
 	return accountdb.LoadOverdue(ctx, d.pool, d.kind.Name(), d.topic, partitions, overdueAfter)
