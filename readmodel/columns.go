@@ -105,12 +105,14 @@ func (f *Fields) Bool(v bool) {
 	*f = append(binary.BigEndian.AppendUint32(*f, 1), b)
 }
 
-func (f *Fields) none() { *f = binary.BigEndian.AppendUint32(*f, ^uint32(0)) }
+// Null adds a null.
+func (f *Fields) Null() { *f = binary.BigEndian.AppendUint32(*f, ^uint32(0)) }
 
-// numeric adds an amount in minor units with at most 4 decimals. The format is that of numeric_recv
-// in PostgreSQL: the number of digits in base 10,000, the weight of the first digit, the sign, the
-// number of decimals to show, then the digits. One of these digits is after the decimal point.
-func (f *Fields) numeric(minor int64, decimals int) {
+// Money adds a numeric: an amount in minor units of a currency with at most 4 decimals. The format
+// is that of numeric_recv in PostgreSQL: the number of digits in base 10,000, the weight of the
+// first digit, the sign, the number of decimals to show, then the digits. One of these digits is
+// after the decimal point.
+func (f *Fields) Money(minor int64, decimals int) {
 	const most = 6
 	var (
 		magnitude = uint64(minor) //nolint:gosec // G115: the same bits
@@ -155,9 +157,9 @@ func NewColumn(elementOID uint32, n, size int) *Column {
 	return &Column{Fields: binary.BigEndian.AppendUint32(w, 1)} // the lower bound of the array
 }
 
-// Null adds a null.
+// Null adds a null, and says in the array's header that there is one.
 func (c *Column) Null() {
-	c.none()
+	c.Fields.Null()
 	binary.BigEndian.PutUint32(c.Fields[4:], 1)
 }
 

@@ -15,7 +15,7 @@ const CopyLeast = 256
 
 // CopyRows holds rows in the binary format of COPY.
 type CopyRows struct {
-	wire    Fields
+	Fields
 	columns uint16
 	n       int64
 }
@@ -26,17 +26,14 @@ const copyHead = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 // NewCopyRows returns a CopyRows with space for about n rows of about size bytes each.
 func NewCopyRows(columns, n, size int) *CopyRows {
 	wire := append(make([]byte, 0, len(copyHead)+n*(2+4*columns+size)+2), copyHead...)
-	return &CopyRows{wire: wire, columns: uint16(columns)} //nolint:gosec // G115: a few
+	return &CopyRows{Fields: wire, columns: uint16(columns)} //nolint:gosec // G115: a few
 }
 
 // Begin starts a row. The caller then adds the columns of the row in order.
 func (r *CopyRows) Begin() {
 	r.n++
-	r.wire = binary.BigEndian.AppendUint16(r.wire, r.columns)
+	r.Fields = binary.BigEndian.AppendUint16(r.Fields, r.columns)
 }
-
-// Text adds a text or char(n).
-func (r *CopyRows) Text(s string) { r.wire.Text(s) }
 
 // TextOrNull adds a text, or null when it is empty.
 func (r *CopyRows) TextOrNull(s string) {
@@ -44,23 +41,8 @@ func (r *CopyRows) TextOrNull(s string) {
 		r.Null()
 		return
 	}
-	r.wire.Text(s)
+	r.Text(s)
 }
-
-// Null adds a null.
-func (r *CopyRows) Null() { r.wire.none() }
-
-// Int4 adds an int.
-func (r *CopyRows) Int4(v int32) { r.wire.Int4(v) }
-
-// Int8 adds a bigint.
-func (r *CopyRows) Int8(v int64) { r.wire.Int8(v) }
-
-// Time adds a timestamptz, given in microseconds since 1970.
-func (r *CopyRows) Time(micro int64) { r.wire.Time(micro) }
-
-// Money adds a numeric: an amount in minor units of a currency with at most 4 decimals.
-func (r *CopyRows) Money(minor int64, decimals int) { r.wire.numeric(minor, decimals) }
 
 // Copy sends the queued statements, and then the rows by the COPY statement. It returns
 // projection.ErrStale if one of the rows already exists.
@@ -68,8 +50,8 @@ func (tx *Tx) Copy(ctx context.Context, statement string, rows *CopyRows) error 
 	if err := tx.Send(ctx); err != nil {
 		return err
 	}
-	rows.wire = binary.BigEndian.AppendUint16(rows.wire, ^uint16(0)) // the trailer of the format
-	tag, err := tx.conn.PgConn().CopyFrom(ctx, bytes.NewReader(rows.wire), statement)
+	rows.Fields = binary.BigEndian.AppendUint16(rows.Fields, ^uint16(0)) // the trailer of the format
+	tag, err := tx.conn.PgConn().CopyFrom(ctx, bytes.NewReader(rows.Fields), statement)
 	switch {
 	case HasCode(err, uniqueViolation):
 		return projection.ErrStale
