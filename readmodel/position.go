@@ -2,7 +2,6 @@ package readmodel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -167,15 +166,11 @@ func underFence(ctx context.Context, pool *pgxpool.Pool, query string, p Partiti
 // CheckGroup returns a *GroupTakenError if the consumer group has positions of another projection
 // in this database.
 func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) error {
-	var runs string
-	err := pool.QueryRow(ctx, sql.Query("group_projection"), group, wanted).Scan(&runs)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return nil
-	case err != nil:
-		return fmt.Errorf("look up the consumer group: %w", err)
+	runs, err := Texts(ctx, pool, "look up the consumer group", "group_projection", group, wanted)
+	if err != nil || len(runs) == 0 {
+		return err
 	}
-	return &GroupTakenError{Group: group, By: runs, Wanted: wanted}
+	return &GroupTakenError{Group: group, By: runs[0], Wanted: wanted}
 }
 
 // LoadGroups reads the names of the consumer groups that have positions of a projection.

@@ -253,15 +253,11 @@ func missingPrivileges(what string) error {
 // checkVisible returns an error if the schema exists, but the role lacks USAGE. PostgreSQL then
 // reports the tables as undefined.
 func checkVisible(ctx context.Context, pool *pgxpool.Pool) error {
-	var hidden string
-	err := pool.QueryRow(ctx, projectorsql.Query("hidden_schema")).Scan(&hidden)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return nil
-	case err != nil:
-		return fmt.Errorf("look for the schema: %w", err)
+	hidden, err := Texts(ctx, pool, "look for the schema", "hidden_schema")
+	if err != nil || len(hidden) == 0 {
+		return err
 	}
-	return missingPrivileges("USAGE on schema " + hidden)
+	return missingPrivileges("USAGE on schema " + hidden[0])
 }
 
 // readOnly is the first row of a check query if the server accepts no writes.

@@ -55,15 +55,13 @@ func lockSchema(ctx context.Context, live *pgxpool.Pool) (*pgxpool.Conn, error) 
 	if err != nil {
 		return nil, fmt.Errorf("prepare the rebuild: %w", err)
 	}
-	var free bool
-	err = lock.QueryRow(ctx, sql.Query("shadow_lock")).Scan(&free)
-	switch {
-	case err != nil:
+	free, err := readmodel.One[bool](ctx, lock, preparing, "shadow_lock")
+	if err == nil && !free {
+		err = ErrRebuilding
+	}
+	if err != nil {
 		lock.Release()
-		return nil, fmt.Errorf("prepare the rebuild: %w", err)
-	case !free:
-		lock.Release()
-		return nil, ErrRebuilding
+		return nil, err
 	}
 	return lock, nil
 }
