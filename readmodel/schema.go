@@ -23,16 +23,11 @@ import (
 // schemaTable is the table in which goose stores the schema's version.
 const schemaTable = "projector_schema_version"
 
-// Migrated is one applied migration.
-type Migrated struct {
-	Version int64
-	Name    string
-}
-
-// Migrate brings the schema up to date. It grants the roles of sql/roles.sql the privileges that
-// they need, if these roles exist. Several processes may call it at the same time, because an
-// advisory lock lets them run one after the other.
-func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migrated, error) {
+// Migrate brings the schema up to date, and returns the migrations that it applied, without their
+// times. It grants the roles of sql/roles.sql the privileges that they need, if these roles exist.
+// Several processes may call it at the same time, because an advisory lock lets them run one after
+// the other.
+func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migration, error) {
 	c := newConnector(url, options)
 	cfg, err := c.config()
 	if err != nil {
@@ -48,9 +43,9 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 		return nil, err
 	}
 	results, err := provider.Up(ctx)
-	done := make([]Migrated, 0, len(results))
+	done := make([]Migration, 0, len(results))
 	for _, r := range results {
-		done = append(done, Migrated{Version: r.Source.Version, Name: r.Source.Path})
+		done = append(done, Migration{Version: r.Source.Version, Name: r.Source.Path})
 	}
 	if err != nil {
 		return done, migrateError(ctx, db, err)
