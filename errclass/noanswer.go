@@ -9,17 +9,10 @@ import (
 	"time"
 )
 
-// NoAnswerError means that no server has answered in time.
-type NoAnswerError struct {
-	Servers []string
-	Within  time.Duration
-	Err     error // names the step at which the client waited
-}
-
-// NoAnswer returns a NoAnswerError if err is a time-out or if the deadline of ctx has passed. It
-// returns any other error unchanged. The client's own time-out only names the step at which the
-// client waited. This step can mislead, for example if it is the name lookup although the broker
-// hangs.
+// NoAnswer returns an error with another text if err is a time-out or if the deadline of ctx has
+// passed. It returns any other error unchanged. The client's own time-out only names the step at
+// which the client waited. This step can mislead, for example if it is the name lookup although the
+// broker hangs.
 func NoAnswer(ctx context.Context, servers []string, within time.Duration, err error) error {
 	var network net.Error
 	// A time-out of the client also counts, because it may come just before the deadline of ctx.
@@ -27,16 +20,5 @@ func NoAnswer(ctx context.Context, servers []string, within time.Duration, err e
 	if err == nil || !ended {
 		return err
 	}
-	return &NoAnswerError{Servers: servers, Within: within, Err: err}
+	return WithCause(fmt.Sprintf("no answer from %s within %s", strings.Join(servers, ", "), within), err)
 }
-
-// Error implements error.
-func (e *NoAnswerError) Error() string {
-	return fmt.Sprintf("no answer from %s within %s", strings.Join(e.Servers, ", "), e.Within)
-}
-
-// SafeText implements Describer.
-func (e *NoAnswerError) SafeText() string { return e.Error() }
-
-// Unwrap implements the interface of package errors.
-func (e *NoAnswerError) Unwrap() error { return e.Err }

@@ -30,6 +30,18 @@ func (t Text) Error() string { return string(t) }
 // SafeText implements Describer.
 func (t Text) SafeText() string { return string(t) }
 
+// WithCause returns an error with a text that contains no data, so it is its own SafeText. The error
+// wraps cause, whose text is not shown.
+func WithCause(text string, cause error) error { return described{Text(text), cause} }
+
+type described struct {
+	Text
+	cause error
+}
+
+// Unwrap returns the cause.
+func (d described) Unwrap() error { return d.cause }
+
 // Safe returns one line of text about err for logs and for people. The text has no row data,
 // payload or password. It is empty for a nil error.
 //

@@ -59,37 +59,19 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 // migrateError names the missing grant in the error of a migration that failed because a grant is
 // missing.
 func migrateError(ctx context.Context, db *sql.DB, err error) error {
-	if !HasCode(err, insufficientPrivilege) && !HasCode(err, noSchema) {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != insufficientPrivilege && refused.Code != noSchema {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	var grant string
 	if asked := db.QueryRowContext(ctx, projectorsql.Query("migrate_grant")).Scan(&grant); asked != nil {
 		return fmt.Errorf("migrate: %w", errors.Join(err, asked))
 	}
-	return &PrivilegeError{Grant: grant, cause: err}
-}
-
-// PrivilegeError means that the role may not migrate.
-type PrivilegeError struct {
-	Grant string // the statement that allows it; empty if the role does not own the tables
-	cause error
-}
-
-func (e *PrivilegeError) Error() string { return "migrate: " + e.cause.Error() }
-
-func (e *PrivilegeError) Unwrap() error { return e.cause }
-
-// SafeText implements errclass.Describer and names the remedy.
-func (e *PrivilegeError) SafeText() string {
-	var refused *pgconn.PgError
-	if !errors.As(e.cause, &refused) {
-		return "migrate: missing privileges"
+	remedy := "migrate as the role that owns the tables: the one that migrated first"
+	if grant != "" {
+		remedy = "as a superuser or the owner of the database, type: " + grant
 	}
-	text := "migrate as the role of --database-url (DATABASE_URL): " + refused.Code + ": " + refused.Message
-	if e.Grant == "" {
-		return text + "; migrate as the role that owns the tables: the one that migrated first"
-	}
-	return text + "; as a superuser or the owner of the database, type: " + e.Grant
+	return errclass.WithCause("migrate as the role of --database-url (DATABASE_URL): "+refused.Code+": "+refused.Message+"; "+remedy, err)
 }
 
 // checkEncoding returns an errclass.Text if the database cannot store every text. Queries for an

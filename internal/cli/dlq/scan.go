@@ -85,8 +85,7 @@ func refused(err error) error {
 }
 
 // finish reports records that are no dead letters. If no dead letter was selected, it prints
-// possible reasons. If partitions could not be read, it reports them and returns an
-// output.IncompleteError.
+// possible reasons. If partitions could not be read, it reports them and returns an error.
 func (s *scan) finish(ctx context.Context, std *output.Streams) error {
 	if s.Foreign > 0 {
 		_, _ = fmt.Fprintf(std.Err, "%d records of topic %s are no dead letters and were left out\n", s.Foreign, s.Topic)

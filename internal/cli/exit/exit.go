@@ -64,18 +64,10 @@ func Report(stderr io.Writer, err error) int {
 
 // Refusal is an error whose text is safe to show. It may name accounts and versions. It contains no
 // amounts and no payload.
-type Refusal struct{ Text string }
-
-// Error implements error.
-func (e Refusal) Error() string { return e.Text }
-
-// SafeText implements errclass.Describer.
-func (e Refusal) SafeText() string { return e.Text }
-
-var _ errclass.Describer = Refusal{}
+type Refusal struct{ errclass.Text }
 
 // Refuse returns a Refusal. The text must be safe to show.
-func Refuse(text string) Refusal { return Refusal{text} }
+func Refuse(text string) Refusal { return Refusal{errclass.Text(text)} }
 
 // Refusef formats a Refusal. The text must be safe to show.
 func Refusef(format string, args ...any) error { return Refuse(fmt.Sprintf(format, args...)) }

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
+	"projector/errclass"
 	"projector/internal/cli/exit"
 	"projector/internal/credential"
 )
@@ -200,30 +201,16 @@ func (f *SecurityFlags) token() (string, error) {
 // typed the secret itself instead of the name of a file.
 func FromFile(flag, path string) (string, error) {
 	secret, err := credential.Secret(path)
-	if err != nil {
-		return "", secretFileError{flag, err}
+	if err == nil {
+		return secret, nil
 	}
-	return secret, nil
-}
-
-// secretFileError leaves out the file's name in its text. The wrapped error contains the name.
-type secretFileError struct {
-	flag string
-	err  error
-}
-
-func (e secretFileError) Unwrap() error { return e.err }
-
-func (e secretFileError) Error() string {
-	why := e.err
+	why := err
 	var file *fs.PathError
-	if errors.As(why, &file) {
+	if errors.As(err, &file) {
 		why = file.Err
 	}
-	return fmt.Sprintf("%s: must be a file that holds the secret: %v", e.flag, why)
+	return "", errclass.WithCause(fmt.Sprintf("%s: must be a file that holds the secret: %v", flag, why), err)
 }
-
-func (e secretFileError) SafeText() string { return e.Error() }
 
 // SecurityChoices has the possible values of flags, by the flag's name.
 var SecurityChoices = map[string][]string{

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"projector/internal/cli/exit"
+	"projector/errclass"
 	"projector/internal/telemetry"
 	"projector/internal/topic"
 )
@@ -27,12 +27,8 @@ func (u *Unread) Add(lost *topic.PartitionError) {
 	}
 }
 
-// IncompleteError is the error of a command that has reported only the partitions that could be
-// read.
-type IncompleteError struct{ exit.Refusal }
-
 // Explain prints why partitions could not be read, with one line for each reason. It returns an
-// IncompleteError, or nil if all partitions were read.
+// error, or nil if all partitions were read.
 func (u *Unread) Explain(w io.Writer) error {
 	if len(u.Lost) == 0 {
 		return nil
@@ -49,7 +45,7 @@ func (u *Unread) Explain(w io.Writer) error {
 	for _, shared := range telemetry.ShareReasons(reasons) {
 		_, _ = fmt.Fprintf(w, "%s of topic %s: %s\n", shared.Heading(), u.Topic, shared.Reason)
 	}
-	return IncompleteError{exit.Refuse(fmt.Sprintf("the result is incomplete: %s of topic %s could not be read", all.Heading(), u.Topic))}
+	return errclass.Text(fmt.Sprintf("the result is incomplete: %s of topic %s could not be read", all.Heading(), u.Topic))
 }
 
 // NumbersText formats numbers as a list for a flag.

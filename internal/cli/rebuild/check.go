@@ -40,7 +40,7 @@ func (r *rebuilding) obstacles(ctx context.Context) ([]string, error) {
 	if r.topic, err = r.source.extent(ctx); err != nil {
 		var refused exit.Refusal
 		if errors.As(err, &refused) {
-			return []string{refused.Text}, nil
+			return []string{refused.Error()}, nil
 		}
 		return nil, err
 	}
