@@ -73,15 +73,7 @@ func valued(m event.Message, value []byte) event.Message {
 
 func cloudEvents(t testing.TB, edit ...func(*event.Options)) event.Format {
 	t.Helper()
-	opts := options
-	for _, e := range edit {
-		e(&opts)
-	}
-	f, err := event.New(event.FormatCloudEvents, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return edited(t, event.FormatCloudEvents, edit)
 }
 
 func encoded(data string) string {
@@ -156,13 +148,7 @@ func TestCloudEventsWithoutData(t *testing.T) {
 func TestCloudEventsFaults(t *testing.T) {
 	const none, known = event.Unidentified, event.Identified
 	malformed := event.MalformedPayload
-	tests := []struct {
-		name     string
-		message  event.Message
-		identity event.Identity
-		class    event.Class
-		says     []string
-	}{
+	tests := []faultTest{
 		{"no header at all", event.Message{Value: []byte("{}")}, none, malformed, []string{"header ce_id", "application/cloudevents+json"}},
 		{"a batch", typed(structured(), "application/cloudevents-batch+json"), none, malformed, []string{"content-type", "batch"}},
 		{"Avro", typed(structured(), "application/cloudevents+avro"), none, malformed, []string{"content-type", "application/cloudevents+json"}},
@@ -214,17 +200,5 @@ func TestCloudEventsFaults(t *testing.T) {
 		{"amount in base64", structured("data", "", "data_base64", encoded(`{"amount":"-1","currency":"EUR"}`)), known, event.InvalidAmount, []string{"data.amount"}},
 		{"correlation id as a number", structured("correlationid", "1"), known, malformed, []string{"correlationid"}},
 	}
-	f := cloudEvents(t)
-	for _, tt := range tests {
-		d := decodeMessage(f, tt.message)
-		if d.Fault == nil || d.Skip || d.Tombstone || d.Identity != tt.identity || d.Fault.Class != tt.class {
-			t.Errorf("%s: %+v, fault %v; want %s", tt.name, d, d.Fault, tt.class)
-			continue
-		}
-		for _, text := range tt.says {
-			if !strings.Contains(d.Fault.Error(), text) {
-				t.Errorf("%s: %q does not say %q", tt.name, d.Fault, text)
-			}
-		}
-	}
+	expectFaults(t, cloudEvents(t), tests)
 }

@@ -77,11 +77,17 @@ func first(name, text string) func(*outbox) {
 
 func debezium(t testing.TB, edit ...func(*event.Options)) event.Format {
 	t.Helper()
+	return edited(t, event.FormatDebezium, edit)
+}
+
+// The function edited returns a format of the tests' options after the edits.
+func edited(t testing.TB, name string, edit []func(*event.Options)) event.Format {
+	t.Helper()
 	opts := options
 	for _, e := range edit {
 		e(&opts)
 	}
-	f, err := event.New(event.FormatDebezium, opts)
+	f, err := event.New(name, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,16 +190,34 @@ func TestDebeziumIgnoresWithoutLookingAtThePayload(t *testing.T) {
 	}
 }
 
+type faultTest struct {
+	name     string
+	message  event.Message
+	identity event.Identity
+	class    event.Class
+	says     []string // texts in the fault
+}
+
+func expectFaults(t *testing.T, f event.Format, tests []faultTest) {
+	t.Helper()
+	for _, tt := range tests {
+		d := decodeMessage(f, tt.message)
+		if d.Fault == nil || d.Skip || d.Tombstone || d.Identity != tt.identity || d.Fault.Class != tt.class {
+			t.Errorf("%s: %+v, fault %v; want %s", tt.name, d, d.Fault, tt.class)
+			continue
+		}
+		for _, text := range tt.says {
+			if !strings.Contains(d.Fault.Error(), text) {
+				t.Errorf("%s: %q does not say %q", tt.name, d.Fault, text)
+			}
+		}
+	}
+}
+
 func TestDebeziumFaults(t *testing.T) {
 	const none, known = event.Unidentified, event.Identified
 	malformed := event.MalformedPayload
-	tests := []struct {
-		name     string
-		message  event.Message
-		identity event.Identity
-		class    event.Class
-		says     []string
-	}{
+	tests := []faultTest{
 		{"no id", routed(without("id")), none, malformed, []string{"header id", "table.field.event.id"}},
 		{"empty id", routed(header("id", "")), none, malformed, []string{"header id", "empty"}},
 		{"null id", routed(nullHeader("id")), none, malformed, []string{"header id", "null"}},
@@ -246,19 +270,7 @@ func TestDebeziumFaults(t *testing.T) {
 		{"identity before the payload", routed(without("id"), value("{")), none, malformed, []string{"header id"}},
 		{"envelope before the payload", routed(without("occurredAt"), value("{")), known, malformed, []string{"header occurredAt"}},
 	}
-	f := debezium(t)
-	for _, tt := range tests {
-		d := decodeMessage(f, tt.message)
-		if d.Fault == nil || d.Skip || d.Tombstone || d.Identity != tt.identity || d.Fault.Class != tt.class {
-			t.Errorf("%s: %+v, fault %v; want %s", tt.name, d, d.Fault, tt.class)
-			continue
-		}
-		for _, text := range tt.says {
-			if !strings.Contains(d.Fault.Error(), text) {
-				t.Errorf("%s: %q does not say %q", tt.name, d.Fault, text)
-			}
-		}
-	}
+	expectFaults(t, debezium(t), tests)
 }
 
 func TestDebeziumTimeUnits(t *testing.T) {
