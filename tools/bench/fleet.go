@@ -176,6 +176,17 @@ type loaded struct {
 	bytes       int64 // size of all values
 }
 
+func (w *workload) createTopic(ctx context.Context, client *kgo.Client) error {
+	created, err := kadm.NewClient(client).CreateTopic(ctx, w.partitions, 1, nil, w.topic())
+	if err == nil {
+		err = created.Err
+	}
+	if err != nil {
+		return fmt.Errorf("create topic %s: %w", w.topic(), err)
+	}
+	return nil
+}
+
 // load creates the workload's topic and fills it.
 func load(ctx context.Context, w workload, b broker) (*loaded, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...), kgo.DefaultProduceTopic(w.topic()),
@@ -186,12 +197,8 @@ func load(ctx context.Context, w workload, b broker) (*loaded, error) {
 		return nil, err
 	}
 	defer client.Close()
-	created, err := kadm.NewClient(client).CreateTopic(ctx, w.partitions, 1, nil, w.topic())
-	if err == nil {
-		err = created.Err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("create topic %s: %w", w.topic(), err)
+	if err := w.createTopic(ctx, client); err != nil {
+		return nil, err
 	}
 	l := &loaded{workload: w, broker: b}
 	g := newGenerator(&w)

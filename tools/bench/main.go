@@ -184,9 +184,9 @@ func (b *bench) say(format string, args ...any) {
 }
 
 func (b *bench) progress(r *Run) {
-	line := fmt.Sprintf("%-14s %-10s round %d: %9s events/s", r.Workload, r.Subject, r.Round, thousands(r.rate()))
+	line := fmt.Sprintf("%-14s %-10s round %d: %9s events/s", r.Workload, r.Subject, r.Round, thousands(eventsPerSecond(r)))
 	if r.WindowEvents > 0 {
-		line += fmt.Sprintf(", %s from the first commit", thousands(r.windowRate()))
+		line += fmt.Sprintf(", %s from the first commit", thousands(windowEventsPerSecond(r)))
 	}
 	if r.Latency != nil {
 		line = fmt.Sprintf("%-14s %-10s round %d: p50 %.1f ms, p99 %.1f ms, max %.1f ms, %.0f %% of a core",

@@ -88,13 +88,10 @@ func renderLatency(b *strings.Builder, r *results) {
 	b.WriteString("### Steady 1,000 events/s\n\n" +
 		"| round | events | p50 ms | p99 ms | max ms | CPU, share of a core | PostgreSQL CPU | disturbed |\n|---|---|---|---|---|---|---|---|\n")
 	for i := range runs {
-		run, disturbed := &runs[i], ""
-		if run.Disturbed {
-			disturbed = "yes"
-		}
+		run := &runs[i]
 		l := run.Latency
 		fmt.Fprintf(b, "| %d | %s | %.1f | %.1f | %.1f | %.0f %% | %.0f %% | %s |\n", run.Round, thousands(float64(run.Events)),
-			l.P50, l.P99, l.Max, 100*l.Core, 100*run.CPU.Postgres/run.Seconds, disturbed)
+			l.P50, l.P99, l.Max, 100*l.Core, 100*run.CPU.Postgres/run.Seconds, run.disturbedText())
 	}
 	b.WriteString("\nTargets: p50 under 5 ms, p99 under 12 ms, CPU under 15 % of a core.\n\n")
 }

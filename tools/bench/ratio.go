@@ -8,10 +8,34 @@ import (
 // measure returns one value of a run.
 type measure func(*Run) float64
 
-func eventsPerSecond(r *Run) float64       { return r.rate() }
-func windowEventsPerSecond(r *Run) float64 { return r.windowRate() }
-func peakMemory(r *Run) float64            { return r.PeakMiB }
-func cpuAnEvent(r *Run) float64            { return r.cpuAnEvent() }
+// eventsPerSecond returns the rate from the start of the process.
+func eventsPerSecond(r *Run) float64 { return perSecond(float64(r.Events), r.Seconds) }
+
+// windowEventsPerSecond returns the rate from the first commit. For a limit, the result equals
+// eventsPerSecond.
+func windowEventsPerSecond(r *Run) float64 {
+	if r.WindowEvents == 0 {
+		return eventsPerSecond(r)
+	}
+	return perSecond(float64(r.WindowEvents), r.WindowSeconds)
+}
+
+func perSecond(n, seconds float64) float64 {
+	if seconds <= 0 {
+		return 0
+	}
+	return n / seconds
+}
+
+func peakMemory(r *Run) float64 { return r.PeakMiB }
+
+// cpuAnEvent returns the CPU time of the subject and PostgreSQL for each event, in seconds.
+func cpuAnEvent(r *Run) float64 {
+	if r.Events == 0 {
+		return 0
+	}
+	return (r.CPU.Subject + r.CPU.Postgres) / float64(r.Events)
+}
 
 // coreShare returns the share of one core that a run used, or 0 for a run without a steady load.
 func coreShare(r *Run) float64 {

@@ -171,12 +171,9 @@ func (c *crowd) answered(sw *stopwatch) (*answers, error) {
 	}
 	slices.Sort(took)
 	slices.Sort(looks)
-	at := func(sorted []time.Duration, share float64) float64 {
-		return float64(sorted[int(share*float64(len(sorted)-1))].Microseconds()) / 1000
-	}
 	return &answers{
 		Readers: waitingReaders, Answered: len(took), Late: c.late,
-		P50: at(took, 0.5), P99: at(took, 0.99), Max: at(took, 1), Look: at(looks, 0.99),
+		P50: millisAt(took, 0.5), P99: millisAt(took, 0.99), Max: millisAt(took, 1), Look: millisAt(looks, 0.99),
 	}, nil
 }
 
@@ -190,16 +187,13 @@ func renderReaders(b *strings.Builder, r *results) {
 		"| readers | round | answered | p50 ms | p99 ms | max ms | p99 of a query, ms | 202 or 404 | PostgreSQL CPU | CPU, share of a core | peak MiB | disturbed |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, run := range append(without, with...) {
-		disturbed, readers, times := "", "none", "– | – | – | – | – | –"
-		if run.Disturbed {
-			disturbed = "yes"
-		}
+		readers, times := "none", "– | – | – | – | – | –"
 		if a := run.Answers; a != nil {
 			readers = thousands(float64(a.Readers))
 			times = fmt.Sprintf("%s | %.1f | %.1f | %.1f | %.1f | %d", thousands(float64(a.Answered)), a.P50, a.P99, a.Max, a.Look, a.Late)
 		}
 		fmt.Fprintf(b, "| %s | %d | %s | %.1f %% | %.0f %% | %.0f | %s |\n", readers, run.Round, times,
-			100*run.CPU.Postgres/run.Seconds, 100*run.Latency.Core, run.PeakMiB, disturbed)
+			100*run.CPU.Postgres/run.Seconds, 100*run.Latency.Core, run.PeakMiB, run.disturbedText())
 	}
 	b.WriteString("\nFrom the last query of the positions before the row was visible until the answer, so too high by up to one query. Targets: p99 under 50 ms, and PostgreSQL's CPU within 2 points of without.\n\n")
 }

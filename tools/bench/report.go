@@ -147,15 +147,24 @@ type latency struct {
 	Core          float64
 }
 
-// rate returns events/s from the start of the process.
-func (r *Run) rate() float64 { return perSecond(float64(r.Events), r.Seconds) }
+// newLatency sorts the measured times. The parameter core is the share of one core.
+func newLatency(took []time.Duration, core float64) *latency {
+	slices.Sort(took)
+	return &latency{P50: millisAt(took, 0.5), P99: millisAt(took, 0.99), Max: millisAt(took, 1), Core: core}
+}
 
-// cpuAnEvent returns the CPU time of the subject and PostgreSQL for each event, in seconds.
-func (r *Run) cpuAnEvent() float64 {
-	if r.Events == 0 {
-		return 0
+// millisAt returns the time, in milliseconds, that the given share of the sorted times does not
+// exceed.
+func millisAt(sorted []time.Duration, share float64) float64 {
+	return float64(sorted[int(share*float64(len(sorted)-1))].Microseconds()) / 1000
+}
+
+// disturbedText returns the cell of a table that says whether the run was disturbed.
+func (r *Run) disturbedText() string {
+	if r.Disturbed {
+		return "yes"
 	}
-	return (r.CPU.Subject + r.CPU.Postgres) / float64(r.Events)
+	return ""
 }
 
 // sharesText returns each replica's share of the records, in percent.
@@ -165,21 +174,6 @@ func (r *Run) sharesText() string {
 		texts[i] = fmt.Sprintf("%.1f", 100*share)
 	}
 	return strings.Join(texts, " · ")
-}
-
-// windowRate returns events/s from the first commit. For a limit, the result equals rate.
-func (r *Run) windowRate() float64 {
-	if r.WindowEvents == 0 {
-		return r.rate()
-	}
-	return perSecond(float64(r.WindowEvents), r.WindowSeconds)
-}
-
-func perSecond(n, seconds float64) float64 {
-	if seconds <= 0 {
-		return 0
-	}
-	return n / seconds
 }
 
 // results are all results of one machine.

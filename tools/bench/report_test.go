@@ -122,7 +122,7 @@ func TestATraceIsCutByEvents(t *testing.T) {
 		tr.add(start.Add(time.Duration(i)*time.Second+time.Millisecond), i*100)
 	}
 	r := tr.result(start, 800)
-	if r.Seconds != 8 || r.WindowSeconds != 7 || r.WindowEvents != 700 || r.rate() != 100 || r.windowRate() != 100 {
+	if r.Seconds != 8 || r.WindowSeconds != 7 || r.WindowEvents != 700 || eventsPerSecond(&r) != 100 || windowEventsPerSecond(&r) != 100 {
 		t.Errorf("result %+v", r)
 	}
 	for i, q := range r.Quarters {

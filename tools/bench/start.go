@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,15 +50,11 @@ func (s *stack) start(ctx context.Context, l *loaded, d database, group string, 
 	}
 	run.CPU, run.Disturbed = m.end()
 	run.CPU.Subject = cpu
-	slices.Sort(took)
-	at := func(share float64) float64 {
-		return float64(took[int(share*float64(len(took)-1))].Microseconds()) / 1000
-	}
 	for _, t := range took {
 		run.Seconds += t.Seconds()
 	}
 	run.Events = len(took)
-	run.Latency = &latency{P50: at(0.5), P99: at(0.99), Max: at(1), Core: cpu / run.Seconds}
+	run.Latency = newLatency(took, cpu/run.Seconds)
 	run.Problem, err = w.check(ctx, g.fingerprint())
 	return run, err
 }
@@ -116,12 +111,9 @@ func renderStart(b *strings.Builder, r *results) {
 	}
 	b.WriteString("### Start\n\n| round | starts | p50 ms | p99 ms | CPU ms a start | disturbed |\n|---|---|---|---|---|---|\n")
 	for i := range runs {
-		run, disturbed := &runs[i], ""
-		if run.Disturbed {
-			disturbed = "yes"
-		}
+		run := &runs[i]
 		fmt.Fprintf(b, "| %d | %d | %.0f | %.0f | %.0f | %s |\n", run.Round, run.Events, run.Latency.P50, run.Latency.P99,
-			1000*run.CPU.Subject/float64(run.Events), disturbed)
+			1000*run.CPU.Subject/float64(run.Events), run.disturbedText())
 	}
 	b.WriteString("\nFrom the start of the process to the first committed row, 8 partitions, the group has positions. Target: p50 under 200 ms.\n\n")
 }

@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/internal/pace"
@@ -252,12 +250,8 @@ func steadyResult(m *meter, p *program, sw *stopwatch, events int) (Run, error) 
 	run := Run{Events: events, Seconds: seconds}
 	run.CPU, run.Disturbed = m.end()
 	_, run.PeakMiB = memory(p.PID())
-	slices.Sort(sw.took)
-	at := func(share float64) float64 {
-		return float64(sw.took[int(share*float64(len(sw.took)-1))].Microseconds()) / 1000
-	}
 	run.Events = len(sw.took)
-	run.Latency = &latency{P50: at(0.5), P99: at(0.99), Max: at(1), Core: run.CPU.Subject / seconds}
+	run.Latency = newLatency(sw.took, run.CPU.Subject/seconds)
 	return run, nil
 }
 
@@ -268,9 +262,5 @@ func emptyTopic(ctx context.Context, w workload, b broker) (*loaded, error) {
 		return nil, err
 	}
 	defer client.Close()
-	created, err := kadm.NewClient(client).CreateTopic(ctx, w.partitions, 1, nil, w.topic())
-	if err == nil {
-		err = created.Err
-	}
-	return &loaded{workload: w, broker: b}, err
+	return &loaded{workload: w, broker: b}, w.createTopic(ctx, client)
 }

@@ -122,7 +122,7 @@ var largeLines = []struct {
 	{"events; seconds", func(r *Run, _ *upkeep) string {
 		return fmt.Sprintf("%s; %s", thousands(float64(r.Events)), thousands(r.Seconds))
 	}},
-	{"events/s", func(r *Run, _ *upkeep) string { return thousands(r.rate()) }},
+	{"events/s", func(r *Run, _ *upkeep) string { return thousands(eventsPerSecond(r)) }},
 	{"latency: p50; p99; max, ms", func(r *Run, _ *upkeep) string {
 		if r.Latency == nil {
 			return "–"
