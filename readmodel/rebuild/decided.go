@@ -92,7 +92,7 @@ func (s *Shadow) skipAgain(ctx context.Context, e *decided, seen bool) (passed b
 	cfg := readmodel.RepairConfig{Pool: s.Pool, Formats: s.build.cfg.Formats, FirstVersion: s.build.cfg.FirstVersion}
 	skipper, ok := s.kind.Replayer(cfg).(*repair.Repair)
 	if !ok {
-		return false, &UnknownDefinitionError{s.kind}
+		return false, unknownType(s.kind)
 	}
 	return skipper.SkipAgain(ctx, repair.Skip{AccountID: e.accountID, Version: e.version}, e.place.Topic != "", seen)
 }

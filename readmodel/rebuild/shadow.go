@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/internal/session"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
@@ -35,15 +36,10 @@ type Shadow struct {
 	moved     map[string]Kind // new kinds of listed differences that the swap did not change, by ID
 }
 
-// UnknownDefinitionError means that package rebuild does not know a projection's type.
-type UnknownDefinitionError struct{ Definition readmodel.Definition }
-
-func (e *UnknownDefinitionError) Error() string {
-	return fmt.Sprintf("%s cannot be rebuilt: rebuild does not know projections of the type %T", e.Definition.Name(), e.Definition)
+// unknownType returns the error that package rebuild does not know a projection's type.
+func unknownType(kind readmodel.Definition) error {
+	return errclass.Text(fmt.Sprintf("%s cannot be rebuilt: rebuild does not know projections of the type %T", kind.Name(), kind))
 }
-
-// SafeText implements errclass.Describer.
-func (e *UnknownDefinitionError) SafeText() string { return e.Error() }
 
 // OpenShadow creates the shadow tables of a projection. At first, they contain only the openings of
 // accounts. It drops tables that an earlier rebuild left. parkLimit and parkBytes are the limits of
@@ -62,7 +58,7 @@ func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind readmodel.Definiti
 			s.inbox = markerTable(kind.Label)
 		}
 	default:
-		err = &UnknownDefinitionError{kind}
+		err = unknownType(kind)
 	}
 	if err != nil {
 		return nil, err

@@ -12,12 +12,8 @@ import (
 
 func (r *rebuilding) open(ctx context.Context) (err error) {
 	r.shadow, err = rebuild.OpenShadow(ctx, r.pool, r.kind, r.cmd.ParkLimit, int64(r.cmd.ParkBytes))
-	var unknown *rebuild.UnknownDefinitionError
-	switch {
-	case errors.Is(err, rebuild.ErrRebuilding):
+	if errors.Is(err, rebuild.ErrRebuilding) {
 		return exit.Refuse(err.Error() + "; wait until it has ended")
-	case errors.As(err, &unknown):
-		return exit.Refuse(err.Error())
 	}
 	return err
 }
