@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/jackc/pgx/v5"
 
@@ -46,5 +47,22 @@ func all[T any](ctx context.Context, db Querier, scan pgx.RowToFunc[T], what, qu
 	return values, nil
 }
 
-// ErrStopped ends an iteration early. It is not a failure.
-var ErrStopped = errors.New("stopped")
+// Stream makes an iterator of the function each, which calls fn for each value, ends at an error of
+// fn, and returns it. Any other error of the function each ends the iteration.
+func Stream[T any](each func(fn func(T) error) error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		err := each(func(value T) error {
+			if !yield(value, nil) {
+				return errStopped
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			var none T
+			yield(none, err)
+		}
+	}
+}
+
+// errStopped ends a query when the caller needs no more values.
+var errStopped = errors.New("stopped")

@@ -2,7 +2,6 @@ package accountdb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -63,24 +62,16 @@ func CheckFetching(ctx context.Context, db readmodel.Querier) error {
 // MissingVersions streams the missing versions, oldest gap first. A version whose event is parked
 // and cannot be applied is not missing. An error ends the iteration.
 func MissingVersions(ctx context.Context, pool *pgxpool.Pool, f MissingFilter) iter.Seq2[Missing, error] {
-	return func(yield func(Missing, error) bool) {
-		rows, err := pool.Query(ctx, sql.Query("missing_versions"), f.For.Seconds(), f.AccountID, f.Topic, f.Partitions)
-		if err != nil {
-			yield(Missing{}, fmt.Errorf("look for missing versions: %w", err))
-			return
-		}
+	return readmodel.Stream(func(fn func(Missing) error) error {
+		rows, _ := pool.Query(ctx, sql.Query("missing_versions"), f.For.Seconds(), f.AccountID, f.Topic, f.Partitions)
 		var m Missing
-		_, err = pgx.ForEachRow(rows, []any{&m.AccountID, &m.First, &m.Last}, func() error {
-			if !yield(m, nil) {
-				return readmodel.ErrStopped
-			}
-			return nil
-		})
+		_, err := pgx.ForEachRow(rows, []any{&m.AccountID, &m.First, &m.Last}, func() error { return fn(m) })
 		if readmodel.HasCode(err, readmodel.NotSupported) {
 			err = &pgconn.PgError{Severity: "ERROR", Code: readmodel.NotSupported, Message: string(ErrNoFetching)}
 		}
-		if err != nil && !errors.Is(err, readmodel.ErrStopped) {
-			yield(Missing{}, fmt.Errorf("look for missing versions: %w", err))
+		if err != nil {
+			return fmt.Errorf("look for missing versions: %w", err)
 		}
-	}
+		return nil
+	})
 }

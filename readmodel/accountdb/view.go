@@ -113,28 +113,22 @@ func showParked(ctx context.Context, db DB, id string) ([]ParkedView, error) {
 // Gaps streams the accounts of a projection that wait for a missing or corrected event. The oldest
 // gap comes first. An error ends the iteration.
 func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, error] {
-	return func(yield func(Hold, error) bool) {
-		rows, err := pool.Query(ctx, sql.AccountsOf(name).Query("gaps"))
-		if err != nil {
-			yield(Hold{}, fmt.Errorf("list gaps: %w", err))
-			return
-		}
+	return readmodel.Stream(func(fn func(Hold) error) error {
+		rows, _ := pool.Query(ctx, sql.AccountsOf(name).Query("gaps"))
 		var (
 			h       Hold
 			seconds float64
 		)
 		columns := []any{&h.AccountID, &h.Expected, &h.Received, &h.Class, &h.Waiting, &h.Since, &seconds}
-		_, err = pgx.ForEachRow(rows, columns, func() error {
+		_, err := pgx.ForEachRow(rows, columns, func() error {
 			h.Age = time.Duration(seconds * float64(time.Second))
-			if !yield(h, nil) {
-				return readmodel.ErrStopped
-			}
-			return nil
+			return fn(h)
 		})
-		if err != nil && !errors.Is(err, readmodel.ErrStopped) {
-			yield(Hold{}, fmt.Errorf("list gaps: %w", err))
+		if err != nil {
+			return fmt.Errorf("list gaps: %w", err)
 		}
-	}
+		return nil
+	})
 }
 
 // LoadOverdue returns the given partitions that have an overdue parked event. A parked event is

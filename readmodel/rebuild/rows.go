@@ -94,28 +94,18 @@ func (r *row) parseKey() error {
 
 // rows returns the rows of some groups, sorted by id.
 func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Seq2[*row, error] {
-	return func(yield func(*row, error) bool) {
-		rows, err := tx.Query(ctx, t.statement("rows_some"), bitsOf(buckets))
-		if err != nil {
-			yield(nil, err)
-			return
-		}
+	return readmodel.Stream(func(fn func(*row) error) error {
+		rows, _ := tx.Query(ctx, t.statement("rows_some"), bitsOf(buckets))
 		var r row
-		stopped := false
-		_, err = pgx.ForEachRow(rows, []any{&r.id, &r.key, &r.digest, &r.version, &r.hold}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&r.id, &r.key, &r.digest, &r.version, &r.hold}, func() error {
 			one := r
 			if err := one.parseKey(); err != nil {
 				return err
 			}
-			if stopped = !yield(&one, nil); stopped {
-				return readmodel.ErrStopped
-			}
-			return nil
+			return fn(&one)
 		})
-		if err != nil && !stopped {
-			yield(nil, err)
-		}
-	}
+		return err
+	})
 }
 
 // merged calls add for each id in two streams that are sorted by id. If only one stream has the id,

@@ -21,6 +21,7 @@ import (
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/internal/ledger"
+	"projector/readmodel"
 )
 
 type source struct {
@@ -156,23 +157,10 @@ func connect(ctx context.Context, f *flags.LedgerFlags) (*source, error) {
 // collations. The line break ends a comment at the end of the query.
 const sorted = "SELECT * FROM (\n%s\n) AS ledger ORDER BY convert_to(account_id::text, 'UTF8')"
 
-// errStopped ends a query when the caller needs no more entries.
-var errStopped = errors.New("stopped")
-
 // entries runs the query. The result is one snapshot of the ledger. It is read as text, so no
 // number is converted to a float, whatever the types of the columns are.
 func (l *query) entries(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
-	return func(yield func(ledger.Entry, error) bool) {
-		err := l.each(ctx, layout, func(entry ledger.Entry) error {
-			if !yield(entry, nil) {
-				return errStopped
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, errStopped) {
-			yield(ledger.Entry{}, err)
-		}
-	}
+	return readmodel.Stream(func(fn func(ledger.Entry) error) error { return l.each(ctx, layout, fn) })
 }
 
 // each runs the query and calls fn for each entry. It returns an error of fn unchanged.
