@@ -51,7 +51,7 @@ func (tx *Tx) Copy(ctx context.Context, statement string, rows *CopyRows) error 
 		return err
 	}
 	rows.Fields = binary.BigEndian.AppendUint16(rows.Fields, ^uint16(0)) // the trailer of the format
-	tag, err := tx.conn.PgConn().CopyFrom(ctx, bytes.NewReader(rows.Fields), statement)
+	tag, err := tx.PgConn().CopyFrom(ctx, bytes.NewReader(rows.Fields), statement)
 	switch {
 	case HasCode(err, uniqueViolation):
 		return projection.ErrStale

@@ -21,10 +21,10 @@ import (
 // round trips. It is always READ COMMITTED. If a transaction moves positions, Move is called first.
 // Then Send fails unless all positions have moved.
 type Tx struct {
-	conn   *pgx.Conn
-	queued *pgx.Batch
-	moves  int64 // positions to move
-	moved  int64 // positions that have moved
+	*pgx.Conn // all queued statements must have been sent before it is used
+	queued    *pgx.Batch
+	moves     int64 // positions to move
+	moved     int64 // positions that have moved
 }
 
 // Move queues changes of positions. All of them have the same consumer group and topic.
@@ -47,7 +47,7 @@ func (tx *Tx) Send(ctx context.Context) error {
 	}
 	b := tx.queued
 	tx.queued = &pgx.Batch{}
-	if err := tx.conn.SendBatch(ctx, b).Close(); err != nil {
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
 	pace.Answered(ctx, 0)
@@ -57,29 +57,6 @@ func (tx *Tx) Send(ctx context.Context) error {
 	return nil
 }
 
-// Conn returns the transaction's connection. All queued statements must have been sent before.
-func (tx *Tx) Conn() *pgx.Conn { return tx.conn }
-
-// Query reads within the transaction. All queued statements must have been sent before.
-func (tx *Tx) Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error) {
-	return tx.conn.Query(ctx, statement, args...)
-}
-
-// QueryRow reads a row within the transaction. All queued statements must have been sent before.
-func (tx *Tx) QueryRow(ctx context.Context, statement string, args ...any) pgx.Row {
-	return tx.conn.QueryRow(ctx, statement, args...)
-}
-
-// Exec runs a statement within the transaction. All queued statements must have been sent before.
-func (tx *Tx) Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error) {
-	return tx.conn.Exec(ctx, statement, args...)
-}
-
-// SendBatch sends a batch within the transaction. All queued statements must have been sent before.
-func (tx *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	return tx.conn.SendBatch(ctx, b)
-}
-
 // commit sends COMMIT. If a statement of the transaction has failed, PostgreSQL answers ROLLBACK
 // without an error, but commit returns an error. The failpoints are for transactions that move
 // positions.
@@ -87,7 +64,7 @@ func (tx *Tx) commit(ctx context.Context) error {
 	if tx.moves > 0 {
 		failpoint.Here(failpoint.BeforeCommit)
 	}
-	tag, err := tx.conn.Exec(ctx, "COMMIT")
+	tag, err := tx.Exec(ctx, "COMMIT")
 	if err == nil && tag.String() != "COMMIT" {
 		err = pgx.ErrTxCommitRollback
 	}
@@ -105,7 +82,7 @@ func TransactQueued(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error)
 		return err
 	}
 	defer conn.Release() // closes a connection that is still in a transaction
-	tx := &Tx{conn: conn.Conn(), queued: &pgx.Batch{}}
+	tx := &Tx{Conn: conn.Conn(), queued: &pgx.Batch{}}
 	tx.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	if err = fn(tx); err == nil {
 		err = tx.Send(ctx)
@@ -113,7 +90,7 @@ func TransactQueued(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error)
 	if err == nil {
 		return tx.commit(ctx)
 	}
-	_, _ = tx.conn.Exec(ctx, "ROLLBACK")
+	_, _ = tx.Exec(ctx, "ROLLBACK")
 	return err
 }
 

@@ -29,7 +29,7 @@ func (a DB) inShards(ctx context.Context, fn func(readmodel.Querier, citus.Shard
 	}
 	switch db := a.Querier.(type) {
 	case *readmodel.Tx:
-		return fn(db, citus.ShardsOn(db.Conn()))
+		return fn(db, citus.ShardsOn(db.Conn))
 	case *pgxpool.Pool:
 		return db.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return fn(conn, citus.ShardsOn(conn.Conn())) })
 	}
@@ -50,13 +50,13 @@ func (tx *Tx) shards() citus.Shards {
 	if !tx.Tables.Balances() {
 		return nil
 	}
-	return citus.ShardsOn(tx.Conn())
+	return citus.ShardsOn(tx.Conn)
 }
 
 // Locked returns how many accounts one statement may lock. If Citus distributes the balances, it is
 // 1, because a statement can only lock rows of one shard. Otherwise it is the given number.
 func (tx *Tx) Locked(most int) int {
-	if citus.On(tx.Conn()) && tx.Tables.Balances() {
+	if citus.On(tx.Conn) && tx.Tables.Balances() {
 		return 1
 	}
 	return most
