@@ -2,8 +2,8 @@
 // reply to a COMMIT that was executed, slows the connection down, cuts it, or connects to another
 // server. Like some poolers, it can ignore a parameter of new connections.
 //
-// The proxy parses only the server's messages and a client's first message, and supports no TLS. ListenRaw parses nothing, so it
-// works with any server but cannot drop replies.
+// The proxy parses only the server's messages and a client's first message, and supports no TLS.
+// ListenRaw parses nothing, so it works with any server but cannot drop replies.
 package pgproxy
 
 import (
@@ -164,7 +164,7 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	if err := p.begin(l); err != nil {
-		l.close()
+		l.close() // ends both directions below
 	}
 	var ways sync.WaitGroup
 	ways.Go(func() { p.forward(l.server, l.client); l.close() })

@@ -30,10 +30,12 @@ func (l *replayer) Discard(
 		}
 	}
 	err = readmodel.TransactOnce(ctx, l.cfg.Pool, func(attempt context.Context, tx *readmodel.Tx) error {
+		// The lock comes before the fences. Otherwise a replay that waits for a consumer, a consumer that
+		// waits for its fence, and this transaction could wait for each other.
+		tx.Queue(sql.Query("discards_begin"), l.kind.Label)
 		if len(topics) > 0 {
 			tx.Queue(sql.Query("fence"), l.kind.Label, topics, partitions)
 		}
-		tx.Queue(sql.Query("discards_begin"), l.kind.Label)
 		if err := tx.Send(attempt); err != nil {
 			return err
 		}
