@@ -241,6 +241,9 @@ func (p *pair) repair() {
 			}
 		})
 	case "fetch":
+		if p.contradicted(account, version) {
+			return
+		}
 		p.given[account] = true
 		p.onBoth(func(c *consumer) {
 			r := p.record(&projection.Record{Message: event.Message{Value: []byte(credited(account, version))}})
@@ -295,6 +298,16 @@ func (p *pair) contested(account string) bool {
 		}
 	}
 	return false
+}
+
+// The method contradicted reports whether the topic has an event of this version that can be applied
+// and is not the one that function credited returns. In this case, the time of a fetch decides which
+// of the two is applied, and a rebuild applies that of the topic.
+func (p *pair) contradicted(account string, version int64) bool {
+	return slices.ContainsFunc(slices.Concat(p.log...), func(value string) bool {
+		return strings.Contains(value, fmt.Sprintf(`"accountId":%q,"version":%d,`, account, version)) &&
+			!strings.Contains(value, fmt.Sprintf(`"amount":"%d","currency":"EUR"`, version)) && !strings.Contains(value, `"amount":"none"`)
+	})
 }
 
 func (p *pair) repairs(c *consumer) readmodel.RepairConfig {
