@@ -35,10 +35,7 @@ type BeyondRange struct {
 // offset up to which its records were processed.
 func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, partitions []int32) (due []Beyond, until map[int32]int64, err error) {
 	rows, _ := pool.Query(ctx, sql.AccountsOf(name).Query("overflow_due"), topic, partitions)
-	due, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Beyond, err error) {
-		err = row.Scan(&b.AccountID, &b.Version, &b.Partition, &b.Lowest, &b.Highest, &b.Events, &b.FirstOffset, &b.LastOffset, &b.FirstVersion)
-		return b, err
-	})
+	due, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Beyond])
 	if err == nil && len(due) > 0 {
 		until = map[int32]int64{}
 		var (

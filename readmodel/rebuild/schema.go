@@ -164,23 +164,15 @@ func (b *schema) reached(ctx context.Context, db readmodel.Querier, topic string
 
 // TopicPosition is the position of the live tables in a partition.
 type TopicPosition struct {
-	Partition int32
-	Next      int64
-	TopicIDs  [2]string // the lowest and the highest topic id among the consumer groups
+	Partition           int32
+	Next                int64
+	LowestID, HighestID string // of the topic, among the consumer groups
 }
 
 // LoadTopicPositions reads the positions of a projection in a topic. If there are several consumer
 // groups, it uses the highest position.
 func LoadTopicPositions(ctx context.Context, db readmodel.Querier, projection, topic string) ([]TopicPosition, error) {
-	rows, _ := db.Query(ctx, sql.Query("rebuild_positions"), projection, topic)
-	positions, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p TopicPosition, err error) {
-		err = row.Scan(&p.Partition, &p.Next, &p.TopicIDs[0], &p.TopicIDs[1])
-		return p, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("load positions: %w", err)
-	}
-	return positions, nil
+	return readmodel.All[TopicPosition](ctx, db, "load positions", "rebuild_positions", projection, topic)
 }
 
 // preparing begins the errors of queries before a rebuild.

@@ -141,7 +141,7 @@ func (r *rebuilding) obstaclesOfPositions(positions []rebuild.TopicPosition) (al
 func (e *topicExtent) misplaced(p rebuild.TopicPosition) string {
 	start, known := e.starts[p.Partition]
 	switch {
-	case !projection.SameTopic(p.TopicIDs[0], e.id) || !projection.SameTopic(p.TopicIDs[1], e.id):
+	case !projection.SameTopic(p.LowestID, e.id) || !projection.SameTopic(p.HighestID, e.id):
 		return fmt.Sprintf("partition %d: a stored position belongs to another topic of this name (deleted, or of another cluster); "+
 			"see the runbook, \"topic recreated\"", p.Partition)
 	case !known:
