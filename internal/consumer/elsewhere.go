@@ -84,8 +84,9 @@ func (c *Consumer) elsewhere(committed kadm.OffsetResponses, stored []projection
 		}
 		e := elsewhere{partition: offset.Partition, committed: offset.At}
 		if p := positions[offset.Partition]; p != nil {
-			// A person may have changed the committed offset of a partition that does not run.
-			if p.Status() != projection.StatusRunning || p.HaltedReason != "" {
+			// A person may have changed the committed offset of a partition that does not run. A
+			// position that a person has set is not committed until a member owns the partition.
+			if p.Status() != projection.StatusRunning || p.HaltedReason != "" || p.SetByHand {
 				continue
 			}
 			e.position, e.topicID = p.Next, p.TopicID

@@ -14,8 +14,8 @@ func TestAnotherDatabaseOfTheGroupIsFound(t *testing.T) {
 	at := func(next int64) projection.StoredPosition {
 		return projection.StoredPosition{Position: projection.Position{Next: next}}
 	}
-	paused, halted := at(5), at(5)
-	paused.PausedReason, halted.HaltedReason = "new column", "no schema"
+	paused, halted, set := at(5), at(5), at(5)
+	paused.PausedReason, halted.HaltedReason, set.SetByHand = "new column", "no schema", true
 	for name, tt := range map[string]struct {
 		committed int64
 		stored    []projection.StoredPosition // of partition 1; partition 0 is owned
@@ -28,6 +28,7 @@ func TestAnotherDatabaseOfTheGroupIsFound(t *testing.T) {
 		"nothing was consumed":            {0, nil, -1},
 		"paused":                          {6, []projection.StoredPosition{paused}, -1},
 		"halted":                          {6, []projection.StoredPosition{halted}, -1},
+		"set by a person":                 {6, []projection.StoredPosition{set}, -1},
 	} {
 		c := scriptedConsumer(t, &script{}, func(*Config) {})
 		c.workers[0] = newWorker(t.Context(), c, 0)
