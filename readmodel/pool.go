@@ -122,10 +122,10 @@ func (c *connector) bound(parsed int32) (int32, error) {
 const errOtherPath errclass.Text = "the session has another search_path than the one that was requested, so it would use the tables of another schema: " +
 	"connect to PostgreSQL directly, or take search_path out of the pooler's ignore_startup_parameters"
 
-// checkPath returns errOtherPath if the session does not have the requested search_path. Some
+// CheckPath returns errOtherPath if the session does not have the requested search_path. Some
 // poolers ignore the request. The events of one read model would then be written to the tables of
 // another one, and those of a rebuild to the live tables.
-func checkPath(ctx context.Context, conn *pgx.Conn) error {
+func CheckPath(ctx context.Context, conn *pgx.Conn) error {
 	wanted, requested := requestedPath(conn.Config().RuntimeParams)
 	if !requested {
 		return nil
@@ -191,7 +191,7 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 	}
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		RegisterColumns(conn.TypeMap())
-		if err := checkPath(ctx, conn); err != nil {
+		if err := CheckPath(ctx, conn); err != nil {
 			return err
 		}
 		return citus.BeginSession(ctx, conn, planned)

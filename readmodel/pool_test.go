@@ -69,4 +69,8 @@ func TestASearchPathThatIsIgnoredIsRefused(t *testing.T) {
 			t.Errorf("%q through a pooler that ignores %q: %q, %v", c.query, c.ignore, path, err)
 		}
 	}
+	proxy.Ignore("search_path")
+	if done, err := readmodel.Migrate(t.Context(), through+"&search_path=bank"); err == nil || !strings.Contains(errclass.Safe(err), "search_path") {
+		t.Errorf("migrated %d, %v", len(done), err)
+	}
 }

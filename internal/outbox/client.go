@@ -17,6 +17,7 @@ import (
 
 	"projector/errclass"
 	"projector/projection/event"
+	"projector/readmodel"
 	"projector/sql"
 )
 
@@ -113,7 +114,12 @@ func (c *Client) connect(ctx context.Context) error {
 	}
 	// A query without prepared statements also works through a connection pooler.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
-	c.conn, err = pgx.ConnectConfig(ctx, cfg)
+	if c.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
+		return err
+	}
+	if err = readmodel.CheckPath(ctx, c.conn); err != nil {
+		c.Close()
+	}
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"projector/faulttest/pgproxy"
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
 )
@@ -201,4 +202,23 @@ func TestALedgerThatMayBeCutOff(t *testing.T) {
 			t.Errorf("without its last %d bytes: exit %d, %s%s", at, status, out, said)
 		}
 	}
+}
+
+// A pooler that ignores search_path would let the ledger be read from another schema.
+func TestALedgerOfAnotherSchemaIsRefused(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Exec(`CREATE SCHEMA bank; CREATE TABLE bank.ledger (account_id text, version bigint, balance numeric, currency text);
+		CREATE TABLE ledger (LIKE bank.ledger); INSERT INTO ledger VALUES ('of another bank', 1, 5, 'EUR'); INSERT INTO bank.ledger VALUES ('a', 1, 7, 'EUR')`)
+	proxy, through, err := pgproxy.ListenBefore(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	args := []string{"open", "--ledger-url=" + through + "&search_path=bank", "--ledger-query=SELECT * FROM ledger", "--reason=moved", "--yes"}
+	proxy.Ignore("search_path")
+	clitest.Contains(t, s.Refused(exit.Failed, args...), "reach the ledger", "search_path")
+	clitest.Equal(t, balances(s), "")
+	proxy.Ignore("")
+	s.Must(args...)
+	clitest.Equal(t, balances(s), "a EUR 7.00 1 open - f f")
 }

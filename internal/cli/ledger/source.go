@@ -143,14 +143,20 @@ func connect(ctx context.Context, f *flags.LedgerFlags) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the ledger: %w", err)
 	}
+	if err := readmodel.CheckPath(ctx, conn); err != nil {
+		closeConn(conn)
+		return nil, fmt.Errorf("reach the ledger: %w", err)
+	}
 	s := &source{name: fmt.Sprintf("%s:%d/%s", cfg.Host, cfg.Port, cfg.Database), flag: "--ledger-query (LEDGER_QUERY)", unit: "row"}
 	s.entries = (&query{s, conn, f.LedgerQuery}).entries
-	s.close = func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = conn.Close(ctx) // an error does not matter after reading
-	}
+	s.close = func() { closeConn(conn) }
 	return s, nil
+}
+
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // an error does not matter after reading
 }
 
 // The query sorted makes the ledger's database sort the operator's query by bytes, independent of
