@@ -9,11 +9,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/readmodeltest"
+	"projector/sql"
 )
 
 // TestTheSchemaAcceptsExactlyTheActions compares ActionKinds with the constraint of the migrated
@@ -265,5 +268,48 @@ func TestAnActionIsStoredAsItIs(t *testing.T) {
 	want := "replay|<a>&\"\\u0041\"'|9223372036854775807|events|0|0|events.dlq|0|0|é\n|t\nskip|me|f"
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestTheHistoryOfARecordIsFoundByItsKey shows that the history is read by the key of each record,
+// also while PostgreSQL's statistics are from before the first action of a DLQ topic. With a plain
+// join, `dlq summary` ended with a timeout after a replay of 9,000 dead letters.
+func TestTheHistoryOfARecordIsFoundByItsKey(t *testing.T) {
+	pool := openPool(t)
+	pauses, replays := make([]readmodel.Action, 60), make([]readmodel.Action, 2000)
+	places := make([]readmodel.DeadLetterPlace, len(replays))
+	for i := range pauses {
+		pauses[i] = readmodel.Action{Kind: readmodel.ActionPause, Topic: "events", Actor: "me", Result: "paused"}
+	}
+	for i := range replays {
+		places[i] = readmodel.DeadLetterPlace{Offset: int64(i), Original: projection.RecordRef{Topic: "events", Offset: int64(i)}}
+		replays[i] = readmodel.Action{
+			Kind: readmodel.ActionReplay, Topic: "events", Offset: int64(i), DLQTopic: "events.dlq", DLQOffset: int64(i), Actor: "me", Result: "applied",
+		}
+	}
+	if err := readmodel.RecordActions(t.Context(), pool, pauses); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), "ANALYZE dlq_action"); err != nil {
+		t.Fatal(err)
+	}
+	if err := readmodel.RecordActions(t.Context(), pool, replays); err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := pool.Query(t.Context(), "EXPLAIN "+sql.Query("action_history"),
+		"events.dlq", []int32{0, 0}, []int64{1, 2}, []string{"events", "events"}, []int32{0, 0}, []int64{1, 2})
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`Index Cond: .*dlq_offset`).MatchString(strings.Join(plan, "\n")) {
+		t.Errorf("the history is not read by the key of a record:\n%s", strings.Join(plan, "\n"))
+	}
+	history, err := readmodel.LoadHistory(t.Context(), pool, "events.dlq", append(places, readmodel.DeadLetterPlace{Offset: 2000}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := history[[2]int64{0, 1999}]; len(history) != 2000 || got.Replays != 1 || got.Discarded {
+		t.Errorf("%d entries, the last is %+v", len(history), got)
 	}
 }
