@@ -12,6 +12,7 @@ DO $roles$
 DECLARE
     wanted text;
 BEGIN
+    PERFORM set_config('client_min_messages', 'warning', true); -- no notice about what exists already
     FOREACH wanted IN ARRAY ARRAY['projector_migrator', 'projector_runtime', 'projector_operator', 'projector_approver', 'projector_reader', 'projector_projection'] LOOP
         IF to_regrole(wanted) IS NULL THEN
             EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
