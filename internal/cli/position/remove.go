@@ -98,7 +98,7 @@ func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmo
 		return fmt.Errorf("ask who is in the group: %w", err)
 	}
 	if n := readers(groups[c.Group], c.Topic); n > 0 {
-		return exit.Refusef("group %q has %d instances that read topic %q; stop them first", c.Group, n, c.Topic)
+		return exit.Refusef("group %q has %s reading topic %q: stop all of its instances first", c.Group, output.Counted(n, "instance"), c.Topic)
 	}
 	i := slices.IndexFunc(positions, needed)
 	if i < 0 {

@@ -16,7 +16,7 @@ func TestPositionsOfAnUnusedGroupAreRemoved(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, remove...), "has no positions in topic")
 	s.Produce(clitest.EventOf("acc", 1, `"1"`), clitest.EventOf("acc", 2, `"1"`))
 	s.Consuming(func() {
-		clitest.Contains(t, s.Refused(exit.Failed, append(remove, "--yes")...), "has 1 instances that read topic", "stop them first")
+		clitest.Contains(t, s.Refused(exit.Failed, append(remove, "--yes")...), "has 1 instance reading topic", "stop all of its instances first")
 	})
 
 	clitest.Contains(t, s.Must(remove...), "partition 0: position 2 would be removed", "add --yes")
