@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
+	"projector/errclass"
 	"projector/internal/topic"
 	"projector/projection"
 	"projector/projection/event"
@@ -171,6 +172,10 @@ func (d *DeadLetter) Subject() readmodel.Subject {
 func Assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
+	return errclass.NoAnswer(ctx, []string{"PostgreSQL"}, askWithin, assess(ctx, store, chunk))
+}
+
+func assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 	subjects := make([]readmodel.Subject, len(chunk))
 	places := make([]readmodel.DeadLetterPlace, len(chunk))
 	for i, d := range chunk {
