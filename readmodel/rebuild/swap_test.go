@@ -222,8 +222,11 @@ func TestARebuildWithoutItsSearchPathIsRefused(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
 	proxy.Ignore("search_path")
-	if _, err := rebuild.OpenShadow(t.Context(), readmodeltest.OpenPoolAt(t, through), balance.Definition{}, 100, 0); err == nil ||
-		!strings.Contains(err.Error(), "search_path") || !strings.Contains(err.Error(), "direct connection") {
+	refused, err := rebuild.OpenShadow(t.Context(), readmodeltest.OpenPoolAt(t, through), balance.Definition{}, 100, 0)
+	if err == nil {
+		t.Fatal("not refused", refused.Close(t.Context()))
+	}
+	if !strings.Contains(err.Error(), "search_path") || !strings.Contains(err.Error(), "direct connection") {
 		t.Errorf("%v", err)
 	}
 	expect(t, lines(t, pool, `SELECT count(*) FROM pg_namespace WHERE nspname = 'projector_rebuild'`), "0")
