@@ -36,7 +36,7 @@ func TestDeployUsesWhatTheProgramHas(t *testing.T) {
 	}
 	for file, commands := range d.commands {
 		for _, args := range commands {
-			if _, err := parserOf(t).Parse(args); err != nil {
+			if _, err := parserOf(t, args...).Parse(args); err != nil {
 				t.Errorf("%s: projector %s: %v", file, strings.Join(args, " "), err)
 			}
 		}
@@ -56,7 +56,7 @@ func TestDeployValuesAreAccepted(t *testing.T) {
 		for _, value := range values {
 			t.Run(name+"="+value, func(t *testing.T) {
 				t.Setenv(name, value)
-				if _, err := parserOf(t).Parse([]string{"run"}); err != nil {
+				if _, err := parserOf(t, "run").Parse([]string{"run"}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -66,7 +66,7 @@ func TestDeployValuesAreAccepted(t *testing.T) {
 
 func TestDeployWithAMisspeltFlagWouldBeFound(t *testing.T) {
 	for _, args := range [][]string{{"run", "--tpoic=x"}, {"dlq", "reply"}, {"migrate", "--yes"}} {
-		if _, err := parserOf(t).Parse(args); err == nil {
+		if _, err := parserOf(t, args...).Parse(args); err == nil {
 			t.Errorf("projector %s is accepted", strings.Join(args, " "))
 		}
 	}
@@ -75,6 +75,8 @@ func TestDeployWithAMisspeltFlagWouldBeFound(t *testing.T) {
 	}
 }
 
+// parserOf returns the parser that the program uses for a command line. Without arguments it has all
+// commands, which takes much longer than one command.
 func parserOf(t *testing.T, args ...string) *kong.Kong {
 	t.Helper()
 	parser, err := newParser(args, flags.BuildInfo{}, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))

@@ -57,7 +57,8 @@ func TestCommandsOfTheDocumentsAreUnderstood(t *testing.T) {
 		}
 	}
 	for line, path := range found {
-		if _, err := parserOf(t).Parse(argumentsOf(t, line)); err != nil {
+		args := argumentsOf(t, line)
+		if _, err := parserOf(t, args...).Parse(args); err != nil {
 			t.Errorf("%s: %s: %v", path, line, err)
 		}
 	}

@@ -27,7 +27,7 @@ func TestEachCommandHasExamples(t *testing.T) {
 		}
 		for _, e := range page.examples {
 			args := argumentsOf(t, e.line)
-			if parsed, err := parserOf(t).Parse(args); err != nil {
+			if parsed, err := parserOf(t, args...).Parse(args); err != nil {
 				t.Errorf("%s: %v", e.line, err)
 			} else if !strings.HasPrefix(parsed.Command(), leaf.Path()) {
 				t.Errorf("%s is on the page of %s", e.line, leaf.Path())
