@@ -69,13 +69,15 @@ func (w *world) statesAfter(command string, args ...string) (states []string) {
 	}
 	for text := range strings.Lines(stdout) {
 		var line struct {
-			Topic     string
-			Partition int32
-			State     string
+			Topic      string
+			Partition  int32
+			State      string
+			Group      string
+			Projection string
 		}
 		d := json.NewDecoder(strings.NewReader(text))
 		d.DisallowUnknownFields()
-		if err := d.Decode(&line); err != nil || line.Topic != w.topic {
+		if err := d.Decode(&line); err != nil || line.Topic != w.topic || line.Group != w.group || line.Projection == "" {
 			w.t.Fatalf("%v: %s", err, text)
 		}
 		states = append(states, fmt.Sprintf("%d %s", line.Partition, line.State))

@@ -55,6 +55,8 @@ type outcome struct {
 	To            int64
 	UnreadSkipped int64 `json:"unread_skipped"`
 	Result        *string
+	Group         string
+	Projection    string
 }
 
 func jsonLines[T any](t testing.TB, text string) (lines []T) {
