@@ -162,9 +162,12 @@ func (s *Stage) Await(query string, args ...any) {
 	defer tick.Stop()
 	ctx, cancel := context.WithTimeout(s.T.Context(), patience)
 	defer cancel()
-	for holds := false; !holds; {
+	for holds := false; ; {
 		if err := s.Pool.QueryRow(ctx, query, args...).Scan(&holds); err != nil {
 			s.T.Fatalf("waiting for %s: %v", query, err)
+		}
+		if holds {
+			return
 		}
 		select {
 		case <-tick.C:
