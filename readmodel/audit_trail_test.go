@@ -305,7 +305,8 @@ func TestTheHistoryOfARecordIsFoundByItsKey(t *testing.T) {
 	if !regexp.MustCompile(`Index Cond: .*dlq_offset`).MatchString(strings.Join(plan, "\n")) {
 		t.Errorf("the history is not read by the key of a record:\n%s", strings.Join(plan, "\n"))
 	}
-	history, err := readmodel.LoadHistory(t.Context(), pool, "events.dlq", append(places, readmodel.DeadLetterPlace{Offset: 2000}))
+	asked := slices.Concat(places, []readmodel.DeadLetterPlace{{Offset: 2000}})
+	history, err := readmodel.LoadHistory(t.Context(), pool, "events.dlq", asked)
 	if err != nil {
 		t.Fatal(err)
 	}

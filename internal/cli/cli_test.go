@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"projector/internal/cli/exit"
@@ -133,16 +135,19 @@ func TestTheLongestWaitLimitsTheDefault(t *testing.T) {
 	}
 }
 
+// fullDisk is a file on a disk without space.
+type fullDisk struct{}
+
+// Write returns the error of os.File.
+func (fullDisk) Write([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "write", Path: "stdout", Err: syscall.ENOSPC}
+}
+
 // TestHelpThatCannotBeWritten shows that a full disk under the help is a failure, not wrong usage.
 func TestHelpThatCannotBeWritten(t *testing.T) {
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() { _ = full.Close() })
 	for _, args := range [][]string{{"--help"}, {"run", "--help"}, {"dlq", "replay", "-h"}} {
 		var errOut bytes.Buffer
-		if status := execute(t.Context(), args, full, &errOut); status != exit.Failed || !strings.Contains(errOut.String(), "no space left") {
+		if status := execute(t.Context(), args, fullDisk{}, &errOut); status != exit.Failed || !strings.Contains(errOut.String(), "no space left") {
 			t.Errorf("%v: exit status %d: %s", args, status, errOut.String())
 		}
 	}
