@@ -258,7 +258,7 @@ fmt-check: ## Fail when a file is not formatted by gofmt
 .PHONY: vet
 vet: ## Run go vet, on the files with build tags too
 	$(GO) vet $(PKGS)
-	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,matrix,failpoints,chromium,citus,container,kubernetes,upgrade $(PKGS)
+	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,matrix,failpoints,chromium,citus,container,kubernetes,upgrade,pgbouncer $(PKGS)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run golangci-lint (builds it the first time: some minutes)
