@@ -268,13 +268,27 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 			}
 			return c, nil
 		case <-due:
-			return nil, nil
+			return w.readyChunk(), nil
 		case <-w.recheck:
 			return nil, session.ErrAgain
 		case <-w.drain.Done():
 			return nil, errDrained
 		}
 	}
+}
+
+// readyChunk returns the next chunk without waiting, or nil. So each time that an account with many
+// parked events heals, the other accounts of the partition then have their turn.
+func (w *worker) readyChunk() *chunk {
+	select {
+	case c := <-w.chunks:
+		if c.epoch == w.epoch {
+			return c
+		}
+		c.release()
+	default:
+	}
+	return nil
 }
 
 // flushDue reports whether to flush now instead of folding more records. At the end of the
@@ -290,11 +304,12 @@ func (w *worker) flushDue() bool {
 		!since.IsZero() && time.Since(since) >= w.flushAge()
 }
 
-// flushAge returns how long to gather events before a flush. After a failed flush it is an eighth of
-// FlushAge. A repair that has overtaken this consumer waits until the position moves, and otherwise
-// overtakes it again.
+// flushAge returns how long to gather events before a flush. After a failed flush, and while parked
+// events can be applied, it is an eighth of FlushAge. A repair that has overtaken this consumer waits
+// until the position moves, and otherwise overtakes it again. Parked events are applied only after a
+// flush.
 func (w *worker) flushAge() time.Duration {
-	if w.session.Failing() {
+	if w.session.Failing() || w.session.Pending().Healing {
 		return w.c.cfg.Limits.FlushAge / 8
 	}
 	return w.c.cfg.Limits.FlushAge

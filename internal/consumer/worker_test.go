@@ -33,6 +33,7 @@ type script struct {
 	positions []projection.StoredPosition
 	healed    chan struct{}         // receives a value for each heal, if set
 	context   func(context.Context) // receives the context of Fold and Flush, if set
+	healthy   bool                  // no parked event can be applied
 }
 
 func (s *script) call(name string) { s.calls = append(s.calls, name) }
@@ -72,7 +73,7 @@ func (s *script) Fold(ctx context.Context, records []projection.DecodedRecord, l
 }
 
 func (s *script) Pending() projection.Pending {
-	return projection.Pending{Events: s.pending, Healing: true}
+	return projection.Pending{Events: s.pending, Healing: !s.healthy}
 }
 
 func (s *script) DeadLetters() []projection.DeadLetter { return s.letters }
@@ -376,7 +377,7 @@ func TestAClaimAgainKeepsWhatIsPending(t *testing.T) {
 // flush has failed.
 func TestAFailedFlushIsRepeatedSoon(t *testing.T) {
 	s := pending(1)
-	s.write = []error{projection.ErrStale}
+	s.write, s.healthy = []error{projection.ErrStale}, true
 	w := scripted(t, s)
 	usual := w.flushAge()
 	if err := w.flush(); !errors.Is(err, session.ErrAgain) || w.flushAge() >= usual {
@@ -384,5 +385,27 @@ func TestAFailedFlushIsRepeatedSoon(t *testing.T) {
 	}
 	if err := w.flush(); err != nil || w.flushAge() != usual {
 		t.Errorf("flush: %v; then %s instead of %s", err, w.flushAge(), usual)
+	}
+}
+
+// TestRecordsHaveTheirTurnWhileAnAccountHeals expects that a worker takes the records that have
+// arrived after each piece of a long queue of parked events. In a partition with lag, it gathers
+// records for a shorter time, because it applies the next piece only after a flush.
+func TestRecordsHaveTheirTurnWhileAnAccountHeals(t *testing.T) {
+	s := pending(0)
+	w := scripted(t, s)
+	soon := w.flushAge()
+	for range 100 {
+		w.chunks <- new(chunk)
+		if c, err := w.nextChunk(true); c == nil || err != nil {
+			t.Fatalf("the worker leaves the records that have arrived: %v", err)
+		}
+	}
+	if c, err := w.nextChunk(true); c != nil || err != nil {
+		t.Errorf("without records, it gets %v, %v", c, err)
+	}
+	s.healthy = true
+	if w.flushAge() <= soon {
+		t.Errorf("it gathers for %s, and when nothing heals for %s", soon, w.flushAge())
 	}
 }
