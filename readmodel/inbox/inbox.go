@@ -82,7 +82,12 @@ func (i Inbox) Find(ctx context.Context, db readmodel.Querier, ids []string) ([]
 
 // PrunedUntil implements readmodel.Memory.
 func (i Inbox) PrunedUntil(ctx context.Context, db readmodel.Querier) (time.Time, error) {
-	until, err := readmodel.One[*time.Time](ctx, db, "ask what the inbox has forgotten", "inbox_pruned", i.handler)
+	return i.prunedUntil(ctx, db, 0)
+}
+
+// prunedUntil returns the zero time if no marker was deleted. See the query for the margin.
+func (i Inbox) prunedUntil(ctx context.Context, db readmodel.Querier, margin time.Duration) (time.Time, error) {
+	until, err := readmodel.One[*time.Time](ctx, db, "ask what the inbox has forgotten", "inbox_pruned", i.handler, margin)
 	if err != nil || until == nil {
 		return time.Time{}, err
 	}
@@ -103,12 +108,12 @@ func (i Inbox) Remembered(ctx context.Context, db readmodel.Querier, ids []strin
 // The time failedAt is from the clock of the instance that has published the dead letter. The query
 // adds a margin, because that clock may have been ahead of the database's clock.
 func (i Inbox) Doubts(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error) {
-	until, err := readmodel.One[*time.Time](ctx, db, "ask what the inbox has forgotten", "inbox_doubts", i.handler, readmodel.MemoryMargin)
+	until, err := i.prunedUntil(ctx, db, readmodel.MemoryMargin)
 	if err != nil {
 		return nil, err
 	}
 	return func(failedAt time.Time) string {
-		if until != nil && failedAt.Before(*until) {
+		if failedAt.Before(until) {
 			return "it failed longer ago than the inbox remembers, so it may have been counted since; " +
 				"--to-topic delivers it once more"
 		}
