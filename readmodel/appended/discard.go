@@ -9,9 +9,19 @@ import (
 	"projector/sql"
 )
 
-// Discard records in the audit trail that dead letters are discarded. It leaves out the dead letters
-// whose event was applied, and returns which these are. Each dead letter has a subject and an action.
-// The function applied says whether a status means that the event of a dead letter was applied.
+// Discarder discards dead letters. The replayers of the projections of this package implement it.
+type Discarder interface {
+	// Discard records in the audit trail that dead letters are discarded. It leaves out the dead
+	// letters whose event was applied, and returns which these are. Each dead letter has a subject and
+	// an action. The function applied says whether a status means that the event of a dead letter was
+	// applied.
+	Discard(ctx context.Context, subjects []readmodel.Subject, actions []readmodel.Action,
+		applied func(n int, s projection.ReplayStatus) bool) (passed []bool, err error)
+}
+
+var _ Discarder = (*replayer)(nil)
+
+// Discard implements Discarder.
 //
 // Consumers read the discards when they claim a partition. So Discard increases the fences of the
 // partitions. A consumer that has not yet written one of these events then claims again, and leaves

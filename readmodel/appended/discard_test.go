@@ -1,7 +1,6 @@
 package appended_test
 
 import (
-	"context"
 	"sync"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/readmodel/readmodeltest"
 	"projector/readmodel/turnover"
 )
@@ -17,7 +17,7 @@ import (
 // discarder is the replayer of a projection of package appended.
 type discarder interface {
 	readmodel.Replayer
-	Discard(context.Context, []readmodel.Subject, []readmodel.Action, func(int, projection.ReplayStatus) bool) ([]bool, error)
+	appended.Discarder
 }
 
 func discarderOf(t *testing.T, pool *pgxpool.Pool) discarder {

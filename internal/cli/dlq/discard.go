@@ -15,6 +15,7 @@ import (
 	"projector/internal/replay"
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/readmodel/repair"
 )
 
@@ -114,19 +115,13 @@ func (p *discardPlan) planSome(ctx context.Context, letters []*replay.DeadLetter
 	return found, nil
 }
 
-// discarder discards dead letters of a projection that parks no events. See package appended.
-type discarder interface {
-	Discard(ctx context.Context, subjects []readmodel.Subject, actions []readmodel.Action,
-		applied func(n int, s projection.ReplayStatus) bool) (passed []bool, err error)
-}
-
 // discardSome discards dead letters. If the projection parks no events, it only writes the discards
 // to the audit trail. Dead letters whose event was applied are left out.
 func (p *discardPlan) discardSome(ctx context.Context, letters []*replay.DeadLetter) ([]repair.Discarded, error) {
 	if discarder, parks := p.tools.replayer(0).(*repair.Repair); parks {
 		return discarder.Discard(ctx, p.discards(letters))
 	}
-	records, is := p.tools.replayer(0).(discarder)
+	records, is := p.tools.replayer(0).(appended.Discarder)
 	if !is {
 		return nil, fmt.Errorf("%s: its dead letters cannot be discarded", p.tools.kind.Name())
 	}
