@@ -246,8 +246,8 @@ func (w *worker) processChunk(c *chunk) error {
 func (w *worker) context() context.Context { return w.trace.Context(w.ctx) }
 
 // nextChunk waits for the next chunk. If no event is pending, the wait has no limit. Otherwise it
-// returns nil when the time for a flush has come. If urgent is true, it does not wait. It returns
-// session.ErrAgain if the worker must claim the partition again.
+// returns nil when the time for a flush has come and no chunk is there. If urgent is true, it does
+// not wait. It returns session.ErrAgain if the worker must claim the partition again.
 func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 	var due <-chan time.Time
 	if urgent || w.session.Pending().Events > 0 {
@@ -262,11 +262,9 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 	for {
 		select {
 		case c := <-w.chunks:
-			if c.epoch != w.epoch {
-				c.release()
-				continue
+			if w.isCurrent(c) {
+				return c, nil
 			}
-			return c, nil
 		case <-due:
 			return w.readyChunk(), nil
 		case <-w.recheck:
@@ -282,13 +280,21 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 func (w *worker) readyChunk() *chunk {
 	select {
 	case c := <-w.chunks:
-		if c.epoch == w.epoch {
+		if w.isCurrent(c) {
 			return c
 		}
-		c.release()
 	default:
 	}
 	return nil
+}
+
+// isCurrent reports whether a chunk belongs to the current epoch. It releases any other chunk.
+func (w *worker) isCurrent(c *chunk) bool {
+	if c.epoch == w.epoch {
+		return true
+	}
+	c.release()
+	return false
 }
 
 // flushDue reports whether to flush now instead of folding more records. At the end of the
