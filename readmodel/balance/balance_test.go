@@ -235,8 +235,14 @@ func TestVersionNeverDecreasesWhoeverWrites(t *testing.T) {
 	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"))
 	w.MustFlush()
-	if _, err := pool.Exec(t.Context(), "UPDATE account_balance SET version = 1 WHERE account_id = 'a'"); err == nil {
-		t.Error("a lower version was written by hand")
+	if _, err := pool.Exec(t.Context(), "INSERT INTO projection_account (projection, account_id, version) VALUES ('p', 'a', 2)"); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"account_balance", "projection_account"} {
+		_, err := pool.Exec(t.Context(), "UPDATE "+table+" SET version = 1 WHERE account_id = 'a'")
+		if err == nil || !strings.Contains(err.Error(), "the version of an account never decreases (SQLSTATE 23514)") {
+			t.Errorf("%s: a lower version was written by hand: %v", table, err)
+		}
 	}
 }
 
