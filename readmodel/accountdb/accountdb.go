@@ -40,7 +40,7 @@ func (a DB) inShards(ctx context.Context, fn func(readmodel.Querier, citus.Shard
 type Tx struct {
 	*readmodel.Tx
 	Tables *sql.Accounts
-	Copies bool // many new balances are written by COPY
+	Copies bool // many new accounts are written by COPY
 }
 
 // DB returns a reader within the transaction.
@@ -62,17 +62,27 @@ func (tx *Tx) Locked(most int) int {
 	return most
 }
 
-// copyBalances writes accounts that have no row.
-func copyBalances(ctx context.Context, tx *readmodel.Tx, fresh []accounts.Row) error {
-	rows := readmodel.NewCopyRows(7, len(fresh), 88)
+// copyAccounts writes accounts that have no row.
+func copyAccounts(ctx context.Context, tx *Tx, fresh []accounts.Row) error {
+	money := tx.Tables.Balances()
+	columns := 5
+	if money {
+		columns = 7
+	}
+	rows := readmodel.NewCopyRows(columns, len(fresh), 88)
 	for i := range fresh {
 		s := &fresh[i].Account
 		rows.Begin()
+		if !money {
+			rows.Text(tx.Tables.Projection)
+		}
 		rows.Text(fresh[i].AccountID)
-		rows.TextOrNull(s.Currency.Code())
-		rows.Money(s.Balance, s.Currency.Digits())
+		if money {
+			rows.TextOrNull(s.Currency.Code())
+			rows.Money(s.Balance, s.Currency.Digits())
+			rows.Text(Status(s.Closed))
+		}
 		rows.Int8(s.Version)
-		rows.Text(Status(s.Closed))
 		rows.TextOrNull(s.LastEventID)
 		if s.LastEventAt == projection.NoTime {
 			rows.Null()
@@ -80,7 +90,7 @@ func copyBalances(ctx context.Context, tx *readmodel.Tx, fresh []accounts.Row) e
 			rows.Time(s.LastEventAt)
 		}
 	}
-	return tx.Copy(ctx, sql.Query("copy_balance"), rows)
+	return tx.Copy(ctx, tx.Tables.Query("copy_balance"), rows)
 }
 
 // Status returns the value of the column status.

@@ -124,7 +124,7 @@ func writeRows(ctx context.Context, tx *Tx, rows []accounts.Row, written *int64)
 	switch n := len(fresh); {
 	case n >= readmodel.CopyLeast && tx.Copies, n > 0 && len(tx.shards()) > 0: // Citus allows one INSERT … SELECT into a table at a time
 		*written += int64(n)
-		return copyBalances(ctx, tx.Tx, fresh)
+		return copyAccounts(ctx, tx, fresh)
 	case n > 0:
 		tx.Queue(tx.Tables.Query("insert_balance"), BalanceColumns(fresh)...).Exec(count)
 	}

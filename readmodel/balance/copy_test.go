@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
 	"projector/projection/event"
@@ -15,11 +16,25 @@ import (
 	"projector/readmodel/balance"
 )
 
-// TestCopyWritesWhatInsertWrites compares the two ways to write new accounts.
+// TestCopyWritesWhatInsertWrites compares the two ways to write new accounts, for the balances and
+// for a custom projection.
 func TestCopyWritesWhatInsertWrites(t *testing.T) {
+	t.Parallel()
 	pool := openPool(t)
-	const all = `SELECT concat_ws('|', substr(account_id, 2), coalesce(currency, '-'), balance, version, status,
-		coalesce(last_event_id, '-'), coalesce(last_event_at::text, '-')) FROM account_balance WHERE account_id LIKE $1 || '%' ORDER BY account_id`
+	t.Run("balances", func(t *testing.T) {
+		copyWritesWhatInsertWrites(t, pool, partition, `SELECT concat_ws('|', substr(account_id, 2), coalesce(currency, '-'), balance, version, status,
+			coalesce(last_event_id, '-'), coalesce(last_event_at::text, '-')) FROM account_balance WHERE account_id LIKE $1 || '%' ORDER BY account_id`)
+	})
+	t.Run("custom", func(t *testing.T) {
+		custom := partition
+		custom.Projection = "loyalty's"
+		copyWritesWhatInsertWrites(t, pool, custom, `SELECT concat_ws('|', projection, substr(account_id, 2), version,
+			coalesce(last_event_id, '-'), coalesce(last_event_at::text, '-')) FROM projection_account WHERE account_id LIKE $1 || '%' ORDER BY account_id`)
+	})
+}
+
+func copyWritesWhatInsertWrites(t *testing.T, pool *pgxpool.Pool, partition readmodel.Partition, all string) {
+	t.Helper()
 	pos, err := readmodel.ClaimPosition(t.Context(), pool, partition, projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
 	if err != nil {
 		t.Fatal(err)

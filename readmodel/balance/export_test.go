@@ -1,6 +1,7 @@
 package balance
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -10,8 +11,9 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// Write writes changes of balances that do not come from a fold, for the benchmark of writing.
+// Write writes changes that do not come from a fold. Without the name of a projection, they are
+// changes of balances.
 func Write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, moved projection.Position, c *accounts.Changes, copies bool) error {
-	p.Projection = readmodel.BalanceName
+	p.Projection = cmp.Or(p.Projection, readmodel.BalanceName)
 	return write(ctx, pool, p, pos, moved, c, nil, copies)
 }

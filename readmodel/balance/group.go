@@ -172,7 +172,7 @@ func write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, 
 	tables := sql.AccountsOf(p.Projection)
 	err := readmodel.TransactQueued(ctx, pool, func(tx *readmodel.Tx) error {
 		tx.Move(readmodel.Move{Partition: p, From: pos, To: moved})
-		err := accountdb.WriteChanges(ctx, &accountdb.Tx{Tx: tx, Tables: tables, Copies: copies && tables.Balances()}, c)
+		err := accountdb.WriteChanges(ctx, &accountdb.Tx{Tx: tx, Tables: tables, Copies: copies}, c)
 		if err != nil {
 			return err
 		}
