@@ -290,7 +290,7 @@ func TestRangeOfAFullLog(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		var got error
-		for _, err := range r.Range(ctx, c.span, nil) {
+		for _, err := range r.Range(ctx, c.span) {
 			got = err
 		}
 		cancel()

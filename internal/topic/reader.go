@@ -94,7 +94,7 @@ func (r *Reader) ReadAt(ctx context.Context, partition int32, offset int64) (*kg
 			continue
 		}
 		one := Span{Partition: partition, From: offset, To: offset + 1}
-		for record, err := range r.Range(ctx, one, nil) {
+		for record, err := range r.Range(ctx, one) {
 			return record, err
 		}
 	}
@@ -193,27 +193,19 @@ type Span struct {
 
 // Range streams the committed records of a span in offset order. Range holds one fetch in memory at
 // a time. It skips records that retention has deleted. An error comes with a nil record and ends
-// the iteration. After each fetch, passed is called with the offset up to which all records were
-// yielded. After the last fetch, passed is called with span.To, even if the last offsets are
-// control records. The parameter passed may be nil.
+// the iteration.
 //
 // A record shares memory with the other records of its fetch. A caller that stores a record must
 // copy it.
-func (r *Reader) Range(ctx context.Context, span Span, passed func(next int64)) iter.Seq2[*kgo.Record, error] {
-	return func(yield func(*kgo.Record, error) bool) {
-		progress := &tally{}
-		if passed != nil {
-			progress.report = func(done, _ int64) { passed(span.From + done) }
-		}
-		r.readSpan(ctx, span, progress, yield)
-	}
+func (r *Reader) Range(ctx context.Context, span Span) iter.Seq2[*kgo.Record, error] {
+	return func(yield func(*kgo.Record, error) bool) { r.readSpan(ctx, span, &tally{}, yield) }
 }
 
 // Age returns the age of the first committed record of a span, or ErrNoRecord. The age is nil if
 // the time of the record is not known.
 func (r *Reader) Age(ctx context.Context, span Span) (age *time.Duration, err error) {
 	span.few = true
-	for record, err := range r.Range(ctx, span, nil) {
+	for record, err := range r.Range(ctx, span) {
 		if err != nil {
 			return nil, err
 		}

@@ -51,7 +51,7 @@ func readSpan(ctx context.Context, reader *topic.Reader, span *topic.Span, limit
 	if limit == 0 {
 		return 0, nil
 	}
-	for record, err := range reader.Range(ctx, *span, nil) {
+	for record, err := range reader.Range(ctx, *span) {
 		if err == nil {
 			err = fn(record)
 		}

@@ -76,7 +76,7 @@ func (m *memoryCheck) span(ctx context.Context, span topic.Span) error {
 	if span.From >= span.To {
 		return nil
 	}
-	for record, err := range m.reader.Range(ctx, span, nil) {
+	for record, err := range m.reader.Range(ctx, span) {
 		if err != nil {
 			return err
 		}

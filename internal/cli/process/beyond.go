@@ -169,7 +169,7 @@ func (b *beyond) read(ctx context.Context, due []accountdb.Beyond, until int64) 
 	}
 	var events []projection.DecodedRecord
 	span := topic.Span{Partition: due[0].Partition, From: from, To: until, Full: true}
-	for record, err := range b.reader.Range(ctx, span, nil) {
+	for record, err := range b.reader.Range(ctx, span) {
 		if err != nil {
 			return nil, err
 		}

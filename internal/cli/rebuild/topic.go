@@ -30,7 +30,7 @@ func newTopicSource(client *kgo.Client, name string) *topicSource {
 // Otherwise an account whose events are missing would look as if it had never existed.
 func (s *topicSource) Records(ctx context.Context, partition int32, from, to int64) iter.Seq2[projection.Record, error] {
 	return func(yield func(projection.Record, error) bool) {
-		for r, err := range s.reader.Range(ctx, topic.Span{Partition: partition, From: from, To: to, Full: true}, nil) {
+		for r, err := range s.reader.Range(ctx, topic.Span{Partition: partition, From: from, To: to, Full: true}) {
 			var record projection.Record
 			if err == nil {
 				record = consumer.FromKafka(r)
