@@ -176,7 +176,7 @@ func (p *Process) serveProfiles(ctx context.Context) {
 // awaitSchema waits for the database without a time limit, and stores the mapping and the projection
 // file in it. It fails if this process must not use the database.
 func (p *Process) awaitSchema(ctx context.Context) error {
-	observer := unready{retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, "postgres"), p}
+	observer := unready{retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, telemetry.DependencyPostgres), p}
 	err := p.retry.Forever(ctx, observer, func(ctx context.Context) error {
 		err := p.fits(ctx)
 		if err == nil {
@@ -203,12 +203,7 @@ func (p *Process) fits(ctx context.Context) error {
 		all.Go(func() { failed[i] = check(ctx) })
 	}
 	all.Wait()
-	for _, err := range failed { // return the first: without the schema, the others fail too
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(failed...) // the first, because the others fail too without the schema
 }
 
 func (p *Process) fitsSchema(ctx context.Context) error {
