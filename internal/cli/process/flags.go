@@ -152,7 +152,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildIn
 	if p.pool, err = c.Pool(ctx, traced.database...); err != nil {
 		return nil, err
 	}
-	p.register(c.Topic)
+	p.register()
 	if err := p.makeReaders(ctx, c, traced); err != nil {
 		return nil, err
 	}

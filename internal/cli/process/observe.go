@@ -17,7 +17,7 @@ import (
 )
 
 func (p *Process) pages(c *Flags) *telemetry.Server {
-	p.history = telemetry.NewHistory(func() telemetry.Sample { return p.sample(c.Topic) })
+	p.history = telemetry.NewHistory(p.sample)
 	page := telemetry.Page{
 		Status: p.status(c), History: p.history, DeadLetters: p.lastDeadLetters,
 		Runbook: docs.Runbook, Repairs: docs.Repairs,
@@ -31,8 +31,8 @@ func (p *Process) status(c *Flags) telemetry.StatusFunc {
 	return func() telemetry.Status {
 		now := p.metrics.Snapshot()
 		s := telemetry.Status{
-			Version: p.built.Version, Instance: p.owner, Projection: c.Projection, Group: c.GroupName(), Topic: c.Topic, DLQTopic: c.DeadLetterTopic(),
-			StartedAt: started, LastProgressAt: now.ProgressAt, Partitions: p.partitions(c.Topic),
+			Version: p.built.Version, Instance: p.owner, Projection: p.kind.Name(), Group: p.group, Topic: p.topic, DLQTopic: c.DeadLetterTopic(),
+			StartedAt: started, LastProgressAt: now.ProgressAt, Partitions: p.partitions(),
 			Parks: p.kind.Accounts(), Marks: p.kind.Memory() != nil, InboxRows: now.InboxRows,
 		}
 		if parked := p.parked.Load(); parked != nil {
@@ -45,13 +45,13 @@ func (p *Process) status(c *Flags) telemetry.StatusFunc {
 	}
 }
 
-func (p *Process) partitions(topic string) []telemetry.PartitionStatus {
+func (p *Process) partitions() []telemetry.PartitionStatus {
 	described := p.PartitionStatus()
 	list, margins := make([]telemetry.PartitionStatus, len(described)), p.margins.Load()
 	for i := range described {
 		d, s := &described[i], &list[i]
 		*s = telemetry.PartitionStatus{
-			Topic: topic, Partition: d.Partition, State: d.State, Since: &d.Since, Reason: d.Reason,
+			Topic: p.topic, Partition: d.Partition, State: d.State, Since: &d.Since, Reason: d.Reason,
 		}
 		if d.Claimed {
 			s.Position = &d.Position
@@ -70,8 +70,8 @@ func (p *Process) partitions(topic string) []telemetry.PartitionStatus {
 	return list
 }
 
-func (p *Process) sample(topic string) telemetry.Sample {
-	s := telemetry.Status{Partitions: p.partitions(topic)}
+func (p *Process) sample() telemetry.Sample {
+	s := telemetry.Status{Partitions: p.partitions()}
 	records, seconds := s.Lag()
 	return telemetry.Sample{At: time.Now(), Records: p.metrics.Snapshot().Records, LagRecords: records, LagSeconds: seconds}
 }

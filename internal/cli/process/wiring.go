@@ -43,11 +43,11 @@ func (u unready) Failing(err error, attempt int, since, next time.Duration) {
 	}
 }
 
-func (p *Process) register(topic string) {
+func (p *Process) register() {
 	telemetry.RegisterBuildInfo(p.registry, p.built.Version, p.built.From())
 	telemetry.RegisterHealth(p.registry, p.health)
 	telemetry.RegisterPool(p.registry, p.pool)
-	p.metrics.Declare(topic, flags.Texts(event.Classes()))
+	p.metrics.Declare(p.topic, flags.Texts(event.Classes()))
 }
 
 func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, formats event.Resolver, traced traced) (*consumer.Consumer, error) {
