@@ -252,8 +252,5 @@ func eventText(of *repair.SkippedEvent) string {
 	if of.EventID != "" {
 		text += ", event id " + output.Printable(of.EventID)
 	}
-	if of.Place.Topic != "" {
-		text += fmt.Sprintf(", record %s/%d/%d", of.Place.Topic, of.Place.Partition, of.Place.Offset)
-	}
-	return text
+	return text + fmt.Sprintf(", record %s/%d/%d", of.Place.Topic, of.Place.Partition, of.Place.Offset)
 }
