@@ -99,8 +99,6 @@ type groupDocument struct {
 
 func (f *changeFlags) group() groupDocument { return groupDocument{f.GroupName(), f.Projection} }
 
-func (f *changeFlags) hash(h *change.Hash) error { return h.Note(f.group()) }
-
 func (f *changeFlags) print(on *change.On, done bool, n int, partition func(i int) (document any, text string)) error {
 	if !f.JSON() {
 		if _, err := fmt.Fprintf(on.Std.Out, "group %s, projection %s\n", f.GroupName(), f.Projection); err != nil {

@@ -157,7 +157,7 @@ type plannedStatus struct {
 }
 
 func (p *statusPlan) Hash(_ context.Context, h *change.Hash) error {
-	if err := p.flags.hash(h); err != nil {
+	if err := h.Note(p.flags.group()); err != nil {
 		return err
 	}
 	for i := range p.planned {
