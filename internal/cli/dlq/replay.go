@@ -67,11 +67,7 @@ func (c *replayOptions) Check() (err error) {
 
 func (c *replayOptions) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	if c.ToTopic == "" {
-		kind, err := c.Kind()
-		if err != nil {
-			return nil, err
-		}
-		if err := c.CheckMapping(ctx, on.Pool, kind.Name()); err != nil {
+		if err := c.CheckMapping(ctx, on.Pool, c.kind.Name()); err != nil {
 			return nil, err
 		}
 		if err := c.CheckFile(ctx, on.Pool); err != nil {
