@@ -49,17 +49,20 @@ func (e *Event) Balance() (balance accounts.Balance, known bool) {
 	return e.Record.Balance, e.Record.Balance.Known
 }
 
-// failed reports whether the event should have been applied or published but was not.
-func (e *Event) failed() bool {
-	switch e.Outcome(true) {
-	case string(readmodel.EffectApplied), string(readmodel.EffectDuplicate), readmodel.ResultPublished:
-		return false
-	}
-	return true
-}
-
 // events are events that are planned and applied together.
 type events []*Event
+
+// failed returns how many events should have been applied or published but were not.
+func (all events) failed() (n int) {
+	for _, e := range all {
+		switch e.Outcome(true) {
+		case string(readmodel.EffectApplied), string(readmodel.EffectDuplicate), readmodel.ResultPublished:
+		default:
+			n++
+		}
+	}
+	return n
+}
 
 func (all events) records() (records []*readmodel.RepairRecord) {
 	for _, e := range all {

@@ -97,14 +97,7 @@ func (f *Fetch) events() (all events) {
 
 // Failed returns how many of the missing versions were neither applied now nor already applied
 // before.
-func (f *Fetch) Failed() (n int) {
-	for _, m := range f.Missing {
-		if m.failed() {
-			n++
-		}
-	}
-	return n
-}
+func (f *Fetch) Failed() int { return f.events().failed() }
 
 // Digest is the SHA-256 of the key, value and headers of the event, in hex. In some formats a part
 // of the event is in the headers or the key.

@@ -67,14 +67,7 @@ func (r *Replay) events() (all events) {
 }
 
 // Failed returns how many items should have been applied or published but were not.
-func (r *Replay) Failed() (n int) {
-	for _, item := range r.Items {
-		if item.failed() {
-			n++
-		}
-	}
-	return n
-}
+func (r *Replay) Failed() int { return r.events().failed() }
 
 // Add adds a dead letter. It drops the payload of a resolved dead letter, because the payload is
 // not needed.
