@@ -109,17 +109,6 @@ func (b *schema) Close(ctx context.Context) error {
 	return nil
 }
 
-func (b *schema) loadPositions(ctx context.Context, db readmodel.Querier, topic string) (map[int32]int64, error) {
-	rows, _ := db.Query(ctx, sql.Query("shadow_positions"), topic)
-	at := map[int32]int64{}
-	var (
-		partition int32
-		next      int64
-	)
-	_, err := pgx.ForEachRow(rows, []any{&partition, &next}, func() error { at[partition] = next; return nil })
-	return at, err
-}
-
 // compared runs fn with a snapshot of the live tables and a snapshot of the shadow tables. The
 // function catchUp has to bring the shadow tables exactly to the positions of the live snapshot.
 func (b *schema) compared(ctx context.Context, projection, topic string, catchUp CatchUp, fn func(live, rebuilt pgx.Tx, positions []TopicPosition) error) error {
@@ -139,7 +128,7 @@ func (b *schema) compared(ctx context.Context, projection, topic string, catchUp
 			if _, err := rebuilt.Exec(ctx, sql.Query("rebuild_session")); err != nil {
 				return err
 			}
-			if err := b.reached(ctx, rebuilt, topic, positions); err != nil {
+			if err := reached(ctx, rebuilt, topic, positions); err != nil {
 				return err
 			}
 			return fn(live, rebuilt, positions)
@@ -148,8 +137,14 @@ func (b *schema) compared(ctx context.Context, projection, topic string, catchUp
 }
 
 // reached returns an error if the shadow tables are not exactly at the given positions.
-func (b *schema) reached(ctx context.Context, db readmodel.Querier, topic string, positions []TopicPosition) error {
-	at, err := b.loadPositions(ctx, db, topic)
+func reached(ctx context.Context, db readmodel.Querier, topic string, positions []TopicPosition) error {
+	rows, _ := db.Query(ctx, sql.Query("shadow_positions"), topic)
+	at := map[int32]int64{}
+	var (
+		partition int32
+		next      int64
+	)
+	_, err := pgx.ForEachRow(rows, []any{&partition, &next}, func() error { at[partition] = next; return nil })
 	if err != nil {
 		return err
 	}

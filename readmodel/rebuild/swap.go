@@ -180,9 +180,8 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 
 // reach locks the positions and brings the shadow tables exactly to them.
 func (w *swap) reach(ctx context.Context, t *swapTx) error {
-	s := w.shadow
 	t.next(failpoint.RebuildCompared, "locking the positions")
-	positions, err := t.fence(ctx, s.kind.Name(), w.opts.Topic)
+	positions, err := t.fence(ctx, w.shadow.kind.Name(), w.opts.Topic)
 	if err != nil {
 		return err
 	}
@@ -202,7 +201,7 @@ func (w *swap) reach(ctx context.Context, t *swapTx) error {
 	if err := t.limited(ctx); err != nil {
 		return err
 	}
-	return s.reached(ctx, t.tx, w.opts.Topic, positions)
+	return reached(ctx, t.tx, w.opts.Topic, positions)
 }
 
 // storeFile stores the new text of the projection's file. Until the commit, consumers use the old
