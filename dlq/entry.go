@@ -144,36 +144,18 @@ func (e *Entry) Original() event.Message {
 	return event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers, Entry: e.Event}
 }
 
-// Replay returns the original with its source topic, partition and offset, so that the caller can
-// process it again. The record's count of replays is one higher than before. It returns
-// ErrTruncated if a part of the original is lost.
-func (e Entry) Replay() (projection.Record, error) {
-	if e.Truncated {
-		return projection.Record{}, ErrTruncated
-	}
-	return projection.Record{
-		Message:   e.Original(),
-		Topic:     e.Topic,
-		Partition: e.Partition,
-		Offset:    e.Offset,
-		Timestamp: e.Timestamp,
-		Replays:   e.Replays + 1,
-	}, nil
-}
-
 // Republish returns the original as a record to produce to topic. Key, value and headers are
 // unchanged. One header is added: the count of replays, so that the next dead letter of this event
 // continues the count. It returns ErrTruncated if a part of the original is lost.
 func (e Entry) Republish(topic string) (*kgo.Record, error) {
-	original, err := e.Replay()
-	if err != nil {
-		return nil, err
+	if e.Truncated {
+		return nil, ErrTruncated
 	}
 	return &kgo.Record{
 		Topic:   topic,
-		Key:     original.Key,
-		Value:   original.Value,
-		Headers: append(originals(original.Headers), number(HeaderReplays, int64(original.Replays))),
+		Key:     e.Key,
+		Value:   e.Value,
+		Headers: append(originals(e.Headers), number(HeaderReplays, int64(e.Replays)+1)),
 	}, nil
 }
 

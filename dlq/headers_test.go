@@ -167,8 +167,8 @@ func TestTruncated(t *testing.T) {
 			if (entry.CorrelationID == "") != (tt.cut >= WithoutHeaders) {
 				t.Errorf("correlation id of %d bytes", len(entry.CorrelationID))
 			}
-			if _, err := entry.Replay(); errors.Is(err, ErrTruncated) != (tt.cut != Whole) || entry.Truncated != (tt.cut != Whole) {
-				t.Errorf("truncated %v, Replay: %v", entry.Truncated, err)
+			if _, err := entry.Republish("t"); errors.Is(err, ErrTruncated) != (tt.cut != Whole) || entry.Truncated != (tt.cut != Whole) {
+				t.Errorf("truncated %v, Republish: %v", entry.Truncated, err)
 			}
 		})
 	}

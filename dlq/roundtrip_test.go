@@ -115,9 +115,9 @@ func TestHeadersNeverPileUp(t *testing.T) {
 // The function replayed returns the record that is processed when the entry is replayed. The record
 // is either made directly from the entry, or first republished to the source topic.
 func replayed(t *rapid.T, entry Entry) projection.Record {
-	record, err := entry.Replay()
-	if err != nil {
-		t.Fatal(err)
+	record := projection.Record{
+		Message: entry.Original(), Topic: entry.Topic, Partition: entry.Partition, Offset: entry.Offset, Timestamp: entry.Timestamp,
+		Replays: entry.Replays + 1,
 	}
 	if rapid.Bool().Draw(t, "directly") {
 		return record
