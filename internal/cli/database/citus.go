@@ -18,15 +18,10 @@ const movedAtOnce = 64 << 20
 
 // citus distributes the tables if --citus is given. If the tables are large and --citus-move is not
 // given, the method only prints their sizes and returns an error.
-func (c *upCmd) citus(ctx context.Context, io *output.Streams) error {
+func (c *upCmd) citus(ctx context.Context, io *output.Streams, pool *pgxpool.Pool) error {
 	if !c.Citus {
 		return nil
 	}
-	pool, err := c.Pool(ctx)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
 	tables, err := citus.Load(ctx, pool)
 	if err != nil {
 		return err

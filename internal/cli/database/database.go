@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
@@ -41,11 +42,10 @@ func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 	if err != nil {
 		return err
 	}
+	defer pool.Close()
 	reachable, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
-	err = pool.Ping(reachable)
-	cancel()
-	pool.Close()
-	if err != nil {
+	defer cancel()
+	if err := pool.Ping(reachable); err != nil {
 		return fmt.Errorf("reach PostgreSQL by --database-url (DATABASE_URL): %w", err)
 	}
 	options, err := c.ConnectOptions()
@@ -66,21 +66,16 @@ func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := c.citus(ctx, io); err != nil {
+	if err := c.citus(ctx, io, pool); err != nil {
 		return err
 	}
-	return c.fourEyes(ctx, io)
+	return c.fourEyes(ctx, io, pool)
 }
 
 // fourEyes turns the four-eyes policy on or off. Without --four-eyes it warns if the policy is on
 // but somebody can bypass it. A person may have granted a role without knowing that it bypasses the
 // policy.
-func (c *upCmd) fourEyes(ctx context.Context, io *output.Streams) error {
-	pool, err := c.Pool(ctx)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
+func (c *upCmd) fourEyes(ctx context.Context, io *output.Streams, pool *pgxpool.Pool) error {
 	if c.FourEyes == "" {
 		var leak *readmodel.OperatorWritesError
 		if errors.As(readmodel.CheckFourEyes(ctx, pool), &leak) {
@@ -88,7 +83,7 @@ func (c *upCmd) fourEyes(ctx context.Context, io *output.Streams) error {
 		}
 		return nil
 	}
-	err = readmodel.SetFourEyes(ctx, pool, c.FourEyes == "on", c.ActorName())
+	err := readmodel.SetFourEyes(ctx, pool, c.FourEyes == "on", c.ActorName())
 	if errors.Is(err, readmodel.ErrNoOperators) {
 		_, _ = fmt.Fprintf(io.Err, "%s: only the program asks for a second person now; sql/roles.sql makes the roles by which PostgreSQL does\n", err)
 		err = nil
