@@ -30,30 +30,23 @@ func (f *Flags) JSON() bool { return f.Output == "json" }
 // flags.
 func (f *Flags) Printed() *Flags { return f }
 
-// jsonLines writes one JSON document per line.
+// jsonLines writes one JSON document per line. Its output is buffered until Flush.
 type jsonLines struct {
-	buffered *bufio.Writer
-	encoder  *json.Encoder
+	*json.Encoder
+	*bufio.Writer
 }
 
-// newJSONLines returns a jsonLines that writes to w.
 func newJSONLines(w io.Writer) *jsonLines {
 	buffered := bufio.NewWriter(w)
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)
-	return &jsonLines{buffered, encoder}
+	return &jsonLines{encoder, buffered}
 }
-
-// Write writes a document.
-func (l *jsonLines) Write(document any) error { return l.encoder.Encode(document) }
-
-// Flush writes buffered output.
-func (l *jsonLines) Flush() error { return l.buffered.Flush() }
 
 // PrintJSON writes one JSON document.
 func PrintJSON(w io.Writer, document any) error {
 	lines := newJSONLines(w)
-	if err := lines.Write(document); err != nil {
+	if err := lines.Encode(document); err != nil {
 		return err
 	}
 	return lines.Flush()

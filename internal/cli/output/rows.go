@@ -23,7 +23,7 @@ func (f *Flags) Rows(w io.Writer, flexible string, columns ...Column) *Rows {
 // Add prints a row. JSON output contains the document, and text output contains the cells.
 func (r *Rows) Add(document any, cells ...any) error {
 	if r.n++; r.lines != nil {
-		return r.lines.Write(document)
+		return r.lines.Encode(document)
 	}
 	r.table.Row(cells...)
 	return nil
