@@ -16,12 +16,10 @@ import (
 	"projector/readmodel/accounts"
 )
 
-const (
-	// RepairEvents is about the largest number of events in one transaction of a repair, unless
-	// RepairConfig.Piece is set. With this limit, the transaction holds its locks only for a short
-	// time.
-	RepairEvents = 2000
-)
+// RepairEvents is about the largest number of events in one transaction of a repair, unless
+// RepairConfig.Piece is set. With this limit, the transaction holds its locks only for a short
+// time.
+const RepairEvents = 2000
 
 // PlanPiece is the largest number of events that one query looks up.
 const PlanPiece = 5000

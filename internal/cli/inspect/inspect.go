@@ -68,7 +68,7 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 		return err
 	}
 	defer client.Close()
-	reader := topic.NewReader(client, c.Topic) // reads any topic
+	reader := topic.NewReader(client, c.Topic)
 	lost := output.Unread{Topic: c.Topic}
 	spans, err := c.spans(ctx, std, reader, &lost)
 	if err != nil {
