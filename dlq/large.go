@@ -3,7 +3,6 @@ package dlq
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -26,7 +25,7 @@ func (p *Publisher) deliverLarge(ctx context.Context, items []*item) error {
 	if len(items) == 0 {
 		return nil
 	}
-	client := p.large.take()
+	client := p.large.Swap(nil)
 	if client == nil {
 		var err error
 		if client, err = p.largeClient(); err != nil {
@@ -40,7 +39,7 @@ func (p *Publisher) deliverLarge(ctx context.Context, items []*item) error {
 		_ = it.collect()
 		it.flight = nil
 	}
-	if err != nil || !p.large.put(client) {
+	if err != nil || !p.large.CompareAndSwap(nil, client) { // another call has stored its client
 		p.pending.Go(client.Close)
 	}
 	return err
@@ -129,31 +128,3 @@ func (p *Publisher) logCut(ctx context.Context, it *item) {
 
 // logCutEvery is the shortest time between two log lines about dead letters that were cut.
 const logCutEvery = time.Minute
-
-// largeRecords holds the client that all groups of large dead letters share. Its zero value is
-// ready for use.
-type largeRecords struct {
-	mu     sync.Mutex
-	client *kgo.Client // nil if there is no client or if a caller uses it
-}
-
-// take returns the client, or nil if there is none. The caller then owns it.
-func (l *largeRecords) take() *kgo.Client {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	client := l.client
-	l.client = nil
-	return client
-}
-
-// put stores a client for the next large dead letters. It returns false if another client is
-// already stored.
-func (l *largeRecords) put(client *kgo.Client) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.client != nil {
-		return false
-	}
-	l.client = client
-	return true
-}

@@ -204,13 +204,13 @@ func TestCutDeadLettersAreLoggedOnceAMinute(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			first = p.large.client
+			first = p.large.Load()
 		}
 	}
 	if n := strings.Count(log.String(), "was cut"); n != 1 {
 		t.Errorf("%d lines for 12 dead letters:\n%s", n, &log)
 	}
-	if first == nil || p.large.client != first {
+	if first == nil || p.large.Load() != first {
 		t.Error("each group has a client of its own")
 	}
 	if p.cuts.End(); strings.Count(log.String(), "was cut") != 2 || !strings.Contains(log.String(), "others=10") {

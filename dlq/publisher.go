@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -63,9 +64,9 @@ type Publisher struct {
 	cfg     PublisherConfig
 	log     *slog.Logger
 	client  *kgo.Client
-	pending sync.WaitGroup // closing of clients, which callers do not wait for
-	large   largeRecords
-	cuts    *retry.Lines // log lines about dead letters that were cut
+	pending sync.WaitGroup             // closing of clients, which callers do not wait for
+	large   atomic.Pointer[kgo.Client] // sends large dead letters; nil if there is none or a call uses it
+	cuts    *retry.Lines               // log lines about dead letters that were cut
 }
 
 // NewPublisher returns a Publisher that connects when it is first used. The
@@ -112,7 +113,7 @@ func (p *Publisher) options() []kgo.Opt {
 // is not acknowledged by then may or may not be published.
 func (p *Publisher) Close() {
 	p.client.Close()
-	if client := p.large.take(); client != nil {
+	if client := p.large.Swap(nil); client != nil {
 		client.Close()
 	}
 	p.pending.Wait()
