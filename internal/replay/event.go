@@ -74,7 +74,7 @@ func (all events) records() (records []*readmodel.RepairRecord) {
 }
 
 // plan asks the database for the plan of each event that has a Record.
-func (all events) plan(ctx context.Context, store Applier) error {
+func (all events) plan(ctx context.Context, store readmodel.Replayer) error {
 	if err := store.Plan(ctx, all.records()); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (all events) plan(ctx context.Context, store Applier) error {
 
 // apply executes the plan. It sets the results even after an error, because committed transactions
 // are not rolled back. The function shown, which may be nil, is called with the progress.
-func (all events) apply(ctx context.Context, store Applier, shown func(done, total int64)) error {
+func (all events) apply(ctx context.Context, store readmodel.Replayer, shown func(done, total int64)) error {
 	done := int64(0)
 	err := store.Apply(ctx, all.records(), func(step readmodel.Step) {
 		if done += int64(step.Records); shown != nil {

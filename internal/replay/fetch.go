@@ -19,7 +19,7 @@ type Missing struct {
 
 // Fetch applies missing events from the producer's outbox.
 type Fetch struct {
-	Store   Applier
+	Store   readmodel.Replayer
 	Outbox  outbox.Outbox
 	Formats event.Resolver
 	By      readmodel.Action // has the actor and the reason for the audit trail

@@ -73,12 +73,6 @@ type Source interface {
 	Extents(ctx context.Context) (all topic.Extents, exists bool, err error)
 }
 
-// Applier plans and applies events. See readmodel.Replayer.
-type Applier interface {
-	Plan(ctx context.Context, records []*readmodel.RepairRecord) error
-	Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error
-}
-
 // Store has the operations of the read model that a replay needs, for one projection.
 type Store interface {
 	readmodel.Replayer
