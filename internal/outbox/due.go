@@ -24,7 +24,7 @@ func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 		due, again part
 		filter     = accountdb.MissingFilter{For: f.cfg.After, Topic: f.cfg.Topic, Partitions: partitions}
 	)
-	for m, err := range f.cfg.Store.Missing(ctx, filter) {
+	for m, err := range f.cfg.Missing(ctx, filter) {
 		if err != nil {
 			return nil, err
 		}

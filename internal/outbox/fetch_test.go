@@ -141,6 +141,8 @@ func TestFetchIsBounded(t *testing.T) {
 
 // store is a read model with gaps that applies fetched events in order, like a repair.
 type store struct {
+	readmodel.Replayer // for the method that is not called
+
 	gaps    []accountdb.Missing
 	fails   error
 	applied []string
@@ -207,7 +209,7 @@ func running(t *testing.T, o *table, s *store, after, length time.Duration) *cou
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 	outbox.NewFetcher(outbox.Config{
-		Outbox: o, Store: s, Formats: formats(t), After: after, Topic: "t", Partitions: func() []int32 { return []int32{0} },
+		Outbox: o, Store: s, Missing: s.Missing, Formats: formats(t), After: after, Topic: "t", Partitions: func() []int32 { return []int32{0} },
 		Actor: "me", Retry: retry.Policy{Initial: 200 * time.Millisecond, Max: 8 * time.Second}, Observer: counted, Log: slog.New(slog.DiscardHandler),
 	}).Run(ctx)
 	return counted

@@ -23,14 +23,6 @@ const (
 	leastRound, longestRound = time.Second, 10 * time.Second
 )
 
-// Store is the read model that is repaired.
-type Store interface {
-	// Missing streams the versions that accounts wait for (see accountdb.MissingVersions).
-	Missing(ctx context.Context, f accountdb.MissingFilter) iter.Seq2[accountdb.Missing, error]
-	Plan(ctx context.Context, records []*readmodel.RepairRecord) error
-	Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error
-}
-
 // Observer counts the events that were fetched. It also counts the stored events that waited for a
 // fetched event and were applied after it. Its methods must be safe for concurrent use.
 type Observer interface {
@@ -41,8 +33,10 @@ type Observer interface {
 // Config contains the settings of a Fetcher.
 type Config struct {
 	Outbox  Outbox
-	Store   Store
+	Store   readmodel.Replayer // applies the events
 	Formats event.Resolver
+	// Missing streams the versions that accounts wait for (see accountdb.MissingVersions).
+	Missing func(ctx context.Context, f accountdb.MissingFilter) iter.Seq2[accountdb.Missing, error]
 	// After is how long a version must be missing before the outbox is queried for it.
 	After      time.Duration
 	Topic      string

@@ -5,8 +5,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/internal/outbox"
@@ -41,22 +39,14 @@ func (p *Process) fetching(c *Flags, formats event.Resolver) error {
 	}
 	p.fetcher = outbox.NewFetcher(outbox.Config{
 		Outbox: client, Formats: formats,
-		Store: missing{repair.New(readmodel.RepairConfig{
-			Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, Ends: p.ends,
-		}), p.pool},
+		Store: repair.New(readmodel.RepairConfig{Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, Ends: p.ends}),
+		Missing: func(ctx context.Context, f accountdb.MissingFilter) iter.Seq2[accountdb.Missing, error] {
+			return accountdb.MissingVersions(ctx, p.pool, f)
+		},
 		After: c.OutboxAfter, Topic: c.Topic, Group: c.GroupName(), Partitions: p.working, Actor: p.owner,
 		Retry: p.retry, Observer: p.metrics, Log: p.log,
 	})
 	return nil
-}
-
-type missing struct {
-	*repair.Repair
-	pool *pgxpool.Pool
-}
-
-func (m missing) Missing(ctx context.Context, f accountdb.MissingFilter) iter.Seq2[accountdb.Missing, error] {
-	return accountdb.MissingVersions(ctx, m.pool, f)
 }
 
 // working returns the claimed partitions of this instance that have no problem. It leaves out those
