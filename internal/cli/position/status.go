@@ -41,7 +41,7 @@ type status struct {
 	remarks    []string // what could not be read, and why
 	kafka      error    // why Kafka could not be queried; nil: it could
 
-	ownersKnown bool // Kafka has told to whom the partitions are assigned
+	ownersKnown bool // Kafka has reported to whom the partitions are assigned
 }
 
 // place finds the partition's stored position. The position of an earlier topic of the same name

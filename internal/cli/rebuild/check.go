@@ -45,12 +45,12 @@ func (r *rebuilding) obstacles(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	var all []string
-	for _, look := range []func(context.Context) ([]string, error){
+	for _, find := range []func(context.Context) ([]string, error){
 		r.obstaclesOfGroup, r.obstaclesOfTopic,
 		func(context.Context) ([]string, error) { return r.obstaclesOfPositions(positions), nil },
 		r.obstaclesOfSources, r.obstaclesOfDatabase,
 	} {
-		some, err := look(ctx)
+		some, err := find(ctx)
 		if err != nil {
 			return nil, err
 		}
