@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"projector/internal/consumer"
 	"projector/internal/pace"
 	"projector/internal/retry"
@@ -42,16 +40,11 @@ const (
 // again and parked, up to the limits above. Then the consumer applies them like other parked
 // events. The consumer does not wait for this reading.
 type beyond struct {
-	pool      *pgxpool.Pool
-	name      string // name of the projection
-	topic     string
+	p         *Process
 	reader    *topic.Reader
 	formats   event.Resolver
 	decisions *readmodel.Decisions
 	store     *repair.Repair
-	working   func() []int32 // returns the partitions of this instance that have no problem
-	reclaim   func(partition int32) bool
-	log       *slog.Logger
 	failing   *retry.Throttled
 	rests     map[int32]time.Time // partitions that cannot be read, and when to try again
 }
@@ -64,9 +57,7 @@ func (p *Process) beyondLimit(firstVersion int64, formats event.Resolver) *beyon
 		return nil
 	}
 	return &beyond{
-		pool: p.pool, name: p.kind.Name(), topic: p.topic, reader: topic.NewReader(p.admin, p.topic), formats: formats,
-		decisions: readmodel.NewDecisions(p.pool, p.kind), store: store, working: p.working,
-		reclaim: p.consumer.Reclaim, log: p.log,
+		p: p, reader: topic.NewReader(p.admin, p.topic), formats: formats, decisions: readmodel.NewDecisions(p.pool, p.kind), store: store,
 		failing: retry.Throttle(p.log, nil, "read events beyond the park limit again", telemetry.KeyDependency, "kafka"),
 		rests:   map[int32]time.Time{},
 	}
@@ -88,12 +79,12 @@ func (b *beyond) run(ctx context.Context) {
 // round reads and parks the events of some accounts of one partition. It returns true if it has
 // parked the next event of at least one account.
 func (b *beyond) round(ctx context.Context) (next bool, err error) {
-	partitions := slices.DeleteFunc(b.working(), func(p int32) bool { return time.Now().Before(b.rests[p]) })
+	partitions := slices.DeleteFunc(b.p.working(), func(p int32) bool { return time.Now().Before(b.rests[p]) })
 	if len(partitions) == 0 {
 		return false, nil
 	}
 	searching, cancel := context.WithTimeout(ctx, beyondWithin)
-	due, until, err := accountdb.LoadBeyond(searching, b.pool, b.name, b.topic, partitions)
+	due, until, err := accountdb.LoadBeyond(searching, b.p.pool, b.p.kind.Name(), b.p.topic, partitions)
 	if err == nil && len(due) > 0 {
 		err = b.decisions.Read(searching)
 	}
@@ -108,7 +99,7 @@ func (b *beyond) round(ctx context.Context) (next bool, err error) {
 		b.rests[partition] = time.Now().Add(beyondRest)
 	}
 	if next {
-		b.reclaim(partition)
+		b.p.consumer.Reclaim(partition)
 	}
 	return next, err
 }
@@ -139,7 +130,7 @@ func (b *beyond) readAgain(ctx context.Context, due []accountdb.Beyond, until in
 			continue
 		}
 		next = next || w.hasNext()
-		b.log.Info("events beyond the park limit were read again, because it is their turn",
+		b.p.log.Info("events beyond the park limit were read again, because it is their turn",
 			slog.String("account", due[i].AccountID), slog.Int("parked", a.Events), slog.Int64("beyond", a.Rest.Events))
 	}
 	return next, err
@@ -153,7 +144,7 @@ func (b *beyond) extent(ctx context.Context, partition int32) (topic.Extent, err
 	log, known := all.Of(partition)
 	switch {
 	case !known:
-		return log, fmt.Errorf("topic %q has no partition %d", b.topic, partition)
+		return log, fmt.Errorf("topic %q has no partition %d", b.p.topic, partition)
 	case log.Err != nil:
 		return log, log.Err
 	}
