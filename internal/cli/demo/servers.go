@@ -40,16 +40,11 @@ func (d *demo) startKafka(ctx context.Context) error {
 	if d.reach, err = d.run.Client(d.log); err != nil {
 		return err
 	}
-	d.kafka, err = kgo.NewClient(append(slices.Clip(d.reach), kgo.RecordDeliveryTimeout(flags.OneShotWithin))...)
+	d.kafka, err = flags.OpenKafka(ctx, append(slices.Clip(d.reach), kgo.RecordDeliveryTimeout(flags.OneShotWithin)))
 	if err != nil {
-		return fmt.Errorf("make the Kafka client: %w", err)
+		return err
 	}
 	d.close.add(func(context.Context) error { d.kafka.Close(); return nil })
-	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
-	defer cancel()
-	if err := d.kafka.Ping(ctx); err != nil {
-		return fmt.Errorf("reach Kafka: %w", err)
-	}
 	what := "yours, " + strings.Join(d.run.Brokers, ",")
 	if d.ownKafka {
 		what = "in this process, " + strings.Join(d.run.Brokers, ",")
