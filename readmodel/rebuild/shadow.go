@@ -45,15 +45,15 @@ func unknownType(kind readmodel.Definition) error {
 // accounts. It drops tables that an earlier rebuild left. parkLimit and parkBytes are the limits of
 // the consumers. It returns ErrRebuilding if another rebuild is running.
 func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind readmodel.Definition, parkLimit, parkBytes int64) (_ *Shadow, err error) {
-	s := &Shadow{kind: kind}
+	s := &Shadow{kind: kind, custom: kind.Custom()}
 	var check func(context.Context, *pgxpool.Pool) error
 	var shown []readmodel.RebuildTable
 	switch kind := kind.(type) {
 	case balance.Definition:
-		s.custom, shown, check = kind.Custom(), kind.RebuildTables, kind.Rebuildable
+		shown, check = kind.RebuildTables, kind.Rebuildable
 		s.accounts, err = newAccountState(ctx, live, kind.Label, parkLimit, parkBytes)
 	case appended.Definition:
-		s.custom, shown, check = kind.Own, kind.RebuildTables, kind.Rebuildable
+		shown, check = kind.RebuildTables, kind.Rebuildable
 		if kind.Remembers != nil {
 			s.inbox = markerTable(kind.Label)
 		}
