@@ -21,8 +21,6 @@ type Definition struct {
 	// Tables makes the table of one partition. In a repair, only the field Projection of the
 	// Partition is set.
 	Tables func(readmodel.Partition) Table
-	// Flush is the largest number of events in one transaction. 0 means DefaultFlush.
-	Flush int
 	// Recent makes a partition's recent-event cache. It may be nil.
 	Recent func(readmodel.RunConfig) Recent
 	// Background returns the tasks that are repeated while consumers run. It may be nil.
@@ -49,12 +47,7 @@ var _ readmodel.Definition = Definition{}
 func (k Definition) Name() string { return k.Label }
 
 // FlushEvents implements Definition.
-func (k Definition) FlushEvents() int {
-	if k.Flush > 0 {
-		return k.Flush
-	}
-	return readmodel.DefaultFlush
-}
+func (Definition) FlushEvents() int { return readmodel.DefaultFlush }
 
 // Ready implements Definition.
 func (k Definition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
