@@ -31,7 +31,8 @@ func RequestStates() []RequestState {
 	return []RequestState{RequestOpen, RequestApproved, RequestRejected, RequestRefused}
 }
 
-// Request is a change that needs the approval of a second person.
+// Request is a change that needs the approval of a second person. Its fields are the columns of
+// request_list.
 type Request struct {
 	ID          int64
 	At          time.Time
@@ -79,32 +80,24 @@ func AddRequest(ctx context.Context, pool *pgxpool.Pool, r *Request, c *Requeste
 	return id, nil
 }
 
-// Requests calls fn with the requests in a state, oldest first. An empty state means all requests.
-func Requests(ctx context.Context, pool *pgxpool.Pool, state RequestState, fn func(*Request) error) error {
-	return eachRequest(ctx, pool, state, nil, fn)
-}
-
-func eachRequest(ctx context.Context, pool *pgxpool.Pool, state RequestState, id *int64, fn func(*Request) error) error {
-	rows, _ := pool.Query(ctx, sql.Query("request_list"), state, id)
-	var r Request
-	_, err := pgx.ForEachRow(rows, []any{&r.ID, &r.At, &r.Action, &r.RequestedBy, &r.Actor, &r.Reason, &r.Records, &r.State, &r.DecidedBy, &r.Arguments},
-		func() error { return fn(&r) })
-	if err != nil {
-		return fmt.Errorf("read the requests: %w", err)
-	}
-	return nil
+// Requests reads the requests in a state, oldest first. An empty state means all requests.
+func Requests(ctx context.Context, pool *pgxpool.Pool, state RequestState) ([]Request, error) {
+	return All[Request](ctx, pool, "read the requests", "request_list", state, nil)
 }
 
 // ErrUnknownRequest means that there is no request with this number.
 var ErrUnknownRequest = errors.New("no such request")
 
 // FindRequest reads a request.
-func FindRequest(ctx context.Context, pool *pgxpool.Pool, id int64) (found Request, err error) {
-	err = eachRequest(ctx, pool, "", &id, func(r *Request) error { found = *r; return nil })
-	if err == nil && found.ID == 0 {
+func FindRequest(ctx context.Context, pool *pgxpool.Pool, id int64) (Request, error) {
+	found, err := All[Request](ctx, pool, "read the requests", "request_list", "", id)
+	if err == nil && len(found) == 0 {
 		err = ErrUnknownRequest
 	}
-	return found, err
+	if err != nil {
+		return Request{}, err
+	}
+	return found[0], nil
 }
 
 // MayApprove reports whether this login may decide about requests.

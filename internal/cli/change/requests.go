@@ -47,12 +47,17 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 	defer cancel()
 	rows := c.Rows(std.Out, "REASON", output.Right("ID", 4), output.Left("AT", 20), output.Left("ACTION", 12),
 		output.Left("REQUESTED BY", 14), output.Right("RECORDS", 7).Optional(), output.Left("STATE", 8), output.Left("DECIDED BY", 14).Optional(), output.Left("TOPIC", 14).Optional(), output.Text("REASON"))
-	err = readmodel.Requests(ctx, pool, state, func(r *readmodel.Request) error {
-		d := Describe(typed.Model, r)
-		return rows.Add(d, r.ID, r.At.UTC().Format(time.RFC3339), r.Action, r.RequestedBy, r.Records, r.State, r.DecidedBy, topicsText(&d), r.Reason)
-	})
+	requests, err := readmodel.Requests(ctx, pool, state)
 	if err != nil {
 		return err
+	}
+	for i := range requests {
+		r := &requests[i]
+		d := Describe(typed.Model, r)
+		err := rows.Add(d, r.ID, r.At.UTC().Format(time.RFC3339), r.Action, r.RequestedBy, r.Records, r.State, r.DecidedBy, topicsText(&d), r.Reason)
+		if err != nil {
+			return err
+		}
 	}
 	return rows.End("nothing was requested")
 }
