@@ -182,11 +182,11 @@ func run(ctx context.Context, std *output.Streams, typed *kong.Context, c Change
 	}
 	defer func() { err = errors.Join(err, on.close()) }()
 	if yes {
-		requested, err := readmodel.FourEyes(ctx, on.Pool)
+		fourEyes, err := readmodel.FourEyes(ctx, on.Pool)
 		if err != nil {
 			return untouched(ctx, err)
 		}
-		on.Whole, on.Now = true, !requested
+		on.Whole, on.Now = true, !fourEyes
 	}
 	plan, err := c.Plan(ctx, on)
 	switch {

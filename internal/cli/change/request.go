@@ -35,11 +35,11 @@ func request(ctx context.Context, on *On, typed *kong.Context, c Change, h *Hash
 	if err != nil {
 		return err
 	}
-	return c.Printed().Print(on.Std.Out, Describe(typed.Model, &made), fmt.Sprintln(id))
+	return c.Printed().Print(on.Std.Out, documentOf(typed.Model, &made), fmt.Sprintln(id))
 }
 
-// Requested is a request with its change.
-type Requested struct {
+// requested is a request with its change.
+type requested struct {
 	Request readmodel.Request
 	Stored  readmodel.RequestedCommand
 	Login   string // login of this session
@@ -49,10 +49,10 @@ type Requested struct {
 	wrong  error // why the change cannot be read
 }
 
-// Load reads a request. If the change in the request is invalid, Load succeeds, but Show and
-// Approve return an error.
-func Load(ctx context.Context, pool *pgxpool.Pool, model *kong.Application, id int64) (*Requested, error) {
-	r := new(Requested)
+// loadRequest reads a request. If its change is invalid, loadRequest succeeds, but show and approve
+// return an error.
+func loadRequest(ctx context.Context, pool *pgxpool.Pool, model *kong.Application, id int64) (*requested, error) {
+	r := new(requested)
 	var err error
 	r.Request, err = readmodel.FindRequest(ctx, pool, id)
 	if errors.Is(err, readmodel.ErrUnknownRequest) {
@@ -70,7 +70,7 @@ func Load(ctx context.Context, pool *pgxpool.Pool, model *kong.Application, id i
 
 // read makes the change from the stored request, or returns an error that says why this is not
 // possible.
-func (r *Requested) read(model *kong.Application) (err error) {
+func (r *requested) read(model *kong.Application) (err error) {
 	if r.leaf, r.change, err = read(model, r.Stored.Arguments); err == nil {
 		commandOf(r.leaf).adopt(r.change)
 		r.change = Of(r.leaf)
@@ -85,9 +85,9 @@ func (r *Requested) read(model *kong.Application) (err error) {
 	return nil
 }
 
-// CommandLine returns the change as a shell command. The command names files without their folders.
+// commandLine returns the change as a shell command. The command names files without their folders.
 // If the files are not in the current folder, the command fails and changes nothing.
-func (r *Requested) CommandLine() (string, error) {
+func (r *requested) commandLine() (string, error) {
 	if r.wrong != nil {
 		return "", r.wrong
 	}
@@ -96,10 +96,10 @@ func (r *Requested) CommandLine() (string, error) {
 
 // reader returns the flags that a proposed command repeats: those of the requested change, and not
 // those of the command that shows or approves it.
-func (r *Requested) reader() string { return flags.ReaderOf(r.leaf) }
+func (r *requested) reader() string { return flags.ReaderOf(r.leaf) }
 
-// Show makes the plan again with the given servers and prints it.
-func (r *Requested) Show(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, amounts bool) (err error) {
+// show makes the plan again with the given servers and prints it.
+func (r *requested) show(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, amounts bool) (err error) {
 	ctx = readmodel.WithReader(ctx, r.reader)
 	plan, on, err := r.plan(ctx, std, pool, servers, func(on *On) { on.Amounts = amounts })
 	defer func() { err = errors.Join(err, on.close()) }()
@@ -109,8 +109,8 @@ func (r *Requested) Show(ctx context.Context, std *output.Streams, pool *pgxpool
 	return plan.Print(ctx, false)
 }
 
-// Approve executes the request if its plan is unchanged.
-func (r *Requested) Approve(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, reason string) (err error) {
+// approve executes the request if its plan is unchanged.
+func (r *requested) approve(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, reason string) (err error) {
 	ctx = readmodel.WithReader(ctx, r.reader)
 	plan, on, err := r.plan(ctx, std, pool, servers, func(on *On) { on.Whole, on.Now = true, true })
 	defer func() { err = errors.Join(err, on.close()) }()
@@ -138,7 +138,7 @@ func (r *Requested) Approve(ctx context.Context, std *output.Streams, pool *pgxp
 }
 
 // plan makes the plan of the request again. The caller must close the returned On, even after an error.
-func (r *Requested) plan(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, set func(*On)) (Plan, *On, error) {
+func (r *requested) plan(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, set func(*On)) (Plan, *On, error) {
 	on := new(On)
 	if r.wrong != nil {
 		return nil, on, r.wrong
@@ -158,7 +158,7 @@ func (r *Requested) plan(ctx context.Context, std *output.Streams, pool *pgxpool
 }
 
 // refuse sets the state of a request to refused, because the request can no longer be executed.
-func (r *Requested) refuse(ctx context.Context, pool *pgxpool.Pool, reason, why string) error {
+func (r *requested) refuse(ctx context.Context, pool *pgxpool.Pool, reason, why string) error {
 	err := readmodel.DecideRequest(ctx, pool, r.Request.ID, readmodel.RequestRefused, reason+"; "+why)
 	if err != nil {
 		return err
@@ -166,8 +166,8 @@ func (r *Requested) refuse(ctx context.Context, pool *pgxpool.Pool, reason, why 
 	return exit.Refusef("request %d is refused, for %s; nothing was changed. Look at what would be done now, and request it again", r.Request.ID, why)
 }
 
-// Document is a request in JSON.
-type Document struct {
+// requestDocument is a request in JSON.
+type requestDocument struct {
 	ID          int64                  `json:"id"`
 	At          string                 `json:"at"`
 	Action      string                 `json:"action"`
@@ -180,10 +180,10 @@ type Document struct {
 	DLQTopic    *string                `json:"dlq_topic"`
 }
 
-// Describe returns a request for JSON output. The parameter model contains all commands of the
+// documentOf returns a request for JSON output. The parameter model contains all commands of the
 // program.
-func Describe(model *kong.Application, r *readmodel.Request) Document {
-	d := Document{
+func documentOf(model *kong.Application, r *readmodel.Request) requestDocument {
+	d := requestDocument{
 		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, RequestedBy: r.RequestedBy, Reason: output.OrNull(r.Reason),
 		Records: r.Records, State: r.State, DecidedBy: output.OrNull(r.DecidedBy),
 	}

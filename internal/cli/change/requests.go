@@ -53,7 +53,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 	}
 	for i := range requests {
 		r := &requests[i]
-		d := Describe(typed.Model, r)
+		d := documentOf(typed.Model, r)
 		err := rows.Add(d, r.ID, r.At.UTC().Format(time.RFC3339), r.Action, r.RequestedBy, r.Records, r.State, r.DecidedBy, topicsText(&d), r.Reason)
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 }
 
 // topicsText names the topic of a request, and its DLQ topic if that does not have the default name.
-func topicsText(d *Document) string {
+func topicsText(d *requestDocument) string {
 	switch {
 	case d.Topic == nil:
 		return ""
@@ -84,7 +84,7 @@ type ApproveCmd struct {
 // Run makes the plan of a request again and executes it if it is unchanged.
 func (c *ApproveCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	d := decision{c.ID, c.Reason, &c.DatabaseFlags, &c.Flags}
-	return d.make(ctx, std, typed.Model, func(pool *pgxpool.Pool, r *Requested, reason string) error {
+	return d.make(ctx, std, typed.Model, func(pool *pgxpool.Pool, r *requested, reason string) error {
 		if r.Login == r.Request.RequestedBy {
 			return exit.Refusef("request %d was made by %s, so another login has to approve it", c.ID, r.Login)
 		}
@@ -94,7 +94,7 @@ func (c *ApproveCmd) Run(ctx context.Context, std *output.Streams, typed *kong.C
 		}
 		servers := c.Servers
 		servers.Flags = output.Flags{} // the result is printed as text
-		return r.Approve(ctx, results, pool, &servers, reason)
+		return r.approve(ctx, results, pool, &servers, reason)
 	})
 }
 
@@ -109,7 +109,7 @@ type RejectCmd struct {
 // Run closes a request without executing it.
 func (c *RejectCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	d := decision{c.ID, c.Reason, &c.DatabaseFlags, &c.Flags}
-	return d.make(ctx, std, typed.Model, func(pool *pgxpool.Pool, _ *Requested, reason string) error {
+	return d.make(ctx, std, typed.Model, func(pool *pgxpool.Pool, _ *requested, reason string) error {
 		return readmodel.DecideRequest(ctx, pool, c.ID, readmodel.RequestRejected, reason)
 	})
 }
@@ -123,7 +123,7 @@ type decision struct {
 
 // make calls the function decide if the request is open, and prints the result.
 func (d *decision) make(
-	ctx context.Context, std *output.Streams, model *kong.Application, decide func(pool *pgxpool.Pool, r *Requested, reason string) error,
+	ctx context.Context, std *output.Streams, model *kong.Application, decide func(pool *pgxpool.Pool, r *requested, reason string) error,
 ) error {
 	if err := checkReason(d.reason); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (d *decision) make(
 		return err
 	}
 	defer pool.Close()
-	r, err := Load(ctx, pool, model, d.id)
+	r, err := loadRequest(ctx, pool, model, d.id)
 	if err != nil {
 		return err
 	}
@@ -152,5 +152,5 @@ func (d *decision) make(
 		return err
 	}
 	text := fmt.Sprintf("request %d of %s: %s\n", d.id, output.Printable(decided.RequestedBy), decided.State)
-	return d.print.Print(std.Out, Describe(model, &decided), text)
+	return d.print.Print(std.Out, documentOf(model, &decided), text)
 }

@@ -30,7 +30,7 @@ type showCmd struct {
 
 // shownDocument is a request in JSON with the details that an approver needs.
 type shownDocument struct {
-	Document
+	requestDocument
 	Actor   string            `json:"actor"`
 	Command string            `json:"command"`
 	Files   []fileDocument    `json:"files"`
@@ -63,7 +63,7 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 		return err
 	}
 	defer pool.Close()
-	r, err := Load(ctx, pool, typed.Model, c.ID)
+	r, err := loadRequest(ctx, pool, typed.Model, c.ID)
 	if err != nil {
 		return err
 	}
@@ -71,10 +71,10 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 		return c.printFile(std.Out, &r.Stored)
 	}
 	d := shownDocument{Actor: r.Request.Actor, Files: []fileDocument{}}
-	if d.Command, err = r.CommandLine(); err != nil {
+	if d.Command, err = r.commandLine(); err != nil {
 		return err
 	}
-	d.Document = Describe(typed.Model, &r.Request)
+	d.requestDocument = documentOf(typed.Model, &r.Request)
 	for i := range r.Stored.Files {
 		d.Files = append(d.Files, describe(&r.Stored.Files[i]))
 	}
@@ -86,7 +86,7 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 		return c.printJSON(ctx, std, pool, r, amounts, &d)
 	}
 	printHead(std.Out, &r.Request, &d)
-	return r.Show(ctx, std, pool, &c.Servers, amounts)
+	return r.show(ctx, std, pool, &c.Servers, amounts)
 }
 
 func printHead(out io.Writer, r *readmodel.Request, d *shownDocument) {
@@ -102,9 +102,9 @@ func printHead(out io.Writer, r *readmodel.Request, d *shownDocument) {
 }
 
 // printJSON prints one document, even if a plan is no longer possible.
-func (c *showCmd) printJSON(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, r *Requested, amounts bool, d *shownDocument) error {
+func (c *showCmd) printJSON(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, r *requested, amounts bool, d *shownDocument) error {
 	var planned bytes.Buffer
-	err := r.Show(ctx, &output.Streams{Out: &planned, Err: std.Err}, pool, &c.Servers, amounts)
+	err := r.show(ctx, &output.Streams{Out: &planned, Err: std.Err}, pool, &c.Servers, amounts)
 	for line := range bytes.Lines(planned.Bytes()) {
 		if line = bytes.TrimSpace(line); json.Valid(line) {
 			d.Plan = append(d.Plan, bytes.Clone(line))
