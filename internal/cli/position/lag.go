@@ -45,10 +45,16 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	defer view.close()
 	left, err := c.show(within, std, view)
-	if !c.Watch && !c.UntilZero || c.UntilZero && err == nil && !left || err != nil && !errors.As(err, new(partialError)) {
+	switch {
+	case !c.Watch && !c.UntilZero:
 		return err
+	case err == nil && c.UntilZero && !left:
+		return nil
+	case err != nil && !errors.As(err, new(partialError)):
+		return err
+	default:
+		return c.watch(ctx, std, view, err)
 	}
-	return c.watch(ctx, std, view, err)
 }
 
 // watch shows the lag repeatedly. If the lag cannot be read, it prints the error and continues,
