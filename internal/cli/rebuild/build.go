@@ -11,7 +11,7 @@ import (
 )
 
 func (r *rebuilding) open(ctx context.Context) (err error) {
-	r.shadow, err = rebuild.OpenShadow(ctx, r.pool, r.kind, r.cmd.ParkLimit, int64(r.cmd.ParkBytes))
+	r.shadow, err = rebuild.OpenShadow(ctx, r.on.Pool, r.cmd.kind, r.cmd.ParkLimit, int64(r.cmd.ParkBytes))
 	if errors.Is(err, rebuild.ErrRebuilding) {
 		return exit.Refuse(err.Error() + "; wait until it has ended")
 	}
@@ -20,7 +20,7 @@ func (r *rebuilding) open(ctx context.Context) (err error) {
 
 func (r *rebuilding) begin(ctx context.Context) (err error) {
 	r.build, err = r.shadow.Build(ctx, rebuild.Config{
-		Source: r.source, Formats: r.formats, FirstVersion: r.cmd.FirstVersion, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,
+		Source: r.source, Formats: r.cmd.formats, FirstVersion: r.cmd.FirstVersion, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,
 	})
 	return err
 }
@@ -38,7 +38,7 @@ func (r *rebuilding) readLater(ctx context.Context) (some bool, err error) {
 			if err != nil {
 				return some, err
 			}
-			format, err := r.formats.Resolve(ctx, record.Message)
+			format, err := r.cmd.formats.Resolve(ctx, record.Message)
 			if err != nil {
 				return some, err
 			}

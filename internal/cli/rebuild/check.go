@@ -33,7 +33,7 @@ func (r *rebuilding) prepare(ctx context.Context) error {
 func (r *rebuilding) obstacles(ctx context.Context) ([]string, error) {
 	// Read the positions before the ends of the topic. Otherwise a consumer could move a position
 	// beyond an end that was read earlier.
-	positions, err := rebuild.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
+	positions, err := rebuild.LoadTopicPositions(ctx, r.on.Pool, r.cmd.kind.Name(), r.cmd.Topic)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (r *rebuilding) obstacles(ctx context.Context) ([]string, error) {
 }
 
 func (r *rebuilding) obstaclesOfGroup(ctx context.Context) ([]string, error) {
-	stored, err := readmodel.LoadPositions(ctx, r.pool, r.cmd.GroupName(), r.cmd.Topic)
+	stored, err := readmodel.LoadPositions(ctx, r.on.Pool, r.cmd.GroupName(), r.cmd.Topic)
 	if err != nil || len(stored) > 0 {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (r *rebuilding) obstaclesOfGroup(ctx context.Context) ([]string, error) {
 // flags accept such a topic.
 func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err error) {
 	remedy := "a rebuild from what is left would be wrong"
-	if !sums(r.kind) {
+	if !sums(r.cmd.kind) {
 		remedy += "; --partial rebuilds the " + r.nouns() + " of which every event is there"
 	}
 	opened, unopened, err := r.opened(ctx)
@@ -86,7 +86,7 @@ func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err er
 	}
 	settings, err := topic.Settings(ctx, r.source.adm, r.cmd.Topic)
 	if r.policy = settings[topic.CleanupPolicy]; err != nil {
-		_, _ = fmt.Fprintf(r.std.Err, "whether topic %s is compacted cannot be seen, and must not be: %s\n", r.cmd.Topic, errclass.Safe(err))
+		_, _ = fmt.Fprintf(r.on.Std.Err, "whether topic %s is compacted cannot be seen, and must not be: %s\n", r.cmd.Topic, errclass.Safe(err))
 	}
 	if strings.Contains(r.policy, "compact") {
 		all = append(all, fmt.Sprintf("topic %s is compacted, so it loses events; %s", r.cmd.Topic, remedy))
@@ -100,10 +100,10 @@ func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err er
 // opened reports whether every account has an opening balance from a ledger, so that the lost
 // records are not needed. The text unopened describes accounts without an opening balance.
 func (r *rebuilding) opened(ctx context.Context) (opened bool, unopened string, err error) {
-	if r.kind.Name() != readmodel.BalanceName || !r.lacksBeginning() {
+	if r.cmd.kind.Name() != readmodel.BalanceName || !r.lacksBeginning() {
 		return false, "", nil
 	}
-	o, err := rebuild.LoadOpened(ctx, r.pool)
+	o, err := rebuild.LoadOpened(ctx, r.on.Pool)
 	if err != nil || o.Some && o.Lacking == 0 {
 		return err == nil, "", err
 	}
@@ -155,7 +155,7 @@ func (e *topicExtent) misplaced(p rebuild.TopicPosition) string {
 
 // noun returns the noun for what is compared: account or row. The method nouns returns its plural.
 func (r *rebuilding) noun() string {
-	if r.kind.Name() == readmodel.BalanceName {
+	if r.cmd.kind.Name() == readmodel.BalanceName {
 		return "account"
 	}
 	return "row"
@@ -167,36 +167,36 @@ func (r *rebuilding) nouns() string { return r.noun() + "s" }
 // from which rows have come. It uses the recorded topic ids, because positions show only the
 // present topic.
 func (r *rebuilding) obstaclesOfSources(ctx context.Context) (all []string, err error) {
-	ids, err := readmodel.LoadSourceIDs(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
+	ids, err := readmodel.LoadSourceIDs(ctx, r.on.Pool, r.cmd.kind.Name(), r.cmd.Topic)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
 		if !projection.SameTopic(id, r.topic.id) {
 			all = append(all, fmt.Sprintf("rows of %s come from another topic of this name, which was deleted (projector_source has its id %s; now it is %s): "+
-				"what only the deleted one knew would be taken for wrong; see the runbook, \"topic recreated\"", r.kind.Name(), id, r.topic.id))
+				"what only the deleted one knew would be taken for wrong; see the runbook, \"topic recreated\"", r.cmd.kind.Name(), id, r.topic.id))
 		}
 	}
 	return all, nil
 }
 
 func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err error) {
-	others, err := rebuild.LoadOtherTopics(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
+	others, err := rebuild.LoadOtherTopics(ctx, r.on.Pool, r.cmd.kind.Name(), r.cmd.Topic)
 	if err != nil {
 		return nil, err
 	}
 	if len(others) > 0 && !r.cmd.Partial {
-		text := fmt.Sprintf("rows of %s come from topic %s, too, and it is not known which row is from which topic", r.kind.Name(), others[0])
-		if !sums(r.kind) {
+		text := fmt.Sprintf("rows of %s come from topic %s, too, and it is not known which row is from which topic", r.cmd.kind.Name(), others[0])
+		if !sums(r.cmd.kind) {
 			text += ": --partial removes none"
 		}
 		all = append(all, text+" (projector_source). If that topic is no longer used, see docs/repairs.md, \"Another database, from the beginning\"")
 	}
 	tables := []string{}
-	for _, t := range r.kind.Rebuilds() {
+	for _, t := range r.cmd.kind.Rebuilds() {
 		tables = append(tables, t.Name)
 	}
-	distributed, err := citus.Load(ctx, r.pool)
+	distributed, err := citus.Load(ctx, r.on.Pool)
 	if err != nil {
 		return nil, err
 	}
@@ -206,18 +206,18 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 				"project the topic into a database of its own and change over when verify agrees (docs/postgres.md)")
 		}
 	}
-	dependents, err := rebuild.LoadDependents(ctx, r.pool, tables)
+	dependents, err := rebuild.LoadDependents(ctx, r.on.Pool, tables)
 	if err != nil {
 		return nil, err
 	}
 	if len(dependents) > 0 {
 		all = append(all, fmt.Sprintf("table %s has a foreign key to %s that deletes or changes its rows when one is replaced; "+
-			"make it NO ACTION DEFERRABLE INITIALLY DEFERRED, or drop it", dependents[0], r.kind.Name()))
+			"make it NO ACTION DEFERRABLE INITIALLY DEFERRED, or drop it", dependents[0], r.cmd.kind.Name()))
 	}
-	if r.kind.Memory() != nil {
+	if r.cmd.kind.Memory() != nil {
 		tables = append(tables, "inbox")
 	}
-	room, err := rebuild.LoadShadowRoom(ctx, r.pool, tables)
+	room, err := rebuild.LoadShadowRoom(ctx, r.on.Pool, tables)
 	if err != nil {
 		return nil, err
 	}
@@ -236,13 +236,13 @@ func (r *rebuilding) missingOfOwn(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	var table *rebuild.TableError
-	switch err := rebuild.CheckTables(ctx, r.pool, r.kind.Rebuilds()); {
+	switch err := rebuild.CheckTables(ctx, r.on.Pool, r.cmd.kind.Rebuilds()); {
 	case errors.As(err, &table):
 		return []string{table.Error()}, nil
 	case err != nil:
 		return nil, err
 	}
-	missing, err := rebuild.LoadGrants(ctx, r.pool, r.kind.Rebuilds(), r.on.Now)
+	missing, err := rebuild.LoadGrants(ctx, r.on.Pool, r.cmd.kind.Rebuilds(), r.on.Now)
 	if err != nil || len(missing) == 0 {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"projector/internal/cli/change"
 	"projector/readmodel/balance"
 	"projector/readmodel/rebuild"
 )
@@ -16,7 +17,7 @@ func (limits) Name() string { return "account_limits" }
 // TestRebuildRefusesADefinitionItDoesNotKnow shows that an unknown definition is refused and not
 // treated as another one.
 func TestRebuildRefusesADefinitionItDoesNotKnow(t *testing.T) {
-	r := &rebuilding{cmd: &options{}, kind: limits{}}
+	r := &rebuilding{cmd: &options{kind: limits{}}, on: &change.On{}}
 	if err := r.open(t.Context()); err == nil || !strings.Contains(err.Error(), "account_limits cannot be rebuilt") {
 		t.Errorf("%v", err)
 	}

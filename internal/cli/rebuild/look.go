@@ -75,9 +75,9 @@ func (p *checked) Print(context.Context, bool) error {
 
 func (r *rebuilding) printCheck(d *rebuildCheckDocument) error {
 	if r.cmd.JSON() {
-		return output.PrintJSON(r.std.Out, d)
+		return output.PrintJSON(r.on.Std.Out, d)
 	}
-	t := output.NewTable(r.std.Out, "POLICY", output.Right("PARTITION", 9), output.Right("LOG START", 12),
+	t := output.NewTable(r.on.Std.Out, "POLICY", output.Right("PARTITION", 9), output.Right("LOG START", 12),
 		output.Right("END", 12), output.Left("POLICY", 14))
 	for _, p := range d.Partitions {
 		t.Row(p.Partition, p.LogStart, p.End, p.CleanupPolicy)
@@ -86,7 +86,7 @@ func (r *rebuilding) printCheck(d *rebuildCheckDocument) error {
 		return err
 	}
 	for _, reason := range d.Reasons {
-		if _, err := fmt.Fprintln(r.std.Out, reason); err != nil {
+		if _, err := fmt.Fprintln(r.on.Std.Out, reason); err != nil {
 			return err
 		}
 	}
@@ -94,11 +94,11 @@ func (r *rebuilding) printCheck(d *rebuildCheckDocument) error {
 		return nil
 	}
 	if r.lacksBeginning() {
-		if _, err := fmt.Fprintln(r.std.Out, "the topic has lost its beginning; every account starts with its opening"); err != nil {
+		if _, err := fmt.Fprintln(r.on.Std.Out, "the topic has lost its beginning; every account starts with its opening"); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(r.std.Out, "all %s can be rebuilt from topic %s; the database needs room for about %d MiB more meanwhile, "+
-		"which is not checked\n", rebuiltName(r.kind), d.Topic, r.needs>>20+1)
+	_, err := fmt.Fprintf(r.on.Std.Out, "all %s can be rebuilt from topic %s; the database needs room for about %d MiB more meanwhile, "+
+		"which is not checked\n", rebuiltName(r.cmd.kind), d.Topic, r.needs>>20+1)
 	return err
 }

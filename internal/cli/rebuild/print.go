@@ -41,19 +41,19 @@ const resultRebuilt = "rebuilt"
 // compares.
 func (r *rebuilding) print(report *rebuild.Report, changed *rebuild.Swapped) error {
 	if rest := report.Different() + report.LeftAlone() - int64(len(report.Differences)); rest > 0 {
-		_, _ = fmt.Fprintf(r.std.Err, "%d more differences are not listed, see --limit\n", rest)
+		_, _ = fmt.Fprintf(r.on.Std.Err, "%d more differences are not listed, see --limit\n", rest)
 	}
 	if r.cmd.JSON() {
 		d, err := r.document(report, changed)
 		if err != nil {
 			return err
 		}
-		return output.PrintJSON(r.std.Out, d)
+		return output.PrintJSON(r.on.Std.Out, d)
 	}
 	if err := r.printDifferences(report); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(r.std.Out, r.outcome(report, changed))
+	_, err := fmt.Fprintln(r.on.Std.Out, r.outcome(report, changed))
 	return err
 }
 
@@ -86,7 +86,7 @@ func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) s
 
 func (r *rebuilding) document(report *rebuild.Report, changed *rebuild.Swapped) (rebuildDocument, error) {
 	d := rebuildDocument{
-		Projection: r.kind.Name(), Records: r.build.Records(), Checked: report.Checked, Matched: report.Matched,
+		Projection: r.cmd.kind.Name(), Records: r.build.Records(), Checked: report.Checked, Matched: report.Matched,
 		Different: report.Different(), LeftAlone: report.LeftAlone(), Markers: report.Markers,
 		Kinds: map[rebuild.Kind]int64{}, Differences: []json.RawMessage{},
 	}
@@ -122,7 +122,7 @@ func differenceDocument(x *rebuild.Difference, balances *change.Balances) (json.
 }
 
 func (r *rebuilding) printDifferences(report *rebuild.Report) error {
-	_, err := fmt.Fprintf(r.std.Out, "%d records read, %d %s compared: %d are right, %d are not, %d were left alone\n",
+	_, err := fmt.Fprintf(r.on.Std.Out, "%d records read, %d %s compared: %d are right, %d are not, %d were left alone\n",
 		r.build.Records(), report.Checked, r.nouns(), report.Matched, report.Different(), report.LeftAlone())
 	if err != nil || len(report.Differences) == 0 {
 		return err
@@ -134,7 +134,7 @@ func (r *rebuilding) printDifferences(report *rebuild.Report) error {
 	if r.balances != nil {
 		columns = append(columns, change.BalanceColumns()...)
 	}
-	t := output.NewTable(r.std.Out, "ACCOUNT", columns...)
+	t := output.NewTable(r.on.Std.Out, "ACCOUNT", columns...)
 	for i := range report.Differences {
 		d := &report.Differences[i]
 		cells := []any{d.ID, d.Kind, d.Version, d.Rebuilt}
@@ -148,7 +148,7 @@ func (r *rebuilding) printDifferences(report *rebuild.Report) error {
 }
 
 func (r *rebuilding) printRows(report *rebuild.Report) error {
-	t := output.NewTable(r.std.Out, "ROW", output.Left("KIND", 9), output.Left("ROW", 40))
+	t := output.NewTable(r.on.Std.Out, "ROW", output.Left("KIND", 9), output.Left("ROW", 40))
 	for i := range report.Differences {
 		d := &report.Differences[i]
 		t.Row(d.Kind, strings.Trim(d.ID, "()"))

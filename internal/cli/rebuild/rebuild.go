@@ -6,8 +6,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"projector/internal/cli/change"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
@@ -48,7 +46,7 @@ func (*options) Action() readmodel.ActionKind { return readmodel.ActionRebuild }
 // Plan implements change.Change. It rebuilds the projection into separate tables and compares them with
 // the live tables.
 func (c *options) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
-	r := &rebuilding{cmd: c, on: on, kind: c.kind, std: on.Std, formats: c.formats, pool: on.Pool, source: newTopicSource(on.Client, c.Topic)}
+	r := &rebuilding{cmd: c, on: on, source: newTopicSource(on.Client, c.Topic)}
 	if c.CheckOnly {
 		return r.check(ctx)
 	}
@@ -111,10 +109,6 @@ func sums(kind readmodel.Definition) bool {
 type rebuilding struct {
 	cmd     *options
 	on      *change.On
-	kind    readmodel.Definition
-	std     *output.Streams
-	formats event.Resolver
-	pool    *pgxpool.Pool
 	source  *topicSource
 	topic   topicExtent // at the start of the rebuild
 	policy  string      // its cleanup.policy; "": not known
@@ -142,7 +136,7 @@ func (r *rebuilding) plan(ctx context.Context) (err error) {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	r.shown = output.NewProgress(r.std.Err, "read")
+	r.shown = output.NewProgress(r.on.Std.Err, "read")
 	defer r.shown.Done()
 	if err := r.approach(ctx); err != nil {
 		return err
@@ -197,7 +191,7 @@ func (r *rebuilding) compare(ctx context.Context) (rebuild.Report, error) {
 // read roundsAtMost times.
 func (r *rebuilding) approach(ctx context.Context) error {
 	for range roundsAtMost {
-		positions, err := rebuild.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
+		positions, err := rebuild.LoadTopicPositions(ctx, r.on.Pool, r.cmd.kind.Name(), r.cmd.Topic)
 		if err != nil {
 			return err
 		}

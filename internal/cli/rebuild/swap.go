@@ -45,7 +45,7 @@ func (r *rebuilding) differs(report *rebuild.Report, changed *rebuild.Swapped) e
 	if !r.cmd.ExitCode || left <= 0 {
 		return nil
 	}
-	return exit.Refusef("%s differ from what the events give", rebuiltName(r.kind))
+	return exit.Refusef("%s differ from what the events give", rebuiltName(r.cmd.kind))
 }
 
 // compareFile checks whether the live rows came from another version of the projection file. With the
@@ -56,12 +56,12 @@ func (r *rebuilding) compareFile(ctx context.Context) error {
 	if own == nil {
 		return err
 	}
-	err = readmodel.CheckFile(ctx, r.pool, own)
+	err = readmodel.CheckFile(ctx, r.on.Pool, own)
 	var text *readmodel.FileChangedError
 	if !errors.As(err, &text) {
 		return err
 	}
-	if on, err := readmodel.FourEyes(ctx, r.pool); err != nil || on {
+	if on, err := readmodel.FourEyes(ctx, r.on.Pool); err != nil || on {
 		return cmp.Or(err, exit.Refusef("four eyes are on, and %s came from another text of its file: have `run --accept-changed-file` go on with the new text, "+
 			"then rebuild; nothing was changed", own.Name))
 	}
@@ -83,7 +83,7 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 	}
 	if r.changed != nil && report.Kinds[rebuild.Corrected] > 0 {
 		return nil, exit.Refusef("rows of %s have corrected events in them (`dlq replay --from-file`), which the topic does not give: "+
-			"by another text they cannot be rebuilt; nothing was changed", r.kind.Name())
+			"by another text they cannot be rebuilt; nothing was changed", r.cmd.kind.Name())
 	}
 	done, err := r.shadow.Swap(ctx, rebuild.SwapOptions{
 		Topic: r.cmd.Topic, Actor: r.on.Actor, Reason: r.on.Reason, Remove: r.cmd.Remove, Most: &r.cmd.MaxDiff,
@@ -101,13 +101,13 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 // reads events differently. It refuses the rebuild if some rows would stay unchanged, because the
 // new mapping could give other values for them.
 func (r *rebuilding) remaps(ctx context.Context, reads readmodel.Mapping, report *rebuild.Report) (bool, error) {
-	err := readmodel.CheckMapping(ctx, r.pool, r.kind.Name(), reads)
+	err := readmodel.CheckMapping(ctx, r.on.Pool, r.cmd.kind.Name(), reads)
 	var changed *readmodel.MappingChangedError
 	if !errors.As(err, &changed) {
 		return false, err
 	}
 	const why = "the rows of %s were made with %s, and "
-	name, made := r.kind.Name(), changed.Stored
+	name, made := r.cmd.kind.Name(), changed.Stored
 	switch {
 	case r.cmd.Partial:
 		return false, exit.Refusef(why+"--partial makes only some of them again: use the old one, "+
