@@ -205,7 +205,7 @@ func (c *Consumer) throttled(dependency, what string) *retry.Throttled {
 	key := dependency + "/" + what
 	t := c.logs[key]
 	if t == nil {
-		t = retry.Throttle(c.cfg.Log, nil, what, "projector.dependency", dependency)
+		t = retry.Throttle(c.cfg.Log, what, "projector.dependency", dependency)
 		c.logs[key] = t
 	}
 	return t

@@ -62,10 +62,10 @@ type Fetcher struct {
 
 // NewFetcher returns a Fetcher.
 func NewFetcher(cfg Config) *Fetcher {
-	log := retry.Throttle(cfg.Log, nil, "ask the outbox", "dependency", "outbox")
+	log := retry.Throttle(cfg.Log, "ask the outbox", "dependency", "outbox")
 	return &Fetcher{
 		cfg: cfg, schedule: NewSchedule(cfg.After), outage: cfg.Retry.Outage(log),
-		store: retry.Throttle(cfg.Log, nil, "fetch missing events", "dependency", "postgres"),
+		store: retry.Throttle(cfg.Log, "fetch missing events", "dependency", "postgres"),
 		log:   newFetchLog(cfg.Log),
 	}
 }

@@ -47,9 +47,9 @@ type Throttled struct {
 
 // Throttle returns an observer that logs the failures of an operation. The parameter operation is
 // the operation's name, for example "write batch". The attributes in keys are in every line, as in
-// slog.Logger.With, for example "dependency", "postgres". A nil clock means the system's clock.
-func Throttle(log *slog.Logger, clock Clock, operation string, keys ...any) *Throttled {
-	return &Throttled{log: log.With("operation", operation).With(keys...), now: clockOr(clock).Now}
+// slog.Logger.With, for example "dependency", "postgres".
+func Throttle(log *slog.Logger, operation string, keys ...any) *Throttled {
+	return &Throttled{log: log.With("operation", operation).With(keys...), now: time.Now}
 }
 
 // Failing implements Observer.

@@ -68,7 +68,7 @@ func TestLongOutageFitsOneScreen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock, out := newManualClock(), &logged{}
-			obs := retry.Throttle(out.logger(), clock, "write batch", "dependency", "postgres")
+			obs := retry.Throttle(out.logger(), "write batch", "dependency", "postgres").By(clock)
 			err := retry.Policy{Clock: clock}.Forever(context.Background(), obs, failFor(clock, time.Hour, pick))
 			if err != nil {
 				t.Fatal(err)
@@ -87,7 +87,7 @@ func TestLongOutageFitsOneScreen(t *testing.T) {
 
 func TestFirstFailureIsLoggedImmediatelyAndSafely(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
-	obs := retry.Throttle(out.logger(), clock, "write batch", "partition", 3)
+	obs := retry.Throttle(out.logger(), "write batch", "partition", 3).By(clock)
 	obs.Failing(&pgconn.PgError{
 		Severity: "ERROR", Code: "23514", Message: "row with 123.45", Detail: "acc-1, 123.45", ConstraintName: "c",
 	}, 1, 0, time.Second)
@@ -103,7 +103,7 @@ func TestFirstFailureIsLoggedImmediatelyAndSafely(t *testing.T) {
 
 func TestNewReasonIsLoggedImmediately(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
-	obs := retry.Throttle(out.logger(), clock, "write batch")
+	obs := retry.Throttle(out.logger(), "write batch").By(clock)
 	for i, code := range []string{"57P01", "57P01", "28P01", "28P01", "57P01"} {
 		obs.Failing(sqlstate(code), i+1, 0, time.Second)
 	}
@@ -115,7 +115,7 @@ func TestNewReasonIsLoggedImmediately(t *testing.T) {
 
 func TestAFlappingDependencyIsNotLoggedEachTime(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
-	obs := retry.Throttle(out.logger(), clock, "write batch")
+	obs := retry.Throttle(out.logger(), "write batch").By(clock)
 	for range 1800 { // in one hour, every second batch fails once
 		if err := (retry.Policy{Clock: clock}).Forever(context.Background(), obs, failTimes(1)); err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestAFlappingDependencyIsNotLoggedEachTime(t *testing.T) {
 
 func TestOutageAfterACalmTimeIsLoggedImmediately(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
-	obs := retry.Throttle(out.logger(), clock, "write batch")
+	obs := retry.Throttle(out.logger(), "write batch").By(clock)
 	for range 3 {
 		if err := (retry.Policy{Clock: clock}).Forever(context.Background(), obs, failTimes(1)); err != nil {
 			t.Fatal(err)
@@ -149,7 +149,7 @@ func TestOutageAfterACalmTimeIsLoggedImmediately(t *testing.T) {
 func TestSuccessesBeforeAnyFailure(t *testing.T) {
 	var out logged
 	clock := newManualClock()
-	observer := retry.Throttle(out.logger(), clock, "commit offsets")
+	observer := retry.Throttle(out.logger(), "commit offsets").By(clock)
 	observer.Recovered(1, 0)
 	observer.Failing(sqlstate("57P01"), 1, 0, time.Second)
 	observer.Recovered(2, time.Second)
@@ -162,7 +162,7 @@ func TestSuccessesBeforeAnyFailure(t *testing.T) {
 // database is down for 39 s.
 func TestNoteCountsFailures(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
-	observer := retry.Throttle(out.logger(), clock, "check")
+	observer := retry.Throttle(out.logger(), "check").By(clock)
 	observer.Note(nil, 3*time.Second)
 	for range 2 {
 		for range 13 {
@@ -189,7 +189,7 @@ func TestNoteCountsFailures(t *testing.T) {
 
 func TestOutageLeftByCancelDoesNotHideTheNext(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
-	obs := retry.Throttle(out.logger(), clock, "write batch")
+	obs := retry.Throttle(out.logger(), "write batch").By(clock)
 	obs.Failing(errDown, 1, 0, time.Second) // after this failure, the partition is revoked
 	clock.Sleep(context.Background(), 10*time.Minute)
 	obs.Failing(errDown, 1, 0, time.Second)
@@ -200,7 +200,7 @@ func TestOutageLeftByCancelDoesNotHideTheNext(t *testing.T) {
 
 func TestPartitionsShareOneObserver(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
-	obs := retry.Throttle(out.logger(), clock, "write batch")
+	obs := retry.Throttle(out.logger(), "write batch").By(clock)
 	var all sync.WaitGroup
 	for range 64 {
 		all.Go(func() {

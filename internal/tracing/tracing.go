@@ -104,7 +104,7 @@ func New(ctx context.Context, cfg Config) (*Tracing, error) {
 		return nil, err
 	}
 	t := &Tracing{cfg: cfg}
-	outage := retry.Throttle(cfg.Log, nil, "export spans", "projector.dependency", "otlp")
+	outage := retry.Throttle(cfg.Log, "export spans", "projector.dependency", "otlp")
 	t.provider = sdk.NewTracerProvider(
 		sdk.WithResource(described),
 		// Spans are begun only for traced records, so all spans without a parent are recorded. A

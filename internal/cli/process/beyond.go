@@ -58,7 +58,7 @@ func (p *Process) beyondLimit(firstVersion int64, formats event.Resolver) *beyon
 	}
 	return &beyond{
 		p: p, reader: topic.NewReader(p.admin, p.topic), formats: formats, decisions: readmodel.NewDecisions(p.pool, p.kind), store: store,
-		failing: retry.Throttle(p.log, nil, "read events beyond the park limit again", telemetry.KeyDependency, "kafka"),
+		failing: retry.Throttle(p.log, "read events beyond the park limit again", telemetry.KeyDependency, "kafka"),
 		rests:   map[int32]time.Time{},
 	}
 }

@@ -176,7 +176,7 @@ func (p *Process) serveProfiles(ctx context.Context) {
 // awaitSchema waits for the database without a time limit, and stores the mapping and the projection
 // file in it. It fails if this process must not use the database.
 func (p *Process) awaitSchema(ctx context.Context) error {
-	observer := unready{retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, telemetry.DependencyPostgres), p}
+	observer := unready{retry.Throttle(p.log, "check the schema", telemetry.KeyDependency, telemetry.DependencyPostgres), p}
 	err := p.retry.Forever(ctx, observer, func(ctx context.Context) error {
 		err := p.fits(ctx)
 		if err == nil {
@@ -266,7 +266,7 @@ func (o observer) Parked(s readmodel.ParkedSummary) {
 // repeat runs a task at once and then regularly until ctx ends. A failure is logged, and the task
 // runs again after the next interval.
 func (p *Process) repeat(ctx context.Context, task readmodel.Task) {
-	log := retry.Throttle(p.log, nil, task.Name, telemetry.KeyDependency, telemetry.DependencyPostgres)
+	log := retry.Throttle(p.log, task.Name, telemetry.KeyDependency, telemetry.DependencyPostgres)
 	pace.Every(ctx, task.Every, cmp.Or(task.Within, task.Every), func(within context.Context) {
 		if err := task.Run(within); ctx.Err() == nil {
 			log.Note(err, task.Every)

@@ -87,10 +87,10 @@ func (p *Process) makeReaders(ctx context.Context, c *Flags, traced traced) (err
 		Load: func(ctx context.Context, ids []string) ([]accountdb.Current, error) {
 			return accountdb.LoadCurrent(ctx, p.reading, ids)
 		},
-		Queried: retry.Throttle(p.log, nil, "read accounts for readers", telemetry.KeyDependency, telemetry.DependencyPostgres).Note,
+		Queried: retry.Throttle(p.log, "read accounts for readers", telemetry.KeyDependency, telemetry.DependencyPostgres).Note,
 	}
 	if f.ReadTokenFile != "" {
-		reading := retry.Throttle(p.log, nil, "read the readers' token")
+		reading := retry.Throttle(p.log, "read the readers' token")
 		cfg.Token = func() (string, error) {
 			token, err := f.token()
 			reading.Note(err, 0)
