@@ -69,9 +69,9 @@ func Corrected(account string, version int, amount string) string {
 }
 
 // Text returns the text that a query selects.
-func (s *Stage) Text(query string) (text string) {
+func (s *Stage) Text(query string, args ...any) (text string) {
 	s.T.Helper()
-	if err := s.Pool.QueryRow(s.T.Context(), query).Scan(&text); err != nil {
+	if err := s.Pool.QueryRow(s.T.Context(), query, args...).Scan(&text); err != nil {
 		s.T.Fatalf("%v\n%s", err, query)
 	}
 	return text

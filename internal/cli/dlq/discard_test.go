@@ -19,11 +19,7 @@ func TestDiscardIsOnRecordAndUndoesNothing(t *testing.T) {
 	clitest.Contains(t, s.Must(args...), "nothing to discard")
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--class=version_conflict"), "plan"), "")
 	s.Refused(exit.Usage, "dlq", "discard", "--yes")
-	var record string
-	err := s.Pool.QueryRow(t.Context(), `SELECT concat_ws(' ', action, account_id, version, class, dlq_partition, dlq_offset, actor, reason, result, topic, "offset") FROM dlq_action`).Scan(&record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := s.Text(`SELECT concat_ws(' ', action, account_id, version, class, dlq_partition, dlq_offset, actor, reason, result, topic, "offset") FROM dlq_action`)
 	clitest.Equal(t, record, "discard acc-a 1 version_conflict 0 6 auditor known discarded "+s.Topic+" 7")
 }
 

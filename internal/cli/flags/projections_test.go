@@ -73,11 +73,7 @@ func TestEachProjectionHasItsOwnPositionsAndDeadLetters(t *testing.T) {
 	}
 	_, _, said := s.Command("dlq", "list", "--projection=daily_turnover", "--group=nobody")
 	clitest.Contains(t, said, "4 dead letters are of projection account_balance, see --projection", "3 dead letters are of projection account_statement")
-	var positions string
-	err := s.Pool.QueryRow(t.Context(), `SELECT string_agg(consumer_group || ' ' || projection || ' ' || next_offset, ', ' ORDER BY projection) FROM projector_position`).Scan(&positions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	positions := s.Text(`SELECT string_agg(consumer_group || ' ' || projection || ' ' || next_offset, ', ' ORDER BY projection) FROM projector_position`)
 	clitest.Equal(t, positions, "account-balance-projector account_balance 6, account-statement-projector account_statement 6, daily-turnover-projector daily_turnover 6")
 }
 

@@ -16,14 +16,11 @@ func csv(all ...string) string { return strings.Join(all, "\n") + "\n" }
 const head = "account_id,version,balance,currency"
 
 // The function balances returns all rows of account_balance_current, the view for readers.
-func balances(s *clitest.Stage) (text string) {
+func balances(s *clitest.Stage) string {
 	s.T.Helper()
-	if err := s.Pool.QueryRow(s.T.Context(), `SELECT coalesce(string_agg(concat_ws(' ', account_id, currency, balance, version, status,
+	return s.Text(`SELECT coalesce(string_agg(concat_ws(' ', account_id, currency, balance, version, status,
 		coalesce(last_event_id, '-'), last_event_at IS NOT NULL, stale), E'\n' ORDER BY account_id COLLATE "C"), '')
-		FROM account_balance_current`).Scan(&text); err != nil {
-		s.T.Fatal(err)
-	}
-	return text
+		FROM account_balance_current`)
 }
 
 // The function lost returns the lines of a ledger and a stage whose topic has lost its first 8

@@ -13,38 +13,15 @@ import (
 	"projector/readmodel/turnover"
 )
 
-const counting = `-- projection: event_count
--- mode: once
--- types: FundsCredited
--- tables: event_count
-INSERT INTO event_count (account_id, events) SELECT account_id, count(*) FROM new_events GROUP BY account_id
-ON CONFLICT (account_id) DO UPDATE SET events = event_count.events + EXCLUDED.events;
-`
-
 // countingStage returns a stage that has consumed 3 events of account a and 1 of b.
 func countingStage(t *testing.T) (s *clitest.Stage, path string) {
 	t.Helper()
 	s = clitest.NewStage(t)
-	s.Exec("CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint NOT NULL)")
-	path = s.UseCustomProjection("event_count", counting)
+	path = s.UseCounting()
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 2, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("a", 3, `"1"`))
 	s.Consuming(nil)
-	clitest.Equal(t, counts(s), "a 3, b 1")
+	clitest.Equal(t, s.Counts(), "a 3, b 1")
 	return s, path
-}
-
-// query returns the text that an SQL query selects.
-func query(s *clitest.Stage, sql string) (text string) {
-	s.T.Helper()
-	if err := s.Pool.QueryRow(s.T.Context(), sql).Scan(&text); err != nil {
-		s.T.Fatal(err)
-	}
-	return text
-}
-
-func counts(s *clitest.Stage) string {
-	s.T.Helper()
-	return query(s, "SELECT string_agg(account_id || ' ' || events, ', ' ORDER BY account_id) FROM event_count")
 }
 
 // TestOnceRebuiltAfterPositionSetBack rebuilds a projection after its position was set back. The
@@ -53,9 +30,9 @@ func TestOnceRebuiltAfterPositionSetBack(t *testing.T) {
 	s, _ := countingStage(t)
 	s.Must("position", "set", "--partition=0", "--offset=1", "--reason=again", "--yes")
 	clitest.Contains(t, s.Must("rebuild", "--remove", "--yes"), "2 are right, 0 are not")
-	clitest.Equal(t, counts(s), "a 3, b 1")
+	clitest.Equal(t, s.Counts(), "a 3, b 1")
 	s.Consuming(nil)
-	clitest.Equal(t, counts(s), "a 3, b 1")
+	clitest.Equal(t, s.Counts(), "a 3, b 1")
 }
 
 // refusedRun returns the error of a run that ends by itself with status 1.
@@ -74,22 +51,22 @@ func refusedRun(s *clitest.Stage, flags ...string) string {
 func TestModeChangesAfterPositionSetBack(t *testing.T) {
 	s, path := countingStage(t)
 	s.Must("position", "set", "--all", "--start", "--reason=again", "--yes")
-	if err := os.WriteFile(path, []byte(strings.Replace(counting, "mode: once", "mode: ordered", 1)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Replace(clitest.Counting, "mode: once", "mode: ordered", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	clitest.Contains(t, refusedRun(s), "was begun with mode: once")
-	clitest.Equal(t, counts(s), "a 3, b 1")
+	clitest.Equal(t, s.Counts(), "a 3, b 1")
 }
 
 func TestTextChangesAfterPositionSetBack(t *testing.T) {
 	s, path := countingStage(t)
 	s.Must("position", "set", "--all", "--start", "--reason=again", "--yes")
-	if err := os.WriteFile(path, []byte(strings.Replace(counting, "count(*)", "2 * count(*)", 1)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Replace(clitest.Counting, "count(*)", "2 * count(*)", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	clitest.Contains(t, refusedRun(s), "came from another text")
 	clitest.Contains(t, s.Refused(exit.Failed, "dlq", "replay"), "came from another text")
-	clitest.Equal(t, counts(s), "a 3, b 1")
+	clitest.Equal(t, s.Counts(), "a 3, b 1")
 }
 
 // turnoverStage returns a stage that has counted 3 events of 20.00. The argument pruned is the age
@@ -109,7 +86,7 @@ func turnoverStage(t *testing.T, pruned string) *clitest.Stage {
 
 func turnoverOf(s *clitest.Stage) string {
 	s.T.Helper()
-	return query(s, "SELECT sum(credited) || ' in ' || sum(events) FROM daily_turnover")
+	return s.Text("SELECT sum(credited) || ' in ' || sum(events) FROM daily_turnover")
 }
 
 func markersAge(s *clitest.Stage, age string) {

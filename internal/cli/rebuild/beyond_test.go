@@ -7,13 +7,9 @@ import (
 )
 
 // pointsOf returns the points of an account and its version.
-func pointsOf(s *clitest.Stage, account string) (text string) {
+func pointsOf(s *clitest.Stage, account string) string {
 	s.T.Helper()
-	if err := s.Pool.QueryRow(s.T.Context(), "SELECT points || ' at ' || version FROM loyalty JOIN projection_account USING (account_id) WHERE account_id = $1",
-		account).Scan(&text); err != nil {
-		s.T.Fatal(err)
-	}
-	return text
+	return s.Text("SELECT points || ' at ' || version FROM loyalty JOIN projection_account USING (account_id) WHERE account_id = $1", account)
 }
 
 // TestRebuildKeepsWhatCameBeyondTheParkLimit shows that a rebuild preserves events that were beyond
@@ -61,18 +57,11 @@ func TestRebuildRestoresTheParkLimit(t *testing.T) {
 	s.Consuming(nil)
 	const held = `SELECT (SELECT string_agg(version || ' ' || class, ', ' ORDER BY version) FROM projection_parked_event)
 		|| ' and ' || (SELECT events || ' from ' || lowest_version || ' to ' || highest_version FROM projection_park_overflow)`
-	holds := func() (text string) {
-		t.Helper()
-		if err := s.Pool.QueryRow(t.Context(), held).Scan(&text); err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
-	right := holds()
+	right := s.Text(held)
 	clitest.Equal(t, right, "3 version_gap, 4 version_gap and 2 from 5 to 6")
 	clean(s)
 	s.Exec("DELETE FROM projection_parked_event; DELETE FROM projection_park_overflow; DELETE FROM projection_account; DELETE FROM loyalty")
 	s.Must("rebuild", "--yes")
-	clitest.Equal(t, holds(), right)
+	clitest.Equal(t, s.Text(held), right)
 	clitest.Equal(t, pointsOf(s, "a"), "1 at 1")
 }

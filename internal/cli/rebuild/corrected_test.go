@@ -29,12 +29,9 @@ func correct(s *clitest.Stage, selection, old, text string) {
 }
 
 // balanceOf returns an account's version and balance.
-func balanceOf(s *clitest.Stage, account string) (text string) {
+func balanceOf(s *clitest.Stage, account string) string {
 	s.T.Helper()
-	if err := s.Pool.QueryRow(s.T.Context(), "SELECT version || ' ' || balance FROM account_balance WHERE account_id = $1", account).Scan(&text); err != nil {
-		s.T.Fatal(err)
-	}
-	return text
+	return s.Text("SELECT version || ' ' || balance FROM account_balance WHERE account_id = $1", account)
 }
 
 // TestRebuildKeepsACorrectedGapEvent shows that a rebuild recognizes a corrected event by the audit

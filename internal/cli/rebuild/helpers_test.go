@@ -7,7 +7,7 @@ import (
 // rowsOf returns the rows of a projection without their time of writing.
 func rowsOf(s *clitest.Stage, name string) string {
 	s.T.Helper()
-	query := map[string]string{
+	return s.Text(map[string]string{
 		"account_balance": `SELECT concat_ws(E'\n',
 			(SELECT string_agg(ROW (account_id, currency, balance, version, status, last_event_id, last_event_at)::text, E'\n' ORDER BY account_id)
 			 FROM account_balance),
@@ -17,12 +17,7 @@ func rowsOf(s *clitest.Stage, name string) string {
 		"account_statement": `SELECT coalesce(string_agg(ROW (s.*)::text, E'\n' ORDER BY account_id COLLATE "C", version), '') FROM account_statement s`,
 		"daily_turnover":    `SELECT coalesce(string_agg(ROW (t.*)::text, E'\n' ORDER BY day, currency), '') FROM daily_turnover t`,
 		"inbox":             `SELECT coalesce(string_agg(message_id, ' ' ORDER BY message_id COLLATE "C"), '') FROM inbox`,
-	}[name]
-	var text string
-	if err := s.Pool.QueryRow(s.T.Context(), query).Scan(&text); err != nil {
-		s.T.Fatal(err)
-	}
-	return text
+	}[name])
 }
 
 // The function projected returns all rows of the projection account_balance.

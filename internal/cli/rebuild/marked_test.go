@@ -11,24 +11,16 @@ import (
 func TestOnceCountedByRebuildAndReplay(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec(`CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint NOT NULL, CONSTRAINT few CHECK (events < 2))`)
-	s.UseCustomProjection("event_count", counting)
+	s.UseCustomProjection("event_count", clitest.Counting)
 	s.Produce(clitest.EventOf("a", 1, `"1"`))
 	s.Consuming(nil)
 	s.Produce(clitest.EventOf("a", 2, `"1"`))
 	s.Consuming(nil)
 	s.Exec(`INSERT INTO inbox_pruned (handler, until) VALUES ('event_count', now() - interval '7 days')`)
 	s.Exec(`ALTER TABLE event_count DROP CONSTRAINT few`)
-	events := func(want string) {
-		t.Helper()
-		var got string
-		if err := s.Pool.QueryRow(t.Context(), "SELECT events::text FROM event_count").Scan(&got); err != nil {
-			t.Fatal(err)
-		}
-		clitest.Equal(t, got, want)
-	}
-	events("1")
+	clitest.Equal(t, s.Text("SELECT events::text FROM event_count"), "1")
 	s.Must("rebuild", "--yes")
-	events("2")
+	clitest.Equal(t, s.Text("SELECT events::text FROM event_count"), "2")
 	s.Must("dlq", "replay", "--class=rejected_by_database", "--yes")
-	events("2")
+	clitest.Equal(t, s.Text("SELECT events::text FROM event_count"), "2")
 }

@@ -10,32 +10,15 @@ import (
 	"projector/internal/cli/exit"
 )
 
-const counting = `-- projection: event_count
--- mode: once
--- types: FundsCredited
--- tables: event_count
-INSERT INTO event_count (account_id, events) SELECT account_id, count(*) FROM new_events GROUP BY account_id
-ON CONFLICT (account_id) DO UPDATE SET events = event_count.events + EXCLUDED.events;
-`
-
 // TestRebuildByAnotherText changes a projection file. A rebuild computes the rows with the new
 // text, and later runs use the new text.
 func TestRebuildByAnotherText(t *testing.T) {
 	s := clitest.NewStage(t)
-	s.Exec("CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint NOT NULL)")
-	path := s.UseCustomProjection("event_count", counting)
+	path := s.UseCounting()
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("a", 2, `"1"`), clitest.EventOf("a", 2, `"1"`))
 	s.Consuming(nil)
-	holds := func(want string) {
-		t.Helper()
-		var got string
-		if err := s.Pool.QueryRow(t.Context(), "SELECT string_agg(account_id || ' ' || events, ', ' ORDER BY account_id) FROM event_count").Scan(&got); err != nil {
-			t.Fatal(err)
-		}
-		clitest.Equal(t, got, want)
-	}
-	holds("a 2, b 1")
-	doubled := strings.Replace(counting, "SELECT account_id, count(*)", "SELECT account_id, 2 * count(*)", 1)
+	clitest.Equal(t, s.Counts(), "a 2, b 1")
+	doubled := strings.Replace(clitest.Counting, "SELECT account_id, count(*)", "SELECT account_id, 2 * count(*)", 1)
 	if err := os.WriteFile(path, []byte(doubled), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -45,14 +28,14 @@ func TestRebuildByAnotherText(t *testing.T) {
 	if strings.Contains(said, "needs a login") {
 		t.Errorf("a changed file is no missing grant: %s", said)
 	}
-	holds("a 2, b 1")
+	clitest.Equal(t, s.Counts(), "a 2, b 1")
 	s.Must("rebuild", "--yes", "--actor=night")
-	holds("a 4, b 2")
+	clitest.Equal(t, s.Counts(), "a 4, b 2")
 	s.Produce(clitest.EventOf("b", 2, `"1"`))
 	s.Consuming(nil)
-	holds("a 4, b 4")
+	clitest.Equal(t, s.Counts(), "a 4, b 4")
 
-	if err := os.WriteFile(path, []byte(counting+"-- the same\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(clitest.Counting+"-- the same\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.Exec("UPDATE repair_policy SET four_eyes = true")
@@ -95,11 +78,7 @@ func TestRebuildOfAnOrderedProjection(t *testing.T) {
 	s.Must("account", "skip", "b", "--version=2", "--reason=wrong", "--yes")
 	holds := func(want string) {
 		t.Helper()
-		var got string
-		if err := s.Pool.QueryRow(t.Context(), "SELECT string_agg(account_id || ' ' || points, ', ' ORDER BY account_id) FROM loyalty").Scan(&got); err != nil {
-			t.Fatal(err)
-		}
-		clitest.Equal(t, got, want)
+		clitest.Equal(t, s.Text("SELECT string_agg(account_id || ' ' || points, ', ' ORDER BY account_id) FROM loyalty"), want)
 	}
 	holds("a 5, b 3, c 3")
 	s.Must("rebuild", "--check")

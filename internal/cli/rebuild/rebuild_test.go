@@ -50,11 +50,8 @@ func TestRebuildMendsWhatIsWrong(t *testing.T) {
 	clitest.Equal(t, projected(s), right)
 	clean(s, "--yes")
 
-	var audit string
-	if err := s.Pool.QueryRow(t.Context(), `SELECT string_agg(concat_ws(' ', action, account_id, coalesce(version::text, '-'), reason, result, actor), ', ' ORDER BY account_id)
-		FROM dlq_action`).Scan(&audit); err != nil {
-		t.Fatal(err)
-	}
+	audit := s.Text(`SELECT string_agg(concat_ws(' ', action, account_id, coalesce(version::text, '-'), reason, result, actor), ', ' ORDER BY account_id)
+		FROM dlq_action`)
 	clitest.Contains(t, audit, "rebuild b-balance 1 different replaced night shift", "rebuild z-phantom - unknown removed", "rebuild d-behind 2 different")
 
 	// Consumers continue from the rebuilt rows.

@@ -82,11 +82,8 @@ func TestRebuildPutsRowsRight(t *testing.T) {
 			clitest.Equal(t, rowsOf(s, "inbox"), marked)
 			clean(s, "--yes")
 
-			var audit string
-			if err := s.Pool.QueryRow(t.Context(), `SELECT string_agg(concat_ws(' ', account_id, version, reason, result, actor), ', ' ORDER BY id)
-				FROM dlq_action WHERE action = 'rebuild'`).Scan(&audit); err != nil {
-				t.Fatal(err)
-			}
+			audit := s.Text(`SELECT string_agg(concat_ws(' ', account_id, version, reason, result, actor), ', ' ORDER BY id)
+				FROM dlq_action WHERE action = 'rebuild'`)
 			clitest.Equal(t, audit, damage.audit)
 			s.Produce(clitest.EventOf("b", 3, `"0.50"`), clitest.EventOf("a", 2, `"2.50"`))
 			s.Consuming(nil)
