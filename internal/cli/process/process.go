@@ -82,7 +82,7 @@ func (p *Process) clients(c *Flags, options []kgo.Opt, traced traced) (err error
 	if p.admin, err = kgo.NewClient(options...); err != nil {
 		return fmt.Errorf("create the Kafka client: %w", err)
 	}
-	p.retention = newRetention(p, c.Topic, c.DeadLetterTopic())
+	p.retention = newRetention(p, c.DeadLetterTopic())
 	return nil
 }
 

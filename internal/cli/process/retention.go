@@ -25,15 +25,15 @@ type margins map[int32]telemetry.Margin
 // partitions, and how long dead letters are stored. The consumer does not wait for these
 // measurements.
 type retention struct {
-	p          *Process
-	reader     *topic.Reader // of the source topic
-	adm        *kadm.Client
-	topic, dlq string
-	refused    map[string]bool // topics for which the missing permission was logged
+	p       *Process
+	reader  *topic.Reader // of the source topic
+	adm     *kadm.Client
+	dlq     string          // the DLQ topic
+	refused map[string]bool // topics for which the missing permission was logged
 }
 
-func newRetention(p *Process, events, deadLetters string) *retention {
-	return &retention{p: p, reader: topic.NewReader(p.admin, events), adm: kadm.NewClient(p.admin), topic: events, dlq: deadLetters, refused: map[string]bool{}}
+func newRetention(p *Process, dlq string) *retention {
+	return &retention{p: p, reader: topic.NewReader(p.admin, p.topic), adm: kadm.NewClient(p.admin), dlq: dlq, refused: map[string]bool{}}
 }
 
 const (
@@ -80,8 +80,8 @@ func (r *retention) measureAll(ctx context.Context) {
 	kept, err := topic.Retention(ctx, r.adm, r.dlq)
 	r.refusal(r.dlq, err)
 	r.p.metrics.DLQRetention(kept)
-	kept, err = topic.Retention(ctx, r.adm, r.topic)
-	r.refusal(r.topic, err)
+	kept, err = topic.Retention(ctx, r.adm, r.p.topic)
+	r.refusal(r.p.topic, err)
 	extents, _, err := r.reader.Extents(ctx)
 	if err != nil {
 		return
@@ -100,7 +100,7 @@ func (r *retention) measureAll(ctx context.Context) {
 	all := margins{}
 	for i := range partitions {
 		p := &partitions[i]
-		r.p.metrics.Margin(r.topic, p.Partition, found[i])
+		r.p.metrics.Margin(r.p.topic, p.Partition, found[i])
 		if p.Claimed { // others are measured at once after the claim
 			all[p.Partition] = found[i]
 		}
