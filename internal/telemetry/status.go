@@ -128,19 +128,24 @@ func readinessOf(h *Health) readiness {
 // unknown is what the status page shows for a value that is not known.
 const unknown = "–"
 
+// deref returns the number that v is or points to.
+func deref[T int64 | float64](v any) (n T, known bool) {
+	switch v := v.(type) {
+	case T:
+		return v, true
+	case *T:
+		if v != nil {
+			return *v, true
+		}
+	}
+	return n, false
+}
+
 // formatCount groups the digits of a number by three, because offsets are long. The separator is a
 // narrow no-break space.
 func formatCount(v any) string {
-	var n int64
-	switch v := v.(type) {
-	case int64:
-		n = v
-	case *int64:
-		if v == nil {
-			return unknown
-		}
-		n = *v
-	default:
+	n, known := deref[int64](v)
+	if !known {
 		return unknown
 	}
 	digits := strconv.FormatInt(n, 10)
@@ -156,19 +161,8 @@ func formatCount(v any) string {
 
 // formatSeconds formats a duration with one or two units.
 func formatSeconds(v any) string {
-	var s float64
-	switch v := v.(type) {
-	case float64:
-		s = v
-	case *float64:
-		if v == nil {
-			return unknown
-		}
-		s = *v
-	default:
-		return unknown
-	}
-	if math.IsNaN(s) || s < 0 {
+	s, known := deref[float64](v)
+	if !known || math.IsNaN(s) || s < 0 {
 		return unknown
 	}
 	switch n := int64(s); {
