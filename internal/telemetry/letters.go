@@ -15,7 +15,6 @@ const lettersKept = 20
 // of class version_gap. A LastDeadLetters is safe for concurrent use.
 type LastDeadLetters struct {
 	mu           sync.Mutex
-	total        int64
 	byClass      map[string]int64
 	last, causes letters
 }
@@ -72,12 +71,11 @@ func (l *LastDeadLetters) Published(d DeadLetter) {
 	if d.Class != string(event.VersionGap) {
 		l.causes.add(d)
 	}
-	l.total++
 	l.byClass[d.Class]++
 }
 
 func (l *LastDeadLetters) status() DeadLettersStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return DeadLettersStatus{Total: l.total, ByClass: maps.Clone(l.byClass), Causes: l.causes.newest(), Recent: l.last.newest()}
+	return DeadLettersStatus{Total: int64(l.last.total), ByClass: maps.Clone(l.byClass), Causes: l.causes.newest(), Recent: l.last.newest()}
 }
