@@ -238,10 +238,7 @@ func do(ctx context.Context, plan Plan) error {
 	case err != nil && !partial:
 		return err
 	}
-	if printed := plan.Print(ctx, true); err == nil {
-		err = printed
-	}
-	return err
+	return cmp.Or(err, plan.Print(ctx, true))
 }
 
 // begin refuses wrong usage. Then it connects to the servers for which the change has flags, or
