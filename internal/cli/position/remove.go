@@ -87,17 +87,14 @@ func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmo
 	if len(positions) == 0 {
 		return exit.Refusef("group %q has no positions in topic %q", c.Group, c.Topic)
 	}
-	groups, err := adm.DescribeGroups(ctx, c.Group)
-	if err == nil {
-		err = groups[c.Group].Err
-	}
+	group, err := describeGroup(ctx, adm, c.Group)
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // a group that is unknown to Kafka has no members
 		if errclass.Kafka(err).Unready() {
 			return exit.Refusef("missing ACL: DESCRIBE on group %s: whether it is used cannot be asked", c.Group)
 		}
 		return fmt.Errorf("ask who is in the group: %w", err)
 	}
-	if n := readers(groups[c.Group], c.Topic); n > 0 {
+	if n := readers(group, c.Topic); n > 0 {
 		return exit.Refusef("group %q has %s reading topic %q: stop all of its instances first", c.Group, output.Counted(n, "instance"), c.Topic)
 	}
 	i := slices.IndexFunc(positions, needed)

@@ -1,6 +1,7 @@
 package position
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -214,13 +215,14 @@ func (v *view) findOwners(ctx context.Context, s *status) {
 	}
 }
 
+func describeGroup(ctx context.Context, adm *kadm.Client, name string) (kadm.DescribedGroup, error) {
+	groups, err := adm.DescribeGroups(ctx, name)
+	return groups[name], cmp.Or(err, groups[name].Err)
+}
+
 // assigned returns the partitions that are assigned to a member of the group now.
 func (v *view) assigned(ctx context.Context, s *status) kadm.TopicsSet {
-	groups, err := v.adm.DescribeGroups(ctx, v.group)
-	group := groups[v.group]
-	if err == nil {
-		err = group.Err
-	}
+	group, err := describeGroup(ctx, v.adm, v.group)
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		s.ownersKnown = true
 		s.remarks = append(s.remarks, fmt.Sprintf("Kafka does not know group %s: nobody owns the partitions", v.group))
