@@ -100,7 +100,7 @@ func explain(ctx context.Context, tx pgx.Tx, name, model, statement string) (fir
 		return "", err
 	}
 	var text string
-	if err := tx.QueryRow(ctx, sql.Query("custom_plan"), explainFirst+statement).Scan(&text); err != nil {
+	if err := tx.QueryRow(ctx, sql.Query("custom_run"), explainFirst+statement, "plan").Scan(&text); err != nil {
 		return explainFirst, err
 	}
 	table, err := writtenTable(text, func(schema, table string) bool {
