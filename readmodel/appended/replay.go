@@ -33,11 +33,7 @@ func (l *replayer) statuses(ctx context.Context, db readmodel.Querier, subjects 
 	for i, s := range subjects {
 		keys[i] = l.table.Key(&event.Event{ID: s.EventID, AccountID: s.AccountID, Version: s.Version})
 	}
-	found, err := l.find(ctx, db, keys)
-	if err != nil {
-		return nil, err
-	}
-	doubt, err := l.doubts(ctx, db)
+	found, doubt, err := l.find(ctx, db, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -54,22 +50,22 @@ func (l *replayer) statuses(ctx context.Context, db readmodel.Querier, subjects 
 }
 
 // find queries the stored events with the given keys. It leaves out keys that PostgreSQL cannot
-// store, because they cannot be in the table.
-func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error) {
+// store, because they cannot be in the table. The result doubt is the function from
+// Definition.Doubts, or a function that returns an empty string.
+func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (
+	found map[Key]string, doubt func(failedAt time.Time) string, err error,
+) {
 	storable := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return !readmodel.CanStore(k.Text) })
-	if len(storable) == 0 {
-		return nil, nil
+	if len(storable) > 0 {
+		if found, err = l.table.Find(ctx, db, storable); err != nil {
+			return nil, nil, err
+		}
 	}
-	return l.table.Find(ctx, db, storable)
-}
-
-// doubts returns the function from Definition.Doubts. If Definition.Doubts is nil, it returns a
-// function that returns an empty string.
-func (l *replayer) doubts(ctx context.Context, db readmodel.Querier) (func(time.Time) string, error) {
 	if l.kind.Doubts == nil {
-		return func(time.Time) string { return "" }, nil
+		return found, func(time.Time) string { return "" }, nil
 	}
-	return l.kind.Doubts(ctx, db)
+	doubt, err = l.kind.Doubts(ctx, db)
+	return found, doubt, err
 }
 
 // decideAbsent decides about an event that is not in the table.
@@ -123,11 +119,7 @@ func (l *replayer) decide(ctx context.Context, db readmodel.Querier, records []*
 	for i, rec := range records {
 		keys[i] = l.table.Key(&rec.Decoded.Event)
 	}
-	found, err := l.find(ctx, db, keys)
-	if err != nil {
-		return nil, err
-	}
-	doubt, err := l.doubts(ctx, db)
+	found, doubt, err := l.find(ctx, db, keys)
 	if err != nil {
 		return nil, err
 	}
