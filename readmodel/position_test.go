@@ -110,18 +110,6 @@ func TestRecreatedTopicIsRefused(t *testing.T) {
 	}
 }
 
-// testMapping is a mapping for tests. Mappings with different values read events differently.
-type testMapping string
-
-func (m testMapping) Meaning() string { return string(m) }
-
-func (m testMapping) Differs(meaning string) (stored, now string) {
-	if meaning == string(m) {
-		return "", ""
-	}
-	return "another --mapping", "--mapping=FILE"
-}
-
 // A claim with another mapping than the stored one fails, even if the partition has no row yet.
 func TestClaimChecksTheMapping(t *testing.T) {
 	pool := openPool(t)
@@ -130,31 +118,31 @@ func TestClaimChecksTheMapping(t *testing.T) {
 		return readmodel.ClaimPosition(t.Context(), pool, p, projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
 	}
 	stored := "SELECT concat_ws(' ', partition, mapping, fence) FROM projector_position ORDER BY 1"
-	first, err := claim(testMapping("one"), 0)
+	first, err := claim(readmodeltest.Mapping("one"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := lines(t, pool, stored)
 	for _, partition := range []int32{0, 1} {
 		var stopped *projection.StoppedError
-		if _, err := claim(testMapping("two"), partition); !errors.As(err, &stopped) || !strings.Contains(stopped.Reason, "--accept-changed-mapping") {
+		if _, err := claim(readmodeltest.Mapping("two"), partition); !errors.As(err, &stopped) || !strings.Contains(stopped.Reason, "--accept-changed-mapping") {
 			t.Errorf("partition %d: %v", partition, err)
 		}
 	}
 	expect(t, lines(t, pool, stored), before)
 
 	// No record was processed, so another mapping may be stored. The old owner is fenced.
-	if err := readmodel.KeepMapping(t.Context(), pool, readmodel.BalanceName, testMapping("two"), false); err != nil {
+	if err := readmodel.KeepMapping(t.Context(), pool, readmodel.BalanceName, readmodeltest.Mapping("two"), false); err != nil {
 		t.Fatal(err)
 	}
 	p := readmodel.Partition{Group: "g", Topic: "events"}
 	if err := readmodel.VerifyPosition(t.Context(), pool, p, first); !errors.Is(err, projection.ErrFenced) {
 		t.Errorf("the owner that reads by the mapping before: %v", err)
 	}
-	if _, err := claim(testMapping("one"), 0); err == nil {
+	if _, err := claim(readmodeltest.Mapping("one"), 0); err == nil {
 		t.Error("claimed by the mapping before")
 	}
-	if _, err := claim(testMapping("two"), 0); err != nil {
+	if _, err := claim(readmodeltest.Mapping("two"), 0); err != nil {
 		t.Error(err)
 	}
 }

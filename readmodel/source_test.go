@@ -8,6 +8,7 @@ import (
 	"projector/projection"
 	"projector/projection/file"
 	"projector/readmodel"
+	"projector/readmodel/readmodeltest"
 	"projector/sql"
 )
 
@@ -63,7 +64,7 @@ func TestRowsOfARecreatedTopicAreKnown(t *testing.T) {
 	pool := openPool(t)
 	check := func() (topic, mapping error) {
 		return readmodel.CheckTopic(t.Context(), pool, readmodel.BalanceName, "other"),
-			readmodel.CheckMapping(t.Context(), pool, readmodel.BalanceName, testMapping("two"))
+			readmodel.CheckMapping(t.Context(), pool, readmodel.BalanceName, readmodeltest.Mapping("two"))
 	}
 	_, err := pool.Exec(t.Context(), `INSERT INTO projector_source (projection, topic, topic_id) VALUES ('account_balance', 'events', 'second');
 		INSERT INTO projector_position (consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, projection, mapping)
@@ -83,11 +84,11 @@ func TestRowsOfARecreatedTopicAreKnown(t *testing.T) {
 		t.Errorf("the topic was recreated: %v, %v", topic, mapping)
 	}
 	stored := "SELECT concat_ws(' ', mapping, fence) FROM projector_position"
-	if err := readmodel.KeepMapping(t.Context(), pool, readmodel.BalanceName, testMapping("two"), false); !errors.As(err, &changed) {
+	if err := readmodel.KeepMapping(t.Context(), pool, readmodel.BalanceName, readmodeltest.Mapping("two"), false); !errors.As(err, &changed) {
 		t.Errorf("kept: %v", err)
 	}
 	expect(t, lines(t, pool, stored), "one 1")
-	if err := readmodel.KeepMapping(t.Context(), pool, readmodel.BalanceName, testMapping("two"), true); err != nil {
+	if err := readmodel.KeepMapping(t.Context(), pool, readmodel.BalanceName, readmodeltest.Mapping("two"), true); err != nil {
 		t.Error(err)
 	}
 	expect(t, lines(t, pool, stored), "two 2")

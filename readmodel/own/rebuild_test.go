@@ -14,6 +14,7 @@ import (
 	"projector/projection/file"
 	"projector/readmodel"
 	"projector/readmodel/own"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/rebuild"
 )
 
@@ -156,17 +157,6 @@ func TestARebuildPutsOwnTablesRight(t *testing.T) {
 	same(t, "seen", rows(t, pool, "SELECT count(*) FROM seen"), []string{"5"})
 }
 
-// testMapping is a mapping for tests. Mappings with different values read events differently.
-type testMapping string
-
-func (m testMapping) Meaning() string { return string(m) }
-func (m testMapping) Differs(meaning string) (stored, now string) {
-	if meaning == string(m) {
-		return "", ""
-	}
-	return "another --mapping", "--mapping=FILE"
-}
-
 // Another mapping is stored only if no consumer continues with the old mapping.
 func TestARebuildByAnotherMappingWaitsForTheOldOne(t *testing.T) {
 	t.Parallel()
@@ -178,7 +168,7 @@ func TestARebuildByAnotherMappingWaitsForTheOldOne(t *testing.T) {
 	f.consume(log)
 	execute(t, pool, "UPDATE projector_position SET mapping = 'old'")
 	execute(t, pool, "UPDATE loyalty SET events = 9") // the row has a value that the old mapping would have made
-	opts := rebuild.SwapOptions{Topic: "events", Actor: "me", Mapping: testMapping("new")}
+	opts := rebuild.SwapOptions{Topic: "events", Actor: "me", Mapping: readmodeltest.Mapping("new")}
 	stored := "SELECT mapping FROM projector_position"
 
 	_, _, err := rebuiltAs(t, pool, p, &log, opts, func() {

@@ -119,3 +119,17 @@ func (w *Worker) MustFlush() projection.Flushed {
 	}
 	return changes
 }
+
+// Mapping is a readmodel.Mapping. Mappings with different values read events differently.
+type Mapping string
+
+// Meaning implements readmodel.Mapping.
+func (m Mapping) Meaning() string { return string(m) }
+
+// Differs implements readmodel.Mapping.
+func (m Mapping) Differs(meaning string) (stored, now string) {
+	if meaning == string(m) {
+		return "", ""
+	}
+	return "another --mapping", "--mapping=FILE"
+}
