@@ -64,7 +64,7 @@ func (c *set) Check() (err error) {
 	}
 	switch {
 	case targets != 1:
-		return exit.Usagef("give exactly one of --offset, --time, --start and --end, not %d", targets)
+		return wrongTargets(targets)
 	case c.Offset != nil && *c.Offset < 0:
 		return exit.Usagef("--offset: must not be less than 0")
 	case c.Expect != nil && *c.Expect < 0:
@@ -76,6 +76,10 @@ func (c *set) Check() (err error) {
 		c.formats, err = c.Formats(c.CustomTypes)
 	}
 	return err
+}
+
+func wrongTargets(n int) error {
+	return exit.Usagef("give exactly one of --offset, --time, --start and --end, not %d", n)
 }
 
 func (c *set) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
@@ -205,13 +209,15 @@ func (s *setPlan) target(ctx context.Context, sets []readmodel.PositionSet) erro
 			set.Want.To = set.Log.End
 		case s.cmd.Offset != nil:
 			set.Want.To = *s.cmd.Offset
-		default: // --time
+		case s.cmd.Time != "":
 			found, _ := at.Lookup(s.of.Topic, set.Partition)
 			if found.Timestamp < 0 && s.cmd.since.After(time.Now()) {
 				return exit.Refusef("--time: %s is in the future, and partition %d has no record of that time or later; use a time that has passed, or --end. Nothing was changed",
 					s.cmd.Time, set.Partition)
 			}
 			set.Want.To = min(max(found.Offset, set.Log.Start), set.Log.End)
+		default:
+			return wrongTargets(0)
 		}
 	}
 	return nil
