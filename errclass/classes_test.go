@@ -89,6 +89,21 @@ func TestOnlyDataErrorsIsolate(t *testing.T) {
 	}
 }
 
+// PostgreSQL reports a limit of the whole server with the same SQLSTATE as a row that is too large for
+// an index. No event is the cause, so none may be dead-lettered.
+func TestALimitOfTheServerIsolatesNoEvent(t *testing.T) {
+	for file, want := range map[string]errclass.Class{
+		"nbtutils.c": errclass.Isolate, "indextuple.c": errclass.Isolate, "hio.c": errclass.Isolate, "": errclass.Isolate,
+		"varsup.c": errclass.RetryUnready, "multixact.c": errclass.RetryUnready,
+		"bufmgr.c": errclass.RetryUnready, "md.c": errclass.RetryUnready,
+	} {
+		err := &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "54000", File: file}
+		if got := errclass.Postgres(wrapDeep(err)); got != want {
+			t.Errorf("%s: %v, want %v", file, got, want)
+		}
+	}
+}
+
 func TestOddSQLStatesAreUnknown(t *testing.T) {
 	for _, code := range []string{"", "2", "22", "220031", "22 03", "23\x0014", "22a03"} {
 		err := &pgconn.PgError{Severity: "ERROR", Code: code}

@@ -2,6 +2,7 @@ package errclass
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -49,13 +50,21 @@ func postgresNode(node error) (finding, bool) {
 }
 
 // statementClass classifies an error of the server. FATAL and PANIC end the session, so a single
-// record is never the cause.
+// record is never the cause. It is not the cause of a limit of the server either.
 func statementClass(e *pgconn.PgError) Class {
 	c := sqlstateClass(e.Code)
-	if c == Isolate && endsSession(e) {
+	if c == Isolate && (endsSession(e) || isServerLimit(e)) {
 		return RetryUnready
 	}
 	return c
+}
+
+// isServerLimit reports whether the server has reached a limit that every write reaches. It then
+// assigns no transaction ids until old rows are vacuumed (varsup.c, multixact.c), or a table has its
+// largest size (bufmgr.c, md.c). PostgreSQL uses the same SQLSTATE for an index row that is too
+// large. Only the source file that reports the error tells them apart, apart from the message.
+func isServerLimit(e *pgconn.PgError) bool {
+	return e.Code == "54000" && slices.Contains([]string{"varsup.c", "multixact.c", "bufmgr.c", "md.c"}, e.File)
 }
 
 func endsSession(e *pgconn.PgError) bool {
@@ -83,10 +92,11 @@ func connectFinding(e *pgconn.ConnectError) finding {
 // sqlstates contains the SQLSTATEs that are not treated like the rest of their class. The source is
 // PostgreSQL, Appendix A, "PostgreSQL Error Codes".
 var sqlstates = map[string]Class{
+	"2200H": RetryUnready, // sequence_generator_limit_exceeded: the sequence of a table that was added is used up
 	"25006": RetryReset,   // read_only_sql_transaction: after a failover, a standby
 	"25P03": Retry,        // idle_in_transaction_session_timeout: this process was frozen
 	"25P04": Retry,        // transaction_timeout
-	"54000": Isolate,      // program_limit_exceeded: the index row of one event is too large
+	"54000": Isolate,      // program_limit_exceeded: the index row of one event is too large; see isServerLimit
 	"55000": RetryUnready, // object_not_in_prerequisite_state: the database accepts no connections
 	"55P02": RetryUnready, // cant_change_runtime_param: wrong connection options
 	"55P04": Bug,          // unsafe_new_enum_value_usage
