@@ -3,11 +3,14 @@ package consumer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/errclass"
 )
 
 // assigned starts a worker for each new partition. Nothing is fetched until the worker has claimed
@@ -36,6 +39,10 @@ func (c *Consumer) assigned(ctx context.Context, cl *kgo.Client, m map[string][]
 // offsetsFetched passes the committed offsets to the workers. A partition without a committed
 // offset gets offset 0 as a placeholder. The placeholder has no effect, because the partition's
 // worker seeks before anything is fetched.
+//
+// If the brokers have not returned the committed offset of a partition, because a permission is
+// missing, for example, the client would leave this partition out until it is assigned again. With
+// the error that offsetsFetched then returns, the client leaves the group and joins it again.
 func (c *Consumer) offsetsFetched(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	for p, o := range offsets[c.cfg.Topic] {
 		committed := o.EpochOffset().Offset
@@ -43,12 +50,18 @@ func (c *Consumer) offsetsFetched(_ context.Context, offsets map[string]map[int3
 			committed = -1
 		}
 		if w := c.worker(p); w != nil {
+			w.offsetKnown = true
 			select {
 			case w.committed <- committed:
 			default:
 			}
 		}
 		offsets[c.cfg.Topic][p] = kgo.NewOffset().At(max(0, committed)).WithEpoch(-1)
+	}
+	for _, p := range c.assignment() {
+		if w := c.worker(p); w != nil && !w.offsetKnown {
+			return nil, errclass.Text(fmt.Sprintf("the brokers have not returned the committed offset of partition %d", p))
+		}
 	}
 	return offsets, nil
 }

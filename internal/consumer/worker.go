@@ -56,7 +56,8 @@ type worker struct {
 	halted      string // reason of the last stop
 	haltLogged  time.Time
 
-	held held // only watchTransactions uses this field
+	held        held // only watchTransactions uses this field
+	offsetKnown bool // the committed offset was returned; only offsetsFetched uses this field
 }
 
 const (
