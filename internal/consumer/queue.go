@@ -22,7 +22,7 @@ type queue struct {
 	// removeBreak has already returned the reason.
 	broken  *brokenOff
 	ended   bool  // no more records are accepted until restart
-	end     int64 // last stable offset in the latest fetch
+	end     int64 // highest last stable offset in the fetches of this epoch
 	fetched int   // number of records fetched after the last time that all were durable
 	busy    bool  // see occupy
 	arrived chan struct{}
@@ -162,6 +162,7 @@ func (q *queue) restart(epoch int) {
 	defer q.mu.Unlock()
 	q.drop()
 	q.epoch, q.paused, q.broken, q.ended = epoch, false, nil, false
+	q.end = 0 // the log may have lost its end since the last fetch
 	q.shared.resume()
 }
 
@@ -180,7 +181,7 @@ func (q *queue) close() {
 	q.drop()
 }
 
-// stableEnd returns the last stable offset in the latest fetch.
+// stableEnd returns the last stable offset that the fetches of this epoch have reported.
 func (q *queue) stableEnd() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()

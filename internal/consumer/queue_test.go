@@ -59,6 +59,18 @@ func TestARestartDropsWhatWasFetchedBefore(t *testing.T) {
 	}
 }
 
+// If the end before a restart still counted, a partition whose log has lost its end would wait before
+// each flush, until the log is as long as before.
+func TestARestartForgetsTheEndOfTheLog(t *testing.T) {
+	q := unlimited()
+	q.put(records(0, 5), 100)
+	q.restart(2)
+	q.put(records(3, 2), 5)
+	if end := q.stableEnd(); end != 5 {
+		t.Errorf("the log ends at %d, want 5", end)
+	}
+}
+
 func TestOrderIsKept(t *testing.T) {
 	q := unlimited()
 	q.put(records(0, 5), 5)
