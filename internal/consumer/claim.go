@@ -59,10 +59,14 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	if err != nil {
 		return pos, w.notClaimed(err)
 	}
-	if found != nil {
-		w.logRewind(kafka, *found, pos)
-	}
+	restored := found != nil && w.logRewind(kafka, *found, pos)
 	w.claimed(pos)
+	if restored && lost.found == "" {
+		// Some connections may still be to the server that was the primary before. Its rows may be newer
+		// than those of this server, and the events that are read again would look like duplicates.
+		w.c.cfg.Database.Reset()
+		return pos, session.ErrAgain
+	}
 	if pos.Next < topic.start {
 		return pos, w.halt(expired(pos.Next, topic.start))
 	}

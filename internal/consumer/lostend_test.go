@@ -158,3 +158,41 @@ func TestALossFoundBeforeAClaimIsNotForgotten(t *testing.T) {
 		t.Errorf("the position goes back to %d although the log has lost its end", s.claim.Committed)
 	}
 }
+
+// TestAnEarlierStateOfTheDatabaseGetsNewConnections shows a claim at a database that has lost the
+// newest position, as after a failover. Other connections may still be to the old server, which has
+// that state. So all connections are replaced, and the partition is claimed again.
+func TestAnEarlierStateOfTheDatabaseGetsNewConnections(t *testing.T) {
+	t.Parallel()
+	_, seeds := startFake(t, 1, 1)
+	for name, c := range map[string]struct {
+		durable, committed int64 // what this worker and Kafka know
+		again              bool
+	}{
+		"lost what this worker has written":      {5, projection.NoOffset, true},
+		"lost what another member has committed": {0, 5, true},
+		"lost nothing":                           {3, 3, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &script{found: &projection.FencedOffset{Next: 3, Fence: 7}}
+			w := newWorker(t.Context(), scriptedConsumer(t, s, func(cfg *Config) {
+				cfg.Client, cfg.Retry = []kgo.Opt{seeds}, retry.Policy{Attempt: time.Minute}
+			}), 0)
+			defer w.cancel(nil)
+			connect(t, w.c, seeds)
+			w.c.committer = newCommitter(func(context.Context, string, map[int32]int64) error { return nil }, func(error) {})
+			w.c.committer.acceptMarks(0)
+			if c.durable > 0 {
+				w.status.claimed(projection.Position{Next: c.durable, Fence: 7})
+			}
+			_, err := w.claim(c.committed)
+			if errors.Is(err, session.ErrAgain) != c.again || slices.Contains(s.calls, "reset") != c.again {
+				t.Errorf("the claim gives %v after the calls %v", err, s.calls)
+			}
+			s.calls = nil
+			if _, err := w.claim(projection.NoOffset); err != nil || slices.Contains(s.calls, "reset") {
+				t.Errorf("the next claim gives %v after the calls %v", err, s.calls)
+			}
+		})
+	}
+}
