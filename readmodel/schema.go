@@ -199,7 +199,10 @@ func CheckDatabase(ctx context.Context, pool *pgxpool.Pool, query string) error 
 		return nil
 	}
 	if missing[0] == readOnly {
-		return &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "the server is read-only: a standby, or a failover is under way"}
+		return &pgconn.PgError{
+			Severity: "ERROR", Code: "25006",
+			Message: "the server is read-only: a standby, a failover is under way, or default_transaction_read_only is on",
+		}
 	}
 	return missingPrivileges(strings.Join(missing, ", "))
 }
