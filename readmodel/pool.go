@@ -80,20 +80,12 @@ func newConnector(url string, options []ConnectOption) *connector {
 
 func (c *connector) config() (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(c.url)
-	if err != nil {
-		return nil, err
+	if err != nil || c.password == nil {
+		return cfg, err
 	}
-	SetEncoding(cfg.ConnConfig)
-	if c.password != nil {
-		cfg.ConnConfig.Password, err = c.password()
-	}
+	cfg.ConnConfig.Password, err = c.password()
 	return cfg, err
 }
-
-// SetEncoding sets the encoding of the texts that a connection sends and receives. pgx always uses
-// UTF-8 and does not say so. If the encoding of the role or the database were another one, PostgreSQL
-// would store other account ids, or would refuse them.
-func SetEncoding(cfg *pgx.ConnConfig) { cfg.RuntimeParams["client_encoding"] = "UTF8" }
 
 // refresh renews the secrets of a connection that is about to be made.
 func (c *connector) refresh(_ context.Context, conn *pgx.ConnConfig) error {

@@ -42,26 +42,6 @@ func TestTheURLHasTheLastWordOnASession(t *testing.T) {
 	}
 }
 
-// The texts of the program are UTF-8, even if the database or the role has another encoding for its
-// clients. Otherwise the bytes of an account id would be stored as other letters.
-func TestTheEncodingOfTheDatabaseDoesNotMatter(t *testing.T) {
-	t.Parallel()
-	url := devtest.Database(t)
-	exec(t, openPoolAt(t, url), `DO $$ BEGIN
-		EXECUTE format('ALTER DATABASE %I SET client_encoding = ''LATIN1''', current_database());
-	END $$`)
-	var (
-		size int
-		id   string
-	)
-	if err := openPoolAt(t, url).QueryRow(t.Context(), `SELECT octet_length($1), $1::text`, "Zoë").Scan(&size, &id); err != nil {
-		t.Fatal(err)
-	}
-	if size != len("Zoë") || id != "Zoë" {
-		t.Errorf("%q has %d bytes in the database, want %d", id, size, len("Zoë"))
-	}
-}
-
 // A pooler may ignore the search_path that a connection requests. The tables of another schema would
 // then be used.
 func TestASearchPathThatIsIgnoredIsRefused(t *testing.T) {

@@ -112,7 +112,6 @@ func (c *Client) connect(ctx context.Context) error {
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "projector"
 	}
-	readmodel.SetEncoding(cfg)
 	// A query without prepared statements also works through a connection pooler.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	if c.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {

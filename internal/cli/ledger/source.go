@@ -139,7 +139,6 @@ func connect(ctx context.Context, f *flags.LedgerFlags) (*source, error) {
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
 	}
-	readmodel.SetEncoding(cfg)
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("reach the ledger: %w", err)
