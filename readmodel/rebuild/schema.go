@@ -55,10 +55,7 @@ func lockSchema(ctx context.Context, live *pgxpool.Pool) (*pgxpool.Conn, error) 
 	if err != nil {
 		return nil, fmt.Errorf("prepare the rebuild: %w", err)
 	}
-	var free bool
-	if _, err = lock.Exec(ctx, sql.Query("lock_session")); err == nil {
-		free, err = readmodel.One[bool](ctx, lock, preparing, "shadow_lock")
-	}
+	free, err := readmodel.One[bool](ctx, lock, preparing, "shadow_lock")
 	if err == nil && !free {
 		err = ErrRebuilding
 	}

@@ -49,26 +49,6 @@ func openShadowOf(t *testing.T, pool *pgxpool.Pool, parkLimit int64, values ...s
 // nothing is left to do.
 func upToDate(context.Context, []rebuild.TopicPosition) error { return nil }
 
-// The session that holds the lock of a rebuild is idle while the shadow tables are filled. A time limit
-// for idle sessions must not end it.
-func TestTheLockIsKeptInAnIdleSession(t *testing.T) {
-	t.Parallel()
-	pool, _ := startWorker(t)
-	if _, err := pool.Exec(t.Context(), `DO $$ BEGIN
-		IF current_setting('server_version_num')::int >= 140000 THEN
-			EXECUTE format('ALTER DATABASE %I SET idle_session_timeout = ''1200ms''', current_database());
-		END IF;
-	END $$`); err != nil {
-		t.Fatal(err)
-	}
-	pool.Reset()
-	openShadow(t, pool, credit("a", 1, "1", "EUR")) // its clean-up uses the session
-	<-time.After(2 * time.Second)
-	if _, err := rebuild.OpenShadow(t.Context(), pool, balance.Definition{}, 100, 0); !errors.Is(err, rebuild.ErrRebuilding) {
-		t.Errorf("error %v, want that a rebuild is running", err)
-	}
-}
-
 // The balances of a plan are those of the comparison. An event that is applied after it is in none of
 // them.
 func TestBalancesAreThoseOfTheComparison(t *testing.T) {
