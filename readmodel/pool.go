@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"time"
 
@@ -40,6 +41,15 @@ var sessionDefaults = map[string]string{
 	"plan_cache_mode": "force_generic_plan",
 	"enable_seqscan":  "off",
 }
+
+// fixed are set on each connection to PostgreSQL, whatever the URL, the role or the database has. The
+// program sends and reads UTF-8. With another client_encoding, PostgreSQL would store other
+// characters, and would refuse to send some. The program's statements have no escapes with a
+// backslash, so they need standard_conforming_strings. PgBouncer accepts both parameters.
+var fixed = map[string]string{"client_encoding": "UTF8", "standard_conforming_strings": "on"}
+
+// FixSession sets the parameters of a connection that must not depend on the login.
+func FixSession(conn *pgx.ConnConfig) { maps.Copy(conn.RuntimeParams, fixed) }
 
 // connector makes the settings of a connection. It reads them again for each connection, because
 // files (certificates, keys, .pgpass) may have changed.
@@ -80,8 +90,12 @@ func newConnector(url string, options []ConnectOption) *connector {
 
 func (c *connector) config() (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(c.url)
-	if err != nil || c.password == nil {
-		return cfg, err
+	if err != nil {
+		return nil, err
+	}
+	FixSession(cfg.ConnConfig)
+	if c.password == nil {
+		return cfg, nil
 	}
 	cfg.ConnConfig.Password, err = c.password()
 	return cfg, err

@@ -42,6 +42,51 @@ func TestTheURLHasTheLastWordOnASession(t *testing.T) {
 	}
 }
 
+// TestTheLoginCannotChangeTheEncoding gives the database settings with which PostgreSQL would store
+// other characters, and would read a backslash in a statement as an escape.
+func TestTheLoginCannotChangeTheEncoding(t *testing.T) {
+	t.Parallel()
+	url := devtest.Database(t)
+	exec(t, openPoolAt(t, url), `DO $$ BEGIN
+		EXECUTE format('ALTER DATABASE %I SET client_encoding = latin1', current_database());
+		EXECUTE format('ALTER DATABASE %I SET standard_conforming_strings = off', current_database());
+	END $$`)
+	for _, query := range []string{"", "&client_encoding=latin1&standard_conforming_strings=off", "&options=-c%20client_encoding%3Dlatin1"} {
+		var (
+			bytes        int
+			euro, escape string
+		)
+		if err := openPoolAt(t, url+query).QueryRow(t.Context(), `SELECT octet_length(convert_to($1::text, 'UTF8')), chr(8364), 'a\1'`, "Müller").
+			Scan(&bytes, &euro, &escape); err != nil || bytes != 7 || euro != "€" || escape != `a\1` {
+			t.Errorf("%q: Müller has %d bytes, want 7; %q, want €; %q, error %v", query, bytes, euro, escape, err)
+		}
+	}
+}
+
+// A migration that exceeds a time limit of the login names the remedy.
+func TestAMigrationBeyondATimeLimitNamesTheRemedy(t *testing.T) {
+	t.Parallel()
+	url := devtest.Database(t)
+	pool := openPoolAt(t, url)
+	exec(t, pool, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET lock_timeout = 50', current_database()); END $$`)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE projector_schema_version"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readmodel.Migrate(t.Context(), url); err == nil || !strings.Contains(errclass.Safe(err), "?statement_timeout=0&lock_timeout=1min") {
+		t.Errorf("%v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readmodel.Migrate(t.Context(), url+"&lock_timeout=1min"); err != nil {
+		t.Error(err)
+	}
+}
+
 // A pooler may ignore the search_path that a connection requests. The tables of another schema would
 // then be used.
 func TestASearchPathThatIsIgnoredIsRefused(t *testing.T) {

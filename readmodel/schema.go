@@ -36,7 +36,7 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 	db := stdlib.OpenDB(*cfg.ConnConfig, stdlib.OptionBeforeConnect(c.refresh), stdlib.OptionAfterConnect(CheckPath))
 	defer func() { _ = db.Close() }()
 	if err := checkEncoding(ctx, db); err != nil {
-		return nil, err
+		return nil, exceeded(err)
 	}
 	provider, err := newProvider(db)
 	if err != nil {
@@ -51,17 +51,26 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 		return done, migrateError(ctx, db, err)
 	}
 	if _, err := db.ExecContext(ctx, projectorsql.Grants()); err != nil {
-		return done, fmt.Errorf("grant the roles of sql/roles.sql what they need: %w", err)
+		return done, exceeded(fmt.Errorf("grant the roles of sql/roles.sql what they need: %w", err))
 	}
 	return done, nil
 }
 
-// migrateError names the missing grant in the error of a migration that failed because a grant is
-// missing.
+// exceeded adds the remedy to err if a time limit of the login was exceeded.
+func exceeded(err error) error {
+	if !HasCode(err, queryCanceled) && !HasCode(err, lockNotAvailable) && !HasCode(err, idleInTransaction) {
+		return err
+	}
+	return errclass.WithCause(errclass.Safe(err)+": run it again; if the role or the database has too short a time limit, give another one "+
+		"in --database-url (DATABASE_URL), such as ?statement_timeout=0&lock_timeout=1min", err)
+}
+
+// migrateError names the remedy in the error of a migration that failed because a grant is missing
+// or because a time limit was exceeded.
 func migrateError(ctx context.Context, db *sql.DB, err error) error {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) || refused.Code != insufficientPrivilege && refused.Code != noSchema {
-		return fmt.Errorf("migrate: %w", err)
+		return exceeded(fmt.Errorf("migrate: %w", err))
 	}
 	var grant string
 	if asked := db.QueryRowContext(ctx, projectorsql.Query("migrate_grant")).Scan(&grant); asked != nil {
@@ -213,6 +222,8 @@ const (
 	uniqueViolation       = "23505"
 	invalidParameterValue = "22023"
 	queryCanceled         = "57014"
+	lockNotAvailable      = "55P03"
+	idleInTransaction     = "25P03" // idle_in_transaction_session_timeout
 	NotSupported          = "0A000"
 	noSchema              = "3F000" // no usable schema in search_path
 	undefinedTable        = "42P01"

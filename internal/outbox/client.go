@@ -106,6 +106,7 @@ func (c *Client) connect(ctx context.Context) error {
 			return err
 		}
 	}
+	readmodel.FixSession(cfg)
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
 	}

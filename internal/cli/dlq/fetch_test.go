@@ -23,6 +23,17 @@ func outboxOf(s *clitest.Stage) (flags []string) {
 	return []string{"--outbox-url=" + s.URL, "--outbox-query=" + outboxQuery}
 }
 
+// TestGapsFetchReadsBytes reads an event that the outbox stores as bytea, with a login that shows
+// bytea in another format.
+func TestGapsFetchReadsBytes(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.SeveralDeadLetters()
+	s.Exec("CREATE TABLE outbox (account_id text, version bigint, payload bytea)")
+	s.Exec("INSERT INTO outbox VALUES ('acc-a', 2, $1)", []byte(clitest.EventOf("acc-a", 2, `"2"`)))
+	clitest.Equal(t, clitest.Pick(s.Lines("gaps", "fetch", "--yes", "--outbox-url="+s.URL+"&bytea_output=escape", "--outbox-query="+outboxQuery),
+		"version", "plan", "result"), "2 will_apply applied")
+}
+
 func published(s *clitest.Stage, account string, version int, payload string) {
 	s.T.Helper()
 	s.Exec("INSERT INTO outbox VALUES ($1, $2, $3)", account, version, json.RawMessage(payload))

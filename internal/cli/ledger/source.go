@@ -22,6 +22,7 @@ import (
 	"projector/internal/cli/flags"
 	"projector/internal/ledger"
 	"projector/readmodel"
+	"projector/sql"
 )
 
 type source struct {
@@ -136,6 +137,7 @@ func connect(ctx context.Context, f *flags.LedgerFlags) (*source, error) {
 			return nil, err
 		}
 	}
+	readmodel.FixSession(cfg)
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
 	}
@@ -172,6 +174,9 @@ func (l *query) entries(ctx context.Context, layout ledger.Layout) iter.Seq2[led
 // each runs the query and calls fn for each entry. It returns an error of fn unchanged.
 func (l *query) each(ctx context.Context, layout ledger.Layout, fn func(ledger.Entry) error) error {
 	return pgx.BeginTxFunc(ctx, l.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sql.Query("ledger_session")); err != nil {
+			return l.failed(err)
+		}
 		text := fmt.Sprintf(sorted, strings.TrimRight(l.text, "; \t\r\n"))
 		rows, err := tx.Query(ctx, text, pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode})
 		if err != nil {
