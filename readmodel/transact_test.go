@@ -55,36 +55,3 @@ func TestTheDefaultIsolationLevelDoesNotMatter(t *testing.T) {
 	}
 	expect(t, readmodeltest.Current(t, pool, "a"), "EUR 7.00 3 open a-3 false -")
 }
-
-// TestATransactionFindsTheNewPrimary shows a transaction whose connection is to a server that has
-// become read-only. The next attempt must use another connection.
-func TestATransactionFindsTheNewPrimary(t *testing.T) {
-	t.Parallel()
-	database := devtest.Database(t)
-	admin, err := openPoolAt(t, database).Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Release()
-	alter := func(how string) {
-		t.Helper()
-		if _, err := admin.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I `+how+`', current_database()); END $$`); err != nil {
-			t.Fatal(err)
-		}
-	}
-	alter("SET default_transaction_read_only = on")
-	pool := openPoolAt(t, database)
-	if err := pool.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	alter("RESET default_transaction_read_only") // for new connections
-	attempts := 0
-	err = readmodel.TransactOnce(t.Context(), pool, func(ctx context.Context, tx *readmodel.Tx) error {
-		attempts++
-		tx.Queue("UPDATE repair_policy SET four_eyes = four_eyes")
-		return tx.Send(ctx)
-	})
-	if err != nil || attempts != 2 {
-		t.Errorf("%d attempts, error %v", attempts, err)
-	}
-}

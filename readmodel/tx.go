@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"projector/errclass"
 	"projector/internal/failpoint"
 	"projector/internal/pace"
 	"projector/internal/retry"
@@ -150,9 +149,6 @@ func TransactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Conte
 		})
 		if Answered(err) {
 			unanswered = ""
-		}
-		if errclass.Postgres(err) == errclass.RetryReset {
-			pool.Reset() // the next attempt needs a connection to the new primary
 		}
 		return err
 	})
