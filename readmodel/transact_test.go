@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"projector/faulttest/pgproxy"
 	"projector/internal/devstack/devtest"
@@ -54,4 +55,61 @@ func TestTheDefaultIsolationLevelDoesNotMatter(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, readmodeltest.Current(t, pool, "a"), "EUR 7.00 3 open a-3 false -")
+}
+
+// TestAnIDOfAnotherServerProvesNothing asks about transactions whose ids were given by another
+// server. A standby that has taken over without a transaction may have given its id to a
+// transaction of a consumer. Only a row of the audit trail or a request shows that a command was
+// committed.
+func TestAnIDOfAnotherServerProvesNothing(t *testing.T) {
+	t.Parallel()
+	pool := openPoolAt(t, devtest.Database(t))
+	for name, c := range map[string]struct {
+		write   string
+		command bool
+	}{
+		"consumer": {"INSERT INTO inbox (message_id, handler) VALUES ('m', 'daily_turnover')", false},
+		"repair":   {"INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'ann', 'skipped')", true},
+		"request": {`INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor)
+			VALUES ('skip', '{account,skip}', '{}', '{}', '{}', repeat('a', 64), 1, 'ann')`, true},
+	} {
+		var here readmodel.Unanswered
+		if err := readmodel.Transact(t.Context(), pool, func(tx *readmodel.Tx) (err error) {
+			tx.Queue(c.write)
+			here, err = tx.Identify(t.Context())
+			return err
+		}); err != nil {
+			t.Fatal(name, err)
+		}
+		elsewhere := readmodel.Unanswered{ID: here.ID, Server: here.Server.Add(-time.Hour)}
+		for asked, want := range map[readmodel.Unanswered]bool{here: true, elsewhere: c.command, {}: false} {
+			if committed, err := readmodel.WasCommitted(t.Context(), pool, asked); committed != want || err != nil {
+				t.Errorf("%s, server of %v: committed %v, want %v, error %v", name, asked.Server, committed, want, err)
+			}
+		}
+	}
+}
+
+// TestAReadOnlySessionIsNotUsedAgain makes new sessions read-only for a while, as a DBA does before
+// a switchover. A session from that time stays read-only, so the next attempt uses another one.
+func TestAReadOnlySessionIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	url := devtest.Database(t)
+	admin := openPoolAt(t, url)
+	alter := func(change string) {
+		t.Helper()
+		exec(t, admin, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I "+change+"', current_database()); END $$")
+	}
+	alter("SET default_transaction_read_only = on")
+	pool, attempts := openPoolAt(t, url), 0
+	err := readmodel.TransactOnce(t.Context(), pool, func(ctx context.Context, tx *readmodel.Tx) error {
+		if attempts++; attempts == 1 {
+			alter("RESET default_transaction_read_only")
+		}
+		readmodel.QueueActions(tx, []readmodel.Action{{Kind: readmodel.ActionSkip, Actor: "ann", Result: readmodel.ResultSkipped}})
+		return tx.Send(ctx)
+	})
+	if err != nil || attempts != 2 {
+		t.Errorf("%d attempts, error %v", attempts, err)
+	}
 }

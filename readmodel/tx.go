@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/internal/failpoint"
 	"projector/internal/pace"
 	"projector/internal/retry"
@@ -91,6 +92,9 @@ func TransactQueued(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error)
 		return tx.commit(ctx)
 	}
 	_, _ = tx.Exec(ctx, "ROLLBACK")
+	if errclass.Postgres(err) == errclass.RetryReset {
+		_ = conn.Conn().Close(ctx) // the session stays read-only, or has no prepared statements: the next attempt needs another one
+	}
 	return err
 }
 
@@ -103,6 +107,23 @@ func Transact(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error
 		}
 		return fn(tx)
 	})
+}
+
+// Unanswered is a transaction without a reply to its COMMIT. The zero value means that there is none.
+type Unanswered struct {
+	ID     string    // PostgreSQL's transaction id
+	Server time.Time // start of the server that has given the id
+}
+
+// Identify sends the queued statements and returns what is needed to find out later whether the
+// transaction was committed. It must be called last.
+func (tx *Tx) Identify(ctx context.Context) (Unanswered, error) {
+	var u Unanswered
+	tx.Queue(sql.Query("transaction_id")).QueryRow(func(row pgx.Row) error { return row.Scan(&u.ID, &u.Server) })
+	if err := tx.Send(ctx); err != nil {
+		return Unanswered{}, err
+	}
+	return u, nil
 }
 
 // CommitUnknownError means that the reply to a COMMIT was lost, and that PostgreSQL could not be
@@ -128,32 +149,30 @@ func (e *CommitUnknownError) SafeText() string {
 // TransactOnce first queries whether the transaction was committed. The function fn may run several
 // times.
 func TransactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Context, *Tx) error) error {
-	unanswered := "" // id of a transaction without a reply to its COMMIT
+	var unanswered Unanswered
 	err := Patiently(ctx, func(attempt context.Context) error {
 		committed, err := WasCommitted(attempt, pool, unanswered)
 		if committed || err != nil {
 			return err
 		}
-		unanswered = ""
+		unanswered = Unanswered{}
 		err = Transact(attempt, pool, func(tx *Tx) error {
 			if err := fn(attempt, tx); err != nil {
 				return err
 			}
-			id := ""
-			tx.Queue(sql.Query("transaction_id")).QueryRow(func(row pgx.Row) error { return row.Scan(&id) })
-			if err := tx.Send(attempt); err != nil {
-				return err
+			id, err := tx.Identify(attempt)
+			if err == nil {
+				unanswered = id
 			}
-			unanswered = id
-			return nil
+			return err
 		})
 		if Answered(err) {
-			unanswered = ""
+			unanswered = Unanswered{}
 		}
 		return err
 	})
-	if err != nil && unanswered != "" {
-		return &CommitUnknownError{Transaction: unanswered, Cause: err}
+	if err != nil && unanswered.ID != "" {
+		return &CommitUnknownError{Transaction: unanswered.ID, Cause: err}
 	}
 	return err
 }
@@ -167,19 +186,26 @@ func Answered(err error) bool {
 
 // WasCommitted reports whether a transaction without a reply to its COMMIT was committed. It
 // returns projection.ErrStale while the commit is still in progress.
-func WasCommitted(ctx context.Context, pool *pgxpool.Pool, transaction string) (bool, error) {
-	if transaction == "" {
+func WasCommitted(ctx context.Context, pool *pgxpool.Pool, u Unanswered) (bool, error) {
+	if u.ID == "" {
 		return false, nil
 	}
-	var status string
-	err := pool.QueryRow(ctx, sql.Query("transaction_status"), transaction).Scan(&status)
+	var (
+		status     string
+		sameServer bool
+	)
+	err := pool.QueryRow(ctx, sql.Query("transaction_status"), u.ID, u.Server).Scan(&status, &sameServer)
 	switch {
 	case HasCode(err, invalidParameterValue): // the id is in the future, because this server lost the transaction in a failover
 		return false, nil
 	case err == nil && status == "in progress":
 		err = fmt.Errorf("the transaction is still being committed: %w", projection.ErrStale)
 	}
-	return status == "committed", err
+	if err != nil || status != "committed" || sameServer {
+		return status == "committed", err
+	}
+	// If a standby has taken over that lacks the transaction, it may have given the id to another one.
+	return One[bool](ctx, pool, "ask what became of the transaction", "transaction_trail", u.ID)
 }
 
 const (

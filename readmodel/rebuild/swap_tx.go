@@ -63,10 +63,10 @@ func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 		if errors.Is(err, errNothingFits) {
 			return nil
 		}
-		if unanswered != "" {
+		if unanswered.ID != "" {
 			committed, unknown := waitCommitted(ctx, live, unanswered)
 			if unknown != nil {
-				return &readmodel.CommitUnknownError{Transaction: unanswered, Cause: unknown}
+				return &readmodel.CommitUnknownError{Transaction: unanswered.ID, Cause: unknown}
 			}
 			if committed {
 				return nil
@@ -80,11 +80,11 @@ func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 	})
 }
 
-// transact makes one attempt. It returns the transaction's id if COMMIT may have been sent and was
-// not answered.
+// transact makes one attempt. It returns the transaction if COMMIT may have been sent and was not
+// answered.
 func (t *swapTx) transact(ctx context.Context, live *pgxpool.Pool,
 	before func(context.Context, *readmodel.Tx) error, locks func(context.Context, *swapTx) error,
-) (unanswered string, err error) {
+) (unanswered readmodel.Unanswered, err error) {
 	bounded, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var late *time.Timer
@@ -98,22 +98,23 @@ func (t *swapTx) transact(ctx context.Context, live *pgxpool.Pool,
 		}
 		t.locks, t.deadline = true, time.Now().Add(t.within)
 		late = time.AfterFunc(t.within, cancel)
-		if err := locks(bounded, t); err != nil {
-			return err
+		err := locks(bounded, t)
+		if err == nil {
+			unanswered, err = tx.Identify(bounded)
 		}
-		return tx.QueryRow(bounded, sql.Query("transaction_id")).Scan(&unanswered)
+		return err
 	})
 	if late != nil && !late.Stop() && err != nil && ctx.Err() == nil {
 		return unanswered, context.DeadlineExceeded
 	}
 	if err == nil || readmodel.Answered(err) {
-		unanswered = ""
+		unanswered = readmodel.Unanswered{}
 	}
 	return unanswered, err
 }
 
 // waitCommitted queries, for a limited time, whether a transaction was committed.
-func waitCommitted(ctx context.Context, live *pgxpool.Pool, transaction string) (committed bool, err error) {
+func waitCommitted(ctx context.Context, live *pgxpool.Pool, transaction readmodel.Unanswered) (committed bool, err error) {
 	err = readmodel.Persistently(ctx, func(ctx context.Context) error {
 		committed, err = readmodel.WasCommitted(ctx, live, transaction)
 		return err

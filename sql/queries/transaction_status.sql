@@ -1,3 +1,4 @@
--- Returns the state of a transaction: committed, aborted or in progress. The result is empty if
--- PostgreSQL does not know the transaction any more.
-SELECT coalesce(pg_xact_status($1::text::xid8), '');
+-- Returns the state of a transaction: committed, aborted or in progress. The state is empty if
+-- PostgreSQL does not know the transaction any more. The second column says whether this is the
+-- server that has given the id, and that it has not been restarted since.
+SELECT coalesce(pg_xact_status($1::text::xid8), ''), pg_postmaster_start_time() = $2::timestamptz;
