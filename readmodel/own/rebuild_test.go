@@ -157,6 +157,24 @@ func TestARebuildPutsOwnTablesRight(t *testing.T) {
 	same(t, "seen", rows(t, pool, "SELECT count(*) FROM seen"), []string{"5"})
 }
 
+// A rebuild compares all digits of a floating-point number, even if the login shows only one of them.
+func TestARebuildComparesAllDigits(t *testing.T) {
+	t.Parallel()
+	admin := stage(t)
+	execute(t, admin, `DROP TABLE seen; CREATE TABLE seen (event_id text PRIMARY KEY, "offset" bigint);
+		ALTER TABLE loyalty ALTER points TYPE float8;
+		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET extra_float_digits = -15', current_database()); END $$`)
+	pool := readmodeltest.OpenPoolAt(t, admin.Config().ConnString())
+	p := parse(t, strings.Replace(fmt.Sprintf(loyalty, file.Once), "-- types", "-- tables: loyalty, seen\n-- types", 1))
+	log := []string{points("a", 1, 5)}
+	feed(t, pool, p).consume(log)
+	execute(t, pool, "UPDATE loyalty SET points = 5.25")
+	if replaced, removed, err := rebuilt(t, pool, p, log); replaced != 1 || removed != 0 || err != nil {
+		t.Errorf("%d replaced, %d removed, %v", replaced, removed, err)
+	}
+	same(t, "rows", rows(t, admin, "SELECT account_id, points FROM loyalty"), []string{"a 5"})
+}
+
 // Another mapping is stored only if no consumer continues with the old mapping.
 func TestARebuildByAnotherMappingWaitsForTheOldOne(t *testing.T) {
 	t.Parallel()

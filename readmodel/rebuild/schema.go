@@ -55,7 +55,10 @@ func lockSchema(ctx context.Context, live *pgxpool.Pool) (*pgxpool.Conn, error) 
 	if err != nil {
 		return nil, fmt.Errorf("prepare the rebuild: %w", err)
 	}
-	free, err := readmodel.One[bool](ctx, lock, preparing, "shadow_lock")
+	free := false
+	if _, err = lock.Exec(ctx, sql.Query("shadow_session")); err == nil {
+		free, err = readmodel.One[bool](ctx, lock, preparing, "shadow_lock")
+	}
 	if err == nil && !free {
 		err = ErrRebuilding
 	}

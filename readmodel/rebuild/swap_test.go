@@ -207,6 +207,28 @@ func TestASwapWhoseCommitIsNotAnswered(t *testing.T) {
 	expect(t, lines(t, r.pool, `SELECT count(*) FROM dlq_action`), "1")
 }
 
+// The session that holds the lock of a rebuild is idle while the topic is read. The time limit of
+// the login for idle sessions does not end it.
+func TestALongRebuildKeepsItsLock(t *testing.T) {
+	database := devtest.Database(t)
+	if _, err := readmodeltest.OpenPoolAt(t, database).Exec(t.Context(), `DO $$ BEGIN
+		IF EXISTS (SELECT FROM pg_settings WHERE name = 'idle_session_timeout') THEN -- not in PostgreSQL 13
+			EXECUTE format('ALTER DATABASE %I SET idle_session_timeout = 300', current_database());
+		END IF;
+	END $$`); err != nil {
+		t.Fatal(err)
+	}
+	pool := readmodeltest.OpenPoolAt(t, database)
+	shadow, err := rebuild.OpenShadow(t.Context(), pool, balance.Definition{}, 100, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, lines(t, pool, `SELECT pg_sleep(1)::text`), "")
+	if err := shadow.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A rebuild through a pooler that ignores search_path would write to the live tables. It is refused
 // before it has changed or locked anything.
 func TestARebuildWithoutItsSearchPathIsRefused(t *testing.T) {
