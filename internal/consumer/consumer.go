@@ -35,13 +35,16 @@ type Consumer struct {
 	logs    map[string]*retry.Throttled
 	letters deadLetterLog
 
-	queued        atomic.Int64 // bytes in all queues
-	busy          atomic.Int64 // counter for Busy
-	queueShare    atomic.Int64 // bytes that each partition's queue may hold in any case
-	fetchFailedAt atomic.Int64 // time of the last error from the client, in ns
-	partitions    atomic.Int64 // number of assigned partitions
-	flushBytes    atomic.Int64 // bytes that may be pending for one partition
-	chunkRecords  atomic.Int64 // how many records are decoded and folded at a time
+	queued       atomic.Int64 // bytes in all queues
+	busy         atomic.Int64 // counter for Busy
+	queueShare   atomic.Int64 // bytes that each partition's queue may hold in any case
+	partitions   atomic.Int64 // number of assigned partitions
+	flushBytes   atomic.Int64 // bytes that may be pending for one partition
+	chunkRecords atomic.Int64 // how many records are decoded and folded at a time
+
+	// fetchFailedAt is the time of the last error from the client, or nil. It keeps the monotonic
+	// clock, because the wall clock may be set back.
+	fetchFailedAt atomic.Pointer[time.Time]
 
 	seeksMu   sync.Mutex
 	seeks     []seek

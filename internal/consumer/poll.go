@@ -175,7 +175,7 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	err = c.explain(err)
 	c.cfg.Observer.Retry("kafka", errclass.Reason(err))
 	c.throttled("kafka", "fetch records").Note(err, pollWithin)
-	c.fetchFailedAt.Store(time.Now().UnixNano())
+	c.fetchFailedAt.Store(new(time.Now()))
 	grace := stuckAfter
 	if errclass.Kafka(err).Unready() {
 		grace = 0

@@ -43,7 +43,7 @@ func (c *Consumer) watchKafka(ctx context.Context) {
 	pace.Every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
 		err := c.askForTopic(attempt, c.cl)
 		c.report(ctx, "kafka", "Kafka: ", err)
-		if err == nil && time.Since(time.Unix(0, c.fetchFailedAt.Load())) > stuckAfter {
+		if failed := c.fetchFailedAt.Load(); err == nil && (failed == nil || time.Since(*failed) > stuckAfter) {
 			c.cfg.Health.OK("fetch")
 			c.throttled("kafka", "fetch records").Note(nil, 0)
 		}

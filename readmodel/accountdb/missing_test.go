@@ -58,6 +58,18 @@ func TestMissingVersions(t *testing.T) {
 		}
 		break // no gap is left
 	}
+	if _, err := pool.Exec(t.Context(), "UPDATE parked_event SET parked_at = now() + interval '3 days'"); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for m, err := range accountdb.MissingVersions(t.Context(), pool, accountdb.MissingFilter{AccountID: "a", For: time.Hour}) {
+		if found++; m.First != 2 || err != nil {
+			t.Errorf("after the clock was set back: %+v, %v", m, err)
+		}
+	}
+	if found != 1 {
+		t.Errorf("after the clock was set back: %d gaps, want 1", found)
+	}
 }
 
 func TestVersionsOfAGap(t *testing.T) {

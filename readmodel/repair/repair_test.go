@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
@@ -91,6 +92,28 @@ func TestAParkedEventThatCannotBeAppliedIsLeftToTheConsumer(t *testing.T) {
 	changes := w.MustFlush()
 	if len(changes.DeadLetters) != 1 || changes.DeadLetters[0].Class != event.CurrencyMismatch {
 		t.Errorf("letters %+v, want the mismatch", changes.DeadLetters)
+	}
+}
+
+// TestAParkedEventIsOverdueAfterTheClockWasSetBack parks an event and writes its account at times
+// that are in the future now. Nobody writes the account, so the event is overdue.
+func TestAParkedEventIsOverdueAfterTheClockWasSetBack(t *testing.T) {
+	pool, w := startWorker(t)
+	w.MustFold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "USD"))
+	w.MustFlush()
+	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.Format, credit("a", 1, "1", "EUR")), nil); err != nil {
+		t.Fatal(err)
+	}
+	for set, want := range map[string]int{"now()": 0, "now() + interval '3 days'": 1} {
+		for _, query := range []string{"UPDATE account_balance SET updated_at = " + set, "UPDATE parked_event SET parked_at = " + set} {
+			if _, err := pool.Exec(t.Context(), query); err != nil {
+				t.Fatal(err)
+			}
+		}
+		overdue, err := accountdb.LoadOverdue(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number}, time.Minute)
+		if len(overdue) != want || err != nil {
+			t.Errorf("%s: partitions %v, want %d, error %v", set, overdue, want, err)
+		}
 	}
 }
 
