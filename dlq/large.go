@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/errclass"
 )
 
 // maxLargeBytes limits a request of the client for large records, before compression. It is the
@@ -90,6 +92,8 @@ func (p *Publisher) deliverGroup(ctx context.Context, client *kgo.Client, items 
 	return p.halve(ctx, client, items)
 }
 
+const errNoRoom errclass.Text = "the limit of the DLQ topic (max.message.bytes) has no room for the headers of a dead letter alone: raise it"
+
 // deliverAlone publishes a batch with one dead letter. It cuts the dead letter further each
 // time it is refused.
 func (p *Publisher) deliverAlone(ctx context.Context, client *kgo.Client, it *item) error {
@@ -103,7 +107,7 @@ func (p *Publisher) deliverAlone(ctx context.Context, client *kgo.Client, it *it
 			return nil
 		}
 		if it.cut == WithoutKey {
-			return fmt.Errorf("the limit of the topic (max.message.bytes) has no room for a dead letter's headers alone")
+			return errNoRoom
 		}
 		it.cut++
 	}

@@ -114,7 +114,10 @@ func serverText(e *pgconn.PgError) string {
 		severity = e.Severity
 	}
 	text := fmt.Sprintf("%s %s", severity, sqlstateReason(e.Code))
-	if wellFormed(e.Code) && strings.Contains(messageClasses, " "+e.Code[:2]+" ") {
+	// A session that an internal error ends was mostly about to begin. For example, on a full disk
+	// PostgreSQL could not write a file of its own.
+	internal := strings.HasPrefix(e.Code, "XX") && endsSession(e)
+	if wellFormed(e.Code) && (internal || strings.Contains(messageClasses, " "+e.Code[:2]+" ")) {
 		text += ": " + e.Message
 	} else if name := conditions()[e.Code]; name != "" {
 		text += " " + name

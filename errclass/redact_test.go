@@ -53,6 +53,11 @@ func TestSafe(t *testing.T) {
 		{"odd code", refusal("2300\n"), "ERROR sqlstate (table account_balance, constraint balance_check)"},
 		{"grant", denied, "ERROR 42501: permission denied for table account_balance"},
 		{
+			"a full disk while a session begins",
+			&pgconn.PgError{Severity: "FATAL", Code: "XX000", Message: "could not write init file"}, "FATAL XX000: could not write init file",
+		},
+		{"an internal error of a statement", refusal("XX000"), "ERROR XX000 (table account_balance, constraint balance_check)"},
+		{
 			"our words", fmt.Errorf("partition 3: write batch: %w", denied),
 			"partition 3: write batch: ERROR 42501: permission denied for table account_balance",
 		},

@@ -20,6 +20,8 @@ func brokerText(e *kerr.Error) string {
 			"or give the port of a SASL listener in --brokers (KAFKA_BROKERS))"
 	case kerr.UnsupportedSaslMechanism.Code:
 		text += " (give a mechanism that this listener has in --sasl-mechanism (KAFKA_SASL_MECHANISM))"
+	case kerr.InvalidTimestamp.Code: // Kafka 4.0 refuses records that are more than an hour ahead
+		text += " (compare the clock of this machine with that of the brokers)"
 	}
 	return text
 }

@@ -22,6 +22,7 @@ import (
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
+	"projector/internal/retry"
 	"projector/readmodel"
 )
 
@@ -217,13 +218,17 @@ func refusal(plan Plan) error {
 	return nil
 }
 
-// untouched returns the error of a change that has not begun. If the command was interrupted, this
-// error says that nothing was changed.
+// untouched returns the error of a change that has not begun. If the command was interrupted, or if a
+// server failed and may be back later, this error says that nothing was changed.
 func untouched(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return exit.Refuse("interrupted, nothing was changed")
+	case retry.Passing(err):
+		return fmt.Errorf("%w; nothing was changed, run it again when this is over", err)
+	default:
+		return err
 	}
-	return err
 }
 
 func do(ctx context.Context, plan Plan) error {
