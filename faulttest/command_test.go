@@ -18,9 +18,15 @@ type command struct {
 
 func (s *scene) command(args ...string) *command {
 	s.t.Helper()
+	return s.commandAt(s.url, args...)
+}
+
+// commandAt starts a command with this URL of the database.
+func (s *scene) commandAt(url string, args ...string) *command {
+	s.t.Helper()
 	c := &command{out: &bytes.Buffer{}}
 	binary := process.Binary{Path: must(projector())(s.t), Secrets: []string{s.password(), testbank.Marker}, Stdout: c.out}
-	env := []string{"DATABASE_URL=" + s.url, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
+	env := []string{"DATABASE_URL=" + url, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
 	flags := []string{"--topic=" + s.reader.Topic, "--group=" + s.reader.Group, "--output=json"}
 	if args[0] != "resume" { // resume reads no events
 		flags = append(flags, "--ignore-event-types="+testbank.IgnoredType)

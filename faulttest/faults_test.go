@@ -10,5 +10,5 @@ import (
 // TestFaults tests one fault after the other on one broker.
 func TestFaults(t *testing.T) {
 	kafka := broker(t)
-	run(t, kafka, slices.Concat(crashes(), outages(), replays(), rebuilding(), lostEnds(kafka), brokenBroker(kafka), badData()))
+	run(t, kafka, slices.Concat(crashes(), outages(), replays(), rebuilding(), interrupted(), lostEnds(kafka), brokenBroker(kafka), badData()))
 }
