@@ -119,3 +119,22 @@ func TestASearchPathThatIsIgnoredIsRefused(t *testing.T) {
 		t.Errorf("migrated %d, %v", len(done), err)
 	}
 }
+
+// TestASchemaBeforeTheTablesGetsNone puts a schema before that of the tables. New, empty tables would
+// hide those that are in use, so they are made only if the URL asks for them.
+func TestASchemaBeforeTheTablesGetsNone(t *testing.T) {
+	t.Parallel()
+	url := devtest.Database(t)
+	exec(t, openPoolAt(t, url), `CREATE SCHEMA another;
+		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = another, public', current_database()); END $$`)
+	if done, err := readmodel.Migrate(t.Context(), url); err == nil || !strings.Contains(errclass.Safe(err), "search_path=public") {
+		t.Errorf("applied %d, error %v", len(done), err)
+	}
+	expect(t, lines(t, openPoolAt(t, url), "SELECT count(*)::text FROM pg_tables WHERE schemaname = 'another'"), "0")
+	if done, err := readmodel.Migrate(t.Context(), url+"&search_path=public"); err != nil || len(done) != 0 {
+		t.Errorf("in public: applied %d, error %v", len(done), err)
+	}
+	if done, err := readmodel.Migrate(t.Context(), url+"&search_path=another"); err != nil || len(done) == 0 {
+		t.Errorf("on purpose: applied %d, error %v", len(done), err)
+	}
+}

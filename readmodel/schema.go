@@ -38,6 +38,11 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 	if err := checkEncoding(ctx, db); err != nil {
 		return nil, exceeded(err)
 	}
+	if _, requested := requestedPath(cfg.ConnConfig.RuntimeParams); !requested {
+		if err := checkFirst(ctx, db); err != nil {
+			return nil, exceeded(err)
+		}
+	}
 	provider, err := newProvider(db)
 	if err != nil {
 		return nil, err
@@ -95,6 +100,22 @@ func checkEncoding(ctx context.Context, db *sql.DB) error {
 		return nil
 	}
 	return errclass.Text("the database's encoding is " + have + " and must be UTF8: create one with TEMPLATE template0 ENCODING 'UTF8'")
+}
+
+// checkFirst returns an errclass.Text if the tables are in a schema that is not the first of the
+// login's search_path. A migration would create new, empty tables in the first one, and all logins
+// with this search_path would then use them.
+func checkFirst(ctx context.Context, db *sql.DB) error {
+	var tables, first string
+	switch err := db.QueryRowContext(ctx, projectorsql.Query("schema_behind")).Scan(&tables, &first); {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for the tables: %w", err)
+	}
+	return errclass.Text("the projector's tables are in the schema " + tables + ", but the search_path of this login begins with " + first +
+		", where migrate would make new ones: add search_path=" + tables + " to --database-url (DATABASE_URL), " +
+		"or search_path=" + first + " to make new ones on purpose")
 }
 
 func newProvider(db *sql.DB) (*goose.Provider, error) {
