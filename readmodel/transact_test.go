@@ -63,7 +63,8 @@ func TestTheDefaultIsolationLevelDoesNotMatter(t *testing.T) {
 // committed.
 func TestAnIDOfAnotherServerProvesNothing(t *testing.T) {
 	t.Parallel()
-	pool := openPoolAt(t, devtest.Database(t))
+	url := devtest.Database(t)
+	pool, unprivileged := openPoolAt(t, url), openPoolAt(t, url+"&role=pg_monitor")
 	for name, c := range map[string]struct {
 		write   string
 		command bool
@@ -86,6 +87,10 @@ func TestAnIDOfAnotherServerProvesNothing(t *testing.T) {
 			if committed, err := readmodel.WasCommitted(t.Context(), pool, asked); committed != want || err != nil {
 				t.Errorf("%s, server of %v: committed %v, want %v, error %v", name, asked.Server, committed, want, err)
 			}
+		}
+		// The role of `run` may not read the audit trail.
+		if committed, err := readmodel.WasCommitted(t.Context(), unprivileged, elsewhere); committed || err != nil {
+			t.Errorf("%s, by a role that may not read the trail: committed %v, error %v", name, committed, err)
 		}
 	}
 }
