@@ -33,13 +33,7 @@ func TestACommittedOffsetIsRefusedForSomeTime(t *testing.T) {
 	defer cancel()
 	done := make(chan error)
 	go func() { done <- c.Run(ctx) }()
-	for tick := time.Tick(10 * time.Millisecond); !consumed(c, 0) || !consumed(c, 1); {
-		select {
-		case <-tick:
-		case <-ctx.Done():
-			t.Fatalf("not consumed: %+v", c.Status())
-		}
-	}
+	awaitOn(ctx, t, c, "both partitions are consumed", func() bool { return consumed(c, 0) && consumed(c, 1) })
 	if hits := refused.Hits(); hits < 2 {
 		t.Errorf("%d requests were refused, want at least 2", hits)
 	}

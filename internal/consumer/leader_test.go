@@ -37,15 +37,7 @@ func TestAPartitionWithoutALeader(t *testing.T) {
 	go func() { done <- c.Run(ctx) }()
 	await := func(what string, holds func() bool) {
 		t.Helper()
-		tick := time.NewTicker(10 * time.Millisecond)
-		defer tick.Stop()
-		for !holds() {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				t.Fatalf("%s: never; %+v", what, c.Status())
-			}
-		}
+		awaitOn(ctx, t, c, what, holds)
 	}
 	await("the other partition is consumed", func() bool { return consumed(c, 0) })
 	await("the instance is unready", func() bool { return h.count(0, "soon partition t/1 leader") > 0 })
@@ -61,6 +53,20 @@ func TestAPartitionWithoutALeader(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// awaitOn waits until holds returns true. The test fails if ctx ends before.
+func awaitOn(ctx context.Context, t *testing.T, c *Consumer, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: never; %+v", what, c.Status())
+		}
 	}
 }
 
