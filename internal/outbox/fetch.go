@@ -30,9 +30,9 @@ const (
 // Answer contains the events that an outbox has returned.
 type Answer struct {
 	Records map[Version]*readmodel.RepairRecord
-	// Whole reports whether the whole result was read. If not, the versions that are missing in
-	// Records have to be queried again.
-	Whole bool
+	// Asked has the versions that the answer is about. These are the first of the wanted versions,
+	// and all of them unless their events are too large for one answer.
+	Asked map[Version]bool
 	// Refused is the number of rows in which no requested event can be used. Why and Last describe
 	// the last of these rows.
 	Refused int
@@ -46,14 +46,26 @@ type Answer struct {
 // Contradiction is the reason why an event of a version in Answer.Contradicted is not used.
 const Contradiction = "the outbox has different events of this account and version"
 
-// Fetch queries the outbox for versions and decodes the result. If the result contains different
-// events for one version, none of them is used, because the order of the rows does not show which
-// one is right. The parameter by has the actor, the reason and the group for the audit trail.
+// Fetch queries the outbox for versions and decodes the result. If the events of all versions are
+// too large for the memory of one result, Fetch queries only as many versions as fit. It uses only
+// a result that it has read to its end. If the result contains different events for one version,
+// none of them is used, because the order of the rows does not show which one is right. The
+// parameter by has the actor, the reason and the group for the audit trail.
 func Fetch(ctx context.Context, from Outbox, formats event.Resolver, by readmodel.Action, wanted []Version) (Answer, error) {
-	a := Answer{Records: make(map[Version]*readmodel.RepairRecord, len(wanted)), Whole: true, Contradicted: map[Version]bool{}}
-	asked := make(map[Version]bool, len(wanted))
+	for {
+		answer, err := fetchAll(ctx, from, formats, by, wanted)
+		if !errors.Is(err, errTooLarge) {
+			return answer, err
+		}
+		wanted = wanted[:len(answer.Records)-1]
+	}
+}
+
+// fetchAll is Fetch for a result that must fit into memory. Otherwise it returns errTooLarge.
+func fetchAll(ctx context.Context, from Outbox, formats event.Resolver, by readmodel.Action, wanted []Version) (Answer, error) {
+	a := Answer{Records: make(map[Version]*readmodel.RepairRecord, len(wanted)), Asked: make(map[Version]bool, len(wanted)), Contradicted: map[Version]bool{}}
 	for _, v := range wanted {
-		asked[v] = true
+		a.Asked[v] = true
 	}
 	rows, kept := 0, 0
 	err := from.Ask(ctx, wanted, func(m event.Message) error {
@@ -64,14 +76,12 @@ func Fetch(ctx context.Context, from Outbox, formats event.Resolver, by readmode
 		if err != nil {
 			return err
 		}
-		if kept += a.add(format, m, by, asked); kept > keepBytes {
-			return errEnough
+		kept += a.add(format, m, by)
+		if kept > keepBytes && len(a.Records) > 1 {
+			return errTooLarge
 		}
 		return nil
 	})
-	if errors.Is(err, errEnough) {
-		a.Whole, err = false, nil
-	}
 	return a, err
 }
 
@@ -79,7 +89,7 @@ func Fetch(ctx context.Context, from Outbox, formats event.Resolver, by readmode
 // several events. The row counts as refused if none of its events could be stored, unless they were
 // stored from an equal row before. An event that was stored is removed again, and its row counts as
 // refused, if another row contradicts it.
-func (a *Answer) add(format event.Format, m event.Message, by readmodel.Action, asked map[Version]bool) (kept int) {
+func (a *Answer) add(format event.Format, m event.Message, by readmodel.Action) (kept int) {
 	record := projection.Record{Message: m, Partition: projection.NoPartition, LeaderEpoch: projection.NoEpoch, Timestamp: projection.NoTimestamp}
 	events := projection.AppendDecoded(nil, record, format)
 	var (
@@ -98,7 +108,7 @@ func (a *Answer) add(format event.Format, m event.Message, by readmodel.Action, 
 			delete(a.Records, v)
 			a.Contradicted[v], a.Refused = true, a.Refused+1
 		}
-		if reason := refusal(&r.Decoded, asked[v], a.Contradicted[v]); reason != "" {
+		if reason := refusal(&r.Decoded, a.Asked[v], a.Contradicted[v]); reason != "" {
 			if r.Decoded.Identity != event.Identified {
 				v = Version{}
 			}
@@ -123,8 +133,8 @@ func isSame(a, b *readmodel.RepairRecord) bool {
 	return a.Decoded.Event == b.Decoded.Event && (a.Decoded.Fault == nil) == (b.Decoded.Fault == nil)
 }
 
-// errEnough ends reading when a result is larger than keepBytes.
-var errEnough = errors.New("enough")
+// errTooLarge ends reading when a result with several events is larger than keepBytes.
+var errTooLarge = errors.New("too large")
 
 // refusal returns the reason why an event is not accepted, or "" if it is accepted.
 func refusal(d *event.Decoded, asked, contradicted bool) string {

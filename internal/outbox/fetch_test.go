@@ -64,7 +64,7 @@ func TestFetchReturnsOnlyRequestedEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := answer.Records[outbox.Version{AccountID: "a", Number: 2}]
-	if len(answer.Records) != 1 || got == nil || got.Decoded.Event.ID != "a-2" || answer.Refused != 4 || !answer.Whole {
+	if len(answer.Records) != 1 || got == nil || got.Decoded.Event.ID != "a-2" || answer.Refused != 4 {
 		t.Errorf("%+v", answer)
 	}
 	if answer.Why != "its value is null" || answer.Last != (outbox.Version{}) {
@@ -118,17 +118,24 @@ func TestFetchReturnsTheRequestedEntries(t *testing.T) {
 }
 
 func TestFetchIsBounded(t *testing.T) {
-	large := strings.Repeat("x", 17<<20)
+	large := []event.Header{{Key: "h", Value: []byte(strings.Repeat("x", 9<<20))}}
 	o := &table{}
 	wanted := []outbox.Version{}
 	for v := range int64(4) {
 		m := message("a", v+1, "")
-		m.Headers = []event.Header{{Key: "h", Value: []byte(large)}}
+		m.Headers = large
 		o.messages, wanted = append(o.messages, m), append(wanted, outbox.Version{AccountID: "a", Number: v + 1})
 	}
+	other := message("a", 1, "another id")
+	other.Headers = large
+	o.messages = append(o.messages, other)
 	answer, err := outbox.Fetch(t.Context(), o, formats(t), readmodel.Action{}, wanted)
-	if err != nil || answer.Whole || len(answer.Records) != 2 {
-		t.Errorf("%d records, whole %t, error %v", len(answer.Records), answer.Whole, err)
+	if err != nil || len(answer.Asked) != 3 || len(answer.Records) != 2 || answer.Records[wanted[1]] == nil || !answer.Contradicted[wanted[0]] {
+		t.Errorf("asked for %v, %d records, contradicted %v, error %v", answer.Asked, len(answer.Records), answer.Contradicted, err)
+	}
+	large[0].Value = make([]byte, 33<<20) // of all events
+	if answer, err = outbox.Fetch(t.Context(), o, formats(t), readmodel.Action{}, wanted[1:]); err != nil || len(answer.Asked) != 1 || len(answer.Records) != 1 {
+		t.Errorf("of an event that is larger than the limit: asked for %v, %d records, error %v", answer.Asked, len(answer.Records), err)
 	}
 	o.messages = nil
 	for v := range int64(1000) {

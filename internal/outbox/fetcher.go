@@ -159,15 +159,16 @@ func (f *Fetcher) receive(ctx context.Context, query []accountdb.Missing, answer
 	now := time.Now()
 	for _, m := range query {
 		next, done := firstNotPassed(m, answer)
-		r := answer.Records[Version{m.AccountID, next}]
+		v := Version{m.AccountID, next}
+		r := answer.Records[v]
 		switch {
 		case done:
 			f.schedule.Done(m.AccountID)
-		case r == nil && !answer.Whole: // it may be in the part that was not read
+		case !answer.Asked[v]: // a later query asks for it
 		case r == nil || readmodel.EffectOf(r.Decision) != readmodel.EffectPoison:
 			f.schedule.Failed(m.AccountID, next, "", now)
 		case f.schedule.Failed(m.AccountID, next, r.Action.ValueSHA256, now):
-			f.log.poison(Version{m.AccountID, next}, r.Decision)
+			f.log.poison(v, r.Decision)
 		}
 	}
 	return nil

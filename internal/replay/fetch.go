@@ -49,36 +49,26 @@ func (f *Fetch) Plan(ctx context.Context, shown func(done, total int64)) error {
 	return f.events().plan(ctx, f.Store)
 }
 
-// ask queries the outbox for some versions. If the outbox has not returned all these versions
-// because the answer was too large, ask queries the missing versions again.
+// ask queries the outbox for some versions. If their events are too large for one answer, ask
+// queries the others after it.
 func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
-	for _, m := range question {
-		m.Plan = PlanNotFound
+	wanted := make([]outbox.Version, len(question))
+	for i, m := range question {
+		wanted[i], m.Plan = m.Version, PlanNotFound
 	}
-	for whole := false; !whole; {
-		var wanted []outbox.Version
-		for _, m := range question {
-			if m.Record == nil && !m.contradicted {
-				wanted = append(wanted, m.Version)
-			}
-		}
-		if len(wanted) == 0 {
-			return nil
-		}
+	for len(question) > 0 {
 		answer, err := outbox.Fetch(ctx, f.Outbox, f.Formats, f.By, wanted)
 		if err != nil {
 			return err
 		}
-		for _, m := range question {
-			if r := answer.Records[m.Version]; r != nil {
-				m.Record = r
-			}
-			m.contradicted = m.contradicted || answer.Contradicted[m.Version]
+		n := len(answer.Asked)
+		for _, m := range question[:n] {
+			m.Record, m.contradicted = answer.Records[m.Version], answer.Contradicted[m.Version]
 		}
 		if answer.Refused > 0 {
 			f.Refused, f.Last, f.Why = f.Refused+answer.Refused, answer.Last, answer.Why
 		}
-		whole = answer.Whole
+		question, wanted = question[n:], wanted[n:]
 	}
 	return nil
 }
