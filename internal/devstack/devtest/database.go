@@ -22,7 +22,14 @@ type databaseServer struct {
 	// admin has sessions for the creation and the removal of databases. A session of its own for
 	// each statement would cost as much as the statement.
 	admin *pgxpool.Pool
+	// strategy is the end of the statement that copies the template.
+	strategy string
 }
+
+// byFiles makes PostgreSQL 15 and newer copy the files of the template, as older versions always do.
+// By default they write each page into the write-ahead log. With four tests at a time, a copy and its
+// removal then take 27 ms more processor time.
+const byFiles = " STRATEGY file_copy"
 
 // startDatabaseServer starts a server, or uses the one that an environment variable names, and
 // migrates a template database on it. The data is in memory if possible. A database consists of
@@ -40,10 +47,22 @@ func startDatabaseServer(ctx context.Context, migrate Migrate) (*databaseServer,
 	if err == nil {
 		s.admin, err = pgxpool.New(ctx, s.url)
 	}
+	if err == nil && s.own != nil { // on a disk, the two checkpoints of a copy would take longer
+		err = s.chooseStrategy(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.close(ctx))
 	}
 	return s, nil
+}
+
+func (s *databaseServer) chooseStrategy(ctx context.Context) error {
+	var chooses bool
+	err := s.admin.QueryRow(ctx, "SELECT current_setting('server_version_num')::int >= 150000").Scan(&chooses)
+	if chooses {
+		s.strategy = byFiles
+	}
+	return err
 }
 
 func (s *databaseServer) makeTemplate(ctx context.Context, migrate Migrate) error {
@@ -86,7 +105,7 @@ func Database(t testing.TB) string {
 		t.Fatalf("devtest: no database: %v", err)
 	}
 	name := uniqueName("projector_test")
-	if _, err := server.admin.Exec(ctx, devstack.CreateStatement(name, server.template)); err != nil {
+	if _, err := server.admin.Exec(ctx, devstack.CreateStatement(name, server.template)+server.strategy); err != nil {
 		t.Fatalf("devtest: no database: %v", err)
 	}
 	t.Cleanup(func() {
