@@ -14,7 +14,7 @@ import (
 // TestComposeIsValid loads compose.yaml as Docker Compose does and checks it against the Compose
 // schema. All files that compose.yaml mounts must exist.
 func TestComposeIsValid(t *testing.T) {
-	out, err := run(t.Context(), ".", "go", "run", composeLoader, "compose.yaml")
+	out, err := runTool(t.Context(), composeLoader, "compose.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestComposeWithAMisspeltKeyFails(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "compose.yaml")
 	write(t, path, strings.Replace(string(text), "stop_grace_period:", "stop_grace_perriod:", 1))
-	if _, err := run(t.Context(), ".", "go", "run", composeLoader, path); err == nil || !strings.Contains(err.Error(), "stop_grace_perriod") {
+	if _, err := runTool(t.Context(), composeLoader, path); err == nil || !strings.Contains(err.Error(), "stop_grace_perriod") {
 		t.Errorf("the misspelt key is accepted: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -39,12 +40,38 @@ func run(ctx context.Context, dir, name string, args ...string) (string, error) 
 	return out.String(), nil
 }
 
+// runTool runs a tool like run. The tool's program is fetched only once.
+func runTool(ctx context.Context, tool string, args ...string) (string, error) {
+	once, _ := programs.LoadOrStore(tool, sync.OnceValues(func() (string, error) { return fetchProgram(tool) }))
+	path, err := once.(func() (string, error))()
+	if err != nil {
+		return "", err
+	}
+	return run(ctx, ".", path, args...)
+}
+
+var programs sync.Map // by tool
+
+// fetchProgram copies the program of a tool into the folder of the test binary, which go test
+// removes. The command go run takes the program from Go's cache, or builds it. It loads all packages
+// of the tool first, which can take longer than the tool itself.
+func fetchProgram(tool string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	module, _, _ := strings.Cut(tool, "@")
+	path := filepath.Join(filepath.Dir(self), "tool-"+strings.ReplaceAll(module, "/", "-"))
+	_, err = run(context.Background(), ".", "go", "run", "-exec=cp", tool, path)
+	return path, err
+}
+
 // build returns the result of kustomize build for a folder. kustomize runs only once for each
 // folder.
 func build(t *testing.T, folder string) string {
 	t.Helper()
 	once, _ := builds.LoadOrStore(folder, sync.OnceValues(func() (string, error) {
-		return run(context.Background(), ".", "go", "run", kustomize, "build", folder)
+		return runTool(context.Background(), kustomize, "build", folder)
 	}))
 	out, err := once.(func() (string, error))()
 	if err != nil {
@@ -62,7 +89,7 @@ func validate(t *testing.T, path string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = run(t.Context(), ".", "go", "run", kubectlValidate, "--version", kubernetesVersion, "--local-crds", crds, path)
+	_, err = runTool(t.Context(), kubectlValidate, "--version", kubernetesVersion, "--local-crds", crds, path)
 	return err
 }
 
