@@ -46,24 +46,35 @@ func (*table) Key(ev *event.Event) appended.Key {
 
 // Find implements appended.Table.
 func (*table) Find(ctx context.Context, db readmodel.Querier, keys []appended.Key) (map[appended.Key]string, error) {
-	accounts, versions := make([]string, len(keys)), make([]int64, len(keys))
-	for i, k := range keys {
-		accounts[i], versions[i] = k.Text, k.Number
-	}
-	rows, _ := db.Query(ctx, sql.Query("statement_find"), accounts, versions)
+	rows, _ := db.Query(ctx, sql.Query("statement_find"), keyColumns(len(keys), func(i int) *appended.Key { return &keys[i] })...)
 	found := map[appended.Key]string{}
-	var (
-		key appended.Key
-		id  string
-	)
-	_, err := pgx.ForEachRow(rows, []any{&key.Text, &key.Number, &id}, func() error {
-		found[key] = id
-		return nil
-	})
-	if err != nil {
+	if err := eachStored(rows, func(i int, id string, _ bool) { found[keys[i]] = id }); err != nil {
 		return nil, fmt.Errorf("look into the statement: %w", err)
 	}
 	return found, nil
+}
+
+// eachStored calls fn for each row of statement_find.sql.
+func eachStored(rows pgx.Rows, fn func(key int, id string, ours bool)) error {
+	var (
+		key  int
+		id   string
+		ours bool
+	)
+	_, err := pgx.ForEachRow(rows, []any{&key, &id, &ours}, func() error {
+		fn(key, id, ours)
+		return nil
+	})
+	return err
+}
+
+// keyColumns returns n keys as the arrays that statement_find.sql unnests.
+func keyColumns(n int, key func(i int) *appended.Key) []any {
+	accounts, versions := make([]string, n), make([]int64, n)
+	for i := range n {
+		accounts[i], versions[i] = key(i).Text, key(i).Number
+	}
+	return []any{accounts, versions}
 }
 
 // Write implements appended.Table.
@@ -86,7 +97,36 @@ func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []appended.
 	if inserted == int64(len(entries)) {
 		return nil
 	}
-	return findPresent(ctx, tx, entries)
+	return t.findPresent(ctx, tx, entries)
+}
+
+// findPresent finds the entries that were not inserted, and sets Present to the event ids of the
+// stored rows. It is called only if there are such entries. A row that this transaction inserted
+// belongs to the first entry with its key. Transaction ids are reused after a wraparound, so a row
+// only counts as inserted here if it also has the entry's event id.
+func (*table) findPresent(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
+	found, first := 0, 0
+	for piece := range slices.Chunk(entries, readmodel.SliceRows) {
+		from := first
+		args := keyColumns(len(piece), func(i int) *appended.Key { return &piece[i].Key })
+		tx.Queue(sql.Query("statement_find"), args...).Query(func(rows pgx.Rows) error {
+			return eachStored(rows, func(i int, id string, ours bool) {
+				found++
+				i += from
+				if !ours || id != entries[i].Event.ID || i > 0 && entries[i-1].Key == entries[i].Key {
+					entries[i].Present = id
+				}
+			})
+		})
+		first += len(piece)
+	}
+	if err := tx.Send(ctx); err != nil {
+		return err
+	}
+	if found != len(entries) {
+		return readmodel.ErrSuppressed
+	}
+	return nil
 }
 
 // copyRows returns entries as rows for copy_statement.sql.

@@ -1,4 +1,6 @@
--- Returns the events with the given keys. A key without an event has no row in the result.
-SELECT s.account_id, s.version, s.event_id
-FROM unnest($1::text[], $2::int8[]) AS k (account_id, version)
-JOIN account_statement s ON s.account_id = k.account_id AND s.version = k.version;
+-- Returns the rows that have the given keys, in the order of the keys. For each row, it returns the
+-- index of its key and whether this transaction has inserted the row.
+SELECT k.n - 1, s.event_id, coalesce(s.xmin = pg_current_xact_id_if_assigned()::xid, false)
+FROM unnest($1::text[], $2::int8[]) WITH ORDINALITY AS k (account_id, version, n)
+JOIN account_statement s ON s.account_id = k.account_id AND s.version = k.version
+ORDER BY k.n;
