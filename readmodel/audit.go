@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
@@ -185,18 +184,15 @@ func LoadHistory(ctx context.Context, pool *pgxpool.Pool, dlqTopic string, place
 		partitions[i], offsets[i] = p.Partition, p.Offset
 		topics[i], sources[i], at[i] = p.Original.Topic, p.Original.Partition, p.Original.Offset
 	}
-	rows, _ := pool.Query(ctx, sql.Query("action_history"), dlqTopic, partitions, offsets, topics, sources, at)
-	history := map[[2]int64]DeadLetterHistory{}
 	var (
-		key  [2]int64
-		done DeadLetterHistory
+		history = map[[2]int64]DeadLetterHistory{}
+		key     [2]int64
+		done    DeadLetterHistory
+		args    = []any{dlqTopic, partitions, offsets, topics, sources, at}
 	)
-	_, err := pgx.ForEachRow(rows, []any{&key[0], &key[1], &done.Discarded, &done.Replays}, func() error {
+	err := Each(ctx, pool, "load actions", sql.Query("action_history"), args, []any{&key[0], &key[1], &done.Discarded, &done.Replays}, func() error {
 		history[key] = done
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("load actions: %w", err)
-	}
-	return history, nil
+	return history, err
 }

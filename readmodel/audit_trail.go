@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/sql"
@@ -52,9 +51,9 @@ type AuditFilter struct {
 
 // AuditTrail calls fn with each selected row, oldest first.
 func AuditTrail(ctx context.Context, pool *pgxpool.Pool, f AuditFilter, fn func(*AuditRow) error) error {
-	rows, _ := pool.Query(ctx, sql.Query("audit_list"), f.AccountID, f.Action, f.Actor, timeOrNull(f.Since), timeOrNull(f.Until))
 	var row AuditRow
-	_, err := pgx.ForEachRow(rows, []any{
+	args := []any{f.AccountID, f.Action, f.Actor, timeOrNull(f.Since), timeOrNull(f.Until)}
+	return Each(ctx, pool, "read the audit trail", sql.Query("audit_list"), args, []any{
 		&row.ID, &row.At, &row.Action, &row.Group, &row.Projection, &row.Topic, &row.Partition, &row.Offset,
 		&row.DLQPartition, &row.DLQOffset, &row.AccountID, &row.Version, &row.Class, &row.RequestID, &row.RequestedBy,
 		&row.Actor, &row.DBUser, &row.Reason, &row.Result,
@@ -63,10 +62,6 @@ func AuditTrail(ctx context.Context, pool *pgxpool.Pool, f AuditFilter, fn func(
 		row.At = row.At.UTC()
 		return fn(&row)
 	})
-	if err != nil {
-		return fmt.Errorf("read the audit trail: %w", err)
-	}
-	return nil
 }
 
 func timeOrNull(t time.Time) *time.Time {
@@ -103,8 +98,7 @@ func VerifyAudit(ctx context.Context, pool *pgxpool.Pool, expected string) (Audi
 		fields []*string
 		last   = auditLink{}
 	)
-	rows, _ := pool.Query(ctx, sql.Query("audit_chain"))
-	_, err := pgx.ForEachRow(rows, []any{&id, &chain, &hash, &fields}, func() error {
+	err := Each(ctx, pool, "read the audit trail", sql.Query("audit_chain"), nil, []any{&id, &chain, &hash, &fields}, func() error {
 		report.Rows++
 		if chain == nil || hash == nil {
 			report.Findings = append(report.Findings, AuditFinding{id, "the row is not in the chain of hashes"})
@@ -118,11 +112,8 @@ func VerifyAudit(ctx context.Context, pool *pgxpool.Pool, expected string) (Audi
 		report.HeadFound = report.HeadFound || *hash == expected
 		return nil
 	})
-	if err != nil {
-		return report, fmt.Errorf("read the audit trail: %w", err)
-	}
 	report.Head = last.hash
-	return report, nil
+	return report, err
 }
 
 // auditLink is the number of a row in the chain, and its hash.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"projector/projection"
 	"projector/sql"
 )
@@ -74,14 +72,13 @@ func CheckMapping(ctx context.Context, db Querier, name string, m Mapping) error
 // projection's positions. It also returns whether one of them reads events differently from m. It
 // returns a *MappingChangedError if events were processed with such a mapping.
 func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (others []string, changed bool, err error) {
-	rows, _ := db.Query(ctx, sql.Query("mapping_kept"), name, m.Meaning())
 	others = []string{}
 	var (
 		meaning   string
 		processed bool
 		refused   error
 	)
-	_, err = pgx.ForEachRow(rows, []any{&meaning, &processed}, func() error {
+	err = Each(ctx, db, "look for the mapping", sql.Query("mapping_kept"), []any{name, m.Meaning()}, []any{&meaning, &processed}, func() error {
 		others = append(others, meaning)
 		stored, now := m.Differs(meaning)
 		changed = changed || stored != ""
@@ -90,10 +87,7 @@ func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (oth
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, false, fmt.Errorf("look for the mapping: %w", err)
-	}
-	return others, changed, refused
+	return others, changed, cmp.Or(err, refused)
 }
 
 // KeepMapping stores the mapping m with the positions of a projection. If CheckMapping returns a

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/sql"
@@ -27,20 +26,17 @@ func CountParked(ctx context.Context, pool *pgxpool.Pool, name string) (ParkedSu
 	if err := pool.QueryRow(ctx, tables.Query("parked_bytes")).Scan(&s.Bytes); err != nil {
 		return s, fmt.Errorf("count parked events: %w", err)
 	}
-	rows, _ := pool.Query(ctx, tables.Query("parked_summary"))
 	var (
 		class            string
 		accounts, events int64
 		seconds          float64
 	)
-	_, err := pgx.ForEachRow(rows, []any{&class, &accounts, &events, &seconds}, func() error {
+	into := []any{&class, &accounts, &events, &seconds}
+	err := Each(ctx, pool, "count parked events", tables.Query("parked_summary"), nil, into, func() error {
 		s.ByClass[class] = accounts
 		s.Accounts, s.Events = s.Accounts+accounts, s.Events+events
 		s.OldestGap = max(s.OldestGap, time.Duration(seconds*float64(time.Second)))
 		return nil
 	})
-	if err != nil {
-		return s, fmt.Errorf("count parked events: %w", err)
-	}
-	return s, nil
+	return s, err
 }

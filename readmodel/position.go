@@ -180,7 +180,7 @@ func LoadGroups(ctx context.Context, pool *pgxpool.Pool, name string) ([]string,
 
 // LoadPositions reads the stored positions of a group's topic.
 func LoadPositions(ctx context.Context, db Querier, group, topic string) ([]projection.StoredPosition, error) {
-	return all(ctx, db, scanPosition, "load positions", "position_load", []any{group, topic})
+	return Collect(ctx, db, scanPosition, "load positions", sql.Query("position_load"), group, topic)
 }
 
 // VerifyPosition returns projection.ErrFenced if the position row does not have the owner's offset

@@ -30,21 +30,48 @@ func One[T any](ctx context.Context, db Querier, what, query string, args ...any
 
 // All is like One, for a query with any number of rows and columns.
 func All[T any](ctx context.Context, db Querier, what, query string, args ...any) ([]T, error) {
-	return all(ctx, db, pgx.RowToStructByPos[T], what, query, args)
+	return Collect(ctx, db, pgx.RowToStructByPos[T], what, sql.Query(query), args...)
 }
 
 // Texts is like One, for a query with any number of rows. Its column is a text.
 func Texts(ctx context.Context, db Querier, what, query string, args ...any) ([]string, error) {
-	return all(ctx, db, pgx.RowTo[string], what, query, args)
+	return Collect(ctx, db, pgx.RowTo[string], what, sql.Query(query), args...)
 }
 
-func all[T any](ctx context.Context, db Querier, scan pgx.RowToFunc[T], what, query string, args []any) ([]T, error) {
-	rows, _ := db.Query(ctx, sql.Query(query), args...)
+// Collect runs the text of a query and returns its rows, as the function scan reads them. An error
+// begins with the text in the parameter what.
+func Collect[T any](ctx context.Context, db Querier, scan pgx.RowToFunc[T], what, text string, args ...any) ([]T, error) {
+	rows, _ := db.Query(ctx, text, args...)
 	values, err := pgx.CollectRows(rows, scan)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	return values, nil
+}
+
+// Each is like Collect. For each row, it scans the columns into the variables in the parameter into,
+// and then calls fn.
+func Each(ctx context.Context, db Querier, what, text string, args, into []any, fn func() error) error {
+	rows, _ := db.Query(ctx, text, args...)
+	if _, err := pgx.ForEachRow(rows, into, fn); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// Map is like Each, for a query with two columns. It returns the second column of each row by the
+// first one.
+func Map[K comparable, V any](ctx context.Context, db Querier, what, text string, args ...any) (map[K]V, error) {
+	var (
+		values = map[K]V{}
+		key    K
+		value  V
+	)
+	err := Each(ctx, db, what, text, args, []any{&key, &value}, func() error {
+		values[key] = value
+		return nil
+	})
+	return values, err
 }
 
 // Stream makes an iterator of the function each, which calls fn for each value, ends at an error of

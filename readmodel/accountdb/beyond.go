@@ -2,13 +2,13 @@ package accountdb
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
+	"projector/readmodel"
 	"projector/sql"
 )
 
@@ -34,24 +34,12 @@ type BeyondRange struct {
 // out accounts whose next event cannot be read again. The result until maps each partition to the
 // offset up to which its records were processed.
 func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, partitions []int32) (due []Beyond, until map[int32]int64, err error) {
-	rows, _ := pool.Query(ctx, sql.AccountsOf(name).Query("overflow_due"), topic, partitions)
-	due, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Beyond])
+	const what = "find events beyond the park limit whose turn has come"
+	due, err = readmodel.Collect(ctx, pool, pgx.RowToStructByPos[Beyond], what, sql.AccountsOf(name).Query("overflow_due"), topic, partitions)
 	if err == nil && len(due) > 0 {
-		until = map[int32]int64{}
-		var (
-			partition int32
-			offset    int64
-		)
-		rows, _ := pool.Query(ctx, sql.Query("processed_until"), name, topic)
-		_, err = pgx.ForEachRow(rows, []any{&partition, &offset}, func() error {
-			until[partition] = offset
-			return nil
-		})
+		until, err = readmodel.Map[int32, int64](ctx, pool, what, sql.Query("processed_until"), name, topic)
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("find events beyond the park limit whose turn has come: %w", err)
-	}
-	return due, until, nil
+	return due, until, err
 }
 
 // LockBeyond locks the present BeyondRange of each account and returns it. Accounts without events
@@ -64,13 +52,12 @@ func LockBeyond(ctx context.Context, tx *Tx, ids []string) (map[string]BeyondRan
 	)
 	into := []any{&id, &b.Partition, &b.Lowest, &b.Highest, &b.Events, &b.FirstOffset, &b.LastOffset, &b.FirstVersion}
 	for chunk := range slices.Chunk(ids, tx.Locked(max(len(ids), 1))) {
-		rows, _ := tx.Query(ctx, tx.Tables.Query("overflow_load"), chunk)
-		_, err := pgx.ForEachRow(rows, into, func() error {
+		err := readmodel.Each(ctx, tx, "read what is beyond the park limit", tx.Tables.Query("overflow_load"), []any{chunk}, into, func() error {
 			found[id] = b
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("read what is beyond the park limit: %w", err)
+			return nil, err
 		}
 	}
 	return found, nil

@@ -79,20 +79,7 @@ func (s Store) Accounts(ctx context.Context, ids []string, learn func(*projectio
 
 // LoadVersions reads the current versions of the given accounts.
 func LoadVersions(ctx context.Context, db DB, ids []string) (map[string]int64, error) {
-	rows, _ := db.Query(ctx, db.Tables.Query("load_versions"), ids)
-	versions := make(map[string]int64, len(ids))
-	var (
-		id      string
-		version int64
-	)
-	_, err := pgx.ForEachRow(rows, []any{&id, &version}, func() error {
-		versions[id] = version
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("load versions: %w", err)
-	}
-	return versions, nil
+	return readmodel.Map[string, int64](ctx, db, "load versions", db.Tables.Query("load_versions"), ids)
 }
 
 // accountFormats are the wire formats that accountRow expects for the columns of load_accounts.sql.

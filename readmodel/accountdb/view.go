@@ -114,20 +114,15 @@ func showParked(ctx context.Context, db DB, id string) ([]ParkedView, error) {
 // gap comes first. An error ends the iteration.
 func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, error] {
 	return readmodel.Stream(func(fn func(Hold) error) error {
-		rows, _ := pool.Query(ctx, sql.AccountsOf(name).Query("gaps"))
 		var (
 			h       Hold
 			seconds float64
 		)
-		columns := []any{&h.AccountID, &h.Expected, &h.Received, &h.Class, &h.Waiting, &h.Since, &seconds}
-		_, err := pgx.ForEachRow(rows, columns, func() error {
+		into := []any{&h.AccountID, &h.Expected, &h.Received, &h.Class, &h.Waiting, &h.Since, &seconds}
+		return readmodel.Each(ctx, pool, "list gaps", sql.AccountsOf(name).Query("gaps"), nil, into, func() error {
 			h.Age = time.Duration(seconds * float64(time.Second))
 			return fn(h)
 		})
-		if err != nil {
-			return fmt.Errorf("list gaps: %w", err)
-		}
-		return nil
 	})
 }
 
@@ -136,10 +131,6 @@ func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, 
 // events are in several partitions, and another partition has applied the event before the parked
 // one. A new claim of the partition applies the parked event.
 func LoadOverdue(ctx context.Context, db readmodel.Querier, name, topic string, partitions []int32, quiet time.Duration) ([]int32, error) {
-	rows, _ := db.Query(ctx, sql.AccountsOf(name).Query("load_overdue"), topic, partitions, quiet.Seconds())
-	overdue, err := pgx.CollectRows(rows, pgx.RowTo[int32])
-	if err != nil {
-		return nil, fmt.Errorf("look for parked events whose turn has come: %w", err)
-	}
-	return overdue, nil
+	return readmodel.Collect(ctx, db, pgx.RowTo[int32], "look for parked events whose turn has come",
+		sql.AccountsOf(name).Query("load_overdue"), topic, partitions, quiet.Seconds())
 }

@@ -2,10 +2,10 @@ package rebuild
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
+	"projector/readmodel"
 	"projector/sql"
 )
 
@@ -59,14 +59,11 @@ type storedBalance struct{ currency, balance *string }
 // loadBalances returns the balances of accounts by id. The transaction decides whether the live or
 // the shadow table is read.
 func loadBalances(ctx context.Context, tx pgx.Tx, ids []string) (map[string]storedBalance, error) {
-	rows, _ := tx.Query(ctx, sql.Query("rebuild_balances"), ids)
 	all, id, b := map[string]storedBalance{}, "", storedBalance{}
-	_, err := pgx.ForEachRow(rows, []any{&id, &b.currency, &b.balance}, func() error {
+	into := []any{&id, &b.currency, &b.balance}
+	err := readmodel.Each(ctx, tx, "read the balances", sql.Query("rebuild_balances"), []any{ids}, into, func() error {
 		all[id] = b
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the balances: %w", err)
-	}
-	return all, nil
+	return all, err
 }

@@ -141,13 +141,7 @@ func (b *schema) compared(ctx context.Context, projection, topic string, catchUp
 
 // reached returns an error if the shadow tables are not exactly at the given positions.
 func reached(ctx context.Context, db readmodel.Querier, topic string, positions []TopicPosition) error {
-	rows, _ := db.Query(ctx, sql.Query("shadow_positions"), topic)
-	at := map[int32]int64{}
-	var (
-		partition int32
-		next      int64
-	)
-	_, err := pgx.ForEachRow(rows, []any{&partition, &next}, func() error { at[partition] = next; return nil })
+	at, err := readmodel.Map[int32, int64](ctx, db, "read the positions of the rebuild", sql.Query("shadow_positions"), topic)
 	if err != nil {
 		return err
 	}
