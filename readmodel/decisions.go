@@ -1,14 +1,13 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
@@ -27,7 +26,7 @@ type Decisions struct {
 	through   int64                                     // the last row of the trail that was read
 	asked     time.Time                                 // when the last query started
 	discarded map[projection.RecordRef][]accountVersion // the discarded events of each record
-	skipped   map[accountVersion]struct{}
+	skipped   map[accountVersion]projection.RecordRef   // the skipped events; the record is empty if unknown
 }
 
 // accountVersion names an event by its account and version.
@@ -45,7 +44,7 @@ func NewDecisions(pool *pgxpool.Pool, of Definition) *Decisions {
 	}
 	return &Decisions{
 		pool: pool, projection: of.Name(), custom: custom,
-		discarded: map[projection.RecordRef][]accountVersion{}, skipped: map[accountVersion]struct{}{},
+		discarded: map[projection.RecordRef][]accountVersion{}, skipped: map[accountVersion]projection.RecordRef{},
 	}
 }
 
@@ -70,14 +69,15 @@ func (d *Decisions) ReadIn(ctx context.Context, db Querier) error {
 	if d.custom != "" {
 		suffix = " in " + d.custom
 	}
-	rows, _ := db.Query(ctx, sql.Query("decisions"), d.through, d.projection, suffix)
 	var (
 		chain        int64
 		kind, result string
 		event        accountVersion
 		place        projection.RecordRef
 	)
-	_, err := pgx.ForEachRow(rows, []any{&chain, &kind, &result, &event.accountID, &event.version, &place.Topic, &place.Partition, &place.Offset}, func() error {
+	args := []any{d.through, d.projection, suffix}
+	into := []any{&chain, &kind, &result, &event.accountID, &event.version, &place.Topic, &place.Partition, &place.Offset}
+	err := Each(ctx, db, "read what people have decided", sql.Query("decisions"), args, into, func() error {
 		if chain <= d.through { // the database was restored to an older state
 			clear(d.discarded)
 			clear(d.skipped)
@@ -86,11 +86,10 @@ func (d *Decisions) ReadIn(ctx context.Context, db Querier) error {
 		d.through = chain
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("read what people have decided: %w", err)
+	if err == nil {
+		d.asked = now
 	}
-	d.asked = now
-	return nil
+	return err
 }
 
 func (d *Decisions) add(kind ActionKind, result string, event accountVersion, place projection.RecordRef) {
@@ -104,7 +103,7 @@ func (d *Decisions) add(kind ActionKind, result string, event accountVersion, pl
 			delete(d.discarded, place)
 		}
 	case kind == ActionSkip && result == ResultSkipped:
-		d.skipped[event] = struct{}{}
+		d.skipped[event] = place
 	case kind == ActionUnskip && result == ResultUnskipped:
 		delete(d.skipped, event)
 	}
@@ -128,6 +127,20 @@ func (d *Decisions) MarkDiscarded(records []projection.DecodedRecord) {
 		}
 		r.Discarded = some
 	}
+}
+
+// AllSkipped returns the skipped events, ordered by account and version.
+func (d *Decisions) AllSkipped() []projection.SkippedEvent {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]projection.SkippedEvent, 0, len(d.skipped))
+	for e, place := range d.skipped {
+		all = append(all, projection.SkippedEvent{AccountID: e.accountID, Version: e.version, Record: place})
+	}
+	slices.SortFunc(all, func(a, b projection.SkippedEvent) int {
+		return cmp.Or(strings.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Version, b.Version))
+	})
+	return all
 }
 
 // Skipped returns copies of the events whose versions were skipped.

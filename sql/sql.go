@@ -49,7 +49,6 @@ var variants = map[string]map[string]Values{
 	"positions":    {"position_load": {"locked": off}, "position_lock": {"locked": ""}},
 	"ready":        readyQueries(),
 	"rebuild_lock": {"shadow_lock": {"lock": "pg_try_advisory_lock"}, "shadow_unlock": {"lock": "pg_advisory_unlock"}},
-	"skips":        {"rebuild_skips": {"all": "", "last": off}, "skip_last": {"all": off, "last": ""}},
 }
 
 // processed is the value of {processed}. This condition says that records were processed with a

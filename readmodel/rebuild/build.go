@@ -12,6 +12,7 @@ import (
 	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
+	"projector/readmodel"
 	"projector/readmodel/appended"
 )
 
@@ -54,10 +55,10 @@ type Build struct {
 	partitions map[int32]*partition
 
 	// These fields hold decisions of operators; see Shadow.Build.
-	skipAgain   func(ctx context.Context, e *decided, seen bool) (bool, error)
+	skipAgain   func(ctx context.Context, e projection.SkippedEvent, seen bool) (bool, error)
+	decisions   *readmodel.Decisions
 	replays     map[projection.RecordRef][]*decided
-	discards    map[projection.RecordRef][]*decided
-	skips       map[string][]*decided                 // by account, ascending
+	skips       map[string][]projection.SkippedEvent  // by account, ascending
 	chosen      map[appended.Key]projection.RecordRef // by account and version: the event that a replay applied
 	altered     map[appended.Key]bool                 // by account and version: events that a replay applied in a corrected form
 	alteredSeen atomic.Bool                           // one of these events was also rebuilt from a valid record
@@ -69,7 +70,7 @@ type Build struct {
 // New prepares a build of all partitions in cfg.Starts.
 func New(cfg Config) *Build {
 	b := &Build{
-		cfg: cfg, partitions: map[int32]*partition{}, skips: map[string][]*decided{}, discards: map[projection.RecordRef][]*decided{},
+		cfg: cfg, partitions: map[int32]*partition{}, skips: map[string][]projection.SkippedEvent{},
 		replays: map[projection.RecordRef][]*decided{}, chosen: map[appended.Key]projection.RecordRef{},
 		altered: map[appended.Key]bool{},
 	}

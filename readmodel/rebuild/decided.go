@@ -2,7 +2,6 @@ package rebuild
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,7 +13,7 @@ import (
 	"projector/sql"
 )
 
-// decided is an event that an operator has replayed, discarded or skipped.
+// decided is an event that an operator has replayed.
 type decided struct {
 	accountID string
 	version   int64                // 0 if unknown
@@ -32,67 +31,47 @@ func (e *decided) isAbout(record *projection.Record, ev *event.Event) bool {
 }
 
 // Build returns a Build that fills the shadow tables from the topic. It first reads the decisions
-// of operators from the audit trail.
+// of operators from the audit trail. The shadow tables do not have the effects of later decisions.
 func (s *Shadow) Build(ctx context.Context, cfg Config) (*Build, error) {
 	run := readmodel.RunConfig{Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, CacheBytes: func() int { return cacheBytes }}
 	cfg.Open = func(partition int32) session.Projection { return s.Open(run, cfg.Topic, partition) }
 	cfg.Overdue = s.Overdue
-	name, ordered := s.kind.Name(), s.accounts != nil
 	b := New(cfg)
 	b.skipAgain = s.skipAgain
-	replays, err := s.audited(ctx, "rebuild_replays", s.result(string(readmodel.EffectApplied)), name)
+	b.decisions = readmodel.NewDecisions(s.live, s.kind)
+	if err := b.decisions.Read(ctx); err != nil {
+		return nil, err
+	}
+	if s.accounts != nil {
+		for _, e := range b.decisions.AllSkipped() {
+			b.skips[e.AccountID] = append(b.skips[e.AccountID], e)
+		}
+	}
+	applied := readmodel.Action{Result: string(readmodel.EffectApplied)}.In(s.kind.Name(), s.custom).Result
+	replays, err := readmodel.Collect(ctx, s.live, readReplay, "load the replayed events", sql.Query("rebuild_replays"), applied, s.kind.Name())
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range replays {
-		b.addReplay(e, ordered)
-	}
-	discards, err := s.audited(ctx, "rebuild_discards", name, cfg.Topic)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range discards {
-		b.discards[e.place] = append(b.discards[e.place], e)
-	}
-	if ordered {
-		skips, err := s.audited(ctx, "rebuild_skips", s.result(readmodel.ResultSkipped))
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range skips {
-			b.skips[e.accountID] = append(b.skips[e.accountID], e)
-		}
+		b.addReplay(e, s.accounts != nil)
 	}
 	s.build = b
 	return b, nil
 }
 
-// result returns the text by which the audit trail records the given result of an action on this
-// projection.
-func (s *Shadow) result(of string) string {
-	return readmodel.Action{Result: of}.In(s.kind.Name(), s.custom).Result
-}
-
-func (s *Shadow) audited(ctx context.Context, query string, args ...any) ([]*decided, error) {
-	rows, _ := s.live.Query(ctx, sql.Query(query), args...)
-	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*decided, error) {
-		e := new(decided)
-		return e, row.Scan(&e.accountID, &e.version, &e.altered, &e.place.Topic, &e.place.Partition, &e.place.Offset)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("load actions: %w", err)
-	}
-	return events, nil
+func readReplay(row pgx.CollectableRow) (*decided, error) {
+	e := new(decided)
+	return e, row.Scan(&e.accountID, &e.version, &e.altered, &e.place.Topic, &e.place.Partition, &e.place.Offset)
 }
 
 // skipAgain skips a version in the shadow tables if it is the account's next version. If seen is
 // false, the version is skipped only if its event is parked. After the skip, skipAgain applies the
 // events that waited for this version. It returns whether the account has reached the version.
-func (s *Shadow) skipAgain(ctx context.Context, e *decided, seen bool) (passed bool, err error) {
+func (s *Shadow) skipAgain(ctx context.Context, e projection.SkippedEvent, seen bool) (passed bool, err error) {
 	cfg := readmodel.RepairConfig{Pool: s.Pool, Formats: s.build.cfg.Formats, FirstVersion: s.build.cfg.FirstVersion}
 	skipper, ok := s.kind.Replayer(cfg).(*repair.Repair)
 	if !ok {
 		return false, unknownType(s.kind)
 	}
-	return skipper.SkipAgain(ctx, repair.Skip{AccountID: e.accountID, Version: e.version}, e.place.Topic != "", seen)
+	return skipper.SkipAgain(ctx, repair.Skip{AccountID: e.AccountID, Version: e.Version}, e.Record.Topic != "", seen)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"projector/errclass"
@@ -135,25 +134,23 @@ func (p *partition) decode(ctx context.Context, record *projection.Record) error
 	}
 	begin := len(p.records)
 	p.records = projection.AppendDecoded(p.records, *record, format)
+	p.build.decisions.MarkDiscarded(p.records[begin:])
 	for i := begin; i < len(p.records); i++ {
-		p.decide(&p.records[i].Record, &p.records[i].Decoded)
+		p.decide(&p.records[i])
 	}
 	return nil
 }
 
-// decide marks an event that must not be applied. The event was discarded, its version was skipped,
-// or dlq replay applied another event with this version.
-func (p *partition) decide(record *projection.Record, d *event.Decoded) {
-	discarded := slices.ContainsFunc(p.build.discards[record.Ref()], func(e *decided) bool { return e.isAbout(record, &d.Event) })
-	if d.Identity == event.Identified {
-		if !discarded {
-			p.decideReplayed(record, d)
-		}
-		p.decideSkipped(d)
+// decide marks an event that must not be applied, because its version was skipped or dlq replay
+// applied another event with this version.
+func (p *partition) decide(r *projection.DecodedRecord) {
+	if r.Decoded.Identity != event.Identified {
+		return
 	}
-	if discarded {
-		*d = event.Decoded{Tombstone: true}
+	if !r.Discarded {
+		p.decideReplayed(&r.Record, &r.Decoded)
 	}
+	p.decideSkipped(&r.Decoded)
 }
 
 // decideReplayed notes whether the topic has the event that dlq replay applied. It marks the event
@@ -182,10 +179,10 @@ func (p *partition) decideSkipped(d *event.Decoded) {
 	if len(skips) == 0 {
 		return
 	}
-	p.waiting[skips[0].accountID] = struct{}{}
-	for i := range skips {
-		p.turn = p.turn || skips[i].version >= d.Event.Version && skips[i].version > p.skipped[skips[i].accountID]
-		if skips[i].version == d.Event.Version {
+	p.waiting[skips[0].AccountID] = struct{}{}
+	for _, s := range skips {
+		p.turn = p.turn || s.Version >= d.Event.Version && s.Version > p.skipped[s.AccountID]
+		if s.Version == d.Event.Version {
 			d.Fault = &event.Fault{Class: event.MalformedPayload, Reason: "this version was skipped"}
 		}
 	}
@@ -272,9 +269,8 @@ func (p *partition) skipAgain(ctx context.Context) error {
 	done := false
 	for account := range p.waiting {
 		left := false
-		for i := range p.build.skips[account] {
-			s := p.build.skips[account][i]
-			seen := s.place.Topic == "" || s.place.Partition != p.number || s.place.Offset < p.next
+		for _, s := range p.build.skips[account] {
+			seen := s.Record.Topic == "" || s.Record.Partition != p.number || s.Record.Offset < p.next
 			passed, err := p.build.skipAgain(ctx, s, seen)
 			if err != nil {
 				return err
@@ -283,7 +279,7 @@ func (p *partition) skipAgain(ctx context.Context) error {
 			if left {
 				break
 			}
-			p.skipped[account] = s.version
+			p.skipped[account] = s.Version
 		}
 		if !left {
 			delete(p.waiting, account)

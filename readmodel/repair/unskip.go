@@ -122,7 +122,7 @@ func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
 		previous string
 	)
 	err = db.QueryRow(ctx, sql.Query("skip_last"), r.in(readmodel.Action{Result: readmodel.ResultSkipped}).Result, s.AccountID).
-		Scan(nil, &last, nil, &of.Place.Topic, &of.Place.Partition, &of.Place.Offset, &previous, &of.Class)
+		Scan(&last, &of.Place.Topic, &of.Place.Partition, &of.Place.Offset, &previous, &of.Class)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return known, before, of, s.refuseUnskip("no version of it was skipped")
