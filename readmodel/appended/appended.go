@@ -72,14 +72,6 @@ type Entry struct {
 	Present string
 }
 
-// Recent remembers recently processed events. It only saves work, so it may forget events and may
-// return errors. It must never report an event that was not marked since the last Clear.
-type Recent interface {
-	Check(Seen) (bool, error)
-	Mark([]Seen) error
-	Clear()
-}
-
 // Seen is an event with its key.
 type Seen struct {
 	Key     Key
@@ -91,7 +83,7 @@ type Config struct {
 	Pool      *pgxpool.Pool
 	Partition readmodel.Partition
 	Table     Table
-	Recent    Recent // may be nil
+	Recent    *Recent // may be nil
 	Observer  readmodel.Observer
 	Breaker   projection.BreakerRule
 	Decisions *readmodel.Decisions // decisions of operators; may be nil
@@ -266,7 +258,5 @@ func (e *Projection) markSeen() {
 			seen = append(seen, Seen{entry.Key, entry.Event.ID})
 		}
 	}
-	if e.cfg.Recent.Mark(seen) != nil {
-		e.cfg.Observer.DedupError(1)
-	}
+	e.cfg.Recent.Mark(seen)
 }

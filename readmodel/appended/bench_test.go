@@ -3,13 +3,13 @@ package appended_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/appended"
 	"projector/readmodel/readmodeltest"
-	"projector/readmodel/recent"
 	"projector/readmodel/statement"
 	"projector/readmodel/turnover"
 )
@@ -33,8 +33,8 @@ func benchmarkEvents(b *testing.B, kind appended.Definition, again, cached bool)
 	const batch = readmodel.DefaultFlush
 	kind.Recent = nil
 	if cached {
-		kind.Recent = func(readmodel.RunConfig) appended.Recent {
-			return recent.New(recent.Config{Bytes: func() int { return 64 << 20 }})
+		kind.Recent = func(readmodel.RunConfig) *appended.Recent {
+			return appended.NewRecent(func() int { return 64 << 20 }, time.Now)
 		}
 	}
 	p := kind.Open(readmodel.RunConfig{Pool: openPool(b), Observer: &counted{}})(partition)

@@ -22,7 +22,7 @@ type Definition struct {
 	// Partition is set.
 	Tables func(readmodel.Partition) Table
 	// Recent makes a partition's recent-event cache. It may be nil.
-	Recent func(readmodel.RunConfig) Recent
+	Recent func(readmodel.RunConfig) *Recent
 	// Background returns the tasks that are repeated while consumers run. It may be nil.
 	Background func(readmodel.RunConfig) []readmodel.Task
 	// Doubts returns a function that is called for an event that is not in the table, with the time

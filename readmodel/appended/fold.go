@@ -178,19 +178,15 @@ func (e *Projection) deadLetter(r *projection.DecodedRecord, decision projection
 	e.letters.list = append(e.letters.list, projection.NewDeadLetter(rec, &kept, decision))
 }
 
-// seenLately queries the recent-event cache. If the cache fails, the event is processed as usual.
+// seenLately queries the recent-event cache.
 func (e *Projection) seenLately(entry *Entry) bool {
 	if e.cfg.Recent == nil {
 		return false
 	}
-	seen, err := e.cfg.Recent.Check(Seen{entry.Key, entry.Event.ID})
-	switch {
-	case err != nil:
-		e.cfg.Observer.DedupError(1)
-		return false
-	case seen:
+	seen := e.cfg.Recent.Check(Seen{entry.Key, entry.Event.ID})
+	if seen {
 		e.cfg.Observer.DedupHit(1)
-	default:
+	} else {
 		e.cfg.Observer.DedupMiss(1)
 	}
 	return seen

@@ -16,9 +16,9 @@ import (
 	"projector/readmodel/appended"
 )
 
-// Observer counts for how many events the recent-event cache of a projection had an entry, had
-// none, or failed.
-type Observer struct{ Hits, Misses, Errors int }
+// Observer counts for how many events the recent-event cache of a projection had an entry or had
+// none.
+type Observer struct{ Hits, Misses int }
 
 // Parked implements readmodel.Observer.
 func (*Observer) Parked(readmodel.ParkedSummary) {}
@@ -34,9 +34,6 @@ func (o *Observer) DedupHit(n int) { o.Hits += n }
 
 // DedupMiss implements readmodel.Observer.
 func (o *Observer) DedupMiss(n int) { o.Misses += n }
-
-// DedupError implements readmodel.Observer.
-func (o *Observer) DedupError(n int) { o.Errors += n }
 
 // Feeder is the projection of a partition. The test calls it step by step.
 type Feeder struct {

@@ -233,7 +233,6 @@ func (unseen) InboxRows(int64)                {}
 func (unseen) InboxPruned(int64)              {}
 func (unseen) DedupHit(int)                   {}
 func (unseen) DedupMiss(int)                  {}
-func (unseen) DedupError(int)                 {}
 
 // openPool opens a fresh, migrated database with the tables of the projection files.
 func openPool(t testing.TB) *pgxpool.Pool {

@@ -15,7 +15,6 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/appended"
-	"projector/readmodel/recent"
 	"projector/sql"
 )
 
@@ -28,7 +27,7 @@ func Definition() readmodel.Definition {
 		Label:      Name,
 		ReadyQuery: sql.Query("statement_ready"),
 		Tables:     func(p readmodel.Partition) appended.Table { return &table{appended.NewcomersTo(p)} },
-		Recent:     recent.Of,
+		Recent:     appended.RecentOf,
 
 		// A row has the source partition and offset at which its event was read first. A rebuild
 		// may read another delivery of the event first.
