@@ -10,6 +10,17 @@ import (
 	"projector/projection"
 )
 
+// SourceTopic is a topic from which rows of a projection may have come.
+type SourceTopic struct {
+	Name      string
+	Recreated bool // there was an earlier topic with this name
+}
+
+// LoadTopics returns the topics that a projection has claimed, sorted by name.
+func LoadTopics(ctx context.Context, db Querier, projection string) ([]SourceTopic, error) {
+	return All[SourceTopic](ctx, db, "load the topics", "known_topics", projection)
+}
+
 // CheckTopic returns an errclass.Text if a projection has consumed events, but none from the topic.
 func CheckTopic(ctx context.Context, db Querier, name, topic string) error {
 	from, err := Texts(ctx, db, "load the sources", "source_topics", name, projection.UnknownTopicIDs(), topic)

@@ -15,8 +15,8 @@ func TestAccountsAreFoundByTheirKeys(t *testing.T) {
 	pool := openPool(t)
 	tables := sql.AccountsOf("account_balance")
 	for name, text := range map[string]string{
-		"verify_some": sql.Query("verify_some"), "current_accounts": sql.Query("current_accounts"),
-		"load_accounts": tables.Query("load_accounts"), "load_holds": tables.Query("load_holds"), "load_versions": tables.Query("load_versions"),
+		"current_accounts": sql.Query("current_accounts"),
+		"load_accounts":    tables.Query("load_accounts"), "load_holds": tables.Query("load_holds"), "load_versions": tables.Query("load_versions"),
 	} {
 		rows, _ := pool.Query(t.Context(), "EXPLAIN "+text, []string{"a", "b"})
 		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])

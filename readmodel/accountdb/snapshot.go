@@ -3,6 +3,8 @@ package accountdb
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -38,26 +40,29 @@ func ReadSnapshot(ctx context.Context, pool *pgxpool.Pool, fn func(*Snapshot) er
 // Accounts calls fn with every account, sorted by the bytes of the account id. The account is valid
 // until fn returns. If the parameter since is nil, the field Since is false for all accounts.
 func (s *Snapshot) Accounts(ctx context.Context, since *time.Time, fn func(*SnapshotAccount) error) error {
-	var a SnapshotAccount
-	return s.each(ctx, []any{&a.ID, &a.Exists, &a.Version, &a.Balance, &a.Since}, func() error { return fn(&a) },
-		"verify_accounts", since)
-}
-
-// Some calls fn with each of the given accounts that exists, sorted by the bytes of the account id.
-func (s *Snapshot) Some(ctx context.Context, ids []string, fn func(*SnapshotAccount) error) error {
-	var a SnapshotAccount
-	return s.each(ctx, []any{&a.ID, &a.Exists, &a.Version, &a.Balance}, func() error { return fn(&a) }, "verify_some", ids)
-}
-
-// each runs a query and calls fn for each row. It returns an error of fn unchanged.
-func (s *Snapshot) each(ctx context.Context, into []any, fn func() error, query string, args ...any) error {
-	rows, _ := s.tx.Query(ctx, sql.Query(query), args...)
-	var own error
-	_, err := pgx.ForEachRow(rows, into, func() error { own = fn(); return own })
+	rows, _ := s.tx.Query(ctx, sql.Query("verify_accounts"), since)
+	var (
+		a   SnapshotAccount
+		own error // of fn; it is returned unchanged
+	)
+	_, err := pgx.ForEachRow(rows, []any{&a.ID, &a.Exists, &a.Version, &a.Balance, &a.Since}, func() error { own = fn(&a); return own })
 	if err != nil && own == nil {
 		return fmt.Errorf("read the balances: %w", err)
 	}
 	return own
+}
+
+// Some calls fn with each of the given accounts that exists, sorted by the bytes of the account id.
+func (s *Snapshot) Some(ctx context.Context, ids []string, fn func(*SnapshotAccount) error) error {
+	accounts, err := LoadCurrent(ctx, s.tx, ids)
+	slices.SortFunc(accounts, func(a, b Current) int { return strings.Compare(a.AccountID, b.AccountID) })
+	for i := range accounts {
+		a := &accounts[i]
+		if err := fn(&SnapshotAccount{ID: a.AccountID, Exists: a.Exists, Version: a.Version, Balance: a.Balance}); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // Clock returns the present time of the database's clock. The same clock sets updated_at.

@@ -170,11 +170,6 @@ func LoadTopicPositions(ctx context.Context, db readmodel.Querier, projection, t
 // preparing begins the errors of queries before a rebuild.
 const preparing = "prepare the rebuild"
 
-// LoadOtherTopics returns other topics from which the projection has consumed.
-func LoadOtherTopics(ctx context.Context, pool *pgxpool.Pool, projection, topic string) ([]string, error) {
-	return readmodel.Texts(ctx, pool, preparing, "rebuild_sources", projection, topic)
-}
-
 // LoadDependents returns tables whose rows PostgreSQL would change or delete, because of a foreign
 // key, when a rebuild deletes a row.
 func LoadDependents(ctx context.Context, pool *pgxpool.Pool, tables []string) ([]string, error) {

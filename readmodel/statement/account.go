@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/readmodel"
 	"projector/readmodel/accountdb"
 	"projector/sql"
 )
@@ -107,19 +108,14 @@ type reading struct {
 
 // begin reads all data of the statement except the entries.
 func (r *reading) begin(ctx context.Context, tx pgx.Tx) error {
-	rows, _ := tx.Query(ctx, sql.Query("statement_topics"), Name)
-	var (
-		topic     string
-		recreated bool
-	)
-	_, err := pgx.ForEachRow(rows, []any{&topic, &recreated}, func() error {
-		r.sum.Topics, r.sum.Recreated = append(r.sum.Topics, topic), r.sum.Recreated || recreated
-		return nil
-	})
+	topics, err := readmodel.LoadTopics(ctx, tx, Name)
 	if err != nil {
 		return err
 	}
-	rows, _ = tx.Query(ctx, sql.Query("statement_skipped"), r.query.AccountID)
+	for _, t := range topics {
+		r.sum.Topics, r.sum.Recreated = append(r.sum.Topics, t.Name), r.sum.Recreated || t.Recreated
+	}
+	rows, _ := tx.Query(ctx, sql.Query("statement_skipped"), r.query.AccountID)
 	if r.skipped, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
 		return err
 	}

@@ -181,12 +181,13 @@ func (r *rebuilding) obstaclesOfSources(ctx context.Context) (all []string, err 
 }
 
 func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err error) {
-	others, err := rebuild.LoadOtherTopics(ctx, r.on.Pool, r.cmd.kind.Name(), r.cmd.Topic)
+	topics, err := readmodel.LoadTopics(ctx, r.on.Pool, r.cmd.kind.Name())
 	if err != nil {
 		return nil, err
 	}
-	if len(others) > 0 && !r.cmd.Partial {
-		text := fmt.Sprintf("rows of %s come from topic %s, too, and it is not known which row is from which topic", r.cmd.kind.Name(), others[0])
+	other := slices.IndexFunc(topics, func(t readmodel.SourceTopic) bool { return t.Name != r.cmd.Topic })
+	if other >= 0 && !r.cmd.Partial {
+		text := fmt.Sprintf("rows of %s come from topic %s, too, and it is not known which row is from which topic", r.cmd.kind.Name(), topics[other].Name)
 		if !sums(r.cmd.kind) {
 			text += ": --partial removes none"
 		}
