@@ -59,7 +59,7 @@ func (d Definition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) sess
 	} else {
 		balance.Group = NewGroup(cfg.Pool, cfg.Busy)
 		if cfg.IndexBytes > 0 {
-			balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Stopping: cfg.Stopping, Log: cfg.Log})
+			balance.Versions = NewVersionReader(cfg)
 		}
 	}
 	return func(p readmodel.Partition) session.Projection { return New(balance, p) }

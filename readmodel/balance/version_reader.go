@@ -1,7 +1,6 @@
 package balance
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/errclass"
+	"projector/readmodel"
 	"projector/readmodel/accountdb"
 	"projector/readmodel/accounts"
 	"projector/sql"
@@ -38,7 +38,8 @@ const (
 // much. All partitions of a process share one query and its index. The index only saves work. See
 // docs/decisions/0019.
 type VersionReader struct {
-	cfg VersionReaderConfig
+	cfg    readmodel.RunConfig
+	within time.Duration // time limit of a query
 
 	mu        sync.Mutex
 	clock     uint64         // counts claims and queries of all versions
@@ -65,27 +66,10 @@ func (f *versionsQuery) ended() bool {
 	}
 }
 
-// VersionReaderConfig is the configuration of a VersionReader.
-type VersionReaderConfig struct {
-	Pool  *pgxpool.Pool
-	Bytes int // memory limit of the index
-	// Stopping is cancelled when the process must stop. A running query then ends, so that the
-	// process does not wait for it. Stopping may be nil.
-	Stopping context.Context
-	Within   time.Duration // time limit of a query; 0 means 5 s
-	Log      *slog.Logger  // may be nil
-}
-
-// NewVersionReader returns a VersionReader. It reads nothing yet.
-func NewVersionReader(cfg VersionReaderConfig) *VersionReader {
-	if cfg.Stopping == nil {
-		cfg.Stopping = context.Background()
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	cfg.Within = cmp.Or(cfg.Within, readVersionsWithin)
-	return &VersionReader{cfg: cfg}
+// NewVersionReader returns a VersionReader. It uses the fields Pool, IndexBytes, Stopping and Log of
+// cfg. It reads nothing yet.
+func NewVersionReader(cfg readmodel.RunConfig) *VersionReader {
+	return &VersionReader{cfg: cfg, within: readVersionsWithin}
 }
 
 // claiming is called before a partition is claimed. No query of all versions starts until the
@@ -169,9 +153,9 @@ func (r *VersionReader) queryAfter(moment uint64) *versionsQuery {
 
 // read fills the index, and drops it when it is no longer used.
 func (r *VersionReader) read(query *versionsQuery) {
-	ctx, cancel := context.WithTimeout(r.cfg.Stopping, r.cfg.Within)
+	ctx, cancel := context.WithTimeout(r.cfg.Stopping, r.within)
 	defer cancel()
-	index, err := readVersions(ctx, r.cfg.Pool, r.cfg.Bytes)
+	index, err := readVersions(ctx, r.cfg.Pool, r.cfg.IndexBytes)
 	if err != nil && r.cfg.Stopping.Err() == nil {
 		// This is normal if memory is too small for the versions of all accounts.
 		r.cfg.Log.Info("the versions of all accounts could not be read at once: each account is looked up",

@@ -111,11 +111,16 @@ func (l *lookUps) awaitIndex(t *testing.T, w *worker, events []string) {
 	t.Fatalf("%d accounts were looked up once more for duplicates", l.accounts.Load())
 }
 
+func versionReader(t *testing.T, pool *pgxpool.Pool, bytes int) *balance.VersionReader {
+	t.Helper()
+	return balance.NewVersionReader(readmodel.RunConfig{Pool: pool, IndexBytes: bytes, Stopping: t.Context(), Log: slog.New(slog.DiscardHandler)})
+}
+
 func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 	t.Parallel()
 	pool, queries := openCounted(t)
 	events := firstEvents()
-	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
+	again := deliverOnce(t, pool, events, versionReader(t, pool, 1<<20))
 	for _, w := range again {
 		queries.awaitIndex(t, w, events)
 	}
@@ -136,7 +141,7 @@ func TestAnIndexIsOfTheClaim(t *testing.T) {
 	t.Parallel()
 	pool, queries := openCounted(t)
 	events := firstEvents()
-	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
+	again := deliverOnce(t, pool, events, versionReader(t, pool, 1<<20))
 	for i, kept := range []int{1500, 1250, 1000, 750} {
 		one, other := again[i%2], again[1-i%2]
 		queries.awaitIndex(t, one, events) // the worker that claimed last has read all accounts again
@@ -160,7 +165,7 @@ func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
 	t.Parallel()
 	pool, queries := openCounted(t)
 	events := firstEvents()
-	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: indexedAccounts / 2 * 32}))
+	again := deliverOnce(t, pool, events, versionReader(t, pool, indexedAccounts/2*32))
 	queries.accounts.Store(0)
 	for _, w := range again {
 		expectDuplicates(t, w, events)
@@ -179,7 +184,7 @@ func TestOneQueryOfAllVersionsAtATime(t *testing.T) {
 	t.Parallel()
 	pool, queries := openCounted(t)
 	events := firstEvents()
-	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20, Within: time.Hour}))
+	again := deliverOnce(t, pool, events, versionReader(t, pool, 1<<20).ReadWithin(time.Hour))
 	status, release := context.WithCancel(t.Context())
 	defer release()
 	ctx, stop := context.WithCancel(t.Context())
@@ -219,8 +224,8 @@ func TestTheQueryOfAllVersionsEndsWithTheProcess(t *testing.T) {
 	life, stop := context.WithCancel(t.Context())
 	defer stop()
 	var log bytes.Buffer
-	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{
-		Pool: pool, Bytes: 1 << 20, Stopping: life, Log: slog.New(slog.NewJSONHandler(&log, nil)),
+	again := deliverOnce(t, pool, events, balance.NewVersionReader(readmodel.RunConfig{
+		Pool: pool, IndexBytes: 1 << 20, Stopping: life, Log: slog.New(slog.NewJSONHandler(&log, nil)),
 	}))
 	why := make(chan error, 1)
 	queries.reading = func(ctx context.Context) {
@@ -244,8 +249,8 @@ func TestAFailedQueryOfAllVersionsIsLogged(t *testing.T) {
 	pool, _ := openCounted(t)
 	events := firstEvents()
 	log := make(logLines, 10)
-	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{
-		Pool: pool, Bytes: indexedAccounts / 2 * 32, Log: slog.New(slog.NewJSONHandler(log, nil)),
+	again := deliverOnce(t, pool, events, balance.NewVersionReader(readmodel.RunConfig{
+		Pool: pool, IndexBytes: indexedAccounts / 2 * 32, Stopping: t.Context(), Log: slog.New(slog.NewJSONHandler(log, nil)),
 	}))
 	for range 3 {
 		for _, w := range again {
