@@ -146,13 +146,18 @@ func memory(pid int) (now, peak float64) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(line, ":")
-		kib, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
 		switch name {
 		case "VmRSS":
-			now = kib / 1024
+			now = kib(value) / 1024
 		case "VmHWM":
-			peak = kib / 1024
+			peak = kib(value) / 1024
 		}
 	}
 	return now, peak
+}
+
+// kib returns the number in a value of /proc in KiB, such as "1024 kB", or 0.
+func kib(value string) float64 {
+	n, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
+	return n
 }

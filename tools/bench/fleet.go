@@ -187,12 +187,16 @@ func (w *workload) createTopic(ctx context.Context, client *kgo.Client) error {
 	return nil
 }
 
+// producer returns a client that produces to the topic of a workload.
+func (b broker) producer(w *workload, opts ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append(opts, kgo.SeedBrokers(b.addrs...), kgo.DefaultProduceTopic(w.topic()),
+		kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)))...) // murmur2 of the key, as in the Java client
+}
+
 // load creates the workload's topic and fills it.
 func load(ctx context.Context, w workload, b broker) (*loaded, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...), kgo.DefaultProduceTopic(w.topic()),
-		kgo.ProducerLinger(10*time.Millisecond), kgo.MaxBufferedRecords(100_000),
-		kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil))) // murmur2 of the key, as in the Java client
+	client, err := b.producer(&w, kgo.ProducerLinger(10*time.Millisecond), kgo.MaxBufferedRecords(100_000))
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,19 @@ type change struct {
 	id      [36]byte // event id
 }
 
+func (c *change) kind() string {
+	switch {
+	case c.cents > 0:
+		return "FundsCredited"
+	case c.cents < 0:
+		return "FundsDebited"
+	}
+	return "AccountOpened"
+}
+
+// amount returns the amount in the event, which has no sign.
+func (c *change) amount() int64 { return max(c.cents, -c.cents) }
+
 // generator makes a workload's events, which are the same in each run. It also computes the
 // expected result: the last version and balance of every account.
 type generator struct {
@@ -101,15 +114,9 @@ func appendAccountID(b []byte, n int) []byte {
 
 // appendJSON appends the event in the default format. It has about 250 bytes.
 func (c *change) appendJSON(b []byte) []byte {
-	kind, cents := "AccountOpened", c.cents
-	switch {
-	case cents > 0:
-		kind = "FundsCredited"
-	case cents < 0:
-		kind, cents = "FundsDebited", -cents
-	}
+	cents := c.amount()
 	b = append(append(b, `{"eventId":"`...), c.id[:]...)
-	b = append(append(b, `","eventType":"`...), kind...)
+	b = append(append(b, `","eventType":"`...), c.kind()...)
 	b = appendAccountID(append(b, `","accountId":"`...), c.account)
 	b = strconv.AppendInt(append(b, `","version":`...), int64(c.version), 10)
 	b = c.at.AppendFormat(append(b, `,"occurredAt":"`...), "2006-01-02T15:04:05.000Z")
@@ -149,24 +156,38 @@ FROM (SELECT version, trunc(balance * 100)::bigint AS cents, substr(account_id, 
 
 // fingerprint returns the expected result of fingerprintQuery after all events made so far.
 func (g *generator) fingerprint() string {
-	var rows int64
-	var sums [4]big.Int
-	var term, n big.Int
-	add := func(i int, v int64) {
-		term.SetInt64(v)
-		sums[i].Add(&sums[i], &term)
-		sums[i+1].Add(&sums[i+1], term.Mul(&term, &n))
-	}
-	for i, version := range g.versions {
-		if version == 0 {
+	return accountSums(g.versions, g.balances)
+}
+
+// accountSums returns how many accounts have events, and the sums of two numbers of each account,
+// without and with the account's number as a factor. The first number is 0 for an account without
+// events.
+func accountSums[N int32 | int64](events []N, cents []int64) string {
+	rows := 0
+	var s bigSums
+	for i, n := range events {
+		if n == 0 {
 			continue
 		}
 		rows++
-		n.SetInt64(int64(i))
-		add(0, int64(version))
-		add(2, g.balances[i])
+		s.add(0, int64(n), 1)
+		s.add(1, int64(n), int64(i))
+		s.add(2, cents[i], 1)
+		s.add(3, cents[i], int64(i))
 	}
-	return fmt.Sprint(rows, " ", &sums[0], " ", &sums[1], " ", &sums[2], " ", &sums[3])
+	return fmt.Sprint(rows, " ", &s.of[0], " ", &s.of[1], " ", &s.of[2], " ", &s.of[3])
+}
+
+// bigSums are sums that may exceed 64 bits.
+type bigSums struct {
+	of           [4]big.Int
+	term, factor big.Int
+}
+
+// add adds the product of a number and a factor to the sum at the index i.
+func (s *bigSums) add(i int, n, factor int64) {
+	s.term.SetInt64(n)
+	s.of[i].Add(&s.of[i], s.term.Mul(&s.term, s.factor.SetInt64(factor)))
 }
 
 // decodeCmd measures the decode limit. The limit is how fast the topic can be fetched and decoded

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,12 +48,7 @@ func (t *table) create(ctx context.Context, d database) error {
 	if t.mode == "" {
 		return nil
 	}
-	conn, err := pgx.Connect(ctx, d.url)
-	if err != nil {
-		return err
-	}
-	_, err = conn.Exec(ctx, ownTable)
-	return errors.Join(err, conn.Close(ctx))
+	return d.execute(ctx, ownTable)
 }
 
 // projectionFile writes the projection file of a workload into a folder. The path is empty if the
@@ -115,23 +108,7 @@ func wantOwn(w *workload, _ *generator) string {
 	events, cents := make([]int64, w.accounts), make([]int64, w.accounts)
 	w.eachChange(func(c *change) {
 		events[c.account]++
-		if c.cents < 0 { // the amount in an event has no sign
-			cents[c.account] -= c.cents
-		} else {
-			cents[c.account] += c.cents
-		}
+		cents[c.account] += c.amount()
 	})
-	var rows, total int64
-	var weighted, sum, weightedSum, n, term big.Int
-	for i := range events {
-		if events[i] == 0 {
-			continue
-		}
-		rows, total = rows+1, total+events[i]
-		n.SetInt64(int64(i))
-		weighted.Add(&weighted, term.Mul(term.SetInt64(events[i]), &n))
-		sum.Add(&sum, term.SetInt64(cents[i]))
-		weightedSum.Add(&weightedSum, term.Mul(&term, &n))
-	}
-	return fmt.Sprint(rows, " ", total, " ", &weighted, " ", &sum, " ", &weightedSum)
+	return accountSums(events, cents)
 }

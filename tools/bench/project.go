@@ -151,7 +151,35 @@ func (p *program) stop() (time.Duration, error) {
 }
 
 // catchUp measures the projector while it projects a whole topic.
-func (s *stack) catchUp(ctx context.Context, l *loaded, d database, group string, m *meter) (run Run, err error) {
+func (s *stack) catchUp(ctx context.Context, l *loaded, d database, group string, m *meter) (Run, error) {
+	return s.observed(ctx, l, d, group, m, func(w *watcher) (run Run, err error) {
+		m.begin()
+		start := time.Now()
+		f, err := s.startFleet(l, group, d)
+		if err != nil {
+			return run, err
+		}
+		m.subjects = f.pids()
+		t, err := follow(ctx, w, f, l.events)
+		if err == nil {
+			run = t.result(start, l.events)
+			run.CPU, run.Disturbed = m.end()
+			_, run.PeakMiB = f.memory()
+		}
+		if err == nil && l.replicas > 0 {
+			run.Shares, run.Connections, err = f.account(ctx, w, l.events)
+		}
+		took, stopErr := f.stop()
+		run.StopSeconds = took.Seconds()
+		return run, errors.Join(err, stopErr)
+	})
+}
+
+// observed calls measure, which runs the projector and stops it again. It adds to the run what
+// PostgreSQL counted meanwhile, and what is wrong with the final state.
+func (s *stack) observed(ctx context.Context, l *loaded, d database, group string, m *meter,
+	measure func(*watcher) (Run, error),
+) (run Run, err error) {
 	w, err := watch(ctx, d, group, l.table())
 	if err != nil {
 		return run, err
@@ -162,27 +190,9 @@ func (s *stack) catchUp(ctx context.Context, l *loaded, d database, group string
 		return run, err
 	}
 	m.watcher = w.pid()
-	m.begin()
-	start := time.Now()
-	f, err := s.startFleet(l, group, d)
-	if err != nil {
+	if run, err = measure(w); err != nil {
 		return run, err
 	}
-	m.subjects = f.pids()
-	t, err := follow(ctx, w, f, l.events)
-	if err == nil {
-		run = t.result(start, l.events)
-		run.CPU, run.Disturbed = m.end()
-		_, run.PeakMiB = f.memory()
-	}
-	if err == nil && l.replicas > 0 {
-		run.Shares, run.Connections, err = f.account(ctx, w, l.events)
-	}
-	took, stopErr := f.stop()
-	if err := errors.Join(err, stopErr); err != nil {
-		return run, err
-	}
-	run.StopSeconds = took.Seconds()
 	if err := s.count(ctx, &run, w, &before); err != nil {
 		return run, err
 	}

@@ -197,16 +197,6 @@ func rawEvents(w *workload, parts, rows int, layOut func([]change) *pgx.Batch) [
 	return lanes
 }
 
-func (c *change) kind() string {
-	switch {
-	case c.cents > 0:
-		return "FundsCredited"
-	case c.cents < 0:
-		return "FundsDebited"
-	}
-	return "AccountOpened"
-}
-
 // rawStatements converts events to rows of account_statement.
 func rawStatements(w *workload) [][]*pgx.Batch {
 	insert := sql.Query("statement_insert")
@@ -239,21 +229,28 @@ func rawTurnover(w *workload) [][]*pgx.Batch {
 	return rawEvents(w, rawLanes, rawRows, func(changes []change) *pgx.Batch {
 		slices.SortFunc(changes, func(a, b change) int { return strings.Compare(string(a.id[:]), string(b.id[:])) })
 		ids := make([]string, len(changes))
-		var credited, debited, events int64
+		var day dayTurnover
 		for i := range changes {
 			ids[i] = string(changes[i].id[:])
-			switch cents := changes[i].cents; {
-			case cents > 0:
-				credited, events = credited+cents, events+1
-			case cents < 0:
-				debited, events = debited-cents, events+1
-			}
+			day.add(&changes[i])
 		}
 		b := &pgx.Batch{}
 		b.Queue(mark, turnover.Name, ids)
-		b.Queue(add, []time.Time{epoch}, []string{"EUR"}, []int16{2}, numerics(credited), numerics(debited), []int64{events})
+		b.Queue(add, []time.Time{epoch}, []string{"EUR"}, []int16{2}, numerics(day.credited), numerics(day.debited), []int64{day.events})
 		return b
 	})
+}
+
+// dayTurnover is the turnover of all events that were added, in cents.
+type dayTurnover struct{ credited, debited, events int64 }
+
+func (t *dayTurnover) add(c *change) {
+	switch {
+	case c.cents > 0:
+		t.credited, t.events = t.credited+c.cents, t.events+1
+	case c.cents < 0:
+		t.debited, t.events = t.debited-c.cents, t.events+1
+	}
 }
 
 func numerics(minor int64) []pgtype.Numeric {

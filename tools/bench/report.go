@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
@@ -276,30 +275,20 @@ func (w *workload) eachChange(fn func(*change)) {
 }
 
 func wantStatement(w *workload, _ *generator) string {
-	var versions, cents, weighted, term, factor big.Int
+	var s bigSums
 	w.eachChange(func(c *change) {
-		factor.SetInt64(int64(c.version) * int64(c.account))
-		versions.Add(&versions, &factor)
-		term.SetInt64(c.cents)
-		cents.Add(&cents, &term)
-		weighted.Add(&weighted, term.Mul(&term, &factor))
+		place := int64(c.version) * int64(c.account)
+		s.add(0, place, 1)
+		s.add(1, c.cents, 1)
+		s.add(2, c.cents, place)
 	})
-	return fmt.Sprint(w.events, " ", &versions, " ", &cents, " ", &weighted)
+	return fmt.Sprint(w.events, " ", &s.of[0], " ", &s.of[1], " ", &s.of[2])
 }
 
 // wantTurnover returns one line, because all events of a workload have the same day and currency,
 // which is one row of the table.
 func wantTurnover(w *workload, _ *generator) string {
-	var credited, debited, events int64
-	w.eachChange(func(c *change) {
-		switch {
-		case c.cents > 0:
-			credited += c.cents
-			events++
-		case c.cents < 0:
-			debited -= c.cents
-			events++
-		}
-	})
-	return fmt.Sprint(epoch.Format("2006-01-02"), " ", credited, " ", debited, " ", events, " ", w.events)
+	var day dayTurnover
+	w.eachChange(day.add)
+	return fmt.Sprint(epoch.Format("2006-01-02"), " ", day.credited, " ", day.debited, " ", day.events, " ", w.events)
 }

@@ -227,9 +227,9 @@ type machine struct {
 
 func describeMachine(postgresVersion string) machine {
 	return machine{
-		CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(),
-		MemoryMB: memoryMB(), Kernel: firstLine("/proc/sys/kernel/osrelease"),
-		OS: strings.Trim(assigned("/etc/os-release", "PRETTY_NAME"), `"`),
+		CPU: assigned("/proc/cpuinfo", "model name", ":"), Cores: runtime.NumCPU(),
+		MemoryMB: int64(kib(assigned("/proc/meminfo", "MemTotal", ":")) / 1024), Kernel: firstLine("/proc/sys/kernel/osrelease"),
+		OS: strings.Trim(assigned("/etc/os-release", "PRETTY_NAME", "="), `"`),
 		Go: runtime.Version(), Kafka: devstack.KafkaVersion, Postgres: postgresVersion,
 		FlushMicros: flushMicros(),
 	}
@@ -240,20 +240,12 @@ func (m machine) same(other machine) bool {
 	return m.CPU == other.CPU && m.Cores == other.Cores && m.MemoryMB == other.MemoryMB
 }
 
-func field(path, name string) string {
+// assigned returns the value of a name in a file. In each line, the separator is between the name
+// and the value.
+func assigned(path, name, separator string) string {
 	text, _ := os.ReadFile(path) //nolint:gosec // G304: constants of this file
 	for line := range strings.Lines(string(text)) {
-		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "unknown"
-}
-
-func assigned(path, name string) string {
-	text, _ := os.ReadFile(path) //nolint:gosec // G304: constants of this file
-	for line := range strings.Lines(string(text)) {
-		if value, found := strings.CutPrefix(line, name+"="); found {
+		if key, value, found := strings.Cut(line, separator); found && strings.TrimSpace(key) == name {
 			return strings.TrimSpace(value)
 		}
 	}
@@ -267,16 +259,6 @@ func firstLine(path string) string {
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	return line
-}
-
-func memoryMB() int64 {
-	var kib int64
-	for _, digit := range strings.TrimSuffix(field("/proc/meminfo", "MemTotal"), " kB") {
-		if digit >= '0' && digit <= '9' {
-			kib = kib*10 + int64(digit-'0')
-		}
-	}
-	return kib >> 10
 }
 
 // flushMicros measures the disk flush that a commit waits for.

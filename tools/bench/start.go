@@ -28,8 +28,7 @@ func (s *stack) start(ctx context.Context, l *loaded, d database, group string, 
 		return run, err
 	}
 	defer w.close()
-	client, err := kgo.NewClient(kgo.SeedBrokers(l.broker.addrs...), kgo.DefaultProduceTopic(l.topic()),
-		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)))
+	client, err := l.broker.producer(&l.workload)
 	if err != nil {
 		return run, err
 	}

@@ -84,39 +84,25 @@ func (s *stopwatch) state() (int, error) {
 }
 
 // steady measures the latency at a constant load that is easy for one instance.
-func (s *stack) steady(ctx context.Context, l *loaded, d database, group string, m *meter, readers int) (run Run, err error) {
-	w, err := watch(ctx, d, group, l.table())
-	if err != nil {
-		return run, err
-	}
-	defer w.close()
-	before, err := s.usage(ctx, w)
-	if err != nil {
-		return run, err
-	}
-	var environment []string
-	if readers > 0 {
-		environment = []string{"READ_LISTEN_ADDR=127.0.0.1:0"}
-	}
-	p, err := s.startProjector(l, group, d, environment...)
-	if err != nil {
-		return run, err
-	}
-	m.watcher, m.subjects = w.pid(), []int{p.PID()}
-	err = awaitClaims(ctx, w, p, int(l.partitions))
-	if err == nil {
-		run, l.fingerprint, err = s.drip(ctx, l, w, p, m, readers)
-	}
-	took, stopErr := p.stop()
-	if err := errors.Join(err, stopErr); err != nil {
-		return run, err
-	}
-	run.StopSeconds = took.Seconds()
-	if err := s.count(ctx, &run, w, &before); err != nil {
-		return run, err
-	}
-	run.Problem, err = w.check(ctx, l.fingerprint)
-	return run, err
+func (s *stack) steady(ctx context.Context, l *loaded, d database, group string, m *meter, readers int) (Run, error) {
+	return s.observed(ctx, l, d, group, m, func(w *watcher) (run Run, err error) {
+		var environment []string
+		if readers > 0 {
+			environment = []string{"READ_LISTEN_ADDR=127.0.0.1:0"}
+		}
+		p, err := s.startProjector(l, group, d, environment...)
+		if err != nil {
+			return run, err
+		}
+		m.subjects = []int{p.PID()}
+		err = awaitClaims(ctx, w, p, int(l.partitions))
+		if err == nil {
+			run, l.fingerprint, err = s.drip(ctx, l, w, p, m, readers)
+		}
+		took, stopErr := p.stop()
+		run.StopSeconds = took.Seconds()
+		return run, errors.Join(err, stopErr)
+	})
 }
 
 func awaitClaims(ctx context.Context, w *watcher, p *program, partitions int) error {
@@ -137,9 +123,7 @@ func awaitClaims(ctx context.Context, w *watcher, p *program, partitions int) er
 
 // drip produces at a constant rate and observes the committed positions at the same time.
 func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *meter, readers int) (Run, string, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(l.broker.addrs...), kgo.DefaultProduceTopic(l.topic()),
-		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)))
+	client, err := l.broker.producer(&l.workload, kgo.ProducerLinger(0))
 	if err != nil {
 		return Run{}, "", err
 	}
