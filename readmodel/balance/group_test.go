@@ -34,7 +34,7 @@ func groupWorker(t *testing.T, pool *pgxpool.Pool, group *balance.Group, i int) 
 	t.Helper()
 	p := readmodel.Partition{Group: "g", Topic: "events", Number: int32(i)}
 	w := newWorker(t, pool, p)
-	w.Balance = balance.New(balance.Config{Group: group, RunConfig: readmodel.RunConfig{
+	w.Projection = balance.New(balance.Config{Group: group, RunConfig: readmodel.RunConfig{
 		Pool: pool, Formats: event.Always(w.Format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 },
 	}}, p)
 	w.MustClaim("me", projection.NoOffset)

@@ -11,7 +11,6 @@ import (
 
 	"projector/internal/session"
 	"projector/projection"
-	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/appended"
 )
@@ -35,18 +34,13 @@ func (o *Observer) DedupHit(n int) { o.Hits += n }
 // DedupMiss implements readmodel.Observer.
 func (o *Observer) DedupMiss(n int) { o.Misses += n }
 
-// Feeder is the projection of a partition. The test calls it step by step.
+// Feeder is a Worker that counts the outcomes.
 type Feeder struct {
-	session.Projection
-	Format   event.Format
-	Next     int64
-	Epoch    int32          // epoch of the partition's leader
+	*Worker
 	Counts   map[string]int // number of records by the name of their outcome
 	Reported *Observer
 
-	t         testing.TB
-	partition int32
-	faults    []string // dead letters, as class and event id
+	faults []string // dead letters, as class and event id
 }
 
 // NewFeeder returns a feeder for a projection without its recent-event cache, so that PostgreSQL is
@@ -77,7 +71,7 @@ func FeederOf(t testing.TB, pool *pgxpool.Pool, kind readmodel.Definition, p rea
 // claimed its partition.
 func FeederOn(t testing.TB, opened session.Projection) *Feeder {
 	t.Helper()
-	f := &Feeder{t: t, Format: JSONFormat(t), Projection: opened, Counts: map[string]int{}}
+	f := &Feeder{Worker: &Worker{t: t, Format: JSONFormat(t), Projection: opened}, Counts: map[string]int{}}
 	f.MustClaim(projection.NoOffset)
 	return f
 }
@@ -85,42 +79,13 @@ func FeederOn(t testing.TB, opened session.Projection) *Feeder {
 // MustClaim claims the partition and continues at the position that the claim returns.
 func (f *Feeder) MustClaim(committed int64) {
 	f.t.Helper()
-	pos, err := f.Claim(f.t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: committed})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.Next = pos.Next
-}
-
-// MustFold folds the values at the next offsets. An empty value is a tombstone.
-func (f *Feeder) MustFold(values ...string) {
-	f.t.Helper()
-	var records []projection.DecodedRecord
-	for _, value := range values {
-		j := projection.DecodedRecord{Record: projection.Record{Topic: "events", Partition: f.partition, Offset: f.Next, LeaderEpoch: f.Epoch, Message: event.Message{Value: []byte(value)}}}
-		if value == "" {
-			j.Record.Value = nil
-		}
-		f.Format.Decode(j.Record.Message, &j.Decoded)
-		records = append(records, j)
-		f.Next++
-	}
-	for len(records) > 0 {
-		n, err := f.Fold(f.t.Context(), records, 1000)
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		records = records[n:]
-	}
+	f.Worker.MustClaim("me", committed)
 }
 
 // VerifyAndFlush verifies and writes, and counts the outcomes.
 func (f *Feeder) VerifyAndFlush() error {
 	f.t.Helper()
-	if err := f.Verify(f.t.Context()); err != nil {
-		return err
-	}
-	changes, err := f.Flush(f.t.Context(), projection.NextOffset{Offset: f.Next, LeaderEpoch: f.Epoch})
+	changes, err := f.Worker.VerifyAndFlush()
 	if err != nil {
 		return err
 	}

@@ -5,24 +5,26 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/balance"
 )
 
-// Worker is the projection account_balance of a partition. The test calls it step by step.
+// Worker is an opened projection of a partition. The test calls it step by step.
 type Worker struct {
-	*balance.Balance
+	session.Projection
 	Format event.Format
 	Next   int64
 	Epoch  int32 // epoch of the partition's leader
 
-	t testing.TB
+	t         testing.TB
+	partition int32
 }
 
-// StartWorker opens a new, migrated database. It also returns a worker that has claimed Partition
-// from the start of the log.
+// StartWorker opens a new, migrated database. It also returns a worker of account_balance that has
+// claimed Partition from the start of the log.
 func StartWorker(t testing.TB) (*pgxpool.Pool, *Worker) {
 	t.Helper()
 	pool := OpenPool(t)
@@ -31,7 +33,7 @@ func StartWorker(t testing.TB) (*pgxpool.Pool, *Worker) {
 	return pool, w
 }
 
-// NewWorker returns a worker that has not claimed its partition yet.
+// NewWorker returns a worker of account_balance that has not claimed its partition yet.
 func NewWorker(t testing.TB, pool *pgxpool.Pool, p readmodel.Partition) *Worker {
 	t.Helper()
 	return NewWorkerWith(t, pool, p, func(*balance.Config) {})
@@ -45,7 +47,7 @@ func NewWorkerWith(t testing.TB, pool *pgxpool.Pool, p readmodel.Partition, set 
 		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 },
 	}}
 	set(&cfg)
-	return &Worker{t: t, Format: format, Balance: balance.New(cfg, p)}
+	return &Worker{t: t, Format: format, Projection: balance.New(cfg, p), partition: p.Number}
 }
 
 // MustClaim claims the partition for an owner.
@@ -80,14 +82,17 @@ func (w *Worker) MustFoldAlone(value string) {
 	}
 }
 
-// Records returns decoded records at the next offsets.
+// Records returns decoded records at the next offsets. An empty value is a tombstone.
 func (w *Worker) Records(values ...string) []projection.DecodedRecord {
 	var records []projection.DecodedRecord
 	for _, value := range values {
 		j := projection.DecodedRecord{Record: projection.Record{
-			Topic: "events", Offset: w.Next, LeaderEpoch: w.Epoch, Timestamp: 1_700_000_000_000,
+			Topic: "events", Partition: w.partition, Offset: w.Next, LeaderEpoch: w.Epoch, Timestamp: 1_700_000_000_000,
 			Message: event.Message{Key: []byte("k"), Value: []byte(value), Headers: []event.Header{{Key: "h", Value: nil}, {Key: "h", Value: []byte{}}}},
 		}}
+		if value == "" {
+			j.Record.Value = nil
+		}
 		w.Format.Decode(j.Record.Message, &j.Decoded)
 		records = append(records, j)
 		w.Next++
