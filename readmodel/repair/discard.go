@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -139,7 +137,6 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	if err != nil {
 		return err
 	}
-	rows, _ := db.Query(ctx, statement, ids, versions, topics, partitions, offsets)
 	type parkedEvent struct { // several entries of a record have the same topic, partition and offset
 		accountID string
 		version   int64
@@ -147,10 +144,10 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	}
 	parked := map[parkedEvent]bool{}
 	var e parkedEvent
-	if _, err := pgx.ForEachRow(rows, []any{&e.accountID, &e.version, &e.place.Topic, &e.place.Partition, &e.place.Offset}, func() error {
-		parked[e] = true
-		return nil
-	}); err != nil {
+	args := []any{ids, versions, topics, partitions, offsets}
+	into := []any{&e.accountID, &e.version, &e.place.Topic, &e.place.Partition, &e.place.Offset}
+	err = readmodel.Each(ctx, db, "look for parked events", statement, args, into, func() error { parked[e] = true; return nil })
+	if err != nil {
 		return err
 	}
 	for i := range list {

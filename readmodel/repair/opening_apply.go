@@ -30,7 +30,7 @@ func (o *Openings) Apply(ctx context.Context, openings []Opening, observe func(r
 		if observe != nil {
 			observe(step)
 		}
-		return o.consumers.ifOvertaken(ctx, max(took, repairPause, cfg.Spread(step.Records)-took))
+		return o.consumers.ifOvertaken(ctx, o.repair.pause(step, took))
 	})
 }
 

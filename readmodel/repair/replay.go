@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"projector/internal/pace"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
@@ -235,18 +233,17 @@ func (r *resting) overtaken(ctx context.Context, now map[partitionOf]progress) b
 
 func (r *resting) load(ctx context.Context) (map[partitionOf]progress, error) {
 	consumers := map[partitionOf]progress{}
+	var (
+		p  partitionOf
+		at progress
+	)
+	into := []any{&p.group, &p.topic, &p.number, &at.fence, &at.next}
 	err := readmodel.Patiently(ctx, func(ctx context.Context) error {
 		clear(consumers)
-		rows, _ := r.pool.Query(ctx, r.pool.Tables.Query("repair_progress"))
-		var (
-			p  partitionOf
-			at progress
-		)
-		_, err := pgx.ForEachRow(rows, []any{&p.group, &p.topic, &p.number, &at.fence, &at.next}, func() error {
+		return readmodel.Each(ctx, r.pool, "look for progress of the consumers", r.pool.Tables.Query("repair_progress"), nil, into, func() error {
 			consumers[p] = at
 			return nil
 		})
-		return err
 	})
 	return consumers, err
 }

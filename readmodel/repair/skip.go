@@ -88,12 +88,8 @@ func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 		done, err = r.skip(attempt, tx, s)
 		return err
 	})
-	var refused *SkipRefused
-	switch {
-	case errors.As(err, &refused):
-		return Skipped{}, errors.Join(refused, r.recordRefusal(ctx, s.action(readmodel.ActionSkip, readmodel.ResultRefused), refused))
-	case err != nil:
-		return Skipped{}, fmt.Errorf("skip: %w", err)
+	if err != nil {
+		return Skipped{}, r.failed(ctx, readmodel.ActionSkip, s, err)
 	}
 	done.Healed, err = r.heal(ctx, s.AccountID)
 	return done, err
@@ -168,8 +164,7 @@ func (r *Repair) skip(ctx context.Context, tx *accountdb.Tx, s Skip) (Skipped, e
 	if s.changed(of) {
 		return Skipped{}, s.refuse(s.Version, ": what is known of version %d has changed since it was agreed to", s.Version)
 	}
-	action := r.in(s.action(readmodel.ActionSkip, readmodel.ResultSkipped))
-	action.Class, action.Topic, action.Partition, action.Offset = of.Class, of.Place.Topic, of.Place.Partition, of.Place.Offset
+	action := r.action(readmodel.ActionSkip, readmodel.ResultSkipped, s, of)
 	action.PreviousEventID = known.Account.LastEventID
 	return Skipped{EventID: of.EventID}, r.passOver(ctx, tx, s, of.EventID, []readmodel.Action{action})
 }
@@ -241,10 +236,12 @@ func loadSkippedEvent(ctx context.Context, db accountdb.DB, s Skip) (of SkippedE
 	return of, err
 }
 
-func (s Skip) action(kind readmodel.ActionKind, result string) readmodel.Action {
-	return readmodel.Action{
+// action returns the row of the audit trail for a skip or an unskip of an event.
+func (r *Repair) action(kind readmodel.ActionKind, result string, s Skip, of SkippedEvent) readmodel.Action {
+	return r.in(readmodel.Action{
 		Kind: kind, AccountID: s.AccountID, Version: &s.Version, Actor: s.Actor, Reason: s.Reason, Result: result,
-	}
+		Class: of.Class, Topic: of.Place.Topic, Partition: of.Place.Partition, Offset: of.Place.Offset,
+	})
 }
 
 // refuse returns a *SkipRefused for an account that expects a version.
@@ -261,9 +258,15 @@ func (s Skip) refuseFor(expected, format string, args ...any) error {
 	}
 }
 
-func (r *Repair) recordRefusal(ctx context.Context, action readmodel.Action, refused *SkipRefused) error {
+// failed returns the error of a skip or an unskip. It records a refusal in the audit trail.
+func (r *Repair) failed(ctx context.Context, kind readmodel.ActionKind, s Skip, err error) error {
+	var refused *SkipRefused
+	if !errors.As(err, &refused) {
+		return fmt.Errorf("%s: %w", kind, err)
+	}
+	action := r.action(kind, readmodel.ResultRefused, s, SkippedEvent{})
 	action.Reason = refused.audited
-	return readmodel.RecordActions(ctx, r.cfg.Pool, []readmodel.Action{r.in(action)})
+	return errors.Join(refused, readmodel.RecordActions(ctx, r.cfg.Pool, []readmodel.Action{action}))
 }
 
 // SkipAgain repeats an earlier skip in a rebuild and applies the events that waited for the skipped

@@ -34,12 +34,8 @@ func (r *Repair) Unskip(ctx context.Context, s Skip) error {
 	err := r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) error {
 		return r.unskip(attempt, tx, s)
 	})
-	var refused *SkipRefused
-	switch {
-	case errors.As(err, &refused):
-		return errors.Join(refused, r.recordRefusal(ctx, s.action(readmodel.ActionUnskip, readmodel.ResultRefused), refused))
-	case err != nil:
-		return fmt.Errorf("unskip: %w", err)
+	if err != nil {
+		return r.failed(ctx, readmodel.ActionUnskip, s, err)
 	}
 	return nil
 }
@@ -71,9 +67,7 @@ func (r *Repair) unskip(ctx context.Context, tx *accountdb.Tx, s Skip) error {
 			AccountID: s.AccountID, Version: s.Version, Expected: s.Version, Place: projection.RecordRef{Partition: projection.NoPartition},
 		}}
 	}
-	action := r.in(s.action(readmodel.ActionUnskip, readmodel.ResultUnskipped))
-	action.Class = of.Class
-	action.Topic, action.Partition, action.Offset = of.Place.Topic, of.Place.Partition, of.Place.Offset
+	action := r.action(readmodel.ActionUnskip, readmodel.ResultUnskipped, s, of)
 	action.PreviousEventID = known.Account.LastEventID
 	if err := r.write(ctx, tx, changes, []readmodel.Action{action}); err != nil {
 		return err
@@ -152,8 +146,8 @@ func (r *Repair) keepsRow(ctx context.Context, db readmodel.Querier, s Skip) err
 	if r.custom() {
 		return nil
 	}
-	var opened bool
-	if err := db.QueryRow(ctx, sql.Query("unskip_opened"), s.AccountID, s.Version).Scan(&opened); err != nil {
+	opened, err := readmodel.One[bool](ctx, db, "look for an opening", "unskip_opened", s.AccountID, s.Version)
+	if err != nil {
 		return err
 	}
 	if opened {
