@@ -1,10 +1,6 @@
 package readmodel
 
-import (
-	"cmp"
-
-	"github.com/jackc/pgx/v5/pgconn"
-)
+import "cmp"
 
 // FileChangedError means that the rows of a custom projection were made with another text of its
 // file.
@@ -23,6 +19,4 @@ func (e *FileChangedError) Error() string {
 func (e *FileChangedError) SafeText() string { return e.Error() }
 
 // Unwrap makes errclass treat the error like a missing privilege, because an operator has to act.
-func (e *FileChangedError) Unwrap() error {
-	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: e.Error()}
-}
+func (e *FileChangedError) Unwrap() error { return Forbidden(e.Error()) }

@@ -74,7 +74,7 @@ func exceeded(err error) error {
 // or because a time limit was exceeded.
 func migrateError(ctx context.Context, db *sql.DB, err error) error {
 	var refused *pgconn.PgError
-	if !errors.As(err, &refused) || refused.Code != insufficientPrivilege && refused.Code != noSchema {
+	if !errors.As(err, &refused) || refused.Code != InsufficientPrivilege && refused.Code != noSchema {
 		return exceeded(fmt.Errorf("migrate: %w", err))
 	}
 	var grant string
@@ -170,7 +170,7 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 		have, err = storedVersion(ctx, pool) // USAGE may have been granted after the first query
 	}
 	switch {
-	case HasCode(err, insufficientPrivilege):
+	case HasCode(err, InsufficientPrivilege):
 		return fmt.Errorf("missing privileges: SELECT on projector_schema_version: %w", err)
 	case HasCode(err, undefinedTable):
 	case err != nil:
@@ -234,12 +234,12 @@ func CheckDatabase(ctx context.Context, pool *pgxpool.Pool, query string) error 
 			Message: "the server is read-only: a standby, a failover is under way, or default_transaction_read_only is on",
 		}
 	}
-	return missingPrivileges(strings.Join(missing, ", "))
+	return Forbidden("missing privileges: " + strings.Join(missing, ", "))
 }
 
 // These are SQLSTATEs that this package and the packages below it check for.
 const (
-	insufficientPrivilege = "42501"
+	InsufficientPrivilege = "42501"
 	uniqueViolation       = "23505"
 	invalidParameterValue = "22023"
 	queryCanceled         = "57014"
@@ -256,10 +256,9 @@ func HasCode(err error, code string) bool {
 	return errors.As(err, &pgErr) && pgErr.Code == code
 }
 
-// missingPrivileges returns an error with the SQLSTATE that PostgreSQL uses for a missing
-// privilege. Its message has all missing privileges.
-func missingPrivileges(what string) error {
-	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: "missing privileges: " + what}
+// Forbidden returns an error with the SQLSTATE that PostgreSQL uses for a missing privilege.
+func Forbidden(message string) error {
+	return &pgconn.PgError{Severity: "ERROR", Code: InsufficientPrivilege, Message: message}
 }
 
 // checkVisible returns an error if the schema exists, but the role lacks USAGE. PostgreSQL then
@@ -269,7 +268,7 @@ func checkVisible(ctx context.Context, pool *pgxpool.Pool) error {
 	if err != nil || len(hidden) == 0 {
 		return err
 	}
-	return missingPrivileges("USAGE on schema " + hidden[0])
+	return Forbidden("missing privileges: USAGE on schema " + hidden[0])
 }
 
 // readOnly is the first row of a check query if the server accepts no writes.

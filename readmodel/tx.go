@@ -206,7 +206,7 @@ func WasCommitted(ctx context.Context, pool *pgxpool.Pool, u Unanswered) (bool, 
 	}
 	// If a standby has taken over that lacks the transaction, it may have given the id to another one.
 	committed, err := One[bool](ctx, pool, "ask what became of the transaction", "transaction_trail", u.ID)
-	if HasCode(err, insufficientPrivilege) {
+	if HasCode(err, InsufficientPrivilege) {
 		// The role of `run` may not read the audit trail. It applies fetched events again, and events
 		// that are already applied change nothing.
 		return false, nil

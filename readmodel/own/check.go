@@ -26,7 +26,7 @@ import (
 func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	err := plan(ctx, pool, &p)
 	var refused *StatementError
-	if !errors.As(err, &refused) || code(err) != insufficientPrivilege {
+	if !errors.As(err, &refused) || !readmodel.HasCode(err, readmodel.InsufficientPrivilege) {
 		return err
 	}
 	for _, use := range p.Uses() {
@@ -143,18 +143,6 @@ func (n *node) written(refused func(schema, table string) bool) string {
 		if table := n.Plans[i].written(refused); table != "" {
 			return table
 		}
-	}
-	return ""
-}
-
-// insufficientPrivilege is the SQLSTATE of a missing grant.
-const insufficientPrivilege = "42501"
-
-// code returns the SQLSTATE of an error. It is empty if the error is not PostgreSQL's.
-func code(err error) string {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
-		return refused.Code
 	}
 	return ""
 }

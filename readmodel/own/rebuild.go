@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection/file"
+	"projector/readmodel"
 )
 
 // shadowSchema is the schema of a rebuild's tables.
@@ -38,9 +38,6 @@ func rebuildable(ctx context.Context, rebuilt *pgxpool.Pool, p file.Projection) 
 }
 
 func writesLive(name, table string) error {
-	return &pgconn.PgError{
-		Severity: "ERROR", Code: insufficientPrivilege,
-		Message: "the SQL of projection " + name + " writes " + table +
-			", which a rebuild would change in place: name it in `-- tables:`, and in the SQL without its schema",
-	}
+	return readmodel.Forbidden("the SQL of projection " + name + " writes " + table +
+		", which a rebuild would change in place: name it in `-- tables:`, and in the SQL without its schema")
 }

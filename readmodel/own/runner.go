@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection/file"
+	"projector/readmodel"
 	"projector/sql"
 )
 
@@ -27,7 +28,7 @@ func CheckForRunner(ctx context.Context, pool *pgxpool.Pool, p file.Projection) 
 		return Check(ctx, pool, p)
 	}
 	unparsed := parsed(ctx, pool, &p)
-	if unparsed != nil && code(unparsed) != insufficientPrivilege {
+	if unparsed != nil && !readmodel.HasCode(unparsed, readmodel.InsufficientPrivilege) {
 		return unparsed
 	}
 	for i := range p.Statements {
@@ -50,7 +51,7 @@ func CheckForRunner(ctx context.Context, pool *pgxpool.Pool, p file.Projection) 
 		if err != nil {
 			return err
 		}
-		refused := &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: role + ", which runs the statement, lacks a grant"}
+		refused := readmodel.Forbidden(role + ", which runs the statement, lacks a grant")
 		return &StatementError{Projection: p.Name, Line: line, Err: refused, Grants: all}
 	}
 	return unparsed
@@ -63,7 +64,7 @@ func parsed(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 		for _, s := range p.Statements {
 			_, err := tx.Conn().PgConn().Prepare(ctx, "", s.SQL, nil)
 			var hidden *pgconn.PgError
-			if errors.As(err, &hidden) && hidden.Code == insufficientPrivilege {
+			if errors.As(err, &hidden) && hidden.Code == readmodel.InsufficientPrivilege {
 				hidden.Hint = "the role that runs it may, this login may not: check as a member of projector_runtime or projector_approver"
 			}
 			if err != nil {

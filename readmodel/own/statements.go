@@ -110,7 +110,5 @@ func (e *TouchedError) Error() string {
 // SafeText implements errclass.Describer.
 func (e *TouchedError) SafeText() string { return e.Error() }
 
-// Unwrap returns an error with the SQLSTATE that PostgreSQL uses for a missing privilege.
-func (e *TouchedError) Unwrap() error {
-	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: e.Error()}
-}
+// Unwrap makes errclass treat the error like a missing privilege, because an operator has to act.
+func (e *TouchedError) Unwrap() error { return readmodel.Forbidden(e.Error()) }
