@@ -250,6 +250,14 @@ func loneSurrogate(value []byte) bool {
 // other code as unsupported, so streams use only these currencies and codes that do not exist.
 var digits = map[string]int{"EUR": 2, "USD": 2, "GBP": 2, "CHF": 2, "JPY": 0, "ISK": 0, "KWD": 3, "BHD": 3, "CLF": 4, RefusedCurrency: 2}
 
+// decimalsOf returns the number of decimals in amounts of a currency, which may not exist.
+func decimalsOf(currency string) int {
+	if n, known := digits[currency]; known {
+		return n
+	}
+	return 2
+}
+
 var decimal = regexp.MustCompile(`^(0|[1-9]\d*)(?:\.(\d+))?$`)
 
 // minorUnits parses a decimal text. It returns nil if the text is invalid.

@@ -67,13 +67,8 @@ func (g *generator) newID() string {
 }
 
 func (g *generator) money(currency string) map[string]any {
-	decimals := map[string]int{"JPY": 0, "ISK": 0, "KWD": 3, "BHD": 3, "CLF": 4}
-	n, known := decimals[currency]
-	if !known {
-		n = 2
-	}
 	amount := fmt.Sprint(1 + g.rnd.IntN(90000))
-	if shown := g.rnd.IntN(n + 1); shown > 0 {
+	if shown := g.rnd.IntN(decimalsOf(currency) + 1); shown > 0 {
 		amount += "." + fmt.Sprintf("%0*d", shown, g.rnd.IntN(pow10(shown)))
 	}
 	return map[string]any{"amount": amount, "currency": currency}

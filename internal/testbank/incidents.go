@@ -1,5 +1,7 @@
 package testbank
 
+import "strings"
+
 // account is the state of one account's producer. The field script contains the records that the
 // producer will send next, in order.
 type account struct {
@@ -163,15 +165,8 @@ func (g *generator) overflow(a *account) {
 
 // inMinor formats minor units as an amount of the currency.
 func inMinor(minor, currency string) string {
-	switch currency {
-	case "JPY", "ISK":
-		return minor
-	case "KWD", "BHD":
-		return minor[:len(minor)-3] + "." + minor[len(minor)-3:]
-	case "CLF":
-		return minor[:len(minor)-4] + "." + minor[len(minor)-4:]
-	}
-	return minor[:len(minor)-2] + "." + minor[len(minor)-2:]
+	whole := len(minor) - decimalsOf(currency)
+	return strings.TrimSuffix(minor[:whole]+"."+minor[whole:], ".")
 }
 
 func other(currency string) string {
