@@ -131,10 +131,14 @@ func ignoreVariable(step *kong.Path) error {
 }
 
 // Main runs one command and returns the exit status.
-func Main(ctx context.Context, args []string, out, err io.Writer, built flags.BuildInfo) (status int) {
-	stdout, stderr := output.NewSafe(out), output.NewSafe(err)
-	defer func() { _ = stdout.Close(); _ = stderr.Close() }()
-	return runCommand(ctx, args, stdout, stderr, built)
+func Main(ctx context.Context, args []string, out, errOut io.Writer, built flags.BuildInfo) int {
+	stdout, stderr := output.NewSafe(out), output.NewSafe(errOut)
+	status := runCommand(ctx, args, stdout, stderr, built)
+	if err := stdout.Close(); err != nil && status == exit.OK {
+		status = exit.Report(stderr, err)
+	}
+	_ = stderr.Close()
+	return status
 }
 
 func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, built flags.BuildInfo) int {

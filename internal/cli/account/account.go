@@ -64,7 +64,7 @@ func (c *accountShowCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.JSON() {
 		return output.PrintJSON(std.Out, describeAccount(&view))
 	}
-	return output.PrintAccount(std.Out, &view, readmodel.ReaderFlags(ctx))
+	return output.PrintAccount(std, &view, readmodel.ReaderFlags(ctx))
 }
 
 func describeAccount(view *accountdb.AccountView) accountDocument {
@@ -126,9 +126,7 @@ func (c *GapsListCmd) Run(ctx context.Context, std *output.Streams) error {
 			WaitingEvents: gap.Waiting, Since: output.TimeText(gap.Since),
 			AgeSeconds: math.Round(float64(gap.Age)/float64(time.Millisecond)) / 1000,
 		}
-		if err := rows.Add(d, gap.AccountID, gap.Expected, gap.Received, gap.Class, gap.Waiting, output.AgeText(gap.Age)); err != nil {
-			return err
-		}
+		rows.Add(d, gap.AccountID, gap.Expected, gap.Received, gap.Class, gap.Waiting, output.AgeText(gap.Age))
 	}
 	return rows.End("no account waits for an event")
 }

@@ -183,7 +183,8 @@ func (p *skipPlan) Print(_ context.Context, done bool) error {
 			skipDocument: d, eventDocument: describeEvent(&plan.Event), Before: describeState(&plan.Before), After: describeState(&plan.After),
 		})
 	}
-	return p.print(fmt.Sprintf("waiting events that would be applied: %d\n%s", plan.Healed, p.notHealed(plan.Healed)), fmt.Sprintf("would skip version %d", p.Version), p.ID)
+	p.print(fmt.Sprintf("waiting events that would be applied: %d\n%s", plan.Healed, p.notHealed(plan.Healed)), fmt.Sprintf("would skip version %d", p.Version), p.ID)
+	return nil
 }
 
 // asPlanned returns the planned skip. Executing it changes nothing if the plan was refused or is
@@ -209,11 +210,10 @@ func (p *plannedSkip) notHealed(healed int) string {
 
 // print prints a plan as text: the present state of the account, the event, the effect on waiting
 // events, and the state afterwards.
-func (p *plannedSkip) print(healing, would, account string) error {
-	_, err := fmt.Fprintf(p.on.Std.Out, "now: %s\nversion %d: %s\n%sthen: %s\n%s of account %s; %s\n",
+func (p *plannedSkip) print(healing, would, account string) {
+	p.on.Std.Printf("now: %s\nversion %d: %s\n%sthen: %s\n%s of account %s; %s\n",
 		stateText(&p.planned.Before), p.of.Version, eventText(&p.planned.Event), healing, stateText(&p.planned.After),
 		would, output.Printable(account), p.on.NothingChanged())
-	return err
 }
 
 func skipFailure(err error) error {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -57,14 +56,14 @@ func (c *accountStatementCmd) Run(ctx context.Context, std *output.Streams) erro
 	defer pool.Close()
 	rows := c.Rows(std.Out, "EVENT", output.Right("VERSION", 8), output.Left("OCCURRED", 24), output.Left("TYPE", 14), output.Right("AMOUNT", 14),
 		output.Right("BALANCE", 14), output.Left("CURRENCY", 8), output.Left("RECORD", 24).Optional(), output.Left("EVENT", 12).Optional())
-	sum, err := statement.Account(ctx, pool, query, func(l *statement.Line) error { return addLine(rows, l) })
+	sum, err := statement.Account(ctx, pool, query, func(l *statement.Line) error { addLine(rows, l); return nil })
 	if err != nil {
 		return c.failure(err)
 	}
 	if err := rows.End("no event of the account is in this range"); err != nil {
 		return err
 	}
-	c.explain(std.Err, &sum)
+	c.explain(std, &sum)
 	return nil
 }
 
@@ -99,8 +98,8 @@ func (c *accountStatementCmd) remedy() string {
 	return fmt.Sprintf("see `projector lag --projection=%s`, and `projector dlq list --projection=%s --account=%s`", statement.Name, statement.Name, flags.ShellWord(c.ID))
 }
 
-func (c *accountStatementCmd) explain(w io.Writer, sum *statement.Summary) {
-	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+func (c *accountStatementCmd) explain(std *output.Streams, sum *statement.Summary) {
+	say := func(format string, args ...any) { std.Notef(format+"\n", args...) }
 	if sum.Opening != nil {
 		say("the account was opened at version %d: its statement begins after that, with the balance of that time", *sum.Opening)
 	}
@@ -154,7 +153,7 @@ func someVersions(versions []int64) string {
 	return strings.Join(texts, ", ")
 }
 
-func addLine(rows *output.Rows, l *statement.Line) error {
+func addLine(rows *output.Rows, l *statement.Line) {
 	d := statementDocument{
 		Version: l.Version, EventID: l.EventID, EventType: l.EventType, Amount: output.NumberOrNull(l.Amount), Currency: l.Currency,
 		RunningBalance: output.NumberOrNull(l.Running), OccurredAt: output.TimeText(l.OccurredAt),
@@ -164,6 +163,6 @@ func addLine(rows *output.Rows, l *statement.Line) error {
 	if l.Running != nil {
 		running = *l.Running
 	}
-	return rows.Add(d, l.Version, output.TimeText(l.OccurredAt), l.EventType, l.Amount, running, l.Currency,
+	rows.Add(d, l.Version, output.TimeText(l.OccurredAt), l.EventType, l.Amount, running, l.Currency,
 		output.PlaceIn(l.Topic, l.Partition, l.Offset), l.EventID)
 }

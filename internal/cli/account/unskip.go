@@ -63,18 +63,18 @@ func (p *unskipPlan) Do(ctx context.Context) error {
 	return skipFailure(p.skipper.Unskip(ctx, p.asPlanned()))
 }
 
-func (p *unskipPlan) Print(_ context.Context, done bool) (err error) {
+func (p *unskipPlan) Print(_ context.Context, done bool) error {
 	d := p.document()
 	if done {
 		d.Result = output.OrNull(readmodel.ResultUnskipped)
 	}
 	switch {
 	case p.JSON():
-		err = output.PrintJSON(p.on.Std.Out, d)
+		return output.PrintJSON(p.on.Std.Out, d)
 	case done:
-		_, err = fmt.Fprintf(p.on.Std.Out, "took back the skip of version %d of account %s; an event of it that has come since is read again by position set\n", p.Version, output.Printable(p.ID))
+		p.on.Std.Printf("took back the skip of version %d of account %s; an event of it that has come since is read again by position set\n", p.Version, output.Printable(p.ID))
 	default:
-		err = p.print("", fmt.Sprintf("would take back the skip of version %d", p.Version), p.ID)
+		p.print("", fmt.Sprintf("would take back the skip of version %d", p.Version), p.ID)
 	}
-	return err
+	return nil
 }

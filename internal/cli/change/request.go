@@ -30,7 +30,7 @@ func request(ctx context.Context, on *On, typed *kong.Context, c Change, h *Hash
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(on.Std.Err, "four eyes are on: request %d was recorded, and nothing was changed. Another login approves it: projector approve %d --reason=TEXT\n", id, id)
+	on.Std.Notef("four eyes are on: request %d was recorded, and nothing was changed. Another login approves it: projector approve %d --reason=TEXT\n", id, id)
 	made, err := readmodel.FindRequest(ctx, on.Pool, id)
 	if err != nil {
 		return err

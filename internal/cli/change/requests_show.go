@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -85,18 +84,18 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 	if c.JSON() {
 		return c.printJSON(ctx, std, pool, r, amounts, &d)
 	}
-	printHead(std.Out, &r.Request, &d)
+	printHead(std, &r.Request, &d)
 	return r.show(ctx, std, pool, &c.Servers, amounts)
 }
 
-func printHead(out io.Writer, r *readmodel.Request, d *shownDocument) {
-	_, _ = fmt.Fprintf(out, "request %d of %s (%s), %s: %s\n%s\n", r.ID, output.Printable(r.RequestedBy), output.Printable(r.Actor), r.State,
+func printHead(std *output.Streams, r *readmodel.Request, d *shownDocument) {
+	std.Printf("request %d of %s (%s), %s: %s\n%s\n", r.ID, output.Printable(r.RequestedBy), output.Printable(r.Actor), r.State,
 		output.OrDash(output.Printable(r.Reason)), d.Command)
 	if d.Topic != nil {
-		_, _ = fmt.Fprintf(out, "topic %s, DLQ topic %s\n", output.Printable(*d.Topic), output.Printable(*d.DLQTopic))
+		std.Printf("topic %s, DLQ topic %s\n", output.Printable(*d.Topic), output.Printable(*d.DLQTopic))
 	}
 	for _, f := range d.Files {
-		_, _ = fmt.Fprintf(out, "--%s: %s, %d bytes, SHA-256 %s; to read it: projector requests show %d --file=%s\n",
+		std.Printf("--%s: %s, %d bytes, SHA-256 %s; to read it: projector requests show %d --file=%s\n",
 			output.Printable(f.Flag), output.Printable(f.Name), f.Bytes, f.SHA256, r.ID, output.Printable(f.Flag))
 	}
 }

@@ -58,7 +58,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 		output.Right("VERSION", 7), output.Left("RESULT", 9).Optional(), output.Left("ACTOR", 12),
 		output.Left("PROJECTION", 15).Optional(), output.Left("GROUP", 12).Optional(), output.Left("PLACE", 10).Optional(), output.Left("DLQ", 5).Optional(),
 		output.Left("REQUEST", 7).Optional(), output.Left("APPROVED BY", 11).Optional(), output.Text("REASON")).Fit()
-	err = readmodel.AuditTrail(ctx, pool, filter, func(r *readmodel.AuditRow) error { return rows.Add(r, cells(r)...) })
+	err = readmodel.AuditTrail(ctx, pool, filter, func(r *readmodel.AuditRow) error { rows.Add(r, cells(r)...); return nil })
 	if err != nil {
 		return err
 	}
@@ -139,14 +139,12 @@ func (c *verifyCmd) print(std *output.Streams, doc *verifyDocument) error {
 		if f.ID != nil {
 			place = "row " + strconv.FormatInt(*f.ID, 10)
 		}
-		if _, err := fmt.Fprintf(std.Out, "%s: %s\n", place, f.What); err != nil {
-			return err
-		}
+		std.Printf("%s: %s\n", place, f.What)
 	}
 	head := "none"
 	if doc.Head != nil {
 		head = *doc.Head
 	}
-	_, err := fmt.Fprintf(std.Out, "rows %d, head %s\n", doc.Rows, head)
-	return err
+	std.Printf("rows %d, head %s\n", doc.Rows, head)
+	return nil
 }

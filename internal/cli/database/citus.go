@@ -33,7 +33,7 @@ func (c *upCmd) citus(ctx context.Context, io *output.Streams, pool *pgxpool.Poo
 	for _, t := range tables {
 		if t.Shards == 0 {
 			bytes += t.Bytes
-			_, _ = fmt.Fprintf(io.Err, "to be distributed: %s, about %d rows, %d MiB\n", t.Name, t.Rows, t.Bytes>>20)
+			io.Notef("to be distributed: %s, about %d rows, %d MiB\n", t.Name, t.Rows, t.Bytes>>20)
 		}
 	}
 	if bytes > movedAtOnce && !c.CitusMove {
@@ -42,10 +42,10 @@ func (c *upCmd) citus(ctx context.Context, io *output.Streams, pool *pgxpool.Poo
 	}
 	done, err := citus.Distribute(ctx, pool)
 	for _, t := range done {
-		_, _ = fmt.Fprintf(io.Out, "distributed %s\n", t.Name)
+		io.Printf("distributed %s\n", t.Name)
 	}
 	if err == nil && len(done) == 0 {
-		_, _ = fmt.Fprintln(io.Out, "the tables are distributed")
+		io.Printf("the tables are distributed\n")
 	}
 	return err
 }
@@ -62,10 +62,10 @@ func sayDistributed(ctx context.Context, pool *pgxpool.Pool, std *output.Streams
 		}
 	}
 	if len(with) > 0 {
-		_, _ = fmt.Fprintf(std.Err, "distributed by Citus: %s\n", strings.Join(with, ", "))
+		std.Notef("distributed by Citus: %s\n", strings.Join(with, ", "))
 	}
 	if len(without) > 0 {
-		_, _ = fmt.Fprintf(std.Err, "not distributed, though the database has Citus: %s: `projector migrate --citus`\n", strings.Join(without, ", "))
+		std.Notef("not distributed, though the database has Citus: %s: `projector migrate --citus`\n", strings.Join(without, ", "))
 	}
 	return err
 }

@@ -58,10 +58,10 @@ func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 		return flags.BadDatabaseURL(err)
 	}
 	for _, m := range done {
-		_, _ = fmt.Fprintf(io.Out, "applied %s\n", m.Name)
+		io.Printf("applied %s\n", m.Name)
 	}
 	if err == nil && len(done) == 0 {
-		_, _ = fmt.Fprintln(io.Out, "the schema is up to date")
+		io.Printf("the schema is up to date\n")
 	}
 	if err != nil {
 		return err
@@ -79,17 +79,17 @@ func (c *upCmd) fourEyes(ctx context.Context, io *output.Streams, pool *pgxpool.
 	if c.FourEyes == "" {
 		var leak *readmodel.OperatorWritesError
 		if errors.As(readmodel.CheckFourEyes(ctx, pool), &leak) {
-			_, _ = fmt.Fprintf(io.Err, "four eyes are on, but %s\n", leak)
+			io.Notef("four eyes are on, but %s\n", leak)
 		}
 		return nil
 	}
 	err := readmodel.SetFourEyes(ctx, pool, c.FourEyes == "on", c.ActorName())
 	if errors.Is(err, readmodel.ErrNoOperators) {
-		_, _ = fmt.Fprintf(io.Err, "%s: only the program asks for a second person now; sql/roles.sql makes the roles by which PostgreSQL does\n", err)
+		io.Notef("%s: only the program asks for a second person now; sql/roles.sql makes the roles by which PostgreSQL does\n", err)
 		err = nil
 	}
 	if err == nil {
-		_, _ = fmt.Fprintf(io.Out, "four eyes are %s\n", c.FourEyes)
+		io.Printf("four eyes are %s\n", c.FourEyes)
 	}
 	return err
 }

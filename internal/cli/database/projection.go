@@ -55,7 +55,7 @@ func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
 	var kept *readmodel.FileChangedError
 	switch err := readmodel.CheckFile(ctx, pool, &p); {
 	case errors.As(err, &kept):
-		_, _ = fmt.Fprintf(std.Err, "%s has changed: %s\n", c.File, kept)
+		std.Notef("%s has changed: %s\n", c.File, kept)
 	case err != nil:
 		return err
 	}

@@ -104,7 +104,7 @@ type prunePlanDocument struct {
 func (p *prunePlan) Print(_ context.Context, done bool) error {
 	for _, of := range p.held {
 		for _, hold := range of.Held {
-			_, _ = fmt.Fprintf(p.on.Std.Err, "%s keeps its markers until its records are read again: %s\n", output.Printable(of.Handler), hold)
+			p.on.Std.Notef("%s keeps its markers until its records are read again: %s\n", output.Printable(of.Handler), hold)
 		}
 	}
 	if !done {

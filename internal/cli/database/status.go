@@ -3,7 +3,6 @@ package database
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"projector/internal/cli/flags"
@@ -34,9 +33,7 @@ func (c *statusCmd) Run(ctx context.Context, std *output.Streams) error {
 		if migrations[i].At.IsZero() {
 			missing++
 		}
-		if err := addMigration(rows, &migrations[i]); err != nil {
-			return err
-		}
+		addMigration(rows, &migrations[i])
 	}
 	if err := rows.End(""); err != nil {
 		return err
@@ -45,7 +42,7 @@ func (c *statusCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	if missing > 0 {
-		_, _ = fmt.Fprintf(std.Err, "%d of %d migrations are not applied: run `projector migrate`\n", missing, len(migrations))
+		std.Notef("%d of %d migrations are not applied: run `projector migrate`\n", missing, len(migrations))
 	}
 	return nil
 }
@@ -56,10 +53,10 @@ type migrationDocument struct {
 	AppliedAt *string `json:"applied_at"` // null: not applied
 }
 
-func addMigration(rows *output.Rows, m *readmodel.Migration) error {
+func addMigration(rows *output.Rows, m *readmodel.Migration) {
 	d, at := migrationDocument{Version: m.Version, Name: output.OrNull(m.Name)}, "not applied"
 	if !m.At.IsZero() {
 		d.AppliedAt, at = output.OrNull(output.TimeText(m.At)), m.At.UTC().Format(time.RFC3339)
 	}
-	return rows.Add(d, m.Version, cmp.Or(m.Name, "of a newer program"), at)
+	rows.Add(d, m.Version, cmp.Or(m.Name, "of a newer program"), at)
 }

@@ -2,7 +2,6 @@ package dlq
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"projector/internal/cli/output"
 	"projector/internal/replay"
@@ -73,20 +72,17 @@ type amountRow struct {
 	*amountsDocument
 }
 
-func printAmounts(how *output.Flags, std *output.Streams, amounts []amountRow) error {
-	rows := how.Rows(std.Out, "ACCOUNT", output.Left("ACCOUNT", 14), output.Right("VERSION", 7), output.Right("OLD AMOUNT", 12),
+func printAmounts(std *output.Streams, amounts []amountRow) error {
+	t := output.NewTable(std.Out, "ACCOUNT", output.Left("ACCOUNT", 14), output.Right("VERSION", 7), output.Right("OLD AMOUNT", 12),
 		output.Right("NEW AMOUNT", 12), output.Left("CURRENCY", 8), output.Right("BALANCE BEFORE", 14), output.Right("BALANCE AFTER", 14))
 	for _, a := range amounts {
-		err := rows.Add(a.amountsDocument, a.account, a.version, a.OldAmount, a.NewAmount, a.Currency, a.BalanceBefore, a.BalanceAfter)
-		if err != nil {
-			return err
-		}
+		t.Row(a.account, a.version, a.OldAmount, a.NewAmount, a.Currency, a.BalanceBefore, a.BalanceAfter)
 	}
-	if err := rows.End(""); err != nil || rows.Len() == 0 {
+	if err := t.Flush(); err != nil || len(amounts) == 0 {
 		return err
 	}
-	_, err := fmt.Fprintln(std.Out, "balances are those around the event; what waits for it is applied after it")
-	return err
+	std.Printf("balances are those around the event; what waits for it is applied after it\n")
+	return nil
 }
 
 // printAmounts prints amounts and balances, and both values of each event that was altered.
@@ -96,7 +92,7 @@ func (p *replayPlan) printAmounts() error {
 	for _, item := range p.replay.Items {
 		rows = append(rows, amountRow{item.Entry.AccountID, item.Entry.Received, replayedAmounts(item)})
 	}
-	if err := printAmounts(&p.Flags, std, rows); err != nil {
+	if err := printAmounts(std, rows); err != nil {
 		return err
 	}
 	for i, item := range p.replay.Items {
@@ -104,7 +100,7 @@ func (p *replayPlan) printAmounts() error {
 			continue
 		}
 		e := &item.Entry
-		_, _ = fmt.Fprintf(std.Out, "%s version %s, dead letter %s\n", output.Printable(e.AccountID), output.OrDash(e.Received), placeOf(e))
+		std.Printf("%s version %s, dead letter %s\n", output.Printable(e.AccountID), output.OrDash(e.Received), placeOf(e))
 		printValue(std, "old value", rows[i].OldValue, "not in the DLQ topic")
 		printValue(std, "new value", rows[i].NewValue, "not kept: the read model has passed this version")
 	}
@@ -116,5 +112,5 @@ func printValue(std *output.Streams, name string, value *string, none string) {
 	if value != nil {
 		text = output.Printable(*value)
 	}
-	_, _ = fmt.Fprintf(std.Out, "  %-16s %s\n", name, text)
+	std.Printf("  %-16s %s\n", name, text)
 }

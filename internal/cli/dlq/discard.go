@@ -2,9 +2,7 @@ package dlq
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -159,14 +157,10 @@ func (p *discardPlan) action(d *replay.DeadLetter) readmodel.Action {
 }
 
 func (p *discardPlan) Print(ctx context.Context, done bool) error {
-	if err := p.announce(done); err != nil {
-		return err
-	}
+	p.announce(done)
 	rows, now := letterRows(p.on.Std, &p.Flags), time.Now()
 	for i := range p.found {
-		if err := rows.Add(p.document(p.deadLetters[i], p.found[i], done), letterCells(p.deadLetters[i], now)...); err != nil {
-			return err
-		}
+		rows.Add(p.document(p.deadLetters[i], p.found[i], done), letterCells(p.deadLetters[i], now)...)
 	}
 	if p.failed && rows.Len() == 0 {
 		return nil
@@ -174,7 +168,8 @@ func (p *discardPlan) Print(ctx context.Context, done bool) error {
 	if err := rows.End(p.scan.emptyResult("nothing to discard")); err != nil || p.failed {
 		return err
 	}
-	return errors.Join(p.summarize(done), p.scan.finish(ctx, p.on.Std))
+	p.print(p.summary(done))
+	return p.scan.finish(ctx, p.on.Std)
 }
 
 func (*discardPlan) document(letter *replay.DeadLetter, found repair.Discarded, done bool) discardDocument {
@@ -185,23 +180,23 @@ func (*discardPlan) document(letter *replay.DeadLetter, found repair.Discarded, 
 	return d
 }
 
-// textWriter returns the writer for texts that only people read. With JSON output this is stderr.
-func (p *discardPlan) textWriter() io.Writer {
+// print prints a text that only people read. With JSON output it goes to stderr.
+func (p *discardPlan) print(text string) {
 	if p.JSON() {
-		return p.on.Std.Err
+		p.on.Std.Notef("%s", text)
+	} else {
+		p.on.Std.Printf("%s", text)
 	}
-	return p.on.Std.Out
 }
 
 // announce prints a warning if the plan has no filter, because such a plan discards all dead
 // letters that are neither resolved nor discarded.
-func (p *discardPlan) announce(done bool) error {
+func (p *discardPlan) announce(done bool) {
 	if done || p.filters() || len(p.deadLetters) == 0 {
-		return nil
+		return
 	}
-	_, err := fmt.Fprintf(p.textWriter(), "no filter is given: this is every dead letter of topic %s that is neither resolved nor discarded, %d in all (filters: --account, --class, --until …)\n",
-		p.tools.topic, len(p.deadLetters))
-	return err
+	p.print(fmt.Sprintf("no filter is given: this is every dead letter of topic %s that is neither resolved nor discarded, %d in all (filters: --account, --class, --until …)\n",
+		p.tools.topic, len(p.deadLetters)))
 }
 
 // effectText explains the effect of a discard on accounts.
@@ -222,7 +217,7 @@ func parkedEventOf(d *replay.DeadLetter) parkedEvent {
 	return parkedEvent{account, version, projection.RecordRef{Topic: e.Topic, Partition: e.Partition, Offset: e.Offset}}
 }
 
-func (p *discardPlan) summarize(done bool) error {
+func (p *discardPlan) summary(done bool) string {
 	passed, accounts, parked := 0, map[string]bool{}, map[parkedEvent]bool{}
 	for i := range p.found {
 		switch {
@@ -257,6 +252,5 @@ func (p *discardPlan) summarize(done bool) error {
 	if passed > 0 {
 		text = fmt.Sprintf("not discarded, because the read model has passed their versions: %d\n", passed) + text
 	}
-	_, err := io.WriteString(p.textWriter(), text)
-	return err
+	return text
 }

@@ -40,19 +40,12 @@ func (c *exportCmd) Run(ctx context.Context, std *output.Streams) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.report(std, n), s.finish(ctx, std))
-}
-
-func (c *exportCmd) report(std *output.Streams, n int) error {
-	if c.File != stdio && c.JSON() {
-		return output.PrintJSON(std.Out, exportDocument{n, c.File})
-	}
-	said, where := std.Out, c.File
 	if c.File == stdio {
-		said, where = std.Err, "standard output"
+		std.Notef("exported %s to standard output\n", output.Counted(n, "dead letter"))
+	} else {
+		err = c.Print(std.Out, exportDocument{n, c.File}, fmt.Sprintf("exported %s to %s\n", output.Counted(n, "dead letter"), c.File))
 	}
-	_, err := fmt.Fprintf(said, "exported %s to %s\n", output.Counted(n, "dead letter"), where)
-	return err
+	return errors.Join(err, s.finish(ctx, std))
 }
 
 // write writes the dead letters to the file or standard output. It returns their number.

@@ -2,7 +2,6 @@ package dlq
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -71,7 +70,7 @@ func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	err = p.of.Plan(ctx, shown.Update)
 	shown.Done()
 	if p.of.Refused > 0 {
-		_, _ = fmt.Fprintf(on.Std.Err, "the outbox returned %d events that are not applied, the last of them (account %s, version %d) because %s; check --outbox-query\n",
+		on.Std.Notef("the outbox returned %d events that are not applied, the last of them (account %s, version %d) because %s; check --outbox-query\n",
 			p.of.Refused, output.OrDash(output.Printable(p.of.Last.AccountID)), p.of.Last.Number, p.of.Why)
 	}
 	return p, err
@@ -139,9 +138,7 @@ func (p *fetchPlan) print(done bool) error {
 	counts := replay.Counts{}
 	for _, m := range p.of.Missing {
 		counts[m.Outcome(done)]++
-		if err := rows.Add(describeMissing(m, done, p.on.Amounts), m.Outcome(done), m.AccountID, m.Number, m.Reason()); err != nil {
-			return err
-		}
+		rows.Add(describeMissing(m, done, p.on.Amounts), m.Outcome(done), m.AccountID, m.Number, m.Reason())
 	}
 	if err := rows.End("no account waits for an event that is missing"); err != nil || p.JSON() || len(p.of.Missing) == 0 {
 		return err
@@ -155,8 +152,8 @@ func (p *fetchPlan) print(done bool) error {
 	if !done {
 		text += "; " + p.on.NothingChanged()
 	}
-	_, err := fmt.Fprintln(p.on.Std.Out, text)
-	return err
+	p.on.Std.Printf("%s\n", text)
+	return nil
 }
 
 func (p *fetchPlan) printAmounts() error {
@@ -166,7 +163,7 @@ func (p *fetchPlan) printAmounts() error {
 			rows = append(rows, amountRow{m.AccountID, &m.Number, fetchedAmounts(m)})
 		}
 	}
-	return printAmounts(&p.Flags, p.on.Std, rows)
+	return printAmounts(p.on.Std, rows)
 }
 
 type fetchDocument struct {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -193,10 +192,7 @@ func (p *replayPlan) print(done bool) error {
 		output.Text("WHY"))
 	for _, item := range p.replay.Items {
 		e := &item.Entry
-		err := rows.Add(describeItem(item, done, p.on.Amounts), item.Outcome(done), e.AccountID, e.Received, e.Class, placeOf(e), item.Reason())
-		if err != nil {
-			return err
-		}
+		rows.Add(describeItem(item, done, p.on.Amounts), item.Outcome(done), e.AccountID, e.Received, e.Class, placeOf(e), item.Reason())
 	}
 	if err := rows.End(""); err != nil || p.JSON() {
 		return err
@@ -206,8 +202,8 @@ func (p *replayPlan) print(done bool) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(p.on.Std.Out, p.summary(done))
-	return err
+	p.on.Std.Printf("%s\n", p.summary(done))
+	return nil
 }
 
 // describeItem describes a dead letter with its plan and, after the plan was executed, its result.

@@ -88,28 +88,28 @@ func refused(err error) error {
 // possible reasons. If partitions could not be read, it reports them and returns an error.
 func (s *scan) finish(ctx context.Context, std *output.Streams) error {
 	if s.Foreign > 0 {
-		_, _ = fmt.Fprintf(std.Err, "%d records of topic %s are no dead letters and were left out\n", s.Foreign, s.Topic)
+		std.Notef("%d records of topic %s are no dead letters and were left out\n", s.Foreign, s.Topic)
 	}
 	if s.Matched == 0 && len(s.unread.Lost) == 0 {
 		s.explainNothing(ctx, std)
 	}
-	return s.unread.Explain(std.Err)
+	return s.unread.Explain(std)
 }
 
 // explainNothing prints why no dead letter is selected. The topic may not exist, the dead letters
 // may be of other projections, or none may have the given account, partitions and offsets.
 func (s *scan) explainNothing(ctx context.Context, std *output.Streams) {
 	for _, name := range slices.Sorted(maps.Keys(s.Others)) {
-		_, _ = fmt.Fprintf(std.Err, "%d dead letters are of projection %s, see --projection\n", s.Others[name], output.Printable(name))
+		std.Notef("%d dead letters are of projection %s, see --projection\n", s.Others[name], output.Printable(name))
 	}
 	f, t := &s.Filter, s.tools
 	places := len(f.Partitions) + len(f.Offsets) + len(f.DLQPartitions) + len(f.DLQOffsets)
 	absent := t.lacks(ctx, t.topic, f.DLQPartitions)
 	if f.Account != "" || places > 0 {
-		_, _ = fmt.Fprintf(std.Err, "no dead letter has the account, partitions and offsets that were given%s; `projector dlq summary%s` counts what there is\n",
+		std.Notef("no dead letter has the account, partitions and offsets that were given%s; `projector dlq summary%s` counts what there is\n",
 			t.lacks(ctx, t.flags.Topic, f.Partitions)+absent, t.flags.again())
 	} else if absent != "" {
-		_, _ = fmt.Fprintln(std.Err, strings.TrimPrefix(absent, "; "))
+		std.Notef("%s\n", strings.TrimPrefix(absent, "; "))
 	}
 }
 

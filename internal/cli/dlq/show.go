@@ -1,11 +1,9 @@
 package dlq
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -73,7 +71,7 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.JSON() {
 		return output.PrintJSON(std.Out, c.describe(record, d))
 	}
-	return c.print(ctx, std.Out, opened, record, d)
+	return c.print(ctx, std, opened, record, d)
 }
 
 func parsePlace(text string) (partition int32, offset int64, err error) {
@@ -94,13 +92,10 @@ func (c *showCmd) describe(record *kgo.Record, d *replay.DeadLetter) shownDocume
 	return doc
 }
 
-func (c *showCmd) print(ctx context.Context, w io.Writer, opened *tools, record *kgo.Record, d *replay.DeadLetter) error {
-	out := bufio.NewWriter(w)
-	field := func(name, text string) {
-		_, _ = fmt.Fprintf(out, "  %-16s %s\n", output.Printable(name), output.Printable(text))
-	}
+func (c *showCmd) print(ctx context.Context, std *output.Streams, opened *tools, record *kgo.Record, d *replay.DeadLetter) error {
+	field := func(name, text string) { std.Printf("  %-16s %s\n", output.Printable(name), output.Printable(text)) }
 	e := &d.Entry
-	_, _ = fmt.Fprintf(out, "dead letter %s of %s\n", placeOf(e), opened.topic)
+	std.Printf("dead letter %s of %s\n", placeOf(e), opened.topic)
 	field("status", string(d.Status))
 	field("class", string(e.Class))
 	field("why", e.Message)
@@ -109,26 +104,23 @@ func (c *showCmd) print(ctx context.Context, w io.Writer, opened *tools, record 
 	field("expected version", output.OrDash(e.Expected))
 	field("received version", output.OrDash(e.Received))
 	field("replays", strconv.Itoa(d.Replays))
-	c.printEvent(out, field, d)
-	_, _ = fmt.Fprintln(out, "headers")
+	std.Printf("event\n")
+	c.printEvent(field, d)
+	std.Printf("headers\n")
 	for _, h := range record.Headers {
 		field(h.Key, output.BytesText(h.Value))
 	}
-	_, _ = fmt.Fprintln(out, "record")
+	std.Printf("record\n")
 	field("key", output.BytesText(record.Key))
 	if c.ShowPayload {
 		field("value", output.BytesText(record.Value))
 	} else {
 		field("value", fmt.Sprintf("%d bytes (see --show-payload)", len(record.Value)))
 	}
-	if err := c.printState(ctx, out, opened, d); err != nil {
-		return err
-	}
-	return out.Flush()
+	return c.printState(ctx, std, opened, d)
 }
 
-func (c *showCmd) printEvent(out io.Writer, field func(name, text string), d *replay.DeadLetter) {
-	_, _ = fmt.Fprintln(out, "event")
+func (c *showCmd) printEvent(field func(name, text string), d *replay.DeadLetter) {
 	ev := &d.Decoded.Event
 	field("account", output.OrDash(d.Entry.AccountID))
 	field("event id", output.OrDash(d.Entry.EventID))
@@ -161,17 +153,17 @@ func (c *showCmd) amountText(ev *event.Event) string {
 }
 
 // printState prints the present state of the account. The balance is shown only if requested.
-func (c *showCmd) printState(ctx context.Context, out io.Writer, opened *tools, d *replay.DeadLetter) error {
+func (c *showCmd) printState(ctx context.Context, std *output.Streams, opened *tools, d *replay.DeadLetter) error {
 	account, _, known := d.Entry.Subject(&d.Decoded)
 	if !known || !opened.kind.Accounts() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
-	_, _ = fmt.Fprintln(out, "account now")
+	std.Printf("account now\n")
 	view, err := accountdb.ShowAccount(ctx, opened.pool, opened.kind.Name(), readmodel.Storable(account))
 	if errors.Is(err, accountdb.ErrUnknownAccount) {
-		_, _ = fmt.Fprintln(out, "  no event of it has been applied or parked")
+		std.Printf("  no event of it has been applied or parked\n")
 		return nil
 	}
 	if err != nil {
@@ -180,5 +172,5 @@ func (c *showCmd) printState(ctx context.Context, out io.Writer, opened *tools, 
 	if view.Balance != nil && view.Balance.Balance != "" && !c.ShowPayload {
 		view.Balance.Balance = "***"
 	}
-	return output.PrintAccount(out, &view, c.again())
+	return output.PrintAccount(std, &view, c.again())
 }

@@ -72,23 +72,21 @@ func (c *mappingCheckCmd) Run(_ context.Context, std *output.Streams) error {
 	if c.JSON() {
 		return output.PrintJSON(std.Out, doc)
 	}
-	return c.print(std, &doc)
+	c.print(std, &doc)
+	return nil
 }
 
-func (c *mappingCheckCmd) print(std *output.Streams, doc *mappingDocument) error {
-	var text strings.Builder
-	_, _ = fmt.Fprintf(&text, "%s: right, for --format=%s\n", output.Printable(c.File), c.Format)
+func (c *mappingCheckCmd) print(std *output.Streams, doc *mappingDocument) {
+	std.Printf("%s: right, for --format=%s\n", output.Printable(c.File), c.Format)
 	for _, f := range doc.Fields {
-		_, _ = fmt.Fprintf(&text, "  %-14s %s  (%s)\n", f.Field, output.Printable(f.From), f.Shape)
+		std.Printf("  %-14s %s  (%s)\n", f.Field, output.Printable(f.From), f.Shape)
 	}
 	for _, t := range doc.Types {
-		_, _ = fmt.Fprintf(&text, "  %s means %s\n", output.Printable(t.Name), t.Means)
+		std.Printf("  %s means %s\n", output.Printable(t.Name), t.Means)
 	}
 	for _, note := range doc.Notes {
-		_, _ = fmt.Fprintf(&text, "note: %s\n", note)
+		std.Printf("note: %s\n", note)
 	}
-	_, err := fmt.Fprint(std.Out, text.String())
-	return err
 }
 
 // notes returns what a person has to check, because the program cannot check it.

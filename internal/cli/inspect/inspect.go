@@ -88,15 +88,18 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 			return refusedBy(err)
 		}
 		pace.Answered(ctx, 1)
-		return shown.addAll(decodeAll(record, message, format))
+		for _, d := range decodeAll(record, message, format) {
+			shown.add(d)
+		}
+		return nil
 	}, lost.Add)
 	if err != nil {
 		return errors.Join(shown.rows.End(""), err)
 	}
 	if c.Suggest {
-		return errors.Join(c.suggest(std, &proposed), lost.Explain(std.Err))
+		return errors.Join(c.suggest(std, &proposed), lost.Explain(std))
 	}
-	return errors.Join(shown.end(), lost.Explain(std.Err))
+	return errors.Join(shown.end(), lost.Explain(std))
 }
 
 func refusedBy(err error) error {
@@ -136,9 +139,9 @@ func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *topic.Read
 		}
 	}
 	if len(spans) == 0 && len(lost.Lost) == 0 {
-		_, err = fmt.Fprintln(std.Err, c.emptiness(chosen))
+		std.Notef("%s\n", c.emptiness(chosen))
 	}
-	return spans, err
+	return spans, nil
 }
 
 func (c *Cmd) choose(all *topic.Extents) ([]topic.Extent, error) {

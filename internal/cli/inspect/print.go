@@ -1,10 +1,8 @@
 package inspect
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -45,7 +43,7 @@ type payloadDocument struct {
 // printer prints each record and, without --output=json, a summary.
 type printer struct {
 	c      *Cmd
-	out    io.Writer
+	std    *output.Streams
 	rows   *output.Rows
 	counts map[string]int
 	why    []string // each reason once, with its class and its first record
@@ -57,21 +55,12 @@ type printer struct {
 func (c *Cmd) printer(ctx context.Context, std *output.Streams) *printer {
 	rows := c.Rows(std.Out, "ACCOUNT", output.Left("PLACE", 10), output.Left("ACCOUNT", 14), output.Right("VERSION", 7),
 		output.Left("TYPE", 14).Optional(), output.Left("OUTCOME", 20))
-	return &printer{c: c, out: std.Out, rows: rows, counts: map[string]int{}, seen: map[string]bool{}, advice: newAdvice(ctx, &c.EventFlags, c.CustomTypes)}
+	return &printer{c: c, std: std, rows: rows, counts: map[string]int{}, seen: map[string]bool{}, advice: newAdvice(ctx, &c.EventFlags, c.CustomTypes)}
 }
 
 const mostReasons = 10
 
-func (p *printer) addAll(events []*decoded) error {
-	for _, d := range events {
-		if err := p.add(d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *printer) add(d *decoded) error {
+func (p *printer) add(d *decoded) {
 	outcome := d.outcome()
 	p.counts[outcome]++
 	p.advice.count(d)
@@ -89,27 +78,27 @@ func (p *printer) add(d *decoded) error {
 		}
 	}
 	if (p.c.ShowPayload || p.c.Mapping.Given()) && !p.c.JSON() {
-		return p.printFields(d)
+		p.printFields(d)
+	} else {
+		p.rows.Add(p.document(d), placeOf(d), d.Event.AccountID, d.version(), d.Event.TypeName, d.outcome())
 	}
-	return p.rows.Add(p.document(d), placeOf(d), d.Event.AccountID, d.version(), d.Event.TypeName, d.outcome())
 }
 
 func (p *printer) end() error {
 	if err := p.rows.End(""); err != nil || p.c.JSON() || len(p.counts) == 0 {
 		return err
 	}
-	out := bufio.NewWriter(p.out)
-	_, _ = fmt.Fprintf(out, "\nread with --format=%s: %s\n", p.c.Format, countsText(p.counts))
+	p.std.Printf("\nread with --format=%s: %s\n", p.c.Format, countsText(p.counts))
 	for _, why := range p.why {
-		_, _ = fmt.Fprintln(out, output.Printable(why))
+		p.std.Printf("%s\n", output.Printable(why))
 	}
 	if p.far > 0 {
-		_, _ = fmt.Fprintf(out, "%d events happened more than 10 years before or after their record was written: is the unit of occurredAt right?\n", p.far)
+		p.std.Printf("%d events happened more than 10 years before or after their record was written: is the unit of occurredAt right?\n", p.far)
 	}
 	for _, line := range p.advice.lines(p.counts[isEvent]) {
-		_, _ = fmt.Fprintln(out, line)
+		p.std.Printf("%s\n", line)
 	}
-	return out.Flush()
+	return nil
 }
 
 func countsText(counts map[string]int) string {
@@ -172,12 +161,9 @@ func (d *decoded) fieldDocuments(payload bool) []fieldDocument {
 
 // printFields prints a record field by field. With --show-payload it also prints key, headers and
 // value.
-func (p *printer) printFields(d *decoded) error {
-	out := bufio.NewWriter(p.out)
-	field := func(name, text string) {
-		_, _ = fmt.Fprintf(out, "  %-14s %s\n", output.Printable(name), output.Printable(text))
-	}
-	_, _ = fmt.Fprintf(out, "record %s of %s\n", placeOf(d), output.TimeText(d.record.Timestamp))
+func (p *printer) printFields(d *decoded) {
+	field := func(name, text string) { p.std.Printf("  %-14s %s\n", output.Printable(name), output.Printable(text)) }
+	p.std.Printf("record %s of %s\n", placeOf(d), output.TimeText(d.record.Timestamp))
 	field("outcome", d.outcome())
 	if why := d.message(); why != "" {
 		field("why", why)
@@ -193,7 +179,6 @@ func (p *printer) printFields(d *decoded) error {
 		field("key", output.BytesText(d.record.Key))
 		field("value", output.BytesText(d.record.Value))
 	}
-	return out.Flush()
 }
 
 func (p *printer) fieldText(d *decoded, f *event.FieldReading) string {

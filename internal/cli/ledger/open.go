@@ -66,7 +66,7 @@ func (c *open) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	}
 	reachable, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
-	source, err := openSource(reachable, &c.LedgerFlags, on.Std.Err)
+	source, err := openSource(reachable, &c.LedgerFlags, on.Std)
 	if err != nil {
 		return nil, err
 	}
@@ -148,9 +148,7 @@ func (p *plan) each(what string, done bool, do func([]repair.Opening) error) err
 			err = do(piece)
 		}
 		for i := range piece {
-			if err := p.rows.add(&piece[i]); err != nil {
-				return err
-			}
+			p.rows.add(&piece[i])
 		}
 		if err != nil {
 			return p.interrupted(err)

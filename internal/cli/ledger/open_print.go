@@ -116,16 +116,15 @@ func (c *open) rows(on *change.On, done bool) *rows {
 
 // add counts and prints an account. It leaves out an account if no plan or result was decided for
 // it, for example after an error.
-func (r *rows) add(x *repair.Opening) error {
+func (r *rows) add(x *repair.Opening) {
 	if !x.Decided {
-		return nil
+		return
 	}
 	one := row{x, r.done, r.on.Amounts}
 	r.counts[one.outcome()]++
-	if !r.cmd.JSON() && r.out.Len() >= r.cmd.Limit {
-		return nil
+	if r.cmd.JSON() || r.out.Len() < r.cmd.Limit {
+		r.out.Add(one.document(), one.cells()...)
 	}
-	return r.out.Add(one.document(), one.cells()...)
 }
 
 func (r *rows) total() (n int64) {
@@ -140,7 +139,7 @@ func (r *rows) end(accounts int64) error {
 		return err
 	}
 	if rest := r.total() - int64(r.out.Len()); rest > 0 {
-		_, _ = fmt.Fprintf(r.on.Std.Err, "%d more accounts are not listed, see --limit\n", rest)
+		r.on.Std.Notef("%d more accounts are not listed, see --limit\n", rest)
 	}
 	text := fmt.Sprintf("%d of %d accounts were opened", r.counts[opened], accounts)
 	if !r.done {
@@ -153,6 +152,6 @@ func (r *rows) end(accounts int64) error {
 	if !r.done && r.counts[willOpen] > 0 {
 		text += "; " + r.on.NothingChanged()
 	}
-	_, err := fmt.Fprintln(r.on.Std.Out, text)
-	return err
+	r.on.Std.Printf("%s\n", text)
+	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"projector/errclass"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
+	"projector/internal/cli/output"
 	"projector/internal/ledger"
 	"projector/readmodel"
 	"projector/sql"
@@ -64,26 +65,26 @@ func (s *source) placed(place int64, err error) error {
 
 // openSource opens the ledger that the flags name. It prints a warning if the connection to the ledger's
 // PostgreSQL does not require verified TLS.
-func openSource(ctx context.Context, f *flags.LedgerFlags, stderr io.Writer) (*source, error) {
+func openSource(ctx context.Context, f *flags.LedgerFlags, std *output.Streams) (*source, error) {
 	if f.LedgerURL != "" {
 		if flags.Unverified(f.LedgerURL) {
-			_, _ = fmt.Fprintf(stderr, "warning: --ledger-url (LEDGER_URL): %s\n", flags.UnverifiedText)
+			std.Notef("warning: --ledger-url (LEDGER_URL): %s\n", flags.UnverifiedText)
 		}
 		return connect(ctx, f)
 	}
 	if f.Ledger.Stdin() {
-		return fileSource("standard input", io.NopCloser(os.Stdin), stderr), nil
+		return fileSource("standard input", io.NopCloser(os.Stdin), std), nil
 	}
 	opened, err := f.Ledger.Open()
 	if err != nil {
 		return nil, exit.Usagef("--ledger (LEDGER): %w", err)
 	}
-	return fileSource(f.Ledger.String(), opened, stderr), nil
+	return fileSource(f.Ledger.String(), opened, std), nil
 }
 
 // fileSource returns the ledger of a file. If the file does not end with a line break, it may be cut
 // off in its last line. A cut balance or id may still be valid, so a warning is printed.
-func fileSource(name string, opened io.ReadCloser, stderr io.Writer) *source {
+func fileSource(name string, opened io.ReadCloser, std *output.Streams) *source {
 	last := new(lastByte)
 	s := &source{
 		name: filepath.Base(name), flag: "--ledger (LEDGER): " + name, unit: "line", sum: sha256.New(),
@@ -102,7 +103,7 @@ func fileSource(name string, opened io.ReadCloser, stderr io.Writer) *source {
 				}
 			}
 			if *last != '\n' {
-				_, _ = fmt.Fprintf(stderr, "warning: %s: does not end with a line break: is its last line complete?\n", s.flag)
+				std.Notef("warning: %s: does not end with a line break: is its last line complete?\n", s.flag)
 			}
 		}
 	}

@@ -39,7 +39,7 @@ func (c *VerifyCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	reachable, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
-	source, err := openSource(reachable, &c.LedgerFlags, std.Err)
+	source, err := openSource(reachable, &c.LedgerFlags, std)
 	if err != nil {
 		return err
 	}

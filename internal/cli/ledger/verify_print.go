@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"projector/internal/cli/output"
 	"projector/internal/ledger"
@@ -37,15 +36,15 @@ func (c *VerifyCmd) print(std *output.Streams, r *ledger.Report) error {
 		listed += r.Behind
 	}
 	if rest := listed - int64(len(r.Differences)); rest > 0 {
-		_, _ = fmt.Fprintf(std.Err, "%d more differences are not listed, see --limit\n", rest)
+		std.Notef("%d more differences are not listed, see --limit\n", rest)
 	}
 	if c.JSON() {
 		return output.PrintJSON(std.Out, c.document(r))
 	}
-	_, err := fmt.Fprintf(std.Out, "%d accounts checked: %d matched, %d behind, %d ahead, %d different\n",
+	std.Printf("%d accounts checked: %d matched, %d behind, %d ahead, %d different\n",
 		r.Checked, r.Matched, r.Behind, r.Ahead, r.Different)
-	if err != nil || len(r.Differences) == 0 {
-		return err
+	if len(r.Differences) == 0 {
+		return nil
 	}
 	t := output.NewTable(std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Left("KIND", 9),
 		output.Right("LEDGER VERSION", 14), output.Right("VERSION", 8).Optional(), output.Right("LEDGER BALANCE", 14), output.Right("BALANCE", 14))

@@ -1,7 +1,6 @@
 package output
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strconv"
@@ -15,9 +14,8 @@ const shownParked = 20
 
 // PrintAccount prints the state of an account for people. The parameter again has the flags that a
 // command about the same account must repeat, each after a space.
-func PrintAccount(w io.Writer, view *accountdb.AccountView, again string) error {
-	out := bufio.NewWriter(w)
-	field := func(name, text string) { _, _ = fmt.Fprintf(out, "%-14s %s\n", name, Printable(text)) }
+func PrintAccount(std *Streams, view *accountdb.AccountView, again string) error {
+	field := func(name, text string) { std.Printf("%-14s %s\n", name, Printable(text)) }
 	field("account", view.ID)
 	if b := view.Balance; b != nil {
 		if b.Balance != "" {
@@ -35,10 +33,10 @@ func PrintAccount(w io.Writer, view *accountdb.AccountView, again string) error 
 		field("version", "- (its first version is missing)")
 	}
 	printHold(field, view.Hold, again)
-	if err := out.Flush(); err != nil || len(view.Parked) == 0 {
-		return err
+	if len(view.Parked) == 0 {
+		return nil
 	}
-	return printParked(w, view.Parked)
+	return printParked(std.Out, view.Parked)
 }
 
 func printHold(field func(name, text string), h *accountdb.Hold, again string) {

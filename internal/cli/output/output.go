@@ -4,6 +4,7 @@ package output
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -12,11 +13,18 @@ import (
 	"projector/internal/telemetry"
 )
 
-// Streams are the outputs of a command: results go to Out, logs and progress to Err.
+// Streams are the outputs of a command: results go to Out, logs and progress to Err. A command need
+// not check whether a text was written, because Main reports the first error of Out at the end.
 type Streams struct {
 	Out io.Writer
 	Err io.Writer
 }
+
+// Printf prints a part of the result.
+func (s *Streams) Printf(format string, args ...any) { _, _ = fmt.Fprintf(s.Out, format, args...) }
+
+// Notef prints a remark for a person to Err.
+func (s *Streams) Notef(format string, args ...any) { _, _ = fmt.Fprintf(s.Err, format, args...) }
 
 // Flags set the format in which results are printed.
 type Flags struct {

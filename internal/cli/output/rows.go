@@ -1,6 +1,9 @@
 package output
 
-import "io"
+import (
+	"cmp"
+	"io"
+)
 
 // Rows prints the rows of a result one by one, as a table or as one JSON document per line.
 type Rows struct {
@@ -8,6 +11,7 @@ type Rows struct {
 	lines *jsonLines // nil: text output
 	table *Table
 	n     int
+	err   error // of a document that could not be written; End returns it
 }
 
 // Rows begins a result. Nothing is printed before the first row. NewTable explains the parameters
@@ -21,12 +25,13 @@ func (f *Flags) Rows(w io.Writer, flexible string, columns ...Column) *Rows {
 }
 
 // Add prints a row. JSON output contains the document, and text output contains the cells.
-func (r *Rows) Add(document any, cells ...any) error {
-	if r.n++; r.lines != nil {
-		return r.lines.Encode(document)
+func (r *Rows) Add(document any, cells ...any) {
+	switch r.n++; {
+	case r.lines == nil:
+		r.table.Row(cells...)
+	case r.err == nil:
+		r.err = r.lines.Encode(document)
 	}
-	r.table.Row(cells...)
-	return nil
 }
 
 // Fit makes the columns of text output wide enough for the first rows, also without a terminal. It
@@ -46,12 +51,12 @@ func (r *Rows) Total(cells ...any) {
 	}
 }
 
-// End ends the result. If text output has no rows, End prints the argument nothing as a line,
-// unless the argument is empty.
+// End ends the result and returns the first error of writing it. If text output has no rows, End
+// prints the argument nothing as a line, unless the argument is empty.
 func (r *Rows) End(nothing string) error {
 	switch {
 	case r.lines != nil:
-		return r.lines.Flush()
+		return cmp.Or(r.err, r.lines.Flush())
 	case r.n == 0 && nothing != "":
 		_, err := io.WriteString(r.out, nothing+"\n")
 		return err

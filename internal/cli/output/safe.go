@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -17,6 +18,7 @@ type Safe struct {
 	mu      sync.Mutex
 	w       io.Writer
 	partial []byte // an incomplete rune, which the next write completes
+	err     error  // the first error of w
 }
 
 // NewSafe returns a Safe that writes to w.
@@ -33,21 +35,23 @@ func (s *Safe) Write(text []byte) (int, error) {
 		whole = whole[:end]
 	}
 	if _, err := s.w.Write(escaped(whole)); err != nil {
+		s.err = cmp.Or(s.err, err)
 		return 0, err
 	}
 	return len(text), nil
 }
 
-// Close writes an incomplete rune as U+FFFD. It does not close the underlying writer.
+// Close writes an incomplete rune as U+FFFD, and returns the first error of all writes. It does not
+// close the underlying writer.
 func (s *Safe) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.partial) == 0 {
-		return nil
+	if len(s.partial) > 0 {
+		s.partial = nil
+		_, err := s.w.Write([]byte(string(utf8.RuneError)))
+		s.err = cmp.Or(s.err, err)
 	}
-	s.partial = nil
-	_, err := s.w.Write([]byte(string(utf8.RuneError)))
-	return err
+	return s.err
 }
 
 // Control writes a control sequence to the terminal without escaping it.

@@ -2,7 +2,6 @@ package output
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +28,7 @@ func (u *Unread) Add(lost *topic.PartitionError) {
 
 // Explain prints why partitions could not be read, with one line for each reason. It returns an
 // error, or nil if all partitions were read.
-func (u *Unread) Explain(w io.Writer) error {
+func (u *Unread) Explain(std *Streams) error {
 	if len(u.Lost) == 0 {
 		return nil
 	}
@@ -43,7 +42,7 @@ func (u *Unread) Explain(w io.Writer) error {
 	}
 	slices.Sort(all.Partitions)
 	for _, shared := range telemetry.ShareReasons(reasons) {
-		_, _ = fmt.Fprintf(w, "%s of topic %s: %s\n", shared.Heading(), u.Topic, shared.Reason)
+		std.Notef("%s of topic %s: %s\n", shared.Heading(), u.Topic, shared.Reason)
 	}
 	return errclass.Text(fmt.Sprintf("the result is incomplete: %s of topic %s could not be read", all.Heading(), u.Topic))
 }

@@ -2,7 +2,6 @@ package position
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -101,9 +100,7 @@ func (f *changeFlags) group() groupDocument { return groupDocument{f.GroupName()
 
 func (f *changeFlags) print(on *change.On, done bool, n int, partition func(i int) (document any, text string)) error {
 	if !f.JSON() {
-		if _, err := fmt.Fprintf(on.Std.Out, "group %s, projection %s\n", f.GroupName(), f.Projection); err != nil {
-			return err
-		}
+		on.Std.Printf("group %s, projection %s\n", f.GroupName(), f.Projection)
 	}
 	return printChanges(on, &f.Flags, done, n, partition)
 }
@@ -115,9 +112,8 @@ func printChanges(on *change.On, as *output.Flags, done bool, n int, one func(i 
 			return err
 		}
 	}
-	if done || as.JSON() {
-		return nil
+	if !done && !as.JSON() {
+		on.Std.Printf("%s\n", on.NothingChanged())
 	}
-	_, err := fmt.Fprintln(on.Std.Out, on.NothingChanged())
-	return err
+	return nil
 }

@@ -3,7 +3,6 @@ package position
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -65,7 +64,7 @@ func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *view, err
 	defer tick.Stop()
 	for {
 		if err != nil {
-			_, _ = fmt.Fprintf(std.Err, "projector: %s\n", errclass.Safe(err))
+			std.Notef("projector: %s\n", errclass.Safe(err))
 		}
 		select {
 		case <-tick.C:
@@ -108,7 +107,7 @@ func (c *LagCmd) show(ctx context.Context, std *output.Streams, view *view) (lef
 	for i := range status.partitions {
 		left = left || status.partitions[i].left()
 	}
-	return left, status.incomplete(std.Err)
+	return left, status.incomplete(std)
 }
 
 func (c *LagCmd) print(std *output.Streams, status *status) error {
@@ -116,10 +115,10 @@ func (c *LagCmd) print(std *output.Streams, status *status) error {
 		output.Control(std.Out, "\x1b[H\x1b[2J") // clears the screen
 	}
 	for _, remark := range slices.Concat(status.remarks, status.reasons()) {
-		_, _ = fmt.Fprintln(std.Err, remark)
+		std.Notef("%s\n", remark)
 	}
 	if free := status.free(); !c.JSON() && status.ownersKnown && free != "" {
-		_, _ = fmt.Fprintln(std.Err, free) // a partition is running also while no instance owns it
+		std.Notef("%s\n", free) // a partition is running also while no instance owns it
 	}
 	number := func(name string) output.Column { return output.Right(name, 12) }
 	rows := c.Rows(std.Out, "", output.Right("PARTITION", 9), number("POSITION"), number("END"),
@@ -131,10 +130,7 @@ func (c *LagCmd) print(std *output.Streams, status *status) error {
 			Topic: c.Topic, Partition: p.number, Position: p.position, End: p.end, LagRecords: p.records, LagSeconds: seconds(p.age),
 			State: string(p.state), Reason: output.OrNull(p.reason),
 		}
-		err := rows.Add(d, p.number, p.position, output.OffsetText(p.end), output.OffsetText(p.records), lagText(p.age), p.state)
-		if err != nil {
-			return err
-		}
+		rows.Add(d, p.number, p.position, output.OffsetText(p.end), output.OffsetText(p.records), lagText(p.age), p.state)
 		records = together(records, p.records, func(a, b int64) int64 { return a + b })
 		age = together(age, p.age, func(a, b time.Duration) time.Duration { return max(a, b) })
 	}

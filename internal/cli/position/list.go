@@ -3,8 +3,6 @@ package position
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -53,12 +51,12 @@ func (c *positionListCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	view.details(ctx, status)
 	for _, remark := range status.remarks {
-		_, _ = fmt.Fprintln(std.Err, remark)
+		std.Notef("%s\n", remark)
 	}
 	if err := c.print(std, status); err != nil {
 		return err
 	}
-	return status.incomplete(std.Err)
+	return status.incomplete(std)
 }
 
 func (c *positionListCmd) print(std *output.Streams, status *status) error {
@@ -66,64 +64,56 @@ func (c *positionListCmd) print(std *output.Streams, status *status) error {
 	rows := c.Rows(std.Out, "", output.Right("PARTITION", 9), number("POSITION"), number("LOG START").Optional(),
 		number("END"), number("MARGIN"), output.Right("LASTS", 7), output.Left("STATE", 12))
 	for i := range status.partitions {
-		if err := c.add(rows, &status.partitions[i]); err != nil {
-			return err
-		}
+		c.add(rows, &status.partitions[i])
 	}
 	if err := rows.End(""); err != nil || c.JSON() {
 		return err
 	}
 	for _, reason := range status.reasons() {
-		if _, err := fmt.Fprintln(std.Out, output.Printable(reason)); err != nil {
-			return err
-		}
+		std.Printf("%s\n", output.Printable(reason))
 	}
-	return printOwners(std.Out, status)
+	printOwners(std, status)
+	return nil
 }
 
 // printOwners prints a line for each owner with its partitions, and one line for partitions without
 // an owner. A column of owners would make the table too wide.
-func printOwners(w io.Writer, s *status) error {
-	var owners []string
-	owned := map[string][]string{}
+func printOwners(std *output.Streams, s *status) {
+	owners, owned := s.owners()
+	for _, owner := range owners {
+		if owner != "" {
+			std.Printf("owned by %s: %s\n", output.Printable(owner), strings.Join(owned[owner], ", "))
+		}
+	}
+	if free := s.free(); free != "" {
+		std.Printf("%s\n", free)
+	}
+}
+
+// owners returns the owners in the order of their first partitions, and the partitions of each. The
+// partitions without an owner have the owner "".
+func (s *status) owners() (owners []string, owned map[string][]string) {
+	owned = map[string][]string{}
 	for i := range s.partitions {
 		p := &s.partitions[i]
-		if p.owner == "" {
-			continue
-		}
 		if owned[p.owner] == nil {
 			owners = append(owners, p.owner)
 		}
 		owned[p.owner] = append(owned[p.owner], strconv.Itoa(int(p.number)))
 	}
-	for _, owner := range owners {
-		if _, err := fmt.Fprintf(w, "owned by %s: %s\n", output.Printable(owner), strings.Join(owned[owner], ", ")); err != nil {
-			return err
-		}
-	}
-	free := s.free()
-	if free == "" {
-		return nil
-	}
-	_, err := fmt.Fprintln(w, free)
-	return err
+	return owners, owned
 }
 
 // free returns a line with the partitions that no instance owns, or "" if there are none.
 func (s *status) free() string {
-	var free []string
-	for i := range s.partitions {
-		if p := &s.partitions[i]; p.owner == "" {
-			free = append(free, strconv.Itoa(int(p.number)))
-		}
-	}
-	if len(free) == 0 {
+	_, owned := s.owners()
+	if len(owned[""]) == 0 {
 		return ""
 	}
-	return "no instance owns: " + strings.Join(free, ", ")
+	return "no instance owns: " + strings.Join(owned[""], ", ")
 }
 
-func (c *positionListCmd) add(rows *output.Rows, p *partition) error {
+func (c *positionListCmd) add(rows *output.Rows, p *partition) {
 	d := positionDocument{
 		Topic: c.Topic, Partition: p.number, Position: p.position, End: p.end, LagRecords: p.records,
 		MarginSeconds: seconds(p.margin), State: string(p.state), Reason: output.OrNull(p.reason), Owner: output.OrNull(p.owner),
@@ -138,7 +128,7 @@ func (c *positionListCmd) add(rows *output.Rows, p *partition) error {
 	if p.margin != nil {
 		lasts = output.AgeText(*p.margin)
 	}
-	return rows.Add(d, p.number, d.Position, output.OffsetText(d.LogStart), output.OffsetText(d.End), d.MarginRecords, lasts, d.State)
+	rows.Add(d, p.number, d.Position, output.OffsetText(d.LogStart), output.OffsetText(d.End), d.MarginRecords, lasts, d.State)
 }
 
 // seconds converts a duration to seconds with three decimals.

@@ -2,7 +2,6 @@ package position
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -114,7 +113,7 @@ func (e partialError) Unwrap() error { return e.error }
 
 // incomplete prints what could not be read. It returns a partialError, or nil if everything was
 // read.
-func (s *status) incomplete(stderr io.Writer) error {
+func (s *status) incomplete(std *output.Streams) error {
 	if s.kafka != nil {
 		return partialError{s.kafka}
 	}
@@ -124,7 +123,7 @@ func (s *status) incomplete(stderr io.Writer) error {
 			lost.Add(why)
 		}
 	}
-	if err := lost.Explain(stderr); err != nil {
+	if err := lost.Explain(std); err != nil {
 		return partialError{err}
 	}
 	return nil

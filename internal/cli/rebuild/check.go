@@ -86,7 +86,7 @@ func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err er
 	}
 	settings, err := topic.Settings(ctx, r.source.adm, r.cmd.Topic)
 	if r.policy = settings[topic.CleanupPolicy]; err != nil {
-		_, _ = fmt.Fprintf(r.on.Std.Err, "whether topic %s is compacted cannot be seen, and must not be: %s\n", r.cmd.Topic, errclass.Safe(err))
+		r.on.Std.Notef("whether topic %s is compacted cannot be seen, and must not be: %s\n", r.cmd.Topic, errclass.Safe(err))
 	}
 	if strings.Contains(r.policy, "compact") {
 		all = append(all, fmt.Sprintf("topic %s is compacted, so it loses events; %s", r.cmd.Topic, remedy))

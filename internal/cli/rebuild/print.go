@@ -41,7 +41,7 @@ const resultRebuilt = "rebuilt"
 // compares.
 func (r *rebuilding) print(report *rebuild.Report, changed *rebuild.Swapped) error {
 	if rest := report.Different() + report.LeftAlone() - int64(len(report.Differences)); rest > 0 {
-		_, _ = fmt.Fprintf(r.on.Std.Err, "%d more differences are not listed, see --limit\n", rest)
+		r.on.Std.Notef("%d more differences are not listed, see --limit\n", rest)
 	}
 	if r.cmd.JSON() {
 		d, err := r.document(report, changed)
@@ -53,8 +53,8 @@ func (r *rebuilding) print(report *rebuild.Report, changed *rebuild.Swapped) err
 	if err := r.printDifferences(report); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(r.on.Std.Out, r.outcome(report, changed))
-	return err
+	r.on.Std.Printf("%s\n", r.outcome(report, changed))
+	return nil
 }
 
 func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) string {
@@ -122,10 +122,10 @@ func differenceDocument(x *rebuild.Difference, balances *change.Balances) (json.
 }
 
 func (r *rebuilding) printDifferences(report *rebuild.Report) error {
-	_, err := fmt.Fprintf(r.on.Std.Out, "%d records read, %d %s compared: %d are right, %d are not, %d were left alone\n",
+	r.on.Std.Printf("%d records read, %d %s compared: %d are right, %d are not, %d were left alone\n",
 		r.build.Records(), report.Checked, r.nouns(), report.Matched, report.Different(), report.LeftAlone())
-	if err != nil || len(report.Differences) == 0 {
-		return err
+	if len(report.Differences) == 0 {
+		return nil
 	}
 	if report.Differences[0].Key != nil {
 		return r.printRows(report)
