@@ -161,8 +161,9 @@ func (p *skipPlan) Hash(_ context.Context, h *change.Hash) error {
 	if p.refused != nil {
 		return p.refused
 	}
-	return h.Add(skipDocument{AccountID: p.ID, Version: p.Version, EventID: output.OrNull(p.planned.Event.EventID)},
+	h.Add(skipDocument{AccountID: p.ID, Version: p.Version, EventID: output.OrNull(p.planned.Event.EventID)},
 		describeEvent(&p.planned.Event), describeState(&p.planned.Before), p.NothingWaits)
+	return nil
 }
 
 func (p *skipPlan) Do(ctx context.Context) (err error) {

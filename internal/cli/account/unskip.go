@@ -56,7 +56,8 @@ func (p *unskipPlan) Hash(_ context.Context, h *change.Hash) error {
 	}
 	d := p.document()
 	d.Before.Stale, d.After.Stale = false, false // not part of the hash, because events continue to arrive
-	return h.Add(d)
+	h.Add(d)
+	return nil
 }
 
 func (p *unskipPlan) Do(ctx context.Context) error {

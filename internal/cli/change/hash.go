@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,6 +17,7 @@ type Hash struct {
 	sum     hash.Hash
 	encoder *json.Encoder
 	records int64
+	err     error // of a document that cannot be encoded
 }
 
 // hashOf returns the hash of a plan. action is the name of the change in the audit trail.
@@ -23,24 +25,22 @@ func hashOf(ctx context.Context, action readmodel.ActionKind, plan Plan) (*Hash,
 	h := &Hash{sum: sha256.New()}
 	h.encoder = json.NewEncoder(h.sum)
 	_, _ = io.WriteString(h.sum, string(action)+"\n")
-	return h, plan.Hash(ctx, h)
+	err := plan.Hash(ctx, h)
+	return h, cmp.Or(err, h.err)
 }
 
 // Add counts a record that would be changed. It adds documents about the record that must not
 // change until the plan is approved, usually the output without --yes.
-func (h *Hash) Add(documents ...any) error {
+func (h *Hash) Add(documents ...any) {
 	h.records++
-	return h.Note(documents...)
+	h.Note(documents...)
 }
 
 // Note adds other documents that must not change. They do not count as records.
-func (h *Hash) Note(documents ...any) error {
+func (h *Hash) Note(documents ...any) {
 	for _, d := range documents {
-		if err := h.encoder.Encode(d); err != nil {
-			return err
-		}
+		h.err = cmp.Or(h.err, h.encoder.Encode(d))
 	}
-	return nil
 }
 
 // Count sets the number of records if they are not added one by one.

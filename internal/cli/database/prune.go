@@ -60,9 +60,7 @@ func (*prunePlan) DoneInParts() {}
 // because it changes with time.
 func (p *prunePlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, of := range p.old {
-		if err := h.Add(of.Handler, p.Retention); err != nil {
-			return err
-		}
+		h.Add(of.Handler, p.Retention)
 	}
 	return nil
 }

@@ -70,9 +70,7 @@ func (*discardPlan) DoneInParts() {}
 
 func (p *discardPlan) Hash(_ context.Context, h *change.Hash) error {
 	for i, d := range p.deadLetters {
-		if err := h.Add(p.document(d, p.found[i], false)); err != nil {
-			return err
-		}
+		h.Add(p.document(d, p.found[i], false))
 	}
 	return nil
 }

@@ -107,11 +107,8 @@ func (*fetchPlan) DoneInParts() {}
 // that the outbox has returned.
 func (p *fetchPlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, m := range p.of.Missing {
-		if m.Record == nil {
-			continue
-		}
-		if err := h.Add(describeMissing(m, false, false), m.Digest()); err != nil {
-			return err
+		if m.Record != nil {
+			h.Add(describeMissing(m, false, false), m.Digest())
 		}
 	}
 	return nil

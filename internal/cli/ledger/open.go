@@ -105,11 +105,8 @@ func (p *plan) Hash(ctx context.Context, h *change.Hash) error {
 			return err
 		}
 		for i := range piece {
-			if piece[i].Decision.Outcome != projection.Applied {
-				continue
-			}
-			if err := h.Add(row{&piece[i], false, false}.document(), piece[i].Digest()); err != nil {
-				return err
+			if piece[i].Decision.Outcome == projection.Applied {
+				h.Add(row{&piece[i], false, false}.document(), piece[i].Digest())
 			}
 		}
 	}

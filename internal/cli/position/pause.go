@@ -157,15 +157,11 @@ type plannedStatus struct {
 }
 
 func (p *statusPlan) Hash(_ context.Context, h *change.Hash) error {
-	if err := h.Note(p.flags.group()); err != nil {
-		return err
-	}
+	h.Note(p.flags.group())
 	for i := range p.planned {
 		one := &p.planned[i]
 		document := statusDocument{p.flags.Topic, one.Partition, one.Is}
-		if err := h.Add(plannedStatus{document, one.Was, one.Why, p.through}); err != nil {
-			return err
-		}
+		h.Add(plannedStatus{document, one.Was, one.Why, p.through})
 	}
 	return nil
 }

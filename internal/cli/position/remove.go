@@ -133,9 +133,7 @@ func (c *remove) document(p readmodel.UnusedPosition) removedDocument {
 
 func (p *removePlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, position := range p.positions {
-		if err := h.Add(p.document(position)); err != nil {
-			return err
-		}
+		h.Add(p.document(position))
 	}
 	return nil
 }

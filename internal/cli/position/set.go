@@ -155,13 +155,9 @@ func (s *setPlan) Print(_ context.Context, done bool) error {
 }
 
 func (s *setPlan) Hash(_ context.Context, h *change.Hash) error {
-	if err := h.Note(s.cmd.group()); err != nil {
-		return err
-	}
+	h.Note(s.cmd.group())
 	for i := range s.plans {
-		if err := h.Add(s.document(i)); err != nil {
-			return err
-		}
+		h.Add(s.document(i))
 	}
 	return nil
 }

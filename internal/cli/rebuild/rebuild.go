@@ -158,7 +158,8 @@ func (r *rebuilding) Hash(ctx context.Context, h *change.Hash) error {
 		return err
 	}
 	h.Count(r.cmd.wouldChange(&r.report) + r.report.Markers)
-	return h.Note(digest, r.report.Markers)
+	h.Note(digest, r.report.Markers)
+	return nil
 }
 
 func (r *rebuilding) Do(ctx context.Context) (err error) {
