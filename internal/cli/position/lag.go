@@ -36,52 +36,28 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.Interval <= 0 {
 		return exit.Usagef("--interval (PROJECTOR_INTERVAL): must be more than 0")
 	}
-	within, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
-	defer cancel()
-	view, err := c.open(within, std)
+	view, err := c.open(ctx, std)
 	if err != nil {
 		return err
 	}
 	defer view.close()
-	left, err := c.show(within, std, view)
-	switch {
-	case !c.Watch && !c.UntilZero:
-		return err
-	case err == nil && c.UntilZero && !left:
-		return nil
-	case err != nil && !errors.As(err, new(partialError)):
-		return err
-	default:
-		return c.watch(ctx, std, view, err)
-	}
-}
-
-// watch shows the lag repeatedly. If the lag cannot be read, it prints the error and continues,
-// because a person may be watching an outage. The argument err is the error of the first display,
-// or nil.
-func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *view, err error) error {
 	tick := time.NewTicker(c.Interval)
 	defer tick.Stop()
-	for {
-		if err != nil {
+	for first := true; ; first = false {
+		left, err := c.show(ctx, std, view)
+		switch {
+		case !first && ctx.Err() != nil:
+			return nil // a person has stopped the command
+		case !c.Watch && !c.UntilZero, errors.As(err, new(outputError)), first && err != nil && !errors.As(err, new(partialError)):
+			return err
+		case err != nil: // it continues, because a person may be watching an outage
 			std.Notef("projector: %s\n", errclass.Safe(err))
+		case c.UntilZero && !left:
+			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil // a person has stopped the command
-		}
-		within, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
-		var left bool
-		left, err = c.show(within, std, view)
-		cancel()
-		var wrote outputError
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.As(err, &wrote):
-			return err
-		case c.UntilZero && err == nil && !left:
 			return nil
 		}
 	}
@@ -96,6 +72,8 @@ func (e outputError) Unwrap() error { return e.error }
 // show reads the lag and prints it. It returns whether there are records that are not processed
 // yet. It returns a partialError if a part of the lag is not known.
 func (c *LagCmd) show(ctx context.Context, std *output.Streams, view *view) (left bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
+	defer cancel()
 	status, err := view.read(ctx)
 	if err != nil {
 		return true, err
