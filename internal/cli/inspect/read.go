@@ -19,11 +19,8 @@ func readEach(
 	ctx context.Context, reader *topic.Reader, spans []topic.Span, limit int64,
 	fn func(*kgo.Record) error, lost func(*topic.PartitionError),
 ) error {
-	for left := limit; left > 0; {
-		shares := share(lengths(spans), left)
-		if len(shares) == 0 {
-			return nil
-		}
+	for left := limit; left > 0 && len(spans) > 0; {
+		shares := share(spans, left)
 		var open []topic.Span // spans that may have more records
 		for i := range spans {
 			n, err := readSpan(ctx, reader, &spans[i], shares[i], fn)
@@ -67,42 +64,19 @@ func readSpan(ctx context.Context, reader *topic.Reader, span *topic.Span, limit
 	return n, nil
 }
 
-func lengths(spans []topic.Span) []int64 {
-	all := make([]int64, len(spans))
-	for i, s := range spans {
-		all[i] = s.To - s.From
-	}
-	return all
-}
-
-// share divides n equally among spans of the given lengths. No span gets more than its length. The
-// first spans get the remainder. It returns nil if all spans are empty.
-func share(spanLengths []int64, n int64) []int64 {
-	shares := make([]int64, len(spanLengths))
-	for given := true; given && n > 0; {
-		given = false
-		open := int64(0)
-		for i := range spanLengths {
-			if shares[i] < spanLengths[i] {
-				open++
+// share deals out n records among spans, one at a time. No span gets more records than it has
+// offsets.
+func share(spans []topic.Span, n int64) []int64 {
+	shares := make([]int64, len(spans))
+	for dealt := true; dealt; {
+		dealt = false
+		for i, s := range spans {
+			if n > 0 && shares[i] < s.To-s.From {
+				shares[i], n, dealt = shares[i]+1, n-1, true
 			}
 		}
-		if open == 0 {
-			break
-		}
-		each := max(1, n/open)
-		for i := range spanLengths {
-			part := min(each, spanLengths[i]-shares[i], n)
-			shares[i], n = shares[i]+part, n-part
-			given = given || part > 0
-		}
 	}
-	for _, s := range shares {
-		if s > 0 {
-			return shares
-		}
-	}
-	return nil
+	return shares
 }
 
 func decodeAll(record *kgo.Record, message event.Message, format event.Format) []*decoded {
