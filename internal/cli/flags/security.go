@@ -105,27 +105,31 @@ func (f *SecurityFlags) checkTLS() error {
 // mechanism returns the name of the SASL mechanism, or "" without SASL.
 func (f *SecurityFlags) mechanism() string { return strings.ToUpper(f.SASLMechanism) }
 
+// sasl returns the mechanism, or nil without SASL. It refuses flags that do not belong to it.
 func (f *SecurityFlags) sasl() (sasl.Mechanism, error) {
-	if err := f.checkSASL(); err != nil {
-		return nil, err
-	}
 	switch f.mechanism() {
+	case "":
+		if f.SASLUsername != "" || f.SASLPassword != "" || f.SASLPasswordFile != "" || f.SASLTokenFile != "" {
+			return nil, exit.Usagef("--sasl-mechanism (KAFKA_SASL_MECHANISM): is not given, but a user, a password or a token is; name the mechanism")
+		}
+		return nil, nil
 	case mechanismPlain:
 		return plain.Plain(func(context.Context) (plain.Auth, error) {
 			password, err := f.password()
 			return plain.Auth{User: f.SASLUsername, Pass: password}, err
-		}), nil
+		}), f.checkPassword()
 	case mechanismScram256:
-		return scram.Sha256(f.scram), nil
+		return scram.Sha256(f.scram), f.checkPassword()
 	case mechanismScram512:
-		return scram.Sha512(f.scram), nil
+		return scram.Sha512(f.scram), f.checkPassword()
 	case mechanismOAuth:
 		return oauth.Oauth(func(context.Context) (oauth.Auth, error) {
 			token, err := f.token()
 			return oauth.Auth{Token: token}, err
-		}), nil
+		}), f.checkToken()
 	default:
-		return nil, nil // without SASL
+		return nil, exit.Usagef("--sasl-mechanism (KAFKA_SASL_MECHANISM): is none that is known; use %s, %s, %s or %s",
+			mechanismPlain, mechanismScram256, mechanismScram512, mechanismOAuth)
 	}
 }
 
@@ -134,41 +138,19 @@ func (f *SecurityFlags) scram(context.Context) (scram.Auth, error) {
 	return scram.Auth{User: f.SASLUsername, Pass: password}, err
 }
 
-func (f *SecurityFlags) checkSASL() error {
-	var err error
-	switch f.mechanism() {
-	case "":
-		if f.SASLUsername != "" || f.SASLPassword != "" || f.SASLPasswordFile != "" || f.SASLTokenFile != "" {
-			return exit.Usagef("--sasl-mechanism (KAFKA_SASL_MECHANISM): is not given, but a user, a password or a token is; name the mechanism")
-		}
-	case mechanismPlain, mechanismScram256, mechanismScram512:
-		if err = f.checkPassword(); err == nil {
-			_, err = f.password()
-		}
-	case mechanismOAuth:
-		if err = f.checkToken(); err == nil {
-			_, err = f.token()
-		}
-	default:
-		return exit.Usagef("--sasl-mechanism (KAFKA_SASL_MECHANISM): is none that is known; use %s, %s, %s or %s",
-			mechanismPlain, mechanismScram256, mechanismScram512, mechanismOAuth)
-	}
-	if err != nil {
-		return exit.WrongUsage(err)
-	}
-	return nil
-}
-
 func (f *SecurityFlags) checkPassword() error {
 	switch {
 	case f.SASLTokenFile != "":
-		return fmt.Errorf("--sasl-token-file (KAFKA_SASL_TOKEN_FILE): is for --sasl-mechanism=%s only; %s takes a user and a password",
+		return exit.Usagef("--sasl-token-file (KAFKA_SASL_TOKEN_FILE): is for --sasl-mechanism=%s only; %s takes a user and a password",
 			mechanismOAuth, f.mechanism())
 	case f.SASLPassword != "" && f.SASLPasswordFile != "":
-		return errors.New("--sasl-password and --sasl-password-file (KAFKA_SASL_PASSWORD, KAFKA_SASL_PASSWORD_FILE): give one of them")
+		return exit.Usagef("--sasl-password and --sasl-password-file (KAFKA_SASL_PASSWORD, KAFKA_SASL_PASSWORD_FILE): give one of them")
 	case f.SASLUsername == "" || f.SASLPassword == "" && f.SASLPasswordFile == "":
-		return fmt.Errorf("--sasl-username and --sasl-password-file (KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD_FILE): "+
+		return exit.Usagef("--sasl-username and --sasl-password-file (KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD_FILE): "+
 			"both are needed for --sasl-mechanism=%s", f.mechanism())
+	}
+	if _, err := f.password(); err != nil {
+		return exit.WrongUsage(err)
 	}
 	return nil
 }
@@ -176,10 +158,13 @@ func (f *SecurityFlags) checkPassword() error {
 func (f *SecurityFlags) checkToken() error {
 	switch {
 	case f.SASLUsername != "" || f.SASLPassword != "" || f.SASLPasswordFile != "":
-		return fmt.Errorf("--sasl-username, --sasl-password, --sasl-password-file (KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD, "+
+		return exit.Usagef("--sasl-username, --sasl-password, --sasl-password-file (KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD, "+
 			"KAFKA_SASL_PASSWORD_FILE): not for --sasl-mechanism=%s, which takes --sasl-token-file", mechanismOAuth)
 	case f.SASLTokenFile == "":
-		return fmt.Errorf("--sasl-token-file (KAFKA_SASL_TOKEN_FILE): is needed for --sasl-mechanism=%s", mechanismOAuth)
+		return exit.Usagef("--sasl-token-file (KAFKA_SASL_TOKEN_FILE): is needed for --sasl-mechanism=%s", mechanismOAuth)
+	}
+	if _, err := f.token(); err != nil {
+		return exit.WrongUsage(err)
 	}
 	return nil
 }
