@@ -191,3 +191,13 @@ func (c *Cmd) emptiness(chosen []topic.Extent) string {
 			"a producer that sets keys may write to others", e.Partition, c.Topic)
 	}
 }
+
+type suggestion struct {
+	Mapping string   `json:"mapping"` // YAML
+	Decide  []string `json:"decide"`
+}
+
+func (c *Cmd) suggest(std *output.Streams, samples *mapping.Samples) error {
+	text, decide := samples.Suggest(c.ShowPayload)
+	return c.Print(std.Out, suggestion{Mapping: text, Decide: decide}, text)
+}

@@ -1,9 +1,16 @@
 package flags
 
 import (
+	"bufio"
+	"bytes"
+	"io/fs"
 	"os"
+	"path"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
 
 	"projector/internal/cli/exit"
 	"projector/internal/consumer"
@@ -133,4 +140,73 @@ const leastShare = 64 << 10
 // AccountsShare returns the memory for accounts of one partition, in bytes.
 func (p *MemoryPlan) AccountsShare(partitions int) int {
 	return max(leastShare, p.accounts/max(1, partitions))
+}
+
+// noLimit is above any real memory size. Control groups version 1 report such a large number if there
+// is no limit.
+const noLimit = 1 << 60
+
+// containerLimit returns the memory limit of this process in bytes. This is the lowest limit of its
+// control group and all parent groups. The result is 0 if there is no limit or no limit can be
+// read. The argument root is the root of the file system.
+func containerLimit(root fs.FS) int64 {
+	groups, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil { // not Linux
+		return 0
+	}
+	var least int64
+	for lines := bufio.NewScanner(bytes.NewReader(groups)); lines.Scan(); {
+		// A line is "0::/a/b" in version 2 of control groups, and "4:memory:/a/b" in version 1.
+		parts := strings.SplitN(lines.Text(), ":", 3)
+		if len(parts) < 3 {
+			continue
+		}
+		mount, file := "sys/fs/cgroup", "memory.max"
+		if controllers := strings.Split(parts[1], ","); slices.Contains(controllers, "memory") {
+			mount, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		} else if parts[1] != "" {
+			continue
+		}
+		// In a container the path may be a path of the host that does not exist here. The root group
+		// always exists, so parents are tried too.
+		for group := path.Clean("/" + parts[2]); ; group = path.Dir(group) {
+			if n := limitIn(root, path.Join(mount, group, file)); n > 0 && (least == 0 || n < least) {
+				least = n
+			}
+			if group == "/" {
+				break
+			}
+		}
+	}
+	return least
+}
+
+// limitIn returns the limit in a file, or 0 if there is none.
+func limitIn(root fs.FS, name string) int64 {
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is no number
+	if err != nil || n >= noLimit {
+		return 0
+	}
+	return n
+}
+
+// ParkFlags limit the parked events of each account.
+type ParkFlags struct {
+	ParkLimit int64 `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account stored in the database for a gap (default 10000). Those beyond are read again when it is their turn."`
+	ParkBytes Size  `env:"PARK_BYTES" default:"64MiB" placeholder:"SIZE" group:"Projection" help:"Size of the events per account stored in the database for a gap: keys, values and headers (default 64MiB)."`
+}
+
+// CheckPark refuses invalid limits.
+func (f *ParkFlags) CheckPark() error {
+	switch {
+	case f.ParkLimit < 0:
+		return exit.Usagef("--park-limit (PARK_LIMIT): must not be negative")
+	case f.ParkBytes <= 0:
+		return exit.Usagef("--park-bytes (PARK_BYTES): must be more than 0; --park-limit=0 parks nothing but the event that makes the gap")
+	}
+	return nil
 }
