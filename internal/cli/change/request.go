@@ -86,15 +86,6 @@ func (r *requested) read(model *kong.Application) (err error) {
 	return nil
 }
 
-// commandLine returns the change as a shell command. The command names files without their folders.
-// If the files are not in the current folder, the command fails and changes nothing.
-func (r *requested) commandLine() (string, error) {
-	if r.wrong != nil {
-		return "", r.wrong
-	}
-	return commandLine(words(r.leaf)), nil
-}
-
 // reader returns the flags that a proposed command repeats: those of the requested change, and not
 // those of the command that shows or approves it.
 func (r *requested) reader() string { return flags.ReaderOf(r.leaf) }

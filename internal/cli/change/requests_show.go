@@ -69,11 +69,14 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 	if c.File != "" {
 		return c.printFile(std.Out, &r.Stored)
 	}
-	d := shownDocument{Actor: r.Request.Actor, Files: []fileDocument{}}
-	if d.Command, err = r.commandLine(); err != nil {
-		return err
+	if r.wrong != nil {
+		return r.wrong
 	}
-	d.requestDocument = documentOf(typed.Model, &r.Request)
+	// The command names files without their folders. If they are not in the current folder, it fails
+	// and changes nothing.
+	d := shownDocument{
+		requestDocument: documentOf(typed.Model, &r.Request), Actor: r.Request.Actor, Command: commandLine(words(r.leaf)), Files: []fileDocument{},
+	}
 	for i := range r.Stored.Files {
 		d.Files = append(d.Files, describe(&r.Stored.Files[i]))
 	}

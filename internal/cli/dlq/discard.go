@@ -119,7 +119,7 @@ func (p *discardPlan) discardSome(ctx context.Context, letters []*replay.DeadLet
 	}
 	records, is := p.tools.replayer(0).(appended.Discarder)
 	if !is {
-		return nil, fmt.Errorf("%s: its dead letters cannot be discarded", p.tools.kind.Name())
+		return nil, fmt.Errorf("%s: its dead letters cannot be discarded", p.kind.Name())
 	}
 	subjects, actions := make([]readmodel.Subject, len(letters)), make([]readmodel.Action, len(letters))
 	for i, d := range letters {
@@ -194,7 +194,7 @@ func (p *discardPlan) announce(done bool) {
 		return
 	}
 	p.print(fmt.Sprintf("no filter is given: this is every dead letter of topic %s that is neither resolved nor discarded, %d in all (filters: --account, --class, --until …)\n",
-		p.tools.topic, len(p.deadLetters)))
+		p.DeadLetterTopic(), len(p.deadLetters)))
 }
 
 // effectText explains the effect of a discard on accounts.
@@ -244,7 +244,7 @@ func (p *discardPlan) summary(done bool) string {
 			text = fmt.Sprintf("parked events that would be removed: %d; they would not be applied when their turn comes\n", removed) + text
 		}
 		if len(accounts) > 0 {
-			text = fmt.Sprintf(effectText, p.tools.flags.again()) + text
+			text = fmt.Sprintf(effectText, p.again()) + text
 		}
 	}
 	if passed > 0 {

@@ -41,7 +41,7 @@ type topicFlags struct {
 	events.EventFlags
 	output.LogFlags
 
-	kind    readmodel.Definition
+	kind    readmodel.Definition // set by prepare, like formats
 	formats event.Resolver
 }
 
@@ -101,14 +101,12 @@ func unlessChosen(s *replay.Selection, statuses ...dlq.Status) {
 	}
 }
 
+// tools are the flags of a command and its connections.
 type tools struct {
-	flags   *topicFlags
-	topic   string // name of the DLQ topic
-	formats event.Resolver
-	kind    readmodel.Definition
-	pool    *pgxpool.Pool
-	client  *kgo.Client
-	reader  *topic.Reader
+	*topicFlags
+	pool   *pgxpool.Pool
+	client *kgo.Client
+	reader *topic.Reader // of the DLQ topic
 }
 
 // prepare checks the flags, and sets the projection and the format of the events.
@@ -136,10 +134,7 @@ func (f *topicFlags) open(ctx context.Context, std *output.Streams) (*tools, err
 }
 
 func (f *topicFlags) tools(pool *pgxpool.Pool, client *kgo.Client) *tools {
-	return &tools{
-		flags: f, topic: f.DeadLetterTopic(), formats: f.formats, kind: f.kind, pool: pool,
-		client: client, reader: topic.NewReader(client, f.DeadLetterTopic()),
-	}
+	return &tools{f, pool, client, topic.NewReader(client, f.DeadLetterTopic())}
 }
 
 // store returns the store that applies dead letters to the chosen projection and records this in
@@ -150,7 +145,7 @@ func (t *tools) store(rate int) replay.Store {
 
 func (t *tools) replayer(rate int) readmodel.Replayer {
 	return t.kind.Replayer(readmodel.RepairConfig{
-		Pool: t.pool, Formats: t.formats, FirstVersion: t.flags.FirstVersion, Rate: rate, Ends: t.ends,
+		Pool: t.pool, Formats: t.formats, FirstVersion: t.FirstVersion, Rate: rate, Ends: t.ends,
 	})
 }
 

@@ -49,8 +49,8 @@ func (f *readFlags) reading(ctx context.Context, std *output.Streams) (s *scan, 
 // so an unreadable partition is an error.
 func (t *tools) scan(std *output.Streams, chosen replay.Selection, whole bool) *scan {
 	s := &scan{
-		Scan:   replay.Scan{Topic: t.topic, Source: t.reader, Store: t.store(0), Formats: t.formats, Selection: chosen},
-		unread: output.Unread{Topic: t.topic},
+		Scan:   replay.Scan{Topic: t.DeadLetterTopic(), Source: t.reader, Store: t.store(0), Formats: t.formats, Selection: chosen},
+		unread: output.Unread{Topic: t.DeadLetterTopic()},
 		shown:  output.NewProgress(std.Err, "read"),
 		tools:  t,
 	}
@@ -104,10 +104,10 @@ func (s *scan) explainNothing(ctx context.Context, std *output.Streams) {
 	}
 	f, t := &s.Filter, s.tools
 	places := len(f.Partitions) + len(f.Offsets) + len(f.DLQPartitions) + len(f.DLQOffsets)
-	absent := t.lacks(ctx, t.topic, f.DLQPartitions)
+	absent := t.lacks(ctx, s.Topic, f.DLQPartitions)
 	if f.Account != "" || places > 0 {
 		std.Notef("no dead letter has the account, partitions and offsets that were given%s; `projector dlq summary%s` counts what there is\n",
-			t.lacks(ctx, t.flags.Topic, f.Partitions)+absent, t.flags.again())
+			t.lacks(ctx, t.Topic, f.Partitions)+absent, t.again())
 	} else if absent != "" {
 		std.Notef("%s\n", strings.TrimPrefix(absent, "; "))
 	}

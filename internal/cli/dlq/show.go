@@ -47,18 +47,18 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 	record, err := opened.reader.ReadAt(ctx, partition, offset)
 	if errors.Is(err, topic.ErrNoRecord) {
 		return exit.Refusef("topic %s has no record at partition %d, offset %d%s; `projector dlq list%s` names the places, P/O in its column DLQ",
-			opened.topic, partition, offset, opened.lacks(ctx, opened.topic, []int32{partition}), c.again())
+			opened.DeadLetterTopic(), partition, offset, opened.lacks(ctx, opened.DeadLetterTopic(), []int32{partition}), c.again())
 	}
 	if err != nil {
 		return err
 	}
 	entry, err := dlq.Parse(record)
 	if err != nil {
-		return exit.Refusef("topic %s partition %d offset %d is no dead letter: %s", opened.topic, partition, offset, err.Error())
+		return exit.Refusef("topic %s partition %d offset %d is no dead letter: %s", opened.DeadLetterTopic(), partition, offset, err.Error())
 	}
 	s := opened.scan(std, replay.Selection{}, false)
 	s.Payload = true
-	d, err := s.Read(ctx, opened.topic, entry)
+	d, err := s.Read(ctx, opened.DeadLetterTopic(), entry)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (c *showCmd) describe(record *kgo.Record, d *replay.DeadLetter) shownDocume
 func (c *showCmd) print(ctx context.Context, std *output.Streams, opened *tools, record *kgo.Record, d *replay.DeadLetter) error {
 	field := func(name, text string) { std.Printf("  %-16s %s\n", output.Printable(name), output.Printable(text)) }
 	e := &d.Entry
-	std.Printf("dead letter %s of %s\n", placeOf(e), opened.topic)
+	std.Printf("dead letter %s of %s\n", placeOf(e), opened.DeadLetterTopic())
 	field("status", string(d.Status))
 	field("class", string(e.Class))
 	field("why", e.Message)

@@ -67,15 +67,23 @@ func (f *EventFlags) resolver(opts event.Options) (event.Resolver, error) {
 		}
 		return registry.New(f.Format, opts, cfg)
 	}
-	known := slices.Sorted(slices.Values(slices.Concat(event.Formats(), registry.Formats())))
-	if !slices.Contains(known, f.Format) {
-		return nil, exit.Usagef("--format (EVENT_FORMAT): unknown event format %q (known: %s)", f.Format, strings.Join(known, ", "))
+	if err := checkFormat(f.Format); err != nil {
+		return nil, err
 	}
 	format, err := event.New(f.Format, opts)
 	if err != nil {
 		return nil, err
 	}
 	return event.Always(format), nil
+}
+
+// checkFormat refuses an unknown --format.
+func checkFormat(name string) error {
+	known := slices.Sorted(slices.Values(slices.Concat(event.Formats(), registry.Formats())))
+	if !slices.Contains(known, name) {
+		return exit.Usagef("--format (EVENT_FORMAT): unknown event format %q (known: %s)", name, strings.Join(known, ", "))
+	}
+	return nil
 }
 
 // CheckFirstVersion refuses a negative --first-version.

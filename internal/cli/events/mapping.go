@@ -11,7 +11,6 @@ import (
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/internal/mapping"
-	"projector/internal/registry"
 	"projector/projection/event"
 )
 
@@ -46,9 +45,8 @@ type typeDocument struct {
 }
 
 func (c *mappingCheckCmd) Run(_ context.Context, std *output.Streams) error {
-	known := slices.Sorted(slices.Values(slices.Concat(event.Formats(), registry.Formats())))
-	if !slices.Contains(known, c.Format) {
-		return exit.Usagef("--format (EVENT_FORMAT): unknown event format %q (known: %s)", c.Format, strings.Join(known, ", "))
+	if err := checkFormat(c.Format); err != nil {
+		return err
 	}
 	text, err := flags.FileNamed(c.File).Read()
 	if err != nil {

@@ -31,8 +31,8 @@ type open struct {
 	events.EventFlags
 	output.Flags
 
-	formats event.Resolver
-	lines   *lines
+	formats    event.Resolver
+	currencies event.CurrencySet
 }
 
 // eachAudited is the largest number of accounts for which each account gets a row in the audit trail.
@@ -53,8 +53,7 @@ func (c *open) Check() (err error) {
 	if c.formats, err = c.Formats(c.CustomTypes); err != nil {
 		return err
 	}
-	currencies, err := event.ParseCurrencies(c.Currencies)
-	c.lines = &lines{currencies, c.FirstVersion}
+	c.currencies, err = event.ParseCurrencies(c.Currencies)
 	return err
 }
 
@@ -71,7 +70,7 @@ func (c *open) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 		return nil, err
 	}
 	on.Later(func() error { source.close(); return nil })
-	check := func(e *ledger.Entry) error { _, err := c.lines.opening(e); return err }
+	check := func(e *ledger.Entry) error { _, err := c.opening(e); return err }
 	table, err := load(ctx, &c.LedgerFlags, source, ledger.Openings, on.Std, check, "open it in parts")
 	if err != nil {
 		return nil, err
@@ -168,7 +167,7 @@ func (p *plan) pieces() iter.Seq2[[]repair.Opening, error] {
 	return func(yield func([]repair.Opening, error) bool) {
 		var piece []repair.Opening
 		for entry := range p.table.Entries() {
-			x, err := p.cmd.lines.opening(&entry)
+			x, err := p.cmd.opening(&entry)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -187,23 +186,18 @@ func (p *plan) pieces() iter.Seq2[[]repair.Opening, error] {
 	}
 }
 
-type lines struct {
-	currencies   event.CurrencySet
-	firstVersion int64
-}
-
 // opening returns the opening of an account, or a *ledger.FieldError.
-func (l *lines) opening(e *ledger.Entry) (repair.Opening, error) {
+func (c *open) opening(e *ledger.Entry) (repair.Opening, error) {
 	x := repair.Opening{AccountID: e.AccountID, Opening: projection.Opening{Version: e.Version, LastEventID: e.LastEventID}}
 	wrong := func(field, reason string) (repair.Opening, error) {
 		return x, &ledger.FieldError{Field: field, Reason: reason}
 	}
-	if e.Version < l.firstVersion {
-		return wrong(ledger.FieldVersion, fmt.Sprintf("is less than the first version, %d: an account without an event needs no opening", l.firstVersion))
+	if e.Version < c.FirstVersion {
+		return wrong(ledger.FieldVersion, fmt.Sprintf("is less than the first version, %d: an account without an event needs no opening", c.FirstVersion))
 	}
 	if e.Currency != "" {
 		var known bool
-		if x.Currency, known = l.currencies.Lookup(e.Currency); !known {
+		if x.Currency, known = c.currencies.Lookup(e.Currency); !known {
 			return wrong(ledger.FieldCurrency, "is not among --currencies (CURRENCIES): a code of ISO 4217 such as EUR is needed")
 		}
 	}
