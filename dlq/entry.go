@@ -17,48 +17,48 @@ import (
 var ErrTruncated = errors.New("the dead letter does not hold the whole original record")
 
 // Entry is one record of a DLQ topic, read back. Key, Value and header values
-// share memory with the record it was parsed from.
+// share memory with the record it was parsed from. The fields with a name in JSON are a part of a
+// line of an export.
 type Entry struct {
-	DLQPartition int32
-	DLQOffset    int64
+	DLQPartition int32 `json:"dlq_partition"`
+	DLQOffset    int64 `json:"dlq_offset"`
 
-	Class   event.Class // the header's text; a later release may have written a class that is unknown here
-	Message string
-
-	// These fields say where the original record is in its source topic.
-	Topic     string
-	Partition int32
-	Offset    int64
-	Timestamp int64 // milliseconds since the Unix epoch
-	// Event is the number of the event within the record, as in event.Message.Entry.
-	Event int32
-
-	Group      string
-	Projection string
+	Class   event.Class `json:"class"` // the header's text; a later release may have written a class that is unknown here
+	Message string      `json:"message"`
 
 	// These fields are empty or nil if they could not be read when the event failed.
-	AccountID     string
-	Expected      *int64 // the account's version + 1 when it failed
-	Received      *int64 // the event's version
-	EventID       string
-	CorrelationID string
+	AccountID     string `json:"account_id,omitempty"`
+	EventID       string `json:"event_id,omitempty"`
+	CorrelationID string `json:"-"`
+	Expected      *int64 `json:"expected_version"` // the account's version + 1 when it failed
+	Received      *int64 `json:"received_version"` // the event's version
 
-	FailedAt time.Time // UTC
-	Replays  int
+	// These fields say where the original record is in its source topic.
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+	Timestamp int64  `json:"timestamp"` // milliseconds since the Unix epoch
+	// Event is the number of the event within the record, as in event.Message.Entry.
+	Event int32 `json:"-"`
+
+	FailedAt   time.Time `json:"-"` // UTC
+	Replays    int       `json:"replays"`
+	Group      string    `json:"group"`
+	Projection string    `json:"projection"`
 
 	// These fields are the original message. Headers does not contain headers under OwnPrefix.
-	Key     []byte
-	Value   []byte
-	Headers []event.Header
+	Key     []byte         `json:"-"`
+	Value   []byte         `json:"-"`
+	Headers []event.Header `json:"-"`
 
 	// Truncated reports that the value, the headers or the key were left out. A digest is SHA-256
 	// in lower-case hex. It is empty if its part was not left out.
-	Truncated      bool
-	ValueSHA256    string
-	ValueBytes     int64
-	HeadersDropped int
-	KeySHA256      string
-	KeyBytes       int64
+	Truncated      bool   `json:"truncated,omitempty"`
+	ValueSHA256    string `json:"-"`
+	ValueBytes     int64  `json:"-"`
+	HeadersDropped int    `json:"-"`
+	KeySHA256      string `json:"-"`
+	KeyBytes       int64  `json:"-"`
 }
 
 // Parse reads a record of a DLQ topic. The error names the header that is missing or invalid, but

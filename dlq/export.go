@@ -18,25 +18,10 @@ import (
 // Key, value and header values are text if they are UTF-8, otherwise base64. A null value is
 // written as JSON null.
 type exported struct {
-	DLQTopic     string      `json:"dlq_topic"`
-	DLQPartition int32       `json:"dlq_partition"`
-	DLQOffset    int64       `json:"dlq_offset"`
-	Class        event.Class `json:"class"`
-	Message      string      `json:"message"`
-	AccountID    string      `json:"account_id,omitempty"`
-	EventID      string      `json:"event_id,omitempty"`
-	Expected     *int64      `json:"expected_version"`
-	Received     *int64      `json:"received_version"`
-	Topic        string      `json:"topic"`
-	Partition    int32       `json:"partition"`
-	Offset       int64       `json:"offset"`
-	Entry        *int32      `json:"entry,omitempty"` // the index of HeaderEntry
-	Timestamp    int64       `json:"timestamp"`
-	FailedAt     string      `json:"failed_at"`
-	Replays      int         `json:"replays"`
-	Group        string      `json:"group"`
-	Projection   string      `json:"projection"`
-	Truncated    bool        `json:"truncated,omitempty"`
+	DLQTopic string `json:"dlq_topic"`
+	Entry
+	Index    *int32 `json:"entry,omitempty"` // the index of HeaderEntry
+	FailedAt string `json:"failed_at"`
 
 	Key         *string          `json:"key"`
 	KeyBase64   *string          `json:"key_base64,omitempty"`
@@ -57,16 +42,11 @@ type exportedHeader struct {
 // Export writes an entry of a DLQ topic as one line of JSON.
 func Export(w io.Writer, dlqTopic string, e *Entry) error {
 	line := exported{
-		DLQTopic: dlqTopic, DLQPartition: e.DLQPartition, DLQOffset: e.DLQOffset,
-		Class: e.Class, Message: e.Message, AccountID: e.AccountID, EventID: e.EventID,
-		Expected: e.Expected, Received: e.Received,
-		Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Timestamp: e.Timestamp,
-		FailedAt: e.FailedAt.Format(time.RFC3339Nano), Replays: e.Replays,
-		Group: e.Group, Projection: e.Projection, Truncated: e.Truncated,
+		DLQTopic: dlqTopic, Entry: *e, FailedAt: e.FailedAt.Format(time.RFC3339Nano),
 		Headers: []exportedHeader{}, SHA256: MessageDigest(e.Key, e.Value, e.Headers),
 	}
 	if e.Event > 0 {
-		line.Entry = new(e.Event - 1)
+		line.Index = new(e.Event - 1)
 	}
 	line.Key, line.KeyBase64 = TextOrBase64(e.Key)
 	line.Value, line.ValueBase64 = TextOrBase64(e.Value)

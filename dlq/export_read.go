@@ -135,18 +135,13 @@ func parseExported(text []byte) (Exported, error) {
 	if err != nil {
 		return Exported{}, errors.New("field failed_at: is not an RFC 3339 time")
 	}
-	e := Exported{DLQTopic: line.DLQTopic, Entry: Entry{
-		DLQPartition: line.DLQPartition, DLQOffset: line.DLQOffset, Class: line.Class, Message: line.Message,
-		AccountID: line.AccountID, EventID: line.EventID, Expected: line.Expected, Received: line.Received,
-		Topic: line.Topic, Partition: line.Partition, Offset: line.Offset, Timestamp: line.Timestamp,
-		FailedAt: failedAt, Replays: line.Replays,
-		Group: line.Group, Projection: line.Projection, Truncated: line.Truncated,
-	}, expected: line.Expected}
-	if line.Entry != nil {
-		if *line.Entry < 0 || *line.Entry == math.MaxInt32 {
+	e := Exported{DLQTopic: line.DLQTopic, Entry: line.Entry, expected: line.Expected}
+	e.FailedAt = failedAt
+	if line.Index != nil {
+		if *line.Index < 0 || *line.Index == math.MaxInt32 {
 			return Exported{}, errors.New("field entry: is not an index")
 		}
-		e.Event = *line.Entry + 1
+		e.Event = *line.Index + 1
 	}
 	e.Original = e.Identity()
 	if err := line.readMessage(&e.Entry); err != nil {
@@ -225,7 +220,7 @@ func safeJSONError(err error) error {
 	switch {
 	case errors.As(err, &kind):
 		value, _, _ := strings.Cut(kind.Value, " ") // "number 1.5"
-		return fmt.Errorf("field %s: must not be a %s", kind.Field, value)
+		return fmt.Errorf("field %s: must not be a %s", strings.TrimPrefix(kind.Field, "Entry."), value)
 	case errors.As(err, &syntax):
 		return fmt.Errorf("is not JSON, at byte %d", syntax.Offset)
 	default:
