@@ -96,24 +96,36 @@ func (e *Exported) ExpectedOf(account string) *int64 {
 // maxLine bounds a line of an export.
 const maxLine = 1 << 30
 
-// ReadExport reads the lines of an export, which a person may have corrected. The
+// ReadExport reads the lines of an export, which a person may have corrected. It skips empty lines. The
 // error names the line and the field and never contains their text.
 func ReadExport(r io.Reader) iter.Seq2[Exported, error] {
 	return func(yield func(Exported, error) bool) {
-		lines := newLines(r)
-		for lines.next() {
-			e, err := parseExported(lines.text)
+		lines, number := bufio.NewScanner(r), 0
+		lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+		for lines.Scan() {
+			number++
+			text := lines.Bytes()
+			if number == 1 {
+				text = bytes.TrimPrefix(text, []byte("\ufeff")) // the byte order mark of some editors
+			}
+			if text = bytes.TrimSpace(text); len(text) == 0 {
+				continue
+			}
+			e, err := parseExported(text)
 			if err != nil {
-				yield(Exported{}, fmt.Errorf("line %d: %w", lines.number, err))
+				yield(Exported{}, fmt.Errorf("line %d: %w", number, err))
 				return
 			}
-			e.Line = lines.number
-			if !yield(e, nil) {
+			if e.Line = number; !yield(e, nil) {
 				return
 			}
 		}
-		if lines.err != nil {
-			yield(Exported{}, fmt.Errorf("line %d: %w", lines.number+1, lines.err))
+		err := lines.Err()
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = errors.New("is too long")
+		}
+		if err != nil {
+			yield(Exported{}, fmt.Errorf("line %d: %w", number+1, err))
 		}
 	}
 }
@@ -226,37 +238,4 @@ func safeJSONError(err error) error {
 	default:
 		return errors.New("is no line of an export: it is cut off, or has a field of another name")
 	}
-}
-
-// lines reads a file line by line. It skips empty lines, and the byte order mark that some editors
-// write at the start.
-type lines struct {
-	scanner *bufio.Scanner
-	number  int
-	text    []byte
-	err     error
-}
-
-func newLines(r io.Reader) *lines {
-	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 0, 64<<10), maxLine)
-	return &lines{scanner: s}
-}
-
-func (l *lines) next() bool {
-	for l.scanner.Scan() {
-		l.number++
-		l.text = l.scanner.Bytes()
-		if l.number == 1 {
-			l.text = bytes.TrimPrefix(l.text, []byte("\ufeff"))
-		}
-		if l.text = bytes.TrimSpace(l.text); len(l.text) > 0 {
-			return true
-		}
-	}
-	l.err = l.scanner.Err()
-	if errors.Is(l.err, bufio.ErrTooLong) {
-		l.err = errors.New("is too long")
-	}
-	return false
 }

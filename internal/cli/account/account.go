@@ -72,19 +72,14 @@ func describeAccount(view *accountdb.AccountView) accountDocument {
 	if b := view.Balance; b != nil {
 		d.Currency, d.Version, d.Status = output.OrNull(b.Currency), &b.Version, output.OrNull(b.Status)
 		d.Balance = output.NumberOrNull(&b.Balance)
-		d.LastEventID, d.LastEventAt = output.OrNull(b.LastEventID), timeOrNull(b.LastEventAt)
+		if d.LastEventID = output.OrNull(b.LastEventID); b.LastEventAt != nil {
+			d.LastEventAt = new(output.TimeText(*b.LastEventAt))
+		}
 	}
 	if view.Hold != nil {
 		d.Stale, d.WaitingForVersion = true, &view.Hold.Expected
 	}
 	return d
-}
-
-func timeOrNull(t *time.Time) *string {
-	if t == nil {
-		return nil
-	}
-	return new(output.TimeText(*t))
 }
 
 // GapsListCmd is the command gaps list.
