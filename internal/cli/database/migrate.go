@@ -38,7 +38,7 @@ type upCmd struct {
 	flags.DatabaseFlags
 }
 
-func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
+func (c *upCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.FourEyes != "" && !slices.Contains(Choices["four-eyes"], c.FourEyes) {
 		return exit.Usagef("--four-eyes (PROJECTOR_FOUR_EYES): %q is neither on nor off", c.FourEyes)
 	}
@@ -62,38 +62,38 @@ func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 		return flags.BadDatabaseURL(err)
 	}
 	for _, m := range done {
-		io.Printf("applied %s\n", m.Name)
+		std.Printf("applied %s\n", m.Name)
 	}
 	if err == nil && len(done) == 0 {
-		io.Printf("the schema is up to date\n")
+		std.Printf("the schema is up to date\n")
 	}
 	if err != nil {
 		return err
 	}
-	if err := c.citus(ctx, io, pool); err != nil {
+	if err := c.citus(ctx, std, pool); err != nil {
 		return err
 	}
-	return c.fourEyes(ctx, io, pool)
+	return c.fourEyes(ctx, std, pool)
 }
 
 // fourEyes turns the four-eyes policy on or off. Without --four-eyes it warns if the policy is on
 // but somebody can bypass it. A person may have granted a role without knowing that it bypasses the
 // policy.
-func (c *upCmd) fourEyes(ctx context.Context, io *output.Streams, pool *pgxpool.Pool) error {
+func (c *upCmd) fourEyes(ctx context.Context, std *output.Streams, pool *pgxpool.Pool) error {
 	if c.FourEyes == "" {
 		var leak *readmodel.OperatorWritesError
 		if errors.As(readmodel.CheckFourEyes(ctx, pool), &leak) {
-			io.Notef("four eyes are on, but %s\n", leak)
+			std.Notef("four eyes are on, but %s\n", leak)
 		}
 		return nil
 	}
 	err := readmodel.SetFourEyes(ctx, pool, c.FourEyes == "on", c.ActorName())
 	if errors.Is(err, readmodel.ErrNoOperators) {
-		io.Notef("%s: only the program asks for a second person now; sql/roles.sql makes the roles by which PostgreSQL does\n", err)
+		std.Notef("%s: only the program asks for a second person now; sql/roles.sql makes the roles by which PostgreSQL does\n", err)
 		err = nil
 	}
 	if err == nil {
-		io.Printf("four eyes are %s\n", c.FourEyes)
+		std.Printf("four eyes are %s\n", c.FourEyes)
 	}
 	return err
 }
@@ -155,7 +155,7 @@ const movedAtOnce = 64 << 20
 
 // citus distributes the tables if --citus is given. If the tables are large and --citus-move is not
 // given, the method only prints their sizes and returns an error.
-func (c *upCmd) citus(ctx context.Context, io *output.Streams, pool *pgxpool.Pool) error {
+func (c *upCmd) citus(ctx context.Context, std *output.Streams, pool *pgxpool.Pool) error {
 	if !c.Citus {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (c *upCmd) citus(ctx context.Context, io *output.Streams, pool *pgxpool.Poo
 	for _, t := range tables {
 		if t.Shards == 0 {
 			bytes += t.Bytes
-			io.Notef("to be distributed: %s, about %d rows, %d MiB\n", t.Name, t.Rows, t.Bytes>>20)
+			std.Notef("to be distributed: %s, about %d rows, %d MiB\n", t.Name, t.Rows, t.Bytes>>20)
 		}
 	}
 	if bytes > movedAtOnce && !c.CitusMove {
@@ -179,10 +179,10 @@ func (c *upCmd) citus(ctx context.Context, io *output.Streams, pool *pgxpool.Poo
 	}
 	done, err := citus.Distribute(ctx, pool)
 	for _, t := range done {
-		io.Printf("distributed %s\n", t.Name)
+		std.Printf("distributed %s\n", t.Name)
 	}
 	if err == nil && len(done) == 0 {
-		io.Printf("the tables are distributed\n")
+		std.Printf("the tables are distributed\n")
 	}
 	return err
 }

@@ -96,17 +96,17 @@ type demo struct {
 var ErrFailed = errors.New("the read model or the dead letters are not what the ledger says")
 
 // Run runs the demo.
-func (c *Cmd) Run(ctx context.Context, io *output.Streams, built flags.BuildInfo) error {
+func (c *Cmd) Run(ctx context.Context, std *output.Streams, built flags.BuildInfo) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	progress := output.NewProgress(output.Unwrapped(io.Err), "") // safe, because the demo prints only its own texts
-	log, err := telemetry.NewLogger(progress, output.IsTerminal(io.Err), c.LogLevel, c.LogFormat)
+	progress := output.NewProgress(output.Unwrapped(std.Err), "") // safe, because the demo prints only its own texts
+	log, err := telemetry.NewLogger(progress, output.IsTerminal(std.Err), c.LogLevel, c.LogFormat)
 	if err != nil {
 		return exit.WrongUsage(err)
 	}
 	defer progress.End()
-	d := &demo{cmd: c, built: built, log: log, progress: progress, page: newPage(output.Unwrapped(io.Out), progress.Done), ended: make(chan struct{})}
+	d := &demo{cmd: c, built: built, log: log, progress: progress, page: newPage(output.Unwrapped(std.Out), progress.Done), ended: make(chan struct{})}
 	if err := d.configure(); err != nil {
 		return err
 	}

@@ -177,8 +177,8 @@ type RunCmd struct {
 }
 
 // Run consumes until ctx ends.
-func (c *RunCmd) Run(ctx context.Context, io *output.Streams, built flags.BuildInfo) error {
-	log, err := c.Logger(io.Err)
+func (c *RunCmd) Run(ctx context.Context, std *output.Streams, built flags.BuildInfo) error {
+	log, err := c.Logger(std.Err)
 	if err != nil {
 		return err
 	}
