@@ -2,14 +2,10 @@ package output
 
 import (
 	"bufio"
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"io"
-	"reflect"
 	"strings"
-	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/clipperhouse/displaywidth"
 
@@ -184,93 +180,62 @@ func (t *Table) Flush() error {
 	return t.out.Flush()
 }
 
-// Printable replaces characters that are hostile to a terminal, because ids come from producers.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, text)
+// Rows prints the rows of a result one by one, as a table or as one JSON document per line.
+type Rows struct {
+	out   io.Writer
+	lines *jsonLines // nil: text output
+	table *Table
+	n     int
+	err   error // of a document that could not be written; End returns it
 }
 
-// NotKnown is shown for a value that could not be read from Kafka.
-const NotKnown = "?"
-
-// OffsetText formats an offset. A nil offset is shown as not known.
-func OffsetText(offset *int64) string {
-	if offset == nil {
-		return NotKnown
+// Rows begins a result. Nothing is printed before the first row. NewTable explains the parameters
+// flexible and columns.
+func (f *Flags) Rows(w io.Writer, flexible string, columns ...Column) *Rows {
+	r := &Rows{out: w, table: NewTable(w, flexible, columns...)}
+	if f.JSON() {
+		r.lines = newJSONLines(w)
 	}
-	return OrDash(offset)
+	return r
 }
 
-// PlaceText formats the partition and the offset of a record.
-func PlaceText(partition int32, offset int64) string { return fmt.Sprintf("%d/%d", partition, offset) }
+// Add prints a row. JSON output contains the document, and text output contains the cells.
+func (r *Rows) Add(document any, cells ...any) {
+	switch r.n++; {
+	case r.lines == nil:
+		r.table.Row(cells...)
+	case r.err == nil:
+		r.err = r.lines.Encode(document)
+	}
+}
 
-// PlaceIn formats the topic, the partition and the offset of a record. The topic may be unknown.
-// The result is empty if the partition or the offset is unknown.
-func PlaceIn(topic *string, partition *int32, offset *int64) string {
+// Fit makes the columns of text output wide enough for the first rows, also without a terminal. It
+// is for columns that are usually wider than their names, and that must stay narrow on a terminal.
+func (r *Rows) Fit() *Rows {
+	r.table.fits = true
+	return r
+}
+
+// Len returns the number of rows so far.
+func (r *Rows) Len() int { return r.n }
+
+// Total prints a row in text output only.
+func (r *Rows) Total(cells ...any) {
+	if r.lines == nil {
+		r.table.Row(cells...)
+	}
+}
+
+// End ends the result and returns the first error of writing it. If text output has no rows, End
+// prints the argument nothing as a line, unless the argument is empty.
+func (r *Rows) End(nothing string) error {
 	switch {
-	case partition == nil || offset == nil:
-		return ""
-	case topic == nil:
-		return PlaceText(*partition, *offset)
+	case r.lines != nil:
+		return cmp.Or(r.err, r.lines.Flush())
+	case r.n == 0 && nothing != "":
+		_, err := io.WriteString(r.out, nothing+"\n")
+		return err
 	default:
-		return *topic + " " + PlaceText(*partition, *offset)
-	}
-}
-
-// The text none is shown for an absent value.
-const none = "-"
-
-// OrDash formats a value, or the value of a pointer. nil and empty texts become a dash.
-func OrDash(value any) string {
-	v := reflect.ValueOf(value)
-	if v.Kind() == reflect.Pointer {
-		v = v.Elem()
-	}
-	if !v.IsValid() || v.Kind() == reflect.String && v.Len() == 0 {
-		return none
-	}
-	return fmt.Sprint(v)
-}
-
-// OrNull returns nil for an empty text. JSON shows nil as null.
-func OrNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
-// NumberOrNull returns the number in a text, with the same digits. It returns nil if the text is
-// nil, or is not a decimal number in JSON. For example, a person may have written NaN by SQL.
-func NumberOrNull(text *string) *json.Number {
-	if text == nil || strings.Trim(*text, "-0123456789.") != "" || !json.Valid([]byte(*text)) {
-		return nil
-	}
-	return new(json.Number(*text))
-}
-
-// TimeText formats a time as RFC 3339 in UTC. A year after 9999 has more than four digits. An
-// event's time can have such a year because of its time zone.
-func TimeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
-
-// AgeText formats a duration in at most two units.
-func AgeText(d time.Duration) string {
-	const day = 24 * time.Hour
-	d = max(0, d)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < day:
-		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
-	case d < 100*day:
-		return fmt.Sprintf("%dd%dh", int(d/day), int(d.Hours())%24)
-	default:
-		return fmt.Sprintf("%dd", int(d/day))
+		return r.table.Flush()
 	}
 }

@@ -3,8 +3,6 @@ package output
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"projector/errclass"
 	"projector/internal/telemetry"
@@ -45,13 +43,4 @@ func (u *Unread) Explain(std *Streams) error {
 		std.Notef("%s of topic %s: %s\n", shared.Heading(), u.Topic, shared.Reason)
 	}
 	return errclass.Text(fmt.Sprintf("the result is incomplete: %s of topic %s could not be read", all.Heading(), u.Topic))
-}
-
-// NumbersText formats numbers as a list for a flag.
-func NumbersText(numbers []int32) string {
-	texts := make([]string, len(numbers))
-	for i, n := range numbers {
-		texts[i] = strconv.Itoa(int(n))
-	}
-	return strings.Join(texts, ",")
 }
