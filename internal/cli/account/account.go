@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
-	"time"
 
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
@@ -119,7 +117,7 @@ func (c *GapsListCmd) Run(ctx context.Context, std *output.Streams) error {
 		d := gapDocument{
 			AccountID: gap.AccountID, ExpectedVersion: gap.Expected, ReceivedVersion: gap.Received, Class: string(gap.Class),
 			WaitingEvents: gap.Waiting, Since: output.TimeText(gap.Since),
-			AgeSeconds: math.Round(float64(gap.Age)/float64(time.Millisecond)) / 1000,
+			AgeSeconds: *output.Seconds(&gap.Age),
 		}
 		rows.Add(d, gap.AccountID, gap.Expected, gap.Received, gap.Class, gap.Waiting, output.AgeText(gap.Age))
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -54,7 +53,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 	for i := range requests {
 		r := &requests[i]
 		d := documentOf(typed.Model, r)
-		rows.Add(d, r.ID, r.At.UTC().Format(time.RFC3339), r.Action, r.RequestedBy, r.Records, r.State, r.DecidedBy, topicsText(&d), r.Reason)
+		rows.Add(d, r.ID, output.SecondText(r.At), r.Action, r.RequestedBy, r.Records, r.State, r.DecidedBy, topicsText(&d), r.Reason)
 	}
 	return rows.End("nothing was requested")
 }

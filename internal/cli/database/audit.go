@@ -75,7 +75,7 @@ func cells(r *readmodel.AuditRow) []any {
 		request = fmt.Sprintf("%d by %s", *r.RequestID, output.OrDash(r.RequestedBy))
 	}
 	return []any{
-		r.At.UTC().Format("2006-01-02T15:04:05Z"), r.Action, r.AccountID, r.Version, result, r.Actor, r.Projection, r.Group,
+		output.SecondText(r.At), r.Action, r.AccountID, r.Version, result, r.Actor, r.Projection, r.Group,
 		output.PlaceIn(r.Topic, r.Partition, r.Offset), output.PlaceIn(nil, r.DLQPartition, r.DLQOffset), request, r.ApprovedBy, r.Reason,
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -144,7 +143,7 @@ type migrationDocument struct {
 func addMigration(rows *output.Rows, m *readmodel.Migration) {
 	d, at := migrationDocument{Version: m.Version, Name: output.OrNull(m.Name)}, "not applied"
 	if !m.At.IsZero() {
-		d.AppliedAt, at = output.OrNull(output.TimeText(m.At)), m.At.UTC().Format(time.RFC3339)
+		d.AppliedAt, at = output.OrNull(output.TimeText(m.At)), output.SecondText(m.At)
 	}
 	rows.Add(d, m.Version, cmp.Or(m.Name, "of a newer program"), at)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"projector/readmodel/accountdb"
 )
@@ -45,7 +44,7 @@ func printHold(field func(name, text string), h *accountdb.Hold, again string) {
 		return
 	}
 	field("stale", fmt.Sprintf("yes: waits for version %d (%s)", h.Expected, h.Class))
-	field("since", TimeText(h.Since.Truncate(time.Second)))
+	field("since", SecondText(h.Since))
 	field("waiting events", strconv.FormatInt(h.Waiting, 10))
 	if h.Beyond > 0 {
 		field("", fmt.Sprintf("%d of them are beyond the park limit: they are read again when their turn comes, "+

@@ -3,6 +3,7 @@ package output
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -109,6 +110,17 @@ func NumberOrNull(text *string) *json.Number {
 // TimeText formats a time as RFC 3339 in UTC. A year after 9999 has more than four digits. An
 // event's time can have such a year because of its time zone.
 func TimeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// SecondText formats a time like TimeText, without fractions of a second.
+func SecondText(t time.Time) string { return TimeText(t.Truncate(time.Second)) }
+
+// Seconds converts a duration to seconds with three decimals. nil stays nil.
+func Seconds(d *time.Duration) *float64 {
+	if d == nil {
+		return nil
+	}
+	return new(math.Round(d.Seconds()*1000) / 1000)
+}
 
 // AgeText formats a duration in at most two units.
 func AgeText(d time.Duration) string {

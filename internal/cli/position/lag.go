@@ -105,7 +105,7 @@ func (c *LagCmd) print(std *output.Streams, status *status) error {
 	for i := range status.partitions {
 		p := &status.partitions[i]
 		d := lagDocument{
-			Topic: c.Topic, Partition: p.number, Position: p.position, End: p.end, LagRecords: p.records, LagSeconds: seconds(p.age),
+			Topic: c.Topic, Partition: p.number, Position: p.position, End: p.end, LagRecords: p.records, LagSeconds: output.Seconds(p.age),
 			State: string(p.state), Reason: output.OrNull(p.reason),
 		}
 		rows.Add(d, p.number, p.position, output.OffsetText(p.end), output.OffsetText(p.records), lagText(p.age), p.state)

@@ -3,10 +3,8 @@ package position
 
 import (
 	"context"
-	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
@@ -116,7 +114,7 @@ func (s *status) free() string {
 func (c *positionListCmd) add(rows *output.Rows, p *partition) {
 	d := positionDocument{
 		Topic: c.Topic, Partition: p.number, Position: p.position, End: p.end, LagRecords: p.records,
-		MarginSeconds: seconds(p.margin), State: string(p.state), Reason: output.OrNull(p.reason), Owner: output.OrNull(p.owner),
+		MarginSeconds: output.Seconds(p.margin), State: string(p.state), Reason: output.OrNull(p.reason), Owner: output.OrNull(p.owner),
 	}
 	if p.end != nil {
 		d.LogStart = &p.start
@@ -129,12 +127,4 @@ func (c *positionListCmd) add(rows *output.Rows, p *partition) {
 		lasts = output.AgeText(*p.margin)
 	}
 	rows.Add(d, p.number, d.Position, output.OffsetText(d.LogStart), output.OffsetText(d.End), d.MarginRecords, lasts, d.State)
-}
-
-// seconds converts a duration to seconds with three decimals.
-func seconds(d *time.Duration) *float64 {
-	if d == nil {
-		return nil
-	}
-	return new(math.Round(d.Seconds()*1000) / 1000)
 }
