@@ -27,32 +27,20 @@ type Exported struct {
 	// Corrected reports that the key, the value or the headers differ from those of the dead
 	// letter.
 	Corrected bool
-	// Original identifies the event before any correction. It comes from the fields of the line,
-	// not from the message.
-	Original Identity
-
-	expected *int64
+	// Before describes the event before any correction. It comes from the fields of the line and has
+	// no message.
+	Before Entry
 }
 
-// Identity says which event a dead letter is about. A field that is not known is empty or nil.
-type Identity struct {
-	AccountID string
-	EventID   string
-	Version   *int64
-}
-
-// Identity returns the identity of the entry's event.
-func (e *Entry) Identity() Identity { return Identity{e.AccountID, e.EventID, e.Received} }
-
-// Contradicts returns the name of the first known field of i that has another value in the event.
-// It returns "" if there is no such field.
-func (i Identity) Contradicts(ev *event.Event) string {
+// Contradicts returns the name of the first known id of e that has another value in the event. It
+// returns "" if there is no such id.
+func (e *Entry) Contradicts(ev *event.Event) string {
 	switch {
-	case i.AccountID != "" && i.AccountID != ev.AccountID:
+	case e.AccountID != "" && e.AccountID != ev.AccountID:
 		return "accountId"
-	case i.EventID != "" && i.EventID != ev.ID:
+	case e.EventID != "" && e.EventID != ev.ID:
 		return "eventId"
-	case i.Version != nil && *i.Version != ev.Version:
+	case e.Received != nil && *e.Received != ev.Version:
 		return "version"
 	default:
 		return ""
@@ -87,10 +75,10 @@ func (e *Entry) PlaceDiffers(line *Entry) string {
 // ExpectedOf returns the version that the account expected when the event failed. It returns nil if
 // that version is not known, for example because a correction changed the account id.
 func (e *Exported) ExpectedOf(account string) *int64 {
-	if account != e.Original.AccountID {
+	if account != e.Before.AccountID {
 		return nil
 	}
-	return e.expected
+	return e.Before.Expected
 }
 
 // maxLine bounds a line of an export.
@@ -147,7 +135,7 @@ func parseExported(text []byte) (Exported, error) {
 	if err != nil {
 		return Exported{}, errors.New("field failed_at: is not an RFC 3339 time")
 	}
-	e := Exported{DLQTopic: line.DLQTopic, Entry: line.Entry, expected: line.Expected}
+	e := Exported{DLQTopic: line.DLQTopic, Entry: line.Entry, Before: line.Entry}
 	e.FailedAt = failedAt
 	if line.Index != nil {
 		if *line.Index < 0 || *line.Index == math.MaxInt32 {
@@ -155,7 +143,6 @@ func parseExported(text []byte) (Exported, error) {
 		}
 		e.Event = *line.Index + 1
 	}
-	e.Original = e.Identity()
 	if err := line.readMessage(&e.Entry); err != nil {
 		return Exported{}, err
 	}

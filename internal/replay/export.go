@@ -59,7 +59,7 @@ func (s *Scan) readExport(ctx context.Context, file io.Reader) (*export, error) 
 			continue
 		}
 		d.Corrected = exported.Corrected
-		if err := x.add(exported.Line, exported.Original, d); err != nil {
+		if err := x.add(exported.Line, &exported.Before, d); err != nil {
 			return nil, err
 		}
 		d.Entry.Expected = exported.ExpectedOf(d.Entry.AccountID)
@@ -124,8 +124,8 @@ type exportLine struct {
 
 // add adds a line. It refuses a line whose value contains another event than the line's ids name.
 // It also refuses a second line for the same dead letter.
-func (x *export) add(line int, identity dlq.Identity, d *DeadLetter) error {
-	if err := sameEvent(line, identity, d); err != nil {
+func (x *export) add(line int, before *dlq.Entry, d *DeadLetter) error {
+	if err := sameEvent(line, before, d); err != nil {
 		return err
 	}
 	e := &d.Entry
@@ -140,11 +140,11 @@ func (x *export) add(line int, identity dlq.Identity, d *DeadLetter) error {
 	return nil
 }
 
-func sameEvent(line int, identity dlq.Identity, d *DeadLetter) error {
+func sameEvent(line int, before *dlq.Entry, d *DeadLetter) error {
 	if d.Decoded.Identity != event.Identified {
 		return nil // a line without an event is refused later or becomes poison
 	}
-	if field := identity.Contradicts(&d.Decoded.Event); field != "" {
+	if field := before.Contradicts(&d.Decoded.Event); field != "" {
 		return refusedLine(line, "%s is not that of the dead letter: a correction keeps accountId, eventId and version", field)
 	}
 	return nil
@@ -184,7 +184,7 @@ func (l *exportLine) compare(original *dlq.Entry) error {
 	if field := original.PlaceDiffers(&d.Entry); field != "" {
 		return refusedLine(l.number, "%s is not that of the dead letter: a correction changes key, value and headers only", field)
 	}
-	if err := sameEvent(l.number, original.Identity(), d); err != nil {
+	if err := sameEvent(l.number, original, d); err != nil {
 		return err
 	}
 	l.inTopic, d.Corrected = true, !original.SameMessage(&d.Entry)

@@ -106,7 +106,7 @@ func (f *EventFlags) options() (event.Options, *mapping.Mapping, error) {
 	if err != nil {
 		return event.Options{}, nil, exit.Usagef("--debezium-time-unit (DEBEZIUM_TIME_UNIT): %w", err)
 	}
-	names, err := f.mapping()
+	names, err := f.Reads()
 	if err != nil {
 		return event.Options{}, nil, err
 	}
@@ -119,8 +119,9 @@ func (f *EventFlags) options() (event.Options, *mapping.Mapping, error) {
 	}, names, nil
 }
 
-// mapping reads the mapping file. Without one it returns an empty mapping.
-func (f *EventFlags) mapping() (*mapping.Mapping, error) {
+// Reads returns the mapping of these flags, which is stored with the positions. Without a file it is
+// empty. It is complete after Formats was called.
+func (f *EventFlags) Reads() (*mapping.Mapping, error) {
 	if !f.Mapping.Given() {
 		return &mapping.Mapping{Custom: f.custom, FirstVersion: &f.FirstVersion}, nil
 	}
@@ -136,17 +137,11 @@ func (f *EventFlags) mapping() (*mapping.Mapping, error) {
 	return names, nil
 }
 
-// Reads returns the mapping of these flags, which is stored with the positions. Formats must be
-// called first.
-func (f *EventFlags) Reads() (readmodel.Mapping, error) {
-	return f.mapping()
-}
-
 // CheckMapping returns an error if the rows of the projection were made with another first version,
 // or with a mapping that reads events differently. In this case, no event may be applied. Formats
 // must be called first.
 func (f *EventFlags) CheckMapping(ctx context.Context, db readmodel.Querier, name string) error {
-	m, err := f.mapping()
+	m, err := f.Reads()
 	if err != nil {
 		return err
 	}
