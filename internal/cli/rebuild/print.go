@@ -20,7 +20,7 @@ type rebuildDocument struct {
 	LeftAlone   int64                  `json:"left_alone"`
 	Kinds       map[rebuild.Kind]int64 `json:"kinds"`
 	Markers     int64                  `json:"markers"` // markers that the inbox lacks
-	Differences []json.RawMessage      `json:"differences"`
+	Differences []any                  `json:"differences"`
 	Changed     int64                  `json:"changed"` // rows that are replaced or removed
 	Replaced    int64                  `json:"replaced"`
 	Removed     int64                  `json:"removed"`
@@ -37,27 +37,23 @@ type accountDifference struct {
 
 const resultRebuilt = "rebuilt"
 
-// print prints what was found and changed. The argument changed is nil if the rebuild only
-// compares.
-func (r *rebuilding) print(report *rebuild.Report, changed *rebuild.Swapped) error {
-	if rest := report.Different() + report.LeftAlone() - int64(len(report.Differences)); rest > 0 {
+// print prints what was found and changed.
+func (r *rebuilding) print() error {
+	if rest := r.report.Different() + r.report.LeftAlone() - int64(len(r.report.Differences)); rest > 0 {
 		r.on.Std.Notef("%d more differences are not listed, see --limit\n", rest)
 	}
 	if r.cmd.JSON() {
-		d, err := r.document(report, changed)
-		if err != nil {
-			return err
-		}
-		return output.PrintJSON(r.on.Std.Out, d)
+		return output.PrintJSON(r.on.Std.Out, r.document())
 	}
-	if err := r.printDifferences(report); err != nil {
+	if err := r.printDifferences(); err != nil {
 		return err
 	}
-	r.on.Std.Printf("%s\n", r.outcome(report, changed))
+	r.on.Std.Printf("%s\n", r.outcome())
 	return nil
 }
 
-func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) string {
+func (r *rebuilding) outcome() string {
+	report, changed := &r.report, r.swapped
 	unknown, of := report.Kinds[rebuild.Unknown], r.nouns()
 	var text string
 	switch {
@@ -84,11 +80,12 @@ func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) s
 	return text
 }
 
-func (r *rebuilding) document(report *rebuild.Report, changed *rebuild.Swapped) (rebuildDocument, error) {
+func (r *rebuilding) document() rebuildDocument {
+	report := &r.report
 	d := rebuildDocument{
 		Projection: r.cmd.kind.Name(), Records: r.build.Records(), Checked: report.Checked, Matched: report.Matched,
 		Different: report.Different(), LeftAlone: report.LeftAlone(), Markers: report.Markers,
-		Kinds: map[rebuild.Kind]int64{}, Differences: []json.RawMessage{},
+		Kinds: map[rebuild.Kind]int64{}, Differences: []any{},
 	}
 	for _, kind := range rebuild.Kinds() {
 		d.Kinds[kind] = report.Kinds[kind]
@@ -99,36 +96,32 @@ func (r *rebuilding) document(report *rebuild.Report, changed *rebuild.Swapped) 
 			b := &r.balances[i]
 			balances = &change.Balances{Currency: b.Currency, Before: output.NumberOrNull(b.Before), After: output.NumberOrNull(b.After)}
 		}
-		one, err := differenceDocument(&report.Differences[i], balances)
-		if err != nil {
-			return d, err
-		}
-		d.Differences = append(d.Differences, one)
+		d.Differences = append(d.Differences, differenceDocument(&report.Differences[i], balances))
 	}
-	if changed != nil {
-		d.Replaced, d.Removed, d.Result = changed.Replaced, changed.Removed, output.OrNull(resultRebuilt)
+	if r.swapped != nil {
+		d.Replaced, d.Removed, d.Result = r.swapped.Replaced, r.swapped.Removed, output.OrNull(resultRebuilt)
 		d.Changed = d.Replaced + d.Removed
 	}
-	return d, nil
+	return d
 }
 
 // differenceDocument describes a difference with its account or the key of its row.
-func differenceDocument(x *rebuild.Difference, balances *change.Balances) (json.RawMessage, error) {
+func differenceDocument(x *rebuild.Difference, balances *change.Balances) any {
 	if x.Key == nil {
-		return json.Marshal(accountDifference{x.ID, x.Kind, x.Version, x.Rebuilt, balances})
+		return accountDifference{x.ID, x.Kind, x.Version, x.Rebuilt, balances}
 	}
-	kind, err := json.Marshal(x.Kind)
-	return append(bytes.TrimSuffix(bytes.Clone(x.Key), []byte("}")), `,"kind":`+string(kind)+"}"...), err
+	return json.RawMessage(fmt.Sprintf(`%s,"kind":%q}`, bytes.TrimSuffix(x.Key, []byte("}")), x.Kind))
 }
 
-func (r *rebuilding) printDifferences(report *rebuild.Report) error {
+func (r *rebuilding) printDifferences() error {
+	report := &r.report
 	r.on.Std.Printf("%d records read, %d %s compared: %d are right, %d are not, %d were left alone\n",
 		r.build.Records(), report.Checked, r.nouns(), report.Matched, report.Different(), report.LeftAlone())
 	if len(report.Differences) == 0 {
 		return nil
 	}
 	if report.Differences[0].Key != nil {
-		return r.printRows(report)
+		return r.printRows()
 	}
 	columns := []output.Column{output.Left("ACCOUNT", 20), output.Left("KIND", 9), output.Right("VERSION", 10), output.Right("REBUILT", 10)}
 	if r.balances != nil {
@@ -147,10 +140,10 @@ func (r *rebuilding) printDifferences(report *rebuild.Report) error {
 	return t.Flush()
 }
 
-func (r *rebuilding) printRows(report *rebuild.Report) error {
+func (r *rebuilding) printRows() error {
 	t := output.NewTable(r.on.Std.Out, "ROW", output.Left("KIND", 9), output.Left("ROW", 40))
-	for i := range report.Differences {
-		d := &report.Differences[i]
+	for i := range r.report.Differences {
+		d := &r.report.Differences[i]
 		t.Row(d.Kind, strings.Trim(d.ID, "()"))
 	}
 	return t.Flush()

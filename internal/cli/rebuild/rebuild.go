@@ -159,14 +159,14 @@ func (r *rebuilding) Hash(ctx context.Context, h *change.Hash) error {
 	if err != nil {
 		return err
 	}
-	h.Count(r.cmd.wouldChange(&r.report) + r.report.Markers)
+	h.Count(r.wouldChange() + r.report.Markers)
 	h.Note(digest, r.report.Markers)
 	return nil
 }
 
 func (r *rebuilding) Do(ctx context.Context) (err error) {
 	defer r.shown.Done()
-	r.swapped, err = r.swap(ctx, &r.report)
+	r.swapped, err = r.swap(ctx)
 	return err
 }
 
@@ -175,7 +175,7 @@ func (r *rebuilding) Print(_ context.Context, done bool) error {
 		r.swapped = new(rebuild.Swapped)
 	}
 	r.balances = r.shadow.Balances(&r.report, r.cmd.Remove)
-	return cmp.Or(r.print(&r.report, r.swapped), r.differs(&r.report, r.swapped))
+	return cmp.Or(r.print(), r.differs())
 }
 
 func (r *rebuilding) compare(ctx context.Context) (rebuild.Report, error) {

@@ -29,18 +29,18 @@ func (r *rebuilding) refuseMany(would int64) error {
 }
 
 // wouldChange returns how many rows would be replaced or removed.
-func (c *options) wouldChange(report *rebuild.Report) int64 {
-	if c.Remove {
-		return report.Different()
+func (r *rebuilding) wouldChange() int64 {
+	if r.cmd.Remove {
+		return r.report.Different()
 	}
-	return report.Different() - report.Kinds[rebuild.Unknown]
+	return r.report.Different() - r.report.Kinds[rebuild.Unknown]
 }
 
 // differs returns the error for --exit-code if differences are left.
-func (r *rebuilding) differs(report *rebuild.Report, changed *rebuild.Swapped) error {
-	left := report.Different() + report.Markers
-	if changed != nil {
-		left -= changed.Replaced + changed.Removed + changed.Markers
+func (r *rebuilding) differs() error {
+	left := r.report.Different() + r.report.Markers
+	if r.swapped != nil {
+		left -= r.swapped.Replaced + r.swapped.Removed + r.swapped.Markers
 	}
 	if !r.cmd.ExitCode || left <= 0 {
 		return nil
@@ -69,19 +69,19 @@ func (r *rebuilding) compareFile(ctx context.Context) error {
 	return nil
 }
 
-func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild.Swapped, error) {
+func (r *rebuilding) swap(ctx context.Context) (*rebuild.Swapped, error) {
 	reads, err := r.cmd.Reads()
 	if err != nil {
 		return nil, err
 	}
-	remapped, err := r.remaps(ctx, reads, report)
+	remapped, err := r.remaps(ctx, reads)
 	if err != nil {
 		return nil, err
 	}
-	if r.cmd.wouldChange(report) == 0 && report.Markers == 0 && r.changed == nil && !remapped {
+	if r.wouldChange() == 0 && r.report.Markers == 0 && r.changed == nil && !remapped {
 		return new(rebuild.Swapped), nil
 	}
-	if r.changed != nil && report.Kinds[rebuild.Corrected] > 0 {
+	if r.changed != nil && r.report.Kinds[rebuild.Corrected] > 0 {
 		return nil, exit.Refusef("rows of %s have corrected events in them (`dlq replay --from-file`), which the topic does not give: "+
 			"by another text they cannot be rebuilt; nothing was changed", r.cmd.kind.Name())
 	}
@@ -93,14 +93,14 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 	if errors.As(err, &many) {
 		return nil, r.refuseMany(many.Would)
 	}
-	r.shadow.Moved(report)
+	r.shadow.Moved(&r.report)
 	return &done, err
 }
 
 // remaps reports whether the rows were made with another first version, or with a mapping that
 // reads events differently. It refuses the rebuild if some rows would stay unchanged, because the
 // new mapping could give other values for them.
-func (r *rebuilding) remaps(ctx context.Context, reads readmodel.Mapping, report *rebuild.Report) (bool, error) {
+func (r *rebuilding) remaps(ctx context.Context, reads readmodel.Mapping) (bool, error) {
 	err := readmodel.CheckMapping(ctx, r.on.Pool, r.cmd.kind.Name(), reads)
 	var changed *readmodel.MappingChangedError
 	if !errors.As(err, &changed) {
@@ -112,13 +112,13 @@ func (r *rebuilding) remaps(ctx context.Context, reads readmodel.Mapping, report
 	case r.cmd.Partial:
 		return false, exit.Refusef(why+"--partial makes only some of them again: use the old one, "+
 			"or continue with the new one with `run --accept-changed-mapping`; nothing was changed", name, made)
-	case report.Kinds[rebuild.Unknown] > 0 && !r.cmd.Remove:
+	case r.report.Kinds[rebuild.Unknown] > 0 && !r.cmd.Remove:
 		return false, exit.Refusef(why+"the topic has no event of %d of them, which would stay: remove them with --remove, "+
-			"or use the old one; nothing was changed", name, made, report.Kinds[rebuild.Unknown])
-	case report.LeftAlone() > 0:
+			"or use the old one; nothing was changed", name, made, r.report.Kinds[rebuild.Unknown])
+	case r.report.LeftAlone() > 0:
 		return false, exit.Refusef(why+"%d of them would be left alone, because they have corrected events in them (`dlq replay --from-file`), "+
 			"are ahead of the topic or were repaired just now: use the old one, "+
-			"or continue with the new one with `run --accept-changed-mapping`; nothing was changed", name, made, report.LeftAlone())
+			"or continue with the new one with `run --accept-changed-mapping`; nothing was changed", name, made, r.report.LeftAlone())
 	}
 	return true, nil
 }
