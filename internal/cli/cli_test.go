@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -148,6 +149,23 @@ func TestHelpThatCannotBeWritten(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"run", "--help"}, {"dlq", "replay", "-h"}} {
 		var errOut bytes.Buffer
 		if status := execute(t.Context(), args, fullDisk{}, &errOut); status != exit.Failed || !strings.Contains(errOut.String(), "no space left") {
+			t.Errorf("%v: exit status %d: %s", args, status, errOut.String())
+		}
+	}
+}
+
+// TestAResultThatCannotBeWritten shows that a full disk under the result of a command is a failure,
+// in each format of the output.
+func TestAResultThatCannotBeWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bank.yaml")
+	if err := os.WriteFile(file, []byte("eventTypes: {b: ignored}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"version"}, {"version", "--output=json"}, {"completion", "bash"}, {"mapping", "check", file}, {"mapping", "check", file, "--output=json"},
+	} {
+		var errOut bytes.Buffer
+		if status := execute(t.Context(), args, fullDisk{}, &errOut); status != exit.Failed || strings.Count(errOut.String(), "no space left") != 1 {
 			t.Errorf("%v: exit status %d: %s", args, status, errOut.String())
 		}
 	}
