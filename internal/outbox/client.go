@@ -258,5 +258,3 @@ func failed(err error) error {
 		return fmt.Errorf("query the outbox: %w", err)
 	}
 }
-
-

@@ -237,5 +237,3 @@ func TimestampOf(r *kgo.Record) int64 {
 	}
 	return r.Timestamp.UnixMilli()
 }
-
-
