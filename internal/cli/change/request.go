@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"reflect"
 
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -205,29 +206,19 @@ type Servers struct {
 	output.Flags
 }
 
-// lend copies these flags to a change. The change keeps the topics of the request.
+// lend gives a change these flags: each struct that Servers embeds replaces the same one in the change.
+// The change keeps the topics of the request.
 func (s *Servers) lend(c Change) {
-	*c.Database() = s.DatabaseFlags
-	if f, has := c.(interface{ Kafka() *flags.KafkaFlags }); has {
-		topic, dlqTopic := f.Kafka().Topic, f.Kafka().DLQTopic
-		*f.Kafka() = s.KafkaFlags
-		f.Kafka().Topic, f.Kafka().DLQTopic = topic, dlqTopic
+	lent := *s
+	if of, reads := c.(interface{ Kafka() *flags.KafkaFlags }); reads {
+		lent.Topic, lent.DLQTopic = of.Kafka().Topic, of.Kafka().DLQTopic
 	}
-	if f, has := c.(interface{ Registry() *events.RegistryFlags }); has {
-		*f.Registry() = s.RegistryFlags
+	from, to := reflect.ValueOf(lent), reflect.ValueOf(c).Elem()
+	for i := range from.NumField() {
+		if same := to.FieldByName(from.Type().Field(i).Name); same.IsValid() {
+			same.Set(from.Field(i))
+		}
 	}
-	if f, has := c.(interface{ OutboxServer() *flags.OutboxFlags }); has {
-		*f.OutboxServer() = s.OutboxFlags
-	}
-	if f, has := c.(interface {
-		LedgerServer() *flags.LedgerServerFlags
-	}); has {
-		*f.LedgerServer() = s.LedgerServerFlags
-	}
-	if f, has := c.(interface{ Logs() *output.LogFlags }); has {
-		*f.Logs() = s.LogFlags
-	}
-	*c.Printed() = s.Flags
 }
 
 // Hash is the digest of everything in a plan that must not change between the request and its approval.

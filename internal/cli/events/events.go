@@ -173,10 +173,6 @@ type RegistryFlags struct {
 	SchemaRegistryPasswordFile string   `json:"-" name:"schema-registry-password-file" env:"SCHEMA_REGISTRY_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Schema registry" help:"File that holds the password."`
 }
 
-// Registry returns f. Generic code checks for this method to find the commands that have these
-// flags.
-func (f *RegistryFlags) Registry() *RegistryFlags { return f }
-
 const flagRegistryURL = "--schema-registry-url (SCHEMA_REGISTRY_URL)"
 
 // registry returns the configuration for a format that needs a registry. If a file cannot be read

@@ -16,10 +16,6 @@ type LedgerServerFlags struct {
 	LedgerPasswordFile string `json:"-" env:"LEDGER_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Ledger" help:"File that holds the password of the ledger's PostgreSQL, instead of its URL."`
 }
 
-// LedgerServer returns f. Generic code checks for this method to find the commands that have these
-// flags.
-func (f *LedgerServerFlags) LedgerServer() *LedgerServerFlags { return f }
-
 const ledgerPasswordFlag = "--ledger-password-file (LEDGER_PASSWORD_FILE)"
 
 // LedgerPassword returns the password in the file, or "" without a file.

@@ -14,10 +14,6 @@ type OutboxFlags struct {
 	OutboxQuery        string `json:"-" env:"OUTBOX_QUERY" placeholder:"SQL" group:"Outbox" help:"Query that returns key, value and, where the format needs them, headers (a JSON object) of the events with the account ids $1 (text[]) and versions $2 (bigint[])."`
 }
 
-// OutboxServer returns f. Generic code checks for this method to find the commands that have these
-// flags.
-func (f *OutboxFlags) OutboxServer() *OutboxFlags { return f }
-
 const (
 	outboxURLFlag          = "--outbox-url (OUTBOX_URL)"
 	outboxPasswordFileFlag = "--outbox-password-file (OUTBOX_PASSWORD_FILE)"

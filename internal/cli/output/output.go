@@ -75,9 +75,6 @@ type LogFlags struct {
 	LogFormat string `json:"-" env:"LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"text or json; default text on a terminal, else json."`
 }
 
-// Logs returns f. Generic code checks for this method to find the commands that have these flags.
-func (f *LogFlags) Logs() *LogFlags { return f }
-
 // Logger makes the logger, which writes to w.
 func (f *LogFlags) Logger(w io.Writer) (*slog.Logger, error) {
 	isTerminal := IsTerminal(w)
