@@ -74,10 +74,7 @@ func (n Needs) Publishing(err error) error {
 	return err
 }
 
-func named(err error) bool {
-	var missing *Missing
-	return errors.As(err, &missing)
-}
+func named(err error) bool { return errors.As(err, new(*Missing)) }
 
 func (n Needs) topic(err error) error { return &Missing{read, topic, n.Topic, n.Principal, err} }
 func (n Needs) group(err error) error { return &Missing{read, group, n.Group, n.Principal, err} }

@@ -22,7 +22,7 @@ var roleOf = []struct{ command, role string }{
 
 // withRole adds the role that the command needs to PostgreSQL's error about a missing privilege.
 func withRole(command string, err error) error {
-	if changed := (*readmodel.FileChangedError)(nil); errors.As(err, &changed) {
+	if errors.As(err, new(*readmodel.FileChangedError)) {
 		return err // its SQLSTATE is that of a missing privilege, but no grant is missing
 	}
 	for _, of := range roleOf {

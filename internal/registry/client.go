@@ -186,8 +186,7 @@ func isUnknownID(err error) bool {
 // configured user may not be permitted to send this request.
 func (c *client) ping(ctx context.Context) error {
 	_, err := c.sr.SupportedTypes(ctx)
-	var answer *sr.ResponseError
-	if errors.As(err, &answer) && answer.StatusCode < http.StatusInternalServerError {
+	if answer, is := errors.AsType[*sr.ResponseError](err); is && answer.StatusCode < http.StatusInternalServerError {
 		return nil
 	}
 	return err

@@ -73,10 +73,9 @@ func (s *Scan) readExport(ctx context.Context, file io.Reader) (*export, error) 
 // refusal returns the error that ends the scan, or nil if the line of the export is accepted. The
 // parameter err is the error of reading the line.
 func (s *Scan) refusal(line *dlq.Exported, err error) error {
-	var ambiguous *dlq.AmbiguousValueError
 	of := s.Filter.Projection
 	switch {
-	case errors.As(err, &ambiguous):
+	case errors.As(err, new(*dlq.AmbiguousValueError)):
 		return &RefusedExportError{err.Error()}
 	case err != nil:
 		return &ExportError{err}

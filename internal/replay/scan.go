@@ -75,8 +75,7 @@ func (e *IncompleteError) Unwrap() error { return e.Lost }
 func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 	chunk, size := []*DeadLetter{}, 0
 	for record, err := range s.records(ctx) {
-		var lost *topic.PartitionError
-		if errors.As(err, &lost) {
+		if lost, is := errors.AsType[*topic.PartitionError](err); is {
 			if s.Lost == nil {
 				return &IncompleteError{lost, s.readable(ctx, lost.Partition)}
 			}

@@ -106,8 +106,7 @@ type lister func(context.Context, ...string) (kadm.ListedOffsets, error)
 func (r *Reader) listed(ctx context.Context, list lister) (map[int32]kadm.ListedOffset, error) {
 	all, err := list(ctx, r.topic)
 	offsets := all[r.topic]
-	var some *kadm.ShardErrors
-	if errors.As(err, &some) {
+	if some, is := errors.AsType[*kadm.ShardErrors](err); is {
 		offsets, err = r.withFailures(offsets, some.Errs), nil
 	}
 	if whole, is := offsets[-1]; is && err == nil { // partition -1 has an error of the whole topic

@@ -107,8 +107,8 @@ func (f *fetcher) fetchOnce(ctx context.Context) ([]*kgo.Record, error) {
 // leaderless reports whether err means that the partition's leader is down or is no longer the
 // leader.
 func leaderless(err error) bool {
-	var unreachable *net.OpError // the client does not retry this error at another broker
-	return kerr.IsRetriable(err) || kgo.IsRetryableBrokerErr(err) || errors.As(err, &unreachable)
+	// The client does not retry a net.OpError at another broker.
+	return kerr.IsRetriable(err) || kgo.IsRetryableBrokerErr(err) || errors.As(err, new(*net.OpError))
 }
 
 // decode returns the records of an answer, without aborted records. It moves span.From past all
@@ -125,8 +125,7 @@ func (f *fetcher) decode(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Recor
 		return nil, err
 	}
 	decoded, next := kgo.ProcessFetchPartition(options, answer, unpack, nil)
-	var large *kgo.ErrDecompressTooLarge
-	if errors.As(decoded.Err, &large) {
+	if large, is := errors.AsType[*kgo.ErrDecompressTooLarge](decoded.Err); is {
 		return nil, batchTooLarge(large.Offset, large.NextOffset-1)
 	}
 	if decoded.Err != nil {

@@ -218,8 +218,7 @@ func (p *plannedSkip) print(healing, would, account string) {
 }
 
 func skipFailure(err error) error {
-	var refused *repair.SkipRefused
-	if errors.As(err, &refused) {
+	if refused, is := errors.AsType[*repair.SkipRefused](err); is {
 		return exit.Refuse(refused.Error() + "; nothing was changed")
 	}
 	return err

@@ -143,8 +143,7 @@ func (d *decision) make(
 		return exit.Refusef("request %d is %s already, by %s", d.id, r.Request.State, r.Request.DecidedBy)
 	}
 	if err := decide(pool, r, readmodel.Storable(d.reason)); err != nil {
-		var late *readmodel.RequestDecidedError
-		if errors.As(err, &late) {
+		if late, is := errors.AsType[*readmodel.RequestDecidedError](err); is {
 			return exit.Refuse(late.Error() + " already, by somebody else; nothing was changed")
 		}
 		return err

@@ -56,8 +56,7 @@ func (c *upCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	done, err := readmodel.Migrate(ctx, c.DatabaseURL, options...)
-	var malformed *pgconn.ParseConfigError
-	if errors.As(err, &malformed) {
+	if errors.As(err, new(*pgconn.ParseConfigError)) {
 		return flags.BadDatabaseURL(err)
 	}
 	for _, m := range done {
@@ -80,8 +79,7 @@ func (c *upCmd) Run(ctx context.Context, std *output.Streams) error {
 // policy.
 func (c *upCmd) fourEyes(ctx context.Context, std *output.Streams, pool *pgxpool.Pool) error {
 	if c.FourEyes == "" {
-		var leak *readmodel.OperatorWritesError
-		if errors.As(readmodel.CheckFourEyes(ctx, pool), &leak) {
+		if leak, is := errors.AsType[*readmodel.OperatorWritesError](readmodel.CheckFourEyes(ctx, pool)); is {
 			std.Notef("four eyes are on, but %s\n", leak)
 		}
 		return nil

@@ -128,14 +128,10 @@ func (p *replayPlan) gather(ctx context.Context) error {
 	}
 	defer func() { _ = file.Close() }()
 	err = p.scan.EachOfFile(ctx, file, p.replay.Add)
-	var (
-		unreadable *replay.ExportError
-		refusal    *replay.RefusedExportError
-	)
-	if errors.As(err, &refusal) {
+	if refusal, is := errors.AsType[*replay.RefusedExportError](err); is {
 		return exit.Refusef("--from-file: %s: %s; nothing was replayed", p.FromFile, refusal.Reason)
 	}
-	if errors.As(err, &unreadable) {
+	if unreadable, is := errors.AsType[*replay.ExportError](err); is {
 		return exit.Usagef("--from-file: %s: %s", p.FromFile, unreadable.Err.Error())
 	}
 	return err

@@ -49,8 +49,7 @@ func (f *EventFlags) Formats(customTypes func() ([]string, error)) (event.Resolv
 	}
 	f.custom = len(opts.CustomTypes) > 0
 	formats, err := f.resolver(opts)
-	var conflict *event.MappingError
-	if errors.As(err, &conflict) {
+	if errors.As(err, new(*event.MappingError)) {
 		return nil, f.wrongMapping(names.Locate(err))
 	}
 	return formats, err

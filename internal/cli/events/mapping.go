@@ -57,8 +57,7 @@ func (c *mappingCheckCmd) Run(_ context.Context, std *output.Streams) error {
 		return exit.Mistakes(c.File+": ", err)
 	}
 	places, err := event.Places(c.Format, event.Options{Mapping: m.Mapping})
-	var conflict *event.MappingError
-	if errors.As(err, &conflict) {
+	if errors.As(err, new(*event.MappingError)) {
 		return exit.Mistakes(c.File+": ", m.Locate(err))
 	} else if err != nil {
 		return err

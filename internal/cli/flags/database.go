@@ -93,8 +93,7 @@ func OpenReadModel(ctx context.Context, f *DatabaseFlags) (*pgxpool.Pool, error)
 	}
 	if err := readmodel.CheckSchema(ctx, pool); err != nil {
 		pool.Close()
-		var schema *readmodel.SchemaError
-		if errors.As(err, &schema) {
+		if schema, is := errors.AsType[*readmodel.SchemaError](err); is {
 			return nil, exit.Refuse(schema.Error())
 		}
 		return nil, err

@@ -103,8 +103,7 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 }
 
 func refusedBy(err error) error {
-	var asked *registry.Error
-	if errors.As(err, &asked) {
+	if errors.As(err, new(*registry.Error)) {
 		return exit.Refusef("%s; check --schema-registry-url (SCHEMA_REGISTRY_URL), its user and its CA", errclass.Safe(err))
 	}
 	return err

@@ -236,8 +236,7 @@ func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []a
 
 // failed makes a UsageError if the query itself is wrong. Other errors are not about usage.
 func (l *query) failed(err error) error {
-	var server *pgconn.PgError
-	if errors.As(err, &server) && strings.HasPrefix(server.Code, "42") {
+	if server, is := errors.AsType[*pgconn.PgError](err); is && strings.HasPrefix(server.Code, "42") {
 		return exit.Usagef("--ledger-query (LEDGER_QUERY): %s", errclass.Safe(err))
 	}
 	return fmt.Errorf("query the ledger: %w", err)

@@ -88,8 +88,7 @@ func (c *set) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 }
 
 func refused(err error) error {
-	var refused *projection.RefusedPositionError
-	if errors.As(err, &refused) {
+	if refused, is := errors.AsType[*projection.RefusedPositionError](err); is {
 		return exit.Refuse(refused.Reason + "; nothing was changed")
 	}
 	return err

@@ -222,7 +222,7 @@ func final[E error](err error) error {
 
 func (p *Process) fitsGroup(ctx context.Context) error {
 	err := readmodel.CheckGroup(ctx, p.pool, p.group, p.kind.Name())
-	if taken := (*readmodel.GroupTakenError)(nil); errors.As(err, &taken) {
+	if taken, is := errors.AsType[*readmodel.GroupTakenError](err); is {
 		return retry.Stop(exit.WrongUsage(taken))
 	}
 	return err

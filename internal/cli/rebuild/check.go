@@ -38,8 +38,7 @@ func (r *rebuilding) obstacles(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	if r.topic, err = r.source.extent(ctx); err != nil {
-		var refused exit.Refusal
-		if errors.As(err, &refused) {
+		if refused, is := errors.AsType[exit.Refusal](err); is {
 			return []string{refused.Error()}, nil
 		}
 		return nil, err

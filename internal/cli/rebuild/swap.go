@@ -89,8 +89,7 @@ func (r *rebuilding) swap(ctx context.Context) (*rebuild.Swapped, error) {
 		Topic: r.cmd.Topic, Actor: r.on.Actor, Reason: r.on.Reason, Remove: r.cmd.Remove, Most: &r.cmd.MaxDiff,
 		File: r.changed, Mapping: reads,
 	}, r.catchUp)
-	var many *rebuild.TooManyError
-	if errors.As(err, &many) {
+	if many, is := errors.AsType[*rebuild.TooManyError](err); is {
 		return nil, r.refuseMany(many.Would)
 	}
 	r.shadow.Moved(&r.report)

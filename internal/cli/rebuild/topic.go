@@ -62,8 +62,7 @@ func (s *topicSource) extent(ctx context.Context) (topicExtent, error) {
 
 // leaderPatience is how long a partition may be without a leader.
 var leaderPatience = retry.Bound{Within: 10 * time.Second, Pause: 500 * time.Millisecond, Passing: func(err error) bool {
-	var unread *topic.PartitionError
-	return errors.As(err, &unread)
+	return errors.As(err, new(*topic.PartitionError))
 }}
 
 func (s *topicSource) askExtent(ctx context.Context) (topicExtent, error) {
