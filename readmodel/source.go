@@ -17,8 +17,8 @@ type SourceTopic struct {
 }
 
 // LoadTopics returns the topics that a projection has claimed, sorted by name.
-func LoadTopics(ctx context.Context, db Querier, projection string) ([]SourceTopic, error) {
-	return All[SourceTopic](ctx, db, "load the topics", "known_topics", projection)
+func LoadTopics(ctx context.Context, db Querier, name string) ([]SourceTopic, error) {
+	return All[SourceTopic](ctx, db, "load the topics", "known_topics", name)
 }
 
 // CheckTopic returns an errclass.Text if a projection has consumed events, but none from the topic.

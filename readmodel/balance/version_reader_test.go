@@ -111,9 +111,9 @@ func (l *lookUps) awaitIndex(t *testing.T, w *worker, events []string) {
 	t.Fatalf("%d accounts were looked up once more for duplicates", l.accounts.Load())
 }
 
-func versionReader(t *testing.T, pool *pgxpool.Pool, bytes int) *balance.VersionReader {
+func versionReader(t *testing.T, pool *pgxpool.Pool, indexBytes int) *balance.VersionReader {
 	t.Helper()
-	return balance.NewVersionReader(readmodel.RunConfig{Pool: pool, IndexBytes: bytes, Stopping: t.Context(), Log: slog.New(slog.DiscardHandler)})
+	return balance.NewVersionReader(readmodel.RunConfig{Pool: pool, IndexBytes: indexBytes, Stopping: t.Context(), Log: slog.New(slog.DiscardHandler)})
 }
 
 func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
