@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
 )
 
@@ -88,7 +89,7 @@ func TestPostgresIsPrivate(t *testing.T) {
 }
 
 func TestTopicsAreOnesOwn(t *testing.T) {
-	addrs := devtest.Broker(t).Addrs()
+	addrs := devtest.Fake(t, devstack.FakeOptions{}).Addrs()
 	names := []string{devtest.Topic(t, addrs, 3), devtest.Topic(t, addrs, 3)}
 	if names[0] == names[1] {
 		t.Fatalf("two topics of one name: %s", names[0])
