@@ -107,7 +107,7 @@ func (s *stage) servers() {
 	s.t.Cleanup(s.kafka.Close)
 	s.admin = kadm.NewClient(s.kafka)
 
-	s.cluster = must(devstack.StartPostgres(s.t.Context(), devstack.PostgresOptions{TempRoot: devtest.MemoryFolder()}))(s.t)
+	s.cluster = must(devstack.StartPostgres(s.t.Context(), devstack.PostgresOptions{TempRoot: devtest.MemoryFolder(), FastLogin: true}))(s.t)
 	s.t.Cleanup(func() {
 		if err := s.cluster.Close(context.Background()); err != nil {
 			s.t.Errorf("close PostgreSQL: %v", err)

@@ -22,6 +22,9 @@ type PostgresOptions struct {
 	Settings map[string]string
 	// Certificate, if not nil, makes the server accept TLS connections too.
 	Certificate *Certificate
+	// FastLogin makes a client hash the password once at a login, and not 4,096 times. Some clients
+	// for Java refuse such a server.
+	FastLogin bool
 	// Log receives the server's output. Nil discards it.
 	Log io.Writer
 }
@@ -58,6 +61,7 @@ type Postgres struct {
 	// certificate is nil without TLS.
 	certificate *Certificate
 	password    string
+	fastLogin   bool
 }
 
 // StartPostgres creates a cluster and returns when the server accepts connections. ctx limits the
@@ -101,6 +105,7 @@ func newPostgres(ctx context.Context, options PostgresOptions) (*Postgres, error
 	return &Postgres{
 		dir: dir, binaries: binaries, account: account, settings: postgresSettings(options.Settings),
 		log: serverLog(options.Log), certificate: options.Certificate, password: randomName(),
+		fastLogin: options.FastLogin,
 	}, nil
 }
 

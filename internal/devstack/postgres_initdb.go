@@ -47,12 +47,15 @@ func (p *Postgres) createdData(ctx context.Context) (string, error) {
 
 // setPassword gives the superuser the cluster's own password before the first start.
 func (p *Postgres) setPassword(ctx context.Context) error {
-	verifier, err := scramVerifier(p.password)
-	if err != nil {
-		return fmt.Errorf("set the superuser's password: %w", err)
+	secret := p.password
+	if p.fastLogin {
+		var err error
+		if secret, err = scramVerifier(p.password); err != nil {
+			return fmt.Errorf("set the superuser's password: %w", err)
+		}
 	}
 	cmd := p.command(ctx, "postgres", "--single", "-D", p.dataDir(), "-c", "fsync=off", superuser)
-	cmd.Stdin = strings.NewReader("ALTER ROLE " + superuser + " PASSWORD '" + verifier + "'\n")
+	cmd.Stdin = strings.NewReader("ALTER ROLE " + superuser + " PASSWORD '" + secret + "'\n")
 	output, err := cmd.CombinedOutput()
 	if err == nil && bytes.Contains(output, []byte("ERROR")) {
 		err = errors.New("ALTER ROLE failed")

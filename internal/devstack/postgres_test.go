@@ -115,7 +115,7 @@ func needsItsPassword(t *testing.T, p *Postgres) {
 
 // All clusters begin as a copy of the same data.
 func TestEachClusterHasItsOwnPassword(t *testing.T) {
-	first, second := startPostgres(t, PostgresOptions{}), startPostgres(t, PostgresOptions{})
+	first, second := startPostgres(t, PostgresOptions{}), startPostgres(t, PostgresOptions{FastLogin: true})
 	stranger := &Postgres{server: server{port: second.port}, password: first.password}
 	if err := execute(t.Context(), stranger.URL(), "select 1"); err == nil {
 		t.Error("the password of one cluster opens another")

@@ -37,7 +37,7 @@ const byFiles = " STRATEGY file_copy"
 func startDatabaseServer(ctx context.Context, migrate Migrate) (*databaseServer, error) {
 	s := &databaseServer{url: os.Getenv("PROJECTOR_TEST_DATABASE_URL"), template: uniqueName("projector_template")}
 	if s.url == "" {
-		started, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{TempRoot: MemoryFolder()})
+		started, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{TempRoot: MemoryFolder(), FastLogin: true})
 		if err != nil {
 			return nil, err
 		}
@@ -135,6 +135,7 @@ func PostgresWith(t testing.TB, options devstack.PostgresOptions) *devstack.Post
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
+	options.FastLogin = true
 	cluster, err := devstack.StartPostgres(ctx, options)
 	if err != nil {
 		t.Fatalf("devtest: %v", err)
