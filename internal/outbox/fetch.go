@@ -47,7 +47,7 @@ type Answer struct {
 const Contradiction = "the outbox has different events of this account and version"
 
 // Fetch queries the outbox for versions and decodes the result. If the events of all versions are
-// too large for the memory of one result, Fetch queries only as many versions as fit. It uses only
+// too large for the memory of one result, Fetch queries at most half as many versions. It uses only
 // a result that it has read to its end. If the result contains different events for one version,
 // none of them is used, because the order of the rows does not show which one is right. The
 // parameter by has the actor, the reason and the group for the audit trail.
@@ -57,7 +57,7 @@ func Fetch(ctx context.Context, from Outbox, formats event.Resolver, by readmode
 		if !errors.Is(err, errTooLarge) {
 			return answer, err
 		}
-		wanted = wanted[:len(answer.Records)-1]
+		wanted = wanted[:min(len(answer.Records)-1, len(wanted)/2)]
 	}
 }
 

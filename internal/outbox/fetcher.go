@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// askEvery is the shortest time between two queries.
+	// askEvery is the shortest time between two calls of Fetch.
 	askEvery = time.Second
 	// The gap register is read at intervals of Config.After/4, but the interval is at least
 	// leastRound and at most longestRound.
