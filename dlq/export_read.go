@@ -135,7 +135,7 @@ func parseExported(text []byte) (Exported, error) {
 	if err != nil {
 		return Exported{}, errors.New("field failed_at: is not an RFC 3339 time")
 	}
-	e := Exported{DLQTopic: line.DLQTopic, Entry: line.Entry, Before: line.Entry}
+	e := Exported{DLQTopic: line.DLQTopic, Entry: line.Entry}
 	e.FailedAt = failedAt
 	if line.Index != nil {
 		if *line.Index < 0 || *line.Index == math.MaxInt32 {
@@ -143,6 +143,7 @@ func parseExported(text []byte) (Exported, error) {
 		}
 		e.Event = *line.Index + 1
 	}
+	e.Before = e.Entry
 	if err := line.readMessage(&e.Entry); err != nil {
 		return Exported{}, err
 	}

@@ -93,7 +93,7 @@ type RunConfig struct {
 	// Decisions holds what operators have decided about single events. It may be nil.
 	Decisions *Decisions
 	// Stopping is cancelled when the process must stop. A running query for the index of all
-	// versions then ends, so that the process does not wait for it.
+	// versions then ends, so that the process does not wait for it. An index needs Stopping and Log.
 	Stopping context.Context
 	Log      *slog.Logger
 }

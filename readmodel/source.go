@@ -16,7 +16,7 @@ type SourceTopic struct {
 	Recreated bool // there was an earlier topic with this name
 }
 
-// LoadTopics returns the topics that a projection has claimed, sorted by name.
+// LoadTopics returns the topics that a projection has claimed or has positions of, sorted by name.
 func LoadTopics(ctx context.Context, db Querier, name string) ([]SourceTopic, error) {
 	return All[SourceTopic](ctx, db, "load the topics", "known_topics", name)
 }

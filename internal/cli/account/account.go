@@ -2,6 +2,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,7 +112,7 @@ func (c *GapsListCmd) Run(ctx context.Context, std *output.Streams) error {
 		output.Right("RECEIVED", 10).Optional(), output.Left("CLASS", 20),
 		output.Right("WAITING", 7), output.Left("AGE", 6))
 	for gap, err := range accountdb.Gaps(ctx, pool, c.Projection) {
-		if err != nil {
+		if err := cmp.Or(err, rows.Err()); err != nil {
 			return err
 		}
 		d := gapDocument{

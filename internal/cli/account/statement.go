@@ -56,7 +56,7 @@ func (c *accountStatementCmd) Run(ctx context.Context, std *output.Streams) erro
 	defer pool.Close()
 	rows := c.Rows(std.Out, "EVENT", output.Right("VERSION", 8), output.Left("OCCURRED", 24), output.Left("TYPE", 14), output.Right("AMOUNT", 14),
 		output.Right("BALANCE", 14), output.Left("CURRENCY", 8), output.Left("RECORD", 24).Optional(), output.Left("EVENT", 12).Optional())
-	sum, err := statement.Account(ctx, pool, query, func(l *statement.Line) error { addLine(rows, l); return nil })
+	sum, err := statement.Account(ctx, pool, query, func(l *statement.Line) error { addLine(rows, l); return rows.Err() })
 	if err != nil {
 		return c.failure(err)
 	}

@@ -58,7 +58,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 		output.Right("VERSION", 7), output.Left("RESULT", 9).Optional(), output.Left("ACTOR", 12),
 		output.Left("PROJECTION", 15).Optional(), output.Left("GROUP", 12).Optional(), output.Left("PLACE", 10).Optional(), output.Left("DLQ", 5).Optional(),
 		output.Left("REQUEST", 7).Optional(), output.Left("APPROVED BY", 11).Optional(), output.Text("REASON")).Fit()
-	err = readmodel.AuditTrail(ctx, pool, filter, func(r *readmodel.AuditRow) error { rows.Add(r, cells(r)...); return nil })
+	err = readmodel.AuditTrail(ctx, pool, filter, func(r *readmodel.AuditRow) error { rows.Add(r, cells(r)...); return rows.Err() })
 	if err != nil {
 		return err
 	}

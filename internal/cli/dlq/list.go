@@ -48,7 +48,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	defer done()
 	rows, now := letterRows(std, &c.Flags), time.Now()
-	err = s.Each(ctx, func(d *replay.DeadLetter) error { rows.Add(document(d), letterCells(d, now)...); return nil })
+	err = s.Each(ctx, func(d *replay.DeadLetter) error { rows.Add(document(d), letterCells(d, now)...); return rows.Err() })
 	s.shown.Done()
 	if err != nil {
 		return err

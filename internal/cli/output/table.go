@@ -186,7 +186,7 @@ type Rows struct {
 	lines *jsonLines // nil: text output
 	table *Table
 	n     int
-	err   error // of a document that could not be written; End returns it
+	err   error // of a document that could not be written
 }
 
 // Rows begins a result. Nothing is printed before the first row. NewTable explains the parameters
@@ -208,6 +208,10 @@ func (r *Rows) Add(document any, cells ...any) {
 		r.err = r.lines.Encode(document)
 	}
 }
+
+// Err returns the error of a document that could not be written, as End does. A caller that reads rows
+// while it adds them stops reading then.
+func (r *Rows) Err() error { return r.err }
 
 // Fit makes the columns of text output wide enough for the first rows, also without a terminal. It
 // is for columns that are usually wider than their names, and that must stay narrow on a terminal.

@@ -36,7 +36,10 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.Interval <= 0 {
 		return exit.Usagef("--interval (PROJECTOR_INTERVAL): must be more than 0")
 	}
-	view, err := c.open(ctx, std)
+	until := time.Now().Add(flags.OneShotWithin) // for opening and the first result together
+	opening, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	view, err := c.open(opening, std)
 	if err != nil {
 		return err
 	}
@@ -44,7 +47,7 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 	tick := time.NewTicker(c.Interval)
 	defer tick.Stop()
 	for first := true; ; first = false {
-		left, err := c.show(ctx, std, view)
+		left, err := c.show(ctx, std, view, until)
 		switch {
 		case !first && ctx.Err() != nil:
 			return nil // a person has stopped the command
@@ -60,6 +63,7 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 		case <-ctx.Done():
 			return nil
 		}
+		until = time.Now().Add(flags.OneShotWithin)
 	}
 }
 
@@ -69,10 +73,11 @@ type outputError struct{ error }
 
 func (e outputError) Unwrap() error { return e.error }
 
-// show reads the lag and prints it. It returns whether there are records that are not processed
-// yet. It returns a partialError if a part of the lag is not known.
-func (c *LagCmd) show(ctx context.Context, std *output.Streams, view *view) (left bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
+// show reads the lag and prints it. It fails if it has not read the lag at the time until. It returns
+// whether there are records that are not processed yet. It returns a partialError if a part of the
+// lag is not known.
+func (c *LagCmd) show(ctx context.Context, std *output.Streams, view *view, until time.Time) (left bool, err error) {
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	status, err := view.read(ctx)
 	if err != nil {
