@@ -84,8 +84,8 @@ func (e *Exported) ExpectedOf(account string) *int64 {
 // maxLine bounds a line of an export.
 const maxLine = 1 << 30
 
-// ReadExport reads the lines of an export, which a person may have corrected. It skips empty lines. The
-// error names the line and the field and never contains their text.
+// ReadExport reads the lines of an export, which a person may have corrected. It skips empty lines.
+// The error names the line and the field and never contains their text.
 func ReadExport(r io.Reader) iter.Seq2[Exported, error] {
 	return func(yield func(Exported, error) bool) {
 		lines, number := bufio.NewScanner(r), 0
@@ -104,7 +104,8 @@ func ReadExport(r io.Reader) iter.Seq2[Exported, error] {
 				yield(Exported{}, fmt.Errorf("line %d: %w", number, err))
 				return
 			}
-			if e.Line = number; !yield(e, nil) {
+			e.Line = number
+			if !yield(e, nil) {
 				return
 			}
 		}

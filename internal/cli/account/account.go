@@ -71,7 +71,8 @@ func describeAccount(view *accountdb.AccountView) accountDocument {
 	if b := view.Balance; b != nil {
 		d.Currency, d.Version, d.Status = output.OrNull(b.Currency), &b.Version, output.OrNull(b.Status)
 		d.Balance = output.NumberOrNull(&b.Balance)
-		if d.LastEventID = output.OrNull(b.LastEventID); b.LastEventAt != nil {
+		d.LastEventID = output.OrNull(b.LastEventID)
+		if b.LastEventAt != nil {
 			d.LastEventAt = new(output.TimeText(*b.LastEventAt))
 		}
 	}
