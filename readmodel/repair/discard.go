@@ -85,22 +85,20 @@ func someAccounts(list []Discard) int {
 	return len(list)
 }
 
-// discard removes parked events. It increases the fence of each partition, so that a consumer with
-// decisions that are not written yet decides again.
+// discard removes parked events. It increases the fence of each partition of the projection, so that
+// a consumer with decisions that are not written yet decides again. The consumer of another partition
+// than that of the parked event may be about to apply the event, because the events of an account may
+// be in several partitions.
 func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []Discard, result []Discarded) error {
 	clear(result)
-	var (
-		ids        []string
-		topics     []string
-		partitions []int32
-	)
+	var ids []string
 	for i := range list {
 		if d := &list[i]; d.AccountID != "" && d.Place.Topic != "" {
-			ids, topics, partitions = append(ids, d.AccountID), append(topics, d.Place.Topic), append(partitions, d.Place.Partition)
+			ids = append(ids, d.AccountID)
 		}
 	}
 	if len(ids) > 0 {
-		tx.Queue(sql.Query("fence"), tx.Tables.Projection, topics, partitions)
+		tx.Queue(sql.Query("fence"), tx.Tables.Projection, nil, nil)
 		slices.Sort(ids)
 		if err := lockAccounts(ctx, tx, slices.Compact(ids)); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/balance"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/repair"
 )
 
@@ -303,6 +304,29 @@ func TestRepairsOfOneNewAccountTakeTurns(t *testing.T) {
 		expect(t, effects(records), want)
 		expect(t, current(t, pool, account), fmt.Sprintf("%s 2 open %s-2 true 3", have, account))
 	}
+}
+
+// TestADiscardOvertakesAConsumerOfAnotherPartition discards an event that the consumer of another
+// partition is about to apply. An account's events may be in several partitions, for example after
+// partitions were added.
+func TestADiscardOvertakesAConsumerOfAnotherPartition(t *testing.T) {
+	pool, w := startWorker(t)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
+	w.MustFlush()
+	other := newWorker(t, pool, readmodeltest.InPartition(1))
+	other.MustClaim("another", projection.NoOffset)
+	other.MustFold(credit("a", 2, "2", "EUR")) // and version 3, which waits for it
+	_, err := newRepair(t, pool, 0).Discard(t.Context(), []repair.Discard{{
+		AccountID: "a", Version: 3, Class: event.VersionGap, Place: projection.RecordRef{Topic: partition.Topic, Partition: partition.Number, Offset: 1},
+		Action: readmodel.Action{Kind: readmodel.ActionDiscard, Actor: "me", Reason: "x", Result: readmodel.ResultDiscarded, AccountID: "a", Topic: partition.Topic},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.VerifyAndFlush(); !errors.Is(err, projection.ErrFenced) {
+		t.Errorf("the consumer writes what it decided before the discard: %v", err)
+	}
+	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 false -")
 }
 
 // TestARaisedFenceIsDated shows that updated_at of a position is the time of the last change, also
