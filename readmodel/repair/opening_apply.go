@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"projector/projection"
@@ -78,10 +79,15 @@ func (p *opening) Do(ctx context.Context, limit int) (step readmodel.Step, more 
 // openLocked does the same as open, and locks the accounts whose rows change. It first decides
 // without locks, because most accounts of a ledger have no row to lock. If such an account gets a
 // row meanwhile, the write fails. Accounts that are not changed need no lock either, because only
-// an unskip or a rebuild decreases a version.
+// an unskip or a rebuild decreases a version. An account with waiting events is locked even if it
+// has no row, because Discard may remove such an event.
 func (p *opening) openLocked(ctx context.Context, tx *accountdb.Tx, read []Opening, limit int) ([]projection.Decision, *accounts.Changes, error) {
+	var waiting []string // locked accounts with waiting events
 	for lock := len(p.healing) > 0; ; lock = true {
 		if lock {
+			if len(waiting) > 0 {
+				tx.Queue(tx.Tables.Query("repair_lock_absent"), waiting)
+			}
 			queueLocks(tx, append(openedIDs(read), p.healing...))
 			if err := tx.Send(ctx); err != nil {
 				return nil, nil, err
@@ -91,10 +97,32 @@ func (p *opening) openLocked(ctx context.Context, tx *accountdb.Tx, read []Openi
 		if err != nil {
 			return nil, nil, err
 		}
-		if changes := p.fold.Gather(); lock || !changes.AnyExists() {
+		changes := p.fold.Gather()
+		part, healed := someWaiting(read, changes.Pruned)
+		switch {
+		case slices.ContainsFunc(healed, func(id string) bool { return !slices.Contains(waiting, id) }):
+			read, waiting = part, healed
+		case lock || !changes.AnyExists():
 			return decisions, changes, nil
 		}
 	}
+}
+
+// someWaiting returns the first openings, and those of their accounts that have waiting events. It
+// returns all openings if at most repairAccounts of the accounts have waiting events.
+func someWaiting(openings []Opening, pruned []accounts.PrunedThrough) (part []Opening, waiting []string) {
+	has := make(map[string]bool, len(pruned))
+	for i := range pruned {
+		has[pruned[i].AccountID] = true
+	}
+	for i := range openings {
+		if id := openings[i].AccountID; has[id] {
+			if waiting = append(waiting, id); len(waiting) == repairAccounts {
+				return openings[:i+1], waiting
+			}
+		}
+	}
+	return openings, waiting
 }
 
 // open applies the waiting events that an earlier transaction left, opens accounts and applies

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
@@ -109,6 +110,68 @@ func TestOpeningsWithALiveConsumerAreExact(t *testing.T) {
 			rt.Fatalf("%d accounts are below their opening", n)
 		}
 	})
+}
+
+// In TestAnOpeningAndADiscardOfOneAccount, an account without a row is opened while one of its waiting
+// events is discarded. The event is either applied or discarded, but not both.
+func TestAnOpeningAndADiscardOfOneAccount(t *testing.T) {
+	t.Parallel()
+	pool, w := startWorker(t)
+	w.MustFold(credit("a", 3, "1", "EUR"), credit("a", 4, "2", "EUR"))
+	w.MustFlush()
+	// The opening waits for this row after it has read the waiting events.
+	blocking, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := blocking.Exec(t.Context(), "INSERT INTO account_balance (account_id, balance, version, status, updated_at) VALUES ('a', 0, 0, 'open', now())"); err != nil {
+		t.Fatal(err)
+	}
+	waiting := func() int {
+		return count(t, pool, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+	}
+	var (
+		both      sync.WaitGroup
+		discarded []repair.Discarded
+		failed    error
+		ended     = make(chan bool)
+	)
+	both.Go(func() { open(t, pool, 0, openAt("a", 2, 1000)) })
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for waiting() == 0 {
+		<-tick.C
+	}
+	both.Go(func() {
+		defer close(ended)
+		discarded, failed = newRepair(t, pool, 0).Discard(t.Context(), []repair.Discard{{
+			AccountID: "a", Version: 3, Class: event.VersionGap, Place: projection.RecordRef{Topic: partition.Topic, Partition: partition.Number},
+			Action: readmodel.Action{Kind: readmodel.ActionDiscard, Actor: "me", Reason: "x", Result: readmodel.ResultDiscarded, AccountID: "a", Topic: partition.Topic},
+		}})
+	})
+	for stop := false; !stop; { // the discard has ended, or waits too
+		select {
+		case <-ended:
+			stop = true
+		case <-tick.C:
+			stop = waiting() > 1
+		}
+	}
+	if err := blocking.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	both.Wait()
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	want := "EUR 10.00 2 open - true 3"
+	if discarded[0].Passed {
+		want = "EUR 13.00 4 open a-4 false -"
+	}
+	expect(t, current(t, pool, "a"), want)
+	if n := count(t, pool, "SELECT count(*) FROM dlq_action WHERE action = 'discard'"); (n == 0) != discarded[0].Passed {
+		t.Errorf("%d discards are recorded, passed %v", n, discarded[0].Passed)
+	}
 }
 
 // TestParkedEventsAreAppliedWithTheOpening shows that the parked events of an account are applied
