@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -29,11 +30,12 @@ func UnusedPositions(ctx context.Context, pool *pgxpool.Pool, group, topic strin
 }
 
 // ErrPositionsMoved means that the fence of one of the positions has changed, for example because a
-// consumer uses the position.
+// consumer uses the position. Or there is no longer another group that has reached the position.
 var ErrPositionsMoved = errors.New("the positions have changed meanwhile")
 
 // RemovePositions removes positions of a group, all of them or none, and records who did it and
-// why. It returns ErrPositionsMoved if the fence of one of them has changed.
+// why. It returns ErrPositionsMoved if the fence of one of them has changed. It also returns this
+// error if another group had reached a position, and no other group has now.
 func RemovePositions(ctx context.Context, pool *pgxpool.Pool, group, topic string, positions []UnusedPosition, actor, reason string) error {
 	partitions, fences, actions := make([]int32, len(positions)), make([]int64, len(positions)), make([]Action, len(positions))
 	for i, p := range positions {
@@ -44,6 +46,19 @@ func RemovePositions(ctx context.Context, pool *pgxpool.Pool, group, topic strin
 		}
 	}
 	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
+		tx.Queue(sql.Query("position_remove_lock"), group, topic)
+		if err := tx.Send(ctx); err != nil {
+			return err
+		}
+		now, err := All[UnusedPosition](ctx, tx, "load positions", "position_unused", group, topic)
+		if err != nil {
+			return err
+		}
+		for _, p := range now {
+			if !p.Passed && slices.ContainsFunc(positions, func(was UnusedPosition) bool { return was.Partition == p.Partition && was.Passed }) {
+				return ErrPositionsMoved
+			}
+		}
 		var removed int64
 		tx.Queue(sql.Query("position_remove"), group, topic, partitions, fences).
 			Exec(func(tag pgconn.CommandTag) error { removed = tag.RowsAffected(); return nil })

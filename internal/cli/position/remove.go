@@ -76,7 +76,7 @@ func (p *removePlan) Do(ctx context.Context) error {
 	defer cancel()
 	err := readmodel.RemovePositions(ctx, p.on.Pool, p.Group, p.Topic, p.positions, p.on.Actor, p.on.Reason)
 	if errors.Is(err, readmodel.ErrPositionsMoved) {
-		return exit.Refusef("group %q has got an owner meanwhile; nothing was removed", p.Group)
+		return exit.Refusef("group %q has got an owner meanwhile, or another group was removed or set back; nothing was removed; run it again", p.Group)
 	}
 	return err
 }

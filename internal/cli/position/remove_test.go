@@ -53,6 +53,33 @@ func TestTheLastPositionOfSumsStays(t *testing.T) {
 	clitest.Contains(t, s.Must(remove...), "partition 0: position 1 removed")
 }
 
+// Two operators remove the two groups of a projection at the same time. Each may be removed while the
+// other one stays. Both plans are made before the first is done.
+func TestTheLastTwoPositionsOfSumsDoNotGoTogether(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.UseProjection(turnover.Name)
+	s.Produce(clitest.EventOf("acc", 1, `"1"`))
+	s.Consuming(nil)
+	t.Setenv("KAFKA_GROUP", "turnover-2")
+	s.Must("position", "set", "--all", "--end", "--skip-unread", "--new-group", "--reason=the new group", "--yes")
+	remove := map[string]func() error{}
+	for _, group := range []string{"daily-turnover-projector", "turnover-2"} {
+		positions, err := readmodel.UnusedPositions(t.Context(), s.Pool, group, s.Topic)
+		if err != nil || len(positions) != 1 || !positions[0].Passed {
+			t.Fatalf("%s: %+v, %v", group, positions, err)
+		}
+		remove[group] = func() error {
+			return readmodel.RemovePositions(t.Context(), s.Pool, group, s.Topic, positions, "me", "x")
+		}
+	}
+	if err := remove["turnover-2"](); err != nil {
+		t.Fatal(err)
+	}
+	if err := remove["daily-turnover-projector"](); !errors.Is(err, readmodel.ErrPositionsMoved) {
+		t.Errorf("the last position was removed: %v", err)
+	}
+}
+
 // An ordered projection compares versions, so a group that begins again applies nothing twice, and no
 // other group has to come as far. A projection of events in any order depends on the inbox.
 func TestTheLastPositionOfACustomProjection(t *testing.T) {
