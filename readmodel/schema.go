@@ -230,7 +230,7 @@ func CheckDatabase(ctx context.Context, pool *pgxpool.Pool, query string) error 
 	}
 	if missing[0] == readOnly {
 		return &pgconn.PgError{
-			Severity: "ERROR", Code: "25006",
+			Severity: "ERROR", Code: readOnlyTransaction,
 			Message: "the server is read-only: a standby, a failover is under way, or default_transaction_read_only is on",
 		}
 	}
@@ -245,6 +245,7 @@ const (
 	queryCanceled         = "57014"
 	lockNotAvailable      = "55P03"
 	idleInTransaction     = "25P03" // idle_in_transaction_session_timeout
+	readOnlyTransaction   = "25006"
 	NotSupported          = "0A000"
 	noSchema              = "3F000" // no usable schema in search_path
 	undefinedTable        = "42P01"

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"projector/faulttest/pgproxy"
+	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/retry"
 	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/readmodeltest"
@@ -92,6 +94,42 @@ func TestAnIDOfAnotherServerProvesNothing(t *testing.T) {
 		if committed, err := readmodel.WasCommitted(t.Context(), unprivileged, elsewhere); committed || err != nil {
 			t.Errorf("%s, by a role that may not read the trail: committed %v, error %v", name, committed, err)
 		}
+	}
+}
+
+// TestAStandbyIsNotAskedAboutACommit asks a standby about a transaction that the standby has not
+// received. An address of several servers, or a pooler, may lead to it while the primary restarts.
+// To the standby, the id is one of the future. A command that believed this would run twice.
+func TestAStandbyIsNotAskedAboutACommit(t *testing.T) {
+	t.Parallel()
+	primary := devtest.Postgres(t)
+	standby, err := primary.Clone(t.Context(), devstack.Standby)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = standby.Close(context.Background()) })
+	if err := standby.Lag(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pool := openPoolAt(t, primary.URL())
+	replicates := func() bool { return lines(t, pool, "SELECT count(*)::text FROM pg_stat_replication") != "0" }
+	for tick := time.NewTicker(20 * time.Millisecond); replicates(); <-tick.C {
+		if t.Context().Err() != nil {
+			t.Fatal("the standby still receives changes")
+		}
+	}
+	var unanswered readmodel.Unanswered
+	if err := readmodel.Transact(t.Context(), pool, func(tx *readmodel.Tx) (err error) {
+		unanswered, err = tx.Identify(t.Context())
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if committed, err := readmodel.WasCommitted(t.Context(), openPoolAt(t, standby.URL()), unanswered); committed || !retry.Passing(err) {
+		t.Errorf("the standby: committed %v, error %v, want an error that passes", committed, err)
+	}
+	if committed, err := readmodel.WasCommitted(t.Context(), pool, unanswered); !committed || err != nil {
+		t.Errorf("the primary: committed %v, error %v", committed, err)
 	}
 }
 

@@ -185,7 +185,8 @@ func Answered(err error) bool {
 }
 
 // WasCommitted reports whether a transaction without a reply to its COMMIT was committed. It
-// returns projection.ErrStale while the commit is still in progress.
+// returns projection.ErrStale while the commit is still in progress. A standby may lack the
+// transaction, so a standby is not asked.
 func WasCommitted(ctx context.Context, pool *pgxpool.Pool, u Unanswered) (bool, error) {
 	if u.ID == "" {
 		return false, nil
@@ -196,6 +197,9 @@ func WasCommitted(ctx context.Context, pool *pgxpool.Pool, u Unanswered) (bool, 
 	)
 	err := pool.QueryRow(ctx, sql.Query("transaction_status"), u.ID, u.Server).Scan(&status, &sameServer)
 	switch {
+	case err == nil && status == "standby":
+		pool.Reset() // the next attempt needs a connection to the primary
+		return false, &pgconn.PgError{Severity: "ERROR", Code: readOnlyTransaction, Message: "the server is a standby, so it may lack the transaction"}
 	case HasCode(err, invalidParameterValue): // the id is in the future, because this server lost the transaction in a failover
 		return false, nil
 	case err == nil && status == "in progress":
