@@ -64,17 +64,27 @@ func readSpan(ctx context.Context, reader *topic.Reader, span *topic.Span, limit
 	return n, nil
 }
 
-// share deals out n records among spans, one at a time. No span gets more records than it has
-// offsets.
+// share divides n records among spans as evenly as possible. No span gets more records than it has
+// offsets. The first spans get the records that remain.
 func share(spans []topic.Span, n int64) []int64 {
 	shares := make([]int64, len(spans))
-	for dealt := true; dealt; {
-		dealt = false
+	for n > 0 {
+		var open []int // the spans with offsets left
+		each := n
 		for i, s := range spans {
-			if n > 0 && shares[i] < s.To-s.From {
-				shares[i], n, dealt = shares[i]+1, n-1, true
+			if left := s.To - s.From - shares[i]; left > 0 {
+				open, each = append(open, i), min(each, left)
 			}
 		}
+		if len(open) == 0 {
+			break
+		}
+		open = open[:min(int64(len(open)), n)]
+		each = min(each, n/int64(len(open)))
+		for _, i := range open {
+			shares[i] += each
+		}
+		n -= each * int64(len(open))
 	}
 	return shares
 }
