@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"projector/faulttest/pgproxy"
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
 )
@@ -32,6 +33,28 @@ func TestGapsFetchReadsBytes(t *testing.T) {
 	s.Exec("INSERT INTO outbox VALUES ('acc-a', 2, $1)", []byte(clitest.EventOf("acc-a", 2, `"2"`)))
 	clitest.Equal(t, clitest.Pick(s.Lines("gaps", "fetch", "--yes", "--outbox-url="+s.URL+"&bytea_output=escape", "--outbox-query="+outboxQuery),
 		"version", "plan", "result"), "2 will_apply applied")
+}
+
+// TestGapsFetchRefusesTheOutboxOfAnotherSchema connects through a pooler that ignores search_path.
+// The outbox of another schema would then be read.
+func TestGapsFetchRefusesTheOutboxOfAnotherSchema(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.SeveralDeadLetters()
+	s.Exec(`CREATE SCHEMA bank; CREATE TABLE bank.outbox (account_id text, version bigint, payload jsonb); CREATE TABLE outbox (LIKE bank.outbox)`)
+	s.Exec("INSERT INTO outbox VALUES ('acc-a', 2, $1)", json.RawMessage(clitest.EventOf("acc-a", 2, `"999"`)))
+	s.Exec("INSERT INTO bank.outbox VALUES ('acc-a', 2, $1)", json.RawMessage(clitest.EventOf("acc-a", 2, `"2"`)))
+	proxy, through, err := pgproxy.ListenBefore(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	args := []string{"gaps", "fetch", "--yes", "--outbox-url=" + through + "&search_path=bank", "--outbox-query=" + outboxQuery}
+	proxy.Ignore("search_path")
+	clitest.Contains(t, s.Refused(exit.Failed, args...), "reach the outbox", "search_path")
+	s.Await("SELECT version = 1 FROM account_balance WHERE account_id = 'acc-a'")
+	proxy.Ignore("")
+	clitest.Equal(t, clitest.Pick(s.Lines(args...), "version", "plan", "result"), "2 will_apply applied")
+	s.Await("SELECT balance = 24.25 FROM account_balance WHERE account_id = 'acc-a'")
 }
 
 func published(s *clitest.Stage, account string, version int, payload string) {
