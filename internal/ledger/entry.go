@@ -139,17 +139,24 @@ func isDigits(text string) bool {
 // error ends the iteration.
 func ReadCSV(file io.Reader, layout Layout) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		reader := csv.NewReader(withoutMark(file))
+		lines := &boundedLines{file: file, left: maxLine}
+		reader := csv.NewReader(withoutMark(lines))
 		reader.ReuseRecord = true
 		columns, err := layout.readHeader(reader)
 		if err != nil {
 			yield(Entry{}, err)
 			return
 		}
-		for {
+		for last := 1; ; {
+			lines.left = maxLine
 			row, err := reader.Read()
-			if errors.Is(err, io.EOF) {
+			switch {
+			case errors.Is(err, io.EOF):
 				return
+			case errors.Is(err, errLongLine):
+				err = fmt.Errorf("line %d: %w", last+1, err)
+			case err == nil:
+				last, _ = reader.FieldPos(len(row) - 1)
 			}
 			var entry Entry
 			if err == nil {
@@ -160,6 +167,28 @@ func ReadCSV(file io.Reader, layout Layout) iter.Seq2[Entry, error] {
 			}
 		}
 	}
+}
+
+// maxLine is the maximum length of a line, in bytes. The limit is needed because a quote that is
+// never closed makes the rest of the file one line.
+const maxLine = 16 << 20
+
+var errLongLine = fmt.Errorf("is longer than %d MiB: is a quote in it never closed?", maxLine>>20)
+
+// boundedLines reads a file. It fails if a line is longer than maxLine.
+type boundedLines struct {
+	file io.Reader
+	left int // how much the present line may still take; the caller sets it for each line
+}
+
+// Read implements io.Reader.
+func (b *boundedLines) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errLongLine
+	}
+	n, err := b.file.Read(p)
+	b.left -= n
+	return n, err
 }
 
 // withoutMark skips the byte order mark that spreadsheets write at the start.
@@ -217,6 +246,9 @@ func (l Layout) readHeader(reader *csv.Reader) (Columns, error) {
 	names, err := reader.Read()
 	if errors.Is(err, io.EOF) {
 		return Columns{}, fmt.Errorf("is empty: a header with %s is needed", l.header())
+	}
+	if errors.Is(err, errLongLine) {
+		err = fmt.Errorf("line 1: %w", err)
 	}
 	if err != nil {
 		return Columns{}, err

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"math/big"
@@ -91,6 +92,33 @@ func TestReadCSV(t *testing.T) {
 			t.Errorf("an error repeats a balance: %v", err)
 		}
 	}
+}
+
+// A quote that is never closed makes the rest of the file one line, and a device may never end.
+func TestALedgerWithoutEndIsRefused(t *testing.T) {
+	for what, device := range map[string]io.Reader{
+		"line 1: ": endless("0"),
+		"line 2: ": io.MultiReader(strings.NewReader("account_id,version,balance\n\""), endless("a\n")),
+		"line 4: ": io.MultiReader(strings.NewReader("account_id,version,balance\n\"a\nb\",1,1\n"), endless("0")),
+	} {
+		var last error
+		for _, err := range ledger.ReadCSV(device, ledger.Balances) {
+			last = err
+		}
+		if last == nil || !strings.Contains(last.Error(), what+"is longer than 16 MiB") {
+			t.Errorf("got %v, want an error in %s", last, what)
+		}
+	}
+}
+
+// endless is a reader that repeats its text.
+type endless string
+
+func (e endless) Read(p []byte) (n int, err error) {
+	for n+len(e) <= len(p) {
+		n += copy(p[n:], e)
+	}
+	return n, nil
 }
 
 func entryOf(i int) ledger.Entry {

@@ -66,10 +66,11 @@ func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
 			return nil, exit.Usagef("--%s: %s is a pipe, whose content cannot be read again to be kept with a request: name a file", flag, file)
 		}
 		content, err := file.Read()
-		if err != nil {
+		large := errors.Is(err, flags.ErrLarge)
+		if err != nil && !large {
 			return nil, exit.Usagef("--%s: %w", flag, err)
 		}
-		if size += len(content); size > storedBytes {
+		if size += len(content); size > storedBytes || large {
 			return nil, exit.Refusef("--%s: four eyes are on, and at most %d MiB of files are kept with a request; split it", flag, storedBytes>>20)
 		}
 		stored.Files = append(stored.Files, readmodel.RequestedFile{Flag: flag, Name: file.Base(), Content: content})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -81,12 +82,21 @@ func (f File) Open() (io.ReadCloser, error) {
 	return os.Open(f.name)
 }
 
-// Read reads the whole file.
+// mostBytes is the size of the largest file that is read as a whole. A request can store as much.
+const mostBytes = 64 << 20
+
+// ErrLarge means that a file is too large to be read as a whole.
+var ErrLarge = fmt.Errorf("the file is larger than %d MiB", mostBytes>>20)
+
+// Read reads the whole file. It returns ErrLarge for a large file, and for a device that never ends.
 func (f File) Read() ([]byte, error) {
 	opened, err := f.Open()
 	if err != nil {
 		return nil, err
 	}
-	content, err := io.ReadAll(opened)
+	content, err := io.ReadAll(io.LimitReader(opened, mostBytes+1))
+	if len(content) > mostBytes {
+		content, err = nil, ErrLarge
+	}
 	return content, errors.Join(err, opened.Close())
 }
