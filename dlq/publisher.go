@@ -78,7 +78,7 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
 	}
-	p := &Publisher{cfg: cfg, log: cfg.Logger, cuts: retry.NewLines(nil, logCutEvery, logCutEvery)}
+	p := &Publisher{cfg: cfg, log: cfg.Logger, cuts: retry.NewLines(logCutEvery, logCutEvery)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}

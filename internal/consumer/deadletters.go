@@ -26,8 +26,8 @@ type deadLetterLog struct {
 	lines *retry.Lines
 }
 
-func newDeadLetterLog(log *slog.Logger, now func() time.Time) deadLetterLog {
-	return deadLetterLog{log, retry.NewLines(now, deadLetterPause, deadLetterPause)}
+func newDeadLetterLog(log *slog.Logger) deadLetterLog {
+	return deadLetterLog{log, retry.NewLines(deadLetterPause, deadLetterPause)}
 }
 
 func (l *deadLetterLog) add(letters []projection.DeadLetter) {

@@ -91,7 +91,7 @@ func TestSlowDatabasesGetProgress(t *testing.T) {
 					case !errors.Is(err, session.ErrAgain):
 						t.Fatal(err)
 					default:
-						w.c.cfg.Retry.Sleep(w.drain, w.pause)
+						_ = pace.Sleep(w.drain, w.pause)
 					}
 					if time.Since(began) > 10*time.Minute {
 						break
@@ -172,7 +172,7 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 				t.Fatal(err)
 			}
 			waits = append(waits, w.pause)
-			w.c.cfg.Retry.Sleep(w.drain, w.pause)
+			_ = pace.Sleep(w.drain, w.pause)
 			failures := 1
 			err := w.retry("postgres", "claim the position", func(context.Context) error {
 				if failures--; failures >= 0 {
@@ -219,7 +219,7 @@ func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{pending: 3, write: []error{errLost}}
-			w, o := newObservedWorker(t, s, retry.Policy{Clock: noWait{}})
+			w, o := newObservedWorker(t, s, retry.Policy{Initial: noWait, Max: noWait})
 			if err := w.flush(); !errors.Is(err, session.ErrAgain) {
 				t.Fatal(err)
 			}
@@ -264,7 +264,7 @@ func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 	}
 	defer publisher.Close()
 	s := &script{write: []error{errLost}}
-	w, _ := newObservedWorker(t, s, retry.Policy{Attempt: time.Minute, Clock: noWait{}})
+	w, _ := newObservedWorker(t, s, retry.Policy{Attempt: time.Minute, Initial: noWait, Max: noWait})
 	w.c.cfg.DeadLetters = existing{publisher}
 	flush := func(next int64, want error, sent int, letters ...projection.DeadLetter) {
 		t.Helper()
@@ -287,7 +287,7 @@ func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 // that this write has already moved the position. So the offset may be committed to Kafka.
 func TestAStopAfterALostAnswer(t *testing.T) {
 	s := &script{pending: 3, write: []error{errLost, projection.ErrFenced}}
-	w, o := newObservedWorker(t, s, retry.Policy{Clock: noWait{}})
+	w, o := newObservedWorker(t, s, retry.Policy{Initial: noWait, Max: noWait})
 	w.c.committer.acceptMarks(0)
 	s.positions = []projection.StoredPosition{{Position: projection.Position{Next: 5, Fence: 7}}}
 	s.context = func(context.Context) { w.startStop() }
@@ -306,7 +306,7 @@ func TestReadingAsksForLessAfterAFailure(t *testing.T) {
 	s := &reluctant{most: 3}
 	w := newWorker(t.Context(), scriptedConsumer(t, &s.script, func(cfg *Config) {
 		cfg.Open = func(int32) session.Projection { return s }
-		cfg.Retry = retry.Policy{Clock: noWait{}}
+		cfg.Retry = retry.Policy{Initial: noWait, Max: noWait}
 	}), 0)
 	defer w.cancel(nil)
 	w.epoch = 1

@@ -10,6 +10,7 @@ import (
 
 	"projector/dlq"
 	"projector/errclass"
+	"projector/internal/pace"
 	"projector/internal/retry"
 	"projector/internal/session"
 	"projector/projection"
@@ -133,7 +134,7 @@ func (w *worker) run() {
 		switch {
 		case errors.Is(err, session.ErrAgain):
 			kafka = projection.NoOffset // Kafka's offset is used for the first claim only
-			w.c.cfg.Retry.Sleep(w.drain, w.pause)
+			_ = pace.Sleep(w.drain, w.pause)
 			w.pause = 0
 		case errors.Is(err, errDrained):
 			return

@@ -143,11 +143,8 @@ func (quiet) Started()                                                  {}
 func (quiet) Stopping()                                                 {}
 func (quiet) Beat()                                                     {}
 
-// noWait is a clock whose time does not pass.
-type noWait struct{}
-
-func (noWait) Now() time.Time                       { return time.Unix(0, 0) }
-func (noWait) Sleep(context.Context, time.Duration) {}
+// noWait is the wait after a failure in tests that do not test the waits.
+const noWait = time.Nanosecond
 
 // startFake starts brokers with the topic t, and returns the option of a client that uses them. They
 // run until the test ends.
@@ -184,7 +181,7 @@ func scripted(t testing.TB, s *script) *worker {
 	t.Helper()
 	c := scriptedConsumer(t, s, func(cfg *Config) {
 		cfg.Client = []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}
-		cfg.Retry = retry.Policy{Attempt: time.Minute, Clock: noWait{}}
+		cfg.Retry = retry.Policy{Attempt: time.Minute, Initial: noWait, Max: noWait}
 	})
 	w := newWorker(t.Context(), c, 0)
 	t.Cleanup(func() { w.cancel(nil) })

@@ -239,7 +239,7 @@ type fetchLog struct {
 }
 
 func newFetchLog(log *slog.Logger) fetchLog {
-	return fetchLog{log: log, lines: retry.NewLines(nil, linePause, linePause)}
+	return fetchLog{log: log, lines: retry.NewLines(linePause, linePause)}
 }
 
 func (l *fetchLog) fetched(applied, healed int, last Version) {

@@ -12,7 +12,6 @@ import (
 type Lines struct {
 	pauses []time.Duration
 	quiet  time.Duration
-	now    func() time.Time
 
 	mu   sync.Mutex
 	keys map[string]*counted
@@ -30,12 +29,9 @@ const maxKeys = 256
 
 // NewLines returns Lines that write a line for the first event of a key, and then after each of the
 // pauses. The last pause repeats. If no event of a key happens for the duration quiet, the key's
-// next event counts as the first again. If now is nil, the system's clock is used.
-func NewLines(now func() time.Time, quiet time.Duration, pauses ...time.Duration) *Lines {
-	if now == nil {
-		now = time.Now
-	}
-	return &Lines{pauses: pauses, quiet: quiet, now: now, keys: map[string]*counted{}}
+// next event counts as the first again.
+func NewLines(quiet time.Duration, pauses ...time.Duration) *Lines {
+	return &Lines{pauses: pauses, quiet: quiet, keys: map[string]*counted{}}
 }
 
 // Count notes that an event has happened n more times. It writes a line if a line is due.
@@ -44,7 +40,7 @@ func (l *Lines) Count(key string, n int, write func(n int)) {
 	if n <= 0 {
 		return
 	}
-	now := l.now()
+	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.keys[key]
@@ -60,7 +56,7 @@ func (l *Lines) Count(key string, n int, write func(n int)) {
 
 // Flush writes the lines that are due now.
 func (l *Lines) Flush() {
-	now := l.now()
+	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(l.keys)) {

@@ -19,6 +19,7 @@
 package retry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -48,7 +49,6 @@ type Policy struct {
 	Initial time.Duration // first wait, before jitter
 	Max     time.Duration // longest wait, jitter included
 	Attempt time.Duration // deadline of one attempt; 0 means none
-	Clock   Clock         // nil means the system's clock
 }
 
 // Forever calls fn until it returns nil or an error made by Stop, or until ctx
@@ -72,13 +72,10 @@ func (p Policy) Forever(ctx context.Context, obs Observer, fn func(ctx context.C
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
-		p.Sleep(ctx, o.Failed(err))
+		_ = pace.Sleep(ctx, o.Failed(err))
 	}
 	return context.Cause(ctx)
 }
-
-// Sleep waits for d or until ctx ends.
-func (p Policy) Sleep(ctx context.Context, d time.Duration) { clockOr(p.Clock).Sleep(ctx, d) }
 
 // try runs one attempt, with a deadline if the policy has one.
 func (p Policy) try(ctx context.Context, fn func(context.Context) error) error {
@@ -91,14 +88,14 @@ func (p Policy) try(ctx context.Context, fn func(context.Context) error) error {
 }
 
 // longest is the longest wait, jitter included.
-func (p Policy) longest() time.Duration { return orDefault(p.Max, defaultMax) }
+func (p Policy) longest() time.Duration { return cmp.Or(p.Max, defaultMax) }
 
 // waits returns the waits of one outage. The library applies its maximum before the jitter. So the
 // library receives a maximum that is lower than Policy.Max.
 func (p Policy) waits() *backoff.ExponentialBackOff {
 	capped := time.Duration(float64(p.longest()) / (1 + jitter))
 	return backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(min(orDefault(p.Initial, defaultInitial), capped)),
+		backoff.WithInitialInterval(min(cmp.Or(p.Initial, defaultInitial), capped)),
 		backoff.WithMaxInterval(capped),
 		backoff.WithMultiplier(multiplier),
 		backoff.WithRandomizationFactor(jitter),
@@ -106,36 +103,9 @@ func (p Policy) waits() *backoff.ExponentialBackOff {
 	)
 }
 
-func orDefault(d, fallback time.Duration) time.Duration {
-	if d <= 0 {
-		return fallback
-	}
-	return d
-}
-
 // Stop marks err as an error that must not be retried. Forever then returns err itself, without
 // errors that were wrapped around it. Stop(nil) is nil, which means success.
 func Stop(err error) error { return backoff.Permanent(err) }
-
-// Clock replaces the system's clock in tests. Tests then do not have to wait.
-type Clock interface {
-	Now() time.Time
-	// Sleep waits for d, or until ctx ends.
-	Sleep(ctx context.Context, d time.Duration)
-}
-
-func clockOr(c Clock) Clock {
-	if c == nil {
-		return systemClock{}
-	}
-	return c
-}
-
-type systemClock struct{}
-
-func (systemClock) Now() time.Time { return time.Now() }
-
-func (systemClock) Sleep(ctx context.Context, d time.Duration) { _ = pace.Sleep(ctx, d) }
 
 // Observer receives the failures and the recovery of a retried operation. It serves metrics, health
 // and the log. The retrying goroutine calls it, so it must not block.

@@ -15,15 +15,6 @@ import (
 
 var errDown = errors.New("down")
 
-// manualClock does not wait. Its Sleep moves its time forward.
-type manualClock struct{ now time.Time }
-
-func newManualClock() *manualClock { return &manualClock{now: time.Unix(1_700_000_000, 0)} }
-
-func (c *manualClock) Now() time.Time                              { return c.now }
-func (c *manualClock) Sleep(_ context.Context, d time.Duration)    { c.now = c.now.Add(d) }
-func (c *manualClock) After(start time.Time, d time.Duration) bool { return c.now.Sub(start) >= d }
-
 // failure is one call of Observer.Failing.
 type failure struct {
 	err         error
@@ -57,121 +48,132 @@ func failTimes(n int) func(context.Context) error {
 }
 
 func TestWaitsGrowFromInitialToMaxWithinJitter(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		initial := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(10*time.Second)).Draw(t, "initial"))
-		longest := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(5*time.Minute)).Draw(t, "max"))
-		failures := rapid.IntRange(1, 60).Draw(t, "failures")
-		var seen recorder
-		p := retry.Policy{Initial: initial, Max: longest, Clock: newManualClock()}
-		if err := p.Forever(context.Background(), &seen, failTimes(failures)); err != nil {
-			t.Fatal(err)
-		}
-
-		middle, ceiling := float64(initial), float64(longest)/1.25
-		for i, f := range seen.failures {
-			middle = min(middle, ceiling)
-			if w := float64(f.next); w < middle*0.75-1 || w > middle*1.25+1 || f.next > longest {
-				t.Fatalf("wait %d is %v, want %v ± 25%%, at most %v", i+1, f.next, time.Duration(middle), longest)
+	synctest.Test(t, func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			initial := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(10*time.Second)).Draw(t, "initial"))
+			longest := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(5*time.Minute)).Draw(t, "max"))
+			failures := rapid.IntRange(1, 60).Draw(t, "failures")
+			var seen recorder
+			p := retry.Policy{Initial: initial, Max: longest}
+			if err := p.Forever(context.Background(), &seen, failTimes(failures)); err != nil {
+				t.Fatal(err)
 			}
-			middle *= 2
-		}
+
+			middle, ceiling := float64(initial), float64(longest)/1.25
+			for i, f := range seen.failures {
+				middle = min(middle, ceiling)
+				if w := float64(f.next); w < middle*0.75-1 || w > middle*1.25+1 || f.next > longest {
+					t.Fatalf("wait %d is %v, want %v ± 25%%, at most %v", i+1, f.next, time.Duration(middle), longest)
+				}
+				middle *= 2
+			}
+		})
 	})
 }
 
 func TestZeroPolicyWaitsOneSecondThenUpToAMinute(t *testing.T) {
-	var seen recorder
-	p := retry.Policy{Clock: newManualClock()}
-	if err := p.Forever(context.Background(), &seen, failTimes(50)); err != nil {
-		t.Fatal(err)
-	}
-	first, last := seen.failures[0].next, seen.failures[49].next
-	if first < 750*time.Millisecond || first > 1250*time.Millisecond {
-		t.Errorf("first wait %v, want 1 s ± 25%%", first)
-	}
-	if last < 36*time.Second || last > time.Minute {
-		t.Errorf("last wait %v, want between 36 s and 60 s", last)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var seen recorder
+		p := retry.Policy{}
+		if err := p.Forever(context.Background(), &seen, failTimes(50)); err != nil {
+			t.Fatal(err)
+		}
+		first, last := seen.failures[0].next, seen.failures[49].next
+		if first < 750*time.Millisecond || first > 1250*time.Millisecond {
+			t.Errorf("first wait %v, want 1 s ± 25%%", first)
+		}
+		if last < 36*time.Second || last > time.Minute {
+			t.Errorf("last wait %v, want between 36 s and 60 s", last)
+		}
+	})
 }
 
 func TestWaitsDiffer(t *testing.T) {
-	var seen recorder
-	p := retry.Policy{Max: time.Second, Clock: newManualClock()}
-	if err := p.Forever(context.Background(), &seen, failTimes(100)); err != nil {
-		t.Fatal(err)
-	}
-	distinct := map[time.Duration]bool{}
-	for _, f := range seen.failures {
-		distinct[f.next] = true
-	}
-	if len(distinct) < 50 {
-		t.Errorf("%d distinct waits of 100: no jitter", len(distinct))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var seen recorder
+		p := retry.Policy{Max: time.Second}
+		if err := p.Forever(context.Background(), &seen, failTimes(100)); err != nil {
+			t.Fatal(err)
+		}
+		distinct := map[time.Duration]bool{}
+		for _, f := range seen.failures {
+			distinct[f.next] = true
+		}
+		if len(distinct) < 50 {
+			t.Errorf("%d distinct waits of 100: no jitter", len(distinct))
+		}
+	})
 }
 
 func TestNeverGivesUp(t *testing.T) {
-	clock := newManualClock()
-	start := clock.Now()
-	calls := 0
-	err := retry.Policy{Clock: clock}.Forever(context.Background(), nil, func(context.Context) error {
-		calls++
-		if clock.After(start, 30*24*time.Hour) {
-			return nil
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		calls := 0
+		err := retry.Policy{}.Forever(context.Background(), nil, func(context.Context) error {
+			calls++
+			if time.Since(start) >= 30*24*time.Hour {
+				return nil
+			}
+			return errDown
+		})
+		if err != nil {
+			t.Fatalf("gave up after %d attempts: %v", calls, err)
 		}
-		return errDown
 	})
-	if err != nil {
-		t.Fatalf("gave up after %d attempts: %v", calls, err)
-	}
 }
 
 func TestObserverHearsOutageAndRecovery(t *testing.T) {
-	var seen recorder
-	p := retry.Policy{Clock: newManualClock()}
-	if err := p.Forever(context.Background(), &seen, failTimes(3)); err != nil {
-		t.Fatal(err)
-	}
-	var elapsed time.Duration
-	for i, f := range seen.failures {
-		if f.attempt != i+1 || f.since != elapsed || !errors.Is(f.err, errDown) {
-			t.Errorf("failure %d: %+v, want attempt %d since %v", i, f, i+1, elapsed)
+	synctest.Test(t, func(t *testing.T) {
+		var seen recorder
+		p := retry.Policy{}
+		if err := p.Forever(context.Background(), &seen, failTimes(3)); err != nil {
+			t.Fatal(err)
 		}
-		elapsed += f.next
-	}
-	if len(seen.failures) != 3 || seen.recovered != 4 || seen.after != elapsed {
-		t.Errorf("%d failures, recovered at attempt %d after %v; want 3, 4, %v",
-			len(seen.failures), seen.recovered, seen.after, elapsed)
-	}
+		var elapsed time.Duration
+		for i, f := range seen.failures {
+			if f.attempt != i+1 || f.since != elapsed || !errors.Is(f.err, errDown) {
+				t.Errorf("failure %d: %+v, want attempt %d since %v", i, f, i+1, elapsed)
+			}
+			elapsed += f.next
+		}
+		if len(seen.failures) != 3 || seen.recovered != 4 || seen.after != elapsed {
+			t.Errorf("%d failures, recovered at attempt %d after %v; want 3, 4, %v",
+				len(seen.failures), seen.recovered, seen.after, elapsed)
+		}
+	})
 }
 
 // TestAnOutageOverSeveralOperations checks an Outage that is used without Forever, over different
 // operations. The waits grow with each failure until the caller ends the outage.
 func TestAnOutageOverSeveralOperations(t *testing.T) {
-	clock, seen := newManualClock(), &recorder{}
-	o := retry.Policy{Initial: time.Second, Clock: clock}.Outage(seen)
-	o.Over()
-	for range 2 {
-		var last time.Duration
-		for i := range 5 {
-			if lasts := o.Lasts(); lasts != (i > 0) {
-				t.Errorf("before failure %d: lasts %t", i+1, lasts)
+	synctest.Test(t, func(t *testing.T) {
+		seen := &recorder{}
+		o := retry.Policy{Initial: time.Second}.Outage(seen)
+		o.Over()
+		for range 2 {
+			var last time.Duration
+			for i := range 5 {
+				if lasts := o.Lasts(); lasts != (i > 0) {
+					t.Errorf("before failure %d: lasts %t", i+1, lasts)
+				}
+				wait := o.Failed(errDown)
+				if i == 0 && wait > 1250*time.Millisecond || wait < last {
+					t.Errorf("wait %d is %s, behind %s", i+1, wait, last)
+				}
+				time.Sleep(10 * time.Second)
+				last = wait
 			}
-			wait := o.Failed(errDown)
-			if i == 0 && wait > 1250*time.Millisecond || wait < last {
-				t.Errorf("wait %d is %s, behind %s", i+1, wait, last)
+			o.Over()
+			if seen.recovered != 6 || seen.after != 50*time.Second || o.Lasts() {
+				t.Errorf("recovered at attempt %d after %s", seen.recovered, seen.after)
 			}
-			clock.Sleep(t.Context(), 10*time.Second)
-			last = wait
+			*seen = recorder{}
 		}
 		o.Over()
-		if seen.recovered != 6 || seen.after != 50*time.Second || o.Lasts() {
-			t.Errorf("recovered at attempt %d after %s", seen.recovered, seen.after)
+		if seen.recovered != 0 {
+			t.Error("recovered from nothing")
 		}
-		*seen = recorder{}
-	}
-	o.Over()
-	if seen.recovered != 0 {
-		t.Error("recovered from nothing")
-	}
+	})
 }
 
 func TestSuccessAtOnceIsNotObserved(t *testing.T) {
@@ -193,7 +195,7 @@ func TestStopEndsAtOnceUnwrapped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
 			var seen recorder
-			err := retry.Policy{Clock: newManualClock()}.Forever(context.Background(), &seen,
+			err := retry.Policy{}.Forever(context.Background(), &seen,
 				func(context.Context) error { calls++; return fail })
 			if err != poison || calls != 1 || len(seen.failures) != 0 { //nolint:errorlint // identity is the promise
 				t.Errorf("got %v after %d calls, %d observed", err, calls, len(seen.failures))

@@ -32,7 +32,6 @@ var outagePauses = []time.Duration{10 * time.Second, 50 * time.Second, 4 * time.
 // each partition. A Throttled is safe for concurrent use.
 type Throttled struct {
 	log *slog.Logger
-	now func() time.Time
 
 	mu      sync.Mutex
 	outage  incident
@@ -49,7 +48,7 @@ type Throttled struct {
 // the operation's name, for example "write batch". The attributes in keys are in every line, as in
 // slog.Logger.With, for example "dependency", "postgres".
 func Throttle(log *slog.Logger, operation string, keys ...any) *Throttled {
-	return &Throttled{log: log.With("operation", operation).With(keys...), now: time.Now}
+	return &Throttled{log: log.With("operation", operation).With(keys...)}
 }
 
 // Failing implements Observer.
@@ -69,7 +68,7 @@ func (t *Throttled) Recovered(attempts int, after time.Duration) {
 	t.mu.Lock()
 	logged := t.logged
 	if t.failing {
-		t.outage.ends = t.now().Add(calm)
+		t.outage.ends = time.Now().Add(calm)
 	}
 	t.failing, t.logged = false, false
 	t.mu.Unlock()
@@ -81,7 +80,7 @@ func (t *Throttled) Recovered(attempts int, after time.Duration) {
 // Note is for operations that run regularly and do not count their attempts. The parameter err is
 // the result of one run, nil after a success. The parameter next is the time until the next run.
 func (t *Throttled) Note(err error, next time.Duration) {
-	now := t.now()
+	now := time.Now()
 	t.mu.Lock()
 	if t.failures == 0 {
 		t.since = now
@@ -103,7 +102,7 @@ func (t *Throttled) Note(err error, next time.Duration) {
 func (t *Throttled) due(reason string, next time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := t.now()
+	now := time.Now()
 	if t.outage.happens(now, now.Add(next+calm)) {
 		t.logged, t.reasons = false, map[string]bool{}
 	}
@@ -136,7 +135,7 @@ func (p Policy) Outage(obs Observer) *Outage { return &Outage{policy: p, observe
 
 // Failed notes a failed attempt and returns how long to wait before the next attempt.
 func (o *Outage) Failed(err error) time.Duration {
-	now := clockOr(o.policy.Clock).Now()
+	now := time.Now()
 	if o.failures == 0 {
 		o.since, o.waits = now, o.policy.waits()
 	}
@@ -156,7 +155,7 @@ func (o *Outage) Over() {
 	if o.failures == 0 {
 		return
 	}
-	attempts, after := o.failures+1, clockOr(o.policy.Clock).Now().Sub(o.since)
+	attempts, after := o.failures+1, time.Since(o.since)
 	o.failures = 0
 	if o.observer != nil {
 		o.observer.Recovered(attempts, after)

@@ -21,7 +21,7 @@ const levelTrace = slog.LevelDebug - 4
 // becomes trace. It throttles warnings and errors, because the client repeats them several times
 // per second while a broker is down.
 func KafkaLogger(log *slog.Logger) kgo.Logger {
-	return &kafkaLogger{log: log, lines: retry.NewLines(time.Now, kafkaQuiet, kafkaPauses...)}
+	return &kafkaLogger{log: log, lines: retry.NewLines(kafkaQuiet, kafkaPauses...)}
 }
 
 // If no equal line has occurred for kafkaQuiet, the next equal line is written immediately. After

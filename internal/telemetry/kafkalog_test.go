@@ -9,22 +9,20 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"projector/internal/retry"
 )
 
-func newTestKafkaLogger(t *testing.T, level string) (*kafkaLogger, *fakeClock, *bytes.Buffer) {
+func newTestKafkaLogger(t *testing.T, level string) (kgo.Logger, *bytes.Buffer) {
 	t.Helper()
 	out := new(bytes.Buffer)
 	log, err := NewLogger(out, false, level, "json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock := newFakeClock()
-	return &kafkaLogger{log: log, lines: retry.NewLines(clock.Now, kafkaQuiet, kafkaPauses...)}, clock, out
+	return KafkaLogger(log), out
 }
 
 func lines(out *bytes.Buffer) int { return strings.Count(out.String(), "\n") }
@@ -41,7 +39,7 @@ func TestKafkaLevelsAreDemoted(t *testing.T) {
 		{"error", kgo.LogLevelError, 1},
 	}
 	for _, tc := range cases {
-		l, _, out := newTestKafkaLogger(t, tc.level)
+		l, out := newTestKafkaLogger(t, tc.level)
 		if got := l.Level(); got != tc.asks {
 			t.Errorf("%s: level %v, want %v", tc.level, got, tc.asks)
 		}
@@ -61,7 +59,7 @@ func TestSilencedLoggerSilencesTheClient(t *testing.T) {
 }
 
 func TestKafkaKeysGetTheNamesOfTheConventions(t *testing.T) {
-	l, _, out := newTestKafkaLogger(t, "info")
+	l, out := newTestKafkaLogger(t, "info")
 	l.Log(kgo.LogLevelWarn, "unable to commit", "group", "g", "topic", topic, "partition", int32(3), "broker", "seed_0", "err", errors.New("x"), "took", time.Second, "odd")
 	var got map[string]any
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
@@ -84,50 +82,56 @@ func dialError(i int) error {
 }
 
 func TestAnOutageOfTheClusterFitsOnOneScreen(t *testing.T) {
-	l, clock, out := newTestKafkaLogger(t, "info")
-	for i := range 200 { // 10 s with three brokers and twenty attempts per second
-		l.Log(kgo.LogLevelWarn, "unable to open connection to broker", "addr", fmt.Sprintf("10.0.0.%d:9092", i%3), "broker", i%3, "err", dialError(i))
-		l.Log(kgo.LogLevelError, "unable to request api versions", "broker", i%3, "err", dialError(i))
-		clock.Advance(50 * time.Millisecond)
-	}
-	if got := lines(out); got != 4 {
-		t.Errorf("%d lines, want 2 of each:\n%s", got, out)
-	}
-	if !strings.Contains(out.String(), `"`+keySuppressed+`":99`) {
-		t.Errorf("what was held back is not counted:\n%s", out)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l, out := newTestKafkaLogger(t, "info")
+		for i := range 200 { // 10 s with three brokers and twenty attempts per second
+			l.Log(kgo.LogLevelWarn, "unable to open connection to broker", "addr", fmt.Sprintf("10.0.0.%d:9092", i%3), "broker", i%3, "err", dialError(i))
+			l.Log(kgo.LogLevelError, "unable to request api versions", "broker", i%3, "err", dialError(i))
+			time.Sleep(50 * time.Millisecond)
+		}
+		if got := lines(out); got != 4 {
+			t.Errorf("%d lines, want 2 of each:\n%s", got, out)
+		}
+		if !strings.Contains(out.String(), `"`+keySuppressed+`":99`) {
+			t.Errorf("what was held back is not counted:\n%s", out)
+		}
+	})
 }
 
 func TestALongOutageIsLoggedAtAFallingRate(t *testing.T) {
-	l, clock, out := newTestKafkaLogger(t, "info")
-	for range 3600 {
-		l.Log(kgo.LogLevelWarn, "unable to open connection to broker", "err", dialError(1))
-		clock.Advance(time.Second)
-	}
-	// The lines are written at 0, 5, 15, 35, 75, 155 and 315 s, and then every five minutes.
-	if got := lines(out); got < 15 || got > 20 {
-		t.Errorf("%d lines in an hour", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l, out := newTestKafkaLogger(t, "info")
+		for range 3600 {
+			l.Log(kgo.LogLevelWarn, "unable to open connection to broker", "err", dialError(1))
+			time.Sleep(time.Second)
+		}
+		// The lines are written at 0, 5, 15, 35, 75, 155 and 315 s, and then every five minutes.
+		if got := lines(out); got < 15 || got > 20 {
+			t.Errorf("%d lines in an hour", got)
+		}
+	})
 }
 
 func TestNewProblemsAreLoggedImmediately(t *testing.T) {
-	l, clock, out := newTestKafkaLogger(t, "info")
-	say := func(topic string, err error) {
-		l.Log(kgo.LogLevelWarn, "metadata", "topic", topic, "err", err)
-		clock.Advance(time.Millisecond)
-	}
-	say("a", errors.New("x"))
-	say("a", errors.New("x"))
-	say("b", errors.New("x")) // another topic
-	say("a", errors.New("y")) // another error
-	if got := lines(out); got != 3 {
-		t.Errorf("%d lines, want 3:\n%s", got, out)
-	}
-	clock.Advance(kafkaQuiet)
-	say("a", errors.New("x")) // a new incident
-	if got := lines(out); got != 4 {
-		t.Errorf("%d lines after the quiet time, want 4:\n%s", got, out)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l, out := newTestKafkaLogger(t, "info")
+		say := func(topic string, err error) {
+			l.Log(kgo.LogLevelWarn, "metadata", "topic", topic, "err", err)
+			time.Sleep(time.Millisecond)
+		}
+		say("a", errors.New("x"))
+		say("a", errors.New("x"))
+		say("b", errors.New("x")) // another topic
+		say("a", errors.New("y")) // another error
+		if got := lines(out); got != 3 {
+			t.Errorf("%d lines, want 3:\n%s", got, out)
+		}
+		time.Sleep(kafkaQuiet)
+		say("a", errors.New("x")) // a new incident
+		if got := lines(out); got != 4 {
+			t.Errorf("%d lines after the quiet time, want 4:\n%s", got, out)
+		}
+	})
 }
 
 func TestKafkaLoggerIsSafeForConcurrentUse(t *testing.T) {

@@ -1,7 +1,0 @@
-package retry
-
-// By returns the Throttled with another clock.
-func (t *Throttled) By(clock Clock) *Throttled {
-	t.now = clock.Now
-	return t
-}
