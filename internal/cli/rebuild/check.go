@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -37,7 +36,7 @@ func (r *rebuilding) obstacles(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.topic, err = r.source.extent(ctx); err != nil {
+	if r.topic, err = r.source.extents(ctx); err != nil {
 		if refused, is := errors.AsType[exit.Refusal](err); is {
 			return []string{refused.Error()}, nil
 		}
@@ -78,9 +77,9 @@ func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err er
 	if err != nil {
 		return nil, err
 	}
-	for _, number := range slices.Sorted(maps.Keys(r.topic.starts)) {
-		if start := r.topic.starts[number]; start > 0 && !opened {
-			all = append(all, fmt.Sprintf("partition %d of topic %s begins at offset %d: earlier records were removed%s; %s", number, r.cmd.Topic, start, unopened, remedy))
+	for _, p := range r.topic.Partitions {
+		if p.Start > 0 && !opened {
+			all = append(all, fmt.Sprintf("partition %d of topic %s begins at offset %d: earlier records were removed%s; %s", p.Partition, r.cmd.Topic, p.Start, unopened, remedy))
 		}
 	}
 	settings, err := topic.Settings(ctx, r.source.adm, r.cmd.Topic)
@@ -113,23 +112,18 @@ func (r *rebuilding) opened(ctx context.Context) (opened bool, unopened string, 
 }
 
 func (r *rebuilding) lacksBeginning() bool {
-	for _, start := range r.topic.starts {
-		if start > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.topic.Partitions, func(p topic.Extent) bool { return p.Start > 0 })
 }
 
 func (r *rebuilding) obstaclesOfPositions(positions []rebuild.TopicPosition) (all []string) {
 	for _, p := range positions {
-		if end, known := r.topic.ends[p.Partition]; known && p.Next > end {
+		if log, known := r.topic.Of(p.Partition); known && p.Next > log.End {
 			all = append(all, fmt.Sprintf("partition %d: the position %d lies beyond the topic's end at %d: the topic was truncated, so it cannot "+
-				"have all that was projected", p.Partition, p.Next, end))
+				"have all that was projected", p.Partition, p.Next, log.End))
 		}
 	}
 	for _, p := range positions {
-		if text := r.topic.misplaced(p); text != "" {
+		if text := misplaced(&r.topic, p); text != "" {
 			all = append(all, text)
 		}
 	}
@@ -137,17 +131,17 @@ func (r *rebuilding) obstaclesOfPositions(positions []rebuild.TopicPosition) (al
 }
 
 // misplaced returns why the topic cannot be read up to a position, or "".
-func (e *topicExtent) misplaced(p rebuild.TopicPosition) string {
-	start, known := e.starts[p.Partition]
+func misplaced(all *topic.Extents, p rebuild.TopicPosition) string {
+	log, known := all.Of(p.Partition)
 	switch {
-	case !projection.SameTopic(p.LowestID, e.id) || !projection.SameTopic(p.HighestID, e.id):
+	case !projection.SameTopic(p.LowestID, all.TopicID) || !projection.SameTopic(p.HighestID, all.TopicID):
 		return fmt.Sprintf("partition %d: a stored position belongs to another topic of this name (deleted, or of another cluster); "+
 			"see the runbook, \"topic recreated\"", p.Partition)
 	case !known:
 		return fmt.Sprintf("partition %d: there is a position and no such partition", p.Partition)
-	case p.Next < start:
+	case p.Next < log.Start:
 		return fmt.Sprintf("partition %d: offsets %d to %d were removed by retention before they were consumed; "+
-			"see the runbook, \"position expired\"", p.Partition, p.Next, start-1)
+			"see the runbook, \"position expired\"", p.Partition, p.Next, log.Start-1)
 	}
 	return ""
 }
@@ -171,9 +165,9 @@ func (r *rebuilding) obstaclesOfSources(ctx context.Context) (all []string, err 
 		return nil, err
 	}
 	for _, id := range ids {
-		if !projection.SameTopic(id, r.topic.id) {
+		if !projection.SameTopic(id, r.topic.TopicID) {
 			all = append(all, fmt.Sprintf("rows of %s come from another topic of this name, which was deleted (projector_source has its id %s; now it is %s): "+
-				"what only the deleted one knew would be taken for wrong; see the runbook, \"topic recreated\"", r.cmd.kind.Name(), id, r.topic.id))
+				"what only the deleted one knew would be taken for wrong; see the runbook, \"topic recreated\"", r.cmd.kind.Name(), id, r.topic.TopicID))
 		}
 	}
 	return all, nil
@@ -252,16 +246,16 @@ func (r *rebuilding) missingOfOwn(ctx context.Context) ([]string, error) {
 // stillWhole returns an error if the topic was recreated during the rebuild, or has lost records
 // and the flag --partial is not given.
 func (r *rebuilding) stillWhole(ctx context.Context) error {
-	now, err := r.source.extent(ctx)
+	now, err := r.source.extents(ctx)
 	if err != nil {
 		return err
 	}
-	if !projection.SameTopic(now.id, r.topic.id) {
+	if !projection.SameTopic(now.TopicID, r.topic.TopicID) {
 		return exit.Refusef("topic %s was deleted and created again while it was read", r.cmd.Topic)
 	}
-	for number, start := range now.starts {
-		if start > r.topic.starts[number] && !r.cmd.Partial {
-			return exit.Refusef("partition %d of topic %s begins at offset %d now: records were removed while they were read", number, r.cmd.Topic, start)
+	for _, log := range now.Partitions {
+		if before, _ := r.topic.Of(log.Partition); log.Start > before.Start && !r.cmd.Partial {
+			return exit.Refusef("partition %d of topic %s begins at offset %d now: records were removed while they were read", log.Partition, r.cmd.Topic, log.Start)
 		}
 	}
 	return nil

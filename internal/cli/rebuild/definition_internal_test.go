@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"projector/internal/cli/change"
+	"projector/internal/topic"
 	"projector/readmodel/balance"
 	"projector/readmodel/rebuild"
 )
@@ -26,7 +27,7 @@ func TestRebuildRefusesADefinitionItDoesNotKnow(t *testing.T) {
 // A partition that was added to the topic during the rebuild is refused with a reason that is true:
 // the partition exists, and a repeated rebuild reads it.
 func TestAPartitionThatWasAddedMeanwhile(t *testing.T) {
-	r := &rebuilding{cmd: &options{}, topic: topicExtent{starts: map[int32]int64{0: 0}}}
+	r := &rebuilding{cmd: &options{}, topic: topic.Extents{Partitions: make([]topic.Extent, 1)}}
 	if ends, err := r.ends([]rebuild.TopicPosition{{Partition: 0, Next: 7}}); err != nil || ends[0] != 7 {
 		t.Errorf("%v %v", ends, err)
 	}

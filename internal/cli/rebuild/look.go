@@ -2,8 +2,6 @@ package rebuild
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"projector/internal/cli/change"
 	"projector/internal/cli/exit"
@@ -46,10 +44,8 @@ func (r *rebuilding) check(ctx context.Context) (change.Plan, error) {
 	d := rebuildCheckDocument{
 		Topic: r.cmd.Topic, Complete: len(reasons) == 0, Reasons: append([]string{}, reasons...), Partitions: []rebuildCheckedPartition{},
 	}
-	for _, number := range slices.Sorted(maps.Keys(r.topic.starts)) {
-		d.Partitions = append(d.Partitions, rebuildCheckedPartition{
-			Partition: number, LogStart: r.topic.starts[number], End: r.topic.ends[number], CleanupPolicy: output.OrNull(r.policy),
-		})
+	for _, log := range r.topic.Partitions {
+		d.Partitions = append(d.Partitions, rebuildCheckedPartition{log.Partition, log.Start, log.End, output.OrNull(r.policy)})
 	}
 	return &checked{r, d}, nil
 }

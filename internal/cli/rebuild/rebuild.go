@@ -12,6 +12,7 @@ import (
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
+	"projector/internal/topic"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/projection/file"
@@ -112,9 +113,9 @@ type rebuilding struct {
 	cmd     *options
 	on      *change.On
 	source  *topicSource
-	topic   topicExtent // at the start of the rebuild
-	policy  string      // its cleanup.policy; "": not known
-	needs   int64       // approximate bytes in the database
+	topic   topic.Extents // at the start of the rebuild
+	policy  string        // its cleanup.policy; "": not known
+	needs   int64         // approximate bytes in the database
 	shadow  *rebuild.Shadow
 	build   *rebuild.Build
 	shown   *output.Progress
@@ -217,7 +218,8 @@ func (r *rebuilding) approach(ctx context.Context) error {
 func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 	total := int64(0)
 	for number, end := range ends {
-		total += end - r.topic.starts[number]
+		log, _ := r.topic.Of(number)
+		total += end - log.Start
 	}
 	err := r.build.Advance(ctx, ends, func(passed int64) { r.shown.Update(passed, max(passed, total)) })
 	if err != nil {
@@ -231,10 +233,10 @@ func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 func (r *rebuilding) ends(positions []rebuild.TopicPosition) (map[int32]int64, error) {
 	ends := map[int32]int64{}
 	for _, p := range positions {
-		if _, known := r.topic.starts[p.Partition]; !known {
+		if _, known := r.topic.Of(p.Partition); !known {
 			return nil, exit.Refusef("partition %d was added to topic %s after the rebuild began: nothing was changed; run it again", p.Partition, r.cmd.Topic)
 		}
-		if text := r.topic.misplaced(p); text != "" {
+		if text := misplaced(&r.topic, p); text != "" {
 			return nil, exit.Refuse(text)
 		}
 		ends[p.Partition] = p.Next
@@ -251,8 +253,12 @@ func (r *rebuilding) open(ctx context.Context) (err error) {
 }
 
 func (r *rebuilding) begin(ctx context.Context) (err error) {
+	starts := map[int32]int64{}
+	for _, log := range r.topic.Partitions {
+		starts[log.Partition] = log.Start
+	}
 	r.build, err = r.shadow.Build(ctx, rebuild.Config{
-		Source: r.source, Formats: r.cmd.formats, FirstVersion: r.cmd.FirstVersion, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,
+		Source: r.source, Formats: r.cmd.formats, FirstVersion: r.cmd.FirstVersion, Topic: r.cmd.Topic, TopicID: r.topic.TopicID, Starts: starts,
 	})
 	return err
 }
@@ -261,12 +267,12 @@ func (r *rebuilding) begin(ctx context.Context) (err error) {
 // a row that seemed to have no events. This happens if an old release has set positions back
 // without storing how far records were processed.
 func (r *rebuilding) readLater(ctx context.Context) (some bool, err error) {
-	now, err := r.source.extent(ctx)
+	now, err := r.source.extents(ctx)
 	if err != nil {
 		return false, err
 	}
-	for number, end := range now.ends {
-		for record, err := range r.source.Records(ctx, number, r.build.Next(number), end) {
+	for _, log := range now.Partitions {
+		for record, err := range r.source.Records(ctx, log.Partition, r.build.Next(log.Partition), log.End) {
 			if err != nil {
 				return some, err
 			}

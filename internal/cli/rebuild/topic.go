@@ -42,44 +42,28 @@ func (s *topicSource) Records(ctx context.Context, partition int32, from, to int
 	}
 }
 
-// topicExtent has the first and last offsets of a topic's partitions.
-type topicExtent struct {
-	id     string
-	starts map[int32]int64 // first offsets
-	ends   map[int32]int64 // last stable offsets
-}
-
-// extent reads the first and last offsets of the topic. A rebuild needs all partitions, so it waits
+// extents reads the first and last offsets of the topic. A rebuild needs all partitions, so it waits
 // some time for a partition without a leader, which usually gets one soon.
-func (s *topicSource) extent(ctx context.Context) (topicExtent, error) {
-	var e topicExtent
-	err := leaderPatience.Do(ctx, func(ctx context.Context) (err error) {
-		e, err = s.askExtent(ctx)
-		return err
+func (s *topicSource) extents(ctx context.Context) (all topic.Extents, err error) {
+	err = leaderPatience.Do(ctx, func(ctx context.Context) (err error) {
+		exists := false
+		if all, exists, err = s.reader.Extents(ctx); err != nil {
+			return err
+		}
+		if !exists {
+			return exit.Refusef("topic %q (--topic, KAFKA_TOPIC) does not exist; check the name and --brokers (KAFKA_BROKERS)", s.topic)
+		}
+		for _, p := range all.Partitions {
+			if p.Err != nil {
+				return p.Err
+			}
+		}
+		return nil
 	})
-	return e, err
+	return all, err
 }
 
 // leaderPatience is how long a partition may be without a leader.
 var leaderPatience = retry.Bound{Within: 10 * time.Second, Pause: 500 * time.Millisecond, Passing: func(err error) bool {
 	return errors.As(err, new(*topic.PartitionError))
 }}
-
-func (s *topicSource) askExtent(ctx context.Context) (topicExtent, error) {
-	e := topicExtent{starts: map[int32]int64{}, ends: map[int32]int64{}}
-	all, exists, err := s.reader.Extents(ctx)
-	if err != nil {
-		return e, err
-	}
-	if !exists {
-		return e, exit.Refusef("topic %q (--topic, KAFKA_TOPIC) does not exist; check the name and --brokers (KAFKA_BROKERS)", s.topic)
-	}
-	e.id = all.TopicID
-	for _, p := range all.Partitions {
-		if p.Err != nil {
-			return e, p.Err
-		}
-		e.starts[p.Partition], e.ends[p.Partition] = p.Start, p.End
-	}
-	return e, nil
-}
