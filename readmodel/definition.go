@@ -137,6 +137,32 @@ type Replayer interface {
 	// observe, and sets Decided and Decision of the transaction's records. An error does not undo
 	// the committed transactions. To continue, apply the same records again.
 	Apply(ctx context.Context, records []*RepairRecord, observe func(Step)) error
+	// PlanDiscard returns what Discard would do now.
+	PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, error)
+	// Discard discards dead letters and records this in the audit trail. An error does not undo the
+	// committed transactions. The returned results are those of the committed transactions.
+	Discard(ctx context.Context, list []Discard) ([]Discarded, error)
+}
+
+// Discard is a dead letter that an operator discards. Its account is empty if the event is not known,
+// or if no account can have this id.
+type Discard struct {
+	Subject
+	Action Action // the row for the audit trail, with the class and the original record's position
+}
+
+// Place returns the position of the original record.
+func (d *Discard) Place() projection.RecordRef {
+	return projection.RecordRef{Topic: d.Action.Topic, Partition: d.Action.Partition, Offset: d.Action.Offset}
+}
+
+// Discarded is the result of a Discard.
+type Discarded struct {
+	// Removed is true if the event was parked and was removed.
+	Removed bool
+	// Passed is true if the read model already has the event and the dead letter is not a conflict.
+	// Then nothing was discarded.
+	Passed bool
 }
 
 // DefaultFlush is the usual number of events in a flush. It is large enough to make a commit

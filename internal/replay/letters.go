@@ -17,7 +17,6 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
-	"projector/readmodel/repair"
 )
 
 // DeadLetter is a record of a DLQ topic, with its current status.
@@ -114,18 +113,14 @@ func (d *DeadLetter) Action(kind readmodel.ActionKind, actor string) readmodel.A
 	}
 }
 
-// Discard returns the arguments with which package repair discards the dead letter. The parameter
-// action is the row for the audit trail.
-func (d *DeadLetter) Discard(action readmodel.Action) repair.Discard {
+// Discard returns the arguments with which a Replayer discards the dead letter. The parameter action
+// is the row for the audit trail.
+func (d *DeadLetter) Discard(action readmodel.Action) readmodel.Discard {
 	of := d.Subject()
-	account := readmodel.Storable(of.AccountID)
-	if account != of.AccountID { // no account can have this name
-		account = ""
+	if !readmodel.CanStore(of.AccountID) { // no account can have this id
+		of.AccountID = ""
 	}
-	return repair.Discard{
-		AccountID: account, Version: of.Version, Class: d.Entry.Class, Action: action,
-		Place: projection.RecordRef{Topic: action.Topic, Partition: action.Partition, Offset: action.Offset},
-	}
+	return readmodel.Discard{Subject: of, Action: action}
 }
 
 // replayed returns the audit trail's row for a replay, with the reason for the replay and whether

@@ -72,6 +72,8 @@ func (s *source) Extents(context.Context) (topic.Extents, bool, error) {
 // store is a read model in memory. Each of its accounts waits for the version that follows its
 // current version.
 type store struct {
+	readmodel.Replayer // its discards are not used
+
 	versions map[string]int64
 	history  map[[2]int64]readmodel.DeadLetterHistory
 	actions  []readmodel.Action

@@ -4,42 +4,51 @@ import (
 	"context"
 	"fmt"
 
-	"projector/projection"
+	"projector/projection/event"
 	"projector/readmodel"
 	"projector/sql"
 )
 
-// Discarder discards dead letters. The replayers of the projections of this package implement it.
-type Discarder interface {
-	// Discard records in the audit trail that dead letters are discarded. It leaves out the dead
-	// letters whose event was applied, and returns which these are. Each dead letter has a subject and
-	// an action. The function applied says whether a status means that the event of a dead letter was
-	// applied.
-	Discard(ctx context.Context, subjects []readmodel.Subject, actions []readmodel.Action,
-		applied func(n int, s projection.ReplayStatus) bool) (passed []bool, err error)
+// PlanDiscard implements Replayer.
+func (l *replayer) PlanDiscard(ctx context.Context, list []readmodel.Discard) ([]readmodel.Discarded, error) {
+	return l.passed(ctx, l.cfg.Pool, list)
 }
 
-var _ Discarder = (*replayer)(nil)
+// passed returns which of the events were applied.
+func (l *replayer) passed(ctx context.Context, db readmodel.Querier, list []readmodel.Discard) ([]readmodel.Discarded, error) {
+	subjects := make([]readmodel.Subject, len(list))
+	for i := range list {
+		subjects[i] = list[i].Subject
+	}
+	statuses, err := l.statuses(ctx, db, subjects)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]readmodel.Discarded, len(list))
+	for i := range list {
+		found[i].Passed = list[i].AccountID != "" && list[i].Action.Class != event.VersionConflict && statuses[i].Passed
+	}
+	return found, nil
+}
 
-// Discard implements Discarder.
+// Discard implements Replayer. It records the discards in the audit trail, and leaves out the dead
+// letters whose event was applied.
 //
 // Consumers read the discards when they claim a partition. So Discard increases the fences of the
 // partitions. A consumer that has not yet written one of these events then claims again, and leaves
 // the event out. A replay does not change the position of a partition, so a lock makes Discard and
 // replays wait for each other.
-func (l *replayer) Discard(
-	ctx context.Context, subjects []readmodel.Subject, actions []readmodel.Action, applied func(n int, s projection.ReplayStatus) bool,
-) (passed []bool, err error) {
+func (l *replayer) Discard(ctx context.Context, list []readmodel.Discard) (found []readmodel.Discarded, err error) {
 	var (
 		topics     []string
 		partitions []int32
 	)
-	for i := range actions {
-		if a := &actions[i]; a.Topic != "" {
+	for i := range list {
+		if a := &list[i].Action; a.Topic != "" {
 			topics, partitions = append(topics, a.Topic), append(partitions, a.Partition)
 		}
 	}
-	err = readmodel.TransactOnce(ctx, l.cfg.Pool, func(attempt context.Context, tx *readmodel.Tx) error {
+	err = readmodel.TransactOnce(ctx, l.cfg.Pool, func(attempt context.Context, tx *readmodel.Tx) (err error) {
 		// The lock comes before the fences. Otherwise a replay that waits for a consumer, a consumer that
 		// waits for its fence, and this transaction could wait for each other.
 		tx.Queue(sql.Query("discards_begin"), l.kind.Label)
@@ -49,15 +58,13 @@ func (l *replayer) Discard(
 		if err := tx.Send(attempt); err != nil {
 			return err
 		}
-		statuses, err := l.statuses(attempt, tx, subjects)
-		if err != nil {
+		if found, err = l.passed(attempt, tx, list); err != nil {
 			return err
 		}
 		var left []readmodel.Action
-		passed = make([]bool, len(subjects))
-		for i := range statuses {
-			if passed[i] = applied(i, statuses[i]); !passed[i] {
-				left = append(left, actions[i])
+		for i := range list {
+			if !found[i].Passed {
+				left = append(left, list[i].Action)
 			}
 		}
 		readmodel.QueueActions(tx, left)
@@ -66,5 +73,5 @@ func (l *replayer) Discard(
 	if err != nil {
 		return nil, fmt.Errorf("discard: %w", err)
 	}
-	return passed, nil
+	return found, nil
 }

@@ -9,45 +9,35 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
-	"projector/readmodel/appended"
 	"projector/readmodel/readmodeltest"
 	"projector/readmodel/turnover"
 )
 
-// discarder is the replayer of a projection of package appended.
-type discarder interface {
-	readmodel.Replayer
-	appended.Discarder
-}
-
-func discarderOf(t *testing.T, pool *pgxpool.Pool) discarder {
+func discarderOf(t *testing.T, pool *pgxpool.Pool) readmodel.Replayer {
 	t.Helper()
 	format := event.Always(readmodeltest.JSONFormat(t))
-	d, is := turnover.Definition().Replayer(readmodel.RepairConfig{Pool: pool, Formats: format, FirstVersion: 1}).(discarder)
-	if !is {
-		t.Fatal("the dead letters of daily_turnover cannot be discarded")
-	}
-	return d
+	return turnover.Definition().Replayer(readmodel.RepairConfig{Pool: pool, Formats: format, FirstVersion: 1})
 }
 
 // The function discard discards the dead letters of records and returns which of their events were
 // applied.
-func discard(t *testing.T, d discarder, records ...*readmodel.RepairRecord) []bool {
+func discard(t *testing.T, d readmodel.Replayer, records ...*readmodel.RepairRecord) (passed []bool) {
 	t.Helper()
-	var (
-		subjects []readmodel.Subject
-		actions  []readmodel.Action
-	)
+	var list []readmodel.Discard
 	for _, r := range records {
 		ev := &r.Decoded.Event
-		subjects = append(subjects, readmodel.Subject{AccountID: ev.AccountID, Version: ev.Version, EventID: ev.ID, Decoded: &r.Decoded})
 		a := r.Action
 		a.Kind, a.Result, a.Projection, a.Reason = readmodel.ActionDiscard, readmodel.ResultDiscarded, turnover.Name, "known"
-		actions = append(actions, a)
+		list = append(list, readmodel.Discard{
+			Subject: readmodel.Subject{AccountID: ev.AccountID, Version: ev.Version, EventID: ev.ID, Decoded: &r.Decoded}, Action: a,
+		})
 	}
-	passed, err := d.Discard(t.Context(), subjects, actions, func(_ int, s projection.ReplayStatus) bool { return s.Passed })
+	found, err := d.Discard(t.Context(), list)
 	if err != nil {
 		t.Error(err)
+	}
+	for _, f := range found {
+		passed = append(passed, f.Passed)
 	}
 	return passed
 }

@@ -358,8 +358,8 @@ func (p *pair) actOnDeadLetter(c *consumer, what string, letter *projection.Dead
 		return
 	}
 	r.Action.Kind, r.Action.Projection, r.Action.Result = readmodel.ActionDiscard, p.d.Name(), readmodel.ResultDiscarded
-	list := []repair.Discard{{AccountID: letter.AccountID, Version: letter.Received, Class: letter.Class, Place: place, Action: r.Action}}
-	if _, err := p.replayer(c).(*repair.Repair).Discard(p.t.Context(), list); err != nil {
+	list := []readmodel.Discard{{Subject: readmodel.Subject{AccountID: letter.AccountID, Version: letter.Received}, Action: r.Action}}
+	if _, err := p.replayer(c).Discard(p.t.Context(), list); err != nil {
 		p.rt.Fatal(err)
 	}
 }

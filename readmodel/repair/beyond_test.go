@@ -25,9 +25,8 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 		{"the last one is discarded", func(t *testing.T, _ *worker, r *repair.Repair) {
 			t.Helper()
 			version := int64(5)
-			place := projection.RecordRef{Topic: partition.Topic, Partition: partition.Number, Offset: 3}
-			if _, err := r.Discard(t.Context(), []repair.Discard{{
-				AccountID: "a", Version: version, Class: event.VersionGap, Place: place, Action: readmodel.Action{
+			if _, err := r.Discard(t.Context(), []readmodel.Discard{{
+				Subject: readmodel.Subject{AccountID: "a", Version: version}, Action: readmodel.Action{
 					Kind: readmodel.ActionDiscard, Projection: readmodel.BalanceName, Result: readmodel.ResultDiscarded, AccountID: "a", Version: &version,
 					Topic: partition.Topic, Partition: partition.Number, Offset: 3, DLQTopic: "events.dlq", DLQOffset: 3, Class: event.VersionGap, Actor: "me", Reason: "x",
 				},

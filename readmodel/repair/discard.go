@@ -13,29 +13,9 @@ import (
 	"projector/sql"
 )
 
-// Discard is a dead letter that an operator discards.
-type Discard struct {
-	// AccountID and Version are those of the dead letter's event. They are unknown if AccountID is
-	// empty.
-	AccountID string
-	Version   int64
-	Class     event.Class
-	Place     projection.RecordRef // position of the original record
-	Action    readmodel.Action
-}
-
-// Discarded is the result of a Discard.
-type Discarded struct {
-	// Removed is true if the event was parked and was removed.
-	Removed bool
-	// Passed is true if the read model already has the version and the dead letter is not a
-	// conflict. Then nothing was discarded.
-	Passed bool
-}
-
-// PlanDiscard returns what Discard would do now.
-func (r *Repair) PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, error) {
-	result := make([]Discarded, len(list))
+// PlanDiscard implements Replayer.
+func (r *Repair) PlanDiscard(ctx context.Context, list []readmodel.Discard) ([]readmodel.Discarded, error) {
+	result := make([]readmodel.Discarded, len(list))
 	err := readmodel.Patiently(ctx, func(attempt context.Context) error {
 		return r.findDiscards(attempt, r.db(), r.tables().Query("parked_places"), list, result)
 	})
@@ -45,10 +25,10 @@ func (r *Repair) PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, 
 	return result, nil
 }
 
-// Discard removes the events from the parked events. It records this in the audit trail in the same
-// transactions. An error does not undo the committed transactions.
-func (r *Repair) Discard(ctx context.Context, list []Discard) ([]Discarded, error) {
-	result := make([]Discarded, 0, len(list))
+// Discard implements Replayer. It removes the events from the parked events, and writes the audit
+// trail in the same transactions.
+func (r *Repair) Discard(ctx context.Context, list []readmodel.Discard) ([]readmodel.Discarded, error) {
+	result := make([]readmodel.Discarded, 0, len(list))
 	consumers := resting{pool: r.db(), ends: r.cfg.Ends}
 	if err := consumers.begin(ctx); err != nil {
 		return nil, fmt.Errorf("discard: %w", err)
@@ -56,7 +36,7 @@ func (r *Repair) Discard(ctx context.Context, list []Discard) ([]Discarded, erro
 	for rest := list; len(rest) > 0; {
 		piece := rest[:someAccounts(rest)]
 		rest = rest[len(piece):]
-		done := make([]Discarded, len(piece))
+		done := make([]readmodel.Discarded, len(piece))
 		err := r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) error {
 			return r.discard(attempt, tx, piece, done)
 		})
@@ -75,7 +55,7 @@ func (r *Repair) Discard(ctx context.Context, list []Discard) ([]Discarded, erro
 
 // someAccounts returns how many dead letters one transaction discards. These are the dead letters
 // of a few accounts.
-func someAccounts(list []Discard) int {
+func someAccounts(list []readmodel.Discard) int {
 	seen := map[string]bool{}
 	for i := range list {
 		if seen[list[i].AccountID] = true; len(seen) > repairAccounts || i == readmodel.RepairEvents {
@@ -89,11 +69,11 @@ func someAccounts(list []Discard) int {
 // a consumer with decisions that are not written yet decides again. The consumer of another partition
 // than that of the parked event may be about to apply the event, because the events of an account may
 // be in several partitions.
-func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []Discard, result []Discarded) error {
+func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []readmodel.Discard, result []readmodel.Discarded) error {
 	clear(result)
 	var ids []string
 	for i := range list {
-		if d := &list[i]; d.AccountID != "" && d.Place.Topic != "" {
+		if d := &list[i]; d.AccountID != "" && d.Action.Topic != "" {
 			ids = append(ids, d.AccountID)
 		}
 	}
@@ -122,14 +102,14 @@ func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []Discard, 
 
 // findDiscards finds out which events are parked and which versions the read model has. The given
 // statement may also remove the parked events.
-func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement string, list []Discard, result []Discarded) error {
+func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement string, list []readmodel.Discard, result []readmodel.Discarded) error {
 	n := len(list)
 	ids, versions, topics := make([]string, n), make([]int64, n), make([]string, n)
 	partitions, offsets := make([]int32, n), make([]int64, n)
 	for i := range list {
 		d := &list[i]
 		ids[i], versions[i] = d.AccountID, d.Version
-		topics[i], partitions[i], offsets[i] = d.Place.Topic, d.Place.Partition, d.Place.Offset
+		topics[i], partitions[i], offsets[i] = d.Action.Topic, d.Action.Partition, d.Action.Offset
 	}
 	accounts, err := accountdb.LoadVersions(ctx, db, ids)
 	if err != nil {
@@ -151,9 +131,9 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	for i := range list {
 		d := &list[i]
 		version, exists := accounts[d.AccountID]
-		result[i] = Discarded{
-			Removed: parked[parkedEvent{d.AccountID, d.Version, d.Place}],
-			Passed:  d.AccountID != "" && exists && d.Version <= version && d.Class != event.VersionConflict,
+		result[i] = readmodel.Discarded{
+			Removed: parked[parkedEvent{d.AccountID, d.Version, d.Place()}],
+			Passed:  d.AccountID != "" && exists && d.Version <= version && d.Action.Class != event.VersionConflict,
 		}
 	}
 	return nil
@@ -181,10 +161,10 @@ func withoutVersions(b accountdb.BeyondRange, versions []int64) accountdb.Beyond
 
 // shrinkOverflow removes from the ranges beyond the park limit those discarded events that are not
 // parked.
-func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []Discard, result []Discarded) error {
+func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []readmodel.Discard, result []readmodel.Discarded) error {
 	versions := map[string][]int64{}
 	for i := range list {
-		if d := &list[i]; d.AccountID != "" && d.Class == event.VersionGap && !result[i].Removed && !result[i].Passed {
+		if d := &list[i]; d.AccountID != "" && d.Action.Class == event.VersionGap && !result[i].Removed && !result[i].Passed {
 			versions[d.AccountID] = append(versions[d.AccountID], d.Version)
 		}
 	}

@@ -61,9 +61,11 @@ func TestDiscardOfTheHighestVersion(t *testing.T) {
 		VALUES ('a', $1, $1, 1, 2)`, int64(last)); err != nil {
 		t.Fatal(err)
 	}
-	of := repair.Discard{AccountID: "a", Version: last, Class: event.VersionGap, Place: projection.RecordRef{Topic: partition.Topic, Partition: partition.Number}}
-	of.Action = readmodel.Action{Kind: readmodel.ActionDiscard, Actor: "me", Reason: "lost", Result: readmodel.ResultDiscarded}
-	if _, err := newRepair(t, pool, 0).Discard(t.Context(), []repair.Discard{of}); err != nil {
+	of := readmodel.Discard{Subject: readmodel.Subject{AccountID: "a", Version: last}, Action: readmodel.Action{
+		Kind: readmodel.ActionDiscard, Actor: "me", Reason: "lost", Result: readmodel.ResultDiscarded,
+		Class: event.VersionGap, Topic: partition.Topic, Partition: partition.Number,
+	}}
+	if _, err := newRepair(t, pool, 0).Discard(t.Context(), []readmodel.Discard{of}); err != nil {
 		t.Fatal(err)
 	}
 	if n := count(t, pool, "SELECT count(*) FROM park_overflow"); n != 0 {

@@ -343,8 +343,8 @@ func TestARaisedFenceIsDated(t *testing.T) {
 		"unskip": func() error { return repairer.Unskip(t.Context(), skipOf("b", 1)) },
 		"discard": func() error {
 			version, place := int64(3), projection.RecordRef{Topic: partition.Topic, Partition: partition.Number, Offset: 1}
-			_, err := repairer.Discard(t.Context(), []repair.Discard{{
-				AccountID: "a", Version: version, Class: event.VersionGap, Place: place, Action: readmodel.Action{
+			_, err := repairer.Discard(t.Context(), []readmodel.Discard{{
+				Subject: readmodel.Subject{AccountID: "a", Version: version}, Action: readmodel.Action{
 					Kind: readmodel.ActionDiscard, Projection: readmodel.BalanceName, Result: readmodel.ResultDiscarded, AccountID: "a", Version: &version,
 					Topic: place.Topic, Offset: place.Offset, DLQTopic: "events.dlq", Class: event.VersionGap, Actor: "me", Reason: "x",
 				},

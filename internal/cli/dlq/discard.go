@@ -8,13 +8,10 @@ import (
 
 	"projector/dlq"
 	"projector/internal/cli/change"
-	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/internal/replay"
 	"projector/projection"
 	"projector/readmodel"
-	"projector/readmodel/appended"
-	"projector/readmodel/repair"
 )
 
 type discardCmd = change.Command[discard, *discard]
@@ -51,7 +48,7 @@ func (c *discard) Plan(ctx context.Context, on *change.On) (change.Plan, error) 
 	err := p.scan.Each(ctx, func(d *replay.DeadLetter) error { p.deadLetters = append(p.deadLetters, d); return nil })
 	p.scan.shown.Done()
 	if err == nil {
-		p.found, err = p.each(ctx, p.planSome)
+		p.found, err = p.each(ctx, t.replayer(0).PlanDiscard)
 	}
 	return p, refused(err)
 }
@@ -62,8 +59,8 @@ type discardPlan struct {
 	tools       *tools
 	scan        *scan
 	deadLetters []*replay.DeadLetter
-	found       []repair.Discarded // the plan for each dead letter or, after Do, the results so far
-	failed      bool               // an error has ended Do
+	found       []readmodel.Discarded // the plan for each dead letter or, after Do, the results so far
+	failed      bool                  // an error has ended Do
 }
 
 func (*discardPlan) DoneInParts() {}
@@ -76,7 +73,7 @@ func (p *discardPlan) Hash(_ context.Context, h *change.Hash) error {
 }
 
 func (p *discardPlan) Do(ctx context.Context) (err error) {
-	p.found, err = p.each(ctx, p.discardSome)
+	p.found, err = p.each(ctx, p.tools.replayer(0).Discard)
 	for i := range p.found {
 		if !p.found[i].Passed {
 			p.deadLetters[i].Status = dlq.Discarded
@@ -89,63 +86,19 @@ func (p *discardPlan) Do(ctx context.Context) (err error) {
 // each calls the function do for all dead letters in chunks and returns the results. After an error
 // it returns the results so far.
 func (p *discardPlan) each(
-	ctx context.Context, do func(context.Context, []*replay.DeadLetter) ([]repair.Discarded, error),
-) (all []repair.Discarded, err error) {
+	ctx context.Context, do func(context.Context, []readmodel.Discard) ([]readmodel.Discarded, error),
+) (all []readmodel.Discarded, err error) {
 	for letters := range slices.Chunk(p.deadLetters, replay.ChunkRecords) {
-		found, err := do(ctx, letters)
+		list := make([]readmodel.Discard, len(letters))
+		for i, d := range letters {
+			list[i] = d.Discard(p.action(d))
+		}
+		found, err := do(ctx, list)
 		if all = append(all, found...); err != nil {
 			return all, err
 		}
 	}
 	return all, nil
-}
-
-func (p *discardPlan) planSome(ctx context.Context, letters []*replay.DeadLetter) ([]repair.Discarded, error) {
-	if discarder, parks := p.tools.replayer(0).(*repair.Repair); parks {
-		return discarder.PlanDiscard(ctx, p.discards(letters))
-	}
-	found := make([]repair.Discarded, len(letters))
-	for i, d := range letters {
-		found[i].Passed = d.Status == dlq.Resolved
-	}
-	return found, nil
-}
-
-// discardSome discards dead letters. If the projection parks no events, it only writes the discards
-// to the audit trail. Dead letters whose event was applied are left out.
-func (p *discardPlan) discardSome(ctx context.Context, letters []*replay.DeadLetter) ([]repair.Discarded, error) {
-	if discarder, parks := p.tools.replayer(0).(*repair.Repair); parks {
-		return discarder.Discard(ctx, p.discards(letters))
-	}
-	records, is := p.tools.replayer(0).(appended.Discarder)
-	if !is {
-		return nil, fmt.Errorf("%s: its dead letters cannot be discarded", p.kind.Name())
-	}
-	subjects, actions := make([]readmodel.Subject, len(letters)), make([]readmodel.Action, len(letters))
-	for i, d := range letters {
-		subjects[i], actions[i] = d.Subject(), p.action(d)
-	}
-	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
-	defer cancel()
-	passed, err := records.Discard(ctx, subjects, actions, func(n int, s projection.ReplayStatus) bool {
-		return letters[n].Entry.StatusOf(&letters[n].Decoded, s) == dlq.Resolved
-	})
-	if err != nil {
-		return nil, err
-	}
-	found := make([]repair.Discarded, len(letters))
-	for i := range found {
-		found[i].Passed = passed[i]
-	}
-	return found, nil
-}
-
-func (p *discardPlan) discards(letters []*replay.DeadLetter) []repair.Discard {
-	list := make([]repair.Discard, len(letters))
-	for i, d := range letters {
-		list[i] = d.Discard(p.action(d))
-	}
-	return list
 }
 
 func (p *discardPlan) action(d *replay.DeadLetter) readmodel.Action {
@@ -170,7 +123,7 @@ func (p *discardPlan) Print(ctx context.Context, done bool) error {
 	return p.scan.finish(ctx, p.on.Std)
 }
 
-func (*discardPlan) document(letter *replay.DeadLetter, found repair.Discarded, done bool) discardDocument {
+func (*discardPlan) document(letter *replay.DeadLetter, found readmodel.Discarded, done bool) discardDocument {
 	d := discardDocument{deadLetterDocument: document(letter), Parked: found.Removed}
 	if done && !found.Passed {
 		d.Result = output.OrNull(readmodel.ResultDiscarded)
