@@ -1,17 +1,8 @@
--- Returns the topics from which rows of a projection have come. These are the claimed topics,
--- except topics from which no record was processed. If the brokers have no topic ids (the stored id
--- is then one of $2), projector_source has no rows for their topics, so the positions are used. The
--- topic $3 is included as soon as it is claimed.
-WITH read AS (
-    SELECT p.topic, bool_or(p.topic_id = ANY ($2::text[])) AS unknown, bool_or({processed}) AS read
-    FROM projector_position AS p
-    WHERE p.projection = $1
-    GROUP BY p.topic
-)
-SELECT s.topic
-FROM projector_source s
-LEFT JOIN read r USING (topic)
-WHERE s.projection = $1 AND (s.topic = $3 OR coalesce(r.read, true))
-UNION
-SELECT topic FROM read WHERE unknown AND read
+-- Returns the topics that a projection ($1) has claimed or has positions of: whether there was an
+-- earlier topic with the same name, and whether rows may have come from the topic. Brokers older than
+-- 2.8 have no topic ids, so their topics come from the positions.
+SELECT topic, coalesce(claimed.ids > 1, false), coalesce(positions.processed, true)
+FROM (SELECT topic, count(*) AS ids FROM projector_source WHERE projection = $1 GROUP BY topic) AS claimed
+FULL JOIN (SELECT p.topic, bool_or({processed}) AS processed FROM projector_position AS p WHERE p.projection = $1 GROUP BY p.topic) AS positions
+    USING (topic)
 ORDER BY topic;
