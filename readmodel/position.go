@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/projection"
 	"projector/readmodel/citus"
 	"projector/sql"
@@ -23,20 +24,6 @@ type Partition struct {
 	Number     int32
 	Mapping    Mapping // how records are decoded; may be nil
 }
-
-// GroupTakenError means that a consumer group belongs to another projection. Continuing at that
-// group's position would skip the records that the group has consumed.
-type GroupTakenError struct {
-	Group, By, Wanted string
-}
-
-// Error implements error and names the remedy.
-func (e *GroupTakenError) Error() string {
-	return fmt.Sprintf("consumer group %q belongs to projection %s: give %s a --group (KAFKA_GROUP) of its own", e.Group, e.By, e.Wanted)
-}
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e *GroupTakenError) SafeText() string { return e.Error() }
 
 // ClaimPosition makes the caller the partition's owner and returns where to resume. The previous
 // owner is fenced. It returns projection.ErrFenced if another owner has claimed the row since the
@@ -98,7 +85,7 @@ func knownTopicID(now, stored string) string {
 }
 
 // positionOf locks a position. If there is no row, it creates one at the start of the log. It
-// returns a *GroupTakenError if the group has a position of another projection, also of another
+// returns an errclass.Text if the group has a position of another projection, also of another
 // partition. Kafka would divide the partitions between the two projections, and each would lack the
 // events of the other's partitions.
 func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID, owner string) (stored projection.StoredPosition, inserted bool, err error) {
@@ -118,7 +105,7 @@ func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID, 
 		return projection.StoredPosition{}, false, err
 	}
 	if other != "" {
-		err = &GroupTakenError{Group: p.Group, By: other, Wanted: p.Projection}
+		err = groupTaken(p.Group, other, p.Projection)
 	}
 	return stored, inserted, err
 }
@@ -163,14 +150,18 @@ func underFence(ctx context.Context, pool *pgxpool.Pool, query string, p Partiti
 	return nil
 }
 
-// CheckGroup returns a *GroupTakenError if the consumer group has positions of another projection
-// in this database.
+// CheckGroup returns an errclass.Text if the consumer group has positions of another projection in
+// this database. Continuing at these positions would skip the records that the group has consumed.
 func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) error {
 	runs, err := Texts(ctx, pool, "look up the consumer group", "group_projection", group, wanted)
 	if err != nil || len(runs) == 0 {
 		return err
 	}
-	return &GroupTakenError{Group: group, By: runs[0], Wanted: wanted}
+	return groupTaken(group, runs[0], wanted)
+}
+
+func groupTaken(group, by, wanted string) error {
+	return errclass.Text(fmt.Sprintf("consumer group %q belongs to projection %s: give %s a --group (KAFKA_GROUP) of its own", group, by, wanted))
 }
 
 // LoadGroups reads the names of the consumer groups that have positions of a projection.

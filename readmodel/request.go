@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/sql"
 )
 
@@ -171,27 +172,6 @@ func nameRequest(ctx context.Context, tx *Tx) {
 	}
 }
 
-// OperatorWritesError means that the four-eyes policy cannot be turned on, because an operator
-// could still write to the tables without approval.
-type OperatorWritesError struct {
-	Ways    []string
-	Revokes []string // statements that take direct grants away, for example those that a rebuild has proposed
-}
-
-// Error implements error and names the remedy.
-func (e *OperatorWritesError) Error() string {
-	text := "operators could repair alone: " + strings.Join(e.Ways, ", ")
-	if len(e.Revokes) > 0 {
-		text += "; as the owner of these tables or a superuser, type: " + strings.Join(e.Revokes, " ") + " for anything else,"
-	} else {
-		text += ";"
-	}
-	return text + " run sql/roles.sql again, and take such roles and grants from them"
-}
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e *OperatorWritesError) SafeText() string { return e.Error() }
-
 // ErrNoOperators means that the role projector_operator, whose grants the policy changes, does not
 // exist.
 var ErrNoOperators = errors.New("there is no role projector_operator")
@@ -230,8 +210,8 @@ func SetFourEyes(ctx context.Context, pool *pgxpool.Pool, on bool, actor string)
 	}
 }
 
-// CheckFourEyes returns an *OperatorWritesError if the policy is on, but a later grant allows
-// operators to write again.
+// CheckFourEyes returns an errclass.Text if the policy is on, but a later grant allows operators to
+// write to the tables without approval again.
 func CheckFourEyes(ctx context.Context, pool *pgxpool.Pool) error {
 	if on, err := FourEyes(ctx, pool); err != nil || !on {
 		return err
@@ -239,6 +219,8 @@ func CheckFourEyes(ctx context.Context, pool *pgxpool.Pool) error {
 	return refuseLeaks(ctx, pool)
 }
 
+// refuseLeaks returns an errclass.Text if an operator could write to the tables without approval. It
+// proposes statements that take direct grants away, for example those that a rebuild has proposed.
 func refuseLeaks(ctx context.Context, db Querier) error {
 	ways, err := Texts(ctx, db, "read who can repair alone", "four_eyes_leaks")
 	if err != nil || len(ways) == 0 {
@@ -248,5 +230,9 @@ func refuseLeaks(ctx context.Context, db Querier) error {
 	if err != nil {
 		return err
 	}
-	return &OperatorWritesError{ways, revokes}
+	text := "operators could repair alone: " + strings.Join(ways, ", ") + ";"
+	if len(revokes) > 0 {
+		text += " as the owner of these tables or a superuser, type: " + strings.Join(revokes, " ") + " for anything else,"
+	}
+	return errclass.Text(text + " run sql/roles.sql again, and take such roles and grants from them")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"projector/errclass"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -121,27 +122,11 @@ func (r *accountReader) ScanRow(rows pgx.Rows) (err error) {
 	}
 	row := rows.RawValues()
 	if r.account, err = accountRow(row); err != nil {
-		return &DamagedRowError{AccountID: string(row[0]), Problem: err.Error(), Reader: readmodel.ReaderFlags(r.ctx)}
+		return errclass.Text(fmt.Sprintf("the row of account %q cannot be read: %s. Somebody has changed it by hand: put it right with projector rebuild%s --yes",
+			row[0], err, readmodel.ReaderFlags(r.ctx)))
 	}
 	return nil
 }
-
-// DamagedRowError means that the row of an account cannot be read. This program does not write such
-// rows.
-type DamagedRowError struct {
-	AccountID string
-	Problem   string // the problem, without the row's values
-	Reader    string // see readmodel.ReaderFlags
-}
-
-// Error implements error and names the remedy.
-func (e *DamagedRowError) Error() string {
-	return fmt.Sprintf("the row of account %q cannot be read: %s. Somebody has changed it by hand: put it right with projector rebuild%s --yes",
-		e.AccountID, e.Problem, e.Reader)
-}
-
-// SafeText implements errclass.Describer: the text contains an account id, but no amount.
-func (e *DamagedRowError) SafeText() string { return e.Error() }
 
 // accountRow reads a row of load_accounts.sql.
 func accountRow(row [][]byte) (projection.StoredAccount, error) {

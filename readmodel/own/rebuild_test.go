@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/internal/session"
 	"projector/projection/event"
 	"projector/projection/file"
@@ -24,6 +25,12 @@ func rebuilt(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string) 
 	t.Helper()
 	return rebuiltAs(t, pool, p, &log, rebuild.SwapOptions{Topic: "events", Actor: "me", Remove: true}, func() {})
 }
+
+// reader are the flags of the process that rebuilds. The commands that its errors propose have them.
+const reader = " --topic=bank"
+
+// pauses is the command that an error proposes when consumers go on during a rebuild.
+const pauses = "`projector pause --all" + reader + " --reason=rebuild --yes`"
 
 // rebuiltAs does the same as rebuilt, with other options and with an action between the comparison
 // and the swap.
@@ -61,7 +68,7 @@ func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log *[]strin
 		return 0, 0, nil
 	}
 	between()
-	done, err := shadow.Swap(t.Context(), opts, catchUp)
+	done, err := shadow.Swap(readmodel.WithReader(t.Context(), func() string { return reader }), opts, catchUp)
 	return done.Replaced, done.Removed, err
 }
 
@@ -98,7 +105,7 @@ func TestARebuildByAnotherTextWaitsForTheOldOne(t *testing.T) {
 		log = append(log, points("c", 1, 1))
 		f.consume(log)
 	})
-	if !errors.Is(err, rebuild.ErrOldTextRuns) {
+	if !errors.Is(err, rebuild.ErrOldTextRuns) || !strings.Contains(errclass.Safe(err), pauses) {
 		t.Errorf("a consumer has gone on: %v", err)
 	}
 	same(t, "rows", rows(t, pool, query), []string{"a 1", "b 1", "c 1"})
@@ -193,7 +200,7 @@ func TestARebuildByAnotherMappingWaitsForTheOldOne(t *testing.T) {
 		log = append(log, points("b", 1, 1))
 		f.consume(log)
 	})
-	if !errors.Is(err, rebuild.ErrOldMappingRuns) {
+	if !errors.Is(err, rebuild.ErrOldMappingRuns) || !strings.Contains(errclass.Safe(err), pauses) {
 		t.Errorf("a consumer has continued: %v", err)
 	}
 	same(t, "mapping", rows(t, pool, stored), []string{"old"})

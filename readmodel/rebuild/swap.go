@@ -104,31 +104,20 @@ const (
 		"so nothing was changed: with --remove those rows go, too"
 )
 
-// StillRunningError means that consumers have projected records in the old way since the rows were
-// compared. Nothing was changed.
-type StillRunningError struct {
-	Why    errclass.Text // ErrOldMappingRuns or ErrOldTextRuns
-	Reader string        // see readmodel.ReaderFlags
-}
-
-// Error implements error and names the remedy.
-func (e *StillRunningError) Error() string {
+// stillRunning returns the error for consumers that have projected records in the old way since the
+// rows were compared. The parameter why is ErrOldMappingRuns or ErrOldTextRuns.
+func stillRunning(ctx context.Context, why errclass.Text) error {
+	reader := readmodel.ReaderFlags(ctx)
 	with, same := "flags", ""
-	if e.Why == ErrOldTextRuns {
+	if why == ErrOldTextRuns {
 		with = "text"
-		if e.Reader == "" {
+		if reader == "" {
 			same = ", with the same projection file"
 		}
 	}
-	return fmt.Sprintf("%s: stop them (`projector pause --all%s --reason=rebuild --yes`%s), run this again, start them with the new %s, and resume",
-		e.Why, e.Reader, same, with)
+	return errclass.WithCause(fmt.Sprintf("%s: stop them (`projector pause --all%s --reason=rebuild --yes`%s), run this again, start them with the new %s, and resume",
+		why, reader, same, with), why)
 }
-
-// Unwrap returns the reason.
-func (e *StillRunningError) Unwrap() error { return e.Why }
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e *StillRunningError) SafeText() string { return e.Error() }
 
 // restoreMarkers adds the markers that the inbox lacks. A consumer only has to wait if it gets an
 // event with such a marker again before the swap ends.
@@ -211,7 +200,7 @@ func (w *swap) storeFile(ctx context.Context, t *swapTx, positions []TopicPositi
 		return nil
 	}
 	if !slices.Equal(positions, w.shadow.positions) {
-		return &StillRunningError{Why: ErrOldTextRuns, Reader: readmodel.ReaderFlags(ctx)}
+		return stillRunning(ctx, ErrOldTextRuns)
 	}
 	if err := readmodel.KeepFile(ctx, t.tx, w.opts.File, true); err != nil {
 		return err
@@ -229,7 +218,7 @@ func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPos
 	var changed *readmodel.MappingChangedError
 	switch {
 	case errors.As(err, &changed) && !slices.Equal(positions, w.shadow.positions):
-		return &StillRunningError{Why: ErrOldMappingRuns, Reader: readmodel.ReaderFlags(ctx)}
+		return stillRunning(ctx, ErrOldMappingRuns)
 	case err != nil && changed == nil:
 		return err
 	}

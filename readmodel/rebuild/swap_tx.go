@@ -19,24 +19,6 @@ import (
 // swapWithin limits the time of the locks, even if this process is frozen or killed.
 const swapWithin = 30 * time.Second
 
-// SwapGivenUpError means that a swap reached its time limit. Nothing was changed.
-type SwapGivenUpError struct {
-	After  time.Duration
-	Within time.Duration
-	Stage  string // the step in which this happened
-	Cause  string
-	Reader string // see readmodel.ReaderFlags
-}
-
-// Error implements error and names the remedy.
-func (e *SwapGivenUpError) Error() string {
-	return fmt.Sprintf("the swap was given up after %s while %s, for consumers wait for it and may do so for %s (%s): nothing was changed. "+
-		"Pause the consumers first (`projector pause --all%s --reason=rebuild --yes`), run it again, and resume", e.After.Round(time.Second), e.Stage, e.Within, e.Cause, e.Reader)
-}
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e *SwapGivenUpError) SafeText() string { return e.Error() }
-
 // errNothingFits rolls back a transaction that would change nothing, so that consumers are not
 // fenced and keep their cached accounts.
 var errNothingFits = errors.New("nothing can be changed now")
@@ -74,7 +56,9 @@ func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 		}
 		var refused errclass.Describer // the error has its own explanation
 		if after := within - time.Until(t.deadline); err != nil && !errors.As(err, &refused) && t.locks && ctx.Err() == nil && after >= t.idle() {
-			return &SwapGivenUpError{After: after, Within: within, Stage: t.stage, Cause: errclass.Safe(err), Reader: readmodel.ReaderFlags(ctx)}
+			return errclass.Text(fmt.Sprintf("the swap was given up after %s while %s, for consumers wait for it and may do so for %s (%s): nothing was changed. "+
+				"Pause the consumers first (`projector pause --all%s --reason=rebuild --yes`), run it again, and resume",
+				after.Round(time.Second), t.stage, within, errclass.Safe(err), readmodel.ReaderFlags(ctx)))
 		}
 		return err
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
@@ -79,7 +80,7 @@ func (c *upCmd) Run(ctx context.Context, std *output.Streams) error {
 // policy.
 func (c *upCmd) fourEyes(ctx context.Context, std *output.Streams, pool *pgxpool.Pool) error {
 	if c.FourEyes == "" {
-		if leak, is := errors.AsType[*readmodel.OperatorWritesError](readmodel.CheckFourEyes(ctx, pool)); is {
+		if leak, is := errors.AsType[errclass.Text](readmodel.CheckFourEyes(ctx, pool)); is {
 			std.Notef("four eyes are on, but %s\n", leak)
 		}
 		return nil

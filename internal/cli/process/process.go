@@ -222,7 +222,7 @@ func final[E error](err error) error {
 
 func (p *Process) fitsGroup(ctx context.Context) error {
 	err := readmodel.CheckGroup(ctx, p.pool, p.group, p.kind.Name())
-	if taken, is := errors.AsType[*readmodel.GroupTakenError](err); is {
+	if taken, is := errors.AsType[errclass.Text](err); is {
 		return retry.Stop(exit.WrongUsage(taken))
 	}
 	return err
