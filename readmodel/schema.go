@@ -132,30 +132,7 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 		goose.WithTableName(schemaTable), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
 }
 
-// SchemaError means that the schema is missing or too old for this program.
-type SchemaError struct {
-	Have, Want int64  // versions; Have is 0 if there is no schema
-	Elsewhere  string // if Have is 0: a schema with the tables that is not in search_path
-}
-
-// Error implements error and names the remedy.
-func (e *SchemaError) Error() string {
-	if e.Have == 0 && e.Elsewhere != "" {
-		return "no schema of search_path has the projector's tables, but the schema " + e.Elsewhere + " has: name it in search_path " +
-			"(pg_restore does not restore ALTER DATABASE … SET and ALTER ROLE … SET: docs/repairs.md, \"Restoring the database\"), " +
-			"or run `projector migrate` for tables in another schema"
-	}
-	if e.Have == 0 {
-		return "the database has no projector schema: run `projector migrate` first"
-	}
-	return fmt.Sprintf("the database schema is at version %d and this program needs %d: run `projector migrate` first",
-		e.Have, e.Want)
-}
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e *SchemaError) SafeText() string { return e.Error() }
-
-// CheckSchema returns a *SchemaError if the schema is missing or older than this program needs. A
+// CheckSchema returns an errclass.Text if the schema is missing or older than this program needs. A
 // newer schema is accepted, because a rolling deployment migrates first.
 func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	want, err := wantedVersion()
@@ -179,14 +156,20 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	if have >= want {
 		return nil
 	}
-	missing := &SchemaError{Have: have, Want: want}
-	if have == 0 {
-		err = pool.QueryRow(ctx, projectorsql.Query("schema_elsewhere")).Scan(&missing.Elsewhere)
-		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("read the schemas of the database: %w", err)
-		}
+	if have > 0 {
+		return errclass.Text(fmt.Sprintf("the database schema is at version %d and this program needs %d: run `projector migrate` first", have, want))
 	}
-	return missing
+	elsewhere := ""
+	err = pool.QueryRow(ctx, projectorsql.Query("schema_elsewhere")).Scan(&elsewhere)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return errclass.Text("the database has no projector schema: run `projector migrate` first")
+	case err != nil:
+		return fmt.Errorf("read the schemas of the database: %w", err)
+	}
+	return errclass.Text("no schema of search_path has the projector's tables, but the schema " + elsewhere + " has: name it in search_path " +
+		"(pg_restore does not restore ALTER DATABASE … SET and ALTER ROLE … SET: docs/repairs.md, \"Restoring the database\"), " +
+		"or run `projector migrate` for tables in another schema")
 }
 
 func storedVersion(ctx context.Context, pool *pgxpool.Pool) (version int64, err error) {

@@ -26,7 +26,7 @@ func (g grantsBetween) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.T
 func (grantsBetween) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // TestUsageIsGrantedDuringTheCheck grants USAGE on the schema between two queries of CheckSchema. A
-// SchemaError would end the program.
+// schema that is too old would end the program.
 func TestUsageIsGrantedDuringTheCheck(t *testing.T) {
 	t.Parallel()
 	cluster := devtest.Postgres(t)

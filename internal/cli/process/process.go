@@ -209,7 +209,7 @@ func (p *Process) fits(ctx context.Context) error {
 }
 
 func (p *Process) fitsSchema(ctx context.Context) error {
-	return final[*readmodel.SchemaError](readmodel.CheckSchema(ctx, p.pool))
+	return final[errclass.Text](readmodel.CheckSchema(ctx, p.pool))
 }
 
 // final marks an error of type E, which no retry solves. Other errors stay unchanged.
