@@ -61,11 +61,12 @@ func TestAStoppedPartitionStaysStopped(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	pos := w.MustClaim("me", projection.NoOffset)
-	if err := readmodel.StopPosition(t.Context(), pool, partition, pos.Fence-1, 2, "stale"); !errors.Is(err, projection.ErrFenced) {
+	positions := readmodel.TopicPositions{Pool: pool, Group: partition.Group, Topic: partition.Topic}
+	if err := positions.Stop(t.Context(), partition.Number, pos.Fence-1, 2, "stale"); !errors.Is(err, projection.ErrFenced) {
 		t.Errorf("stopped by one who does not own it: %v, want ErrFenced", err)
 	}
 	for _, reason := range []string{"the first reason", "repeated, the reply was lost"} {
-		if err := readmodel.StopPosition(t.Context(), pool, partition, pos.Fence, 2, reason); err != nil {
+		if err := positions.Stop(t.Context(), partition.Number, pos.Fence, 2, reason); err != nil {
 			t.Fatal(err)
 		}
 	}

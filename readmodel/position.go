@@ -120,27 +120,44 @@ func scanPosition(row pgx.CollectableRow) (s projection.StoredPosition, err erro
 	return s, err
 }
 
-// StopPosition stops the partition for every owner, until an operator sets its position. It returns
-// projection.ErrFenced if the fence has changed. The parameter end is the offset up to which the
-// log still has the consumed records. If this offset is unknown, end is projection.NoOffset.
-func StopPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence, end int64, reason string) error {
-	return underFence(ctx, pool, "position_stop", p, fence, reason, end)
+// TopicPositions has the positions of the partitions of a topic. Its methods change a row only if its
+// fence is unchanged. Otherwise they return projection.ErrFenced.
+type TopicPositions struct {
+	Pool                     *pgxpool.Pool
+	Projection, Group, Topic string
+	Mapping                  Mapping
 }
 
-// HaltPosition stores why the partition's owner does not continue, so that operators can read it.
-// It does not stop any consumer. It returns projection.ErrFenced if the fence has changed.
-func HaltPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence int64, reason string) error {
-	return underFence(ctx, pool, "position_halt", p, fence, reason)
+// Partition returns a partition of the topic.
+func (s TopicPositions) Partition(number int32) Partition {
+	return Partition{Projection: s.Projection, Group: s.Group, Topic: s.Topic, Number: number, Mapping: s.Mapping}
+}
+
+// Positions reads the stored positions.
+func (s TopicPositions) Positions(ctx context.Context) ([]projection.StoredPosition, error) {
+	return LoadPositions(ctx, s.Pool, s.Group, s.Topic)
+}
+
+// Stop stops a partition for every owner, until an operator sets its position. The parameter end is
+// the offset up to which the log still has the consumed records. If this offset is unknown, end is
+// projection.NoOffset.
+func (s TopicPositions) Stop(ctx context.Context, partition int32, fence, end int64, reason string) error {
+	return s.update(ctx, "position_stop", partition, fence, reason, end)
+}
+
+// Halt stores why a partition's owner does not continue, so that operators can read it. It does not
+// stop any consumer.
+func (s TopicPositions) Halt(ctx context.Context, partition int32, fence int64, reason string) error {
+	return s.update(ctx, "position_halt", partition, fence, reason)
 }
 
 // PositionCommitted stores that the position set by an operator is now committed in Kafka.
-func PositionCommitted(ctx context.Context, pool *pgxpool.Pool, p Partition, fence int64) error {
-	return underFence(ctx, pool, "position_committed", p, fence)
+func (s TopicPositions) PositionCommitted(ctx context.Context, partition int32, fence int64) error {
+	return s.update(ctx, "position_committed", partition, fence)
 }
 
-// underFence changes a position row. It returns projection.ErrFenced if the fence has changed.
-func underFence(ctx context.Context, pool *pgxpool.Pool, query string, p Partition, fence int64, more ...any) error {
-	tag, err := pool.Exec(ctx, sql.Query(query), append([]any{p.Group, p.Topic, p.Number, fence}, more...)...)
+func (s TopicPositions) update(ctx context.Context, query string, partition int32, fence int64, more ...any) error {
+	tag, err := s.Pool.Exec(ctx, sql.Query(query), append([]any{s.Group, s.Topic, partition, fence}, more...)...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", query, err)
 	}

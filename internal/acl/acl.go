@@ -40,6 +40,7 @@ func (m *Missing) Unwrap() error { return m.err }
 // Needs lists what a running projector accesses. It needs READ on the topic and on the group, and
 // WRITE on the DLQ topic. READ and WRITE include DESCRIBE.
 type Needs struct {
+	Client            *kgo.Client // of the principal
 	Topic, Group, DLQ string
 	Principal         string
 }
@@ -85,19 +86,19 @@ func (n Needs) dlq(err error) error   { return &Missing{write, topic, n.DLQ, n.P
 // Then a permission counts as missing only if the broker refuses the request. For a resource that
 // does not exist, nothing counts as missing. Any other error means that the brokers could not be
 // asked.
-func (n Needs) Check(ctx context.Context, client *kgo.Client) error {
-	topics, err := n.checkTopics(ctx, client)
+func (n Needs) Check(ctx context.Context) error {
+	topics, err := n.checkTopics(ctx)
 	if err != nil {
 		return err
 	}
-	group, err := n.checkGroup(ctx, client)
+	group, err := n.checkGroup(ctx)
 	if err != nil {
 		return err
 	}
 	return errors.Join(append(topics, group)...)
 }
 
-func (n Needs) checkTopics(ctx context.Context, client *kgo.Client) ([]error, error) {
+func (n Needs) checkTopics(ctx context.Context) ([]error, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true
 	for _, name := range []string{n.Topic, n.DLQ} {
@@ -105,7 +106,7 @@ func (n Needs) checkTopics(ctx context.Context, client *kgo.Client) ([]error, er
 		t.Topic = kmsg.StringPtr(name)
 		req.Topics = append(req.Topics, t)
 	}
-	resp, err := req.RequestWith(ctx, client)
+	resp, err := req.RequestWith(ctx, n.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -123,10 +124,10 @@ func (n Needs) checkTopics(ctx context.Context, client *kgo.Client) ([]error, er
 	return missing, nil
 }
 
-func (n Needs) checkGroup(ctx context.Context, client *kgo.Client) (missing, err error) {
+func (n Needs) checkGroup(ctx context.Context) (missing, err error) {
 	req := kmsg.NewPtrDescribeGroupsRequest()
 	req.Groups, req.IncludeAuthorizedOperations = []string{n.Group}, true
-	resp, err := req.RequestWith(ctx, client)
+	resp, err := req.RequestWith(ctx, n.Client)
 	switch {
 	case errors.Is(err, kerr.GroupAuthorizationFailed): // DESCRIBE on the group is missing
 		return n.group(err), nil

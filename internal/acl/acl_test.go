@@ -84,11 +84,12 @@ func TestCheck(t *testing.T) {
 			fake := devtest.Fake(t, devstack.FakeOptions{More: []kfake.Opt{
 				kfake.SeedTopics(1, needs.Topic, needs.DLQ), kfake.EnableSASL(), kfake.EnableACLs(), kfake.User("PLAIN", "u", "p", test.acls...),
 			}})
-			client := devtest.Client(t, fake.Addrs(), kgo.SASL(plain.Auth{User: "u", Pass: "p"}.AsMechanism()))
+			needs := needs
+			needs.Client = devtest.Client(t, fake.Addrs(), kgo.SASL(plain.Auth{User: "u", Pass: "p"}.AsMechanism()))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			got := ""
-			if err := needs.Check(ctx, client); err != nil {
+			if err := needs.Check(ctx); err != nil {
 				got = err.Error()
 				if errclass.Kafka(err) != errclass.RetryUnready || !strings.Contains(errclass.Safe(err), "missing ACL") {
 					t.Errorf("class %s, text %q", errclass.Kafka(err), errclass.Safe(err))

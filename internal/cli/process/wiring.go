@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -58,16 +57,19 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 	running := p.running(ctx, c, formats, plan)
 	p.tasks = p.kind.Tasks(running)
 	open := p.kind.Open(running)
-	needs := acl.Needs{Topic: c.Topic, Group: p.group, DLQ: c.DeadLetterTopic(), Principal: c.Principal()}
-	database := sharedDatabase{p.pool, p.kind, p.group, c.Topic, p.mapping}
+	needs := acl.Needs{Client: p.admin, Topic: c.Topic, Group: p.group, DLQ: c.DeadLetterTopic(), Principal: c.Principal()}
+	database := database{
+		TopicPositions: readmodel.TopicPositions{Pool: p.pool, Projection: p.kind.Name(), Group: p.group, Topic: c.Topic, Mapping: p.mapping},
+		kind:           p.kind,
+	}
 	return consumer.New(consumer.Config{
 		Client: client,
 		Member: []kgo.Opt{telemetry.KafkaHooks(p.registry, "consumer"), kgo.WithHooks(traced.consuming...)},
 		Trace:  traced.partition,
 		Topic:  c.Topic, Group: p.group, Owner: p.owner, Formats: formats,
-		Open:           func(number int32) session.Projection { return open(database.partition(number)) },
-		DeadLetters:    deadLetters{p.publisher, p.admin, needs},
-		Access:         kafkaAccess{needs, p.admin},
+		Open:           func(number int32) session.Projection { return open(database.Partition(number)) },
+		DeadLetters:    deadLetters{p.publisher, needs},
+		Access:         needs,
 		Database:       database,
 		Observer:       p.metrics,
 		Health:         p.health,
@@ -98,7 +100,6 @@ func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver,
 
 type deadLetters struct {
 	*dlq.Publisher
-	admin *kgo.Client
 	needs acl.Needs
 }
 
@@ -108,45 +109,13 @@ func (d deadLetters) Deliver(ctx context.Context, letters *dlq.Delivery) error {
 }
 
 func (d deadLetters) EnsureTopic(ctx context.Context) error {
-	return dlq.EnsureTopic(ctx, kadm.NewClient(d.admin), d.needs.DLQ, d.needs.Topic)
+	return dlq.EnsureTopic(ctx, kadm.NewClient(d.needs.Client), d.needs.DLQ, d.needs.Topic)
 }
 
-// kafkaAccess has the permissions that the brokers must grant.
-type kafkaAccess struct {
-	acl.Needs
-	client *kgo.Client
-}
-
-func (a kafkaAccess) Check(ctx context.Context) error { return a.Needs.Check(ctx, a.client) }
-
-// sharedDatabase has the operations on the database that do not depend on the projection.
-type sharedDatabase struct {
-	pool         *pgxpool.Pool
-	kind         readmodel.Definition
-	group, topic string
-	mapping      readmodel.Mapping
-}
-
-func (d sharedDatabase) Positions(ctx context.Context) ([]projection.StoredPosition, error) {
-	return readmodel.LoadPositions(ctx, d.pool, d.group, d.topic)
-}
-
-// Stop stops a partition until a person sets its position.
-func (d sharedDatabase) Stop(ctx context.Context, partition int32, fence, end int64, reason string) error {
-	return readmodel.StopPosition(ctx, d.pool, d.partition(partition), fence, end, reason)
-}
-
-func (d sharedDatabase) Halt(ctx context.Context, partition int32, fence int64, reason string) error {
-	return readmodel.HaltPosition(ctx, d.pool, d.partition(partition), fence, reason)
-}
-
-// PositionCommitted stores that Kafka has committed the offset of a position that a person has set.
-func (d sharedDatabase) PositionCommitted(ctx context.Context, partition int32, fence int64) error {
-	return readmodel.PositionCommitted(ctx, d.pool, d.partition(partition), fence)
-}
-
-func (d sharedDatabase) partition(number int32) readmodel.Partition {
-	return readmodel.Partition{Projection: d.kind.Name(), Group: d.group, Topic: d.topic, Number: number, Mapping: d.mapping}
+// database has the operations on the database that package consumer needs.
+type database struct {
+	readmodel.TopicPositions
+	kind readmodel.Definition
 }
 
 // overdueAfter is how long parked events that could be applied may wait.
@@ -154,17 +123,17 @@ const overdueAfter = 5 * time.Second
 
 // Overdue returns the partitions with parked events that could be applied and have waited longer
 // than overdueAfter.
-func (d sharedDatabase) Overdue(ctx context.Context, partitions []int32) ([]int32, error) {
+func (d database) Overdue(ctx context.Context, partitions []int32) ([]int32, error) {
 	if !d.kind.Accounts() {
 		return nil, nil
 	}
-	return accountdb.LoadOverdue(ctx, d.pool, d.kind.Name(), d.topic, partitions, overdueAfter)
+	return accountdb.LoadOverdue(ctx, d.Pool, d.kind.Name(), d.Topic, partitions, overdueAfter)
 }
 
 // Ready returns an error if the database cannot be reached or written.
-func (d sharedDatabase) Ready(ctx context.Context) error { return needsRole(d.kind.Ready(ctx, d.pool)) }
+func (d database) Ready(ctx context.Context) error { return needsRole(d.kind.Ready(ctx, d.Pool)) }
 
-func (d sharedDatabase) Reset() { d.pool.Reset() }
+func (d database) Reset() { d.Pool.Reset() }
 
 // Close closes the connections. It does not wait for a server that does not answer, because closing
 // the pool could take 15 s.
