@@ -17,18 +17,10 @@ const (
 	minInt64 = math.MinInt64
 )
 
-// firstForm contains the headers that the first release could write. If a reader asks for one of
-// them, it must be present. Every header that was added later is optional, because older dead
-// letters in a topic do not have it.
-var firstForm = map[string]bool{
-	HeaderClass: true, HeaderMessage: true, HeaderTopic: true, HeaderPartition: true, HeaderOffset: true, HeaderTimestamp: true,
-	HeaderGroup: true, HeaderProjection: true, HeaderFailedAt: true, HeaderReplays: true,
-	HeaderAccountID: true, HeaderExpectedVersion: true, HeaderReceivedVersion: true, HeaderEventID: true, HeaderCorrelationID: true,
-	HeaderValueSHA256: true, HeaderValueBytes: true, HeaderHeadersDropped: true, HeaderKeySHA256: true, HeaderKeyBytes: true,
-}
-
 // fields contains those headers of one record that this project has written. err is the first
-// error. A header that cannot be read gives the zero value.
+// error. A header that is missing or cannot be read is an error and gives the zero value. Dead
+// letters of older releases lack the headers that were added later, so a reader first asks for such
+// a header with has.
 type fields struct {
 	values map[string][]byte
 	err    error
@@ -51,9 +43,6 @@ func (f *fields) has(key string) bool {
 	return ok
 }
 
-// absent reports whether an optional header is missing, which is no error.
-func (f *fields) absent(key string) bool { return !f.has(key) && !firstForm[key] }
-
 func (f *fields) fail(key, why string) {
 	if f.err == nil {
 		f.err = fmt.Errorf("header %.100q %s", key, why)
@@ -63,7 +52,6 @@ func (f *fields) fail(key, why string) {
 func (f *fields) text(key string) string {
 	value, ok := f.values[key]
 	switch {
-	case f.absent(key):
 	case !ok:
 		f.fail(key, "is missing")
 	case !utf8.Valid(value):
@@ -77,7 +65,7 @@ func (f *fields) text(key string) string {
 // name reads a text that must not be empty.
 func (f *fields) name(key string) string {
 	value := f.text(key)
-	if value == "" && !f.absent(key) {
+	if value == "" {
 		f.fail(key, "is empty")
 	}
 	return value
@@ -85,9 +73,6 @@ func (f *fields) name(key string) string {
 
 // number reads a decimal integer between low and high, both included.
 func (f *fields) number(key string, low, high int64) int64 {
-	if f.absent(key) {
-		return 0
-	}
 	n, err := strconv.ParseInt(f.text(key), 10, 64)
 	if err != nil || n < low || n > high {
 		f.fail(key, "is not an integer in range")
@@ -97,9 +82,6 @@ func (f *fields) number(key string, low, high int64) int64 {
 }
 
 func (f *fields) time(key string) time.Time {
-	if f.absent(key) {
-		return time.Time{}
-	}
 	t, err := time.Parse(time.RFC3339Nano, f.text(key))
 	if err != nil {
 		f.fail(key, "is not an RFC 3339 time")
@@ -109,9 +91,6 @@ func (f *fields) time(key string) time.Time {
 }
 
 func (f *fields) digest(key string) string {
-	if f.absent(key) {
-		return ""
-	}
 	sum := f.text(key)
 	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != 32 {
 		f.fail(key, "is not a SHA-256 digest in hex")

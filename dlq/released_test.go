@@ -190,29 +190,3 @@ func headerConstants(t *testing.T) []string {
 	slices.Sort(headers)
 	return headers
 }
-
-// A header that was added after the first release must be optional for every reader. Only headers
-// of the first release are required.
-func TestALaterHeaderIsOptional(t *testing.T) {
-	const later = OwnPrefix + "errors.later"
-	own := fields{}
-	if text, name, number, moment, sum := own.text(later), own.name(later), own.number(later, 1, 2), own.time(later), own.digest(later); own.err != nil ||
-		text != "" || name != "" || number != 0 || !moment.IsZero() || sum != "" {
-		t.Errorf("a header that is not there: %v", own.err)
-	}
-	own.add(kgo.RecordHeader{Key: later, Value: []byte("x")})
-	if own.number(later, 1, 2); own.err == nil {
-		t.Error("a header that is garbled is accepted")
-	}
-	there := map[string]bool{}
-	eachReleased(t, "testdata/released/first.jsonl", func(r *released) {
-		for _, h := range r.Headers {
-			if strings.HasPrefix(h[0], OwnPrefix) {
-				there[h[0]] = true
-			}
-		}
-	})
-	if got, want := slices.Sorted(maps.Keys(firstForm)), slices.Sorted(maps.Keys(there)); !slices.Equal(got, want) {
-		t.Errorf("required are\n%v\nthe first release wrote\n%v", got, want)
-	}
-}
