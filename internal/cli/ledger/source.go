@@ -121,13 +121,7 @@ func (l *lastByte) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// query reads a ledger from another PostgreSQL.
-type query struct {
-	*source
-	conn *pgx.Conn
-	text string
-}
-
+// connect returns the ledger in another PostgreSQL.
 func connect(ctx context.Context, f *flags.LedgerFlags) (*source, error) {
 	cfg, err := pgx.ParseConfig(f.LedgerURL)
 	if err != nil {
@@ -151,7 +145,9 @@ func connect(ctx context.Context, f *flags.LedgerFlags) (*source, error) {
 		return nil, fmt.Errorf("reach the ledger: %w", err)
 	}
 	s := &source{name: fmt.Sprintf("%s:%d/%s", cfg.Host, cfg.Port, cfg.Database), flag: "--ledger-query (LEDGER_QUERY)", unit: "row"}
-	s.entries = (&query{s, conn, f.LedgerQuery}).entries
+	s.entries = func(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
+		return readmodel.Stream(func(fn func(ledger.Entry) error) error { return s.query(ctx, conn, f.LedgerQuery, layout, fn) })
+	}
 	s.close = func() { closeConn(conn) }
 	return s, nil
 }
@@ -166,25 +162,20 @@ func closeConn(conn *pgx.Conn) {
 // collations. The line break ends a comment at the end of the query.
 const sorted = "SELECT * FROM (\n%s\n) AS ledger ORDER BY convert_to(account_id::text, 'UTF8')"
 
-// entries runs the query. The result is one snapshot of the ledger. It is read as text, so no
-// number is converted to a float, whatever the types of the columns are.
-func (l *query) entries(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
-	return readmodel.Stream(func(fn func(ledger.Entry) error) error { return l.each(ctx, layout, fn) })
-}
-
-// each runs the query and calls fn for each entry. It returns an error of fn unchanged.
-func (l *query) each(ctx context.Context, layout ledger.Layout, fn func(ledger.Entry) error) error {
-	return pgx.BeginTxFunc(ctx, l.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+// query runs the operator's query and calls fn for each entry. It returns an error of fn unchanged.
+// The result is one snapshot of the ledger. It is read as text, so no number is converted to a
+// float, whatever the types of the columns are.
+func (s *source) query(ctx context.Context, conn *pgx.Conn, text string, layout ledger.Layout, fn func(ledger.Entry) error) error {
+	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sql.Query("ledger_session")); err != nil {
-			return l.failed(err)
+			return failed(err)
 		}
-		text := fmt.Sprintf(sorted, strings.TrimRight(l.text, "; \t\r\n"))
-		rows, err := tx.Query(ctx, text, pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode})
+		rows, err := tx.Query(ctx, fmt.Sprintf(sorted, strings.TrimRight(text, "; \t\r\n")), pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode})
 		if err != nil {
-			return l.failed(err)
+			return failed(err)
 		}
 		defer rows.Close()
-		texts, into, err := l.columns(rows, layout)
+		texts, into, err := s.columns(rows, layout)
 		if err != nil {
 			return err
 		}
@@ -193,7 +184,7 @@ func (l *query) each(ctx context.Context, layout ledger.Layout, fn func(ledger.E
 			row++
 			var entry ledger.Entry
 			if entry, own = ledger.ParseNullable(*texts); own != nil {
-				own = l.placed(row, own)
+				own = s.placed(row, own)
 				return own
 			}
 			entry.Place = row
@@ -203,18 +194,18 @@ func (l *query) each(ctx context.Context, layout ledger.Layout, fn func(ledger.E
 		if own != nil || err == nil {
 			return own
 		}
-		return l.failed(err)
+		return failed(err)
 	})
 }
 
 // columns returns the texts of the ledger's columns, and the scan targets for all columns of the
 // result.
-func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []any, error) {
+func (s *source) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []any, error) {
 	fields := rows.FieldDescriptions()
 	if len(fields) == 0 { // the query failed, or returns no columns
 		rows.Close()
 		if err := rows.Err(); err != nil {
-			return nil, nil, l.failed(err)
+			return nil, nil, failed(err)
 		}
 	}
 	names := make([]string, len(fields))
@@ -223,7 +214,7 @@ func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []a
 	}
 	columns, err := layout.FindColumns(names)
 	if err != nil {
-		return nil, nil, l.wrong(err)
+		return nil, nil, s.wrong(err)
 	}
 	texts, into := new(ledger.Texts), make([]any, len(fields))
 	for i, at := range columns {
@@ -235,7 +226,7 @@ func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []a
 }
 
 // failed makes a UsageError if the query itself is wrong. Other errors are not about usage.
-func (l *query) failed(err error) error {
+func failed(err error) error {
 	if server, is := errors.AsType[*pgconn.PgError](err); is && strings.HasPrefix(server.Code, "42") {
 		return exit.Usagef("--ledger-query (LEDGER_QUERY): %s", errclass.Safe(err))
 	}
