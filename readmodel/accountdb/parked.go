@@ -98,24 +98,12 @@ func unreadable(account string, version int64) event.Decoded {
 	}
 }
 
-func queueParked(tx *Tx, parks []*projection.Parked) {
-	for _, p := range parks {
-		tx.Queue(tx.Tables.Query("park"), parkedColumns(p)...)
-	}
-}
-
-// queueReplacing queues the updates that replace parked events which cannot be applied.
-func queueReplacing(tx *Tx, by []*projection.Parked) {
-	for _, p := range by {
-		tx.Queue(tx.Tables.Query("park_instead"), parkedColumns(p)...)
-	}
-}
-
-func parkedColumns(p *projection.Parked) []any {
-	ev, r := &p.Decoded.Event, &p.Record
-	return []any{
-		ev.AccountID, ev.Version, string(p.Class), ev.ID, p.Expected,
-		r.Topic, r.Partition, r.Offset, r.Timestamp, r.Replays, r.Key, r.Value, packHeaders(r.Headers),
+// queueParked queues the query park or park_instead for each event.
+func queueParked(tx *Tx, query string, events []*projection.Parked) {
+	for _, p := range events {
+		ev, r := &p.Decoded.Event, &p.Record
+		tx.Queue(tx.Tables.Query(query), ev.AccountID, ev.Version, string(p.Class), ev.ID, p.Expected,
+			r.Topic, r.Partition, r.Offset, r.Timestamp, r.Replays, r.Key, r.Value, packHeaders(r.Headers))
 	}
 }
 

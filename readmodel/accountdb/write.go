@@ -207,8 +207,8 @@ func queueParking(tx *Tx, c *accounts.Changes) {
 		tx.Queue(tx.Tables.Query("clear_parked"), ids, versions)
 		tx.Queue(tx.Tables.Query("clear_overflow"), ids, versions)
 	}
-	queueReplacing(tx, c.Replacing)
-	queueParked(tx, c.Parks)
+	queueParked(tx, "park_instead", c.Replacing)
+	queueParked(tx, "park", c.Parks)
 	for _, r := range c.Reclassed {
 		tx.Queue(tx.Tables.Query("reclass_parked"), r.AccountID, r.Version, string(r.Class))
 	}
