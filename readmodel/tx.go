@@ -126,22 +126,11 @@ func (tx *Tx) Identify(ctx context.Context) (Unanswered, error) {
 	return u, nil
 }
 
-// CommitUnknownError means that the reply to a COMMIT was lost, and that PostgreSQL could not be
-// queried for the result.
-type CommitUnknownError struct {
-	Transaction string // PostgreSQL's transaction id
-	Cause       error
-}
-
-// Error implements error and names the remedy.
-func (e *CommitUnknownError) Error() string { return e.SafeText() + ": " + e.Cause.Error() }
-
-func (e *CommitUnknownError) Unwrap() error { return e.Cause }
-
-// SafeText implements errclass.Describer: the text contains no data.
-func (e *CommitUnknownError) SafeText() string {
-	return "the reply to COMMIT was lost and PostgreSQL cannot be asked what became of transaction " + e.Transaction +
-		": run the command again when it can be reached. What was committed is then found to be done already"
+// CommitUnknown returns the error for a transaction if the reply to its COMMIT was lost and PostgreSQL
+// could not be queried for the result.
+func CommitUnknown(of Unanswered, cause error) error {
+	return errclass.WithCause("the reply to COMMIT was lost and PostgreSQL cannot be asked what became of transaction "+of.ID+
+		": run the command again when it can be reached. What was committed is then found to be done already", cause)
 }
 
 // TransactOnce does the same as Transact, and retries for a limited time after failures that may be
@@ -172,7 +161,7 @@ func TransactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Conte
 		return err
 	})
 	if err != nil && unanswered.ID != "" {
-		return &CommitUnknownError{Transaction: unanswered.ID, Cause: err}
+		return CommitUnknown(unanswered, err)
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 		if unanswered.ID != "" {
 			committed, unknown := waitCommitted(ctx, live, unanswered)
 			if unknown != nil {
-				return &readmodel.CommitUnknownError{Transaction: unanswered.ID, Cause: unknown}
+				return readmodel.CommitUnknown(unanswered, unknown)
 			}
 			if committed {
 				return nil
