@@ -48,26 +48,28 @@ func failTimes(n int) func(context.Context) error {
 }
 
 func TestWaitsGrowFromInitialToMaxWithinJitter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rapid.Check(t, func(t *rapid.T) {
-			initial := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(10*time.Second)).Draw(t, "initial"))
-			longest := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(5*time.Minute)).Draw(t, "max"))
-			failures := rapid.IntRange(1, 60).Draw(t, "failures")
-			var seen recorder
-			p := retry.Policy{Initial: initial, Max: longest}
-			if err := p.Forever(context.Background(), &seen, failTimes(failures)); err != nil {
-				t.Fatal(err)
-			}
+	rapid.Check(t, func(rt *rapid.T) {
+		initial := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(10*time.Second)).Draw(rt, "initial"))
+		longest := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(5*time.Minute)).Draw(rt, "max"))
+		failures := rapid.IntRange(1, 60).Draw(rt, "failures")
+		var (
+			seen recorder
+			err  error
+		)
+		p := retry.Policy{Initial: initial, Max: longest}
+		synctest.Test(t, func(*testing.T) { err = p.Forever(context.Background(), &seen, failTimes(failures)) })
+		if err != nil {
+			rt.Fatal(err)
+		}
 
-			middle, ceiling := float64(initial), float64(longest)/1.25
-			for i, f := range seen.failures {
-				middle = min(middle, ceiling)
-				if w := float64(f.next); w < middle*0.75-1 || w > middle*1.25+1 || f.next > longest {
-					t.Fatalf("wait %d is %v, want %v ± 25%%, at most %v", i+1, f.next, time.Duration(middle), longest)
-				}
-				middle *= 2
+		middle, ceiling := float64(initial), float64(longest)/1.25
+		for i, f := range seen.failures {
+			middle = min(middle, ceiling)
+			if w := float64(f.next); w < middle*0.75-1 || w > middle*1.25+1 || f.next > longest {
+				rt.Fatalf("wait %d is %v, want %v ± 25%%, at most %v", i+1, f.next, time.Duration(middle), longest)
 			}
-		})
+			middle *= 2
+		}
 	})
 }
 
