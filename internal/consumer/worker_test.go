@@ -144,7 +144,7 @@ func (quiet) Stopping()                                                 {}
 func (quiet) Beat()                                                     {}
 
 // noWait is the wait after a failure in tests that do not test the waits.
-const noWait = time.Nanosecond
+const noWait = time.Microsecond
 
 // startFake starts brokers with the topic t, and returns the option of a client that uses them. They
 // run until the test ends.
