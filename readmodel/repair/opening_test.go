@@ -132,7 +132,7 @@ func TestAnOpeningAndADiscardOfOneAccount(t *testing.T) {
 	}
 	var (
 		both      sync.WaitGroup
-		discarded []repair.Discarded
+		discarded []readmodel.Discarded
 		failed    error
 		ended     = make(chan bool)
 	)
@@ -144,9 +144,12 @@ func TestAnOpeningAndADiscardOfOneAccount(t *testing.T) {
 	}
 	both.Go(func() {
 		defer close(ended)
-		discarded, failed = newRepair(t, pool, 0).Discard(t.Context(), []repair.Discard{{
-			AccountID: "a", Version: 3, Class: event.VersionGap, Place: projection.RecordRef{Topic: partition.Topic, Partition: partition.Number},
-			Action: readmodel.Action{Kind: readmodel.ActionDiscard, Actor: "me", Reason: "x", Result: readmodel.ResultDiscarded, AccountID: "a", Topic: partition.Topic},
+		discarded, failed = newRepair(t, pool, 0).Discard(t.Context(), []readmodel.Discard{{
+			Subject: readmodel.Subject{AccountID: "a", Version: 3},
+			Action: readmodel.Action{
+				Kind: readmodel.ActionDiscard, Actor: "me", Reason: "x", Result: readmodel.ResultDiscarded,
+				AccountID: "a", Class: event.VersionGap, Topic: partition.Topic, Partition: partition.Number,
+			},
 		}})
 	})
 	for stop := false; !stop; { // the discard has ended, or waits too

@@ -316,9 +316,12 @@ func TestADiscardOvertakesAConsumerOfAnotherPartition(t *testing.T) {
 	other := newWorker(t, pool, readmodeltest.InPartition(1))
 	other.MustClaim("another", projection.NoOffset)
 	other.MustFold(credit("a", 2, "2", "EUR")) // and version 3, which waits for it
-	_, err := newRepair(t, pool, 0).Discard(t.Context(), []repair.Discard{{
-		AccountID: "a", Version: 3, Class: event.VersionGap, Place: projection.RecordRef{Topic: partition.Topic, Partition: partition.Number, Offset: 1},
-		Action: readmodel.Action{Kind: readmodel.ActionDiscard, Actor: "me", Reason: "x", Result: readmodel.ResultDiscarded, AccountID: "a", Topic: partition.Topic},
+	_, err := newRepair(t, pool, 0).Discard(t.Context(), []readmodel.Discard{{
+		Subject: readmodel.Subject{AccountID: "a", Version: 3},
+		Action: readmodel.Action{
+			Kind: readmodel.ActionDiscard, Actor: "me", Reason: "x", Result: readmodel.ResultDiscarded,
+			AccountID: "a", Class: event.VersionGap, Topic: partition.Topic, Partition: partition.Number, Offset: 1,
+		},
 	}})
 	if err != nil {
 		t.Fatal(err)
