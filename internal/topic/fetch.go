@@ -48,6 +48,7 @@ type fetcher struct {
 	span   Span // the offsets that still have to be read
 	// patience is how long to retry when the partition has no leader that can be reached.
 	patience  time.Duration
+	silent    map[int32]error      // leaders that are not asked, and why; may be nil
 	partition kadm.PartitionDetail // the last description from the brokers
 	topicID   kadm.TopicID
 	located   bool
@@ -61,9 +62,9 @@ type fetcher struct {
 // case, the records were compacted, or the log was truncated. One answer without data is not
 // enough, because a new leader may not know its high watermark yet. If span.Full is set, the log is
 // known to reach the end of the span. In this case, answers without data are an error, and fetch
-// fails after answerTimeout.
+// fails at the deadline.
 func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.reader.within)
 	defer cancel()
 	began, empty := time.Now(), 0
 	// passing reports whether a retry may succeed, at another broker or at the same broker later.
@@ -88,6 +89,9 @@ func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 
 func (f *fetcher) fetchOnce(ctx context.Context) ([]*kgo.Record, error) {
 	if err := f.locate(ctx); err != nil {
+		return nil, err
+	}
+	if err := f.silent[f.partition.Leader]; err != nil {
 		return nil, err
 	}
 	answer, err := f.request(ctx)

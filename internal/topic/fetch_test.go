@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,6 +39,43 @@ func assertCommitted(t *testing.T, r *Reader, want ...int64) {
 	t.Helper()
 	if got := offsets(t, r, Scope{}); !slices.Equal(got[0], want) {
 		t.Errorf("read %v, want %v", got, want)
+	}
+}
+
+// TestASilentLeaderIsWaitedForOnce has a broker that answers no fetch. The waits for its partitions
+// would add up, so only the first of them is fetched.
+func TestASilentLeaderIsWaitedForOnce(t *testing.T) {
+	const partitions = 4
+	cluster := newCluster(t, kfake.SeedTopics(partitions, testTopic))
+	fill(t, cluster, partitions, partitions)
+	var fetched sync.Map
+	cluster.ControlKey(int16(kmsg.Fetch), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		for _, topic := range request.(*kmsg.FetchRequest).Topics {
+			for _, p := range topic.Partitions {
+				fetched.Store(p.Partition, true)
+			}
+		}
+		cluster.SleepControl(func() { <-t.Context().Done() })
+		return nil, nil, false
+	})
+	r := newReader(t, cluster)
+	r.patience, r.within = 3*time.Second, 3*time.Second
+	var lost []int32
+	for _, err := range r.Records(soon(t), Scope{}) {
+		gone, is := errors.AsType[*PartitionError](err)
+		if !is || !strings.Contains(gone.Reason(), "broker 0 leads it") {
+			t.Fatalf("error %v", err)
+		}
+		lost = append(lost, gone.Partition)
+	}
+	if slices.Sort(lost); !slices.Equal(lost, []int32{0, 1, 2, 3}) {
+		t.Errorf("lost %v", lost)
+	}
+	n := 0
+	fetched.Range(func(any, any) bool { n++; return true })
+	if n != 1 {
+		t.Errorf("%d partitions were fetched", n)
 	}
 }
 

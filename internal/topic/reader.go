@@ -32,12 +32,13 @@ type Reader struct {
 	topic    string
 	pause    time.Duration // between two attempts
 	patience time.Duration // how long to retry a partition without a reachable leader
+	within   time.Duration // the deadline of one fetch, retries included
 }
 
 // NewReader returns a Reader of topic. The client needs no options for consuming or groups. The
 // caller closes the client.
 func NewReader(client *kgo.Client, topic string) *Reader {
-	return &Reader{client: client, adm: kadm.NewClient(client), topic: topic, pause: defaultPause, patience: answerTimeout}
+	return &Reader{client: client, adm: kadm.NewClient(client), topic: topic, pause: defaultPause, patience: answerTimeout, within: answerTimeout}
 }
 
 // Scope says which partitions to read.
@@ -138,7 +139,7 @@ func (r *Reader) explain(err error) error {
 
 // readSpan yields the records of one span. It returns false if the iteration should end.
 func (r *Reader) readSpan(ctx context.Context, span Span, progress *tally, yield func(*kgo.Record, error) bool) bool {
-	f := fetcher{reader: r, span: span, patience: r.patience, partition: kadm.PartitionDetail{Leader: -1}}
+	f := fetcher{reader: r, span: span, patience: r.patience, silent: progress.silent, partition: kadm.PartitionDetail{Leader: -1}}
 	if progress.lost {
 		f.patience = 0
 	}
@@ -146,6 +147,7 @@ func (r *Reader) readSpan(ctx context.Context, span Span, progress *tally, yield
 		before := f.span.From
 		records, err := f.fetch(ctx)
 		if err != nil {
+			progress.noteSilent(f.partition.Leader, err)
 			others, err := f.failure(ctx, before, err)
 			progress.lost = true
 			return yield(nil, err) && others
@@ -178,6 +180,18 @@ type tally struct {
 	// leader of the first such partition. A broker that is down usually leads many partitions, and
 	// the waits would add up.
 	lost bool
+	// silent are the leaders that have not answered in time. The reader does not wait again for one
+	// of them, because a frozen broker usually leads many partitions, too.
+	silent map[int32]error
+}
+
+func (t *tally) noteSilent(leader int32, err error) {
+	if errors.Is(err, context.DeadlineExceeded) && leader >= 0 {
+		if t.silent == nil {
+			t.silent = map[int32]error{}
+		}
+		t.silent[leader] = err
+	}
 }
 
 func (t *tally) add(offsets int64) {
