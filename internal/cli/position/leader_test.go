@@ -91,3 +91,18 @@ func TestAConsumerNamesAPartitionWithoutALeader(t *testing.T) {
 	r.AwaitReady()
 	r.Stop("")
 }
+
+// TestEpochEndsThatNobodyReports sets a position while a broker does not answer the request for the
+// ends of leader epochs. These ends only show where a log was truncated.
+func TestEpochEndsThatNobodyReports(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewLeaderStage(t)
+	s.Events(1)
+	s.Consuming(nil)
+	s.Fake.Cluster.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(kmsg.Request) (kmsg.Response, error, bool) {
+		s.Fake.Cluster.KeepControl()
+		s.Fake.Cluster.SleepControl(func() { <-t.Context().Done() })
+		return nil, nil, false
+	})
+	clitest.Contains(t, s.Must("position", "set", "--all", "--start", "--reason=x"), "would be set from 1 to 0")
+}

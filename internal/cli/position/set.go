@@ -219,7 +219,7 @@ func (s *setPlan) target(ctx context.Context, sets []readmodel.PositionSet) erro
 }
 
 // askEpochs reads the ends of the leader epochs of the stored positions. These ends show where a
-// log was truncated. An end that the brokers do not report stays unknown.
+// log was truncated. An end that the brokers do not report in time stays unknown.
 func (s *setPlan) askEpochs(ctx context.Context, sets []readmodel.PositionSet) error {
 	stored, err := readmodel.LoadPositions(ctx, s.on.Pool, s.of.Group, s.of.Topic)
 	if err != nil {
@@ -234,6 +234,8 @@ func (s *setPlan) askEpochs(ctx context.Context, sets []readmodel.PositionSet) e
 			processed.Add(s.of.Topic, p.Partition, p.ProcessedEpoch)
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, epochsWithin)
+	defer cancel()
 	ownEnds, _ := s.adm.OffsetForLeaderEpoch(ctx, own)
 	processedEnds, _ := s.adm.OffsetForLeaderEpoch(ctx, processed)
 	for i := range sets {
@@ -243,6 +245,10 @@ func (s *setPlan) askEpochs(ctx context.Context, sets []readmodel.PositionSet) e
 	}
 	return nil
 }
+
+// epochsWithin is the deadline for reading the ends of leader epochs. A broker that does not answer
+// must not use up the time that the command needs for the rest.
+const epochsWithin = 5 * time.Second
 
 func epochEnd(ends map[int32]kadm.OffsetForLeaderEpoch, partition int32) int64 {
 	end, answered := ends[partition]
