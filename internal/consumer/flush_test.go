@@ -332,3 +332,60 @@ func (r *reluctant) Fold(_ context.Context, records []projection.DecodedRecord, 
 	r.pending += len(records)
 	return len(records), nil
 }
+
+// claiming is a script that has a position and passes on the claims.
+type claiming struct {
+	*script
+	position projection.Position
+	claims   chan projection.Claim
+}
+
+func (s *claiming) Claim(_ context.Context, c projection.Claim) (projection.Position, error) {
+	s.claims <- c
+	return s.position, nil
+}
+
+// TestAStopDoesNotReadFromTheFirstOffsetAgain shows a partition that stops because PostgreSQL refuses
+// a dead letter. Kafka's offset at the assignment may be days old. So the position must not go back
+// to this offset when the partition is claimed again.
+func TestAStopDoesNotReadFromTheFirstOffsetAgain(t *testing.T) {
+	t.Parallel()
+	_, seeds := startFake(t, 1, 1)
+	for range 7 {
+		produceToEach(t, seeds, 1)
+	}
+	position := projection.Position{Next: 6, LeaderEpoch: projection.NoEpoch, Fence: 8, Found: &projection.FencedOffset{Next: 6, Fence: 8}}
+	s := &claiming{
+		script: &script{
+			positions: []projection.StoredPosition{{Position: position}}, healthy: true, refused: true, write: []error{refusal("23502")},
+		},
+		position: position, claims: make(chan projection.Claim, 2),
+	}
+	w := newWorker(t.Context(), scriptedConsumer(t, s.script, func(cfg *Config) {
+		cfg.Open = func(int32) session.Projection { return s }
+		cfg.Retry = retry.Policy{Attempt: time.Minute}
+	}), 0)
+	connect(t, w.c, seeds)
+	w.c.committer = newCommitter(func(context.Context, string, map[int32]int64) error { return nil }, func(error) {})
+	w.c.committer.acceptMarks(0)
+	c, _, err := decodeChunk(t.Context(), records(6, 1), event.Always(noFormat{}), mostChunk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.epoch = 1
+	w.chunks <- c
+	w.committed <- 3
+	w.start()
+	defer func() {
+		w.startStop()
+		<-w.done
+	}()
+	if first := <-s.claims; first.Committed != 3 {
+		t.Fatalf("the first claim uses %d as Kafka's offset", first.Committed)
+	}
+	awaitOn(t.Context(), t, w.c, "the partition stops", w.status.waiting)
+	w.reclaim()
+	if second := <-s.claims; second.Committed != projection.NoOffset {
+		t.Errorf("after the stop at 6, the position goes back to Kafka's offset at the assignment, %d", second.Committed)
+	}
+}

@@ -159,7 +159,7 @@ func TestDroppedRecordsAreNoLongerTraced(t *testing.T) {
 	if !w.decodeAll(raw, w.epoch+1) {
 		t.Fatal("not decoded")
 	}
-	if err := w.consume(projection.NoOffset); !errors.Is(err, session.ErrAgain) {
+	if _, err := w.consume(projection.NoOffset); !errors.Is(err, session.ErrAgain) {
 		t.Fatal(err)
 	}
 	if _, err := w.claimOnce(t.Context(), projection.Claim{}); err != nil { // the next claim

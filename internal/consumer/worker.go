@@ -130,10 +130,13 @@ func (w *worker) run() {
 		return
 	}
 	for w.drain.Err() == nil {
-		err := w.consume(kafka)
+		claimed, err := w.consume(kafka)
+		if claimed {
+			kafka = projection.NoOffset // Kafka's offset is used for the first claim only
+		}
 		switch {
 		case errors.Is(err, session.ErrAgain):
-			kafka = projection.NoOffset // Kafka's offset is used for the first claim only
+			kafka = projection.NoOffset
 			_ = pace.Sleep(w.drain, w.pause)
 			w.pause = 0
 		case errors.Is(err, errDrained):
@@ -152,11 +155,12 @@ func (w *worker) run() {
 	}
 }
 
-// consume claims the partition and consumes it until it has to be claimed again.
-func (w *worker) consume(kafka int64) error {
+// consume claims the partition and consumes it until it has to be claimed again. It reports whether
+// the claim succeeded.
+func (w *worker) consume(kafka int64) (claimed bool, err error) {
 	pos, err := w.claim(kafka)
 	if err != nil {
-		return err
+		return false, err
 	}
 	w.epoch++
 	w.c.committer.mark(w.partition, pos.Next)
@@ -172,7 +176,7 @@ func (w *worker) consume(kafka int64) error {
 	if w.session.OutcomeKnown() {
 		w.trace.Dropped(err)
 	}
-	return err
+	return true, err
 }
 
 // process folds and flushes until the worker must stop or the partition has to be claimed again.
