@@ -1,6 +1,7 @@
 package readmodel_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -117,6 +118,11 @@ func TestASearchPathThatIsIgnoredIsRefused(t *testing.T) {
 	proxy.Ignore("search_path")
 	if done, err := readmodel.Migrate(t.Context(), through+"&search_path=bank"); err == nil || !strings.Contains(errclass.Safe(err), "search_path") {
 		t.Errorf("migrated %d, %v", len(done), err)
+	}
+	// A consumer ends if the check of the schema returns an errclass.Text. A pooler may be corrected.
+	err = readmodel.CheckSchema(t.Context(), openPoolAt(t, through+"&search_path=bank"))
+	if _, ends := errors.AsType[errclass.Text](err); ends || err == nil || !strings.Contains(errclass.Safe(err), "search_path") {
+		t.Errorf("the check of the schema: %v, which ends a consumer: %t", err, ends)
 	}
 }
 
