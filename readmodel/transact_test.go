@@ -30,7 +30,7 @@ func TestACommitNobodyCanAskAbout(t *testing.T) {
 	proxy.LoseReplies(func() bool { cancel(); return true })
 	err = readmodeltest.NewRepair(t, openPoolAt(t, through), 0).Apply(ctx, readmodeltest.ReplayOf(readmodeltest.JSONFormat(t), credit("a", 1, "1", "EUR")), nil)
 	text := errclass.Safe(err)
-	if !regexp.MustCompile("what became of transaction [0-9]+: run the command again").MatchString(text) {
+	if !regexp.MustCompile(`what became of transaction \d+: run the command again`).MatchString(text) {
 		t.Errorf("error %v, shown as %q", err, text)
 	}
 }

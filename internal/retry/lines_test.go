@@ -28,7 +28,7 @@ func (w *written) want(t *testing.T, what string, lines ...string) {
 func TestALineAKeyAndMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := written{}
-		wait := func(d time.Duration) { time.Sleep(d) }
+		wait := func(d time.Duration) { <-time.After(d) }
 		l := retry.NewLines(time.Minute, time.Minute)
 		w.count(l, "a", 0)
 		w.want(t, "nothing")
@@ -68,10 +68,10 @@ func TestLinesComeAtAFallingRate(t *testing.T) {
 			w.count(l, fmt.Sprint("at ", second), 1) // these are many other keys
 			w = slices.DeleteFunc(w, func(line string) bool { return line[:2] == "at" })
 			w.count(l, "x", 1)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		w.want(t, "in 100 s", "x 1", "x 5", "x 10", "x 20", "x 20", "x 20", "x 20")
-		time.Sleep(30 * time.Second)
+		<-time.After(30 * time.Second)
 		w.count(l, "x", 1)
 		w.want(t, "a new incident, with the rest of the last", "x 5")
 	})
@@ -92,7 +92,7 @@ func TestTheMemoryOfLinesIsBounded(t *testing.T) {
 		w.want(t, "the first key again", "0 1")
 		w.count(l, "299", 1)
 		w.want(t, "the last key again")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		for i := range 260 {
 			w.count(l, fmt.Sprint("new ", i), 1)
 			if i == 100 {

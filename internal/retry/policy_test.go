@@ -162,7 +162,7 @@ func TestAnOutageOverSeveralOperations(t *testing.T) {
 				if i == 0 && wait > 1250*time.Millisecond || wait < last {
 					t.Errorf("wait %d is %s, behind %s", i+1, wait, last)
 				}
-				time.Sleep(10 * time.Second)
+				<-time.After(10 * time.Second)
 				last = wait
 			}
 			o.Over()

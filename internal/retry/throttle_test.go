@@ -128,7 +128,7 @@ func TestAFlappingDependencyIsNotLoggedEachTime(t *testing.T) {
 			if err := (retry.Policy{}).Forever(context.Background(), obs, failTimes(1)); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		lines := out.lines(t)
 		failing, recovered := count(lines, "failing, will retry"), count(lines, "recovered")
@@ -146,7 +146,7 @@ func TestOutageAfterACalmTimeIsLoggedImmediately(t *testing.T) {
 			if err := (retry.Policy{}).Forever(context.Background(), obs, failTimes(1)); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(2 * time.Minute)
+			<-time.After(2 * time.Minute)
 		}
 		lines := out.lines(t)
 		if count(lines, "failing, will retry") != 3 || count(lines, "recovered") != 3 {
@@ -180,11 +180,11 @@ func TestNoteCountsFailures(t *testing.T) {
 		for range 2 {
 			for range 13 {
 				observer.Note(errDown, 3*time.Second)
-				time.Sleep(3 * time.Second)
+				<-time.After(3 * time.Second)
 			}
 			observer.Note(nil, 3*time.Second)
 			observer.Note(nil, 3*time.Second)
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 		}
 		lines := out.lines(t)
 		if count(lines, "recovered") != 2 {
@@ -206,7 +206,7 @@ func TestOutageLeftByCancelDoesNotHideTheNext(t *testing.T) {
 		out := &logged{}
 		obs := retry.Throttle(out.logger(), "write batch")
 		obs.Failing(errDown, 1, 0, time.Second) // after this failure, the partition is revoked
-		time.Sleep(10 * time.Minute)
+		<-time.After(10 * time.Minute)
 		obs.Failing(errDown, 1, 0, time.Second)
 		if n := len(out.lines(t)); n != 2 {
 			t.Errorf("%d lines, want 2", n)

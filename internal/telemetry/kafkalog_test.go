@@ -87,7 +87,7 @@ func TestAnOutageOfTheClusterFitsOnOneScreen(t *testing.T) {
 		for i := range 200 { // 10 s with three brokers and twenty attempts per second
 			l.Log(kgo.LogLevelWarn, "unable to open connection to broker", "addr", fmt.Sprintf("10.0.0.%d:9092", i%3), "broker", i%3, "err", dialError(i))
 			l.Log(kgo.LogLevelError, "unable to request api versions", "broker", i%3, "err", dialError(i))
-			time.Sleep(50 * time.Millisecond)
+			<-time.After(50 * time.Millisecond)
 		}
 		if got := lines(out); got != 4 {
 			t.Errorf("%d lines, want 2 of each:\n%s", got, out)
@@ -103,7 +103,7 @@ func TestALongOutageIsLoggedAtAFallingRate(t *testing.T) {
 		l, out := newTestKafkaLogger(t, "info")
 		for range 3600 {
 			l.Log(kgo.LogLevelWarn, "unable to open connection to broker", "err", dialError(1))
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		// The lines are written at 0, 5, 15, 35, 75, 155 and 315 s, and then every five minutes.
 		if got := lines(out); got < 15 || got > 20 {
@@ -117,7 +117,7 @@ func TestNewProblemsAreLoggedImmediately(t *testing.T) {
 		l, out := newTestKafkaLogger(t, "info")
 		say := func(topic string, err error) {
 			l.Log(kgo.LogLevelWarn, "metadata", "topic", topic, "err", err)
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
 		say("a", errors.New("x"))
 		say("a", errors.New("x"))
@@ -126,7 +126,7 @@ func TestNewProblemsAreLoggedImmediately(t *testing.T) {
 		if got := lines(out); got != 3 {
 			t.Errorf("%d lines, want 3:\n%s", got, out)
 		}
-		time.Sleep(kafkaQuiet)
+		<-time.After(kafkaQuiet)
 		say("a", errors.New("x")) // a new incident
 		if got := lines(out); got != 4 {
 			t.Errorf("%d lines after the quiet time, want 4:\n%s", got, out)
