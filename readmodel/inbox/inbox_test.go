@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/inbox"
@@ -57,6 +58,20 @@ func TestPruningDeletesWhatIsTooOldInPieces(t *testing.T) {
 	if n, err := inbox.Of("a").Count(t.Context(), pool); n != 30 || err != nil {
 		t.Errorf("counted %d, error %v; want 30", n, err)
 	}
+}
+
+// If the reply to a COMMIT is lost, the markers are deleted and counted.
+func TestPruningWhoseCommitIsNotAnswered(t *testing.T) {
+	database := devtest.Database(t)
+	pool := readmodeltest.OpenPoolAt(t, database)
+	markers(t, pool, "a", 3, 8*24*time.Hour)
+	losing, lose := readmodeltest.OpenLosing(t, database)
+	lose.Store(true)
+	var deleted int64
+	if err := inbox.Of("a").Prune(t.Context(), losing, retention, func(n int64) { deleted += n }); err != nil || deleted != 3 {
+		t.Errorf("%d deleted, error %v", deleted, err)
+	}
+	same(t, "left", lines(t, pool, left), "")
 }
 
 // TestNobodyPrunesWhilePositionsAreSet shows that no marker is pruned while a position is set back,

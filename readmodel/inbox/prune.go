@@ -69,7 +69,8 @@ func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Dur
 // pruneSome deletes some markers. It returns 0 if there are none, if another session prunes, or if
 // records of the handler are read again.
 func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Time) (deleted int64, err error) {
-	err = readmodel.Transact(ctx, pool, func(tx *readmodel.Tx) error {
+	err = readmodel.TransactOnce(ctx, pool, func(ctx context.Context, tx *readmodel.Tx) error {
+		deleted = 0
 		var mine bool
 		if err := tx.QueryRow(ctx, sql.Query("inbox_prune_lock"), i.handler).Scan(&mine); err != nil || !mine {
 			return err
