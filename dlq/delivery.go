@@ -1,6 +1,7 @@
 package dlq
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -36,7 +37,9 @@ func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery 
 // DecidedAgain returns the delivery for the same batch, or for a part of it, after the batch was
 // processed again. The parameter letters contains the dead letters that the new attempt produced. A
 // dead letter of the same event and class keeps its status. If it was acknowledged, it is not sent
-// again. If it is being sent, Deliver waits for it. The old delivery must not be used any more.
+// again. If it is being sent, Deliver waits for it. If the log has lost its end meanwhile, another
+// record may have the same offset, so the key and the value are compared, too. The old delivery must
+// not be used any more.
 func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
 	next := NewDelivery(letters, failedAt)
 	next.aside = d.aside
@@ -45,7 +48,7 @@ func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.T
 	}
 	for i, it := range next.items {
 		id := idOf(it.letter)
-		if before, known := next.aside[id]; known {
+		if before, known := next.aside[id]; known && before.isOf(&it.letter.Record) {
 			if before.idle() {
 				before.letter = it.letter
 			}
@@ -119,6 +122,13 @@ type item struct {
 type flight struct {
 	done chan struct{}
 	err  error
+}
+
+// isOf reports whether the item is a dead letter of this record, and not of another record that had
+// the same offset before.
+func (it *item) isOf(r *projection.Record) bool {
+	own := &it.letter.Record
+	return bytes.Equal(own.Key, r.Key) && bytes.Equal(own.Value, r.Value)
 }
 
 // launch produces the item through client without waiting. The client's own time-out bounds how

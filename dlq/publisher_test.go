@@ -236,6 +236,29 @@ func TestDecidedAgainKeepsWhatIsAcknowledged(t *testing.T) {
 	}
 }
 
+// After an unclean leader election, another record has the offset of a record whose dead letter was
+// published. Its dead letter must be published, too.
+func TestAnotherRecordAtTheSameOffsetHasItsOwnDeadLetter(t *testing.T) {
+	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
+	p, all := newPublisher(t, cluster), letters(3)
+	d := NewDelivery(all, time.Now())
+	if err := p.Deliver(soon(t), d); err != nil {
+		t.Fatal(err)
+	}
+	d = d.DecidedAgain(all[:1], time.Now())
+	again := letters(3)
+	again[1].Record.Value = []byte("another value")
+	again[2].Record.Key = []byte("another key")
+	d = d.DecidedAgain(again, time.Now())
+	if err := p.Deliver(soon(t), d); err != nil {
+		t.Fatal(err)
+	}
+	counts, last := published(t, cluster)
+	if counts[0] != 1 || counts[1] != 2 || counts[2] != 2 || string(last[1].Value) != "another value" || string(last[2].Key) != "another key" {
+		t.Errorf("published %v, the last ones %q and %q", counts, last[1].Value, last[2].Key)
+	}
+}
+
 // To find the row that PostgreSQL refuses, the worker processes smaller and smaller parts of the
 // batch. The test shows that no dead letter is published again because of that.
 func TestASmallerBatchForgetsNothing(t *testing.T) {
