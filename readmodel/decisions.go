@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
+	"projector/projection/event"
 	"projector/sql"
 )
 
@@ -72,17 +73,17 @@ func (d *Decisions) ReadIn(ctx context.Context, db Querier) error {
 	var (
 		chain        int64
 		kind, result string
-		event        accountVersion
+		of           accountVersion
 		place        projection.RecordRef
 	)
 	args := []any{d.through, d.projection, suffix}
-	into := []any{&chain, &kind, &result, &event.accountID, &event.version, &place.Topic, &place.Partition, &place.Offset}
+	into := []any{&chain, &kind, &result, &of.accountID, &of.version, &place.Topic, &place.Partition, &place.Offset}
 	err := Each(ctx, db, "read what people have decided", sql.Query("decisions"), args, into, func() error {
 		if chain <= d.through { // the database was restored to an older state
 			clear(d.discarded)
 			clear(d.skipped)
 		}
-		d.add(ActionKind(kind), result, event, place)
+		d.add(ActionKind(kind), result, of, place)
 		d.through = chain
 		return nil
 	})
@@ -92,20 +93,20 @@ func (d *Decisions) ReadIn(ctx context.Context, db Querier) error {
 	return err
 }
 
-func (d *Decisions) add(kind ActionKind, result string, event accountVersion, place projection.RecordRef) {
+func (d *Decisions) add(kind ActionKind, result string, of accountVersion, place projection.RecordRef) {
 	result, _, _ = strings.Cut(result, " in ")
 	switch {
 	case kind == ActionDiscard && result == ResultDiscarded && place.Topic != "":
-		d.discarded[place] = append(d.discarded[place], event)
+		d.discarded[place] = append(d.discarded[place], of)
 	case kind == ActionReplay && result == string(EffectApplied): // a replay revokes the discard
-		left := slices.DeleteFunc(d.discarded[place], func(e accountVersion) bool { return e == event || e.accountID == "" })
+		left := slices.DeleteFunc(d.discarded[place], func(e accountVersion) bool { return e == of || e.accountID == "" })
 		if d.discarded[place] = left; len(left) == 0 {
 			delete(d.discarded, place)
 		}
 	case kind == ActionSkip && result == ResultSkipped:
-		d.skipped[event] = place
+		d.skipped[of] = place
 	case kind == ActionUnskip && result == ResultUnskipped:
-		delete(d.skipped, event)
+		delete(d.skipped, of)
 	}
 }
 
@@ -121,12 +122,22 @@ func (d *Decisions) MarkDiscarded(records []projection.DecodedRecord) {
 	}
 	for i := range records {
 		r := &records[i]
-		events, some := d.discarded[r.Record.Ref()]
-		if some && r.Record.Entry > 0 {
-			some = slices.Contains(events, accountVersion{r.Decoded.Event.AccountID, r.Decoded.Event.Version})
-		}
-		r.Discarded = some
+		r.Discarded = slices.ContainsFunc(d.discarded[r.Record.Ref()], func(e accountVersion) bool { return e.isOf(r) })
 	}
+}
+
+// isOf reports whether an event that was discarded at this offset is the event of the record. Another
+// event may have the offset now, because the topic was created again or has lost its end. What was not
+// known of the discarded event, or cannot be read now, is not compared.
+func (v accountVersion) isOf(r *projection.DecodedRecord) bool {
+	ev := &r.Decoded.Event
+	switch {
+	case r.Record.Entry > 0:
+		return v == accountVersion{ev.AccountID, ev.Version}
+	case r.Decoded.Identity != event.Identified:
+		return true
+	}
+	return (v.accountID == "" || v.accountID == ev.AccountID) && (v.version == 0 || v.version == ev.Version)
 }
 
 // AllSkipped returns the skipped events, ordered by account and version.

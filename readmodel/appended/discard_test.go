@@ -70,6 +70,22 @@ func TestADiscardAfterTheRecordWasRead(t *testing.T) {
 	same(t, "outcomes", f.Outcomes(), "0 1 0 0")
 }
 
+// After a topic was created again, or has lost its end, another event has the offset of a discarded
+// one. It must be applied.
+func TestAnotherEventAtTheOffsetOfADiscardedOne(t *testing.T) {
+	pool := openPool(t)
+	kind := turnover.Definition()
+	f := feederOn(t, kind.Open(readmodel.RunConfig{
+		Pool: pool, FirstVersion: 1, Observer: &counted{}, Decisions: readmodel.NewDecisions(pool, kind),
+	})(partition))
+	discarded := eventAs("1", "FundsCredited", "a", 1, noon, eur("4"))
+	discard(t, discarderOf(t, pool), readmodeltest.ReplayOf(f.Format, discarded)...)
+	f.MustClaim(projection.NoOffset)
+	f.Feed(eventAs("2", "FundsCredited", "b", 1, noon, eur("5")))
+	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 EUR 5.00 0.00 1")
+	same(t, "outcomes", f.Outcomes(), "1 0 0 0")
+}
+
 // An event is replayed and discarded at the same time. If it is applied first, it is not discarded.
 // If it is discarded first, the replay, which was planned before, revokes the discard. So a rebuild
 // gives the same rows.
