@@ -10,8 +10,12 @@ import (
 )
 
 // PlanDiscard implements Replayer.
-func (l *replayer) PlanDiscard(ctx context.Context, list []readmodel.Discard) ([]readmodel.Discarded, error) {
-	return l.passed(ctx, l.cfg.Pool, list)
+func (l *replayer) PlanDiscard(ctx context.Context, list []readmodel.Discard) (found []readmodel.Discarded, err error) {
+	err = readmodel.Patiently(ctx, func(attempt context.Context) (err error) {
+		found, err = l.passed(attempt, l.cfg.Pool, list)
+		return err
+	})
+	return found, err
 }
 
 // passed returns which of the events were applied.
