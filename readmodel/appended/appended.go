@@ -112,13 +112,15 @@ type Projection struct {
 	last    entryRef // the event of the last decision
 }
 
-// entryRef identifies an event by its record and its entry.
+// entryRef identifies an event by its record and its entry. If the log has lost its end, another
+// record may have the same offset, but its leader epoch is higher.
 type entryRef struct {
 	record projection.RecordRef
 	entry  int32
+	epoch  int32
 }
 
-func entryRefOf(r *projection.Record) entryRef { return entryRef{r.Ref(), r.Entry} }
+func entryRefOf(r *projection.Record) entryRef { return entryRef{r.Ref(), r.Entry, r.LeaderEpoch} }
 
 // deadLetters holds the pending dead letters, and the keys on which their decisions are based.
 type deadLetters struct {

@@ -156,6 +156,21 @@ func TestARefusedRowIsFoundAlone(t *testing.T) {
 	same(t, "letters", f.Faults(), "rejected_by_database e1")
 }
 
+// After the log has lost its end, another event has the offset of a refused one. It is not refused.
+func TestAnotherEventAtTheOffsetOfARefusedOne(t *testing.T) {
+	pool := openPool(t)
+	f := newFeeder(t, pool, statement.Definition(), partition)
+	f.MustFold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("13")))
+	if !f.Refuse("refused") {
+		t.Error("was not refused before")
+	}
+	f.MustClaim(projection.NoOffset)
+	f.Epoch++
+	f.Feed(eventAs("e2", "FundsCredited", "b", 1, noon, eur("1")))
+	same(t, "outcomes", f.Outcomes(), "1 0 0 0")
+	same(t, "letters", f.Faults(), "")
+}
+
 func TestARowThatIsSuppressedIsNoDuplicate(t *testing.T) {
 	pool := openPool(t)
 	_, err := pool.Exec(t.Context(), `CREATE FUNCTION suppress() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
