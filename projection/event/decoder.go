@@ -28,6 +28,7 @@ type decoder struct {
 	declaredTime  TimeUnit   // unit that the mapping declares; RFC3339 if none
 	amount        AmountShape
 	lowerCurrency bool
+	correlation   [len(correlationHeaders)]place
 	scanners      sync.Pool // contains *jsonScanner
 }
 
@@ -50,6 +51,9 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 		shape:         newShape(),
 		places:        l.places,
 		scanners:      sync.Pool{New: func() any { return new(jsonScanner) }},
+	}
+	for i, name := range correlationHeaders {
+		f.correlation[i] = place{kind: inHeader, header: name, quoted: l.places[FieldCorrelationID].quoted}
 	}
 	if f.envelope.isApart() {
 		f.outer = newShape()

@@ -72,6 +72,7 @@ type jsonScanner struct {
 	scratch []byte // the text that was unescaped last
 	joined  []byte // joined texts of this message and of earlier ones (see beginJoined)
 	entries entries
+	shared  map[*place]sharedText // texts that all entries of this message have in common
 }
 
 const whiteSpace = " \t\r\n"
@@ -164,6 +165,7 @@ func (s *jsonScanner) release() {
 	if s.entries.listed || len(s.entries.raw) > 0 {
 		s.entries = s.entries.emptied()
 	}
+	clear(s.shared)
 	if s.value != nil { // otherwise the message would stay in memory as long as scanPlain reads all others
 		s.begin(nil)
 	}
@@ -253,10 +255,15 @@ func (s *jsonScanner) unquote(raw []byte) []byte {
 // quotes, because copying three texts for each event took a fifth of the decoding time and made
 // nearly all the garbage.
 func keep(raw, text []byte) string {
-	if len(text) > 0 && len(raw) > 0 && (&text[0] == &raw[0] || &text[0] == &raw[1]) {
+	if shareMemory(raw, text) {
 		return unsafe.String(&text[0], len(text)) //nolint:gosec // a message never changes, see Format
 	}
 	return string(text)
+}
+
+// shareMemory reports whether a text is raw itself or raw without its quotes.
+func shareMemory(raw, text []byte) bool {
+	return len(text) > 0 && len(raw) > 0 && (&text[0] == &raw[0] || len(raw) > 1 && &text[0] == &raw[1])
 }
 
 // syntaxFault says why a value is not exactly one valid JSON object. It contains the byte offset,

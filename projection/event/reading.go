@@ -1,6 +1,9 @@
 package event
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 type valueKind uint8
 
@@ -50,6 +53,43 @@ func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault)
 
 // textAt is like text, but for a given place.
 func (f *decoder) textAt(r *reading, p *place, field Field) (raw, text []byte, fault *Fault) {
+	if r.message.Entry > 0 && p.isShared() {
+		return f.sharedText(r, p, field)
+	}
+	return f.textOnce(r, p, field)
+}
+
+// sharedText is the text or the fault of a place that is the same for all entries of a message.
+type sharedText struct {
+	text  []byte
+	fault *Fault
+}
+
+// isShared reports whether the place has the same text for all entries of a message.
+func (p *place) isShared() bool {
+	return p.kind == inHeader || p.kind == inKey || p.kind == inDocument && p.outer
+}
+
+// sharedText returns the text of a place that is the same for all entries of a message. It reads
+// and copies the text for the first entry only. Otherwise a thousand entries would have a thousand
+// copies of a long text.
+func (f *decoder) sharedText(r *reading, p *place, field Field) (raw, text []byte, fault *Fault) {
+	if t, is := r.shared[p]; is {
+		return t.text, t.text, t.fault
+	}
+	raw, text, fault = f.textOnce(r, p, field)
+	if !shareMemory(raw, text) {
+		text = bytes.Clone(text)
+	}
+	if r.shared == nil {
+		r.shared = map[*place]sharedText{}
+	}
+	r.shared[p] = sharedText{text, fault}
+	return text, text, fault
+}
+
+// textOnce is like textAt, but it always reads the text.
+func (f *decoder) textOnce(r *reading, p *place, field Field) (raw, text []byte, fault *Fault) {
 	if p.kind != inDocument {
 		return f.textElsewhere(r, p, field)
 	}
@@ -161,24 +201,17 @@ func (f *decoder) headerCorrelationID(r *reading, p *place) string {
 			return keep(raw, text)
 		}
 	}
-	for _, name := range correlationHeaders {
-		if id := r.correlationHeader(name, p.quoted); id != "" {
-			return id
+	for i := range f.correlation {
+		header := &f.correlation[i]
+		if value, _ := firstHeader(r.message.Headers, header.header); len(value) == 0 { // nearly always the case
+			continue
+		}
+		raw, text, fault := f.textAt(r, header, FieldCorrelationID)
+		if fault == nil && len(text) > 0 && !hasNUL(text) {
+			return keep(raw, text)
 		}
 	}
 	return ""
-}
-
-func (r *reading) correlationHeader(name string, quoted bool) string {
-	value, _ := firstHeader(r.message.Headers, name)
-	if len(value) == 0 {
-		return ""
-	}
-	raw, text, reason := r.plainText(value, quoted)
-	if reason != "" || hasNUL(text) {
-		return ""
-	}
-	return keep(raw, text)
 }
 
 // firstHeader returns the value of the first header with the given name, and whether there is one.

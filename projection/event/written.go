@@ -6,6 +6,7 @@ import "bytes"
 const (
 	reasonNotDeclaredInteger = "is not an integer, as the mapping declares"
 	reasonNotDeclaredBoolean = "is not true or false, as the mapping declares"
+	reasonJoined             = "is longer than 4095 bytes, put together"
 	reasonSeparator          = "contains the separator that the mapping joins it with"
 )
 
@@ -87,6 +88,9 @@ func (f *decoder) joinedText(r *reading, p *place, field Field) (raw, text []byt
 	start := r.beginJoined()
 	whole := r.joined
 	for i := range p.parts {
+		if i > 0 {
+			whole = append(whole, p.between)
+		}
 		part := &p.parts[i]
 		_, text, fault := f.textAt(r, part, field)
 		switch {
@@ -95,11 +99,10 @@ func (f *decoder) joinedText(r *reading, p *place, field Field) (raw, text []byt
 			return nil, nil, fault
 		case len(text) == 0:
 			return nil, nil, malformed(part.name, "is empty")
+		case len(whole)-start+len(text) >= joinedBytes:
+			return nil, nil, malformed(p.name, reasonJoined)
 		case i < len(p.parts)-1 && bytes.IndexByte(text, p.between) >= 0:
 			return nil, nil, malformed(part.name, reasonSeparator)
-		}
-		if i > 0 {
-			whole = append(whole, p.between)
 		}
 		whole = append(whole, text...)
 	}
@@ -119,5 +122,6 @@ func (s *jsonScanner) beginJoined() int {
 	return len(s.joined)
 }
 
-// joinedBytes is the size of a buffer for joined texts.
+// joinedBytes is the size of a buffer for joined texts, which are all shorter. Without this limit, a
+// thousand entries of a message could each have a copy of a long text around them.
 const joinedBytes = 4 << 10
