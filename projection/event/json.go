@@ -266,6 +266,13 @@ func shareMemory(raw, text []byte) bool {
 	return len(text) > 0 && len(raw) > 0 && (&text[0] == &raw[0] || len(raw) > 1 && &text[0] == &raw[1])
 }
 
+// IsJSONWithSchemaID reports whether a value is a JSON object behind a zero byte and the four bytes
+// of a schema's id. The serializers for JSON Schema write such values.
+func IsJSONWithSchemaID(value []byte) bool {
+	const header = 5
+	return len(value) > header && value[0] == 0 && jsontext.Value(value[header:]).IsValid() && jsontext.Value(value[header:]).Kind() == '{'
+}
+
 // syntaxFault says why a value is not exactly one valid JSON object. It contains the byte offset,
 // but never a part of the value.
 func syntaxFault(value []byte, err error) *Fault {
@@ -281,6 +288,10 @@ func syntaxReason(value []byte, err error) string {
 	switch {
 	case len(value) == 0:
 		return "the value is empty"
+	case IsJSONWithSchemaID(value):
+		return "the value is JSON behind a zero byte and the id of a schema (JSON Schema), which no format reads: have it written without them"
+	case value[0] == 0:
+		return "the value begins with a zero byte, as values do whose schema is in a registry (--format=avro or protobuf)"
 	case bytes.HasPrefix(value, []byte("\xef\xbb\xbf")):
 		return "the value begins with a byte order mark"
 	case errors.Is(err, errNotObject), errors.Is(err, errTrailing):

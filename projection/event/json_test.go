@@ -246,6 +246,8 @@ func TestJSONSyntaxFaults(t *testing.T) {
 		{"cut off", change()[:len(change())-1], "ends too early"},
 		{"cut off in a text", change()[:8], "ends too early"},
 		{"byte order mark", "\xef\xbb\xbf" + change(), "byte order mark"},
+		{"behind the id of a schema", "\x00\x00\x00\x00\x07" + change(), "(JSON Schema), which no format reads"},
+		{"Avro", "\x00\x00\x00\x00\x07\x06e-1", "in a registry (--format=avro or protobuf)"},
 		{"UTF-16", "\xff\xfe{\x00}\x00", "invalid UTF-8"},
 		{"second object", change() + change(), "follows the object"},
 		{"second object after a line feed", change() + "\n{}", "follows the object"},

@@ -47,7 +47,7 @@ func (a *advice) count(d *decoded) {
 		return
 	}
 	a.faults++
-	if value := d.record.Value; len(value) > 5 && value[0] == 0 {
+	if value := d.record.Value; len(value) > 5 && value[0] == 0 && !event.IsJSONWithSchemaID(value) {
 		a.framed++
 	}
 	if !a.mapped && bytes.HasPrefix(bytes.TrimSpace(d.record.Value), []byte{'{'}) {
