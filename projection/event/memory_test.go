@@ -78,7 +78,7 @@ func TestEntriesShareALongText(t *testing.T) {
 				if id != "\n"+long {
 					t.Fatalf("entry %d has a correlation id of %d bytes", i, len(id))
 				}
-				if unsafe.StringData(id) != unsafe.StringData(all[0].Event.CorrelationID) {
+				if unsafe.StringData(id) != unsafe.StringData(all[0].Event.CorrelationID) { //nolint:gosec // G103: only compared
 					t.Errorf("entry %d has a copy of the correlation id", i)
 				}
 			}
