@@ -26,7 +26,7 @@ type Decisions struct {
 	mu        sync.Mutex
 	through   int64                                     // the last row of the trail that was read
 	asked     time.Time                                 // when the last query started
-	discarded map[projection.RecordRef][]accountVersion // the discarded events of each record
+	discarded map[projection.RecordRef][]discardedEvent // the discarded events of each record
 	skipped   map[accountVersion]projection.RecordRef   // the skipped events; the record is empty if unknown
 }
 
@@ -34,6 +34,12 @@ type Decisions struct {
 type accountVersion struct {
 	accountID string
 	version   int64
+}
+
+// discardedEvent is an event that was discarded. The account is empty if it could not be read.
+type discardedEvent struct {
+	accountVersion
+	at int64 // when it was discarded, in ms since the Unix epoch
 }
 
 // NewDecisions returns the decisions about events of a projection. Call Read before the other
@@ -45,7 +51,7 @@ func NewDecisions(pool *pgxpool.Pool, of Definition) *Decisions {
 	}
 	return &Decisions{
 		pool: pool, projection: of.Name(), custom: custom,
-		discarded: map[projection.RecordRef][]accountVersion{}, skipped: map[accountVersion]projection.RecordRef{},
+		discarded: map[projection.RecordRef][]discardedEvent{}, skipped: map[accountVersion]projection.RecordRef{},
 	}
 }
 
@@ -75,15 +81,16 @@ func (d *Decisions) ReadIn(ctx context.Context, db Querier) error {
 		kind, result string
 		of           accountVersion
 		place        projection.RecordRef
+		at           time.Time
 	)
 	args := []any{d.through, d.projection, suffix}
-	into := []any{&chain, &kind, &result, &of.accountID, &of.version, &place.Topic, &place.Partition, &place.Offset}
+	into := []any{&chain, &kind, &result, &of.accountID, &of.version, &place.Topic, &place.Partition, &place.Offset, &at}
 	err := Each(ctx, db, "read what people have decided", sql.Query("decisions"), args, into, func() error {
 		if chain <= d.through { // the database was restored to an older state
 			clear(d.discarded)
 			clear(d.skipped)
 		}
-		d.add(ActionKind(kind), result, of, place)
+		d.add(ActionKind(kind), result, of, place, at)
 		d.through = chain
 		return nil
 	})
@@ -93,13 +100,13 @@ func (d *Decisions) ReadIn(ctx context.Context, db Querier) error {
 	return err
 }
 
-func (d *Decisions) add(kind ActionKind, result string, of accountVersion, place projection.RecordRef) {
+func (d *Decisions) add(kind ActionKind, result string, of accountVersion, place projection.RecordRef, at time.Time) {
 	result, _, _ = strings.Cut(result, " in ")
 	switch {
 	case kind == ActionDiscard && result == ResultDiscarded && place.Topic != "":
-		d.discarded[place] = append(d.discarded[place], of)
+		d.discarded[place] = append(d.discarded[place], discardedEvent{of, at.UnixMilli()})
 	case kind == ActionReplay && result == string(EffectApplied): // a replay revokes the discard
-		left := slices.DeleteFunc(d.discarded[place], func(e accountVersion) bool { return e == of || e.accountID == "" })
+		left := slices.DeleteFunc(d.discarded[place], func(e discardedEvent) bool { return e.accountVersion == of || e.accountID == "" })
 		if d.discarded[place] = left; len(left) == 0 {
 			delete(d.discarded, place)
 		}
@@ -122,22 +129,23 @@ func (d *Decisions) MarkDiscarded(records []projection.DecodedRecord) {
 	}
 	for i := range records {
 		r := &records[i]
-		r.Discarded = slices.ContainsFunc(d.discarded[r.Record.Ref()], func(e accountVersion) bool { return e.isOf(r) })
+		r.Discarded = slices.ContainsFunc(d.discarded[r.Record.Ref()], func(e discardedEvent) bool { return e.isOf(r) })
 	}
 }
 
-// isOf reports whether an event that was discarded at this offset is the event of the record. Another
-// event may have the offset now, because the topic was created again or has lost its end. What was not
-// known of the discarded event, or cannot be read now, is not compared.
-func (v accountVersion) isOf(r *projection.DecodedRecord) bool {
+// isOf reports whether the event that was discarded at this offset is the event of the record. Another
+// event may have the offset now, because the topic was created again or has lost its end. If the
+// accounts cannot be compared, a record that is later than the discard is another one.
+func (d discardedEvent) isOf(r *projection.DecodedRecord) bool {
 	ev := &r.Decoded.Event
 	switch {
-	case r.Record.Entry > 0:
-		return v == accountVersion{ev.AccountID, ev.Version}
-	case r.Decoded.Identity != event.Identified:
-		return true
+	case r.Record.Entry > 0 && d.accountVersion != accountVersion{ev.AccountID, ev.Version}:
+		return false
+	case r.Decoded.Identity == event.Identified && d.accountID != "":
+		return d.accountID == ev.AccountID && (d.version == 0 || d.version == ev.Version)
+	default:
+		return r.Record.Timestamp <= d.at
 	}
-	return (v.accountID == "" || v.accountID == ev.AccountID) && (v.version == 0 || v.version == ev.Version)
 }
 
 // AllSkipped returns the skipped events, ordered by account and version.

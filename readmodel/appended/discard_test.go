@@ -3,6 +3,7 @@ package appended_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -84,6 +85,39 @@ func TestAnotherEventAtTheOffsetOfADiscardedOne(t *testing.T) {
 	f.Feed(eventAs("2", "FundsCredited", "b", 1, noon, eur("5")))
 	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 EUR 5.00 0.00 1")
 	same(t, "outcomes", f.Outcomes(), "1 0 0 0")
+}
+
+// The account of a discarded record may be unknown, because it could not be read. The record is left
+// out when it is read again, also if it can be read now. A later record at its offset is applied.
+func TestARecordAtTheOffsetOfADiscardedUnreadableOne(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		written time.Time
+		want    string
+	}{
+		"the discarded one": {time.Now(), "0 1 0 0"},
+		"a later one":       {time.Now().Add(time.Hour), "1 0 0 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := openPool(t)
+			kind := turnover.Definition()
+			f := feederOn(t, kind.Open(readmodel.RunConfig{
+				Pool: pool, FirstVersion: 1, Observer: &counted{}, Decisions: readmodel.NewDecisions(pool, kind),
+			})(partition))
+			discard(t, discarderOf(t, pool), readmodeltest.ReplayOf(f.Format, "{")...)
+			f.MustClaim(projection.NoOffset)
+			records := f.Records(eventAs("2", "FundsCredited", "b", 1, noon, eur("5")))
+			records[0].Record.Timestamp = c.written.UnixMilli()
+			if _, err := f.Fold(t.Context(), records, len(records)); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.VerifyAndFlush(); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "outcomes", f.Outcomes(), c.want)
+		})
+	}
 }
 
 // An event is replayed and discarded at the same time. If it is applied first, it is not discarded.

@@ -4,7 +4,7 @@
 -- the projection in a column. In such rows of a custom projection, the result ends with the
 -- projection's name ($3).
 SELECT chain, action, result, coalesce(account_id, ''), coalesce(version, 0),
-       coalesce(topic, ''), coalesce(partition, 0), coalesce("offset", 0)
+       coalesce(topic, ''), coalesce(partition, 0), coalesce("offset", 0), at
 FROM projector_decision
 WHERE chain > CASE WHEN EXISTS (SELECT FROM projector_decision WHERE chain = $1) THEN $1 ELSE 0 END
   AND (projection = $2 OR projection IS NULL AND action = 'skip' AND result = 'skipped' || $3)
