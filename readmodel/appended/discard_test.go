@@ -43,6 +43,15 @@ func discard(t *testing.T, d readmodel.Replayer, records ...*readmodel.RepairRec
 	return passed
 }
 
+// decidedFeeder returns a feeder of a consumer that leaves out discarded events.
+func decidedFeeder(t *testing.T, pool *pgxpool.Pool) *readmodeltest.Feeder {
+	t.Helper()
+	kind := turnover.Definition()
+	return feederOn(t, kind.Open(readmodel.RunConfig{
+		Pool: pool, FirstVersion: 1, Observer: &counted{}, Decisions: readmodel.NewDecisions(pool, kind),
+	})(partition))
+}
+
 const (
 	discards = "SELECT string_agg(action || ' ' || result, ', ' ORDER BY id) FROM dlq_action"
 	nothing  = ""
@@ -53,10 +62,7 @@ const (
 // again, and leave the event out.
 func TestADiscardAfterTheRecordWasRead(t *testing.T) {
 	pool := openPool(t)
-	kind := turnover.Definition()
-	f := feederOn(t, kind.Open(readmodel.RunConfig{
-		Pool: pool, FirstVersion: 1, Observer: &counted{}, Decisions: readmodel.NewDecisions(pool, kind),
-	})(partition))
+	f := decidedFeeder(t, pool)
 	value := eventAs("1", "FundsCredited", "a", 1, noon, eur("4"))
 	f.MustFold(value)
 	if passed := discard(t, discarderOf(t, pool), readmodeltest.ReplayOf(f.Format, value)...); len(passed) != 1 || passed[0] {
@@ -75,10 +81,7 @@ func TestADiscardAfterTheRecordWasRead(t *testing.T) {
 // one. It must be applied.
 func TestAnotherEventAtTheOffsetOfADiscardedOne(t *testing.T) {
 	pool := openPool(t)
-	kind := turnover.Definition()
-	f := feederOn(t, kind.Open(readmodel.RunConfig{
-		Pool: pool, FirstVersion: 1, Observer: &counted{}, Decisions: readmodel.NewDecisions(pool, kind),
-	})(partition))
+	f := decidedFeeder(t, pool)
 	discarded := eventAs("1", "FundsCredited", "a", 1, noon, eur("4"))
 	discard(t, discarderOf(t, pool), readmodeltest.ReplayOf(f.Format, discarded)...)
 	f.MustClaim(projection.NoOffset)
@@ -101,10 +104,7 @@ func TestARecordAtTheOffsetOfADiscardedUnreadableOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool := openPool(t)
-			kind := turnover.Definition()
-			f := feederOn(t, kind.Open(readmodel.RunConfig{
-				Pool: pool, FirstVersion: 1, Observer: &counted{}, Decisions: readmodel.NewDecisions(pool, kind),
-			})(partition))
+			f := decidedFeeder(t, pool)
 			discard(t, discarderOf(t, pool), readmodeltest.ReplayOf(f.Format, "{")...)
 			f.MustClaim(projection.NoOffset)
 			records := f.Records(eventAs("2", "FundsCredited", "b", 1, noon, eur("5")))
