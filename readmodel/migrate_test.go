@@ -70,7 +70,7 @@ func TestSchemaErrorsNameTheRemedy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	var schema errclass.Text
+	var schema readmodel.Unfit
 	if err := readmodel.CheckSchema(t.Context(), pool); !errors.As(err, &schema) || !strings.Contains(schema.Error(), "has no projector schema: run `projector migrate`") {
 		t.Errorf("error %v", err)
 	}

@@ -132,11 +132,9 @@ func (c *connector) bound(parsed int32) (int32, error) {
 	}
 }
 
-// errOtherPath means that a session does not have the search_path that was requested for it. It is not
-// an errclass.Text, because every query may return it, and a consumer that starts treats a Text as an
-// error that no retry solves.
-var errOtherPath = errclass.WithCause("the session has another search_path than the one that was requested, so it would use the tables of another schema: "+
-	"connect to PostgreSQL directly, or take search_path out of the pooler's ignore_startup_parameters", nil)
+// errOtherPath means that a session does not have the search_path that was requested for it.
+const errOtherPath errclass.Text = "the session has another search_path than the one that was requested, so it would use the tables of another schema: " +
+	"connect to PostgreSQL directly, or take search_path out of the pooler's ignore_startup_parameters"
 
 // CheckPath returns errOtherPath if the session does not have the requested search_path. Some
 // poolers ignore the request. The events of one read model would then be written to the tables of

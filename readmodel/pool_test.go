@@ -119,9 +119,9 @@ func TestASearchPathThatIsIgnoredIsRefused(t *testing.T) {
 	if done, err := readmodel.Migrate(t.Context(), through+"&search_path=bank"); err == nil || !strings.Contains(errclass.Safe(err), "search_path") {
 		t.Errorf("migrated %d, %v", len(done), err)
 	}
-	// A consumer ends if the check of the schema returns an errclass.Text. A pooler may be corrected.
+	// A consumer ends if the check of the schema returns an Unfit. A pooler may be corrected.
 	err = readmodel.CheckSchema(t.Context(), openPoolAt(t, through+"&search_path=bank"))
-	if _, ends := errors.AsType[errclass.Text](err); ends || err == nil || !strings.Contains(errclass.Safe(err), "search_path") {
+	if _, ends := errors.AsType[readmodel.Unfit](err); ends || err == nil || !strings.Contains(errclass.Safe(err), "search_path") {
 		t.Errorf("the check of the schema: %v, which ends a consumer: %t", err, ends)
 	}
 }

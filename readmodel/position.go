@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"projector/errclass"
 	"projector/projection"
 	"projector/readmodel/citus"
 	"projector/sql"
@@ -85,7 +84,7 @@ func knownTopicID(now, stored string) string {
 }
 
 // positionOf locks a position. If there is no row, it creates one at the start of the log. It
-// returns an errclass.Text if the group has a position of another projection, also of another
+// returns an Unfit if the group has a position of another projection, also of another
 // partition. Kafka would divide the partitions between the two projections, and each would lack the
 // events of the other's partitions.
 func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID, owner string) (stored projection.StoredPosition, inserted bool, err error) {
@@ -167,7 +166,7 @@ func (s TopicPositions) update(ctx context.Context, query string, partition int3
 	return nil
 }
 
-// CheckGroup returns an errclass.Text if the consumer group has positions of another projection in
+// CheckGroup returns an Unfit if the consumer group has positions of another projection in
 // this database. Continuing at these positions would skip the records that the group has consumed.
 func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) error {
 	runs, err := Texts(ctx, pool, "look up the consumer group", "group_projection", group, wanted)
@@ -178,7 +177,7 @@ func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) e
 }
 
 func groupTaken(group, by, wanted string) error {
-	return errclass.Text(fmt.Sprintf("consumer group %q belongs to projection %s: give %s a --group (KAFKA_GROUP) of its own", group, by, wanted))
+	return Unfit(fmt.Sprintf("consumer group %q belongs to projection %s: give %s a --group (KAFKA_GROUP) of its own", group, by, wanted))
 }
 
 // LoadGroups reads the names of the consumer groups that have positions of a projection.

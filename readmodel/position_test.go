@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"projector/errclass"
 	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/readmodel"
@@ -91,7 +90,7 @@ func TestAGroupRunsOneProjection(t *testing.T) {
 			both.Go(func() { refused[i] = claim(group, name, int32(i)) })
 		}
 		both.Wait()
-		var taken errclass.Text
+		var taken readmodel.Unfit
 		if first, second := refused[0], refused[1]; (first == nil) == (second == nil) || !errors.As(errors.Join(first, second), &taken) {
 			t.Fatalf("%s: %v and %v; one of them must be refused", group, first, second)
 		}

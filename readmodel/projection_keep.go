@@ -6,14 +6,13 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"projector/errclass"
 	"projector/projection/file"
 )
 
 // KeepFile stores the file with which the rows of a projection are made. It returns a
 // *FileChangedError if another text is stored. If accept is true or no event was processed yet, the
 // new text replaces the stored one instead. If events were processed in another mode, it returns an
-// errclass.Text, because what the projection remembers about events depends on the mode.
+// Unfit, because what the projection remembers about events depends on the mode.
 func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) error {
 	for range keepTries {
 		kept, err := All[keptFile](ctx, db, "keep the projection file", "projection_file_keep", p.Name, p.SHA256, string(p.Mode), p.Text, accept)
@@ -28,7 +27,7 @@ func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) 
 }
 
 // CheckFile returns a *FileChangedError if another text of the file is stored, and an
-// errclass.Text if another mode is stored. As long as no record was processed, it returns nil.
+// Unfit if another mode is stored. As long as no record was processed, it returns nil.
 func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
 	kept, err := All[keptFile](ctx, db, "look for the projection file", "projection_file_kept", p.Name)
 	if err != nil || len(kept) == 0 {
@@ -49,7 +48,7 @@ type keptFile struct{ SHA256, Mode string }
 func (k keptFile) refuse(ctx context.Context, p *file.Projection) error {
 	switch {
 	case k.Mode != string(p.Mode):
-		return errclass.Text("projection " + p.Name + " was begun with mode: " + k.Mode + ", and what it remembers of events is for that mode: " +
+		return Unfit("projection " + p.Name + " was begun with mode: " + k.Mode + ", and what it remembers of events is for that mode: " +
 			"give the file of the other mode another name in its line \"-- projection:\", and tables of its own")
 	case k.SHA256 != p.SHA256:
 		return &FileChangedError{Projection: p.Name, Reader: ReaderFlags(ctx)}

@@ -132,7 +132,17 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 		goose.WithTableName(schemaTable), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
 }
 
-// CheckSchema returns an errclass.Text if the schema is missing or older than this program needs. A
+// Unfit is the text of an error that says why a process must not use the database as it is. No retry
+// solves it. The text contains no data.
+type Unfit string
+
+// Error implements error.
+func (u Unfit) Error() string { return string(u) }
+
+// SafeText implements errclass.Describer.
+func (u Unfit) SafeText() string { return string(u) }
+
+// CheckSchema returns an Unfit if the schema is missing or older than this program needs. A
 // newer schema is accepted, because a rolling deployment migrates first.
 func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	want, err := wantedVersion()
@@ -157,17 +167,17 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 		return nil
 	}
 	if have > 0 {
-		return errclass.Text(fmt.Sprintf("the database schema is at version %d and this program needs %d: run `projector migrate` first", have, want))
+		return Unfit(fmt.Sprintf("the database schema is at version %d and this program needs %d: run `projector migrate` first", have, want))
 	}
 	elsewhere := ""
 	err = pool.QueryRow(ctx, projectorsql.Query("schema_elsewhere")).Scan(&elsewhere)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return errclass.Text("the database has no projector schema: run `projector migrate` first")
+		return Unfit("the database has no projector schema: run `projector migrate` first")
 	case err != nil:
 		return fmt.Errorf("read the schemas of the database: %w", err)
 	}
-	return errclass.Text("no schema of search_path has the projector's tables, but the schema " + elsewhere + " has: name it in search_path " +
+	return Unfit("no schema of search_path has the projector's tables, but the schema " + elsewhere + " has: name it in search_path " +
 		"(pg_restore does not restore ALTER DATABASE … SET and ALTER ROLE … SET: docs/repairs.md, \"Restoring the database\"), " +
 		"or run `projector migrate` for tables in another schema")
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-
-	"projector/errclass"
 )
 
 // SourceTopic is a topic from which rows of a projection may have come.
@@ -20,7 +18,7 @@ func LoadTopics(ctx context.Context, db Querier, name string) ([]SourceTopic, er
 	return All[SourceTopic](ctx, db, "load the topics", "source_topics", name)
 }
 
-// CheckTopic returns an errclass.Text if a projection has consumed events, but none from the topic.
+// CheckTopic returns an Unfit if a projection has consumed events, but none from the topic.
 func CheckTopic(ctx context.Context, db Querier, name, topic string) error {
 	topics, err := LoadTopics(ctx, db, name)
 	if err != nil {
@@ -36,7 +34,7 @@ func CheckTopic(ctx context.Context, db Querier, name, topic string) error {
 		}
 	}
 	if len(from) > 0 {
-		return errclass.Text(fmt.Sprintf("the rows of %s came from topic %s, and --topic (KAFKA_TOPIC) is %s: accounts of two topics would be mixed, "+
+		return Unfit(fmt.Sprintf("the rows of %s came from topic %s, and --topic (KAFKA_TOPIC) is %s: accounts of two topics would be mixed, "+
 			"and could not be rebuilt; if that is wanted, type --another-topic", name, strings.Join(from, ", "), topic))
 	}
 	return nil

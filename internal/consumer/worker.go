@@ -131,18 +131,16 @@ func (w *worker) run() {
 	}
 	for w.drain.Err() == nil {
 		claimed, err := w.consume(kafka)
-		if claimed {
+		if claimed || errors.Is(err, session.ErrAgain) || errors.Is(err, errHalted) {
 			kafka = projection.NoOffset // Kafka's offset is used for the first claim only
 		}
 		switch {
 		case errors.Is(err, session.ErrAgain):
-			kafka = projection.NoOffset
 			_ = pace.Sleep(w.drain, w.pause)
 			w.pause = 0
 		case errors.Is(err, errDrained):
 			return
 		case errors.Is(err, errHalted):
-			kafka = projection.NoOffset
 			if !w.awaitRepair() {
 				return
 			}

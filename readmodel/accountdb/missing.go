@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"projector/errclass"
 	"projector/readmodel"
 	"projector/readmodel/citus"
 	"projector/sql"
@@ -48,7 +47,7 @@ type MissingFilter struct {
 }
 
 // ErrNoFetching means that missing versions cannot be fetched with this database.
-const ErrNoFetching errclass.Text = "missing versions cannot be fetched where Citus distributes the tables: leave out --outbox-url (OUTBOX_URL)"
+const ErrNoFetching readmodel.Unfit = "missing versions cannot be fetched where Citus distributes the tables: leave out --outbox-url (OUTBOX_URL)"
 
 // CheckFetching returns ErrNoFetching if Citus distributes the accounts.
 func CheckFetching(ctx context.Context, db readmodel.Querier) error {

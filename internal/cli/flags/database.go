@@ -93,7 +93,7 @@ func OpenReadModel(ctx context.Context, f *DatabaseFlags) (*pgxpool.Pool, error)
 	}
 	if err := readmodel.CheckSchema(ctx, pool); err != nil {
 		pool.Close()
-		if schema, is := errors.AsType[errclass.Text](err); is {
+		if schema, is := errors.AsType[readmodel.Unfit](err); is {
 			return nil, exit.Refuse(schema.Error())
 		}
 		return nil, err

@@ -184,7 +184,7 @@ func (p *Process) awaitSchema(ctx context.Context) error {
 		if err == nil {
 			err = p.storeMappingAndFile(ctx)
 		}
-		return needsRole(err)
+		return needsRole(final(err))
 	})
 	if err == nil {
 		p.health.OK(conditionSchema)
@@ -192,13 +192,14 @@ func (p *Process) awaitSchema(ctx context.Context) error {
 	return err
 }
 
-// fits returns an error that no retry solves if this process must not use the database. The schema
+// fits returns an error if this process must not use the database. The schema
 // may be missing or too old, or the consumer group may belong to another projection. The rows may
 // come from another topic. Fetching may be on for a projection that does not record missing events.
 func (p *Process) fits(ctx context.Context) error {
 	// The checks run concurrently, because each waits for an answer of the database. They also open
 	// several connections, which the claims of partitions need next.
-	checks := []func(context.Context) error{p.fitsSchema, p.fitsGroup, p.fitsTopic, p.fitsFetching}
+	fitsSchema := func(ctx context.Context) error { return readmodel.CheckSchema(ctx, p.pool) }
+	checks := []func(context.Context) error{fitsSchema, p.fitsGroup, p.fitsTopic, p.fitsFetching}
 	failed := make([]error, len(checks))
 	var all sync.WaitGroup
 	for i, check := range checks {
@@ -208,13 +209,10 @@ func (p *Process) fits(ctx context.Context) error {
 	return cmp.Or(failed...) // the first, because the others fail too without the schema
 }
 
-func (p *Process) fitsSchema(ctx context.Context) error {
-	return final[errclass.Text](readmodel.CheckSchema(ctx, p.pool))
-}
-
-// final marks an error of type E, which no retry solves. Other errors stay unchanged.
-func final[E error](err error) error {
-	if errors.As(err, new(E)) {
+// final marks an error that says why this process must not use the database, because no retry solves
+// it. Other errors stay unchanged.
+func final(err error) error {
+	if errors.As(err, new(readmodel.Unfit)) || errors.As(err, new(*readmodel.MappingChangedError)) || errors.As(err, new(*readmodel.FileChangedError)) {
 		return retry.Stop(err)
 	}
 	return err
@@ -222,8 +220,8 @@ func final[E error](err error) error {
 
 func (p *Process) fitsGroup(ctx context.Context) error {
 	err := readmodel.CheckGroup(ctx, p.pool, p.group, p.kind.Name())
-	if taken, is := errors.AsType[errclass.Text](err); is {
-		return retry.Stop(exit.WrongUsage(taken))
+	if taken, is := errors.AsType[readmodel.Unfit](err); is {
+		return exit.WrongUsage(taken)
 	}
 	return err
 }
@@ -232,25 +230,24 @@ func (p *Process) fitsTopic(ctx context.Context) error {
 	if p.anotherTopic {
 		return nil
 	}
-	return final[errclass.Text](readmodel.CheckTopic(ctx, p.pool, p.kind.Name(), p.topic))
+	return readmodel.CheckTopic(ctx, p.pool, p.kind.Name(), p.topic)
 }
 
 func (p *Process) fitsFetching(ctx context.Context) error {
 	if p.fetcher == nil {
 		return nil
 	}
-	return final[errclass.Text](accountdb.CheckFetching(ctx, p.pool))
+	return accountdb.CheckFetching(ctx, p.pool)
 }
 
-// storeMappingAndFile stores the mapping and the projection file. It returns an error that no retry
-// solves if the rows were made with a mapping or a file that gives other results.
+// storeMappingAndFile stores the mapping and the projection file. It fails if the rows were made with
+// a mapping or a file that gives other results.
 func (p *Process) storeMappingAndFile(ctx context.Context) error {
 	err := readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping)
 	if err != nil || p.own == nil {
-		return final[*readmodel.MappingChangedError](err)
+		return err
 	}
-	err = readmodel.KeepFile(ctx, p.pool, p.own, p.acceptChanged)
-	return final[errclass.Text](final[*readmodel.FileChangedError](err))
+	return readmodel.KeepFile(ctx, p.pool, p.own, p.acceptChanged)
 }
 
 type observer struct {
