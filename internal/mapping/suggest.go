@@ -60,7 +60,7 @@ func (s *Samples) Add(m event.Message) {
 		note(s.headers, h.Key, text)
 	}
 	var object map[string]jsontext.Value
-	if json.Unmarshal(m.Value, &object) != nil {
+	if json.Unmarshal(event.WithoutSchemaID(m.Value), &object) != nil {
 		s.unread++
 		return
 	}

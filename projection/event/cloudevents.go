@@ -120,7 +120,7 @@ func (f *cloudEventsFormat) readStructured(r *reading, contentType []byte) bool 
 	if reason := eventFormatReason(contentType); reason != "" {
 		r.unreadable(malformed("", reason), nameHeader+contentTypeHeader)
 	} else {
-		f.structured.readDocument(r, r.message.Value, "")
+		f.structured.readDocument(r, WithoutSchemaID(r.message.Value), "")
 	}
 	f.structured.checkSpecVersion(r)
 	f.readStructuredData(r)
@@ -131,7 +131,7 @@ func (f *cloudEventsFormat) readStructured(r *reading, contentType []byte) bool 
 // for a tombstone. A null value is a tombstone, unless the event's type needs no data.
 func (f *cloudEventsFormat) readBinary(r *reading, contentType []byte) bool {
 	f.binary.checkSpecVersion(r)
-	switch value := r.message.Value; {
+	switch value := WithoutSchemaID(r.message.Value); {
 	case value == nil:
 		return f.needsNoData(r)
 	case len(value) == 0: // some clients write this if there is no data

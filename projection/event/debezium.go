@@ -99,7 +99,7 @@ func (f *debeziumFormat) Decode(m Message, d *Decoded) {
 }
 
 func (f *debeziumFormat) readPayload(r *reading) {
-	document, fault := r.connectDocument(r.message.Value)
+	document, fault := r.connectDocument(WithoutSchemaID(r.message.Value))
 	if fault != nil {
 		r.unreadable(fault, namePayload)
 		return

@@ -85,7 +85,7 @@ func inEnvelope(value []byte) []byte {
 // The function plain returns the text of an accepted header or key.
 func plain(t *testing.T, value []byte) string {
 	t.Helper()
-	value = inEnvelope(value)
+	value = inEnvelope(unframed(value))
 	if len(value) > 0 && value[0] == '"' {
 		return text(t, value)
 	}
@@ -98,7 +98,7 @@ func plain(t *testing.T, value []byte) string {
 // payloadOf returns the JSON document in an accepted value.
 func payloadOf(t *testing.T, value []byte) json.RawMessage {
 	t.Helper()
-	value = inEnvelope(value)
+	value = inEnvelope(unframed(value))
 	if trimmed := bytes.TrimSpace(value); len(trimmed) > 0 && trimmed[0] == '"' {
 		value = []byte(text(t, trimmed))
 	}

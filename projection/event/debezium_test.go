@@ -150,6 +150,8 @@ func TestDebeziumReadsWhatConvertersWrite(t *testing.T) {
 		"quoted key, escapes":            routed(key(`"acc\u002d1"`)),
 		"quoted everything":              routed(wrapped(jsonText)),
 		"envelopes everywhere":           routed(wrapped(func(s string) string { return connect(jsonText(s)) })),
+		"ids of schemas":                 routed(key(schemaID+`"acc-1"`), value(schemaID+payload)),
+		"id of a schema, escaped":        routed(value(schemaID + jsonText(payload))),
 		"version in an envelope":         routed(header("version", `{"schema":{"type":"int64","optional":true},"payload":2}`)),
 		"the first of a name counts":     routed(header("other", "x"), func(o *outbox) { o.headers = append(o.headers, o.headers...) }),
 		"no correlation in place of its": routed(without("correlationId"), header("correlation_id", `"c-1"`)),

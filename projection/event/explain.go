@@ -41,7 +41,7 @@ func (f *jsonFormat) open(m Message) (*decoder, *reading, func()) {
 		return nil, nil, nil
 	}
 	r := &reading{jsonScanner: f.scanner(), message: m}
-	f.readDocument(r, m.Value, "")
+	f.readDocument(r, WithoutSchemaID(m.Value), "")
 	return f.decoder, r, func() { f.end(r) }
 }
 

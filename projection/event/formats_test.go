@@ -1,6 +1,7 @@
 package event_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -114,6 +115,21 @@ func (p *parts) asBinary() event.Message {
 	return binary(attributes...)
 }
 
+// schemaID is what the serializers for JSON Schema write before the JSON.
+const schemaID = "\x00\x00\x00\x00\x07"
+
+// framed returns a message whose JSON objects and texts have the id of a schema before them.
+func framed(m event.Message) event.Message {
+	frame := func(text []byte) []byte {
+		if json.Valid(text) && (text[0] == '{' || text[0] == '"') {
+			return append([]byte(schemaID), text...)
+		}
+		return text
+	}
+	m.Key, m.Value = frame(m.Key), frame(m.Value)
+	return m
+}
+
 // The same event has the same outcome in the JSON, Debezium and CloudEvents formats. The exception
 // is an event whose data is invalid JSON (see sameBroken).
 func TestFormatsAgree(t *testing.T) {
@@ -129,6 +145,10 @@ func TestFormatsAgree(t *testing.T) {
 				sameOutcome(t, p, event.FormatDebezium, want, decodeMessage(outbox, p.asDebezium(t)))
 				sameOutcome(t, p, "structured", want, decodeMessage(cloud, p.asStructured(t)))
 				sameOutcome(t, p, "binary", want, decodeMessage(cloud, p.asBinary()))
+				sameOutcome(t, p, "with a schema id", want, decodeMessage(asJSON, framed(p.asJSON())))
+				sameOutcome(t, p, "debezium-outbox with schema ids", want, decodeMessage(outbox, framed(p.asDebezium(t))))
+				sameOutcome(t, p, "structured with a schema id", want, decodeMessage(cloud, framed(p.asStructured(t))))
+				sameOutcome(t, p, "binary with a schema id", want, decodeMessage(cloud, framed(p.asBinary())))
 			})
 		})
 	}

@@ -58,7 +58,7 @@ func (f *jsonFormat) Decode(m Message, d *Decoded) {
 		return
 	}
 	r := &reading{jsonScanner: f.scanner(), message: m}
-	f.readDocument(r, m.Value, "")
+	f.readDocument(r, WithoutSchemaID(m.Value), "")
 	f.validate(r, d)
 	f.end(r)
 }
@@ -266,11 +266,19 @@ func shareMemory(raw, text []byte) bool {
 	return len(text) > 0 && len(raw) > 0 && (&text[0] == &raw[0] || len(raw) > 1 && &text[0] == &raw[1])
 }
 
-// IsJSONWithSchemaID reports whether a value is a JSON object behind a zero byte and the four bytes
-// of a schema's id. The serializers for JSON Schema write such values.
-func IsJSONWithSchemaID(value []byte) bool {
+// WithoutSchemaID returns the JSON object or text of a value or key behind a zero byte and the four
+// bytes of a schema's id. The serializers for JSON Schema write these bytes. All other values, such as
+// those in Avro, are returned unchanged. No JSON and no valid text begins with a zero byte.
+func WithoutSchemaID(value []byte) []byte {
 	const header = 5
-	return len(value) > header && value[0] == 0 && jsontext.Value(value[header:]).IsValid() && jsontext.Value(value[header:]).Kind() == '{'
+	if len(value) < header+len(`{}`) || value[0] != 0 {
+		return value
+	}
+	inner := value[header:]
+	if first, last := inner[0], inner[len(inner)-1]; first == '{' && last == '}' || first == '"' && last == '"' {
+		return inner
+	}
+	return value
 }
 
 // syntaxFault says why a value is not exactly one valid JSON object. It contains the byte offset,
@@ -288,8 +296,6 @@ func syntaxReason(value []byte, err error) string {
 	switch {
 	case len(value) == 0:
 		return "the value is empty"
-	case IsJSONWithSchemaID(value):
-		return "the value is JSON behind a zero byte and the id of a schema (JSON Schema), which no format reads: have it written without them"
 	case value[0] == 0:
 		return "the value begins with a zero byte, as values do whose schema is in a registry (--format=avro or protobuf)"
 	case bytes.HasPrefix(value, []byte("\xef\xbb\xbf")):

@@ -112,7 +112,7 @@ func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []
 		return f.joinedText(r, p, field)
 	case nowhere, inDocument, inHeader, inKey: // read below
 	}
-	value, found := r.message.Key, r.message.Key != nil
+	value, found := WithoutSchemaID(r.message.Key), r.message.Key != nil
 	if p.kind == inHeader {
 		value, found = firstHeader(r.message.Headers, p.header)
 	}

@@ -47,10 +47,11 @@ func (a *advice) count(d *decoded) {
 		return
 	}
 	a.faults++
-	if value := d.record.Value; len(value) > 5 && value[0] == 0 && !event.IsJSONWithSchemaID(value) {
+	value := event.WithoutSchemaID(d.record.Value)
+	if len(value) > 5 && value[0] == 0 {
 		a.framed++
 	}
-	if !a.mapped && bytes.HasPrefix(bytes.TrimSpace(d.record.Value), []byte{'{'}) {
+	if !a.mapped && bytes.HasPrefix(bytes.TrimSpace(value), []byte{'{'}) {
 		a.shapes++
 	}
 	message := consumer.FromKafka(d.record).Message

@@ -189,7 +189,7 @@ func TestInspectNamesTheFormatThatReads(t *testing.T) {
 	clitest.Contains(t, s.Must("inspect", "--offset=2"), "1 begin with a zero byte", "--format=avro", "--schema-registry-url")
 	s.Produce("\x00\x00\x00\x00\x07{}") // with a JSON Schema
 	if text := s.Must("inspect", "--offset=3"); strings.Contains(text, "--format=avro") {
-		t.Errorf("no format reads it, and yet:\n%s", text)
+		t.Errorf("it is JSON, and yet:\n%s", text)
 	}
 	said := s.Refused(exit.Failed, "inspect", "--offset=2", "--format=avro", "--schema-registry-url=http://127.0.0.1:1")
 	clitest.Contains(t, said, "schema registry", "--schema-registry-url (SCHEMA_REGISTRY_URL)")
