@@ -47,11 +47,10 @@ func TestSourcesAreTakenFromPositions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	up, _, _ := strings.Cut(string(migration), "-- +goose Down")
 	if _, err := pool.Exec(t.Context(), `DROP TABLE projector_source;
 		INSERT INTO projector_position (consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, projection) VALUES
 			('g', 'events', 0, 1, 1, 'first', 'me', 1, 'account_balance'), ('g', 'events', 1, 1, 1, 'first', 'me', 1, 'account_balance'),
-			('s', 'events', 0, 1, 1, 'first', 'me', 1, 'account_statement'), ('g', 'old', 0, 1, 1, 'AAAAAAAAAAAAAAAAAAAAAA==', 'me', 1, 'account_balance');`+up); err != nil {
+			('s', 'events', 0, 1, 1, 'first', 'me', 1, 'account_statement'), ('g', 'old', 0, 1, 1, 'AAAAAAAAAAAAAAAAAAAAAA==', 'me', 1, 'account_balance');`+string(migration)); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, lines(t, pool, `SELECT concat_ws(' ', projection, topic, topic_id) FROM projector_source ORDER BY 1`),

@@ -138,8 +138,3 @@ FROM account_balance b
 FULL JOIN account_hold h ON h.account_id = b.account_id;
 
 COMMENT ON VIEW account_balance_current IS 'account_balance, and whether a known event is missing from it (stale) and which version it waits for.';
-
--- +goose Down
-DROP VIEW account_balance_current, account_hold;
-DROP TABLE park_overflow, parked_event, projector_position, account_balance;
-DROP FUNCTION projector_refuse_lower_version();

@@ -42,7 +42,3 @@ CREATE TRIGGER append_only
     FOR EACH STATEMENT EXECUTE FUNCTION projector_refuse_rewriting();
 
 REVOKE UPDATE, DELETE, TRUNCATE ON dlq_action FROM PUBLIC;
-
--- +goose Down
-DROP TABLE dlq_action;
-DROP FUNCTION projector_refuse_rewriting();

@@ -72,9 +72,3 @@ CREATE TABLE inbox_pruned (
 );
 
 COMMENT ON TABLE inbox_pruned IS 'Markers of a handler from before this time may be gone: that one is not there then proves nothing.';
-
--- +goose Down
-DROP TABLE inbox_pruned, inbox, daily_turnover;
-DROP VIEW account_statement_missing;
-DROP TABLE account_statement;
-ALTER TABLE projector_position DROP COLUMN projection;

@@ -10,8 +10,3 @@ COMMENT ON TABLE dlq_action IS 'Audit trail of dlq replay, dlq discard, account 
 COMMENT ON COLUMN dlq_action.version IS 'The version of the event that was replayed, discarded or passed over; of a rebuilt account the version it has since.';
 COMMENT ON COLUMN dlq_action.reason IS 'Why, in the words of who did it; for a replay without effect, why it had none; for a rebuild, in what way the account was wrong.';
 COMMENT ON COLUMN dlq_action.result IS 'applied, duplicate, waiting, poison, refused, published, discarded, skipped, replaced or removed.';
-
--- +goose Down
-ALTER TABLE dlq_action
-    DROP CONSTRAINT dlq_action_action_check,
-    ADD CONSTRAINT dlq_action_action_check CHECK (action IN ('replay', 'discard', 'skip')) NOT VALID;

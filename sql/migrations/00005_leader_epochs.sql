@@ -16,12 +16,3 @@ COMMENT ON COLUMN projector_position.judged_until IS 'How far records have been 
 COMMENT ON COLUMN projector_position.judged_epoch IS 'Kafka''s leader epoch of the record before judged_until; -1: not known.';
 COMMENT ON COLUMN projector_position.judged_epoch_at IS 'The judged_until to which judged_epoch belongs; see leader_epoch_at.';
 COMMENT ON COLUMN projector_position.stopped_reason IS 'Why the partition is stopped until a person sets its position; null: it is not.';
-
--- +goose Down
-ALTER TABLE projector_position
-    DROP COLUMN leader_epoch,
-    DROP COLUMN leader_epoch_at,
-    DROP COLUMN judged_epoch,
-    DROP COLUMN judged_epoch_at,
-    DROP COLUMN stopped_reason;
-COMMENT ON COLUMN projector_position.judged_until IS 'The highest next_offset there ever was: records below it have been judged once already.';

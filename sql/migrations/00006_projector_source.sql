@@ -18,6 +18,3 @@ INSERT INTO projector_source (projection, topic, topic_id)
 SELECT DISTINCT projection, topic, topic_id
 FROM projector_position
 WHERE topic_id NOT IN ('', 'AAAAAAAAAAAAAAAAAAAAAA==');
-
--- +goose Down
-DROP TABLE projector_source;

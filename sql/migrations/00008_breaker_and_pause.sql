@@ -20,13 +20,3 @@ ALTER TABLE dlq_action
 COMMENT ON TABLE dlq_action IS 'Audit trail of dlq replay, dlq discard, account skip, rebuild, position set, pause and resume. Append-only: GRANT SELECT, INSERT to whoever repairs, and nothing else.';
 COMMENT ON COLUMN dlq_action.topic IS 'The place of the original in its source topic, with partition and offset; of position set, pause and resume, where the partition goes on.';
 COMMENT ON COLUMN dlq_action.result IS 'applied, duplicate, waiting, poison, refused, published, discarded, skipped, replaced or removed; of position set, from where it was set; of pause and resume, what the partition did before and does now.';
-
--- +goose Down
-ALTER TABLE dlq_action
-    DROP CONSTRAINT dlq_action_action_check,
-    ADD CONSTRAINT dlq_action_action_check CHECK (action IN ('replay', 'discard', 'skip', 'rebuild', 'position_set')) NOT VALID;
-ALTER TABLE projector_position
-    DROP COLUMN breaker_window,
-    DROP COLUMN breaker_through,
-    DROP COLUMN breaker_reason,
-    DROP COLUMN paused_reason;

@@ -110,26 +110,3 @@ CREATE CONSTRAINT TRIGGER link
     AFTER INSERT ON dlq_action
     DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION dlq_action_link();
-
--- +goose Down
-DROP TRIGGER link ON dlq_action;
-DROP TRIGGER stamp ON dlq_action;
-DROP TRIGGER append_only_rows ON dlq_action;
-DROP TRIGGER append_only ON dlq_action;
-DROP FUNCTION dlq_action_link();
-DROP FUNCTION dlq_action_stamp();
-DROP FUNCTION dlq_action_unchanged();
-DROP FUNCTION dlq_action_hash(text, dlq_action);
-DROP FUNCTION dlq_action_text(dlq_action);
-ALTER TABLE dlq_action
-    DROP COLUMN db_user,
-    DROP COLUMN altered,
-    DROP COLUMN value_sha256,
-    DROP COLUMN original_sha256,
-    DROP COLUMN approved_by,
-    DROP COLUMN approval_reason,
-    DROP COLUMN chain,
-    DROP COLUMN hash;
-CREATE TRIGGER append_only
-    BEFORE UPDATE OR DELETE OR TRUNCATE ON dlq_action
-    FOR EACH STATEMENT EXECUTE FUNCTION projector_refuse_rewriting();

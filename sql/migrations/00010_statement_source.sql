@@ -28,10 +28,3 @@ CREATE VIEW account_statement_balance AS
 SELECT account_id, version, balance, currency FROM account_balance;
 
 COMMENT ON VIEW account_statement_balance IS 'What a statement has to add up to, for account statement. It does not say whether a balance is stale: readers have account_balance_current.';
-
--- +goose Down
-DROP VIEW account_statement_balance, account_skipped;
-DROP INDEX dlq_action_skipped;
-ALTER TABLE account_statement
-    DROP COLUMN source_partition,
-    DROP COLUMN source_offset;

@@ -127,23 +127,3 @@ CREATE TRIGGER decide
 CREATE TRIGGER append_only
     BEFORE DELETE OR TRUNCATE ON repair_request
     FOR EACH STATEMENT EXECUTE FUNCTION projector_refuse_rewriting();
-
--- +goose Down
-GRANT EXECUTE ON FUNCTION dlq_action_link() TO PUBLIC;
--- +goose StatementBegin
-CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    NEW.db_user := session_user;
-    NEW.chain := NULL;
-    NEW.hash := NULL;
-    RETURN NEW;
-END
-$$;
--- +goose StatementEnd
-DROP TABLE repair_request;
-DROP FUNCTION repair_request_decide();
-DROP FUNCTION repair_request_stamp();
-DROP TABLE repair_policy;
-ALTER TABLE dlq_action
-    DROP CONSTRAINT dlq_action_action_check,
-    ADD CONSTRAINT dlq_action_action_check CHECK (action IN ('replay', 'discard', 'skip', 'rebuild', 'position_set', 'pause', 'resume')) NOT VALID;

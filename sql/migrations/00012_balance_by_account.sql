@@ -15,12 +15,3 @@ UNION ALL
 SELECT h.account_id, NULL::char(3), NULL, NULL, NULL, NULL, NULL, NULL, true, h.expected_version
 FROM account_hold h
 WHERE NOT EXISTS (SELECT FROM account_balance b WHERE b.account_id = h.account_id);
-
--- +goose Down
-CREATE OR REPLACE VIEW account_balance_current AS
-SELECT coalesce(b.account_id, h.account_id) AS account_id,
-       b.currency, b.balance, b.version, b.status, b.last_event_id, b.last_event_at, b.updated_at,
-       h.account_id IS NOT NULL             AS stale,
-       h.expected_version                   AS waiting_for_version
-FROM account_balance b
-FULL JOIN account_hold h ON h.account_id = b.account_id;

@@ -51,19 +51,3 @@ FROM account_balance b
 LEFT JOIN account_opening o ON o.account_id = b.account_id;
 
 COMMENT ON VIEW account_statement_balance IS 'What a statement begins with and what it has to add up to, for account statement. It does not say whether a balance is stale: readers have account_balance_current.';
-
--- +goose Down
-DROP VIEW account_statement_balance;
-CREATE VIEW account_statement_balance AS
-SELECT account_id, version, balance, currency FROM account_balance;
-CREATE OR REPLACE VIEW account_statement_missing AS
-SELECT account_id, previous + 1 AS from_version, version - 1 AS to_version
-FROM (
-    SELECT account_id, version, lag(version, 1, 0::bigint) OVER (PARTITION BY account_id ORDER BY version) AS previous
-    FROM account_statement
-) AS neighbours
-WHERE version > previous + 1;
-ALTER TABLE dlq_action
-    DROP CONSTRAINT dlq_action_action_check,
-    ADD CONSTRAINT dlq_action_action_check CHECK (action IN ('replay', 'discard', 'skip', 'rebuild', 'position_set', 'pause', 'resume', 'four_eyes')) NOT VALID;
-DROP TABLE account_opening;

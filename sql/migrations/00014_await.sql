@@ -40,6 +40,3 @@ $$;
 -- +goose StatementEnd
 
 COMMENT ON FUNCTION projector_await(text, bigint, interval) IS 'Waits until the account has reached the version; returns the version it has then, NULL when it has no row by then. It holds a connection and a snapshot while it waits.';
-
--- +goose Down
-DROP FUNCTION projector_await(text, bigint, interval);

@@ -128,10 +128,3 @@ $$;
 CREATE VIEW new_events AS SELECT * FROM projector_new_events();
 
 COMMENT ON VIEW new_events IS 'What the SQL of a projection of one''s own is given: each event once. There is something in it only while the projector writes.';
-
--- +goose Down
-DROP VIEW new_events;
-DROP FUNCTION projector_new_events();
-DROP TABLE projection_file;
-DROP VIEW projection_hold;
-DROP TABLE projection_park_overflow, projection_parked_event, projection_account;

@@ -6,6 +6,3 @@
 SET LOCAL lock_timeout = '5s';
 ALTER TABLE parked_event ADD COLUMN rival_partition int, ADD COLUMN rival_offset bigint;
 COMMENT ON COLUMN parked_event.rival_offset IS 'Where the last other event of this version came that was not parked, because this one was.';
-
--- +goose Down
-ALTER TABLE parked_event DROP COLUMN rival_partition, DROP COLUMN rival_offset;

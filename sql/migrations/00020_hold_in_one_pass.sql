@@ -34,36 +34,3 @@ FROM (
 ) AS w
 LEFT JOIN parked_event h ON h.account_id = w.account_id
                         AND h.version = coalesce(w.version + 1, w.expected_version);
-
--- +goose Down
-CREATE OR REPLACE VIEW account_hold AS
-SELECT w.account_id,
-       coalesce(b.version + 1, w.expected_version)       AS expected_version,
-       w.received_version,
-       coalesce(h.class, 'version_gap')                  AS class,
-       w.waiting_events,
-       w.since,
-       w.overflowed_events
-FROM (
-    SELECT account_id,
-           min(expected_version)  AS expected_version,
-           min(version)           AS received_version,
-           sum(parked)::bigint    AS waiting_events,
-           min(since)             AS since,
-           sum(overflowed)::bigint AS overflowed_events
-    FROM (
-        SELECT p.account_id, p.expected_version, p.version, 1 AS parked, p.parked_at AS since, 0 AS overflowed
-        FROM parked_event p
-        LEFT JOIN account_balance b ON b.account_id = p.account_id
-        WHERE p.version > coalesce(b.version, p.version - 1)
-        UNION ALL
-        SELECT o.account_id, o.expected_version, o.lowest_version, o.events, o.since, o.events
-        FROM park_overflow o
-        LEFT JOIN account_balance b ON b.account_id = o.account_id
-        WHERE o.highest_version > coalesce(b.version, o.highest_version - 1)
-    ) AS known
-    GROUP BY account_id
-) AS w
-LEFT JOIN account_balance b ON b.account_id = w.account_id
-LEFT JOIN parked_event h ON h.account_id = w.account_id
-                        AND h.version = coalesce(b.version + 1, w.expected_version);

@@ -36,15 +36,3 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-
--- +goose Down
-CREATE OR REPLACE VIEW account_skipped AS
-SELECT DISTINCT account_id, version
-FROM dlq_action
-WHERE action = 'skip' AND result = 'skipped' AND account_id IS NOT NULL AND version IS NOT NULL;
-DROP VIEW projector_decision;
-DROP INDEX dlq_action_decision;
-ALTER TABLE dlq_action DROP COLUMN previous_event_id;
-ALTER TABLE dlq_action
-    DROP CONSTRAINT dlq_action_action_check,
-    ADD CONSTRAINT dlq_action_action_check CHECK (action IN ('replay', 'discard', 'skip', 'rebuild', 'position_set', 'pause', 'resume', 'four_eyes', 'open', 'fetch')) NOT VALID;

@@ -9,6 +9,3 @@ ALTER TABLE repair_request
         pg_column_size(arguments)::bigint + pg_column_size(file_flags) + pg_column_size(file_names) + pg_column_size(action)
         + pg_column_size(plan_sha256) + pg_column_size(actor) + pg_column_size(coalesce(reason, '')) <= 4 << 20
     ) NOT VALID;
-
--- +goose Down
-ALTER TABLE repair_request DROP CONSTRAINT repair_request_texts_size, DROP CONSTRAINT repair_request_files_size;

@@ -5,8 +5,3 @@ SET LOCAL lock_timeout = '5s'; -- other sessions wait at most 5 s; after a time-
 ALTER TABLE dlq_action
     DROP CONSTRAINT dlq_action_action_check,
     ADD CONSTRAINT dlq_action_action_check CHECK (action IN ('replay', 'discard', 'skip', 'rebuild', 'position_set', 'pause', 'resume', 'four_eyes', 'open', 'fetch', 'unskip', 'prune')) NOT VALID;
-
--- +goose Down
-ALTER TABLE dlq_action
-    DROP CONSTRAINT dlq_action_action_check,
-    ADD CONSTRAINT dlq_action_action_check CHECK (action IN ('replay', 'discard', 'skip', 'rebuild', 'position_set', 'pause', 'resume', 'four_eyes', 'open', 'fetch', 'unskip')) NOT VALID;

@@ -9,7 +9,3 @@ COMMENT ON COLUMN park_overflow.partition IS 'The partition that has these event
 COMMENT ON COLUMN park_overflow.first_offset IS 'The lowest offset of these events. They are read again from here when the account has the version before first_version. Null: only dlq replay applies them.';
 COMMENT ON COLUMN park_overflow.last_offset IS 'The highest offset of these events.';
 COMMENT ON COLUMN park_overflow.first_version IS 'The lowest version of these events.';
-
--- +goose Down
-ALTER TABLE projection_park_overflow DROP COLUMN first_version, DROP COLUMN last_offset, DROP COLUMN first_offset, DROP COLUMN partition, DROP COLUMN topic;
-ALTER TABLE park_overflow DROP COLUMN first_version, DROP COLUMN last_offset, DROP COLUMN first_offset, DROP COLUMN partition, DROP COLUMN topic;

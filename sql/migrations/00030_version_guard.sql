@@ -15,16 +15,3 @@ CREATE TRIGGER version_never_decreases
     AFTER UPDATE ON projection_account
     FOR EACH ROW WHEN (NEW.version < OLD.version)
     EXECUTE FUNCTION projector_refuse_lower_version();
-
--- +goose Down
-SET LOCAL citus.enable_unsafe_triggers = on;
-DROP TRIGGER version_never_decreases ON projection_account;
-CREATE TRIGGER version_never_decreases
-    BEFORE UPDATE ON projection_account
-    FOR EACH ROW WHEN (NEW.version < OLD.version)
-    EXECUTE FUNCTION projector_refuse_lower_version();
-DROP TRIGGER version_never_decreases ON account_balance;
-CREATE TRIGGER version_never_decreases
-    BEFORE UPDATE ON account_balance
-    FOR EACH ROW WHEN (NEW.version < OLD.version)
-    EXECUTE FUNCTION projector_refuse_lower_version();

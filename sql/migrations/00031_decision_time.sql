@@ -8,20 +8,3 @@ CREATE OR REPLACE VIEW projector_decision AS
 SELECT chain, action, result, projection, account_id, version, topic, partition, "offset", at
 FROM dlq_action
 WHERE action IN ('discard', 'skip', 'unskip', 'replay');
-
--- +goose Down
-DROP VIEW projector_decision;
-CREATE VIEW projector_decision AS
-SELECT chain, action, result, projection, account_id, version, topic, partition, "offset"
-FROM dlq_action
-WHERE action IN ('discard', 'skip', 'unskip', 'replay');
-COMMENT ON VIEW projector_decision IS 'What people have decided about single events: what a running projector may read of the audit trail.';
--- +goose StatementBegin
-DO $$
-BEGIN
-    IF to_regrole('projector_runtime') IS NOT NULL THEN
-        GRANT SELECT ON projector_decision TO projector_runtime;
-    END IF;
-END
-$$;
--- +goose StatementEnd
