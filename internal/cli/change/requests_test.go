@@ -226,3 +226,19 @@ func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
 	}
 	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "skipped version 2")
 }
+
+// TestApproversMayHaveAnotherTimeZone shows that the plan of a rebuild does not depend on settings of
+// a login. The state of an account has a time.
+func TestApproversMayHaveAnotherTimeZone(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.SeveralDeadLetters()
+	other := colleague(t, s)
+	u, err := url.Parse(other.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Exec(fmt.Sprintf("ALTER ROLE %q SET timezone = 'Asia/Tokyo'", u.User.Username()))
+	s.Must("migrate", "--four-eyes=on")
+	s.Exec("UPDATE account_balance SET balance = 1 WHERE account_id = 'acc-a'")
+	clitest.Contains(t, other.Must("approve", requested(t, s, "rebuild"), "--reason=checked"), "1 account inserted or replaced")
+}
