@@ -125,13 +125,17 @@ func LoadCommand(ctx context.Context, pool *pgxpool.Pool, id int64) (c Requested
 	return c, login, nil
 }
 
-// RequestDecidedError means that a request is not open any more.
-type RequestDecidedError struct {
-	ID    int64
-	State RequestState
+// TrailRows returns how many rows of the audit trail belong to a request.
+func TrailRows(ctx context.Context, pool *pgxpool.Pool, id int64) (n int64, err error) {
+	return One[int64](ctx, pool, "read what was done", "request_trail", id)
 }
 
-func (e *RequestDecidedError) Error() string { return fmt.Sprintf("request %d is %s", e.ID, e.State) }
+// RequestDecidedError means that a request is not open any more.
+type RequestDecidedError struct{ Request Request }
+
+func (e *RequestDecidedError) Error() string {
+	return fmt.Sprintf("request %d is %s already, by %s", e.Request.ID, e.Request.State, e.Request.DecidedBy)
+}
 
 // DecideRequest approves, rejects or refuses a request. It returns a *RequestDecidedError if the
 // request is not open any more.
@@ -152,7 +156,7 @@ func DecideRequest(ctx context.Context, pool *pgxpool.Pool, id int64, state Requ
 		return nil
 	}
 	if now, lost := FindRequest(ctx, pool, id); lost == nil && now.State != RequestOpen {
-		return &RequestDecidedError{id, now.State}
+		return &RequestDecidedError{now}
 	}
 	return fmt.Errorf("decide about request %d: %w", id, err)
 }

@@ -133,7 +133,11 @@ func (r *requested) approve(ctx context.Context, std *output.Streams, pool *pgxp
 	if err := readmodel.DecideRequest(ctx, pool, r.Request.ID, readmodel.RequestApproved, reason); err != nil {
 		return err
 	}
-	return do(readmodel.WithRequest(ctx, r.Request.ID), plan)
+	err = do(readmodel.WithRequest(ctx, r.Request.ID), plan)
+	if err != nil {
+		std.Notef("request %d stays approved, and cannot be approved again: `projector audit` shows what was done; request the rest again\n", r.Request.ID)
+	}
+	return err
 }
 
 // plan makes the plan of the request again. The caller must close the returned On, even after an error.

@@ -140,11 +140,11 @@ func (d *decision) make(
 		return err
 	}
 	if r.Request.State != readmodel.RequestOpen {
-		return exit.Refusef("request %d is %s already, by %s", d.id, r.Request.State, r.Request.DecidedBy)
+		return decidedAlready(ctx, pool, &readmodel.RequestDecidedError{Request: r.Request})
 	}
 	if err := decide(pool, r, readmodel.Storable(d.reason)); err != nil {
 		if late, is := errors.AsType[*readmodel.RequestDecidedError](err); is {
-			return exit.Refuse(late.Error() + " already, by somebody else; nothing was changed")
+			return decidedAlready(ctx, pool, late)
 		}
 		return err
 	}
@@ -154,6 +154,33 @@ func (d *decision) make(
 	}
 	text := fmt.Sprintf("request %d of %s: %s\n", d.id, output.Printable(decided.RequestedBy), decided.State)
 	return d.print.Print(std.Out, documentOf(model, &decided), text)
+}
+
+// decidedAlready returns the error for a second decision. If the first one was an approval, the error
+// says what the audit trail has of the request.
+func decidedAlready(ctx context.Context, pool *pgxpool.Pool, is *readmodel.RequestDecidedError) error {
+	done, err := trailText(ctx, pool, &is.Request)
+	if err != nil {
+		return err
+	}
+	return exit.Refuse(is.Error() + "; nothing was changed by this command" + done)
+}
+
+// trailText returns what the audit trail has of an approved request. The approval may have been
+// interrupted before the change or in it, and then the request stays approved.
+func trailText(ctx context.Context, pool *pgxpool.Pool, r *readmodel.Request) (string, error) {
+	if r.State != readmodel.RequestApproved {
+		return "", nil
+	}
+	n, err := readmodel.TrailRows(ctx, pool, r.ID)
+	switch {
+	case err != nil:
+		return "", err
+	case n == 0:
+		return "; the audit trail has no row of it: unless its approval is still running, request the change again", nil
+	default:
+		return fmt.Sprintf("; the audit trail has %s of it; if its approval was interrupted, request the rest again", output.Counted(n, "row")), nil
+	}
 }
 
 type showCmd struct {
@@ -222,13 +249,20 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 	if c.JSON() {
 		return c.printJSON(ctx, std, pool, r, amounts, &d)
 	}
-	printHead(std, &r.Request, &d)
+	done, err := trailText(ctx, pool, &r.Request)
+	if err != nil {
+		return err
+	}
+	printHead(std, &r.Request, &d, done)
 	return r.show(ctx, std, pool, &c.Servers, amounts)
 }
 
-func printHead(std *output.Streams, r *readmodel.Request, d *shownDocument) {
+func printHead(std *output.Streams, r *readmodel.Request, d *shownDocument, done string) {
 	std.Printf("request %d of %s (%s), %s: %s\n%s\n", r.ID, output.Printable(r.RequestedBy), output.Printable(r.Actor), r.State,
 		output.OrDash(output.Printable(r.Reason)), d.Command)
+	if r.DecidedBy != "" {
+		std.Printf("%s by %s%s\n", r.State, output.Printable(r.DecidedBy), done)
+	}
 	if d.Topic != nil {
 		std.Printf("topic %s, DLQ topic %s\n", output.Printable(*d.Topic), output.Printable(*d.DLQTopic))
 	}

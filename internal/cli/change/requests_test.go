@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
 )
@@ -241,4 +243,41 @@ func TestApproversMayHaveAnotherTimeZone(t *testing.T) {
 	s.Must("migrate", "--four-eyes=on")
 	s.Exec("UPDATE account_balance SET balance = 1 WHERE account_id = 'acc-a'")
 	clitest.Contains(t, other.Must("approve", requested(t, s, "rebuild"), "--reason=checked"), "1 account inserted or replaced")
+}
+
+// TestAnInterruptedApproval shows what people read about a request that was approved, but whose change
+// was not carried out, or not all of it.
+func TestAnInterruptedApproval(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.SeveralDeadLetters()
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	skip := []string{"account", "skip", "acc-a", "--version=2", "--reason=lost"}
+	killed := requested(t, s, skip...)
+	approver, err := pgx.Connect(t.Context(), other.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer approver.Close(t.Context())
+	// This is the state if the program is killed between the decision and the change.
+	if _, err := approver.Exec(t.Context(), "UPDATE repair_request SET state = 'approved', decision_reason = 'checked' WHERE id = $1", killed); err != nil {
+		t.Fatal(err)
+	}
+	const undone = "the audit trail has no row of it: unless its approval is still running, request the change again"
+	clitest.Contains(t, other.Refused(exit.Failed, "approve", killed, "--reason=again"), "is approved already, by eyes_", undone)
+	clitest.Contains(t, s.Must("requests", "show", killed), "approved by eyes_", undone)
+
+	s.Exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '0A000'; END $$;
+		CREATE TRIGGER refuse BEFORE UPDATE ON account_balance FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	failed := requested(t, s, skip...)
+	clitest.Contains(t, other.Refused(exit.Failed, "approve", failed, "--reason=checked"), "0A000",
+		"request "+failed+" stays approved, and cannot be approved again: `projector audit` shows what was done; request the rest again")
+	s.Exec("DROP TRIGGER refuse ON account_balance")
+	done := requested(t, s, skip...)
+	if out := other.Must("approve", done, "--reason=checked"); strings.Contains(out, "stays approved") {
+		t.Errorf("of a change that was carried out: %s", out)
+	}
+	const row = "the audit trail has 1 row of it; if its approval was interrupted, request the rest again"
+	clitest.Contains(t, other.Refused(exit.Failed, "approve", done, "--reason=twice"), "is approved already, by eyes_", row)
+	clitest.Equal(t, clitest.Pick(s.Lines("requests"), "state"), "approved, approved, approved")
 }

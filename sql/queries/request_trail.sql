@@ -1,0 +1,2 @@
+-- Returns how many rows of the audit trail belong to a request.
+SELECT count(*) FROM dlq_action WHERE request_id = $1;
