@@ -122,9 +122,9 @@ func TestFaultsOfMessages(t *testing.T) {
 	checkOpened(t, resolve(t, r, openedEvent(t, 7)))
 }
 
-// The first unknown id is requested a second time, because a replica may lag. The unknown ids after
-// it are requested only once, and then count as unknown for a while, so that invalid ids do not
-// delay other values.
+// An unknown id is requested a second time, because a replica may lag. If the second request does
+// not find it either, the unknown ids after it are requested only once, and then count as unknown for
+// a while, so that invalid ids do not delay other values.
 func TestUnknownIDs(t *testing.T) {
 	s := newStub(t)
 	r := s.resolver(t, event.FormatAvro)
@@ -143,12 +143,43 @@ func TestUnknownIDs(t *testing.T) {
 			checkMalformed(t, resolve(t, r, framed(1000+id)), "has no schema")
 		}
 	}
-	if n := s.count(byID(1000)); n < 1 || n > 2*periods(began)-1 {
-		t.Errorf("an unknown id was asked for %d times", n)
+	if n := s.count(byID(1000)); n < 2 || n > 2*periods(began) {
+		t.Errorf("the first unknown id was asked for %d times", n)
+	}
+	if n := s.count(byID(1001)); n < 1 || n > 2*periods(began)-1 {
+		t.Errorf("the second unknown id was asked for %d times", n)
 	}
 	if n := s.count(byID(6)); n != 2 {
 		t.Errorf("an id that became known was asked for %d times", n)
 	}
+}
+
+// A producer often registers several new schemas within seconds, and a replica of the registry may
+// lag for each of them. So each new id is requested a second time, also one after the other and at
+// the same time, as long as the second request finds the schema.
+func TestSeveralNewIDsOfALateReplica(t *testing.T) {
+	s := newStub(t)
+	r := s.resolver(t, event.FormatAvro)
+	asked := map[string]int{}
+	s.mu.Lock()
+	s.seen = func(req *http.Request) { // the registry gets each id during the first request for it
+		path := strings.TrimPrefix(req.URL.Path, "/api")
+		s.mu.Lock()
+		asked[path]++
+		first := asked[path] == 1
+		s.mu.Unlock()
+		if first {
+			s.hold(path, "AVRO", inline())
+		}
+	}
+	s.mu.Unlock()
+	checkOpened(t, resolve(t, r, openedEvent(t, 6)))
+	checkOpened(t, resolve(t, r, openedEvent(t, 7)))
+	var all sync.WaitGroup
+	for _, id := range []uint32{8, 9} {
+		all.Go(func() { checkOpened(t, resolve(t, r, openedEvent(t, id))) })
+	}
+	all.Wait()
 }
 
 // The function periods returns how often an id that is unknown or refused can be due since began. It

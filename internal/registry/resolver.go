@@ -36,9 +36,9 @@ const (
 	// events may contain the same wrong id many times.
 	unknownFor = 10 * time.Second
 	// confirmAfter is the pause before an unknown id is requested a second time. The server that
-	// answered may be a replica that does not have the producer's new schema yet. The resolver
-	// sends at most one such second request in each period of length confirmEvery. Otherwise values
-	// with random ids would delay other values.
+	// answered may be a replica that does not have the producer's new schema yet. After a second
+	// request that does not find the id either, no unknown id is requested a second time for the
+	// duration confirmEvery. Otherwise values with random ids would delay other values.
 	confirmAfter = time.Second
 	confirmEvery = 10 * time.Second
 )
@@ -59,9 +59,9 @@ type Resolver struct {
 
 	answered atomic.Bool // true once awaitAnswer has received an answer, or if no answer is required
 
-	mu        sync.Mutex // held to change known
-	confirmed time.Time  // when an unknown id was last requested a second time
-	readable  uint32     // the last id whose schema was read; 0: none yet
+	mu          sync.Mutex // held to change known
+	unconfirmed time.Time  // when a second request for an unknown id has last not found it either
+	readable    uint32     // the last id whose schema was read; 0: none yet
 }
 
 // known is the stored result for an id.
@@ -163,9 +163,7 @@ func (r *Resolver) fetch(ctx context.Context, id uint32) (event.Format, error) {
 		proven = true
 	}
 	if errors.Is(err, errUnknownID) && r.mayConfirm() {
-		if err = pace.Sleep(ctx, confirmAfter); err == nil {
-			s, err = r.client.fetch(ctx, id)
-		}
+		s, err = r.confirm(ctx, id)
 	}
 	switch {
 	case errors.Is(err, errUnknownID):
@@ -218,11 +216,23 @@ func (r *Resolver) answersForOthers(ctx context.Context, id uint32) bool {
 func (r *Resolver) mayConfirm() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := time.Now(); now.Sub(r.confirmed) >= confirmEvery {
-		r.confirmed = now
-		return true
+	return r.unconfirmed.IsZero() || time.Since(r.unconfirmed) >= confirmEvery
+}
+
+// confirm requests an unknown id a second time, after a pause. Several new ids may be confirmed at
+// the same time or one after the other, because a producer often registers several schemas within
+// seconds.
+func (r *Resolver) confirm(ctx context.Context, id uint32) (schema, error) {
+	if err := pace.Sleep(ctx, confirmAfter); err != nil {
+		return schema{}, err
 	}
-	return false
+	s, err := r.client.fetch(ctx, id)
+	if errors.Is(err, errUnknownID) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.unconfirmed = time.Now()
+	}
+	return s, err
 }
 
 // keep stores the result for an id. If there is no space, other results are removed. Readers use
