@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"projector/internal/cli/output"
 	"projector/internal/consumer"
@@ -33,6 +34,7 @@ func (s *setPlan) checkMemory(ctx context.Context) (holds func(context.Context, 
 		if err := s.checkSpans(ctx, memory); err != nil {
 			return nil, err
 		}
+		s.warnNewTopic(until)
 	}
 	return func(ctx context.Context, db readmodel.Querier) error {
 		now, err := memory.PrunedUntil(ctx, db)
@@ -55,6 +57,17 @@ func (s *setPlan) checkSpans(ctx context.Context, memory readmodel.Memory) error
 		}
 	}
 	return nil
+}
+
+// warnNewTopic prints a warning if the positions are set in a new topic. The records of a new topic
+// have not been processed, so checkSpans reads none of them. But a new topic may repeat events of the
+// earlier topic, and the inbox no longer has markers of events that were counted before the given
+// time.
+func (s *setPlan) warnNewTopic(until time.Time) {
+	if s.cmd.NewTopic {
+		s.on.Std.Notef("the inbox of %s remembers what was counted since %s: an older event that the new topic repeats would count twice; begin after such events, with --time\n",
+			s.of.Projection, output.SecondText(until))
+	}
 }
 
 // memoryCheck finds processed events that no longer have a marker in the inbox.
