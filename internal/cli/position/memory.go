@@ -59,14 +59,15 @@ func (s *setPlan) checkSpans(ctx context.Context, memory readmodel.Memory) error
 	return nil
 }
 
-// warnNewTopic prints a warning if the positions are set in a new topic. The records of a new topic
-// have not been processed, so checkSpans reads none of them. But a new topic may repeat events of the
-// earlier topic, and the inbox no longer has markers of events that were counted before the given
-// time.
+// warnNewTopic prints a warning if the positions are set in a topic that is new to the group. The
+// records of such a topic have not been processed, so checkSpans reads none of them. But the topic
+// may repeat events of an earlier topic, and the inbox no longer has markers of events that were
+// counted before the given time.
 func (s *setPlan) warnNewTopic(until time.Time) {
-	if s.cmd.NewTopic {
-		s.on.Std.Notef("the inbox of %s remembers what was counted since %s: an older event that the new topic repeats would count twice; begin after such events, with --time\n",
-			s.of.Projection, output.SecondText(until))
+	read := slices.ContainsFunc(s.plans, func(p projection.Repositioned) bool { return p.From != nil })
+	if s.cmd.NewTopic || !read {
+		s.on.Std.Notef("the inbox of %s remembers what was counted since %s: an older event that the new topic repeats would count twice; "+
+			"begin after such events, with --time and --skip-unread\n", s.of.Projection, output.SecondText(until))
 	}
 }
 

@@ -1,12 +1,14 @@
 package position_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
+	"projector/internal/devstack/devtest"
 )
 
 // TestPositionSetInATopicJustRecreated sets a position before the consumer has noticed that the
@@ -49,4 +51,17 @@ func TestANewTopicAndAPrunedInbox(t *testing.T) {
 	}
 	clitest.Contains(t, out, "would be set from 3 to 0")
 	clitest.Contains(t, said, "the inbox of daily_turnover remembers what was counted since", "would count twice")
+	_, _, said = s.Command("position", "set", "--all", "--start", "--reason=x")
+	if strings.Contains(said, "would count twice") {
+		t.Error(said) // refused, so nothing can count twice
+	}
+
+	s.Topic = devtest.Topic(t, s.Addrs, 1)
+	s.Produce(clitest.EventOf("a", 1, `"20"`))
+	status, out, said = s.Command("position", "set", "--all", "--time=1h", "--reason=x", "--yes")
+	if status != exit.OK {
+		t.Errorf("status %d", status)
+	}
+	clitest.Contains(t, out, "set from - to 0")
+	clitest.Contains(t, said, "would count twice")
 }
