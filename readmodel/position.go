@@ -29,11 +29,13 @@ type Partition struct {
 // committed offset was read, and this offset is below the position in the row. It returns a
 // *projection.StoppedError if an operator has to set or resume the position first, or if the stored
 // mapping reads events differently from the caller's mapping. After an error, the field Found of
-// the result is the row before the claim, if the row was read.
+// the result is the row before the claim, if the row was read. If a partition cannot continue until a
+// person acts, only the owner is stored.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var (
 		claimed     projection.Position
 		distributed bool
+		waits       error // why the partition waits for a person
 	)
 	err := TransactQueued(ctx, pool, func(tx *Tx) error {
 		stored, _, err := positionOf(ctx, tx, p, c.LogStart, c.TopicID, c.Owner)
@@ -41,11 +43,9 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 			return err
 		}
 		claimed.Found = &projection.FencedOffset{Next: stored.Next, Fence: stored.Fence}
-		if !projection.SameTopic(stored.TopicID, c.TopicID) {
-			return projection.ErrTopicRecreated
-		}
-		if stopped := stored.Stopped(); stopped != nil {
-			return stopped
+		if waits = waitsFor(&stored, c.TopicID); waits != nil {
+			tx.Queue(sql.Query("position_owner"), p.Group, p.Topic, p.Number, c.Owner)
+			return nil
 		}
 		if refused := p.refuses(ctx, &stored); refused != nil {
 			return refused
@@ -65,6 +65,9 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 			QueryRow(func(row pgx.Row) error { return row.Scan(&claimed.Fence, &distributed) })
 		return nil
 	})
+	if err == nil {
+		err = waits
+	}
 	if err == nil && distributed {
 		err = citus.Settle(ctx, pool)
 	}
@@ -72,6 +75,17 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		return projection.Position{Found: claimed.Found}, fmt.Errorf("claim the position: %w", err)
 	}
 	return claimed, nil
+}
+
+// waitsFor returns why a partition waits for a person, or nil if it does not wait.
+func waitsFor(stored *projection.StoredPosition, topicID string) error {
+	if !projection.SameTopic(stored.TopicID, topicID) {
+		return projection.ErrTopicRecreated
+	}
+	if stopped := stored.Stopped(); stopped != nil {
+		return stopped
+	}
+	return nil
 }
 
 // knownTopicID returns the topic id to store. If the broker has no topic ids, a stored id stays.

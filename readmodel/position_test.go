@@ -110,6 +110,35 @@ func TestRecreatedTopicIsRefused(t *testing.T) {
 	}
 }
 
+// `projector position` names the process that has the partition now, also while the partition waits for
+// a person.
+func TestARefusedClaimStoresItsOwner(t *testing.T) {
+	pool := openPool(t)
+	p := readmodel.Partition{Projection: readmodel.BalanceName, Group: "g", Topic: "events"}
+	claim := func(owner, topicID string) error {
+		_, err := readmodel.ClaimPosition(t.Context(), pool, p, projection.Claim{Owner: owner, TopicID: topicID, Committed: projection.NoOffset})
+		return err
+	}
+	if err := claim("first", "id"); err != nil {
+		t.Fatal(err)
+	}
+	stored := lines(t, pool, "SELECT to_jsonb(p) - 'owner' #>> '{}' FROM projector_position AS p")
+	if err := claim("second", "another id"); !errors.Is(err, projection.ErrTopicRecreated) {
+		t.Errorf("error %v, want ErrTopicRecreated", err)
+	}
+	expect(t, lines(t, pool, "SELECT owner FROM projector_position"), "second")
+	expect(t, lines(t, pool, "SELECT to_jsonb(p) - 'owner' #>> '{}' FROM projector_position AS p"), stored)
+
+	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET paused_reason = 'by me'"); err != nil {
+		t.Fatal(err)
+	}
+	var stopped *projection.StoppedError
+	if err := claim("third", "id"); !errors.As(err, &stopped) || stopped.Reason != "by me" {
+		t.Errorf("error %v, want a StoppedError", err)
+	}
+	expect(t, lines(t, pool, "SELECT owner FROM projector_position"), "third")
+}
+
 // A claim with another mapping than the stored one fails, even if the partition has no row yet.
 func TestClaimChecksTheMapping(t *testing.T) {
 	pool := openPool(t)
