@@ -34,6 +34,8 @@ func TestEnvelopes(t *testing.T) {
 		below     = "envelope: {path: payload.event}"
 		escaped   = "envelope: {path: payload, escaped: true}"
 		outerID   = escaped + "\nfields: {eventId: {outer: meta.id}}"
+		placed    = "fields: {eventType: eventType, version: version, occurredAt: occurredAt, data: payload}"
+		columns   = `"eventType":"FundsCredited","version":1,"occurredAt":"2026-01-01T00:00:00Z"`
 		whole     = "envelope: {escaped: true}"
 		structure = `{"specversion":"1.0","id":"e","type":"FundsCredited","subject":"a","sequence":"1","time":"2026-01-01T00:00:00Z","data":`
 	)
@@ -62,6 +64,13 @@ func TestEnvelopes(t *testing.T) {
 		{"the whole value is an object", "json", whole, innerEvent, "malformed_payload ", nil},
 		{
 			"outbox", "debezium-outbox", "envelope: {path: after.json, escaped: true}", `{"after":{"json":"{\"amount\":\"1\",\"currency\":\"EUR\"}"}}`, credit, routed,
+		},
+		{"outbox, columns in the value", "debezium-outbox", placed, `{"payload":{"amount":"1","currency":"EUR"},` + columns + `}`, credit, routed[:1]},
+		{"outbox, columns in the value, schema", "debezium-outbox", placed, `{"schema":{},"payload":{"payload":{"amount":"1","currency":"EUR"},` + columns + `}}`, credit, routed[:1]},
+		{
+			"outbox, columns in the value, escaped", "debezium-outbox",
+			escaped + "\nfields: {eventType: {outer: eventType}, version: {outer: version}, occurredAt: {outer: occurredAt}}",
+			`{"payload":"{\"amount\":\"1\",\"currency\":\"EUR\"}",` + columns + `}`, credit, routed[:1],
 		},
 		{"outbox, below a path", "debezium-outbox", "envelope: {path: after}", `{"after":{"amount":"1","currency":"EUR"}}`, credit, routed},
 		{"structured", "cloudevents", "envelope: {path: data.event}", structure + `{"event":{"amount":"1","currency":"EUR"}}}`, credit, structuredHeader},
