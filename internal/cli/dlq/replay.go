@@ -65,6 +65,9 @@ func (c *replayOptions) Check() (err error) {
 }
 
 func (c *replayOptions) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
+	if err := c.CheckGroup(ctx, on.Pool); err != nil {
+		return nil, err
+	}
 	if c.ToTopic == "" {
 		if err := c.CheckMapping(ctx, on.Pool, c.kind.Name()); err != nil {
 			return nil, err

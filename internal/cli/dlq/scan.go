@@ -42,6 +42,10 @@ func (f *readFlags) reading(ctx context.Context, std *output.Streams) (s *scan, 
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := f.CheckGroup(ctx, opened.pool); err != nil {
+		opened.close()
+		return nil, nil, err
+	}
 	return opened.scan(std, chosen, false), opened.close, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"projector/internal/cli/exit"
 	"projector/projection/file"
 	"projector/readmodel"
@@ -115,6 +117,16 @@ func (f *GroupFlags) GroupName() string {
 func (f *GroupFlags) Check() error {
 	_, err := f.Kind()
 	return err
+}
+
+// CheckGroup refuses a given group that belongs to another projection. Otherwise, a command would
+// show the positions of the other projection, or no dead letters. The group may be in the
+// environment, as in a container of the other projection.
+func (f *GroupFlags) CheckGroup(ctx context.Context, pool *pgxpool.Pool) error {
+	if f.Group == "" {
+		return nil
+	}
+	return readmodel.CheckGroup(ctx, pool, f.Group, cmp.Or(f.Projection, readmodel.BalanceName))
 }
 
 // FileFlags name the file of a custom projection.

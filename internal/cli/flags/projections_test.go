@@ -138,6 +138,11 @@ func TestAGroupBelongsToOneProjection(t *testing.T) {
 	s.UseProjection("daily_turnover")
 	clitest.Contains(t, s.Refused(exit.Usage, "run", "--group=account-balance-projector", "--listen=127.0.0.1:0"),
 		"belongs to projection account_balance", "--group")
+	// The group may be in the environment of the container in which a person types the command.
+	t.Setenv("KAFKA_GROUP", "account-balance-projector")
+	for _, command := range []string{"lag", "position", "dlq list", "dlq summary", "dlq export", "dlq replay", "dlq discard --reason=x"} {
+		clitest.Contains(t, s.Refused(exit.Failed, strings.Fields(command)...), "belongs to projection account_balance", "--group")
+	}
 }
 
 // TestAnUnusedProjectionCostsNothing runs each built-in projection alone. After the run, PostgreSQL

@@ -55,6 +55,10 @@ func (f *viewFlags) open(ctx context.Context, std *output.Streams) (*view, error
 	if err != nil {
 		return nil, err
 	}
+	if err := f.CheckGroup(ctx, pool); err != nil {
+		pool.Close()
+		return nil, err
+	}
 	client, err := kgo.NewClient(options...)
 	if err != nil {
 		pool.Close()
