@@ -7,6 +7,7 @@ type Reposition struct {
 	To         int64
 	Expect     *int64 // the position that is expected now; nil means any
 	SkipUnread bool
+	Shown      *int64 // the UnreadSkipped that a person has agreed to; nil means any
 	NewTopic   bool
 }
 
@@ -65,6 +66,9 @@ func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error)
 		return plan, refuse("%d is outside the log, which goes from %d to %d", r.To, log.Start, log.End)
 	case plan.UnreadSkipped > 0 && !r.SkipUnread:
 		return plan, refuse("%d offsets from %d on have not been read: --skip-unread skips them", plan.UnreadSkipped, max(read, log.Start))
+	case r.Shown != nil && plan.UnreadSkipped > *r.Shown:
+		return plan, refuse("the position is %d now: %d unread offsets would be skipped, and the plan has %d: it has moved; check it again",
+			max(read, log.Start), plan.UnreadSkipped, *r.Shown)
 	}
 	return plan, nil
 }

@@ -42,6 +42,11 @@ func TestPlanOfAReposition(t *testing.T) {
 		"expected, and none":      {projection.Reposition{To: 2, Expect: new(int64(5))}, nil, log, 0, 2, "there is no position"},
 		"forth":                   {projection.Reposition{To: 9}, at(6, 6), log, 3, 9, "3 offsets from 6 on have not been read: --skip-unread"},
 		"forth, on purpose":       {projection.Reposition{To: 9, SkipUnread: true}, at(6, 6), log, 3, 9, ""},
+		"forth, as shown":         {projection.Reposition{To: 9, SkipUnread: true, Shown: new(int64(3))}, at(6, 6), log, 3, 9, ""},
+		"forth, and it came near": {projection.Reposition{To: 9, SkipUnread: true, Shown: new(int64(4))}, at(6, 6), log, 3, 9, ""},
+		"forth, and taken back": {
+			projection.Reposition{To: 9, SkipUnread: true, Shown: new(int64(2))}, at(6, 8), log, 3, 9, "the position is 6 now: 3 unread offsets would be skipped, and the plan has 2",
+		},
 		"what retention took":     {projection.Reposition{To: 2}, at(0, 0), log, 0, 2, ""},
 		"more than that":          {projection.Reposition{To: 3}, at(0, 0), log, 1, 3, "1 offsets from 2 on"},
 		"before the log":          {projection.Reposition{To: 1}, at(6, 6), log, 0, 6, "1 is outside the log, which goes from 2 to 10"},

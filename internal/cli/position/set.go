@@ -125,6 +125,9 @@ func (s *setPlan) read(ctx context.Context) (err error) {
 	if s.plans, err = readmodel.PlanPositions(asking, s.on.Pool, s.of, s.sets); err != nil {
 		return err
 	}
+	for i := range s.sets { // the position may go back until it is set, by another operator or a failover
+		s.sets[i].Want.Shown = &s.plans[i].UnreadSkipped
+	}
 	s.holds, err = s.checkMemory(ctx) // without a time limit, because it may read many records
 	return err
 }
