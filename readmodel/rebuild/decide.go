@@ -61,6 +61,7 @@ func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err e
 		if c.forgets = !until.IsZero(); err != nil {
 			return err
 		}
+		c.report.Pruned = c.forgets
 	}
 	for _, e := range c.shadow.build.corrections() {
 		c.given[appended.Key{Text: e.accountID, Number: e.version}] = true

@@ -85,6 +85,8 @@ type Report struct {
 	// Markers is the number of markers that the inbox lacks. The events of these markers were
 	// counted, and would be counted again when they are redelivered.
 	Markers int64
+	// Pruned is true if markers were pruned from the inbox. Then Markers grows with each pruning.
+	Pruned bool
 }
 
 // Different returns the number of differences that a swap would correct. Those of the kind Unknown

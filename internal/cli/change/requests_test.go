@@ -11,6 +11,7 @@ import (
 
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
+	"projector/readmodel/turnover"
 )
 
 const requestKeys = "id at action requested_by reason records state decided_by topic dlq_topic"
@@ -280,4 +281,28 @@ func TestAnInterruptedApproval(t *testing.T) {
 	const row = "the audit trail has 1 row of it; if its approval was interrupted, request the rest again"
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", done, "--reason=twice"), "is approved already, by eyes_", row)
 	clitest.Equal(t, clitest.Pick(s.Lines("requests"), "state"), "approved, approved, approved")
+}
+
+// TestPruningDoesNotChangeTheRebuildOfASum requests the rebuild of a sum and prunes its inbox before the
+// approval, as every running instance does each minute. The rebuild then adds more markers.
+func TestPruningDoesNotChangeTheRebuildOfASum(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.UseProjection(turnover.Name)
+	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 2, `"1"`), clitest.EventOf("a", 3, `"1"`))
+	s.Consuming(nil)
+	other := colleague(t, s)
+	prune := func(id string) {
+		s.Exec("UPDATE inbox SET processed_at = now() - interval '8 days' WHERE message_id = $1", id)
+		clitest.Contains(t, s.Must("inbox", "prune"), "deleted 1 markers")
+	}
+	prune("a-1")
+	s.Must("migrate", "--four-eyes=on")
+	s.Exec("UPDATE daily_turnover SET credited = 2")
+	rebuild := requested(t, s, "rebuild")
+	clitest.Contains(t, s.Must("requests", "show", rebuild, "--brokers="+strings.Join(s.Addrs, ",")), "would insert or replace 1 row", "would mark 1 events")
+	s.Exec("UPDATE repair_policy SET four_eyes = false")
+	prune("a-2")
+	s.Exec("UPDATE repair_policy SET four_eyes = true")
+	clitest.Contains(t, other.Must("approve", rebuild, "--reason=checked"), "1 row inserted or replaced", "2 events were marked")
+	clitest.Equal(t, s.Text("SELECT credited::text FROM daily_turnover"), "3.00")
 }
