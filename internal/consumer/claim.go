@@ -197,7 +197,9 @@ const noteWithin = 2 * time.Second
 // the instance unready.
 func (w *worker) suspend(state projection.State, reason string) error {
 	w.c.pause(w.partition)
+	w.queue.hold()
 	w.status.set(state, reason)
+	w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, false) // it waits for a person, after whatever failure
 	w.c.cfg.Observer.Status(w.c.cfg.Topic, w.partition, state == projection.StateBreakerOpen, state == projection.StatePaused)
 	if state == projection.StatePaused {
 		w.c.cfg.Health.OK(w.c.condition(w.partition))

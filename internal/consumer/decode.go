@@ -84,12 +84,19 @@ func (w *worker) decode() {
 	}
 }
 
-// decodeAll decodes records that were fetched in one epoch (see queue). It returns false if the
-// worker must stop.
+// decodeAll decodes records that were fetched in one epoch (see queue). It ends early if the partition
+// is to be read from another position, or is stopped or paused. Otherwise a record whose schema
+// cannot be fetched would also delay the records at a position that a person has set. It returns
+// false if the worker must stop.
 func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
+	ctx, cancel := context.WithCancel(w.drain)
+	defer cancel()
+	if !w.queue.decoding(epoch, cancel) {
+		return true
+	}
 	for len(raw) > 0 {
 		began := time.Now()
-		c, n, err := decodeChunk(w.drain, raw, w.c.cfg.Formats, int(w.c.chunkRecords.Load()))
+		c, n, err := decodeChunk(ctx, raw, w.c.cfg.Formats, int(w.c.chunkRecords.Load()))
 		took := time.Since(began)
 		c.epoch = epoch
 		c.traced = w.trace.Pick(c.traced, raw[:n])
@@ -99,8 +106,8 @@ func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 		} else if !w.sendChunk(c) {
 			return false
 		}
-		if err != nil && !w.awaitFormat(raw[0], took) {
-			return false
+		if err != nil && !w.awaitFormat(ctx, raw[0], took) {
+			return w.drain.Err() == nil
 		}
 	}
 	return true

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -22,11 +23,14 @@ type queue struct {
 	// removeBreak has already returned the reason.
 	broken  *brokenOff
 	ended   bool  // no more records are accepted until restart
+	held    bool  // no more records are removed until restart
 	end     int64 // highest last stable offset in the fetches of this epoch
 	fetched int   // number of records fetched after the last time that all were durable
 	busy    bool  // see occupy
-	arrived chan struct{}
-	shared  shared
+	// obsolete ends the decoding of the records that were removed last. It is nil if nothing is decoded.
+	obsolete context.CancelFunc
+	arrived  chan struct{}
+	shared   shared
 }
 
 // shared has the counters of all queues, and the functions that pause and resume this partition.
@@ -102,10 +106,13 @@ func (q *queue) grow(n int) {
 }
 
 // remove moves up to limit records from the queue to the slice into. If the records are large, it
-// moves fewer records. The second result is the epoch of these records.
+// moves fewer records, and none after hold. The second result is the epoch of these records.
 func (q *queue) remove(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.held {
+		return into, q.epoch
+	}
 	n := 0
 	for bytes := 0; n < min(limit, len(q.records)) && bytes < chunkBytes; n++ {
 		size := recordBytes(q.records[n])
@@ -123,6 +130,34 @@ func (q *queue) remove(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 		q.shared.resume()
 	}
 	return into, q.epoch
+}
+
+// decoding notes that records of an epoch are being decoded, and how to end this. It returns false if
+// they need not be decoded any more, because a new epoch has begun or hold was called.
+func (q *queue) decoding(epoch int, obsolete context.CancelFunc) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.epoch != epoch || q.held {
+		return false
+	}
+	q.obsolete = obsolete
+	return true
+}
+
+// hold ends the decoding of the records that were removed, and keeps the other records until
+// restart. The partition is stopped or paused, and its records will be read again.
+func (q *queue) hold() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.held = true
+	q.outdate()
+}
+
+func (q *queue) outdate() {
+	if q.obsolete != nil {
+		q.obsolete()
+		q.obsolete = nil
+	}
 }
 
 // breakOff notes the reason why no more records arrive. Records that are put later are dropped.
@@ -161,7 +196,8 @@ func (q *queue) restart(epoch int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.drop()
-	q.epoch, q.paused, q.broken, q.ended = epoch, false, nil, false
+	q.outdate()
+	q.epoch, q.paused, q.broken, q.ended, q.held = epoch, false, nil, false, false
 	q.end = 0 // the log may have lost its end since the last fetch
 	q.shared.resume()
 }

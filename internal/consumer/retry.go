@@ -45,12 +45,12 @@ func final(err error) bool {
 }
 
 // awaitFormat requests a record's schema until the schema registry returns it. It returns false if
-// the worker must stop. The decoder calls it, so that the worker can flush the earlier records
-// meanwhile. The decoder has already waited for the registry before.
-func (w *worker) awaitFormat(r *kgo.Record, before time.Duration) bool {
+// ctx ends before. The decoder calls it, so that the worker can flush the earlier records meanwhile.
+// The decoder has already waited for the registry before.
+func (w *worker) awaitFormat(ctx context.Context, r *kgo.Record, before time.Duration) bool {
 	obs := &retryObserver{w: w, obstacle: notRead, dependency: dependencyRegistry, operation: "read events", began: time.Now().Add(-before)}
 	m := FromKafka(r).Message
-	err := w.c.cfg.Retry.Forever(w.drain, obs, func(ctx context.Context) error {
+	err := w.c.cfg.Retry.Forever(ctx, obs, func(ctx context.Context) error {
 		_, err := w.c.cfg.Formats.Resolve(ctx, m)
 		return err
 	})
@@ -105,6 +105,9 @@ func (w *worker) obstructed(o obstacle, reason string, grace time.Duration) {
 	s := &w.status
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if o == notRead && s.state.Waiting() {
+		return // the decoder has not noticed yet that the partition was stopped or paused
+	}
 	s.obstacles[o] = reason
 	s.change(projection.StateRetrying, reason)
 	w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, true)
@@ -134,12 +137,15 @@ func (w *worker) passed(o obstacle) {
 		// The condition keeps the time of its first failure.
 		w.c.cfg.Health.FailAfter(w.condition(o), status, stuckAfter)
 	}
-	if reason != "" {
+	switch {
+	case o == notRead && s.state.Waiting(): // the decoder has ended because the partition was stopped or paused
+	case reason != "":
+		w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, true)
 		s.change(projection.StateRetrying, reason)
-		return
+	default:
+		w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, false)
+		s.change(projection.StateFlowing, "")
 	}
-	w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, false)
-	s.change(projection.StateFlowing, "")
 }
 
 // retryObserver logs a retried operation and reports it as an obstacle.

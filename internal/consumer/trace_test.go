@@ -64,6 +64,7 @@ func traced(t testing.TB, s *script) (*worker, *follower) {
 func (w *worker) foldChunk(t testing.TB, raw []*kgo.Record) error {
 	t.Helper()
 	w.c.cfg.Formats = event.Always(noFormat{})
+	w.queue.epoch = w.epoch
 	if !w.decodeAll(raw, w.epoch) {
 		t.Fatal("not decoded")
 	}
@@ -156,7 +157,8 @@ func TestDroppedRecordsAreNoLongerTraced(t *testing.T) {
 	w.c.cfg.Formats = event.Always(noFormat{})
 	raw := records(0, 1)
 	raw[0].Key = []byte("a")
-	if !w.decodeAll(raw, w.epoch+1) {
+	w.queue.epoch = w.epoch + 1
+	if !w.decodeAll(raw, w.queue.epoch) {
 		t.Fatal("not decoded")
 	}
 	if _, err := w.consume(projection.NoOffset); !errors.Is(err, session.ErrAgain) {

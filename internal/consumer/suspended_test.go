@@ -1,0 +1,118 @@
+package consumer
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"projector/internal/retry"
+	"projector/projection"
+)
+
+// shownRetrying is an Observer with the last value of the metric projector_retrying.
+type shownRetrying struct {
+	quiet
+	on atomic.Bool
+}
+
+func (r *shownRetrying) Retrying(_ string, _ int32, on bool) { r.on.Store(on) }
+
+// unreadable is a worker whose decoder waits for the schema of the record at offset 0.
+type unreadable struct {
+	*worker
+	health   *healthLog
+	retrying *shownRetrying
+	registry slowRegistry
+}
+
+func newUnreadable(t *testing.T) *unreadable {
+	t.Helper()
+	w := &unreadable{scripted(t, pending(0)), &healthLog{}, &shownRetrying{}, slowRegistry{make(chan struct{}), make(chan struct{})}}
+	_, seeds := startFake(t, 1, 1)
+	connect(t, w.c, seeds)
+	w.c.cfg.Health, w.c.cfg.Observer, w.c.cfg.Formats = w.health, w.retrying, w.registry
+	w.queue = unlimited()
+	waiting := records(0, 3)
+	waiting[0].Key = []byte("new schema")
+	w.queue.put(waiting, 3)
+	ended := make(chan struct{})
+	go func() { w.decode(); close(ended) }()
+	t.Cleanup(func() { w.startStop(); <-ended })
+	for range 3 { // the third request comes after the first failure was reported
+		<-w.registry.asked
+	}
+	return w
+}
+
+// TestASeekEndsTheWaitForASchema shows that a partition continues at a position that a person has
+// set, although the schema of an earlier record cannot be fetched.
+func TestASeekEndsTheWaitForASchema(t *testing.T) {
+	w := newUnreadable(t)
+	w.queue.restart(1)
+	w.queue.put(records(1, 2), 3)
+	select {
+	case c := <-w.chunks:
+		if c.epoch != 1 || len(c.offsets()) != 2 {
+			t.Errorf("epoch %d, %v", c.epoch, c.offsets())
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the decoder still waits for the schema of a record before the position")
+	}
+}
+
+// TestAPauseEndsTheWaitForASchema shows that a partition that is paused or stopped while it waits for
+// a schema is reported as paused or stopped, and not as retrying. When the partition is read again,
+// its records are decoded.
+func TestAPauseEndsTheWaitForASchema(t *testing.T) {
+	for _, state := range []projection.State{projection.StatePaused, projection.StateBreakerOpen, projection.StateStopped} {
+		w := newUnreadable(t)
+		if err := w.suspend(state, "a reason"); !errors.Is(err, errHalted) {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(20 * time.Second); w.health.count(0, "ok partition t/0 schema") == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: the decoder still waits", state)
+			}
+		}
+		if d := w.describe(time.Now()); d.State != state || d.Reason != "a reason" || w.retrying.on.Load() {
+			t.Errorf("%s: reported as %s, %q, retrying %t", state, d.State, d.Reason, w.retrying.on.Load())
+		}
+		close(w.registry.known)
+		w.markRunning()
+		w.queue.restart(1)
+		w.queue.put(records(0, 3), 3)
+		if c := <-w.chunks; c.epoch != 1 || len(c.offsets()) != 3 {
+			t.Errorf("%s: then epoch %d, %v", state, c.epoch, c.offsets())
+		}
+		if d := w.describe(time.Now()); d.State != projection.StateFlowing {
+			t.Errorf("%s: then reported as %s, %q", state, d.State, d.Reason)
+		}
+	}
+}
+
+// TestAPausedPartitionIsNotRetrying shows that projector_retrying is 0 while a partition waits for a
+// person, although its last flush has failed, and 1 again when the partition continues.
+func TestAPausedPartitionIsNotRetrying(t *testing.T) {
+	s := pending(3)
+	s.write = []error{refusal("57P01"), nil}
+	w, o := newObservedWorker(t, s, retry.Policy{Initial: noWait, Max: noWait})
+	_, seeds := startFake(t, 1, 1)
+	connect(t, w.c, seeds)
+	_ = w.flush()
+	if !o.retrying {
+		t.Error("not retrying after a failed flush")
+	}
+	_ = w.suspend(projection.StatePaused, "a reason")
+	if o.retrying || w.status.state != projection.StatePaused {
+		t.Errorf("paused: retrying %t, %s", o.retrying, w.status.state)
+	}
+	w.markRunning()
+	if !o.retrying || w.status.state != projection.StateRetrying {
+		t.Errorf("resumed: retrying %t, %s", o.retrying, w.status.state)
+	}
+	s.pending = 3
+	if err := w.flush(); err != nil || o.retrying || w.status.state != projection.StateFlowing {
+		t.Errorf("written: %v, retrying %t, %s", err, o.retrying, w.status.state)
+	}
+}
