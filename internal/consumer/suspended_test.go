@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -65,16 +66,16 @@ func TestASeekEndsTheWaitForASchema(t *testing.T) {
 // a schema is reported as paused or stopped, and not as retrying. When the partition is read again,
 // its records are decoded.
 func TestAPauseEndsTheWaitForASchema(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for _, state := range []projection.State{projection.StatePaused, projection.StateBreakerOpen, projection.StateStopped} {
 		w := newUnreadable(t)
 		if err := w.suspend(state, "a reason"); !errors.Is(err, errHalted) {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(20 * time.Second); w.health.count(0, "ok partition t/0 schema") == 0; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: the decoder still waits", state)
-			}
-		}
+		awaitOn(ctx, t, w.c, string(state)+": the wait for a schema ends", func() bool {
+			return w.health.count(0, "ok partition t/0 schema") > 0
+		})
 		if d := w.describe(time.Now()); d.State != state || d.Reason != "a reason" || w.retrying.on.Load() {
 			t.Errorf("%s: reported as %s, %q, retrying %t", state, d.State, d.Reason, w.retrying.on.Load())
 		}
