@@ -16,6 +16,7 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +31,9 @@ import (
 
 // Config contains the addresses and credentials of the schema registry.
 type Config struct {
-	URLs []string // addresses of servers with the same schemas, tried in this order
+	// URLs are the addresses of servers with the same schemas. If a server cannot be reached, or
+	// answers 5xx or 429, the next one is asked.
+	URLs []string
 	// Username is for basic authentication. It is empty if there is none.
 	Username string
 	// Password returns the current password. It is called for each request if Username is set.
@@ -142,7 +145,7 @@ func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 		if isUnknownID(err) {
 			return schema{}, errUnknownID
 		}
-		return schema{}, err
+		return schema{}, ofLast(err)
 	}
 	if found.Schema == "" {
 		return schema{}, errNoSchema
@@ -189,7 +192,7 @@ func (c *client) ping(ctx context.Context) error {
 	if answer, is := errors.AsType[*sr.ResponseError](err); is && answer.StatusCode < http.StatusInternalServerError {
 		return nil
 	}
-	return err
+	return ofLast(err)
 }
 
 // collect appends all references to s.references, each once. It includes references whose subject
@@ -204,7 +207,7 @@ func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s
 		}
 		found, err := c.sr.SchemaByVersion(sr.WithParams(ctx, sr.ShowDeleted), r.Subject, r.Version)
 		if err != nil {
-			return err
+			return ofLast(err)
 		}
 		if found.Schema.Schema == "" {
 			return errNoSchema
@@ -220,15 +223,44 @@ func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s
 	return nil
 }
 
-// bounded is a transport that returns an error when it reads an answer larger than answerBytes.
+// bounded is a transport that returns an error when it reads an answer larger than answerBytes. It
+// also returns an error for an answer of a server that does not work, so that the client asks the
+// next server.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	response, err := b.RoundTripper.RoundTrip(req)
-	if err == nil {
-		response.Body = &boundedBody{response.Body, answerBytes}
+	if err != nil {
+		return nil, err
 	}
-	return response, err
+	response.Body = &boundedBody{response.Body, answerBytes}
+	if response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests {
+		return nil, failure(response)
+	}
+	return response, nil
+}
+
+// failure returns the error for an answer, as the client would make it, and closes the answer.
+func failure(response *http.Response) error {
+	at := *response.Request.URL
+	at.RawQuery = ""
+	e := &sr.ResponseError{Method: response.Request.Method, URL: at.String(), StatusCode: response.StatusCode}
+	e.Raw, _ = io.ReadAll(response.Body) // a part is enough
+	_ = response.Body.Close()
+	if len(e.Raw) == 0 {
+		e.Message = "no response"
+	}
+	_ = json.Unmarshal(e.Raw, e) // the answer of a proxy has no error code
+	return e
+}
+
+// ofLast returns the answer of the last server without the texts of the client around it, which
+// repeat its URL.
+func ofLast(err error) error {
+	if answer, is := errors.AsType[*sr.ResponseError](err); is {
+		return answer
+	}
+	return err
 }
 
 type boundedBody struct {
