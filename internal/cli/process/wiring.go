@@ -38,7 +38,7 @@ func (u unready) Failing(err error, attempt int, since, next time.Duration) {
 	u.p.metrics.Retry(telemetry.DependencyPostgres, errclass.Reason(err))
 	u.p.health.Fail(conditionSchema, "PostgreSQL: "+errclass.Safe(err))
 	if errclass.Postgres(err) == errclass.RetryReset {
-		u.p.pool.Reset()
+		u.p.resetPools()
 	}
 }
 
@@ -61,6 +61,7 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 	database := database{
 		TopicPositions: readmodel.TopicPositions{Pool: p.pool, Projection: p.kind.Name(), Group: p.group, Topic: c.Topic, Mapping: p.mapping},
 		kind:           p.kind,
+		reset:          p.resetPools,
 	}
 	return consumer.New(consumer.Config{
 		Client: client,
@@ -115,7 +116,8 @@ func (d deadLetters) EnsureTopic(ctx context.Context) error {
 // database has the operations on the database that package consumer needs.
 type database struct {
 	readmodel.TopicPositions
-	kind readmodel.Definition
+	kind  readmodel.Definition
+	reset func()
 }
 
 // overdueAfter is how long parked events that could be applied may wait.
@@ -133,7 +135,16 @@ func (d database) Overdue(ctx context.Context, partitions []int32) ([]int32, err
 // Ready returns an error if the database cannot be reached or written.
 func (d database) Ready(ctx context.Context) error { return needsRole(d.kind.Ready(ctx, d.Pool)) }
 
-func (d database) Reset() { d.Pool.Reset() }
+func (d database) Reset() { d.reset() }
+
+// resetPools closes the connections of all pools, because their server may no longer be the primary.
+// A connection of the readers to a server that was the primary would return old balances.
+func (p *Process) resetPools() {
+	p.pool.Reset()
+	if p.reading != nil {
+		p.reading.Reset()
+	}
+}
 
 // Close closes the connections. It does not wait for a server that does not answer, because closing
 // the pool could take 15 s.
