@@ -89,6 +89,7 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 	replay := []string{"dlq", "replay", "--from-file=" + file, "--reason=INC-1"}
 	clitest.Equal(t, clitest.Pick(s.Lines(replay...), "account_id", "expected_version", "received_version", "status", "plan"),
 		"acc-b 1 1 ready will_apply, acc-b 1 2 waiting will_apply")
+	clitest.Equal(t, clitest.Pick(s.Lines(replay...), "message"), clitest.Pick(s.Lines("dlq", "list", "--account=acc-b"), "message"))
 	clitest.Contains(t, s.Must(replay...), "2 will_apply; whether PostgreSQL accepts")
 	clitest.Contains(t, s.Must("account", "show", "acc-b"), "first version is missing")
 

@@ -189,7 +189,9 @@ func (p *replayPlan) print(done bool) error {
 		output.Text("WHY"))
 	for _, item := range p.replay.Items {
 		e := &item.Entry
-		rows.Add(describeItem(item, done, p.on.Amounts), item.Outcome(done), e.AccountID, e.Received, e.Class, placeOf(e), item.Reason())
+		described := describeItem(item, done, p.on.Amounts)
+		described.Message = cmp.Or(described.Message, e.Message) // not in the hash: earlier requests have it without
+		rows.Add(described, item.Outcome(done), e.AccountID, e.Received, e.Class, placeOf(e), item.Reason())
 	}
 	if err := rows.End(""); err != nil || p.JSON() {
 		return err
