@@ -45,7 +45,7 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		claimed.Found = &projection.FencedOffset{Next: stored.Next, Fence: stored.Fence}
 		if waits = waitsFor(&stored, c.TopicID); waits != nil {
 			tx.Queue(sql.Query("position_owner"), p.Group, p.Topic, p.Number, c.Owner)
-			return nil
+			return tx.Send(ctx)
 		}
 		if refused := p.refuses(ctx, &stored); refused != nil {
 			return refused
@@ -79,10 +79,11 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 
 // waitsFor returns why a partition waits for a person, or nil if it does not wait.
 func waitsFor(stored *projection.StoredPosition, topicID string) error {
-	if !projection.SameTopic(stored.TopicID, topicID) {
+	stopped := stored.Stopped()
+	switch {
+	case !projection.SameTopic(stored.TopicID, topicID):
 		return projection.ErrTopicRecreated
-	}
-	if stopped := stored.Stopped(); stopped != nil {
+	case stopped != nil:
 		return stopped
 	}
 	return nil
