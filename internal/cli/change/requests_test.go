@@ -259,7 +259,7 @@ func TestAnInterruptedApproval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer approver.Close(t.Context())
+	defer func() { _ = approver.Close(t.Context()) }()
 	// This is the state if the program is killed between the decision and the change.
 	if _, err := approver.Exec(t.Context(), "UPDATE repair_request SET state = 'approved', decision_reason = 'checked' WHERE id = $1", killed); err != nil {
 		t.Fatal(err)
