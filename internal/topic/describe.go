@@ -112,8 +112,20 @@ func Settings(ctx context.Context, adm *kadm.Client, topic string) (map[string]s
 
 // Retention returns how long a topic stores records, or nil if there is no time limit.
 func Retention(ctx context.Context, adm *kadm.Client, topic string) (*time.Duration, error) {
+	stored, err := Stored(ctx, adm, topic)
+	return stored.Limit, err
+}
+
+// Storage says which records a topic keeps.
+type Storage struct {
+	Limit     *time.Duration // how long it stores records; nil if there is no time limit
+	Compacted bool           // it keeps only the last record of each key
+}
+
+// Stored returns which records a topic keeps.
+func Stored(ctx context.Context, adm *kadm.Client, topic string) (Storage, error) {
 	settings, err := Settings(ctx, adm, topic)
-	return limitOf(settings), err
+	return Storage{Limit: limitOf(settings), Compacted: strings.Contains(settings[CleanupPolicy], "compact")}, err
 }
 
 // limitOf returns the time limit in a topic's settings, or nil if there is none.

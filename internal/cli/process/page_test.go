@@ -70,6 +70,7 @@ func TestPageOfARunningProcess(t *testing.T) {
 // statusJSON has the fields of /status.json that the tests use.
 type statusJSON struct {
 	Ready            bool
+	Warnings         []struct{ Condition, Reason string }
 	LastProgressAt   *time.Time     `json:"last_progress_at"`
 	RecordsPerSecond map[string]any `json:"records_per_second"`
 	InboxRows        *int64         `json:"inbox_rows"`

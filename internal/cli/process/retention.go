@@ -30,10 +30,11 @@ type retention struct {
 	adm     *kadm.Client
 	dlq     string          // the DLQ topic
 	refused map[string]bool // topics for which the missing permission was logged
+	compact map[string]bool // topics that are reported as compacted
 }
 
 func newRetention(p *Process, dlq string) *retention {
-	return &retention{p: p, reader: topic.NewReader(p.admin, p.topic), adm: kadm.NewClient(p.admin), dlq: dlq, refused: map[string]bool{}}
+	return &retention{p: p, reader: topic.NewReader(p.admin, p.topic), adm: kadm.NewClient(p.admin), dlq: dlq, refused: map[string]bool{}, compact: map[string]bool{}}
 }
 
 const (
@@ -72,16 +73,14 @@ func (r *retention) unmeasured() bool {
 	})
 }
 
-// measureAll measures the retention of both topics, and the margins of this instance's partitions.
+// measureAll measures the retention of both topics, and the margins of this instance's partitions. It
+// warns about a topic that is compacted.
 // The margin of a partition that cannot be read is unknown. If the partitions cannot be listed, the
 // previous margins stay. Brokers that cannot be reached are not logged here, because the consumer
 // logs them.
 func (r *retention) measureAll(ctx context.Context) {
-	kept, err := topic.Retention(ctx, r.adm, r.dlq)
-	r.refusal(r.dlq, err)
-	r.p.metrics.DLQRetention(kept)
-	kept, err = topic.Retention(ctx, r.adm, r.p.topic)
-	r.refusal(r.p.topic, err)
+	r.p.metrics.DLQRetention(r.stored(ctx, r.dlq, "the dead letters of an account, except for the last one"))
+	kept := r.stored(ctx, r.p.topic, "the events of an account, except for the last one")
 	extents, _, err := r.reader.Extents(ctx)
 	if err != nil {
 		return
@@ -106,6 +105,29 @@ func (r *retention) measureAll(ctx context.Context) {
 		}
 	}
 	r.p.margins.Store(&all)
+}
+
+// stored returns how long a topic stores records, or nil if there is no limit or it is not known. It
+// warns if the topic is compacted. The text removed says which records Kafka then removes.
+func (r *retention) stored(ctx context.Context, name, removed string) *time.Duration {
+	stored, err := topic.Stored(ctx, r.adm, name)
+	r.refusal(name, err)
+	condition := "topic " + name
+	switch {
+	case err != nil: // the last answer counts
+	case stored.Compacted:
+		reason := "is compacted, so Kafka removes " + removed + ": set cleanup.policy=delete"
+		r.p.health.Warn(condition, reason)
+		if !r.compact[name] {
+			r.p.log.Warn("a topic is compacted", slog.String("topic", name), slog.String("reason", reason))
+		}
+		r.compact[name] = true
+	case r.compact[name]:
+		r.p.health.OK(condition)
+		r.p.log.Info("the topic is no longer compacted", slog.String("topic", name))
+		r.compact[name] = false
+	}
+	return stored.Limit
 }
 
 func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, extents *topic.Extents, kept *time.Duration) telemetry.Margin {

@@ -107,6 +107,32 @@ func TestNoTimeIsLeftForRemovedRecords(t *testing.T) {
 	clitest.Contains(t, fetch(t, address+"/"), "retention is about to remove unread records")
 }
 
+// TestCompactedTopicsAreReported shows that an instance warns about a compacted topic, in which Kafka
+// removes dead letters or events, until the topic is no longer compacted.
+func TestCompactedTopicsAreReported(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	adm, dlq := kadm.NewClient(s.Client), s.Topic+".dlq"
+	if _, err := adm.CreateTopic(t.Context(), 1, -1, map[string]*string{"cleanup.policy": new("compact,delete")}, dlq); err != nil {
+		t.Fatal(err)
+	}
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	var log lines
+	address := runningWith(s, slog.NewTextHandler(&log, nil))
+	var got statusJSON
+	askUntil(s, address+"/status.json", &got, func() bool { return got.Ready && len(got.Warnings) == 1 })
+	clitest.Equal(t, got.Warnings[0].Condition, "topic "+dlq)
+	clitest.Contains(t, got.Warnings[0].Reason, "compacted", "removes the dead letters of an account", "cleanup.policy=delete")
+	set := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "cleanup.policy", Value: new("delete")}}
+	if _, err := adm.AlterTopicConfigs(t.Context(), set, dlq); err != nil {
+		t.Fatal(err)
+	}
+	askUntil(s, address+"/status.json", &got, func() bool { return len(got.Warnings) == 0 })
+	if n := len(log.linesWith("a topic is compacted")); n != 1 {
+		t.Errorf("%d lines of the log", n)
+	}
+}
+
 // TestRetentionIsUnknown shows that the retention of a topic is unknown without the permission
 // DESCRIBE_CONFIGS. Then the margin in seconds has no value, but nothing fails. For a DLQ topic
 // that does not exist yet, no permission is reported as missing.
