@@ -16,9 +16,11 @@ import (
 
 var _ session.Driver = (*worker)(nil)
 
-// Read implements session.Driver.
+// Read implements session.Driver. It returns session.ErrAgain if the partition was paused, or its
+// position was set, while the read failed. For example, the schema of a parked event may be missing
+// for as long as the schema registry does not answer.
 func (w *worker) Read(_ context.Context, operation string, fn func(context.Context) error) error {
-	return w.retry("postgres", operation, fn)
+	return w.retryUntil(w.unchanged, "postgres", operation, fn)
 }
 
 // Publish implements session.Driver. It retries until all dead letters are acknowledged, except in

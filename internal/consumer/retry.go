@@ -18,11 +18,16 @@ import (
 // has no time limit if the server continues to answer. A stop of the worker immediately ends a wait
 // between attempts, but not a running attempt.
 func (w *worker) retry(dependency, operation string, fn func(context.Context) error) error {
+	return w.retryUntil(w.drain, dependency, operation, fn)
+}
+
+// retryUntil is retry, but it returns session.ErrAgain if ctx ends before the worker must stop.
+func (w *worker) retryUntil(ctx context.Context, dependency, operation string, fn func(context.Context) error) error {
 	policy := w.c.cfg.Retry
 	silence := policy.Attempt
 	policy.Attempt = 0
 	obs := &retryObserver{w: w, obstacle: notAnswered, dependency: dependency, operation: operation}
-	err := policy.Forever(w.drain, obs, func(context.Context) error {
+	err := policy.Forever(ctx, obs, func(context.Context) error {
 		attempt := pace.Begin(w.context(), silence)
 		err := attempt.End(fn(attempt.Context()))
 		if err != nil && final(err) {
@@ -33,8 +38,13 @@ func (w *worker) retry(dependency, operation string, fn func(context.Context) er
 	if err != nil {
 		obs.gaveUp()
 	}
-	if w.drain.Err() != nil && err != nil && !final(err) {
+	switch {
+	case err == nil || final(err):
+		return err
+	case w.drain.Err() != nil:
 		return errDrained
+	case ctx.Err() != nil:
+		return session.ErrAgain
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"projector/internal/retry"
+	"projector/internal/session"
 	"projector/projection"
 )
 
@@ -115,5 +116,46 @@ func TestAPausedPartitionIsNotRetrying(t *testing.T) {
 	s.pending = 3
 	if err := w.flush(); err != nil || o.retrying || w.status.state != projection.StateFlowing {
 		t.Errorf("written: %v, retrying %t, %s", err, o.retrying, w.status.state)
+	}
+}
+
+// unreadableParked is a projection with parked events whose schema cannot be fetched.
+type unreadableParked struct{ *script }
+
+func (unreadableParked) Fold(context.Context, []projection.DecodedRecord, int) (int, error) {
+	return 0, awayError{}
+}
+
+// TestAPauseEndsTheHealing shows that a partition is claimed again after its stored position has
+// changed, although parked events cannot be read because their schema cannot be fetched.
+func TestAPauseEndsTheHealing(t *testing.T) {
+	_, seeds := startFake(t, 1, 1)
+	s := agreeing(1)
+	w := scripted(t, s)
+	connect(t, w.c, seeds)
+	w.flushing(10, unreadableParked{s})
+	w.c.workers[0] = w
+	w.c.committer = newCommitter(func(context.Context, string, map[int32]int64) error { return nil }, func(error) {})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.consume(projection.NoOffset)
+		ended <- err
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	awaitOn(ctx, t, w.c, "healing fails", func() bool { return w.describe(time.Now()).State == projection.StateRetrying })
+	paused, stop := context.WithCancel(ctx)
+	defer stop()
+	s.positions[0].Fence++ // as a pause does
+	go w.c.watchPositions(paused)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, session.ErrAgain) {
+			t.Error(err)
+		}
+	case <-ctx.Done():
+		t.Error("the partition is not claimed again")
+		w.startStop()
+		<-ended
 	}
 }

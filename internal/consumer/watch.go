@@ -201,6 +201,9 @@ func (c *Consumer) watchPositions(ctx context.Context) {
 		for p, k := range before {
 			if w := c.worker(p); w != nil && w.status.fence.Load() == k.Fence {
 				w.reclaim()
+				if changed := w.changed.Load(); changed != nil {
+					(*changed)() // nothing that is pending can be written any more
+				}
 			}
 		}
 	})

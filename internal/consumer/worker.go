@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"projector/dlq"
@@ -42,14 +43,18 @@ type worker struct {
 	startStop context.CancelFunc
 	done      chan struct{}
 
+	// changed ends unchanged. It is called when the stored position is no longer that of the last claim.
+	changed atomic.Pointer[context.CancelFunc]
+
 	committed chan int64    // receives Kafka's committed offset one time
 	recheck   chan struct{} // receives a value when the worker must claim again
 	status    status
 
 	// Only the worker's goroutine uses these fields.
-	outage      *retry.Outage // see flushOutage
-	pause       time.Duration // wait before the partition is claimed again
-	epoch       int           // records of other epochs are dropped, see queue
+	unchanged   context.Context // ends with drain, or when the stored position has changed since the last claim
+	outage      *retry.Outage   // see flushOutage
+	pause       time.Duration   // wait before the partition is claimed again
+	epoch       int             // records of other epochs are dropped, see queue
 	topicID     string
 	delivery    *dlq.Delivery
 	deliveredTo int64  // offset after the last batch whose dead letters are in delivery
@@ -90,6 +95,7 @@ func newWorker(ctx context.Context, c *Consumer, partition int32) *worker {
 	})
 	w.ctx, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	w.drain, w.startStop = context.WithCancel(w.ctx)
+	w.unchanged = w.drain
 	w.status.end.Store(-1)
 	w.status.first.Store(-1)
 	w.status.set(projection.StateStarting, "")
@@ -160,6 +166,10 @@ func (w *worker) consume(kafka int64) (claimed bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	unchanged, cancel := context.WithCancel(w.drain)
+	defer cancel()
+	w.unchanged = unchanged
+	w.changed.Store(&cancel)
 	w.epoch++
 	w.c.committer.mark(w.partition, pos.Next)
 	w.c.seek(w, pos.NextOffset(), w.epoch)
