@@ -154,8 +154,7 @@ func TestAPauseEndsTheHealing(t *testing.T) {
 			t.Error(err)
 		}
 	case <-ctx.Done():
-		t.Error("the partition is not claimed again")
 		w.startStop()
-		<-ended
+		t.Errorf("the partition is not claimed again; at the end: %v", <-ended)
 	}
 }

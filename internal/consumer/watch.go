@@ -200,10 +200,7 @@ func (c *Consumer) watchPositions(ctx context.Context) {
 		}
 		for p, k := range before {
 			if w := c.worker(p); w != nil && w.status.fence.Load() == k.Fence {
-				w.reclaim()
-				if changed := w.changed.Load(); changed != nil {
-					(*changed)() // nothing that is pending can be written any more
-				}
+				w.reclaimChanged()
 			}
 		}
 	})
@@ -229,6 +226,15 @@ func (c *Consumer) Reclaim(partition int32) bool {
 	}
 	w.reclaim()
 	return true
+}
+
+// reclaimChanged is reclaim after the stored position has changed. It also ends reads that are
+// retried, because nothing that is pending can be written any more.
+func (w *worker) reclaimChanged() {
+	w.reclaim()
+	if changed := w.changed.Load(); changed != nil {
+		(*changed)()
+	}
 }
 
 func (w *worker) reclaim() {
