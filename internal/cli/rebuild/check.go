@@ -117,7 +117,8 @@ func (r *rebuilding) lacksBeginning() bool {
 
 func (r *rebuilding) obstaclesOfPositions(positions []rebuild.TopicPosition) (all []string) {
 	for _, p := range positions {
-		if log, known := r.topic.Of(p.Partition); known && p.Next > log.End {
+		// The end of another topic does not show that records were removed.
+		if log, known := r.topic.Of(p.Partition); known && ofTopic(&r.topic, p) && p.Next > log.End {
 			all = append(all, fmt.Sprintf("partition %d: the position %d lies beyond the topic's end at %d: the topic was truncated, so it cannot "+
 				"have all that was projected", p.Partition, p.Next, log.End))
 		}
@@ -130,11 +131,16 @@ func (r *rebuilding) obstaclesOfPositions(positions []rebuild.TopicPosition) (al
 	return all
 }
 
+// ofTopic reports whether the position belongs to this topic, and not to a deleted one of its name.
+func ofTopic(all *topic.Extents, p rebuild.TopicPosition) bool {
+	return projection.SameTopic(p.LowestID, all.TopicID) && projection.SameTopic(p.HighestID, all.TopicID)
+}
+
 // misplaced returns why the topic cannot be read up to a position, or "".
 func misplaced(all *topic.Extents, p rebuild.TopicPosition) string {
 	log, known := all.Of(p.Partition)
 	switch {
-	case !projection.SameTopic(p.LowestID, all.TopicID) || !projection.SameTopic(p.HighestID, all.TopicID):
+	case !ofTopic(all, p):
 		return fmt.Sprintf("partition %d: a stored position belongs to another topic of this name (deleted, or of another cluster); "+
 			"see the runbook, \"topic recreated\"", p.Partition)
 	case !known:

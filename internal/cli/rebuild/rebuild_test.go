@@ -247,6 +247,9 @@ func TestRebuildRefusesWhatCannotEndWell(t *testing.T) {
 
 	s.Exec(`UPDATE projector_position SET judged_until = 7`)
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "beyond the topic's end")
+	// The end of a recreated topic does not show that the topic was truncated.
+	s.Exec(`UPDATE projector_position SET topic_id = 'old'`)
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "topic recreated")
 	s.Exec(`UPDATE projector_position SET judged_until = 1, topic_id = 'old'`)
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "topic recreated")
 
