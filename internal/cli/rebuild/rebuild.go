@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"projector/internal/cli/change"
@@ -68,7 +69,7 @@ func (c *options) Plan(ctx context.Context, on *change.On) (change.Plan, error) 
 		// The tables are dropped even if ctx has ended.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flags.OneShotWithin)
 		defer cancel()
-		return r.shadow.Close(ctx)
+		return r.leftover(r.shadow.Close(ctx))
 	})
 	err := r.plan(ctx)
 	return r, err
@@ -125,6 +126,7 @@ type rebuilding struct {
 	balances []rebuild.Balances // of the listed differences; nil: not shown
 	refused  error              // why the change is refused
 	swapped  *rebuild.Swapped   // nil: nothing was changed
+	done     bool               // the change was made
 }
 
 const (
@@ -134,6 +136,18 @@ const (
 	// roundsAtMost limits the rounds of reading until the build is near enough.
 	roundsAtMost = 20
 )
+
+// leftover adds to the error of tables that could not be dropped what it means for the rebuild.
+func (r *rebuilding) leftover(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case r.done:
+		return fmt.Errorf("%w; what was printed was done, and the next rebuild drops them", err)
+	default:
+		return fmt.Errorf("%w; the next rebuild drops them", err)
+	}
+}
 
 func (r *rebuilding) plan(ctx context.Context) (err error) {
 	if err := r.begin(ctx); err != nil {
@@ -178,6 +192,7 @@ func (r *rebuilding) Do(ctx context.Context) (err error) {
 }
 
 func (r *rebuilding) Print(_ context.Context, done bool) error {
+	r.done = done
 	if done && r.swapped == nil {
 		r.swapped = new(rebuild.Swapped)
 	}

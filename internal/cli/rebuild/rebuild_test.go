@@ -279,6 +279,31 @@ func TestRebuildIsAlone(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "another rebuild")
 }
 
+// The tables of a rebuild cannot be dropped after the swap, for example because the server fails over.
+// The error must not look as if the live rows were not replaced.
+func TestRebuildWithoutDroppingItsTables(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	s.Consuming(nil)
+	s.Exec(`UPDATE account_balance SET balance = 99`)
+	s.Exec(`CREATE FUNCTION keep() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF EXISTS (SELECT FROM pg_event_trigger_dropped_objects() WHERE object_type = 'schema') THEN RAISE 'kept'; END IF; END $$`)
+	s.Exec(`CREATE EVENT TRIGGER keep ON sql_drop EXECUTE FUNCTION keep()`)
+	const remedy = "the next rebuild drops them"
+	failed := s.Refused(exit.Failed, "rebuild", "--yes")
+	clitest.Contains(t, failed, "drop the tables of the rebuild", "what was printed was done", remedy)
+	s.Exec(`DROP EVENT TRIGGER keep`)
+	clean(s)
+
+	s.Exec(`CREATE EVENT TRIGGER keep ON sql_drop EXECUTE FUNCTION keep()`)
+	failed = s.Refused(exit.Failed, "rebuild")
+	clitest.Contains(t, failed, remedy)
+	if strings.Contains(failed, "was done") {
+		t.Errorf("a rebuild without --yes replaces nothing: %s", failed)
+	}
+}
+
 // TestAnInterruptedRebuildChangesNothing interrupts a rebuild while it waits for another session's
 // lock to change the live rows.
 func TestAnInterruptedRebuildChangesNothing(t *testing.T) {
