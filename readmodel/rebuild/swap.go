@@ -163,6 +163,12 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 			return err
 		}
 	}
+	if w.done.Replaced+w.done.Removed == 0 && (w.remapped || w.opts.File != nil) {
+		reason := w.shadow.kind.Name() + ": the mapping or the projection file was replaced, and no row differs"
+		if err := t.record(ctx, []readmodel.Action{w.action("", nil, reason, "replaced")}); err != nil {
+			return err
+		}
+	}
 	t.next(failpoint.RebuildReplaced, "committing")
 	return t.limited(ctx) // sets the time limits for the COMMIT
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -281,6 +283,29 @@ func TestAnInterruptedApproval(t *testing.T) {
 	const row = "the audit trail has 1 row of it; if its approval was interrupted, request the rest again"
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", done, "--reason=twice"), "is approved already, by eyes_", row)
 	clitest.Equal(t, clitest.Pick(s.Lines("requests"), "state"), "approved, approved, approved")
+}
+
+// TestARebuildThatOnlyReplacesTheMapping requests a rebuild with another mapping, by which no row
+// differs. This is a change, because instances with the other mapping are refused until then.
+func TestARebuildThatOnlyReplacesTheMapping(t *testing.T) {
+	s := clitest.NewStage(t)
+	path := filepath.Join(t.TempDir(), "mapping.yaml")
+	t.Setenv("EVENT_MAPPING", path)
+	write := func(correlation string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte("fields: {correlationId: "+correlation+"}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one")
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	s.Consuming(nil)
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	write("two")
+	clitest.Contains(t, other.Must("approve", requested(t, s, "rebuild"), "--reason=checked"), "the stored mapping was replaced")
+	clitest.Equal(t, s.Text("SELECT (mapping LIKE '%two%')::text FROM projector_position"), "true")
+	s.Consuming(nil)
 }
 
 // TestPruningDoesNotChangeTheRebuildOfASum requests the rebuild of a sum and prunes its inbox before the

@@ -159,8 +159,13 @@ func TestARebuildStoresAMappingOnlyForAllRows(t *testing.T) {
 	fence := "SELECT sum(fence)::text FROM projector_position WHERE projection = 'account_balance'"
 	s.Exec("DELETE FROM account_balance WHERE account_id = 'ghost'")
 	before := s.Text(fence)
-	s.Must("rebuild", "--yes")
+	clitest.Contains(t, s.Must("rebuild"), "would replace the stored mapping", "nothing was changed")
+	keeps("one")
+	clitest.Contains(t, s.Must("rebuild", "--yes"), "the stored mapping was replaced")
 	keeps("two")
+	clitest.Equal(t, s.Text("SELECT string_agg(reason, ', ') FROM dlq_action WHERE action = 'rebuild'"),
+		"account_balance: the mapping or the projection file was replaced, and no row differs")
+	clitest.Contains(t, s.Must("rebuild", "--yes"), "0 accounts inserted or replaced") // there is nothing left to do
 	if s.Text(fence) == before {
 		t.Error("the mapping was stored while consumers could go on")
 	}

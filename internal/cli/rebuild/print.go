@@ -59,7 +59,7 @@ func (r *rebuilding) outcome() string {
 	switch {
 	case changed != nil:
 		text = fmt.Sprintf("%s inserted or replaced, %d removed", output.Counted(changed.Replaced, r.noun()), changed.Removed)
-	case report.Different() == 0 && report.Markers == 0:
+	case report.Different() == 0 && report.Markers == 0 && r.replaces() == "":
 		return "there is nothing to change"
 	case r.cmd.Remove:
 		text = fmt.Sprintf("would insert or replace %s and remove %d; %s", output.Counted(report.Different()-unknown, r.noun()), unknown, r.on.NothingChanged())
@@ -71,6 +71,11 @@ func (r *rebuilding) outcome() string {
 	} else if changed == nil && report.Markers > 0 {
 		text += fmt.Sprintf("\nwould mark %d events in the inbox, so that none is counted again", report.Markers)
 	}
+	if what := r.replaces(); what != "" && changed != nil {
+		text += fmt.Sprintf("\nthe stored %s was replaced", what)
+	} else if what != "" {
+		text += fmt.Sprintf("\nwould replace the stored %s", what)
+	}
 	if moved := report.Kinds[rebuild.Moved]; moved > 0 {
 		text += fmt.Sprintf("\n%d %s were repaired by people since the rebuild began and left alone: run it again", moved, of)
 	}
@@ -78,6 +83,20 @@ func (r *rebuilding) outcome() string {
 		text += fmt.Sprintf("\n%d %s the topic has no event of stay as they are: --remove removes them", unknown, of)
 	}
 	return text
+}
+
+// replaces names what the rebuild replaces besides rows, or returns "".
+func (r *rebuilding) replaces() string {
+	switch {
+	case r.changed != nil && r.remapped:
+		return "mapping and projection file"
+	case r.changed != nil:
+		return "projection file"
+	case r.remapped:
+		return "mapping"
+	default:
+		return ""
+	}
 }
 
 func (r *rebuilding) document() rebuildDocument {

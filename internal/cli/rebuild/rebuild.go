@@ -125,6 +125,7 @@ type rebuilding struct {
 	report   rebuild.Report
 	balances []rebuild.Balances // of the listed differences; nil: not shown
 	refused  error              // why the change is refused
+	remapped bool               // the rows were made with another mapping, which is replaced
 	swapped  *rebuild.Swapped   // nil: nothing was changed
 	done     bool               // the change was made
 }
@@ -161,14 +162,20 @@ func (r *rebuilding) plan(ctx context.Context) (err error) {
 	if r.report, err = r.compare(ctx); err != nil {
 		return err
 	}
-	r.refused, err = r.tooMany(ctx)
+	if r.refused, err = r.tooMany(ctx); err != nil || r.refused != nil {
+		return err
+	}
+	r.remapped, err = r.remaps(ctx)
+	if refusal, is := errors.AsType[exit.Refusal](err); is {
+		r.refused, err = refusal, nil
+	}
 	return err
 }
 
 func (r *rebuilding) Refused() error { return r.refused }
 
 // Hash implements change.Plan. Rows that consumers write during the rebuild are not part of the
-// hash. After a pruning, the number of markers is not part of it either: running instances prune the
+// hash. A mapping that is replaced counts as one record. After a pruning, the number of markers is not part of it either: running instances prune the
 // inbox every minute, and it lacks more markers then.
 func (r *rebuilding) Hash(ctx context.Context, h *change.Hash) error {
 	digest, err := r.shadow.Digest(ctx, r.cmd.Remove)
@@ -176,12 +183,15 @@ func (r *rebuilding) Hash(ctx context.Context, h *change.Hash) error {
 		return err
 	}
 	h.Note(digest)
-	if r.report.Pruned {
-		h.Count(r.wouldChange())
-		return nil
+	records := r.wouldChange()
+	if r.remapped {
+		records++
 	}
-	h.Count(r.wouldChange() + r.report.Markers)
-	h.Note(r.report.Markers)
+	if !r.report.Pruned {
+		records += r.report.Markers
+		h.Note(r.report.Markers)
+	}
+	h.Count(records)
 	return nil
 }
 

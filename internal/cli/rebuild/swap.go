@@ -70,11 +70,7 @@ func (r *rebuilding) compareFile(ctx context.Context) error {
 }
 
 func (r *rebuilding) swap(ctx context.Context) (*rebuild.Swapped, error) {
-	reads, err := r.cmd.Reads()
-	if err != nil {
-		return nil, err
-	}
-	remapped, err := r.remaps(ctx, reads)
+	remapped, err := r.remaps(ctx) // again, because an instance may have stored another mapping since
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +80,10 @@ func (r *rebuilding) swap(ctx context.Context) (*rebuild.Swapped, error) {
 	if r.changed != nil && r.report.Kinds[rebuild.Corrected] > 0 {
 		return nil, exit.Refusef("rows of %s have corrected events in them (`dlq replay --from-file`), which the topic does not give: "+
 			"by another text they cannot be rebuilt; nothing was changed", r.cmd.kind.Name())
+	}
+	reads, err := r.cmd.Reads()
+	if err != nil {
+		return nil, err
 	}
 	done, err := r.shadow.Swap(ctx, rebuild.SwapOptions{
 		Topic: r.cmd.Topic, Actor: r.on.Actor, Reason: r.on.Reason, Remove: r.cmd.Remove, Most: &r.cmd.MaxDiff,
@@ -99,8 +99,12 @@ func (r *rebuilding) swap(ctx context.Context) (*rebuild.Swapped, error) {
 // remaps reports whether the rows were made with another first version, or with a mapping that
 // reads events differently. It refuses the rebuild if some rows would stay unchanged, because the
 // new mapping could give other values for them.
-func (r *rebuilding) remaps(ctx context.Context, reads readmodel.Mapping) (bool, error) {
-	err := readmodel.CheckMapping(ctx, r.on.Pool, r.cmd.kind.Name(), reads)
+func (r *rebuilding) remaps(ctx context.Context) (bool, error) {
+	reads, err := r.cmd.Reads()
+	if err != nil {
+		return false, err
+	}
+	err = readmodel.CheckMapping(ctx, r.on.Pool, r.cmd.kind.Name(), reads)
 	var changed *readmodel.MappingChangedError
 	if !errors.As(err, &changed) {
 		return false, err
