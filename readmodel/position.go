@@ -29,8 +29,8 @@ type Partition struct {
 // committed offset was read, and this offset is below the position in the row. It returns a
 // *projection.StoppedError if an operator has to set or resume the position first, or if the stored
 // mapping reads events differently from the caller's mapping. After an error, the field Found of
-// the result is the row before the claim, if the row was read. If a partition cannot continue until a
-// person acts, only the owner is stored.
+// the result is the row before the claim, if the row was read. If the partition is stopped or paused,
+// or its topic was created again, only the owner is stored.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var (
 		claimed     projection.Position
@@ -184,11 +184,21 @@ func (s TopicPositions) update(ctx context.Context, query string, partition int3
 // CheckGroup returns an Unfit if the consumer group has positions of another projection in
 // this database. Continuing at these positions would skip the records that the group has consumed.
 func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) error {
-	runs, err := Texts(ctx, pool, "look up the consumer group", "group_projection", group, wanted)
-	if err != nil || len(runs) == 0 {
+	other, err := OtherProjection(ctx, pool, group, wanted)
+	if err != nil || other == "" {
 		return err
 	}
-	return groupTaken(group, runs[0], wanted)
+	return groupTaken(group, other, wanted)
+}
+
+// OtherProjection returns another projection than the wanted one of which the consumer group has
+// positions, or "".
+func OtherProjection(ctx context.Context, pool *pgxpool.Pool, group, wanted string) (string, error) {
+	names, err := Texts(ctx, pool, "look up the consumer group", "group_projection", group, wanted)
+	if err != nil || len(names) == 0 {
+		return "", err
+	}
+	return names[0], nil
 }
 
 func groupTaken(group, by, wanted string) error {

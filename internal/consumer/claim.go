@@ -196,6 +196,7 @@ const noteWithin = 2 * time.Second
 // suspend stops or pauses the partition for a reason that is already stored. A pause does not make
 // the instance unready.
 func (w *worker) suspend(state projection.State, reason string) error {
+	w.c.unseek(w)
 	w.c.pause(w.partition)
 	w.queue.hold()
 	w.status.set(state, reason)

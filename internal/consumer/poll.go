@@ -41,11 +41,24 @@ func (c *Consumer) seek(w *worker, next projection.NextOffset, epoch int) {
 	defer c.seeksMu.Unlock()
 	// Only the last claim of a worker counts. If an older seek were executed later, the queue would
 	// be in an older epoch, and the worker would drop its records.
-	c.seeks = slices.DeleteFunc(c.seeks, func(s seek) bool { return s.w == w })
+	c.dropSeek(w)
 	c.seeks = append(c.seeks, seek{w, next, epoch})
 	if c.interrupt != nil {
 		c.interrupt()
 	}
+}
+
+// unseek drops the worker's seek if it was not executed yet, because the partition was stopped or
+// paused. A seek resumes the fetching of its partition.
+func (c *Consumer) unseek(w *worker) {
+	c.seeksMu.Lock()
+	defer c.seeksMu.Unlock()
+	c.dropSeek(w)
+}
+
+// dropSeek drops the worker's pending seek. The caller holds seeksMu.
+func (c *Consumer) dropSeek(w *worker) {
+	c.seeks = slices.DeleteFunc(c.seeks, func(s seek) bool { return s.w == w })
 }
 
 // poll dispatches records to the workers until ctx ends. It never waits for a worker.

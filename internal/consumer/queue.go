@@ -27,7 +27,8 @@ type queue struct {
 	end     int64 // highest last stable offset in the fetches of this epoch
 	fetched int   // number of records fetched after the last time that all were durable
 	busy    bool  // see occupy
-	// obsolete ends the decoding of the records that were removed last. It is nil if nothing is decoded.
+	// obsolete ends the decoding of the records that were removed last. It is nil if nothing was removed
+	// since restart or hold.
 	obsolete context.CancelFunc
 	arrived  chan struct{}
 	shared   shared

@@ -138,8 +138,19 @@ var (
 const errNoSchema errclass.Text = "the answer has no schema, although its status is 200: does another server answer, such as a proxy?"
 
 // fetch requests a schema by its id. It returns errUnknownID only if the answer has the registry's
-// own error code, because a 404 without that code may come from another server or a wrong URL.
+// own error code, because a 404 without that code may come from another server or a wrong URL. If a
+// server fails, and the next one does not have the schema or refuses it, fetch returns the failure,
+// because the next server may be a replica that is late.
 func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
+	var failed error
+	s, err := c.fetchAny(context.WithValue(ctx, failureKey{}, &failed), id)
+	if failed != nil && (errors.Is(err, errUnknownID) || refusal(err) != "") {
+		err = failed
+	}
+	return s, err
+}
+
+func (c *client) fetchAny(ctx context.Context, id uint32) (schema, error) {
 	found, err := c.sr.SchemaByID(ctx, int(id))
 	if err != nil {
 		if isUnknownID(err) {
@@ -230,15 +241,24 @@ type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	response, err := b.RoundTripper.RoundTrip(req)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		response.Body = &boundedBody{response.Body, answerBytes}
+		if response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests {
+			err = failure(response)
+		}
 	}
-	response.Body = &boundedBody{response.Body, answerBytes}
-	if response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests {
-		return nil, failure(response)
+	if err != nil {
+		if first, is := req.Context().Value(failureKey{}).(*error); is && *first == nil {
+			*first = err
+		}
+		return nil, err
 	}
 	return response, nil
 }
+
+// failureKey is the key of a context's pointer to an error. It receives the error of the first server
+// that failed.
+type failureKey struct{}
 
 // failure returns the error for an answer, as the client would make it, and closes the answer.
 func failure(response *http.Response) error {

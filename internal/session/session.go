@@ -59,7 +59,8 @@ type Projection interface {
 
 // Driver contains the methods of a source that a session calls.
 type Driver interface {
-	// Read runs fn and retries it after transient errors.
+	// Read runs fn and retries it after transient errors. It returns ErrAgain if the position has
+	// changed and fn has not succeeded.
 	Read(ctx context.Context, operation string, fn func(context.Context) error) error
 	// Publish sends the dead letters of the records before the offset next. It returns nil if the
 	// brokers have acknowledged all of them. It calls verify before each attempt.

@@ -1,6 +1,7 @@
 package event_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
@@ -121,7 +122,7 @@ const schemaID = "\x00\x00\x00\x00\x07"
 // framed returns a message whose JSON objects and texts have the id of a schema before them.
 func framed(m event.Message) event.Message {
 	frame := func(text []byte) []byte {
-		if json.Valid(text) && (text[0] == '{' || text[0] == '"') {
+		if json.Valid(text) && (text[0] == '{' || text[0] == '"' || text[0] >= '0' && text[0] <= '9' && !bytes.ContainsAny(text, ".eE")) {
 			return append([]byte(schemaID), text...)
 		}
 		return text

@@ -266,16 +266,19 @@ func shareMemory(raw, text []byte) bool {
 	return len(text) > 0 && len(raw) > 0 && (&text[0] == &raw[0] || len(raw) > 1 && &text[0] == &raw[1])
 }
 
-// WithoutSchemaID returns the JSON object or text of a value or key behind a zero byte and the four
-// bytes of a schema's id. The serializers for JSON Schema write these bytes. All other values, such as
-// those in Avro, are returned unchanged. No JSON and no valid text begins with a zero byte.
+// WithoutSchemaID returns the JSON object, text or integer of a value or key behind a zero byte and
+// the four bytes of a schema's id. The serializers for JSON Schema write these bytes. All other
+// values, such as those in Avro, are returned unchanged. No JSON and no valid text begins with a zero
+// byte.
 func WithoutSchemaID(value []byte) []byte {
 	const header = 5
-	if len(value) < header+len(`{}`) || value[0] != 0 {
+	if len(value) <= header || value[0] != 0 {
 		return value
 	}
 	inner := value[header:]
-	if first, last := inner[0], inner[len(inner)-1]; first == '{' && last == '}' || first == '"' && last == '"' {
+	first, last := inner[0], inner[len(inner)-1]
+	isInteger := len(bytes.Trim(inner, "0123456789")) == 0
+	if first == '{' && last == '}' || first == '"' && last == '"' && len(inner) > 1 || isInteger {
 		return inner
 	}
 	return value

@@ -112,7 +112,10 @@ func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []
 		return f.joinedText(r, p, field)
 	case nowhere, inDocument, inHeader, inKey: // read below
 	}
-	value, found := WithoutSchemaID(r.message.Key), r.message.Key != nil
+	value, found, quoted := WithoutSchemaID(r.message.Key), r.message.Key != nil, p.quoted
+	if p.kind == inKey && len(value) < len(r.message.Key) {
+		quoted = true // a key that had a schema's id is JSON in each format
+	}
 	if p.kind == inHeader {
 		value, found = firstHeader(r.message.Headers, p.header)
 	}
@@ -124,7 +127,7 @@ func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []
 	case p.inner != nil:
 		return f.innerText(r, p, value, field)
 	}
-	raw, text, reason := r.plainText(value, p.quoted)
+	raw, text, reason := r.plainText(value, quoted)
 	if reason == "" {
 		reason = p.written.textReason(text)
 	}

@@ -135,7 +135,7 @@ func (r *requested) approve(ctx context.Context, std *output.Streams, pool *pgxp
 	}
 	err = do(readmodel.WithRequest(ctx, r.Request.ID), plan)
 	if err != nil {
-		std.Notef("request %d stays approved, and cannot be approved again: `projector audit` shows what was done; request the rest again\n", r.Request.ID)
+		std.Notef("request %d stays approved, and cannot be approved again: `projector audit` shows what was done; if something is missing, request it again\n", r.Request.ID)
 	}
 	return err
 }

@@ -274,7 +274,7 @@ func TestAnInterruptedApproval(t *testing.T) {
 		CREATE TRIGGER refuse BEFORE UPDATE ON account_balance FOR EACH ROW EXECUTE FUNCTION refuse()`)
 	failed := requested(t, s, skip...)
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", failed, "--reason=checked"), "0A000",
-		"request "+failed+" stays approved, and cannot be approved again: `projector audit` shows what was done; request the rest again")
+		"request "+failed+" stays approved, and cannot be approved again: `projector audit` shows what was done; if something is missing, request it again")
 	s.Exec("DROP TRIGGER refuse ON account_balance")
 	done := requested(t, s, skip...)
 	if out := other.Must("approve", done, "--reason=checked"); strings.Contains(out, "stays approved") {

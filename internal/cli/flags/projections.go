@@ -42,10 +42,16 @@ type GroupFlags struct {
 	Projection string `env:"PROJECTION" placeholder:"NAME" group:"Projection" help:"What to project (default account_balance)."`
 	FileFlags
 	Group string `env:"KAFKA_GROUP" placeholder:"NAME" group:"Projection" help:"Consumer group; default the projection's name followed by -projector."`
+
+	asked bool // Kind was called
+	given bool // a projection was given
 }
 
 // Kind returns the chosen projection.
 func (f *GroupFlags) Kind() (readmodel.Definition, error) {
+	if !f.asked {
+		f.asked, f.given = true, f.Projection != "" || f.ProjectionFile.Given()
+	}
 	return f.choose(&f.Projection, readmodel.BalanceName)
 }
 
@@ -119,14 +125,21 @@ func (f *GroupFlags) Check() error {
 	return err
 }
 
-// CheckGroup refuses a given group that belongs to another projection. Otherwise, a command would
-// show the positions of the other projection, or no dead letters. The group may be in the
-// environment, as in a container of the other projection.
+// CheckGroup refuses a group that belongs to another projection than the given one. Otherwise, a
+// command would show the positions of the other projection, or no dead letters. The group may be in
+// the environment, as in a container of the other projection. A group alone is not refused, because
+// its positions can be shown without naming its projection.
 func (f *GroupFlags) CheckGroup(ctx context.Context, pool *pgxpool.Pool) error {
-	if f.Group == "" {
+	if f.Group == "" || !f.given {
 		return nil
 	}
-	return readmodel.CheckGroup(ctx, pool, f.Group, cmp.Or(f.Projection, readmodel.BalanceName))
+	wanted := cmp.Or(f.Projection, readmodel.BalanceName)
+	other, err := readmodel.OtherProjection(ctx, pool, f.Group, wanted)
+	if err != nil || other == "" {
+		return err
+	}
+	return exit.Refusef("consumer group %q (--group, KAFKA_GROUP) belongs to projection %s, and this command is for %s: "+
+		"name the projection of the group (--projection, --projection-file), or the group of %s", f.Group, other, wanted, wanted)
 }
 
 // FileFlags name the file of a custom projection.

@@ -143,6 +143,13 @@ func TestAGroupBelongsToOneProjection(t *testing.T) {
 	for _, command := range []string{"lag", "position", "dlq list", "dlq summary", "dlq export", "dlq replay", "dlq discard --reason=x"} {
 		clitest.Contains(t, s.Refused(exit.Failed, strings.Fields(command)...), "belongs to projection account_balance", "--group")
 	}
+	t.Setenv("PROJECTION", "") // the group alone
+	clitest.Contains(t, s.Must("position", "--group=account-balance-projector"), "running")
+	s.UseProjection("daily_turnover")
+	t.Setenv("KAFKA_GROUP", "")
+	s.Consuming(nil)
+	t.Setenv("PROJECTION", "")
+	clitest.Contains(t, s.Must("position", "--group=daily-turnover-projector"), "running")
 }
 
 // TestAnUnusedProjectionCostsNothing runs each built-in projection alone. After the run, PostgreSQL

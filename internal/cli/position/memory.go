@@ -59,14 +59,14 @@ func (s *setPlan) checkSpans(ctx context.Context, memory readmodel.Memory) error
 	return nil
 }
 
-// warnNewTopic prints a warning if the positions are set in a topic that is new to the group. The
-// records of such a topic have not been processed, so checkSpans reads none of them. But the topic
-// may repeat events of an earlier topic, and the inbox no longer has markers of events that were
-// counted before the given time.
+// warnNewTopic prints a warning if the positions are set in a topic or in partitions that are new to
+// the group. Their records have not been processed, so checkSpans reads none of them. But they may
+// repeat events of an earlier topic, and the inbox no longer has markers of events that were counted
+// before the given time.
 func (s *setPlan) warnNewTopic(until time.Time) {
 	read := slices.ContainsFunc(s.plans, func(p projection.Repositioned) bool { return p.From != nil })
 	if s.cmd.NewTopic || !read {
-		s.on.Std.Notef("the inbox of %s remembers what was counted since %s: an older event that the new topic repeats would count twice; "+
+		s.on.Std.Notef("the inbox of %s remembers what was counted since %s: if the records repeat an older event, it would count twice; "+
 			"begin after such events, with --time and --skip-unread\n", s.of.Projection, output.SecondText(until))
 	}
 }

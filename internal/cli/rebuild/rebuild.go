@@ -185,6 +185,7 @@ func (r *rebuilding) Hash(ctx context.Context, h *change.Hash) error {
 	h.Note(digest)
 	records := r.wouldChange()
 	if r.remapped {
+		h.Note("mapping")
 		records++
 	}
 	if !r.report.Pruned {

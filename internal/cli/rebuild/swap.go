@@ -74,6 +74,7 @@ func (r *rebuilding) swap(ctx context.Context) (*rebuild.Swapped, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.remapped = remapped
 	if r.wouldChange() == 0 && r.report.Markers == 0 && r.changed == nil && !remapped {
 		return new(rebuild.Swapped), nil
 	}
