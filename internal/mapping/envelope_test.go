@@ -94,3 +94,36 @@ func TestEnvelopes(t *testing.T) {
 }
 
 var structuredHeader = []event.Header{{Key: "content-type", Value: []byte("application/cloudevents+json")}}
+
+// A key behind the id of a schema is JSON in each format. The serializers for JSON Schema write such keys.
+func TestKeysBehindTheIDOfASchema(t *testing.T) {
+	const fields = `"id":"e","type":"FundsCredited","time":"2026-01-01T00:00:00Z"`
+	formats := map[string]struct {
+		f event.Format
+		m event.Message
+	}{
+		"json": {
+			formatOf(t, "json", "fields: {accountId: {key: true}, eventId: id, eventType: type, occurredAt: time}"),
+			message(`{` + fields + `,"version":1,"data":{"amount":"1","currency":"EUR"}}`),
+		},
+		"cloudevents": {
+			formatOf(t, "cloudevents", "fields: {accountId: {key: true}}"),
+			event.Message{
+				Value:   []byte(`{` + fields + `,"specversion":"1.0","sequence":"1","data":{"amount":"1","currency":"EUR"}}`),
+				Headers: structuredHeader,
+			},
+		},
+	}
+	for name, format := range formats {
+		for key, account := range map[string]string{
+			`"acc-1"`: "acc-1", `"acc\u002d1"`: "acc-1", "17": "17", "\x0aacc-1": "", `{"id":1}`: `{"id":1}`, `"acc`: "", "": "",
+		} {
+			format.m.Key = []byte("\x00\x00\x00\x00\x07" + key)
+			var d event.Decoded
+			format.f.Decode(format.m, &d)
+			if d.Event.AccountID != account || (d.Fault == nil) != (account != "") {
+				t.Errorf("%s, key %q: account %q, fault %v; want %q", name, key, d.Event.AccountID, d.Fault, account)
+			}
+		}
+	}
+}
