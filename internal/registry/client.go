@@ -147,7 +147,7 @@ func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 	if failed != nil && (errors.Is(err, errUnknownID) || refusal(err) != "") {
 		err = failed
 	}
-	return s, err
+	return s, ofLast(err)
 }
 
 func (c *client) fetchAny(ctx context.Context, id uint32) (schema, error) {
@@ -156,7 +156,7 @@ func (c *client) fetchAny(ctx context.Context, id uint32) (schema, error) {
 		if isUnknownID(err) {
 			return schema{}, errUnknownID
 		}
-		return schema{}, ofLast(err)
+		return schema{}, err
 	}
 	if found.Schema == "" {
 		return schema{}, errNoSchema
@@ -218,7 +218,7 @@ func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s
 		}
 		found, err := c.sr.SchemaByVersion(sr.WithParams(ctx, sr.ShowDeleted), r.Subject, r.Version)
 		if err != nil {
-			return ofLast(err)
+			return err
 		}
 		if found.Schema.Schema == "" {
 			return errNoSchema

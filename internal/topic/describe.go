@@ -110,12 +110,6 @@ func Settings(ctx context.Context, adm *kadm.Client, topic string) (map[string]s
 	return values, nil
 }
 
-// Retention returns how long a topic stores records, or nil if there is no time limit.
-func Retention(ctx context.Context, adm *kadm.Client, topic string) (*time.Duration, error) {
-	stored, err := Stored(ctx, adm, topic)
-	return stored.Limit, err
-}
-
 // Storage says which records a topic keeps.
 type Storage struct {
 	Limit     *time.Duration // how long it stores records; nil if there is no time limit

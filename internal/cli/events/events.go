@@ -33,7 +33,8 @@ type EventFlags struct {
 
 	RegistryFlags
 
-	custom bool // for a custom projection; set by Formats
+	custom bool             // for a custom projection; set by Formats
+	names  *mapping.Mapping // what the file of Mapping has said; see Reads
 }
 
 // Formats returns the resolver that finds the format of a message. It connects to no server. The
@@ -119,10 +120,23 @@ func (f *EventFlags) options() (event.Options, *mapping.Mapping, error) {
 }
 
 // Reads returns the mapping of these flags, which is stored with the positions. Without a file it is
-// empty. It is complete after Formats was called.
+// empty. It is complete after Formats was called. The file is read only once, because it may be a
+// pipe, and because the stored mapping must be the one with which the events were read.
 func (f *EventFlags) Reads() (*mapping.Mapping, error) {
+	if f.names == nil {
+		names, err := f.parse()
+		if err != nil {
+			return nil, err
+		}
+		f.names = names
+	}
+	f.names.Custom, f.names.FirstVersion = f.custom, &f.FirstVersion
+	return f.names, nil
+}
+
+func (f *EventFlags) parse() (*mapping.Mapping, error) {
 	if !f.Mapping.Given() {
-		return &mapping.Mapping{Custom: f.custom, FirstVersion: &f.FirstVersion}, nil
+		return new(mapping.Mapping), nil
 	}
 	text, err := f.Mapping.Read()
 	if err != nil {
@@ -132,7 +146,6 @@ func (f *EventFlags) Reads() (*mapping.Mapping, error) {
 	if err != nil {
 		return nil, f.wrongMapping(err)
 	}
-	names.Custom, names.FirstVersion = f.custom, &f.FirstVersion
 	return names, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/projection/event"
 )
 
@@ -70,5 +71,32 @@ func TestEventTypesMayHaveSpaceAroundTheirCommas(t *testing.T) {
 	format.Decode(event.Message{Value: []byte(`{"eventId":"e","eventType":"CardLost","accountId":"a","version":1,"occurredAt":"2026-01-01T00:00:00Z"}`)}, &d)
 	if d.Fault != nil || d.Event.Type != event.Ignorable {
 		t.Errorf("type %v, fault %v", d.Event.Type, d.Fault)
+	}
+}
+
+// TestAMappingIsReadOnce changes the file of a mapping after it was read. The mapping that is stored
+// is still the one with which the events are read.
+func TestAMappingIsReadOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mapping.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("fields: {amount: {unit: minor}}")
+	f := EventFlags{Format: "json", Currencies: "all", DebeziumTimeUnit: "rfc3339", FirstVersion: 1, Mapping: flags.FileNamed(path)}
+	if _, err := f.Formats(func() ([]string, error) { return nil, nil }); err != nil {
+		t.Fatal(err)
+	}
+	before, err := f.Reads()
+	if err != nil {
+		t.Fatal(err)
+	}
+	meaning := before.Meaning()
+	write("fields: {amount: {scale: 3}}")
+	after, err := f.Reads()
+	if err != nil || after.Meaning() != meaning || !strings.Contains(meaning, "minor") {
+		t.Errorf("read as %s, stored as %s, %v", meaning, after.Meaning(), err)
 	}
 }

@@ -191,7 +191,7 @@ func (v *view) details(ctx context.Context, s *status) {
 	if s.kafka != nil {
 		return
 	}
-	retention, err := topic.Retention(ctx, v.adm, v.topic)
+	stored, err := topic.Stored(ctx, v.adm, v.topic)
 	if err != nil {
 		s.remark("how long the topic keeps records", "DESCRIBE_CONFIGS on topic "+v.topic, err)
 	}
@@ -202,7 +202,7 @@ func (v *view) details(ctx context.Context, s *status) {
 		if p.waits {
 			unread = p.age
 		}
-		p.margin = topic.RetentionLeft(p.next()-p.start, retention, unread)
+		p.margin = topic.RetentionLeft(p.next()-p.start, stored.Limit, unread)
 	}
 }
 

@@ -192,9 +192,9 @@ func (p *Process) awaitSchema(ctx context.Context) error {
 	return err
 }
 
-// fits returns an error if this process must not use the database. The schema
-// may be missing or too old, or the consumer group may belong to another projection. The rows may
-// come from another topic. Fetching may be on for a projection that does not record missing events.
+// fits returns an error if this process must not use the database. The schema may be missing or too
+// old, or the consumer group may belong to another projection. The rows may come from another topic.
+// Fetching may be on for a projection that does not record missing events.
 func (p *Process) fits(ctx context.Context) error {
 	// The checks run concurrently, because each waits for an answer of the database. They also open
 	// several connections, which the claims of partitions need next.

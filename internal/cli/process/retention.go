@@ -74,10 +74,9 @@ func (r *retention) unmeasured() bool {
 }
 
 // measureAll measures the retention of both topics, and the margins of this instance's partitions. It
-// warns about a topic that is compacted.
-// The margin of a partition that cannot be read is unknown. If the partitions cannot be listed, the
-// previous margins stay. Brokers that cannot be reached are not logged here, because the consumer
-// logs them.
+// warns about a topic that is compacted. The margin of a partition that cannot be read is unknown. If
+// the partitions cannot be listed, the previous margins stay. Brokers that cannot be reached are not
+// logged here, because the consumer logs them.
 func (r *retention) measureAll(ctx context.Context) {
 	r.p.metrics.DLQRetention(r.stored(ctx, r.dlq, "the dead letters of an account, except for the last one"))
 	kept := r.stored(ctx, r.p.topic, "the events of an account, except for the last one")

@@ -175,8 +175,9 @@ func (r *rebuilding) plan(ctx context.Context) (err error) {
 func (r *rebuilding) Refused() error { return r.refused }
 
 // Hash implements change.Plan. Rows that consumers write during the rebuild are not part of the
-// hash. A mapping that is replaced counts as one record. After a pruning, the number of markers is not part of it either: running instances prune the
-// inbox every minute, and it lacks more markers then.
+// hash. A mapping that is replaced counts as one record. After a pruning, the number of markers is not
+// part of the hash either: running instances prune the inbox every minute, and it lacks more markers
+// then.
 func (r *rebuilding) Hash(ctx context.Context, h *change.Hash) error {
 	digest, err := r.shadow.Digest(ctx, r.cmd.Remove)
 	if err != nil {
