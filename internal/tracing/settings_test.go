@@ -47,8 +47,11 @@ func TestNoReceiver(t *testing.T) {
 			if counted.get(tracing.Dropped) == 0 || counted.get(tracing.Exported) != 0 {
 				t.Errorf("counted %v", counted.of)
 			}
+			if name == "silent" {
+				return // the last request may still end, and be logged
+			}
 			// The next line may be written after 10 s, which the test reaches only on a slow machine.
-			if n := strings.Count(log.String(), "\n"); name == "gone" && (n < 1 || n > 1+int(time.Since(began)/(10*time.Second))) {
+			if n := strings.Count(log.String(), "\n"); n < 1 || n > 1+int(time.Since(began)/(10*time.Second)) {
 				t.Errorf("the log has not one line: %s", log.String())
 			}
 		})
