@@ -50,6 +50,7 @@ type pair struct {
 	log         log
 	live, clean *consumer
 	given       map[string]bool // accounts with applied events that the topic does not have
+	discarded   map[projection.RecordRef]bool
 	damaged     bool
 }
 
@@ -67,7 +68,7 @@ func (p *pair) move(what string) {
 
 func rebuildsWhatWasNeverDamaged(t *testing.T, rt *rapid.T, d *definition, pool, clean *pgxpool.Pool) {
 	t.Helper()
-	p := &pair{t: t, rt: rt, fatal: rt.Fatal, d: d, log: drawLog(rt), given: map[string]bool{}}
+	p := &pair{t: t, rt: rt, fatal: rt.Fatal, d: d, log: drawLog(rt), given: map[string]bool{}, discarded: map[projection.RecordRef]bool{}}
 	p.live, p.clean = newConsumer(*d, pool, p.log), newConsumer(*d, clean, p.log)
 	p.move("consumed")
 	for range rapid.IntRange(0, 4).Draw(rt, "repairs") {
@@ -270,10 +271,14 @@ func (p *pair) actOnSomeDeadLetter(what string) {
 	if what == "discard" && !p.single(letter) {
 		return
 	}
-	// If the account's row is lost, a replay decides which of two events with one version is applied.
-	// The rebuild keeps that, as any correction by a person.
-	if p.damaged && p.d.ordered && p.contested(letter.AccountID) {
+	// If the account's row is damaged, a replay decides which of two events with one version is
+	// applied, or it applies a discarded event and so revokes the discard. The rebuild keeps that, as
+	// any correction by a person.
+	if p.damaged && p.d.ordered && (p.contested(letter.AccountID) || p.discarded[letter.Record.Ref()]) {
 		return
+	}
+	if what == "discard" {
+		p.discarded[letter.Record.Ref()] = true
 	}
 	p.onBoth(func(c *consumer) { p.actOnDeadLetter(c, what, letter) })
 }
