@@ -64,8 +64,7 @@ func traced(t testing.TB, s *script) (*worker, *follower) {
 func (w *worker) foldChunk(t testing.TB, raw []*kgo.Record) error {
 	t.Helper()
 	w.c.cfg.Formats = event.Always(noFormat{})
-	w.queue.epoch = w.epoch
-	if !w.decodeAll(raw, w.epoch) {
+	if !w.decodeAll(t.Context(), raw, w.epoch) {
 		t.Fatal("not decoded")
 	}
 	c := <-w.chunks
@@ -157,12 +156,14 @@ func TestDroppedRecordsAreNoLongerTraced(t *testing.T) {
 	w.c.cfg.Formats = event.Always(noFormat{})
 	raw := records(0, 1)
 	raw[0].Key = []byte("a")
-	w.queue.epoch = w.epoch + 1
-	if !w.decodeAll(raw, w.queue.epoch) {
+	if !w.decodeAll(t.Context(), raw, w.epoch+1) {
 		t.Fatal("not decoded")
 	}
 	if _, err := w.consume(projection.NoOffset); !errors.Is(err, session.ErrAgain) {
 		t.Fatal(err)
+	}
+	if w.current.Err() == nil {
+		t.Error("records that are read again would still be decoded")
 	}
 	if _, err := w.claimOnce(t.Context(), projection.Claim{}); err != nil { // the next claim
 		t.Fatal(err)
@@ -202,7 +203,7 @@ func BenchmarkChunk(b *testing.B) {
 	w.c.cfg.Formats = event.Always(noFormat{})
 	b.ReportAllocs()
 	for b.Loop() {
-		w.decodeAll(raw, w.epoch)
+		w.decodeAll(b.Context(), raw, w.epoch)
 		c := <-w.chunks
 		if err := w.processChunk(c); err != nil {
 			b.Fatal(err)
