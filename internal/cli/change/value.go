@@ -47,9 +47,6 @@ func commandOf(leaf *kong.Node) command {
 	return c
 }
 
-// storedBytes limits the total size of the files of a request.
-const storedBytes = 64 << 20
-
 func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
 	_, by := c.asked()
 	by.Actor = by.ActorName() // set now, because the default would name the approver later
@@ -70,8 +67,8 @@ func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
 		if err != nil && !large {
 			return nil, exit.Usagef("--%s: %w", flag, err)
 		}
-		if size += len(content); size > storedBytes || large {
-			return nil, exit.Refusef("--%s: four eyes are on, and at most %d MiB of files are kept with a request; split it", flag, storedBytes>>20)
+		if size += len(content); size > flags.MostBytes || large {
+			return nil, exit.Refusef("--%s: four eyes are on, and at most %d MiB of files are kept with a request; split it", flag, flags.MostBytes>>20)
 		}
 		stored.Files = append(stored.Files, readmodel.RequestedFile{Flag: flag, Name: file.Base(), Content: content})
 	}

@@ -82,11 +82,12 @@ func (f File) Open() (io.ReadCloser, error) {
 	return os.Open(f.name)
 }
 
-// mostBytes is the size of the largest file that is read as a whole. A request can store as much.
-const mostBytes = 64 << 20
+// MostBytes is the size of the largest file that is read as a whole. The files of a request have at
+// most this size together.
+const MostBytes = 64 << 20
 
 // ErrLarge means that a file is too large to be read as a whole.
-var ErrLarge = fmt.Errorf("the file is larger than %d MiB", mostBytes>>20)
+var ErrLarge = fmt.Errorf("the file is larger than %d MiB", MostBytes>>20)
 
 // Read reads the whole file. It returns ErrLarge for a large file, and for a device that never ends.
 func (f File) Read() ([]byte, error) {
@@ -94,8 +95,8 @@ func (f File) Read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := io.ReadAll(io.LimitReader(opened, mostBytes+1))
-	if len(content) > mostBytes {
+	content, err := io.ReadAll(io.LimitReader(opened, MostBytes+1))
+	if len(content) > MostBytes {
 		content, err = nil, ErrLarge
 	}
 	return content, errors.Join(err, opened.Close())

@@ -43,15 +43,12 @@ type GroupFlags struct {
 	FileFlags
 	Group string `env:"KAFKA_GROUP" placeholder:"NAME" group:"Projection" help:"Consumer group; default the projection's name followed by -projector."`
 
-	asked bool // Kind was called
-	given bool // a projection was given
+	byDefault bool // no projection was given, and Kind has set Projection to the default
 }
 
 // Kind returns the chosen projection.
 func (f *GroupFlags) Kind() (readmodel.Definition, error) {
-	if !f.asked {
-		f.asked, f.given = true, f.Projection != "" || f.ProjectionFile.Given()
-	}
+	f.byDefault = f.byDefault || f.Projection == "" && !f.ProjectionFile.Given()
 	return f.choose(&f.Projection, readmodel.BalanceName)
 }
 
@@ -130,7 +127,7 @@ func (f *GroupFlags) Check() error {
 // the environment, as in a container of the other projection. A group alone is not refused, because
 // its positions can be shown without naming its projection.
 func (f *GroupFlags) CheckGroup(ctx context.Context, pool *pgxpool.Pool) error {
-	if f.Group == "" || !f.given {
+	if f.Group == "" || f.byDefault {
 		return nil
 	}
 	wanted := cmp.Or(f.Projection, readmodel.BalanceName)
