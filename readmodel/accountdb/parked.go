@@ -55,9 +55,9 @@ func decodeParked(ctx context.Context, formats event.Resolver, account string, p
 	} else {
 		format.Decode(p.Record.Message, &p.Decoded)
 	}
-	if p.Decoded.Identity != event.Identified || p.Decoded.Event.Version != version {
-		// The event was parked with another format or configuration. An operator has to decide
-		// about it.
+	if ev := &p.Decoded.Event; p.Decoded.Identity != event.Identified || ev.Version != version || ev.AccountID != account {
+		// The event was parked with another format or configuration. With the present one, it may be
+		// an event of another account. An operator has to decide about it.
 		p.Decoded = unreadable(account, version)
 	}
 	return nil

@@ -47,3 +47,30 @@ func TestManyGapsOfOneAccount(t *testing.T) {
 		t.Errorf("read %d parked events to apply %d", read.n, gaps)
 	}
 }
+
+// An event is parked for an account. With another mapping, the same record may be an event of another
+// account. It must then not be applied to the account for which it was parked.
+func TestAParkedEventOfAnotherAccountIsNotApplied(t *testing.T) {
+	pool, before := startWorker(t)
+	parked := `{"eventId":"x","eventType":"FundsCredited","accountId":"a","iban":"b","version":2,"occurredAt":"2026-01-01T00:00:00Z",` +
+		`"data":{"amount":"5","currency":"EUR"}}`
+	before.MustFold(parked)
+	before.MustFlush()
+
+	mapped, err := event.New(event.FormatJSON, event.Options{FirstVersion: 1, Mapping: event.Mapping{
+		Fields: map[event.Field]event.FieldPath{event.FieldAccountID: {Path: []string{"iban"}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.Formats = event.Always(mapped) })
+	w.Format = mapped
+	w.MustClaim("with another mapping", before.Next)
+	w.MustFold(`{"eventId":"y","eventType":"FundsCredited","iban":"a","version":1,"occurredAt":"2026-01-01T00:00:00Z",` +
+		`"data":{"amount":"1","currency":"EUR"}}`)
+	changes := w.MustFlush()
+	expect(t, current(t, pool, "a"), "EUR 1.00 1 open y true 2")
+	if letters := changes.DeadLetters; changes.Healed != 0 || len(letters) != 1 || letters[0].Class != event.MalformedPayload {
+		t.Errorf("healed %d, dead letters %+v", changes.Healed, letters)
+	}
+}
