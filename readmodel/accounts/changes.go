@@ -26,10 +26,12 @@ type Changes struct {
 	Unwritten   []StoredVersion         // the versions in DecidedOn whose accounts are not written
 	Assumed     []string                // accounts that are assumed to be new
 
-	Rows  []Row                // rows of changes that do not come from a fold; see RowChunks
-	Parks []*projection.Parked // events to park, sorted by account id and version
+	Rows []Row // rows of changes that do not come from a fold; see RowChunks
+	// Parks holds the events to park, sorted by account id and version. If an event that cannot be
+	// applied is parked for the same version, an event that waits for a missing version replaces it.
+	Parks []*projection.Parked
 	// Replacing holds events that replace a parked event of the same version which cannot be
-	// applied.
+	// applied. If there is no such parked event, they are not parked.
 	Replacing []*projection.Parked
 	Reclassed []Reclassed
 	Overflows []Overflow
@@ -159,16 +161,14 @@ func (f *Fold) Gather() *Changes {
 func (f *Fold) DeadLetters() []projection.DeadLetter { return f.changes.DeadLetters }
 
 // addParked adds the events that the fold has parked for the account to Parks. It adds those that may
-// replace an event in the database to Replacing. Versions that the account already has are left out.
+// only replace an event in the database to Replacing. Versions that the account already has are left
+// out.
 func (c *Changes) addParked(a *account, q *queue) {
 	for version, p := range q.pending {
 		if version <= a.version {
 			continue
 		}
 		c.Parks = append(c.Parks, p)
-		if a.hasParked && p.Class == event.VersionGap {
-			c.Replacing = append(c.Replacing, p)
-		}
 	}
 	for version, p := range q.instead {
 		if version > a.version {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/accounts"
@@ -82,7 +84,7 @@ func (s *store) Parked(_ context.Context, id string, above int64, limit int) ([]
 func (s *store) Versions(context.Context) *accounts.VersionIndex { return s.versions }
 
 // The method write changes the store in the same way as one transaction of package readmodel.
-func (s *store) write(t testing.TB, c *accounts.Changes) {
+func (s *store) write(t rapid.TB, c *accounts.Changes) {
 	t.Helper()
 	for rows := range c.RowChunks(func() int { return 3 }) {
 		for _, r := range rows {
@@ -111,7 +113,7 @@ func (s *store) write(t testing.TB, c *accounts.Changes) {
 		if s.parked[id] == nil {
 			s.parked[id] = map[int64]projection.Parked{}
 		}
-		if _, taken := s.parked[id][v]; !taken {
+		if there, taken := s.parked[id][v]; !taken || there.Class != event.VersionGap && p.Class == event.VersionGap {
 			s.parked[id][v] = *p
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/balance"
+	"projector/readmodel/readmodeltest"
 )
 
 // tally counts the parked events that are read.
@@ -73,4 +74,21 @@ func TestAParkedEventOfAnotherAccountIsNotApplied(t *testing.T) {
 	if letters := changes.DeadLetters; changes.Healed != 0 || len(letters) != 1 || letters[0].Class != event.MalformedPayload {
 		t.Errorf("healed %d, dead letters %+v", changes.Healed, letters)
 	}
+}
+
+// Two events of one version come in different partitions. The first cannot be applied, and the worker
+// of the second does not know that the first is parked. The second still takes its place.
+func TestAParkedEventOfAnotherPartitionGivesWay(t *testing.T) {
+	pool, w := startWorker(t)
+	other := newWorker(t, pool, readmodeltest.InPartition(1))
+	other.MustClaim("other", projection.NoOffset)
+	other.MustFold(credit("a", 1, "1", "EUR"))
+	other.MustFlush() // the account is now in this worker's memory, without parked events
+	w.MustFold(credit("a", 3, "4.005", "EUR"))
+	w.MustFlush()
+	other.MustFold(credit("a", 3, "4", "EUR"))
+	other.MustFlush()
+	other.MustFold(credit("a", 2, "2", "EUR"))
+	other.MustFlush()
+	expect(t, current(t, pool, "a"), "EUR 7.00 3 open a-3 false -")
 }

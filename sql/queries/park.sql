@@ -1,5 +1,12 @@
--- Parks an event. An event that is already parked for this version is not replaced.
-INSERT INTO {parked}
+-- Parks an event. An event that is already parked for this version is replaced only if it cannot be
+-- applied and the new event waits for a missing version. The worker of another partition may have
+-- parked it, so this worker may not know of it.
+INSERT INTO {parked} AS p
     ({projection_column}account_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, replays, key, value, headers)
 VALUES ({projection_value}$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-ON CONFLICT ({projection_column}account_id, version) DO NOTHING;
+ON CONFLICT ({projection_column}account_id, version) DO UPDATE
+SET class = EXCLUDED.class, event_id = EXCLUDED.event_id, expected_version = EXCLUDED.expected_version,
+    topic = EXCLUDED.topic, partition = EXCLUDED.partition, "offset" = EXCLUDED."offset",
+    record_timestamp = EXCLUDED.record_timestamp, replays = EXCLUDED.replays,
+    key = EXCLUDED.key, value = EXCLUDED.value, headers = EXCLUDED.headers
+WHERE p.class <> 'version_gap' AND EXCLUDED.class = 'version_gap';
