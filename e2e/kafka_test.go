@@ -129,12 +129,21 @@ func (w *world) feed(records []testbank.Record, chunk int, every time.Duration) 
 // exist.
 func (w *world) ends(topic string) map[int32]int64 {
 	w.t.Helper()
-	return must(compare.Ends(w.t.Context(), w.admin, topic))(w.t)
+	var ends map[int32]int64
+	await(w.t, "the end offsets of "+topic, func() (failure string) { // on a busy machine, a partition may have no leader for a moment
+		var err error
+		if ends, err = compare.Ends(w.t.Context(), w.admin, topic); err != nil {
+			failure = err.Error()
+		}
+		return failure
+	})
+	return ends
 }
 
 // read returns all committed records of a topic.
 func (w *world) read(topic string) []testbank.Record {
 	w.t.Helper()
+	w.ends(topic) // waits until all partitions have a leader
 	return must(compare.ReadTopic(w.t.Context(), topic, kgo.SeedBrokers(w.addrs...)))(w.t)
 }
 

@@ -216,7 +216,15 @@ func (s *scene) positions() map[int32]int64 {
 
 func (s *scene) ends() map[int32]int64 {
 	s.t.Helper()
-	return must(compare.Ends(s.t.Context(), s.admin, s.reader.Topic))(s.t)
+	var ends map[int32]int64
+	wait.Until(s.t, patience, "the end offsets", func() (failure string) { // a partition may have no leader for a moment
+		var err error
+		if ends, err = compare.Ends(s.t.Context(), s.admin, s.reader.Topic); err != nil {
+			failure = err.Error()
+		}
+		return failure
+	})
+	return ends
 }
 
 // The method arrived is a check for await. It succeeds when every partition is consumed to its end.

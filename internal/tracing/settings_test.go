@@ -20,17 +20,12 @@ func TestNoReceiver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = gone.Close()
 	const records = 20_000
-	for name, address := range map[string]net.Addr{"silent": listener.Addr(), "gone": gone.Addr()} {
+	for name, address := range map[string]string{"silent": listener.Addr().String(), "gone": "127.0.0.1:1"} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
 			began := time.Now()
-			tr, counted := start(t, "http://"+address.String(), 1, slog.New(slog.NewJSONHandler(&log, nil)))
+			tr, counted := start(t, "http://"+address, 1, slog.New(slog.NewJSONHandler(&log, nil)))
 			p := tr.Partition(0)
 			for offset := range int64(records) {
 				p.Folding(p.Pick(nil, fetch(tr, record(offset))))

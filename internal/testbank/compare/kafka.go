@@ -4,37 +4,45 @@
 package compare
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/internal/testbank"
 )
 
-// Ends returns the end offsets of a topic's partitions. The map is empty if there is no such topic.
+// Ends returns the end offsets of a topic's partitions. The map is empty if there is no such topic. If
+// the offset of one partition cannot be read, Ends returns an error, so that the map is complete.
 func Ends(ctx context.Context, admin *kadm.Client, topic string) (map[int32]int64, error) {
 	listed, err := admin.ListEndOffsets(ctx, topic)
 	return offsets(listed, topic, err)
 }
 
-// Starts returns the first offsets of a topic's partitions.
+// Starts returns the first offsets of a topic's partitions, like Ends.
 func Starts(ctx context.Context, admin *kadm.Client, topic string) (map[int32]int64, error) {
 	listed, err := admin.ListStartOffsets(ctx, topic)
 	return offsets(listed, topic, err)
 }
 
 func offsets(listed kadm.ListedOffsets, topic string, err error) (map[int32]int64, error) {
+	found := map[int32]int64{}
+	for partition, o := range listed[topic] {
+		switch {
+		case errors.Is(o.Err, kerr.UnknownTopicOrPartition): // the topic does not exist
+		case o.Err != nil:
+			err = cmp.Or(err, o.Err)
+		default:
+			found[partition] = o.Offset
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("offsets of %s: %w", topic, err)
 	}
-	found := map[int32]int64{}
-	listed.Each(func(o kadm.ListedOffset) {
-		if o.Err == nil && o.Partition >= 0 {
-			found[o.Partition] = o.Offset
-		}
-	})
 	return found, nil
 }
 
