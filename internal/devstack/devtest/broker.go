@@ -2,6 +2,7 @@ package devtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/internal/devstack"
@@ -107,7 +109,7 @@ func Topic(t testing.TB, addrs []string, partitions int32) string {
 	name = uniqueName(strings.ToLower(name[:min(len(name), nameRunes)]))
 	name = strings.ReplaceAll(name, "_", "-") // Kafka warns of names that mix "_" and "."
 	if err := administer(addrs, func(ctx context.Context, admin *kadm.Client) error {
-		if _, err := admin.CreateTopic(ctx, partitions, -1, nil, name); err != nil {
+		if err := createTopic(ctx, admin, name, partitions); err != nil {
 			return err
 		}
 		return awaitLeaders(ctx, admin, name, int(partitions))
@@ -118,6 +120,28 @@ func Topic(t testing.TB, addrs []string, partitions int32) string {
 		t.Cleanup(func() { deleteTopic(t, addrs, name) })
 	}
 	return name
+}
+
+// createTopic creates a topic whose name is unique. On a busy machine, Kafka's controller may miss the
+// heartbeats of a broker for some seconds. It then knows of too few brokers and refuses a topic. The
+// client repeats a request that was not answered in time, so the topic may exist by then.
+func createTopic(ctx context.Context, admin *kadm.Client, name string, partitions int32) error {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		_, err := admin.CreateTopic(ctx, partitions, -1, nil, name)
+		if errors.Is(err, kerr.TopicAlreadyExists) {
+			return nil
+		}
+		if !errors.Is(err, kerr.InvalidReplicationFactor) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-ticker.C:
+		}
+	}
 }
 
 // awaitLeaders returns when the brokers name a leader for every partition. A real Kafka answers

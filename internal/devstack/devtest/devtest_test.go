@@ -11,6 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
@@ -155,5 +158,22 @@ func TestWhatCannotBeStartedFailsTheTest(t *testing.T) {
 				t.Errorf("got %q, want a failure with %q", recorder.message, test.want)
 			}
 		})
+	}
+}
+
+// TestTopicIsCreatedWhenTheBrokersAreBackInTime refuses a topic twice, as a Kafka does on a machine that
+// is so busy that the controller misses the heartbeats of its brokers.
+func TestTopicIsCreatedWhenTheBrokersAreBackInTime(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	refused := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.CreateTopics}, Err: kerr.InvalidReplicationFactor, Count: 2})
+	topic := devtest.Topic(t, cluster.ListenAddrs(), 2)
+	details, err := kadm.NewClient(devtest.Client(t, cluster.ListenAddrs())).ListTopics(t.Context(), topic)
+	if err != nil || len(details[topic].Partitions) != 2 || refused.Hits() != 2 {
+		t.Errorf("topic %v, error %v, refused %d times", details, err, refused.Hits())
 	}
 }
