@@ -53,7 +53,12 @@ func TestKilledInMidStream(t *testing.T) {
 	w.atRest()
 }
 
-// TestTerminatedUnderLoad sends SIGTERM to the projector while records arrive.
+// drainWithin is the time that a stop has to write the pending records.
+const drainWithin = 5 * time.Second
+
+// TestTerminatedUnderLoad sends SIGTERM to the projector while records arrive. A stop that has written
+// all its records repeats no dead letter. On a busy machine, the broker may not acknowledge the last
+// dead letters within the time of a stop. The program reports this, and publishes them again later.
 func TestTerminatedUnderLoad(t *testing.T) {
 	t.Parallel()
 	const stops = 3
@@ -62,17 +67,25 @@ func TestTerminatedUnderLoad(t *testing.T) {
 	total := scaled(20_000)
 	part := total / (stops + 1)
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400})
+	want := exactlyOnce
 	for i := range stops {
 		finish := w.feed(records[i*part:(i+1)*part], part/50, 25*time.Millisecond)
 		p := w.start()
 		await(t, "load", w.passed(int64(i*part+part/5)))
+		began := time.Now()
 		p.terminate()
+		if cut := p.linesWith("stopped with records not written: they will be read again"); len(cut) > 0 {
+			want = repeated
+			if took := time.Since(began); took < drainWithin {
+				t.Errorf("the stop gave up after %s: %v", took, cut)
+			}
+		}
 		w.atRest()
 		finish()
 	}
 	last := w.start()
 	w.produce(records[stops*part:])
-	w.exact(w.oracle(), exactlyOnce)
+	w.exact(w.oracle(), want)
 	last.terminate()
 	w.atRest()
 }
