@@ -212,6 +212,44 @@ func TestTypesWithAKnownNameButOtherFields(t *testing.T) {
 	}
 }
 
+// Confluent's Java serializer registers no reference for the files of google/type, because its
+// registry has them. A file of the registry with the same path is used instead.
+func TestGoogleTypesNeedNoReference(t *testing.T) {
+	records, err := event.NewRecords(event.Options{Mapping: event.Mapping{
+		Fields: map[event.Field]event.FieldPath{
+			event.FieldAmount: {Path: []string{"price", "units"}}, event.FieldCurrency: {Path: []string{"price", "currency_code"}},
+		},
+		Amount: event.AmountShape{Form: event.AmountUnits, Nanos: []string{"price", "nanos"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := records.Tree()
+	imports := ""
+	for _, name := range []string{
+		"calendar_period", "color", "date", "datetime", "dayofweek", "decimal", "expr", "fraction", "interval", "latlng", "money", "month",
+		"phone_number", "postal_address", "quaternion", "timeofday",
+	} {
+		imports += `import "google/type/` + name + `.proto"; `
+	}
+	s, err := protobuf.Compile(`syntax = "proto3"; `+imports+`
+		message Event { string eventId = 1; string eventType = 2; string accountId = 3; int64 version = 4; string occurredAt = 5; Data data = 7; }
+		message Data { google.type.Money price = 1; google.type.PostalAddress merchant = 2; google.type.DateTime at = 3; google.type.Month month = 4; }`, nil, &tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	price := number(number(text(nil, 1, "EUR"), 2, 10), 3, 250_000_000)
+	value := message(append(path(), plain(17, "", "")...), 7, message(nil, 1, price))
+	if d := decode(records.Format(s), value); d.Fault != nil || d.Event.Amount != 1025 || d.Event.Currency.Code() != "EUR" {
+		t.Errorf("%+v, fault %v", d.Event, d.Fault)
+	}
+	const other = `syntax = "proto3"; package google.type; message Other { string id = 1; }`
+	if _, err := protobuf.Compile(`syntax = "proto3"; import "google/type/money.proto"; message Event { google.type.Other eventId = 1; }`,
+		map[string]string{"google/type/money.proto": other}, &tree); err != nil {
+		t.Errorf("with the registry's own file: %v", err)
+	}
+}
+
 func TestSchemasThatCannotBeUsed(t *testing.T) {
 	records, err := event.NewRecords(event.Options{})
 	if err != nil {

@@ -16,7 +16,7 @@ package protobuf
 
 import (
 	"context"
-	_ "embed" // needed for go:embed
+	"embed"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -32,17 +32,17 @@ import (
 	"projector/projection/event"
 )
 
-//go:embed builtin/decimal.proto
-var decimalProto string
+// builtin contains files that a schema may import without a reference in the registry, because
+// Confluent's registry and serializers know them: the files of confluent and of google/type.
+// Protobuf's own files may be imported too.
+//
+//go:embed builtin/confluent builtin/google
+var builtin embed.FS
 
-//go:embed builtin/meta.proto
-var metaProto string
-
-// builtin contains files that a schema may import without a reference in the registry. Protobuf's
-// own files may be imported too.
-var builtin = map[string]string{
-	"confluent/type/decimal.proto": decimalProto,
-	"confluent/meta.proto":         metaProto,
+// builtinFile returns the built-in file with the given path of an import.
+func builtinFile(path string) (text string, known bool) {
+	content, err := builtin.ReadFile("builtin/" + path)
+	return string(content), err == nil
 }
 
 // Schema reads the values that were written with one .proto file. It is safe for
@@ -74,7 +74,7 @@ func Compile(schema string, imports map[string]string, wanted *event.Branch) (*S
 			text, known = schema, true
 		}
 		if !known {
-			text, known = builtin[path]
+			text, known = builtinFile(path)
 		}
 		if !known {
 			return protocompile.SearchResult{}, protoregistry.NotFound
