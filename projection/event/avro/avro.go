@@ -61,7 +61,9 @@ func Compile(schema string, references []string, wanted *event.Branch) (*Schema,
 }
 
 // parse parses a schema without the default values of its fields. The default values are not needed
-// to read values, and checking them takes exponential time if records refer to each other.
+// to read values, and checking them takes exponential time if records refer to each other. The
+// characters of names are not checked either: other libraries accept more names than the
+// specification, and a value has no names.
 func parse(cache *avro.SchemaCache, schema string) (*avro.Schema, error) {
 	var tree any
 	if err := json.Unmarshal([]byte(schema), &tree); err != nil {
@@ -72,7 +74,7 @@ func parse(cache *avro.SchemaCache, schema string) (*avro.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cache.Parse(string(text))
+	return cache.Parse(string(text), avro.WithLaxNames(nil))
 }
 
 func removeDefaults(tree any) {

@@ -260,6 +260,19 @@ func TestReferencesAndMapping(t *testing.T) {
 	}
 }
 
+// Avro for Java, and so Confluent's registry, accepts names that the specification does not: any
+// namespace, and letters of all alphabets.
+func TestNamesAsJavaAcceptsThem(t *testing.T) {
+	schema := strings.ReplaceAll(envelope(long, micros, record(`"string"`)), "bank", "com.my-bank.v1$")
+	f := format(t, options, strings.ReplaceAll(schema, `"extra"`, `"Zusätze"`), `{"type":"fixed","name":"Prüfsumme","namespace":"com.my-bank","size":4}`)
+	value := encode(t, envelope(long, micros, record(`"string"`)), nil)
+	if d := decode(f, value); d.Fault != nil || d.Event.ID != "e-1" || d.Event.Amount != 1025 {
+		t.Errorf("%+v, fault %v", d.Event, d.Fault)
+	}
+	const diamond = `{"type":"enum","name":"Kind","namespace":"com.my-bank","symbols":["a"]}`
+	format(t, options, `{"type":"record","name":"E","fields":[{"name":"eventId","type":"com.my-bank.Kind"}]}`, diamond, diamond)
+}
+
 func TestSchemasThatCannotBeUsed(t *testing.T) {
 	records, err := event.NewRecords(options)
 	if err != nil {
