@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"projector/internal/mapping"
 	"projector/projection/event"
 )
 
@@ -127,3 +128,40 @@ func TestKeysBehindTheIDOfASchema(t *testing.T) {
 		}
 	}
 }
+
+// A key in Avro begins like one for JSON Schema. A text of 24 to 28 digits in Avro begins with its
+// length, which is a digit too, and an Avro number may be a single digit. Neither is another account.
+func TestKeysInAvroAreNotRead(t *testing.T) {
+	const key = "\x00\x00\x00\x00\x07"
+	f := formatOf(t, "json", "fields: {accountId: {key: true}}")
+	m := message(eventOf("FundsCredited", `{"amount":"1","currency":"EUR"}`))
+	for text, account := range map[string]string{
+		key + "\x34" + strings.Repeat("61", 13): "", key + "\x0aacc-1": "", key + "\x30": "0", key + "1234567890123456789": "1234567890123456789",
+	} {
+		var d event.Decoded
+		m.Key = []byte(text)
+		if f.Decode(m, &d); d.Event.AccountID != account || account == "" && (d.Fault == nil || !strings.Contains(d.Fault.Error(), "schema")) {
+			t.Errorf("key %q: account %q, fault %v; want %q", text, d.Event.AccountID, d.Fault, account)
+		}
+	}
+
+	mapped, err := mapping.Parse([]byte("fields: {accountId: {key: true}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := event.NewRecords(event.Options{Mapping: mapped.Mapping})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, account := range map[string]string{key + "\x30": "", key + `"acc-1"`: "acc-1", "0": "0", "acc-1": "acc-1"} {
+		var d event.Decoded
+		if records.Format(nothing{}).Decode(event.Message{Key: []byte(text), Value: []byte("x")}, &d); d.Event.AccountID != account {
+			t.Errorf("with a schema, key %q: account %q, fault %v; want %q", text, d.Event.AccountID, d.Fault, account)
+		}
+	}
+}
+
+// nothing is a reader that finds no fields.
+type nothing struct{}
+
+func (nothing) Read([]byte, *event.Values) string { return "" }

@@ -269,15 +269,16 @@ func shareMemory(raw, text []byte) bool {
 // WithoutSchemaID returns the JSON object, text or integer of a value or key behind a zero byte and
 // the four bytes of a schema's id. The serializers for JSON Schema write these bytes. All other
 // values, such as those in Avro, are returned unchanged. No JSON and no valid text begins with a zero
-// byte.
+// byte. An integer has at most as many digits as a 64-bit one: a text of 24 to 28 digits in Avro begins
+// with its length, which is a digit too.
 func WithoutSchemaID(value []byte) []byte {
-	const header = 5
+	const header, mostDigits = 5, 19
 	if len(value) <= header || value[0] != 0 {
 		return value
 	}
 	inner := value[header:]
 	first, last := inner[0], inner[len(inner)-1]
-	isInteger := len(bytes.Trim(inner, "0123456789")) == 0
+	isInteger := len(inner) <= mostDigits && isDigits(string(inner))
 	if first == '{' && last == '}' || first == '"' && last == '"' && len(inner) > 1 || isInteger {
 		return inner
 	}

@@ -112,9 +112,9 @@ func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []
 		return f.joinedText(r, p, field)
 	case nowhere, inDocument, inHeader, inKey: // read below
 	}
-	value, found, quoted := WithoutSchemaID(r.message.Key), r.message.Key != nil, p.quoted
-	if p.kind == inKey && len(value) < len(r.message.Key) {
-		quoted = true // a key that had a schema's id is JSON in each format
+	value, found, quoted := r.message.Key, r.message.Key != nil, p.quoted
+	if inner := f.keyWithoutSchemaID(value); p.kind == inKey && len(inner) < len(value) {
+		value, quoted = inner, true // a key that had a schema's id is JSON in each format
 	}
 	if p.kind == inHeader {
 		value, found = firstHeader(r.message.Headers, p.header)
@@ -124,6 +124,8 @@ func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []
 		return nil, nil, malformed(p.name, p.reasonMissing())
 	case value == nil:
 		return nil, nil, malformed(p.name, reasonNull)
+	case p.kind == inKey && len(value) > 0 && value[0] == 0:
+		return nil, nil, malformed(p.name, reasonKeySchema)
 	case p.inner != nil:
 		return f.innerText(r, p, value, field)
 	}
@@ -135,6 +137,18 @@ func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []
 		return nil, nil, malformed(p.name, reason)
 	}
 	return raw, text, nil
+}
+
+const reasonKeySchema = "begins with a zero byte, as keys do whose schema is in a registry; only a key that is text or JSON can be read"
+
+// keyWithoutSchemaID returns a key without the id of a schema for JSON. If the values follow another
+// schema, a key of digits may do so too: the number 24 in Avro is one byte, which is the digit 0.
+func (f *decoder) keyWithoutSchemaID(key []byte) []byte {
+	inner := WithoutSchemaID(key)
+	if f.typed && len(inner) < len(key) && isDigits(string(inner)) {
+		return key
+	}
+	return inner
 }
 
 // noValue returns a fault if a member is missing or null. Otherwise it returns nil.
