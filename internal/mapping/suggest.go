@@ -2,7 +2,13 @@ package mapping
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -31,6 +37,7 @@ type sample struct {
 	texts  map[string]int // at most mostTexts different ones
 	whole  bool           // every number is an integer
 	digits int            // length of the longest number
+	inside bool           // at least one text holds a JSON object
 }
 
 // mostTexts limits how many different texts are stored for a path. This is usually enough for event
@@ -122,6 +129,7 @@ func note(all map[string]*sample, path string, v jsontext.Value) string {
 		p.whole = p.whole && !strings.ContainsAny(text, ".eE")
 		p.digits = max(p.digits, len(strings.TrimPrefix(text, "-")))
 	}
+	p.inside = p.inside || v.Kind() == '"' && strings.HasPrefix(text, "{") && jsontext.Value(text).IsValid()
 	if p.texts[text] > 0 || len(p.texts) < mostTexts {
 		p.texts[text]++
 	}
@@ -156,6 +164,12 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 		w.decide("%d of the records are no JSON objects; they were not looked at", s.unread)
 	}
 	values := withoutConnector(w.envelope(s))
+	for _, path := range slices.Sorted(maps.Keys(values)) {
+		if p := values[path]; p.inside && !p.outer {
+			w.decide("%s is a text that holds JSON. If the event is in it, write envelope: {path: %s, escaped: true}, and give the paths of its fields in it",
+				path, quoteYAML(path))
+		}
+	}
 	w.line("fields:")
 	w.find(s, values)
 	for i := range guesses {
@@ -174,6 +188,7 @@ type suggesting struct {
 	text      strings.Builder
 	decisions []string
 
+	values  map[string]*sample      // among which the fields were found
 	found   map[event.Field]*sample // nil if the field is in a header
 	taken   map[string]bool         // paths of the samples in found
 	account []*sample               // members of an account object, if no account id was found
@@ -181,7 +196,7 @@ type suggesting struct {
 
 // find searches each field first among the values and then among the headers.
 func (w *suggesting) find(s *Samples, values map[string]*sample) {
-	w.taken, w.found = map[string]bool{}, map[event.Field]*sample{}
+	w.values, w.taken, w.found = values, map[string]bool{}, map[event.Field]*sample{}
 	take := func(field event.Field, p *sample) { w.taken[p.path], w.found[field] = true, p }
 	for i := range guesses {
 		g := &guesses[i]
@@ -237,7 +252,12 @@ func (w *suggesting) line(format string, args ...any) {
 }
 
 func (w *suggesting) decide(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	text := strings.Map(func(r rune) rune { // names may have characters that YAML does not allow
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, fmt.Sprintf(format, args...))
 	w.line("  # DECIDE %s", text)
 	w.decisions = append(w.decisions, text)
 }
@@ -250,7 +270,29 @@ func (w *suggesting) field(field event.Field, p *sample) {
 	case field == event.FieldEventID && !guesses[0].isNamed(p.path):
 		w.line("  eventId: %s", p.part())
 		w.decide("eventId: %s is different in each record. Is it the event's id?", p.path)
-	case field == event.FieldOccurredAt && isNumber:
+	case field == event.FieldOccurredAt:
+		w.time(path, alone, p)
+	case field == event.FieldVersion && !isNumber:
+		w.line("  version: {%s, type: text}", path)
+	case field == event.FieldVersion:
+		w.line("  version: %s", alone)
+		w.decide("version: does it rise by 1 with each event of an account, and where does it begin (--first-version)?")
+	case field == event.FieldCurrency:
+		w.currency(path, alone, p)
+	case isNumber:
+		w.line("  %s: {%s, type: integer}", field, path)
+	default:
+		w.line("  %s: %s", field, alone)
+	}
+}
+
+func (w *suggesting) time(path, alone string, p *sample) {
+	isRFC3339 := func(text string) bool { _, err := time.Parse(time.RFC3339, text); return err == nil }
+	switch {
+	case p.hasKind('0') && !p.whole:
+		w.line("  occurredAt: %s", alone)
+		w.decide("occurredAt: not all are integers, and no unit reads a point or an exponent. Its producer has to write an integer, or RFC 3339")
+	case p.hasKind('0'):
 		unit := map[bool]string{true: "s", false: "ms"}[p.digits <= 11]
 		if p.digits > 14 {
 			unit = map[bool]string{true: "us", false: "ns"}[p.digits <= 17]
@@ -260,24 +302,37 @@ func (w *suggesting) field(field event.Field, p *sample) {
 		if plainName(p.path) == "tsms" {
 			w.decide("occurredAt: a connector read the row at %s. When did the event happen?", p.path)
 		}
-	case field == event.FieldOccurredAt && len(anyOf(p.texts)) == len("2026-01-01"):
+	case p.each(func(text string) bool { return len(text) == len(time.DateOnly) }):
 		w.line("  occurredAt: {%s, unit: date}", path)
-	case field == event.FieldVersion && !isNumber:
-		w.line("  version: {%s, type: text}", path)
-	case field == event.FieldVersion:
-		w.line("  version: %s", alone)
-		w.decide("version: does it rise by 1 with each event of an account, and where does it begin (--first-version)?")
-	case field == event.FieldCurrency && strings.ToLower(anyOf(p.texts)) == anyOf(p.texts):
-		w.line("  currency: {%s, case: lower}", path)
-	case isNumber:
-		w.line("  %s: {%s, type: integer}", field, path)
 	default:
-		w.line("  %s: %s", field, alone)
+		w.line("  occurredAt: %s", alone)
+		if !p.each(isRFC3339) {
+			w.decide("occurredAt: not all are RFC 3339 with an offset, such as 2026-01-01T00:00:00Z or …+01:00. Its producer has to write it")
+		}
 	}
 }
 
+func (w *suggesting) currency(path, alone string, p *sample) {
+	code := anyOf(p.texts)
+	if isLower := code == strings.ToLower(code) && code != strings.ToUpper(code); isLower {
+		w.line("  currency: {%s, case: lower}", path)
+	} else {
+		w.line("  currency: %s", alone)
+	}
+	if !p.each(func(text string) bool { _, is := event.CurrencyByCode(strings.ToUpper(text)); return is }) {
+		w.decide("currency: not all are codes of ISO 4217 such as EUR, which each credit and debit needs")
+	}
+}
+
+// decimal matches decimal numbers as text.
+var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+
 func (w *suggesting) amount(path, alone string, p *sample) {
+	nanos := w.nanosOf(p)
 	switch {
+	case nanos != nil:
+		w.taken[nanos.path] = true
+		w.line("  amount: {units: %s, nanos: %s}", quoteYAML(p.path), quoteYAML(nanos.path))
 	case p.hasKind('0') && p.whole:
 		w.line("  amount: {%s, unit: minor}", path)
 		w.decide("amount: it is an integer. Is it minor units (unit: minor), another fixed scale (scale: N), or major units (type: number)?")
@@ -286,13 +341,39 @@ func (w *suggesting) amount(path, alone string, p *sample) {
 		w.decide("amount: it is a JSON number; does its producer write all digits, or a float?")
 	default:
 		w.line("  amount: %s", alone)
-		if !strings.Contains(anyOf(p.texts), ".") {
+		switch {
+		case !p.each(decimal.MatchString):
+			w.decide("amount: not all are decimal numbers such as 10.25. If Debezium wrote Base64, set decimal.handling.mode=string in its connector")
+		case !strings.Contains(anyOf(p.texts), "."):
 			w.decide("amount: it is a text without a point. Is 1050 major units (as it is here), or minor units ({unit: minor, type: text})?")
 		}
 	}
 	if p.isNegative() {
 		w.decide("amount: there are negative ones; the types below go by the sign")
 	}
+}
+
+// nanosOf returns the billionths of an amount that is written as whole units and billionths, or nil.
+func (w *suggesting) nanosOf(units *sample) *sample {
+	if plainName(units.path) != "units" || units.outer {
+		return nil
+	}
+	for path, p := range w.values {
+		if plainName(path) == "nanos" && parentOf(path) == parentOf(units.path) && !p.outer && p.hasKind('0') {
+			return p
+		}
+	}
+	return nil
+}
+
+// each reports whether all stored texts of the path are as the function is wants. Null is left out.
+func (p *sample) each(is func(text string) bool) bool {
+	for text := range p.texts {
+		if isNull := text == "null" && p.kinds['n'] > 0; !isNull && !is(text) {
+			return false
+		}
+	}
+	return true
 }
 
 // isNegative reports whether at least one of the sample's numbers is negative.
@@ -313,6 +394,5 @@ func quoteYAML(text string) string {
 	if plain && text[0] != '-' && text[0] != '.' {
 		return text
 	}
-	quoted, _ := jsontext.AppendQuote(nil, text)
-	return string(quoted)
+	return strconv.Quote(text) // its escapes are those of YAML too, unlike JSON's for control characters
 }

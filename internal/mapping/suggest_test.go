@@ -226,6 +226,58 @@ func TestSuggestWhatTheSamplesSay(t *testing.T) {
 	}
 }
 
+// TestSuggestOnlyWhatIsSure expects a decision where the samples do not show how amounts, times and
+// currencies are to be read.
+func TestSuggestOnlyWhatIsSure(t *testing.T) {
+	for name, tt := range map[string]struct {
+		values []string
+		want   []string
+		not    string
+	}{
+		"a debit above zero and a reversed credit": {
+			[]string{`{"type":"CREDIT","amount":-10.25}`, `{"type":"DEBIT","amount":10.25}`, `{"type":"FEE","amount":-1.00}`},
+			[]string{"CREDIT: {positive: FundsCredited, negative: FundsDebited, zero: refused}", "DEBIT: DECIDE", "# DECIDE DEBIT: 1 of its 1 samples are above zero", "FEE: {positive"},
+			"DEBIT: {positive: FundsCredited",
+		},
+		"both signs and another type": {
+			[]string{`{"type":"DEBIT","amount":-10.25}`, `{"type":"DEBIT","amount":10.25}`, `{"type":"CREDIT","amount":1}`},
+			[]string{"DEBIT: DECIDE", "CREDIT: DECIDE"}, "T: {positive",
+		},
+		"one type with amounts": {
+			[]string{`{"type":"move","amount":-10.25}`, `{"type":"move","amount":10.25}`, `{"type":"open"}`},
+			[]string{"move: {positive: FundsCredited, negative: FundsDebited, zero: refused}", "open: DECIDE"}, "move: DECIDE",
+		},
+		"units and nanos": {
+			[]string{`{"price":{"units":"10","nanos":250000000,"currencyCode":"EUR"}}`, `{"price":{"units":"10","currencyCode":"EUR"}}`},
+			[]string{"amount: {units: price.units, nanos: price.nanos}", "currency: price.currencyCode"}, "# Not used",
+		},
+		"Base64":              {[]string{`{"amount":"BAE="}`}, []string{"amount: amount", "# DECIDE amount: not all are decimal numbers such as 10.25", "decimal.handling.mode"}, "1050"},
+		"decimal texts":       {[]string{`{"amount":"-10.25"}`}, []string{"amount: amount"}, "not all"},
+		"a time with a point": {[]string{`{"ts":1767225600.123000000}`}, []string{"# DECIDE occurredAt: not all are integers"}, "unit: "},
+		"a time without an offset": {
+			[]string{`{"ts":"2026-01-01T00:00:00Z"}`, `{"ts":"2026-01-01T00:00:00"}`}, []string{"occurredAt: ts", "# DECIDE occurredAt: not all are RFC 3339"}, "",
+		},
+		"a time with an offset": {[]string{`{"ts":"2026-01-01T00:00:00.5+01:00"}`}, []string{"occurredAt: ts"}, "DECIDE occurredAt"},
+		"a number as currency":  {[]string{`{"ccy":"978"}`}, []string{"currency: ccy", "# DECIDE currency: not all are codes"}, "lower"},
+		"escaped JSON":          {[]string{`{"id":"a","body":"{\"account\":\"A\"}"}`}, []string{"# DECIDE body is a text that holds JSON", "envelope: {path: body, escaped: true}"}, ""},
+		"a currency":            {[]string{`{"ccy":"EUR"}`, `{"ccy":null}`}, []string{"currency: ccy"}, "DECIDE currency"},
+	} {
+		var s mapping.Samples
+		for _, value := range tt.values {
+			s.Add(event.Message{Value: []byte(value)})
+		}
+		text, _ := s.Suggest(false)
+		for _, want := range tt.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: does not have %q:\n%s", name, want, text)
+			}
+		}
+		if tt.not != "" && strings.Contains(text, tt.not) {
+			t.Errorf("%s: has %q:\n%s", name, tt.not, text)
+		}
+	}
+}
+
 // In this record, the account and the amount are in the entries of an array. Other members belong
 // to the account id and to the type, and the proposal joins them.
 func TestSuggestEntriesAndJoins(t *testing.T) {
@@ -269,6 +321,7 @@ func TestAnUndecidedSuggestionIsRefused(t *testing.T) {
 func FuzzSuggest(f *testing.F) {
 	f.Add([]byte(`{"id":1,"type":"a\nb: c","amount":"1","ts":"2026-01-01","currency":"EUR","version":"1","account":"x"}`))
 	f.Add([]byte(`{"a b":{"ID":"x"},"type":true}`))
+	f.Add([]byte("{\"\x7f\":1,\"a\\nb\":[{\"x\":1}],\"c\\n\":\"{}\"}"))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		var s mapping.Samples
 		s.Add(event.Message{Value: value, Headers: []event.Header{{Key: string(value), Value: value}}})

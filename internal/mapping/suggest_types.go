@@ -13,7 +13,11 @@ func (w *suggesting) types(kind, amount *sample) {
 	if kind == nil {
 		return
 	}
-	if delete(kind.texts, ""); len(kind.texts) == 0 { // an empty text is not the name of a type
+	delete(kind.texts, "") // an empty text is not the name of a type
+	if kind.kinds['n'] > 0 {
+		delete(kind.texts, "null")
+	}
+	if len(kind.texts) == 0 {
 		return
 	}
 	if isOp := plainName(kind.path) == "op"; isOp && kind.texts["c"] > 0 {
@@ -31,6 +35,12 @@ func (w *suggesting) types(kind, amount *sample) {
 	if len(shown) > 0 {
 		w.line("eventTypes:")
 	}
+	moving := 0 // types with amounts
+	for _, name := range names {
+		if seen := w.amounts(kind, amount, name); seen.records > seen.without {
+			moving++
+		}
+	}
 	for _, name := range shown {
 		seen := w.amounts(kind, amount, name)
 		switch {
@@ -43,7 +53,7 @@ func (w *suggesting) types(kind, amount *sample) {
 			w.line("  %s: DECIDE", name)
 			w.decide("%s: Debezium writes it for rows that were changed or removed (u, d, t). Rows of a ledger do not change: if it is no event, ignored", name)
 		case amount != nil && amount.isNegative():
-			w.signed(name, seen)
+			w.signed(name, seen, moving > 1)
 		default:
 			w.line("  %s: DECIDE", quoteYAML(name))
 			w.decide("%s: %s or %s?", quoteYAML(name), typeList(), ignored)
@@ -55,7 +65,7 @@ func (w *suggesting) types(kind, amount *sample) {
 }
 
 // amountsOfType counts the stored records of an event type by their amounts.
-type amountsOfType struct{ records, without, zero int }
+type amountsOfType struct{ records, without, zero, positive int }
 
 // never reports whether there are records of the type and none of them has an amount.
 func (a amountsOfType) never() bool { return a.records > 0 && a.without == a.records }
@@ -75,13 +85,23 @@ func (w *suggesting) amounts(kind, amount *sample, name string) (seen amountsOfT
 			seen.without++
 		case strings.Trim(text, "-0.") == "":
 			seen.zero++
+		case text[0] != '-':
+			seen.positive++
 		}
 	}
 	return seen
 }
 
-// signed proposes a type whose amounts have signs, and leaves open what the samples contradict.
-func (w *suggesting) signed(name string, seen amountsOfType) {
+// signed proposes a type whose amounts have signs, and leaves open what the samples contradict. If
+// other types have amounts too (the parameter several), an amount above zero may be a debit.
+func (w *suggesting) signed(name string, seen amountsOfType, several bool) {
+	if several && seen.positive > 0 {
+		w.line("  %s: DECIDE", quoteYAML(name))
+		w.decide("%s: %d of its %d samples are above zero, and other types have amounts too. Does the sign alone say what an amount is: "+
+			"{positive: FundsCredited, negative: FundsDebited, zero: refused}? Or is it a debit, which a negative amount takes back: "+
+			"{positive: FundsDebited, negative: FundsCredited, zero: refused}?", quoteYAML(name), seen.positive, seen.records)
+		return
+	}
 	zero := "refused"
 	if seen.zero > 0 {
 		zero = "DECIDE"
