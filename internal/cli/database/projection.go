@@ -59,6 +59,10 @@ func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
 	case err != nil:
 		return err
 	}
+	for _, line := range p.UpdatesFromEvents() {
+		std.Notef("warning: %s: line %d: UPDATE … FROM new_events changes a row once, however many events it matches, and ignores the others: "+
+			"group the events first, FROM (SELECT … FROM new_events GROUP BY …)\n", c.File, line)
+	}
 	tables := ""
 	if len(p.Tables) == 0 {
 		tables = "; without \"-- tables:\" it cannot be rebuilt"

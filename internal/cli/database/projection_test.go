@@ -67,6 +67,10 @@ func TestCheck(t *testing.T) {
 		clitest.Contains(t, s.Refused(exit.Usage, "projection", "check", file(text)), want)
 	}
 	clitest.Contains(t, s.Refused(exit.Usage, "projection", "check", folder+"/none.sql"), "none.sql")
+	status, out, notes := s.Command("projection", "check", file(loyalty+"UPDATE loyalty l SET points = 0\nFROM new_events e WHERE e.account_id = l.account_id"), "--output=json")
+	if status != 0 || !strings.HasPrefix(out, "{") || !strings.Contains(notes, "p.sql: line 7: UPDATE … FROM new_events changes a row once") {
+		t.Errorf("status %d, %q, %q", status, out, notes)
+	}
 	rebuilt := file(strings.Replace(loyalty, "\n-- types", "\n-- tables: Loyalty\n-- types", 1))
 	s.Must("projection", "check", rebuilt)
 	s.Exec("ALTER TABLE loyalty DROP CONSTRAINT loyalty_pkey, ADD UNIQUE (account_id)")
