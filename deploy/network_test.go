@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +44,28 @@ func TestNetworkPolicies(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestReadersCanBeLetIn adds the rule for readers that is a comment in networkpolicy.yaml. The rule
+// must select the pods that it names, although the overlays add labels to selectors.
+func TestReadersCanBeLetIn(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS("kubernetes")); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, "base", "networkpolicy.yaml")
+	before, rule, found := strings.Cut(read(t, path), "    # - from:")
+	if !found {
+		t.Fatal("networkpolicy.yaml has no rule for readers")
+	}
+	write(t, path, before+"    - from:"+strings.ReplaceAll(rule, "\n    # ", "\n    "))
+	policy := regexp.MustCompile(`(?s)\n  ingress:\n(.*?)\n  podSelector:`).FindStringSubmatch(build(t, filepath.Join(folder, "overlays", "account-balance")))
+	if policy == nil {
+		t.Fatal("no policy has rules for incoming connections")
+	}
+	if _, readers, found := strings.Cut(policy[1], "podSelector:"); !found || !strings.Contains(readers, "payments") || strings.Contains(readers, "account-balance") {
+		t.Errorf("the pods of readers cannot connect:\n%s", policy[1])
 	}
 }
 
