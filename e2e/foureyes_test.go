@@ -1,12 +1,18 @@
 package e2e_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
 )
 
 // twoPeople returns a test environment with roles, dead letters and gaps. Four eyes is on, which
@@ -309,4 +315,53 @@ func (r *roles) stampedPolicy(want bool) {
 	if err := r.db.QueryRow(r.t.Context(), "SELECT four_eyes FROM repair_policy").Scan(&on); err != nil || on != want {
 		r.t.Errorf("four eyes are on: %v, want %v (%v)", on, want, err)
 	}
+}
+
+// TestFourEyesWithoutASuperuser has the roles and the logins made by a login that is no superuser,
+// as on a managed server. Since PostgreSQL 16, this login is a member of each role that it creates,
+// but only with the right to grant the role to others. It is therefore no operator.
+func TestFourEyesWithoutASuperuser(t *testing.T) {
+	t.Parallel()
+	r := newManagedRoles(t)
+	r.mustAs("bank_migrate", "migrate")
+	r.rolesFile() // now the tables exist, and they belong to another role
+	on := []string{"migrate", "--four-eyes=on"}
+	r.exec("GRANT projector_operator TO master")
+	r.refusedAs("bank_migrate", "master may ", on...)
+	r.exec("REVOKE projector_operator FROM master")
+	r.exec("GRANT projector_approver TO bank_colleague WITH ADMIN OPTION")
+	r.refusedAs("bank_migrate", "bank_colleague may write", on...)
+	r.exec("REVOKE projector_approver FROM bank_colleague")
+	r.mustAs("bank_migrate", on...)
+	r.rolesFile()
+	r.session("bank_operator").checkPrivilege("UPDATE account_balance SET balance = 0", false)
+	r.session("bank_approver").checkPrivilege("UPDATE account_balance SET balance = 0", true)
+}
+
+// newManagedRoles is like newRoles, but the login that creates the users may only create roles. It
+// owns the database and its schema.
+func newManagedRoles(t *testing.T) *roles {
+	t.Helper()
+	authority := newAuthority(t)
+	certificate := issue(t, authority, "database", "127.0.0.1")
+	cluster := devtest.PostgresWith(t, devstack.PostgresOptions{Certificate: &certificate})
+	databaseURL, err := cluster.NewDatabase(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal("the database's URL cannot be read")
+	}
+	superuser, err := pgx.Connect(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = superuser.Close(context.WithoutCancel(t.Context())) }()
+	if _, err := superuser.Exec(t.Context(), fmt.Sprintf(`CREATE ROLE master LOGIN CREATEROLE PASSWORD '%s';
+		ALTER DATABASE %s OWNER TO master; ALTER SCHEMA public OWNER TO master`, rolesPassword, quoted(strings.TrimPrefix(u.Path, "/")))); err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword("master", rolesPassword)
+	return newRolesIn(t, devtest.Broker(t).Addrs(), cluster, u.String(), 0, authority)
 }

@@ -48,6 +48,13 @@ func newRolesOn(t *testing.T, addrs []string, cluster *devstack.Postgres, partit
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newRolesIn(t, addrs, cluster, databaseURL, partitions, authority)
+}
+
+// newRolesIn creates the users with the login of databaseURL. If partitions is zero, it creates no
+// topic.
+func newRolesIn(t *testing.T, addrs []string, cluster *devstack.Postgres, databaseURL string, partitions int32, authority *devstack.Authority) *roles {
+	t.Helper()
 	r := &roles{
 		world: newWorldOn(t, addrs, databaseURL, partitions), cluster: cluster,
 		files: newSecretFolder(t, map[string]string{"ca.crt": string(authority.PEM()), "password": rolesPassword}),
