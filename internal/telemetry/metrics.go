@@ -111,7 +111,7 @@ func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 
 		dedupHits:   f.counter("projector_dedup_hits_total", "Events the recent-event cache had seen."),
 		dedupMisses: f.counter("projector_dedup_misses_total", "Events the recent-event cache had not seen."),
-		inboxRows:   f.gauge("projector_inbox_rows", "Rows in the inbox table (an estimate of the database)."),
+		inboxRows:   f.gauge("projector_inbox_rows", "Rows in the inbox table; beyond 100,000 rows an estimate of the database."),
 		inboxPruned: f.counter("projector_inbox_pruned_total", "Inbox rows deleted by pruning."),
 	}
 }
