@@ -25,16 +25,32 @@ type partition struct {
 	*bank
 	number        int32
 	log           []projection.DecodedRecord
-	durable, next int // indexes in log
+	durable, next int // indexes in log; durable is the first entry of a record
 	limit         int // the most events of the next flush
 	fold          *accounts.Fold
 }
 
-func (p *partition) add(d event.Decoded) {
-	p.log = append(p.log, projection.DecodedRecord{
-		Record:  projection.Record{Partition: p.number, Offset: int64(len(p.log)), Message: event.Message{Value: []byte("any")}},
-		Decoded: d,
-	})
+// The method add appends an event to the log, in a record of its own or as the next entry of the last
+// record.
+func (p *partition) add(d event.Decoded, entry bool) {
+	r := projection.Record{Topic: "events", Partition: p.number, Message: event.Message{Value: []byte("any"), Entry: 1}}
+	if n := len(p.log); n > 0 {
+		last := &p.log[n-1]
+		if r.Offset = last.Record.Offset + 1; entry {
+			r.Offset, r.Entry, last.More = last.Record.Offset, last.Record.Entry+1, true
+		}
+	}
+	p.log = append(p.log, projection.DecodedRecord{Record: r, Decoded: d})
+}
+
+// The method flushed moves the position to the first record that is not completely processed.
+func (p *partition) flushed() {
+	if p.next == 0 || !p.log[p.next-1].More {
+		p.limit = min(1000, 2*p.limit)
+	}
+	for p.durable = p.next; p.durable > 0 && p.log[p.durable-1].More; {
+		p.durable--
+	}
 }
 
 // The method claim does the same as Balance.Claim.
@@ -81,7 +97,7 @@ func (p *partition) flush() {
 		}
 		p.db.write(p.t, c)
 		p.fold.Flushed()
-		p.durable, p.limit = p.next, min(1000, 2*p.limit)
+		p.flushed()
 	}
 }
 
@@ -166,9 +182,10 @@ func arrivals(t *rapid.T, stream []event.Decoded) []event.Decoded {
 	return arriving
 }
 
-// The events of an account are in two partitions, whose workers share a database. PostgreSQL refuses
-// some of the events, and a worker may die before it flushes. Each event is delivered at least once,
-// in any order. At the end, each account has all of its events, or those before its refused event.
+// The events of an account are in two partitions, whose workers share a database. Some records have
+// several entries. PostgreSQL refuses some of the events, and a worker may die before it flushes.
+// Each event is delivered at least once, in any order. At the end, each account has all of its
+// events, or those before its refused event.
 func TestPartitionsShareAccounts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		stream := validStream(rt)
@@ -185,8 +202,9 @@ func TestPartitionsShareAccounts(t *testing.T) {
 		for i := range rapid.Int32Range(1, 2).Draw(rt, "partitions") {
 			partitions = append(partitions, &partition{bank: b, number: i, limit: 1000, fold: accounts.NewFold(opts, b.db)})
 		}
+		several := rapid.Bool().Draw(rt, "several entries")
 		for _, d := range arrivals(rt, stream) {
-			rapid.SampledFrom(partitions).Draw(rt, "partition").add(d)
+			rapid.SampledFrom(partitions).Draw(rt, "partition").add(d, several && rapid.Bool().Draw(rt, "entry"))
 		}
 		for steps := 0; slices.ContainsFunc(partitions, (*partition).busy); steps++ {
 			if steps > 20_000 {
