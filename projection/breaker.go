@@ -56,6 +56,7 @@ type Breaker struct {
 	at        int64 // the offset of the last record
 	partly    bool  // more entries of the last record follow
 	window    window
+	before    window // if partly: the window before the last record
 	reason    string
 }
 
@@ -83,7 +84,11 @@ func (b *Breaker) State(stored BreakerState) BreakerState {
 	if b == nil {
 		return BreakerState{Through: stored.Through}
 	}
-	state := BreakerState{Window: b.window.encode(), Through: b.through}
+	durable := &b.window
+	if b.partly {
+		durable = &b.before // the position does not pass the record, whose entries count again if it is read again
+	}
+	state := BreakerState{Window: durable.encode(), Through: b.through}
 	if b.Open() {
 		state.Reason = b.reason
 	}
@@ -95,7 +100,7 @@ func (b *Breaker) Passed(r *DecodedRecord, outcome Outcome) {
 	if b == nil {
 		return
 	}
-	b.partly = r.More
+	b.entry(r)
 	if r.Decoded.Tombstone {
 		return
 	}
@@ -111,10 +116,19 @@ func (b *Breaker) DeadLettered(r *DecodedRecord, decision Decision, waits bool) 
 	if b == nil {
 		return
 	}
-	b.at, b.partly = r.Record.Offset, r.More
+	b.entry(r)
+	b.at = r.Record.Offset
 	if !r.Reprocessed && (decision.Class != event.VersionGap || !waits) {
 		b.root(decision)
 	}
+}
+
+// entry is called before an entry of a record is counted.
+func (b *Breaker) entry(r *DecodedRecord) {
+	if r.More && !b.partly {
+		b.before.set(&b.window)
+	}
+	b.partly = r.More
 }
 
 // HealFailed counts a parked event that has the account's next version but cannot be applied.

@@ -290,3 +290,42 @@ func TestBreakerOpensAfterTheRecord(t *testing.T) {
 		}
 	}
 }
+
+// TestBreakerOfARecordReadAgain expects that the entries of a record count once. The position is
+// before the record until all of its entries are written. When a flush of some entries is written
+// and the record is read again, these entries come again.
+func TestBreakerOfARecordReadAgain(t *testing.T) {
+	rule := projection.BreakerRule{Window: 10, Share: 0.5}
+	entry := func(b *projection.Breaker, offset int64, more bool) {
+		r := projection.DecodedRecord{Record: projection.Record{Offset: offset}, More: more}
+		b.DeadLettered(&r, projection.Decision{Outcome: projection.DeadLettered, Class: event.RejectedByDatabase}, false)
+	}
+	pos := projection.Position{Next: 10}
+	b := projection.NewBreaker(rule, 0, &pos)
+	for offset := range int64(10) {
+		feed(b, delivery{}, offset, false)
+	}
+	pos.Breaker = b.State(pos.Breaker)
+	for entries := 1; entries <= 4; entries++ {
+		for range entries {
+			entry(b, 10, true)
+			pos.Breaker = b.State(pos.Breaker)
+		}
+		if b.Open() || pos.Breaker.Reason != "" {
+			t.Fatalf("open after %d entries", entries)
+		}
+		b = projection.NewBreaker(rule, 0, &pos)
+	}
+	for range 3 {
+		entry(b, 10, true)
+	}
+	entry(b, 10, false)
+	pos.Breaker = b.State(pos.Breaker)
+	if b = projection.NewBreaker(rule, 0, &pos); pos.Breaker.Reason != "" {
+		t.Fatal("open after 4 entries")
+	}
+	entry(b, 11, false)
+	if !b.Open() {
+		t.Error("not open after 5 dead letters of 10 records")
+	}
+}

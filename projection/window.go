@@ -19,6 +19,12 @@ type window struct {
 
 func newWindow(size int) window { return window{slots: make([]uint8, size)} }
 
+// set makes w equal to another window.
+func (w *window) set(other *window) {
+	w.slots = append(w.slots[:0], other.slots...)
+	w.next, w.filled, w.roots = other.next, other.filled, other.roots
+}
+
 func (w *window) full() bool { return w.filled == len(w.slots) }
 
 // addOthers adds n records that are not root dead letters.
