@@ -202,6 +202,21 @@ func TestALedgerThatMayBeCutOff(t *testing.T) {
 }
 
 // A pooler that ignores search_path would let the ledger be read from another schema.
+// A column of type char(n) pads its texts. The plan of open then warns that events without the spaces
+// are of other accounts.
+func TestALedgerWithPaddedIDs(t *testing.T) {
+	s := clitest.NewStage(t)
+	const query = "SELECT id::char(8) AS account_id, 1 AS version, 1.00 AS balance, 'EUR' AS currency FROM (VALUES ('12345678'), ('acc-1'), ('acc-2')) AS l (id)"
+	for _, args := range [][]string{{"open", "--reason=moved"}, {"verify"}} {
+		_, _, notes := s.Command(append(args, "--ledger-url="+s.URL, "--ledger-query="+query)...)
+		clitest.Contains(t, notes, "warning: --ledger-query (LEDGER_QUERY): 2 account ids begin or end with white space", "first in row 2")
+	}
+	_, _, notes := s.Command("open", "--reason=moved", "--ledger="+written(s, csv(head, "acc-1,1,1.00,EUR")))
+	if strings.Contains(notes, "white space") {
+		t.Error(notes)
+	}
+}
+
 func TestALedgerOfAnotherSchemaIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec(`CREATE SCHEMA bank; CREATE TABLE bank.ledger (account_id text, version bigint, balance numeric, currency text);

@@ -66,6 +66,40 @@ func (s *source) placed(place int64, err error) error {
 // openSource opens the ledger that the flags name. It prints a warning if the connection to the ledger's
 // PostgreSQL does not require verified TLS.
 func openSource(ctx context.Context, f *flags.LedgerFlags, std *output.Streams) (*source, error) {
+	s, err := chosenSource(ctx, f, std)
+	if err == nil {
+		s.entries = s.warningOfSpaces(std)
+	}
+	return s, err
+}
+
+// warningOfSpaces returns the entries of the source, and prints a warning at their end if an account
+// id has white space around it. A column of type char(n) adds it, and an event's account id without
+// it is another account.
+func (s *source) warningOfSpaces(std *output.Streams) func(context.Context, ledger.Layout) iter.Seq2[ledger.Entry, error] {
+	entries := s.entries
+	return func(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
+		return func(yield func(ledger.Entry, error) bool) {
+			spaced, first := 0, int64(0)
+			for entry, err := range entries(ctx, layout) {
+				if err == nil && strings.TrimSpace(entry.AccountID) != entry.AccountID {
+					if spaced++; spaced == 1 {
+						first = entry.Place
+					}
+				}
+				if !yield(entry, err) {
+					return
+				}
+			}
+			if spaced > 0 {
+				std.Notef("warning: %s: %d account ids begin or end with white space, as in a column of type char(n), first in %s %d: "+
+					"without it in the events, these are other accounts\n", s.flag, spaced, s.unit, first)
+			}
+		}
+	}
+}
+
+func chosenSource(ctx context.Context, f *flags.LedgerFlags, std *output.Streams) (*source, error) {
 	if f.LedgerURL != "" {
 		if flags.Unverified(f.LedgerURL) {
 			std.Notef("warning: --ledger-url (LEDGER_URL): %s\n", flags.UnverifiedText)
