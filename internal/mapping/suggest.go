@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,9 @@ import (
 
 // Samples collects what was seen in records, so that a mapping can be proposed for them.
 type Samples struct {
+	// CloudEvents means that the proposal is for the format cloudevents.
+	CloudEvents bool
+
 	records int
 	unread  int                // number of records that are not a JSON object
 	values  map[string]*sample // by path in the value
@@ -60,10 +64,8 @@ func (s *Samples) Add(m event.Message) {
 	}
 	s.records++
 	s.keys = s.keys || len(m.Key) > 0
-	for _, h := range m.Headers {
-		text, _ := jsontext.AppendQuote(nil, h.Value)
-		note(s.headers, h.Key, text)
-	}
+	s.beginRow()
+	document := s.addHeaders(m)
 	var object map[string]jsontext.Value
 	if json.Unmarshal(event.WithoutSchemaID(m.Value), &object) != nil {
 		s.unread++
@@ -72,9 +74,32 @@ func (s *Samples) Add(m event.Message) {
 	if _, is := object["payload"]; is && len(object) == 2 {
 		delete(object, "schema") // the schema that Kafka Connect's JsonConverter adds
 	}
-	s.beginRow()
-	s.flatten("", object, 0)
+	s.flatten(document, object, 0)
 }
+
+// addHeaders adds the headers. It returns the path of the value: in a CloudEvent in binary mode, the
+// headers are the attributes, and the value is the data.
+func (s *Samples) addHeaders(m event.Message) (document string) {
+	isBinary := s.CloudEvents
+	for _, h := range m.Headers {
+		isBinary = isBinary && !(h.Key == "content-type" && bytes.HasPrefix(bytes.ToLower(h.Value), []byte("application/cloudevents")))
+	}
+	for _, h := range m.Headers {
+		text, _ := jsontext.AppendQuote(nil, h.Value)
+		if name, is := strings.CutPrefix(h.Key, "ce_"); is && isBinary {
+			s.note(name, text)
+		} else {
+			note(s.headers, h.Key, text)
+		}
+	}
+	if isBinary {
+		return inData
+	}
+	return ""
+}
+
+// inData is the path of the data in a CloudEvent.
+const inData = "data"
 
 func (s *Samples) begin() {
 	if s.values == nil {
@@ -100,9 +125,13 @@ func (s *Samples) flatten(prefix string, object map[string]jsontext.Value, depth
 			s.addEntries(path, entries, depth+1)
 			continue
 		}
-		if text := note(s.values, path, v); s.row != nil && v.Kind() != 'n' {
-			s.row[path] = text
-		}
+		s.note(path, v)
+	}
+}
+
+func (s *Samples) note(path string, v jsontext.Value) {
+	if text := note(s.values, path, v); s.row != nil && v.Kind() != 'n' {
+		s.row[path] = text
 	}
 }
 
@@ -175,13 +204,18 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 	}
 	w.joins(values, w.found)
 	w.unused(values, w.taken)
-	w.line("  data: \"\"")
+	if w.data == "" {
+		w.line("  data: \"\"")
+	} else {
+		w.line("  data: %s", w.data)
+	}
 	w.types(w.found[event.FieldEventType], w.found[event.FieldAmount])
 	return w.text.String(), w.decisions
 }
 
 type suggesting struct {
 	payload   bool
+	data      string              // path of the object in which the paths of amount and currency begin
 	rows      []map[string]string // see Samples
 	text      strings.Builder
 	decisions []string

@@ -39,6 +39,9 @@ func (w *suggesting) envelope(s *Samples) map[string]*sample {
 		}
 	}
 	if chosen == "" {
+		if s.CloudEvents {
+			w.data = inData
+		}
 		w.rows = s.rows
 		return s.values
 	}

@@ -10,6 +10,11 @@ import (
 
 func (w *suggesting) field(field event.Field, p *sample) {
 	path, alone := p.source()
+	if field == event.FieldAmount || field == event.FieldCurrency {
+		begun := *p
+		begun.path = w.within(p.path)
+		path, alone = begun.source()
+	}
 	switch isNumber := p.hasKind('0'); {
 	case field == event.FieldAmount:
 		w.amount(path, alone, p)
@@ -78,7 +83,7 @@ func (w *suggesting) amount(path, alone string, p *sample) {
 	switch {
 	case nanos != nil:
 		w.taken[nanos.path] = true
-		w.line("  amount: {units: %s, nanos: %s}", quoteYAML(p.path), quoteYAML(nanos.path))
+		w.line("  amount: {units: %s, nanos: %s}", quoteYAML(w.within(p.path)), quoteYAML(w.within(nanos.path)))
 	case p.hasKind('0') && p.whole:
 		w.line("  amount: {%s, unit: minor}", path)
 		w.decide("amount: it is an integer. Is it minor units (unit: minor), another fixed scale (scale: N), or major units (type: number)?")
@@ -97,6 +102,14 @@ func (w *suggesting) amount(path, alone string, p *sample) {
 	if p.isNegative() {
 		w.decide("amount: there are negative ones; the types below go by the sign")
 	}
+}
+
+// within returns a path as it begins in the object w.data.
+func (w *suggesting) within(path string) string {
+	if w.data == "" {
+		return path
+	}
+	return strings.TrimPrefix(path, w.data+".")
 }
 
 // nanosOf returns the billionths of an amount that is written as whole units and billionths, or nil.

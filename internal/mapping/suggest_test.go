@@ -258,7 +258,8 @@ func TestSuggestOnlyWhatIsSure(t *testing.T) {
 		"decimal texts":       {[]string{`{"amount":"-10.25"}`}, []string{"amount: amount"}, "not all"},
 		"a time with a point": {[]string{`{"ts":1767225600.123000000}`}, []string{"# DECIDE occurredAt: not all are integers"}, "unit: "},
 		"a time without an offset": {
-			[]string{`{"ts":"2026-01-01T00:00:00Z"}`, `{"ts":"2026-01-01T00:00:00"}`}, []string{"occurredAt: ts", "# DECIDE occurredAt: not all are RFC 3339"},
+			[]string{`{"ts":"2026-01-01T00:00:00Z"}`, `{"ts":"2026-01-01T00:00:00"}`},
+			[]string{"occurredAt: ts", "# DECIDE occurredAt: not all are RFC 3339"},
 			"",
 		},
 		"a time with an offset": {[]string{`{"ts":"2026-01-01T00:00:00.5+01:00"}`}, []string{"occurredAt: ts"}, "DECIDE occurredAt"},
@@ -278,6 +279,33 @@ func TestSuggestOnlyWhatIsSure(t *testing.T) {
 		}
 		if tt.not != "" && strings.Contains(text, tt.not) {
 			t.Errorf("%s: has %q:\n%s", name, tt.not, text)
+		}
+	}
+}
+
+// In a proposal for CloudEvents, attributes have names without points, and the paths of amount and
+// currency begin in the data.
+func TestSuggestForCloudEvents(t *testing.T) {
+	const data = `{"wallet":"w-1","amt":"10.25","ccy":"EUR"}`
+	structured := event.Message{
+		Headers: structuredHeader,
+		Value:   []byte(`{"specversion":"1.0","id":"e-1","source":"s","type":"deposit","time":"2026-01-01T00:00:00Z","seqno":17,"data":` + data + `}`),
+	}
+	binary := event.Message{Value: []byte(data)}
+	for name, value := range map[string]string{
+		"specversion": "1.0", "id": "e-1", "source": "s", "type": "deposit", "time": "2026-01-01T00:00:00Z", "seqno": "17",
+	} {
+		binary.Headers = append(binary.Headers, event.Header{Key: "ce_" + name, Value: []byte(value)})
+	}
+	for name, m := range map[string]event.Message{"structured": structured, "binary": binary} {
+		s := mapping.Samples{CloudEvents: true}
+		s.Add(m)
+		text, _ := s.Suggest(false)
+		f := formatOf(t, event.FormatCloudEvents, strings.ReplaceAll(text, "deposit: DECIDE", "deposit: FundsCredited"))
+		var d event.Decoded
+		f.Decode(m, &d)
+		if e := d.Event; decoded(&d) != "FundsCredited 10.25 EUR" || e.ID != "e-1" || e.AccountID != "w-1" || e.Version != 17 {
+			t.Errorf("%s: %s, %+v, fault %v by\n%s", name, decoded(&d), e, d.Fault, text)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 		return err
 	}
 	shown := c.printer(ctx, std)
-	var proposed mapping.Samples
+	proposed := mapping.Samples{CloudEvents: c.Format == event.FormatCloudEvents}
 	err = readEach(ctx, reader, spans, c.Limit, func(record *kgo.Record) error {
 		message := consumer.FromKafka(record).Message
 		if c.Suggest {
