@@ -15,6 +15,7 @@ package avro
 import (
 	"encoding/json" //nolint:depguard // the Avro library parses schemas with it
 	"fmt"
+	"math"
 
 	"github.com/twmb/avro"
 
@@ -69,7 +70,7 @@ func parse(cache *avro.SchemaCache, schema string) (*avro.Schema, error) {
 	if err := json.Unmarshal([]byte(schema), &tree); err != nil {
 		return nil, err
 	}
-	removeDefaults(tree)
+	simplify(tree)
 	text, err := json.Marshal(tree)
 	if err != nil {
 		return nil, err
@@ -77,18 +78,39 @@ func parse(cache *avro.SchemaCache, schema string) (*avro.Schema, error) {
 	return cache.Parse(string(text), avro.WithLaxNames(nil))
 }
 
-func removeDefaults(tree any) {
+// simplify removes the default values and the invalid decimals from a schema. The specification says
+// that an invalid decimal is read as its underlying type, but the library refuses the schema.
+func simplify(tree any) {
 	switch tree := tree.(type) {
 	case map[string]any:
 		delete(tree, "default")
+		if tree["logicalType"] == "decimal" && (tree["type"] == "bytes" || tree["type"] == "fixed") && !isDecimal(tree) {
+			for _, key := range []string{"logicalType", "precision", "scale"} {
+				delete(tree, key)
+			}
+		}
 		for _, inner := range tree {
-			removeDefaults(inner)
+			simplify(inner)
 		}
 	case []any:
 		for _, inner := range tree {
-			removeDefaults(inner)
+			simplify(inner)
 		}
 	}
+}
+
+// isDecimal reports whether the precision and the scale of a decimal are valid.
+func isDecimal(tree map[string]any) bool {
+	precision, _ := tree["precision"].(float64)
+	scale, isNumber := tree["scale"].(float64)
+	if _, given := tree["scale"]; given && !isNumber {
+		return false
+	}
+	most := math.MaxUint16 * 1.0
+	if size, is := tree["size"].(float64); is {
+		most = min(most, (8*size-1)*math.Log10(2))
+	}
+	return precision == math.Trunc(precision) && scale == math.Trunc(scale) && precision > 0 && precision <= most && scale >= 0 && scale <= precision
 }
 
 // Read implements event.Reader. Texts in found may share memory with value.

@@ -273,6 +273,41 @@ func TestNamesAsJavaAcceptsThem(t *testing.T) {
 	format(t, options, `{"type":"record","name":"E","fields":[{"name":"eventId","type":"com.my-bank.Kind"}]}`, diamond, diamond)
 }
 
+// The specification says that an invalid decimal is read as its underlying type. For example, Kafka
+// Connect's JDBC source writes scale 127 for Oracle's NUMBER without a precision.
+func TestInvalidDecimalsAreBytes(t *testing.T) {
+	for name, invalid := range map[string]string{
+		"scale above precision": `{"type":"bytes","scale":127,"precision":64,"connect.name":"org.apache.kafka.connect.data.Decimal","logicalType":"decimal"}`,
+		"no precision":          `{"type":"bytes","logicalType":"decimal","scale":2}`,
+		"precision 0":           `{"type":"bytes","logicalType":"decimal","precision":0}`,
+		"negative scale":        `{"type":"bytes","logicalType":"decimal","precision":4,"scale":-1}`,
+		"precision is a text":   `{"type":"bytes","logicalType":"decimal","precision":"10","scale":"2"}`,
+		"a fixed too small":     `{"type":"fixed","name":"F","size":4,"logicalType":"decimal","precision":18,"scale":2}`,
+	} {
+		plain := `"bytes"`
+		var zero any = []byte{1}
+		if strings.Contains(invalid, "fixed") {
+			plain, zero = `{"type":"fixed","name":"F","size":4}`, []byte{0, 0, 0, 1}
+		}
+		in := func(kind string) string {
+			return strings.Replace(envelope(long, micros, record(`"string"`)), `["null",{"type":"array","items":"bank.Kind"}]`, kind, 1)
+		}
+		value := encode(t, strings.Replace(in(plain), `"default":null`, `"order":"ignore"`, 1), map[string]any{"extra": zero})
+		if d := decode(format(t, options, in(invalid)), value); d.Fault != nil || d.Event.Amount != 1025 {
+			t.Errorf("%s of a field that is not read: %+v, fault %v", name, d.Event, d.Fault)
+		}
+		value = encode(t, envelope(long, micros, record(plain)), data(zero, "EUR"))
+		if d := decode(format(t, options, envelope(long, micros, record(invalid))), value); d.Fault == nil || d.Fault.Field != "data.amount" {
+			t.Errorf("%s of the amount: %+v, fault %v", name, d.Event, d.Fault)
+		}
+	}
+	// Some producers write the logical type into the field.
+	f := format(t, options, envelope(long, micros, strings.Replace(record(`"bytes"`), `"bytes"`, `"bytes","logicalType":"decimal","precision":4,"scale":2`, 1)))
+	if d := decode(f, encode(t, envelope(long, micros, record(`"bytes"`)), data([]byte{4, 1}, "EUR"))); d.Fault != nil || d.Event.Amount != 1025 {
+		t.Errorf("in a field: %+v, fault %v", d.Event, d.Fault)
+	}
+}
+
 func TestSchemasThatCannotBeUsed(t *testing.T) {
 	records, err := event.NewRecords(options)
 	if err != nil {
