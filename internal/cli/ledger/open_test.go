@@ -201,7 +201,6 @@ func TestALedgerThatMayBeCutOff(t *testing.T) {
 	}
 }
 
-// A pooler that ignores search_path would let the ledger be read from another schema.
 // A column of type char(n) pads its texts. The plan of open then warns that events without the spaces
 // are of other accounts.
 func TestALedgerWithPaddedIDs(t *testing.T) {
@@ -217,6 +216,7 @@ func TestALedgerWithPaddedIDs(t *testing.T) {
 	}
 }
 
+// A pooler that ignores search_path would let the ledger be read from another schema.
 func TestALedgerOfAnotherSchemaIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec(`CREATE SCHEMA bank; CREATE TABLE bank.ledger (account_id text, version bigint, balance numeric, currency text);
