@@ -60,7 +60,7 @@ func TestReadersCanBeLetIn(t *testing.T) {
 		t.Fatal("networkpolicy.yaml has no rule for readers")
 	}
 	write(t, path, before+"    - from:"+strings.ReplaceAll(rule, "\n    # ", "\n    "))
-	policy := regexp.MustCompile(`(?s)\n  ingress:\n(.*?)\n  podSelector:`).FindStringSubmatch(build(t, filepath.Join(folder, "overlays", "account-balance")))
+	policy := regexp.MustCompile(`(?s)\n {2}ingress:\n(.*?)\n {2}podSelector:`).FindStringSubmatch(build(t, filepath.Join(folder, "overlays", "account-balance")))
 	if policy == nil {
 		t.Fatal("no policy has rules for incoming connections")
 	}
