@@ -86,6 +86,8 @@ func capabilities() []capability {
 		{"amount: minor units as text", capable("amount: {path: amount, unit: minor, type: text}"), usual(`amount:"1025"`), credited, nil},
 		{"amount: scale", capable("amount: {path: amount, scale: 4}"), usual("amount:102500"), credited, nil},
 		{"amount: scale as text", capable("amount: {path: amount, scale: 4, type: text}"), usual(`amount:"102500"`), credited, nil},
+		{"amount: text with more zeros", capable("amount: {path: amount, zeros: dropped}"), usual(`amount:"10.2500"`), credited, nil},
+		{"amount: number with more zeros", capable("amount: {path: amount, type: number, zeros: dropped}"), usual("amount:10.2500"), credited, schemaFloat},
 		{"amount: number", capable(number), usual("amount:10.25"), credited, schemaFloat},
 		{"amount: a whole number", capable(number), usual("amount:10"), strings.Replace(credited, "10.25", "10.00", 1), nil},
 		{"amount: units and nanos", capable(units), usual(`amount:{"units":10,"nanos":250000000}`), credited, nil},

@@ -57,7 +57,7 @@ type fieldTable struct {
 	place  event.FieldPath
 	placed bool
 
-	units, nanos, unit, scale, written, constant *yaml.Node
+	units, nanos, unit, scale, zeros, written, constant *yaml.Node
 }
 
 // addTable reads the table of a field. If the table does not say where the field is, the field is
@@ -198,6 +198,9 @@ func (m *Mapping) addShape(t *fieldTable, key, value *yaml.Node) (known bool) {
 		t.nanos = value
 	case isAmount && key.Value == "scale":
 		t.scale = value
+	case isAmount && key.Value == "zeros":
+		t.zeros = value
+		return value.Value == "dropped" || value.Value == "refused"
 	case value.Kind != yaml.ScalarNode:
 		return false
 	case t.field == event.FieldOccurredAt && key.Value == "unit":
@@ -240,6 +243,8 @@ func (m *Mapping) addAmount(t *fieldTable) error {
 	}
 	shape := &m.Amount
 	switch {
+	case t.zeros != nil && (t.scale != nil || t.unit != nil && t.unit.Value == "minor"):
+		return errorAt(t.zeros, "%s: zeros is for a decimal, and not for an integer; leave it out", t.name)
 	case t.scale != nil && t.unit != nil:
 		return errorAt(t.scale, "%s: scale says what unit: %s says; give one of the two", t.name, t.unit.Value)
 	case t.scale != nil:
@@ -252,8 +257,10 @@ func (m *Mapping) addAmount(t *fieldTable) error {
 		shape.Form = event.AmountMinor
 	case written == "number":
 		shape.Form = event.AmountNumber
+		shape.DropZeros = t.zeros != nil && t.zeros.Value == "dropped"
 		return nil
 	case written == "" || written == "text":
+		shape.DropZeros = t.zeros != nil && t.zeros.Value == "dropped"
 		return nil
 	case written == "integer":
 		return errorAt(t.written, "%s: type: an integer needs its unit: add unit: minor, or scale", t.name)
@@ -272,9 +279,9 @@ func (m *Mapping) addAmount(t *fieldTable) error {
 
 // addUnits sets the paths of an amount that is written as whole units and billionths.
 func (m *Mapping) addUnits(t *fieldTable) error {
-	for _, other := range []*yaml.Node{t.unit, t.scale, t.written} {
+	for _, other := range []*yaml.Node{t.unit, t.scale, t.zeros, t.written} {
 		if other != nil {
-			return errorAt(other, "%s: units and nanos have no unit, scale or type", t.name)
+			return errorAt(other, "%s: units and nanos have no unit, scale, zeros or type", t.name)
 		}
 	}
 	for _, pair := range [][2]*yaml.Node{{t.units, t.nanos}, {t.nanos, t.units}} {
@@ -306,7 +313,7 @@ func (t *fieldTable) help() string {
 	case t.field == event.FieldOccurredAt:
 		return source + ", and unit: rfc3339, s, ms, us, ns or date"
 	case t.field == event.FieldAmount:
-		return source + ", unit: minor or major, scale, type: text, number or integer, or units and nanos"
+		return source + ", unit: minor or major, scale, zeros: refused or dropped, type: text, number or integer, or units and nanos"
 	case t.field == event.FieldCurrency:
 		return source + ", constant, and case: upper or lower"
 	case t.field == event.FieldEventType:

@@ -106,6 +106,10 @@ func TestParseNamesTheLine(t *testing.T) {
 		{"unknown unit", "fields:\n  occurredAt: {path: ts, unit: minutes}\n", []string{"line 2", "occurredAt", "date"}},
 		{"unit of an id", "fields:\n  eventId: {path: id, unit: ms}\n", []string{"line 2", "eventId", "PATH"}},
 		{"list of lists", "fields:\n  amount:\n  - [a]\n", []string{"line 3", "amount"}},
+		{"zeros of an integer", "fields:\n  amount: {scale: 4,\n    zeros: dropped}\n", []string{"line 3", "amount: zeros"}},
+		{"zeros of minor units", "fields:\n  amount: {unit: minor, zeros: refused}\n", []string{"line 2", "amount: zeros"}},
+		{"zeros of units", "fields:\n  amount: {units: a, nanos: b, zeros: dropped}\n", []string{"line 2", "amount: units and nanos have no"}},
+		{"another word for zeros", "fields:\n  amount: {zeros: kept}\n", []string{"line 2", "zeros: refused or dropped"}},
 		{"alias", "fields:\n  eventId: &a id\n  version: *a\n", []string{"line 3", "version"}},
 		{
 			"several", "eventTypes:\n  A: B\n  C: D\nfields:\n  sequence: seq\n  version: {heder: seq}\nmore: 1\n",

@@ -65,7 +65,7 @@ func meaningOf(of *Mapping) meaning {
 	if m.Time != event.RFC3339 {
 		made.Time = m.Time.String()
 	}
-	if m.Amount.Form != event.AmountText {
+	if m.Amount.Form != event.AmountText || m.Amount.DropZeros {
 		made.Amount = m.Amount.String()
 	}
 	for name, kind := range m.Types {

@@ -43,6 +43,7 @@ func TestDiffers(t *testing.T) {
 		{"another path", strings.Replace(before, "meta.seq", "meta.no", 1), false},
 		{"another unit", strings.Replace(before, "unit: minor", "scale: 2", 1), false},
 		{"another type of the amount", strings.Replace(before, "unit: minor", "unit: minor, type: text", 1), false},
+		{"dropped zeros", strings.Replace(before, "unit: minor", "zeros: dropped", 1), false},
 		{"another separator", strings.Replace(before, "with: '-'", "with: '+'", 1), false},
 		{"an envelope", before + "envelope: {path: a}\n", false},
 		{"entries", before + "envelope: {entries: ''}\n", false},
@@ -56,6 +57,9 @@ func TestDiffers(t *testing.T) {
 		if same := now.SHA256() == parsed(t, before).SHA256(); same && !tt.alike {
 			t.Errorf("%s: the same hash", tt.name)
 		}
+	}
+	if text := "fields: {amount: {zeros: dropped}}"; alike(parsed(t, text), parsed(t, "fields: {amount: amount}").Meaning()) {
+		t.Error("zeros that are dropped are no change")
 	}
 	custom := parsed(t, before)
 	custom.Custom = true

@@ -46,6 +46,7 @@ func TestAmounts(t *testing.T) {
 		minor  = "fields: {amount: {unit: minor}}\n"
 		number = "fields: {amount: {type: number}}\n"
 		scaled = "fields: {amount: {scale: 4}}\n"
+		padded = "fields: {amount: {zeros: dropped}}\n"
 		units  = "fields: {amount: {units: amount.units, nanos: amount.nanos}}\n"
 		credit = "FundsCredited"
 		amount = "invalid_amount data.amount"
@@ -95,6 +96,23 @@ func TestAmounts(t *testing.T) {
 		{scaled, credit, `0`, "EUR", amount},
 		{scaled, credit, `100000`, "JPY", "FundsCredited 10 JPY"},
 		{scaled, credit, `10.2500`, "EUR", amount},
+		{padded, credit, `"10.2500"`, "EUR", "FundsCredited 10.25 EUR"},
+		{padded, credit, `"10.2510"`, "EUR", amount},
+		{padded, credit, `"10.0000"`, "JPY", "FundsCredited 10 JPY"},
+		{padded, credit, `"10"`, "EUR", "FundsCredited 10.00 EUR"},
+		{padded, credit, `"0.0000"`, "EUR", amount},
+		{padded, credit, `"-10.2500"`, "EUR", amount},
+		{padded, credit, `"010.2500"`, "EUR", amount},
+		{padded, credit, `"1e1"`, "EUR", amount},
+		{padded, credit, `"10."`, "EUR", amount},
+		{padded, credit, `10.2500`, "EUR", wrong},
+		{padded, credit, `null`, "EUR", wrong},
+		{padded, credit, `"92233720368547758.070000"`, "EUR", "FundsCredited 92233720368547758.07 EUR"},
+		{padded, credit, `"92233720368547758.080000"`, "EUR", amount},
+		{signed + padded, "movement", `"-10.2500"`, "EUR", "FundsDebited 10.25 EUR"},
+		{"fields: {amount: {zeros: refused}}\n", credit, `"10.2500"`, "EUR", amount},
+		{"fields: {amount: {type: number, zeros: dropped}}\n", credit, `10.2500`, "EUR", "FundsCredited 10.25 EUR"},
+		{"fields: {amount: {type: number, zeros: dropped}}\n", credit, `"10.2500"`, "EUR", wrong},
 		{"fields: {amount: {scale: 0}}\n", credit, `10`, "EUR", "FundsCredited 10.00 EUR"},
 		{"fields: {amount: {scale: 0}}\n", credit, `92233720368547758`, "EUR", "FundsCredited 92233720368547758.00 EUR"},
 		{"fields: {amount: {scale: 0}}\n", credit, `92233720368547759`, "EUR", amount},
@@ -169,6 +187,7 @@ func TestCurrencies(t *testing.T) {
 		{"fields: {amount: {header: cents, unit: minor}}", "FundsCredited", `{"currency":"EUR"}`, "FundsCredited 7.25 EUR"},
 		{"fields: {amount: {header: money, path: cents, unit: minor}}", "FundsCredited", `{"currency":"EUR"}`, "FundsCredited 7.25 EUR"},
 		{"fields: {amount: {header: money, path: major, type: number}}", "FundsCredited", `{"currency":"EUR"}`, "FundsCredited 7.25 EUR"},
+		{"fields: {amount: {header: money, path: text, zeros: dropped}}", "FundsCredited", `{"currency":"EUR"}`, "FundsCredited 7.25 EUR"},
 		{"fields: {amount: {header: money, path: text, type: number}}", "FundsCredited", `{"currency":"EUR"}`, "malformed_payload header money: text"},
 		{"fields: {amount: {header: money, path: exponent, type: number}}", "FundsCredited", `{"currency":"EUR"}`, "invalid_amount header money: exponent"},
 		{"fields: {amount: {header: money, path: major, unit: minor}}", "FundsCredited", `{"currency":"EUR"}`, "invalid_amount header money: major"},

@@ -88,9 +88,12 @@ func (w *suggesting) amount(path, alone string, p *sample) {
 		w.line("  amount: {%s, unit: minor}", path)
 		w.decide("amount: it is an integer. Is it minor units (unit: minor), another fixed scale (scale: N), or major units (type: number)?")
 	case p.hasKind('0'):
-		w.line("  amount: {%s, type: number}", path)
+		w.line("  amount: {%s, type: number%s}", path, p.zeros())
 		w.decide("amount: it is a JSON number; does its producer write all digits, or a float?")
 	default:
+		if zeros := p.zeros(); zeros != "" {
+			alone = "{" + path + zeros + "}"
+		}
 		w.line("  amount: %s", alone)
 		switch {
 		case !p.each(decimal.MatchString):
@@ -102,6 +105,17 @@ func (w *suggesting) amount(path, alone string, p *sample) {
 	if p.isNegative() {
 		w.decide("amount: there are negative ones; the types below go by the sign")
 	}
+}
+
+// zeros returns how a mapping says that zeros at the end of an amount are dropped. It is empty if no
+// sample needs it. A currency with three digits keeps its zeros.
+func (p *sample) zeros() string {
+	for text := range p.texts {
+		if _, fraction, _ := strings.Cut(text, "."); len(fraction) > 2 && strings.HasSuffix(fraction, "0") {
+			return ", zeros: dropped"
+		}
+	}
+	return ""
 }
 
 // within returns a path as it begins in the object w.data.

@@ -256,6 +256,8 @@ func TestSuggestOnlyWhatIsSure(t *testing.T) {
 		},
 		"Base64":              {[]string{`{"amount":"BAE="}`}, []string{"amount: amount", "# DECIDE amount: not all are decimal numbers such as 10.25", "decimal.handling.mode"}, "1050"},
 		"decimal texts":       {[]string{`{"amount":"-10.25"}`}, []string{"amount: amount"}, "not all"},
+		"padded decimals":     {[]string{`{"amount":"10.2500"}`}, []string{"amount: {path: amount, zeros: dropped}"}, "DECIDE amount"},
+		"padded numbers":      {[]string{`{"amount":10.2500}`}, []string{"amount: {path: amount, type: number, zeros: dropped}"}, "minor"},
 		"a time with a point": {[]string{`{"ts":1767225600.123000000}`}, []string{"# DECIDE occurredAt: not all are integers"}, "unit: "},
 		"a time without an offset": {
 			[]string{`{"ts":"2026-01-01T00:00:00Z"}`, `{"ts":"2026-01-01T00:00:00"}`},

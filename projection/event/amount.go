@@ -27,7 +27,7 @@ const (
 
 // declaresAmount reports whether the mapping declares another form of amounts than the contract's
 // decimal texts.
-func (f *decoder) declaresAmount() bool { return f.amount.Form != AmountText }
+func (f *decoder) declaresAmount() bool { return f.amount.Form != AmountText || f.amount.DropZeros }
 
 // amountShape checks that the amount is present and has the right type.
 func (f *decoder) amountShape(r *reading) *Fault {
@@ -44,7 +44,7 @@ func (f *decoder) amountShape(r *reading) *Fault {
 	}
 	reason := ""
 	switch {
-	case !f.declaresAmount():
+	case f.amount.Form == AmountText:
 		return amountTextShape(p.name, m)
 	case m.kind == inexact:
 		reason = reasonFloat
@@ -277,7 +277,7 @@ func (d *decimal) parse(text []byte, s *AmountShape) error {
 	if d.negative = len(text) > 0 && text[0] == '-'; d.negative {
 		d.integer = text[1:]
 	}
-	d.padded = s.Form == AmountMinor || s.Form == AmountScaled
+	d.padded = s.DropZeros || s.Form == AmountMinor || s.Form == AmountScaled
 	reason, hasPoint := errAmountInteger, false
 	switch s.Form {
 	case AmountMinor:

@@ -241,13 +241,16 @@ func (f *decoder) howWritten(field Field) string {
 
 // String returns how amounts are written, in the words of a mapping file.
 func (s AmountShape) String() string {
-	text := ""
+	text, zeros := "", ""
 	if s.Text {
 		text = " as text"
 	}
+	if s.DropZeros {
+		zeros = ", zeros dropped"
+	}
 	switch s.Form {
 	case AmountNumber:
-		return "number"
+		return "number" + zeros
 	case AmountMinor:
 		return "minor units" + text
 	case AmountScaled:
@@ -255,6 +258,6 @@ func (s AmountShape) String() string {
 	case AmountUnits:
 		return "units and nanos"
 	default:
-		return "decimal text"
+		return "decimal text" + zeros
 	}
 }

@@ -75,6 +75,9 @@ type AmountShape struct {
 	Scale int // for AmountScaled, 0 to MostScale
 	// Text means that the integer of AmountMinor or AmountScaled is written as text.
 	Text bool
+	// DropZeros means that zeros of AmountText or AmountNumber beyond the currency's digits are
+	// dropped. With the other forms they always are.
+	DropZeros bool
 	// Nanos is the path of the billionths of AmountUnits. It begins in the same object as the path
 	// of FieldAmount.
 	Nanos []string

@@ -68,7 +68,7 @@ func (f *decoder) placeWritten() {
 	if p := &f.places[FieldOccurredAt]; p.inner != nil && f.declaredTime.Counts() {
 		p.written = WrittenInteger
 	}
-	if p := &f.places[FieldAmount]; p.inner != nil && f.declaresAmount() && !f.amount.Text {
+	if p := &f.places[FieldAmount]; p.inner != nil && f.amount.Form != AmountText && !f.amount.Text {
 		p.written = writtenNumber
 	}
 }
