@@ -64,9 +64,14 @@ func usual(members ...string) string {
 const (
 	credited = "0 FundsCredited 10.25 EUR e a@7 2026-01-01T00:00:00Z"
 	isFloat  = "0 malformed_payload amount e a@7"
+	isNoTime = "0 malformed_payload ~at e a@7"
 )
 
-var schemaFloat = map[string]string{event.FormatAvro: isFloat, event.FormatProtobuf: isFloat}
+// In a schema, a number with a point is a float.
+var (
+	schemaFloat = map[string]string{event.FormatAvro: isFloat, event.FormatProtobuf: isFloat}
+	timeFloat   = map[string]string{event.FormatAvro: isNoTime, event.FormatProtobuf: isNoTime}
+)
 
 func capabilities() []capability {
 	const (
@@ -106,6 +111,7 @@ func capabilities() []capability {
 
 		{"time: date", capable("occurredAt: {path: ~at, unit: date}"), usual(`at:"2026-01-01"`), credited, nil},
 		{"time: s", capable("occurredAt: {path: ~at, unit: s}"), usual("at:1767225600"), credited, nil},
+		{"time: s.fraction", capable("occurredAt: {path: ~at, unit: s.fraction}"), usual("at:1767225600.123"), strings.Replace(credited, "00Z", "00.123Z", 1), timeFloat},
 		{"time: ms", capable("occurredAt: {path: ~at, unit: ms}"), usual("at:1767225600123"), strings.Replace(credited, "00Z", "00.123Z", 1), nil},
 		{"time: us", capable("occurredAt: {path: ~at, unit: us}"), usual("at:1767225600123456"), strings.Replace(credited, "00Z", "00.123456Z", 1), nil},
 		{"time: ns", capable("occurredAt: {path: ~at, unit: ns}"), usual("at:1767225600123456789"), strings.Replace(credited, "00Z", "00.123456Z", 1), nil},

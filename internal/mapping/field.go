@@ -311,7 +311,7 @@ func (t *fieldTable) help() string {
 	case t.field == event.FieldData:
 		return "path: PATH"
 	case t.field == event.FieldOccurredAt:
-		return source + ", and unit: rfc3339, s, ms, us, ns or date"
+		return source + ", and unit: rfc3339, s, s.fraction, ms, us, ns or date"
 	case t.field == event.FieldAmount:
 		return source + ", unit: minor or major, scale, zeros: refused or dropped, type: text, number or integer, or units and nanos"
 	case t.field == event.FieldCurrency:

@@ -61,7 +61,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseTimes(t *testing.T) {
-	for text, want := range map[string]event.TimeUnit{"s": event.Seconds, "ms": event.Milliseconds, "us": event.Microseconds, "ns": event.Nanoseconds, "date": event.Date, "rfc3339": event.RFC3339} {
+	for text, want := range map[string]event.TimeUnit{"s": event.Seconds, "s.fraction": event.SecondsWithFraction, "ms": event.Milliseconds, "us": event.Microseconds, "ns": event.Nanoseconds, "date": event.Date, "rfc3339": event.RFC3339} {
 		m, err := mapping.Parse([]byte("fields:\n  occurredAt: {path: meta.ts, unit: " + text + "}\n"))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)

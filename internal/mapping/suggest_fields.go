@@ -37,12 +37,17 @@ func (w *suggesting) field(field event.Field, p *sample) {
 	}
 }
 
+// seconds matches seconds since 1970, which may have a fraction.
+var seconds = regexp.MustCompile(`^\d{1,11}(\.\d+)?$`)
+
 func (w *suggesting) time(path, alone string, p *sample) {
 	isRFC3339 := func(text string) bool { _, err := time.Parse(time.RFC3339, text); return err == nil }
 	switch {
+	case p.hasKind('0') && !p.whole && p.each(seconds.MatchString):
+		w.line("  occurredAt: {%s, unit: s.fraction}", path)
 	case p.hasKind('0') && !p.whole:
 		w.line("  occurredAt: %s", alone)
-		w.decide("occurredAt: not all are integers, and no unit reads a point or an exponent. Its producer has to write an integer, or RFC 3339")
+		w.decide("occurredAt: not all are integers, or seconds with a point. Its producer has to write that, or RFC 3339")
 	case p.hasKind('0'):
 		unit := map[bool]string{true: "s", false: "ms"}[p.digits <= 11]
 		if p.digits > 14 {

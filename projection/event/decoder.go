@@ -272,7 +272,7 @@ func (f *decoder) readDeclaredTime(r *reading, ev *Event) *Fault {
 	switch {
 	case f.declaredTime != Date && m.isNumber():
 	case f.declaredTime != Date && p.kind == inDocument && !m.absent() && !m.isNull():
-		return malformed(p.name, reasonNotCount)
+		return malformed(p.name, f.declaredTime.reasonNotCount())
 	default:
 		var fault *Fault
 		if _, text, fault = f.text(r, FieldOccurredAt); fault != nil {

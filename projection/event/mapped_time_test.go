@@ -31,6 +31,18 @@ func TestMappedTimes(t *testing.T) {
 		want string // RFC 3339, or the constant wrong
 	}{
 		{event.Seconds, "1767225600", "2026-01-01T00:00:00Z"},
+		{event.Seconds, "1767225600.5", wrong},
+		{event.SecondsWithFraction, "1767225600.123456789", "2026-01-01T00:00:00.123456Z"},
+		{event.SecondsWithFraction, "1767225600.000000000", "2026-01-01T00:00:00Z"},
+		{event.SecondsWithFraction, "0.5", "1970-01-01T00:00:00.5Z"},
+		{event.SecondsWithFraction, "253402300799.9999999", "9999-12-31T23:59:59.999999Z"},
+		{event.SecondsWithFraction, "253402300800.0", wrong},
+		{event.SecondsWithFraction, "1767225600", "2026-01-01T00:00:00Z"},
+		{event.SecondsWithFraction, "-1.5", wrong},
+		{event.SecondsWithFraction, "-1", wrong},
+		{event.SecondsWithFraction, "1767225600.5e0", wrong},
+		{event.SecondsWithFraction, "17672256e2", wrong},
+		{event.SecondsWithFraction, `"1767225600.5"`, wrong},
 		{event.Seconds, "-1", "1969-12-31T23:59:59Z"},
 		{event.Seconds, "0", "1970-01-01T00:00:00Z"},
 		{event.Seconds, "9223372036854775807", wrong}, // the year 292277026596
@@ -84,6 +96,17 @@ func TestMappedTimeInAHeader(t *testing.T) {
 		d := decode(f, withTime("1"), event.Header{Key: "ts", Value: []byte(text)})
 		if good != (d.Fault == nil) || good && d.Event.OccurredAt != micros {
 			t.Errorf("%q: %+v, fault %v", text, d.Event, d.Fault)
+		}
+	}
+}
+
+// Seconds in the JSON of a header may have a fraction.
+func TestMappedSecondsInAHeader(t *testing.T) {
+	f := timed(t, event.SecondsWithFraction, event.FieldPath{Header: "meta", Path: []string{"ts"}})
+	for text, want := range map[string]string{`{"ts":1767225600.5}`: "2026-01-01T00:00:00.5Z", `{"ts":"1767225600.5"}`: "", `{"ts":1.5e9}`: ""} {
+		d := decode(f, withTime("1"), event.Header{Key: "meta", Value: []byte(text)})
+		if got := time.UnixMicro(d.Event.OccurredAt).UTC().Format(time.RFC3339Nano); (d.Fault == nil) != (want != "") || want != "" && got != want {
+			t.Errorf("%s: %s, fault %v", text, got, d.Fault)
 		}
 	}
 }

@@ -38,7 +38,7 @@ const (
 	WrittenText
 	WrittenInteger
 	WrittenBoolean
-	writtenNumber // for an amount, whose digits are checked later
+	writtenNumber // for an amount or seconds with a fraction, whose digits are checked later
 )
 
 // writtenNames must not change, because mapping files contain them.

@@ -67,6 +67,9 @@ func (f *decoder) placeWritten() {
 	}
 	if p := &f.places[FieldOccurredAt]; p.inner != nil && f.declaredTime.Counts() {
 		p.written = WrittenInteger
+		if f.declaredTime == SecondsWithFraction {
+			p.written = writtenNumber
+		}
 	}
 	if p := &f.places[FieldAmount]; p.inner != nil && f.amount.Form != AmountText && !f.amount.Text {
 		p.written = writtenNumber

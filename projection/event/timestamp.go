@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -137,15 +138,17 @@ const (
 	Microseconds
 	Nanoseconds
 	Seconds
+	SecondsWithFraction
 	Date // a text such as 2026-01-01, which means midnight UTC
 )
 
 // timeUnits contains the names of the units in flags and mapping files.
 var timeUnits = [...]string{
-	RFC3339: "rfc3339", Milliseconds: "ms", Microseconds: "us", Nanoseconds: "ns", Seconds: "s", Date: "date",
+	RFC3339: "rfc3339", Milliseconds: "ms", Microseconds: "us", Nanoseconds: "ns", Seconds: "s",
+	SecondsWithFraction: "s.fraction", Date: "date",
 }
 
-// Counts reports whether a time in this unit is an integer.
+// Counts reports whether a time in this unit is a number.
 func (u TimeUnit) Counts() bool { return u != RFC3339 && u != Date }
 
 // Example returns the beginning of 2026, UTC, in this unit.
@@ -154,6 +157,8 @@ func (u TimeUnit) Example() string {
 	switch u {
 	case Seconds:
 		return strconv.FormatInt(begins.Unix(), 10)
+	case SecondsWithFraction:
+		return strconv.FormatInt(begins.Unix(), 10) + ".0"
 	case Milliseconds:
 		return strconv.FormatInt(begins.UnixMilli(), 10)
 	case Microseconds:
@@ -188,7 +193,6 @@ func (u TimeUnit) String() string { return timeUnits[u] }
 const (
 	reasonNotTime   = "is not an RFC 3339 time with offset"
 	reasonEpoch     = "is a number without a known unit; name its unit with --debezium-time-unit (ms, us or ns), or use a column with time zone"
-	reasonNotCount  = "is not an integer that counts from 1970, as the mapping declares"
 	reasonTimeRange = "is outside the years 0 to 9999"
 )
 
@@ -220,10 +224,36 @@ func (u TimeUnit) parseDeclared(text []byte) (micros int64, reason string) {
 		}
 		return micros, ""
 	}
+	if u == SecondsWithFraction {
+		return parseSeconds(text)
+	}
 	if !isInteger(text, numberOrText) || string(text) == "-0" {
-		return 0, reasonNotCount
+		return 0, u.reasonNotCount()
 	}
 	return u.count(text)
+}
+
+// parseSeconds reads seconds since 1970 with an optional fraction. Digits after the microsecond are
+// cut off.
+func parseSeconds(text []byte) (micros int64, reason string) {
+	whole, fraction := text, []byte(nil)
+	if point := bytes.IndexByte(text, '.'); point >= 0 {
+		whole, fraction = text[:point], text[point:]
+	}
+	more, rest, ok := parseFraction(fraction)
+	if !ok || len(rest) > 0 || !isPlainDigits(whole) {
+		return 0, SecondsWithFraction.reasonNotCount()
+	}
+	micros, reason = Seconds.count(whole)
+	return micros + more, reason
+}
+
+// reasonNotCount returns why a value is no time in this unit.
+func (u TimeUnit) reasonNotCount() string {
+	if u == SecondsWithFraction {
+		return "is not a number of seconds since 1970, as the mapping declares"
+	}
+	return "is not an integer that counts from 1970, as the mapping declares"
 }
 
 // parseDate reads a date as midnight UTC.
