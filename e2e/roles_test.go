@@ -152,6 +152,7 @@ func TestRoles(t *testing.T) {
 		r.exec("REVOKE EXECUTE ON FUNCTION projector_await FROM PUBLIC")
 		r.rolesFile() // can be repeated without harm
 	}
+	r.refusedAs("bank_app", "permission denied", "migrate")
 	var strangers string
 	if err := r.db.QueryRow(t.Context(), `SELECT coalesce(string_agg(relname, ', '), '') FROM pg_class
 		WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v') AND relowner <> 'projector_migrator'::regrole`).Scan(&strangers); err != nil || strangers != "" {

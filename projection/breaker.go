@@ -56,7 +56,7 @@ type Breaker struct {
 	at        int64 // the offset of the last record
 	partly    bool  // more entries of the last record follow
 	window    window
-	before    window // if partly: the window before the last record
+	durable   window // if partly: the window without the root dead letters of the last record
 	reason    string
 }
 
@@ -84,11 +84,13 @@ func (b *Breaker) State(stored BreakerState) BreakerState {
 	if b == nil {
 		return BreakerState{Through: stored.Through}
 	}
-	durable := &b.window
+	w := &b.window
 	if b.partly {
-		durable = &b.before // the position does not pass the record, whose entries count again if it is read again
+		// The position does not pass the record. If the record is read again, its dead letters come
+		// again, and its other entries are duplicates, which do not count.
+		w = &b.durable
 	}
-	state := BreakerState{Window: durable.encode(), Through: b.through}
+	state := BreakerState{Window: w.encode(), Through: b.through}
 	if b.Open() {
 		state.Reason = b.reason
 	}
@@ -107,6 +109,9 @@ func (b *Breaker) Passed(r *DecodedRecord, outcome Outcome) {
 	b.at = r.Record.Offset
 	if !r.Reprocessed && outcome != Duplicate && b.at >= b.through {
 		b.window.addOthers(1)
+		if b.partly {
+			b.durable.addOthers(1)
+		}
 	}
 }
 
@@ -126,7 +131,7 @@ func (b *Breaker) DeadLettered(r *DecodedRecord, decision Decision, waits bool) 
 // entry is called before an entry of a record is counted.
 func (b *Breaker) entry(r *DecodedRecord) {
 	if r.More && !b.partly {
-		b.before.set(&b.window)
+		b.durable.set(&b.window)
 	}
 	b.partly = r.More
 }

@@ -291,6 +291,35 @@ func TestBreakerOpensAfterTheRecord(t *testing.T) {
 	}
 }
 
+// TestBreakerCountsTheSoundEntries reads records of ten entries, of which the last one is refused by
+// PostgreSQL. After the flush of the others, each record is read again, and these are duplicates.
+func TestBreakerCountsTheSoundEntries(t *testing.T) {
+	const entries = 10
+	pos := projection.Position{}
+	rule := projection.BreakerRule{Window: 100, Share: 0.5}
+	for offset := range int64(500) {
+		record := func(entry int) *projection.DecodedRecord {
+			return &projection.DecodedRecord{Record: projection.Record{Offset: offset}, More: entry < entries-1}
+		}
+		outcome := projection.Applied
+		for range 2 {
+			b := projection.NewBreaker(rule, 0, &pos)
+			for entry := range entries - 1 {
+				b.Passed(record(entry), outcome)
+			}
+			if outcome == projection.Duplicate {
+				b.DeadLettered(record(entries-1), projection.Decision{Outcome: projection.DeadLettered, Class: event.RejectedByDatabase}, false)
+				pos.Next = offset + 1
+			}
+			pos.Breaker = b.State(pos.Breaker)
+			outcome = projection.Duplicate
+		}
+		if pos.Breaker.Reason != "" {
+			t.Fatalf("open after %d records, although a tenth is dead-lettered: %s", offset+1, pos.Breaker.Reason)
+		}
+	}
+}
+
 // TestBreakerOfARecordReadAgain expects that the entries of a record count once. The position is
 // before the record until all of its entries are written. When a flush of some entries is written
 // and the record is read again, these entries come again.

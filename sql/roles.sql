@@ -81,6 +81,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_auth_members WHERE roleid = to_regrole('projector_runtime') AND member = to_regrole('projector_operator')) THEN
         REVOKE projector_runtime FROM projector_operator;
     END IF;
+    PERFORM set_config('projector.whole_file', 'on', false);
 END
 $roles$;
 
@@ -91,9 +92,10 @@ DECLARE
     wanted    text;
     four_eyes boolean := false;
 BEGIN
-    -- A login that may create roles need not own the tables, and then it cannot grant anything on
-    -- them. `projector migrate` does it.
-    IF to_regclass('repair_policy') IS NOT NULL AND NOT has_table_privilege('repair_policy', 'SELECT') THEN
+    -- A login that runs the whole file need not own the tables, and then it cannot grant anything
+    -- on them. `projector migrate` does it, and fails without the right to do it.
+    IF current_setting('projector.whole_file', true) = 'on' AND
+        to_regclass('repair_policy') IS NOT NULL AND NOT has_table_privilege('repair_policy', 'SELECT') THEN
         RAISE NOTICE 'the tables belong to another role: projector migrate makes the grants on them';
         RETURN;
     END IF;

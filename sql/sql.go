@@ -58,6 +58,15 @@ const processed = `(greatest(p.next_offset, p.judged_until) > 0 OR EXISTS (
     SELECT FROM projector_source AS earlier
     WHERE earlier.projection = p.projection AND earlier.topic = p.topic AND earlier.topic_id <> p.topic_id))`
 
+// operators is the value of {operators}, a query. It returns the roles that have the rights of
+// projector_operator or may assume a role that has them, without superusers. Since PostgreSQL 16, a
+// login is a member of each role that it creates, but may only grant the role to others. Such a login
+// is no operator. It can do what it wants, as a superuser can.
+const operators = `SELECT who.oid
+    FROM pg_roles AS who
+    JOIN pg_roles AS has ON pg_has_role(who.oid, has.oid, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END)
+    WHERE pg_has_role(has.oid, to_regrole('projector_operator'), 'USAGE') AND NOT who.rolsuper AND NOT has.rolsuper`
+
 // off is the value of a placeholder at the beginning of a line that a query does not have.
 const off = "--"
 
@@ -69,12 +78,13 @@ var texts = func() map[string]string {
 		panic(fmt.Sprintf("sql: %v", err)) // the files are embedded, so this is a bug
 	}
 	texts := make(map[string]string, len(files))
+	shared := strings.NewReplacer("{processed}", processed, "{operators}", operators)
 	for _, file := range files {
 		text, err := queries.ReadFile("queries/" + file.Name())
 		if err != nil {
 			panic(fmt.Sprintf("sql: %v", err))
 		}
-		texts[strings.TrimSuffix(file.Name(), ".sql")] = strings.ReplaceAll(string(text), "{processed}", processed)
+		texts[strings.TrimSuffix(file.Name(), ".sql")] = shared.Replace(string(text))
 	}
 	for file, made := range variants {
 		for name, values := range made {

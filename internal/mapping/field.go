@@ -242,6 +242,7 @@ func (m *Mapping) addAmount(t *fieldTable) error {
 		written = t.written.Value
 	}
 	shape := &m.Amount
+	shape.DropZeros = t.zeros != nil && t.zeros.Value == "dropped"
 	switch {
 	case t.zeros != nil && (t.scale != nil || t.unit != nil && t.unit.Value == "minor"):
 		return errorAt(t.zeros, "%s: zeros is for a decimal, and not for an integer; leave it out", t.name)
@@ -257,10 +258,8 @@ func (m *Mapping) addAmount(t *fieldTable) error {
 		shape.Form = event.AmountMinor
 	case written == "number":
 		shape.Form = event.AmountNumber
-		shape.DropZeros = t.zeros != nil && t.zeros.Value == "dropped"
 		return nil
 	case written == "" || written == "text":
-		shape.DropZeros = t.zeros != nil && t.zeros.Value == "dropped"
 		return nil
 	case written == "integer":
 		return errorAt(t.written, "%s: type: an integer needs its unit: add unit: minor, or scale", t.name)

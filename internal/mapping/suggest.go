@@ -1,7 +1,6 @@
 package mapping
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -80,9 +79,7 @@ func (s *Samples) Add(m event.Message) {
 // addHeaders adds the headers. It returns the path of the value: in a CloudEvent in binary mode, the
 // headers are the attributes, and the value is the data.
 func (s *Samples) addHeaders(m event.Message) (document string) {
-	isBinary := s.CloudEvents && !slices.ContainsFunc(m.Headers, func(h event.Header) bool {
-		return h.Key == "content-type" && bytes.HasPrefix(bytes.ToLower(h.Value), []byte("application/cloudevents"))
-	})
+	isBinary := s.CloudEvents && !event.IsStructuredCloudEvent(m.Headers)
 	for _, h := range m.Headers {
 		text, _ := jsontext.AppendQuote(nil, h.Value)
 		if name, is := strings.CutPrefix(h.Key, "ce_"); is && isBinary {

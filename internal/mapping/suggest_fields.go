@@ -14,6 +14,9 @@ func (w *suggesting) field(field event.Field, p *sample) {
 		begun := *p
 		begun.path = w.within(p.path)
 		path, alone = begun.source()
+		if w.data != "" && begun.path == p.path {
+			w.decide("%s: %s is an attribute of the CloudEvent, and the path of %s begins in its data. Its producer has to write it there", field, p.path, field)
+		}
 	}
 	switch isNumber := p.hasKind('0'); {
 	case field == event.FieldAmount:
@@ -37,8 +40,8 @@ func (w *suggesting) field(field event.Field, p *sample) {
 	}
 }
 
-// seconds matches seconds since 1970, which may have a fraction.
-var seconds = regexp.MustCompile(`^\d{1,11}(\.\d+)?$`)
+// seconds matches seconds since 1970, from the year 1973 to 2286, which may have a fraction.
+var seconds = regexp.MustCompile(`^\d{9,10}(\.\d+)?$`)
 
 func (w *suggesting) time(path, alone string, p *sample) {
 	isRFC3339 := func(text string) bool { _, err := time.Parse(time.RFC3339, text); return err == nil }
@@ -113,7 +116,7 @@ func (w *suggesting) amount(path, alone string, p *sample) {
 }
 
 // zeros returns how a mapping says that zeros at the end of an amount are dropped. It is empty if no
-// sample needs it. A currency with three digits keeps its zeros.
+// sample needs it. It does no harm for a currency with three digits.
 func (p *sample) zeros() string {
 	for text := range p.texts {
 		if _, fraction, _ := strings.Cut(text, "."); len(fraction) > 2 && strings.HasSuffix(fraction, "0") {

@@ -259,6 +259,7 @@ func TestSuggestOnlyWhatIsSure(t *testing.T) {
 		"padded decimals":      {[]string{`{"amount":"10.2500"}`}, []string{"amount: {path: amount, zeros: dropped}"}, "DECIDE amount"},
 		"padded numbers":       {[]string{`{"amount":10.2500}`}, []string{"amount: {path: amount, type: number, zeros: dropped}"}, "minor"},
 		"seconds with a point": {[]string{`{"ts":1767225600.123000000}`, `{"ts":1767225601}`}, []string{"occurredAt: {path: ts, unit: s.fraction}"}, "DECIDE occurredAt"},
+		"a Julian day":         {[]string{`{"ts":2461041.25}`}, []string{"# DECIDE occurredAt: not all are integers"}, "unit: "},
 		"a time with a point":  {[]string{`{"ts":1767225600123.5}`}, []string{"# DECIDE occurredAt: not all are integers"}, "unit: "},
 		"a time without an offset": {
 			[]string{`{"ts":"2026-01-01T00:00:00Z"}`, `{"ts":"2026-01-01T00:00:00"}`},
@@ -299,6 +300,12 @@ func TestSuggestForCloudEvents(t *testing.T) {
 		"specversion": "1.0", "id": "e-1", "source": "s", "type": "deposit", "time": "2026-01-01T00:00:00Z", "seqno": "17",
 	} {
 		binary.Headers = append(binary.Headers, event.Header{Key: "ce_" + name, Value: []byte(value)})
+	}
+	var outside mapping.Samples
+	outside.CloudEvents = true
+	outside.Add(event.Message{Headers: structuredHeader, Value: []byte(`{"specversion":"1.0","id":"e-1","amount":"10.25","data":{"wallet":"w-1"}}`)})
+	if text, _ := outside.Suggest(false); !strings.Contains(text, "# DECIDE amount: amount is an attribute of the CloudEvent") {
+		t.Error(text)
 	}
 	for name, m := range map[string]event.Message{"structured": structured, "binary": binary} {
 		s := mapping.Samples{CloudEvents: true}

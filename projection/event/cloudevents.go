@@ -97,7 +97,7 @@ func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decode
 func (f *cloudEventsFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}
 	contentType, _ := firstHeader(m.Headers, contentTypeHeader)
-	if isCloudEventsType(contentType) {
+	if IsStructuredCloudEvent(m.Headers) {
 		r := &reading{jsonScanner: f.structured.scanner(), message: m}
 		if d.Tombstone = !f.readStructured(r, contentType); !d.Tombstone {
 			f.structured.validate(r, d)
@@ -164,7 +164,10 @@ const reasonNotJSONType = "does not say that data is JSON"
 // case.
 const cloudEventsType = "application/cloudevents"
 
-func isCloudEventsType(contentType []byte) bool {
+// IsStructuredCloudEvent reports whether the first content type of these headers is that of a
+// CloudEvent in structured mode.
+func IsStructuredCloudEvent(headers []Header) bool {
+	contentType, _ := firstHeader(headers, contentTypeHeader)
 	return len(contentType) >= len(cloudEventsType) &&
 		bytes.EqualFold(contentType[:len(cloudEventsType)], []byte(cloudEventsType))
 }

@@ -57,7 +57,7 @@ func (f *debeziumFormat) open(m Message) (*decoder, *reading, func()) {
 func (f *cloudEventsFormat) open(m Message) (*decoder, *reading, func()) {
 	mode, read := f.binary, f.readBinary
 	contentType, _ := firstHeader(m.Headers, contentTypeHeader)
-	if isCloudEventsType(contentType) {
+	if IsStructuredCloudEvent(m.Headers) {
 		mode, read = f.structured, f.readStructured
 	}
 	r := &reading{jsonScanner: mode.scanner(), message: m}

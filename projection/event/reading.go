@@ -142,10 +142,10 @@ func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []
 const reasonKeySchema = "begins with a zero byte, as keys do whose schema is in a registry; only a key that is text or JSON can be read"
 
 // keyWithoutSchemaID returns a key without the id of a schema for JSON. If the values follow another
-// schema, a key of digits may do so too: the number 24 in Avro is one byte, which is the digit 0.
+// schema, a key of one digit may do so too: the number 24 in Avro is one byte, which is the digit 0.
 func (f *decoder) keyWithoutSchemaID(key []byte) []byte {
 	inner := WithoutSchemaID(key)
-	if f.typed && len(inner) < len(key) && isDigits(string(inner)) {
+	if f.typed && len(inner) < len(key) && len(inner) == 1 {
 		return key
 	}
 	return inner

@@ -88,13 +88,13 @@ func decodeEntry(series event.Series, account string, version int64, p *projecti
 	check(last)
 }
 
-// unreadable returns an event that cannot be applied, for a parked record that cannot be decoded
-// with the present --format.
+// unreadable returns an event that cannot be applied, for a parked record that is not an event of
+// this account and version with the present --format and --mapping.
 func unreadable(account string, version int64) event.Decoded {
 	return event.Decoded{
 		Event:    event.Event{AccountID: account, Version: version},
 		Identity: event.Identified,
-		Fault:    &event.Fault{Class: event.MalformedPayload, Reason: "the parked event cannot be read with the present --format"},
+		Fault:    &event.Fault{Class: event.MalformedPayload, Reason: "with the present --format and --mapping, the parked event is no event of this account and version"},
 	}
 }
 

@@ -6,17 +6,12 @@
 -- - files or programs of the server,
 -- - a volatile SECURITY DEFINER function whose owner may write. The effect of a function cannot be
 --   found out, so all such functions count, except those of the projector and of extensions.
--- Operators may insert requests, so a grant on that table does not count. Since PostgreSQL 16, a
--- login is a member of each role that it creates, but may only grant the role to others. Such a
--- login is no operator. It can do what it wants, as a superuser can.
+-- Operators may insert requests, so a grant on that table does not count.
 WITH operators AS (
     SELECT who.oid, who.rolname, becomes.oid AS becomes, becomes.rolname AS becoming, becomes.rolcreaterole
     FROM pg_roles who
     JOIN pg_roles becomes ON pg_has_role(who.oid, becomes.oid, 'MEMBER')
-    WHERE to_regrole('projector_operator') IS NOT NULL
-      AND (pg_has_role(who.oid, to_regrole('projector_operator'), 'USAGE')
-        OR pg_has_role(who.oid, to_regrole('projector_operator'), CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END))
-      AND NOT who.rolsuper
+    WHERE who.oid IN ({operators})
 ), ways AS (
     SELECT o.oid, o.becomes, 1 AS n, 'may write ' || string_agg(c.relname, ', ' ORDER BY c.relname) AS way
     FROM operators o

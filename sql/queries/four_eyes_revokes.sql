@@ -17,8 +17,6 @@ FROM grants g
 LEFT JOIN pg_roles r ON r.oid = g.grantee
 WHERE g.privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER')
   AND to_regrole('projector_operator') IS NOT NULL
-  AND (g.grantee = 0 OR NOT r.rolsuper AND r.oid NOT IN (SELECT relowner FROM pg_class WHERE oid = g.oid)
-       AND (pg_has_role(r.oid, to_regrole('projector_operator'), 'USAGE')
-         OR pg_has_role(r.oid, to_regrole('projector_operator'), CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END)))
+  AND (g.grantee = 0 OR r.oid IN ({operators}) AND r.oid NOT IN (SELECT relowner FROM pg_class WHERE oid = g.oid))
 GROUP BY r.rolname
 ORDER BY r.rolname;

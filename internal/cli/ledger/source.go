@@ -63,8 +63,7 @@ func (s *source) placed(place int64, err error) error {
 	}
 }
 
-// openSource opens the ledger that the flags name. It prints a warning if the connection to the ledger's
-// PostgreSQL does not require verified TLS.
+// openSource opens the ledger that the flags name.
 func openSource(ctx context.Context, f *flags.LedgerFlags, std *output.Streams) (*source, error) {
 	s, err := chosenSource(ctx, f, std)
 	if err == nil {
@@ -99,6 +98,8 @@ func (s *source) warningOfSpaces(std *output.Streams) func(context.Context, ledg
 	}
 }
 
+// chosenSource opens the ledger. It prints a warning if the connection to the ledger's PostgreSQL does
+// not require verified TLS.
 func chosenSource(ctx context.Context, f *flags.LedgerFlags, std *output.Streams) (*source, error) {
 	if f.LedgerURL != "" {
 		if flags.Unverified(f.LedgerURL) {

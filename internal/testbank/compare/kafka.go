@@ -17,7 +17,7 @@ import (
 )
 
 // Ends returns the end offsets of a topic's partitions. The map is empty if there is no such topic. If
-// the offset of one partition cannot be read, Ends returns an error, so that the map is complete.
+// the offset of one partition cannot be read, Ends returns an error.
 func Ends(ctx context.Context, admin *kadm.Client, topic string) (map[int32]int64, error) {
 	listed, err := admin.ListEndOffsets(ctx, topic)
 	return offsets(listed, topic, err)
