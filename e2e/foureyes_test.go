@@ -332,6 +332,13 @@ func TestFourEyesWithoutASuperuser(t *testing.T) {
 	r.exec("GRANT projector_approver TO bank_colleague WITH ADMIN OPTION")
 	r.refusedAs("bank_migrate", "bank_colleague may write", on...)
 	r.exec("REVOKE projector_approver FROM bank_colleague")
+	if r.counts("SELECT 1 WHERE current_setting('server_version_num')::int >= 160000", 1)() == "" {
+		// bank_deputy may assume a role that inherits the operator's rights.
+		r.exec(`CREATE ROLE bank_team; CREATE ROLE bank_deputy CREATEROLE; GRANT bank_team TO bank_deputy WITH INHERIT FALSE, SET TRUE;
+			GRANT projector_operator TO bank_team WITH INHERIT TRUE, SET FALSE`)
+		r.refusedAs("bank_migrate", "bank_deputy may ", on...)
+		r.exec("ALTER ROLE bank_deputy NOCREATEROLE")
+	}
 	r.mustAs("bank_migrate", on...)
 	r.rolesFile()
 	r.session("bank_operator").checkPrivilege("UPDATE account_balance SET balance = 0", false)
