@@ -198,6 +198,7 @@ const noteWithin = 2 * time.Second
 func (w *worker) suspend(state projection.State, reason string) error {
 	w.c.unseek(w)
 	w.c.pause(w.partition)
+	w.queue.hold()
 	w.status.set(state, reason)
 	w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, false) // it waits for a person, after whatever failure
 	w.c.cfg.Observer.Status(w.c.cfg.Topic, w.partition, state == projection.StateBreakerOpen, state == projection.StatePaused)

@@ -58,13 +58,10 @@ func (c *chunk) release() {
 func (w *worker) decode() {
 	var raw []*kgo.Record
 	for {
-		var (
-			epoch   int
-			current context.Context
-		)
-		raw, epoch, current = w.queue.remove(raw[:0], int(w.c.chunkRecords.Load()))
+		var epoch int
+		raw, epoch = w.queue.remove(raw[:0], int(w.c.chunkRecords.Load()))
 		if len(raw) > 0 {
-			if !w.decodeAll(current, raw, epoch) {
+			if !w.decodeAll(raw, epoch) {
 				return
 			}
 			clear(raw)
@@ -87,13 +84,19 @@ func (w *worker) decode() {
 	}
 }
 
-// decodeAll decodes records that were fetched in one epoch (see queue). It ends early if the context
-// of their claim ends. Otherwise a record whose schema cannot be fetched would also delay the records
-// at a position that a person has set. It returns false if the worker must stop.
-func (w *worker) decodeAll(current context.Context, raw []*kgo.Record, epoch int) bool {
+// decodeAll decodes records that were fetched in one epoch (see queue). It ends early if the partition
+// is to be read from another position, or is stopped or paused. Otherwise a record whose schema
+// cannot be fetched would also delay the records at a position that a person has set. It returns
+// false if the worker must stop.
+func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
+	ctx, cancel := context.WithCancel(w.drain)
+	defer cancel()
+	if !w.queue.decoding(epoch, cancel) {
+		return true
+	}
 	for len(raw) > 0 {
 		began := time.Now()
-		c, n, err := decodeChunk(current, raw, w.c.cfg.Formats, int(w.c.chunkRecords.Load()))
+		c, n, err := decodeChunk(ctx, raw, w.c.cfg.Formats, int(w.c.chunkRecords.Load()))
 		took := time.Since(began)
 		c.epoch = epoch
 		c.traced = w.trace.Pick(c.traced, raw[:n])
@@ -103,7 +106,7 @@ func (w *worker) decodeAll(current context.Context, raw []*kgo.Record, epoch int
 		} else if !w.sendChunk(c) {
 			return false
 		}
-		if err != nil && !w.awaitFormat(current, raw[0], took) {
+		if err != nil && !w.awaitFormat(ctx, raw[0], took) {
 			return w.drain.Err() == nil
 		}
 	}

@@ -100,7 +100,7 @@ func TestAHangingRegistryCountsFromTheFirstAttempt(t *testing.T) {
 		w := scripted(t, pending(0))
 		w.c.cfg.Health, w.c.cfg.Formats = h, hangingRegistry{}
 		ended := make(chan struct{})
-		go func() { w.decodeAll(w.current, records(0, 1), 0); close(ended) }()
+		go func() { w.decodeAll(records(0, 1), 0); close(ended) }()
 		<-time.After(stuckAfter + time.Millisecond)
 		if h.count(0, "fail partition t/0 schema") != 1 {
 			t.Errorf("after %s: %q", stuckAfter, h.reported)
@@ -117,7 +117,6 @@ func TestAStopEndsTheWaitForASchema(t *testing.T) {
 	one := records(0, 1)
 	one[0].Key = []byte("new schema")
 	w.queue = unlimited()
-	w.queue.restart(w.current, w.epoch)
 	w.queue.put(one, 1)
 	ended := make(chan struct{})
 	go func() { w.decode(); close(ended) }()

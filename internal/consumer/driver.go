@@ -20,7 +20,7 @@ var _ session.Driver = (*worker)(nil)
 // position was set, and the read has not succeeded. For example, the schema of a parked event may be
 // missing for as long as the schema registry does not answer.
 func (w *worker) Read(_ context.Context, operation string, fn func(context.Context) error) error {
-	return w.retryUntil(w.current, "postgres", operation, fn)
+	return w.retryUntil(w.unchanged, "postgres", operation, fn)
 }
 
 // Publish implements session.Driver. It retries until all dead letters are acknowledged, except in

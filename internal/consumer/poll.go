@@ -28,22 +28,21 @@ const (
 
 // seek is a request to the poller to read a partition from an offset on.
 type seek struct {
-	w       *worker
-	current context.Context // see queue.restart
-	next    projection.NextOffset
-	epoch   int
+	w     *worker
+	next  projection.NextOffset
+	epoch int
 }
 
 // seek requests that the poller reads the worker's partition from an offset on. Only the poller
 // sets the client's offsets. So all records that the poller dispatches after a seek belong to the
 // new epoch.
-func (c *Consumer) seek(s seek) {
+func (c *Consumer) seek(w *worker, next projection.NextOffset, epoch int) {
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()
 	// Only the last claim of a worker counts. If an older seek were executed later, the queue would
 	// be in an older epoch, and the worker would drop its records.
-	c.dropSeek(s.w)
-	c.seeks = append(c.seeks, s)
+	c.dropSeek(w)
+	c.seeks = append(c.seeks, seek{w, next, epoch})
 	if c.interrupt != nil {
 		c.interrupt()
 	}
@@ -132,7 +131,7 @@ func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 	accepted := c.cl.CommittedOffsets()[topic]
 	for _, s := range seeks {
 		if at, known := accepted[s.w.partition]; known && at.Offset == s.next.Offset {
-			s.w.queue.restart(s.current, s.epoch)
+			s.w.queue.restart(s.epoch)
 		} else {
 			later = append(later, s)
 		}

@@ -14,7 +14,6 @@ import (
 // epoch, and records of an earlier epoch are dropped.
 type queue struct {
 	mu      sync.Mutex
-	current context.Context // ends when the records of this epoch are not needed any more
 	records []*kgo.Record
 	bytes   int
 	epoch   int
@@ -24,11 +23,15 @@ type queue struct {
 	// removeBreak has already returned the reason.
 	broken  *brokenOff
 	ended   bool  // no more records are accepted until restart
+	held    bool  // no more records are removed until restart
 	end     int64 // highest last stable offset in the fetches of this epoch
 	fetched int   // number of records fetched after the last time that all were durable
 	busy    bool  // see occupy
-	arrived chan struct{}
-	shared  shared
+	// obsolete ends the decoding of the records that were removed last. It is nil if nothing was removed
+	// since restart or hold.
+	obsolete context.CancelFunc
+	arrived  chan struct{}
+	shared   shared
 }
 
 // shared has the counters of all queues, and the functions that pause and resume this partition.
@@ -41,9 +44,8 @@ type shared struct {
 	pause, resume func()
 }
 
-// newQueue returns a queue whose first epoch ends with ctx.
-func newQueue(ctx context.Context, s shared) *queue {
-	return &queue{current: ctx, arrived: make(chan struct{}, 1), shared: s}
+func newQueue(s shared) *queue {
+	return &queue{arrived: make(chan struct{}, 1), shared: s}
 }
 
 // put appends records. If the queue is then too large, it pauses the partition.
@@ -105,13 +107,12 @@ func (q *queue) grow(n int) {
 }
 
 // remove moves up to limit records from the queue to the slice into. If the records are large, it
-// moves fewer records, and none if they are not needed any more. The other results are the epoch of
-// these records, and a context that ends when they are not needed any more.
-func (q *queue) remove(into []*kgo.Record, limit int) ([]*kgo.Record, int, context.Context) {
+// moves fewer records, and none after hold. The second result is the epoch of these records.
+func (q *queue) remove(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.current.Err() != nil {
-		return into, q.epoch, q.current
+	if q.held {
+		return into, q.epoch
 	}
 	n := 0
 	for bytes := 0; n < min(limit, len(q.records)) && bytes < chunkBytes; n++ {
@@ -129,7 +130,35 @@ func (q *queue) remove(into []*kgo.Record, limit int) ([]*kgo.Record, int, conte
 		q.paused = false
 		q.shared.resume()
 	}
-	return into, q.epoch, q.current
+	return into, q.epoch
+}
+
+// decoding notes that records of an epoch are being decoded, and how to end this. It returns false if
+// they need not be decoded any more, because a new epoch has begun or hold was called.
+func (q *queue) decoding(epoch int, obsolete context.CancelFunc) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.epoch != epoch || q.held {
+		return false
+	}
+	q.obsolete = obsolete
+	return true
+}
+
+// hold ends the decoding of the records that were removed, and keeps the other records until
+// restart. The partition is stopped or paused, and its records will be read again.
+func (q *queue) hold() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.held = true
+	q.outdate()
+}
+
+func (q *queue) outdate() {
+	if q.obsolete != nil {
+		q.obsolete()
+		q.obsolete = nil
+	}
 }
 
 // breakOff notes the reason why no more records arrive. Records that are put later are dropped.
@@ -163,13 +192,13 @@ func (q *queue) wake() {
 	}
 }
 
-// restart drops all records, begins a new epoch that ends with the given context, and resumes
-// the partition.
-func (q *queue) restart(current context.Context, epoch int) {
+// restart drops all records, begins a new epoch and resumes the partition.
+func (q *queue) restart(epoch int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.drop()
-	q.current, q.epoch, q.paused, q.broken, q.ended = current, epoch, false, nil, false
+	q.outdate()
+	q.epoch, q.paused, q.broken, q.ended, q.held = epoch, false, nil, false, false
 	q.end = 0 // the log may have lost its end since the last fetch
 	q.shared.resume()
 }

@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,7 +19,7 @@ func records(from, n int) []*kgo.Record {
 
 // unlimited returns a queue without a size limit.
 func unlimited() *queue {
-	return newQueue(context.Background(), shared{new(atomic.Int64), new(atomic.Int64), func(int) bool { return false }, func() {}, func() {}})
+	return newQueue(shared{new(atomic.Int64), new(atomic.Int64), func(int) bool { return false }, func() {}, func() {}})
 }
 
 func TestAFullQueuePausesAndResumesWhenHalfEmpty(t *testing.T) {
@@ -28,7 +27,7 @@ func TestAFullQueuePausesAndResumesWhenHalfEmpty(t *testing.T) {
 	resumed := 0
 	var held atomic.Int64
 	paused := 0
-	q := newQueue(context.Background(), shared{&held, new(atomic.Int64), func(bytes int) bool { return bytes > 10*size }, func() { paused++ }, func() { resumed++ }})
+	q := newQueue(shared{&held, new(atomic.Int64), func(bytes int) bool { return bytes > 10*size }, func() { paused++ }, func() { resumed++ }})
 	for _, step := range []struct{ from, n, paused int }{{0, 10, 0}, {10, 10, 1}, {20, 1, 1}} {
 		if q.put(records(step.from, step.n), int64(step.from+step.n)); paused != step.paused {
 			t.Errorf("with %d records paused %d times, want %d", step.from+step.n, paused, step.paused)
@@ -52,30 +51,11 @@ func TestAFullQueuePausesAndResumesWhenHalfEmpty(t *testing.T) {
 func TestARestartDropsWhatWasFetchedBefore(t *testing.T) {
 	q := unlimited()
 	q.put(records(0, 5), 5)
-	q.restart(context.Background(), 2)
+	q.restart(2)
 	q.put(records(3, 2), 5)
-	got, epoch, _ := q.remove(nil, 10)
+	got, epoch := q.remove(nil, 10)
 	if len(got) != 2 || got[0].Offset != 3 || epoch != 2 {
 		t.Errorf("%d records of epoch %d", len(got), epoch)
-	}
-}
-
-// TestAnEndedEpochKeepsItsRecords shows that no records are decoded between the end of an epoch and the
-// restart.
-func TestAnEndedEpochKeepsItsRecords(t *testing.T) {
-	q := unlimited()
-	current, end := context.WithCancel(t.Context())
-	q.restart(current, 2)
-	q.put(records(0, 5), 5)
-	q.remove(nil, 2)
-	end()
-	if got, _, _ := q.remove(nil, 10); len(got) != 0 {
-		t.Errorf("%d records after the end of their epoch", len(got))
-	}
-	q.restart(t.Context(), 3)
-	q.put(records(2, 3), 5)
-	if got, epoch, _ := q.remove(nil, 10); len(got) != 3 || epoch != 3 {
-		t.Errorf("%d records of epoch %d after the restart", len(got), epoch)
 	}
 }
 
@@ -84,7 +64,7 @@ func TestAnEndedEpochKeepsItsRecords(t *testing.T) {
 func TestARestartForgetsTheEndOfTheLog(t *testing.T) {
 	q := unlimited()
 	q.put(records(0, 5), 100)
-	q.restart(context.Background(), 2)
+	q.restart(2)
 	q.put(records(3, 2), 5)
 	if end := q.stableEnd(); end != 5 {
 		t.Errorf("the log ends at %d, want 5", end)
@@ -97,7 +77,7 @@ func TestOrderIsKept(t *testing.T) {
 	q.put(records(5, 5), 10)
 	var next int64
 	for {
-		got, _, _ := q.remove(nil, 3)
+		got, _ := q.remove(nil, 3)
 		if len(got) == 0 {
 			break
 		}
@@ -121,7 +101,7 @@ func TestAnEmptyQueueIsNeverPaused(t *testing.T) {
 	for began, tries := time.Now(), 0; tries < 20_000 && time.Since(began) < 30*time.Second; tries++ {
 		var held atomic.Int64
 		var paused atomic.Bool
-		q := newQueue(context.Background(), shared{
+		q := newQueue(shared{
 			&held, new(atomic.Int64), func(bytes int) bool { return bytes > 10*size },
 			func() { paused.Store(true) }, func() { paused.Store(false) },
 		})
@@ -129,7 +109,7 @@ func TestAnEmptyQueueIsNeverPaused(t *testing.T) {
 		both.Go(func() { q.put(records(0, 12), 12) })
 		both.Go(func() {
 			for n := 0; n < 12; {
-				got, _, _ := q.remove(nil, 512)
+				got, _ := q.remove(nil, 512)
 				n += len(got)
 			}
 		})
@@ -147,7 +127,7 @@ func TestLargeRecordsMakeSmallChunks(t *testing.T) {
 		large = append(large, &kgo.Record{Offset: int64(i), Value: make([]byte, chunkBytes-1)})
 	}
 	q.put(large, 5)
-	if got, _, _ := q.remove(nil, 512); len(got) != 1 {
+	if got, _ := q.remove(nil, 512); len(got) != 1 {
 		t.Errorf("%d large records at a time, want 1", len(got))
 	}
 }
@@ -155,7 +135,7 @@ func TestLargeRecordsMakeSmallChunks(t *testing.T) {
 func TestABreakComesAfterTheRecords(t *testing.T) {
 	q := unlimited()
 	q.breakOff(&brokenOff{reason: "of before the seek"})
-	q.restart(context.Background(), 2)
+	q.restart(2)
 	if broken, _ := q.removeBreak(); broken != nil {
 		t.Errorf("%+v outlived a restart", broken)
 	}
@@ -172,7 +152,7 @@ func TestABreakComesAfterTheRecords(t *testing.T) {
 		t.Errorf("%+v twice", broken)
 	}
 	q.put(records(0, 3), 3) // records after the loss of data
-	if got, _, _ := q.remove(nil, 10); len(got) != 0 {
+	if got, _ := q.remove(nil, 10); len(got) != 0 {
 		t.Errorf("%d records came behind the break", len(got))
 	}
 }
@@ -181,7 +161,7 @@ func TestABreakComesAfterTheRecords(t *testing.T) {
 // wait for a busy partition before they write.
 func TestAQueueIsBusyUntilWhatWasFetchedIsDurable(t *testing.T) {
 	var busy atomic.Int64
-	q := newQueue(context.Background(), shared{new(atomic.Int64), &busy, func(int) bool { return false }, func() {}, func() {}})
+	q := newQueue(shared{new(atomic.Int64), &busy, func(int) bool { return false }, func() {}, func() {}})
 	for _, step := range []struct {
 		what string
 		do   func()
@@ -198,7 +178,7 @@ func TestAQueueIsBusyUntilWhatWasFetchedIsDurable(t *testing.T) {
 		{"fetched later", func() { q.put(records(11+fewRecords, 1), 12+fewRecords) }, 1},
 		{"delayed", q.delayed, 0},
 		{"fetched meanwhile", func() { q.put(records(12+fewRecords, 1), 13+fewRecords) }, 1},
-		{"restarted", func() { q.restart(context.Background(), 2) }, 0},
+		{"restarted", func() { q.restart(2) }, 0},
 		{"fetched in the next epoch", func() { q.put(records(3, 1), 13+fewRecords) }, 1},
 		{"closed", func() { q.close() }, 0},
 		{"fetched too late", func() { q.put(records(4, 1), 11) }, 0},

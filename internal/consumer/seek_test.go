@@ -11,11 +11,10 @@ import (
 func TestOnlyTheLastSeekCounts(t *testing.T) {
 	c := &Consumer{}
 	one, other := &worker{}, &worker{}
-	c.seek(seek{one, t.Context(), projection.NextOffset{Offset: 10}, 1})
-	c.seek(seek{other, t.Context(), projection.NextOffset{Offset: 5}, 1})
-	last := seek{one, t.Context(), projection.NextOffset{Offset: 12}, 2}
-	c.seek(last)
-	if len(c.seeks) != 2 || c.seeks[0].w != other || c.seeks[1] != last {
+	c.seek(one, projection.NextOffset{Offset: 10}, 1)
+	c.seek(other, projection.NextOffset{Offset: 5}, 1)
+	c.seek(one, projection.NextOffset{Offset: 12}, 2)
+	if len(c.seeks) != 2 || c.seeks[0].w != other || c.seeks[1] != (seek{one, projection.NextOffset{Offset: 12}, 2}) {
 		t.Errorf("seeks %+v", c.seeks)
 	}
 }

@@ -26,17 +26,15 @@ type unreadable struct {
 	health   *healthLog
 	retrying *shownRetrying
 	registry slowRegistry
-	end      context.CancelFunc // ends the epoch, as consume does when it returns
 }
 
 func newUnreadable(t *testing.T) *unreadable {
 	t.Helper()
-	w := &unreadable{scripted(t, pending(0)), &healthLog{}, &shownRetrying{}, slowRegistry{make(chan struct{}), make(chan struct{})}, nil}
+	w := &unreadable{scripted(t, pending(0)), &healthLog{}, &shownRetrying{}, slowRegistry{make(chan struct{}), make(chan struct{})}}
 	_, seeds := startFake(t, 1, 1)
 	connect(t, w.c, seeds)
 	w.c.cfg.Health, w.c.cfg.Observer, w.c.cfg.Formats = w.health, w.retrying, w.registry
-	w.queue, w.end = unlimited(), w.beginEpoch()
-	w.queue.restart(w.current, w.epoch)
+	w.queue = unlimited()
 	waiting := records(0, 3)
 	waiting[0].Key = []byte("new schema")
 	w.queue.put(waiting, 3)
@@ -53,13 +51,11 @@ func newUnreadable(t *testing.T) *unreadable {
 // set, although the schema of an earlier record cannot be fetched.
 func TestASeekEndsTheWaitForASchema(t *testing.T) {
 	w := newUnreadable(t)
-	w.end()
-	w.beginEpoch()
-	w.queue.restart(w.current, w.epoch)
+	w.queue.restart(1)
 	w.queue.put(records(1, 2), 3)
 	select {
 	case c := <-w.chunks:
-		if c.epoch != w.epoch || len(c.offsets()) != 2 {
+		if c.epoch != 1 || len(c.offsets()) != 2 {
 			t.Errorf("epoch %d, %v", c.epoch, c.offsets())
 		}
 	case <-time.After(20 * time.Second):
@@ -78,7 +74,6 @@ func TestAPauseEndsTheWaitForASchema(t *testing.T) {
 		if err := w.suspend(state, "a reason"); !errors.Is(err, errHalted) {
 			t.Fatal(err)
 		}
-		w.end()
 		awaitOn(ctx, t, w.c, string(state)+": the wait for a schema ends", func() bool {
 			return w.health.count(0, "ok partition t/0 schema") > 0
 		})
@@ -87,10 +82,9 @@ func TestAPauseEndsTheWaitForASchema(t *testing.T) {
 		}
 		close(w.registry.known)
 		w.markRunning()
-		w.beginEpoch()
-		w.queue.restart(w.current, w.epoch)
+		w.queue.restart(1)
 		w.queue.put(records(0, 3), 3)
-		if c := <-w.chunks; c.epoch != w.epoch || len(c.offsets()) != 3 {
+		if c := <-w.chunks; c.epoch != 1 || len(c.offsets()) != 3 {
 			t.Errorf("%s: then epoch %d, %v", state, c.epoch, c.offsets())
 		}
 		if d := w.describe(time.Now()); d.State != projection.StateFlowing {
@@ -158,9 +152,6 @@ func TestAPauseEndsTheHealing(t *testing.T) {
 	case err := <-ended:
 		if !errors.Is(err, session.ErrAgain) {
 			t.Error(err)
-		}
-		if len(w.c.seeks) != 1 || w.c.seeks[0].current.Err() == nil {
-			t.Error("the records that were fetched would still be decoded")
 		}
 	case <-ctx.Done():
 		w.startStop()

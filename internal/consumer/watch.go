@@ -232,8 +232,8 @@ func (c *Consumer) Reclaim(partition int32) bool {
 // retried, because nothing that is pending can be written any more.
 func (w *worker) reclaimChanged() {
 	w.reclaim()
-	if end := w.endCurrent.Load(); end != nil {
-		(*end)()
+	if changed := w.changed.Load(); changed != nil {
+		(*changed)()
 	}
 }
 

@@ -43,14 +43,15 @@ type worker struct {
 	startStop context.CancelFunc
 	done      chan struct{}
 
-	endCurrent atomic.Pointer[context.CancelFunc] // ends the field current
+	// changed ends unchanged. It is called when the stored position is no longer that of the last claim.
+	changed atomic.Pointer[context.CancelFunc]
 
 	committed chan int64    // receives Kafka's committed offset one time
 	recheck   chan struct{} // receives a value when the worker must claim again
 	status    status
 
 	// Only the worker's goroutine uses these fields.
-	current     context.Context // ends with drain, or when the partition has to be claimed again
+	unchanged   context.Context // ends with drain, or when the stored position has changed since the last claim
 	outage      *retry.Outage   // see flushOutage
 	pause       time.Duration   // wait before the partition is claimed again
 	epoch       int             // records of other epochs are dropped, see queue
@@ -88,13 +89,13 @@ func newWorker(ctx context.Context, c *Consumer, partition int32) *worker {
 		Events: c.cfg.Limits.FlushEvents, Within: flushWithin, Silence: c.cfg.Retry.Attempt,
 		Freely: overtakenFreely,
 	})
-	w.ctx, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	w.drain, w.startStop = context.WithCancel(w.ctx)
-	w.current = w.drain
-	w.queue = newQueue(w.drain, shared{
+	w.queue = newQueue(shared{
 		held: &c.queued, busy: &c.busy, tooBig: c.tooBig,
 		pause: func() { c.pause(partition) }, resume: func() { c.resume(partition) },
 	})
+	w.ctx, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	w.drain, w.startStop = context.WithCancel(w.ctx)
+	w.unchanged = w.drain
 	w.status.end.Store(-1)
 	w.status.first.Store(-1)
 	w.status.set(projection.StateStarting, "")
@@ -165,10 +166,13 @@ func (w *worker) consume(kafka int64) (claimed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	end := w.beginEpoch()
-	defer end()
+	unchanged, cancel := context.WithCancel(w.drain)
+	defer cancel()
+	w.unchanged = unchanged
+	w.changed.Store(&cancel)
+	w.epoch++
 	w.c.committer.mark(w.partition, pos.Next)
-	w.c.seek(seek{w, w.current, pos.NextOffset(), w.epoch})
+	w.c.seek(w, pos.NextOffset(), w.epoch)
 	w.markRunning()
 	if w.session.Begin(pos) {
 		w.flushOutage().Over()
@@ -181,15 +185,6 @@ func (w *worker) consume(kafka int64) (claimed bool, err error) {
 		w.trace.Dropped(err)
 	}
 	return true, err
-}
-
-// beginEpoch begins an epoch of records. The function end ends it: decoding and reads that are retried
-// end, because nothing that is pending can be written any more.
-func (w *worker) beginEpoch() (end context.CancelFunc) {
-	w.current, end = context.WithCancel(w.drain)
-	w.endCurrent.Store(&end)
-	w.epoch++
-	return end
 }
 
 // process folds and flushes until the worker must stop or the partition has to be claimed again.
