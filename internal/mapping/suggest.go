@@ -200,11 +200,7 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 	}
 	w.joins(values, w.found)
 	w.unused(values, w.taken)
-	if w.data == "" {
-		w.line("  data: \"\"")
-	} else {
-		w.line("  data: %s", w.data)
-	}
+	w.line("  data: %s", quoteYAML(w.data))
 	w.types(w.found[event.FieldEventType], w.found[event.FieldAmount])
 	return w.text.String(), w.decisions
 }

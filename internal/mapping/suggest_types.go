@@ -35,14 +35,15 @@ func (w *suggesting) types(kind, amount *sample) {
 	if len(shown) > 0 {
 		w.line("eventTypes:")
 	}
-	moving := 0 // types with amounts
+	counted, moving := map[string]amountsOfType{}, 0 // moving is the number of types with amounts
 	for _, name := range names {
-		if seen := w.amounts(kind, amount, name); seen.records > seen.without {
+		counted[name] = w.amounts(kind, amount, name)
+		if counted[name].records > counted[name].without {
 			moving++
 		}
 	}
 	for _, name := range shown {
-		seen := w.amounts(kind, amount, name)
+		seen := counted[name]
 		switch {
 		case seen.never() && (event.TypeNamed(name) == event.Unknown || event.TypeNamed(name).MovesMoney()):
 			w.line("  %s: DECIDE", quoteYAML(name))

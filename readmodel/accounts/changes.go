@@ -165,10 +165,9 @@ func (f *Fold) DeadLetters() []projection.DeadLetter { return f.changes.DeadLett
 // out.
 func (c *Changes) addParked(a *account, q *queue) {
 	for version, p := range q.pending {
-		if version <= a.version {
-			continue
+		if version > a.version {
+			c.Parks = append(c.Parks, p)
 		}
-		c.Parks = append(c.Parks, p)
 	}
 	for version, p := range q.instead {
 		if version > a.version {
