@@ -130,6 +130,8 @@ func (t *fieldTable) addSource(key, value *yaml.Node) (known bool, err error) {
 		p.Header = value.Value
 	case key.Value == "key" && isTrue(value):
 		p.Key = true
+	case key.Value == "record" && isTrue(value) && t.field == event.FieldEventType:
+		p.Record = true
 	case key.Value == "outer" && value.Kind != yaml.MappingNode:
 		p.Outer, err = readPath(name, value, false)
 	case key.Value == "constant" && isText(value) && t.mayBeConstant():
@@ -304,7 +306,7 @@ func (t *fieldTable) help() string {
 	const source = "path: PATH, header: NAME, key: true, outer: PATH"
 	switch {
 	case t.isPart && t.field == event.FieldEventType:
-		return source + ", constant, optional: true, and type: text, integer or boolean"
+		return source + ", record: true, constant, optional: true, and type: text, integer or boolean"
 	case t.isPart:
 		return source + ", constant, and type: text or integer"
 	case t.field == event.FieldData:
@@ -316,7 +318,7 @@ func (t *fieldTable) help() string {
 	case t.field == event.FieldCurrency:
 		return source + ", constant, and case: upper or lower"
 	case t.field == event.FieldEventType:
-		return source + ", constant, join and with (one character), and type: text, integer or boolean"
+		return source + ", record: true, constant, join and with (one character), and type: text, integer or boolean"
 	case t.mayBeJoined():
 		return source + ", join and with (one character), and type: text or integer"
 	}

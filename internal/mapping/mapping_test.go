@@ -115,6 +115,7 @@ func TestParseNamesTheLine(t *testing.T) {
 			"several", "eventTypes:\n  A: B\n  C: D\nfields:\n  sequence: seq\n  version: {heder: seq}\nmore: 1\n",
 			[]string{"line 2, column 6: eventTypes: A", "\nline 3, column 6: eventTypes: C", "\nline 5, column 3: fields", "\nline 6, column 13: fields: version", "\nline 7, column 1: \"more\""},
 		},
+		{"the name of a record as an id", "fields:\n  accountId: {record: true}\n", []string{"line 2", "accountId", "record"}},
 		{"type of another field", "fields:\n  version: {path: a, type: boolean}\n", []string{"line 2", "fields: version: type", "of an event type, boolean"}},
 		{"tagged", "fields:\n  eventId: !!binary aGk=\n", []string{"line 2", "fields: eventId", "must be a path"}},
 		{"constant in small letters", "fields:\n  currency: {constant: eur}\n", []string{"line 2", "currency: constant", "EUR"}},
@@ -158,6 +159,11 @@ func TestLocateNamesTheLineOfAConflict(t *testing.T) {
 		{"data that is an attribute", "cloudevents", "fields:\n  data: body\n", "line 2, column 3: data"},
 		{"several", "json", "fields:\n  amount: {header: a, outer: a}\n  eventId: a..b\n", "line 3, column 3: eventId: the path \"a..b\" has an empty name\nline 2, column 3: amount"},
 		{"several in one place", "json", "fields:\n  eventId: a\n  version: a\n  accountId: a\n", "line 4, column 3: accountId: two fields are to be read from \"a\"\nline 3, column 3: version"},
+		{"the name of a record in JSON", "json", "fields:\n  eventType: {record: true}\n", "line 2, column 3: eventType: is the name of a record"},
+		{"the name of a record in escaped JSON", "avro", "envelope: {path: a, escaped: true}\nfields:\n  eventType: {record: true}\n", "line 3, column 3: eventType: is the name of a record"},
+		{"a name with a type", "avro", "fields:\n  eventType: {record: true, type: text}\n", "line 2, column 3: eventType: is the name of a record"},
+		{"a name and a header", "avro", "fields:\n  eventType: {record: true, header: a}\n", "line 2, column 3: eventType: can be in one place"},
+		{"the name of the record of a text", "avro", "fields:\n  eventId: id\n  eventType: {record: true, path: id}\n", "line 3, column 3: eventType: two fields"},
 		{"flag and mapping", "debezium-outbox", "fields:\n  version: seq\n", "line 2, column 3: version"},
 	}
 	for _, tt := range tests {
@@ -167,7 +173,7 @@ func TestLocateNamesTheLineOfAConflict(t *testing.T) {
 			continue
 		}
 		opts := event.Options{Mapping: m.Mapping, Debezium: event.DebeziumOptions{VersionHeader: "v"}}
-		_, err = event.New(tt.format, opts)
+		_, err = event.Places(tt.format, opts)
 		if err == nil {
 			t.Errorf("%s: accepted", tt.name)
 			continue

@@ -36,6 +36,7 @@ type place struct {
 	Path     []string `json:"path,omitempty"`
 	Header   string   `json:"header,omitempty"`
 	Key      bool     `json:"key,omitzero"`
+	Record   bool     `json:"record,omitzero"`
 	Outer    []string `json:"outer,omitempty"`
 	Constant string   `json:"constant,omitempty"`
 	Join     []place  `json:"join,omitempty"`
@@ -45,7 +46,7 @@ type place struct {
 }
 
 func placeOf(p event.FieldPath) place {
-	made := place{Path: p.Path, Header: p.Header, Key: p.Key, Outer: p.Outer, Constant: p.Constant, Type: p.Written.String(), Optional: p.Optional}
+	made := place{Path: p.Path, Header: p.Header, Key: p.Key, Record: p.Record, Outer: p.Outer, Constant: p.Constant, Type: p.Written.String(), Optional: p.Optional}
 	for _, part := range p.Join {
 		made.Join = append(made.Join, placeOf(part))
 	}

@@ -70,7 +70,7 @@ func TestSchemaAllowsWhatIsRead(t *testing.T) {
 		"lower", "upper", "dropped", "x", "!!binary eA==", "!odd x", "FundsCredited", "AccountOpened", "ignored", "refused", "2026-01-01", "{}", "[]", "{path: a}", "[{path: a}, b]", "[{constant: x}, {key: true}]",
 	}
 	members := []string{
-		"path", "header", "key", "outer", "constant", "join", "with", "type", "unit", "scale", "zeros", "units", "nanos", "case", "positive", "negative", "zero", "escaped", "entries", "optional", "other",
+		"path", "header", "key", "outer", "constant", "join", "with", "type", "unit", "scale", "zeros", "units", "nanos", "case", "positive", "negative", "zero", "escaped", "entries", "optional", "record", "other",
 	}
 	tables := []string{"envelope", "fields", "eventTypes", "other"}
 	read := 0

@@ -89,6 +89,12 @@ func TestReferences(t *testing.T) {
 		t.Errorf("a schema that two refer to was asked for %d times", n)
 	}
 
+	s.hold("/subjects/opened/versions/1", "AVRO", strings.Replace(opened, "%s", `"common.Money"`, 1),
+		reference("common.Money", "money", 2), reference("common.Currency", "currency", 3))
+	s.hold(byID(8), "AVRO", `["common.Money","bank.Opened"]`, reference("common.Money", "money", 2), reference("bank.Opened", "opened", 1))
+	second := append([]byte{2}, openedEvent(t, 7).Value[5:]...)
+	checkOpened(t, resolve(t, s.resolver(t, event.FormatAvro), framed(8, second...)))
+
 	s.hold("/subjects/cur/versions/1", "PROTOBUF", `syntax = "proto3"; package common; enum Currency { NONE = 0; EUR = 1; }`)
 	s.hold("/subjects/data/versions/1", "PROTOBUF", `syntax = "proto3"; import "common/currency.proto"; message Data { common.Currency currency = 1; }`,
 		reference("common/currency.proto", "cur", 1))

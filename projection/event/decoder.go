@@ -50,6 +50,7 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 		envelope:      opts.Mapping.Envelope,
 		shape:         newShape(),
 		places:        l.places,
+		typed:         l.typed,
 		scanners:      sync.Pool{New: func() any { return new(jsonScanner) }},
 	}
 	for i, name := range correlationHeaders {

@@ -82,6 +82,7 @@ type place struct {
 	slot    Field    // index of the member's value in members
 	quoted  bool     // a header or key may be JSON of Kafka Connect's JsonConverter
 	outer   bool     // the member is in the document around the envelope
+	record  bool     // the value is the name of the record at the path
 	path    []string // path of the member, the outermost name first
 	header  string
 	name    string // name in faults
@@ -125,6 +126,8 @@ type layout struct {
 	at func(path []string) (place, error)
 	// quoted means that headers and the key may be JSON of Kafka Connect.
 	quoted bool
+	// typed means that the values follow a schema.
+	typed bool
 	// whole means that the format has all fields of an event in one document. If the mapping
 	// declares an envelope, the fields are read from the event inside it.
 	whole    bool
@@ -198,7 +201,7 @@ func (l *layout) applyData(m Mapping) error {
 
 // isElsewhere reports whether the field has a source other than a path in the event's document.
 func (p *FieldPath) isElsewhere() bool {
-	return p.Header != "" || p.Key || p.Outer != nil || p.Constant != "" || p.Join != nil
+	return p.Record || p.Header != "" || p.Key || p.Outer != nil || p.Constant != "" || p.Join != nil
 }
 
 // place returns the place that a mapping declares for a field.
@@ -220,7 +223,19 @@ func (l *layout) place(p *FieldPath) (place, error) {
 	}
 	in, err := l.inner(p.Path)
 	in.written = p.Written
+	if p.Record && err == nil {
+		return l.recordName(in)
+	}
 	return in, err
+}
+
+// recordName returns the place of the name of the record that is at the given place.
+func (l *layout) recordName(at place) (place, error) {
+	if !l.typed || l.envelope.Escaped {
+		return at, errors.New("is the name of a record; values in avro and protobuf have one, and JSON has none")
+	}
+	at.record, at.name = true, strings.TrimSuffix("name of the record "+at.name, " ")
+	return at, nil
 }
 
 // holding returns the place of a path in the JSON object that a header or the key contains.

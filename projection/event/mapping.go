@@ -8,13 +8,16 @@ import (
 )
 
 // FieldPath says where a field is and how the field is written there. It has at most one source,
-// which is Path, Outer, Constant, Join, Header or Key. If a Header or the Key contains JSON, Path
-// may lead to the field in this JSON. If only Written is set, the field is at the place where the
+// which is Path, Record, Outer, Constant, Join, Header or Key. If a Header or the Key contains JSON,
+// Path may lead to the field in this JSON. If only Written is set, the field is at the place where the
 // format has it. For FieldData, an empty FieldPath means the whole document.
 type FieldPath struct {
 	// Path leads to a member of the document, the outermost name first. The paths of FieldAmount
 	// and FieldCurrency begin in the object of FieldData.
-	Path     []string
+	Path []string
+	// Record means that the value is not the text at Path, but the full name of the record (Avro) or
+	// of the message type (Protobuf) there. Without a Path it is the name of the event's own.
+	Record   bool
 	Header   string   // name of a header of the record
 	Key      bool     // the record's key is the source
 	Outer    []string // a path in the document around the envelope
@@ -143,7 +146,7 @@ var errDocumentOnly = errors.New("can be in the document only")
 // sources returns how many sources are set. Path is not counted.
 func (p *FieldPath) sources() int {
 	n := 0
-	for _, is := range []bool{p.Header != "", p.Key, p.Outer != nil, p.Constant != "", p.Join != nil} {
+	for _, is := range []bool{p.Record, p.Header != "", p.Key, p.Outer != nil, p.Constant != "", p.Join != nil} {
 		if is {
 			n++
 		}
@@ -154,7 +157,7 @@ func (p *FieldPath) sources() int {
 // validate checks that there is not more than one source, and that the field may have it.
 func (p *FieldPath) validate(field Field) error {
 	sources := p.sources()
-	within := p.Header != "" || p.Key // Path leads into the JSON of the header or key
+	within := p.Header != "" || p.Key || p.Record // Path leads to the record, or into the JSON of the header or key
 	switch {
 	case field == FieldData && sources > 0:
 		return errDocumentOnly
@@ -166,6 +169,10 @@ func (p *FieldPath) validate(field Field) error {
 		return errors.New("has no place")
 	case p.Constant != "" && field != FieldEventType && field != FieldCurrency && field != memberPart:
 		return errors.New("cannot be a constant")
+	case p.Record && field != FieldEventType && field != memberPart:
+		return errors.New("cannot be the name of a record; only eventType can")
+	case p.Record && p.Written != WrittenUsually:
+		return errors.New("is the name of a record, which has no type")
 	case p.Join != nil:
 		return p.validateJoin(field)
 	}
@@ -222,6 +229,8 @@ func (p *FieldPath) validateJoin(field Field) error {
 			return errors.New("has a part that is joined itself")
 		case part.Optional && field != FieldEventType:
 			return errors.New("has an optional part, which only eventType can have")
+		case part.Record && field != FieldEventType:
+			return errors.New("has the name of a record as a part, which only eventType can have")
 		}
 		if err := part.validate(memberPart); err != nil {
 			return fmt.Errorf("part %d %w", i+1, err)

@@ -30,7 +30,11 @@ func (f *decoder) place(m Mapping) error {
 }
 
 func (f *decoder) addPlace(field Field, p *place) error {
-	if err := f.shapeOf(field, p).add(p.slot, p.path); err != nil {
+	add := f.shapeOf(field, p).add
+	if p.record {
+		add = f.shapeOf(field, p).addRecord
+	}
+	if err := add(p.slot, p.path); err != nil {
 		return mistakeOf(field, err)
 	}
 	return nil
@@ -45,7 +49,7 @@ func (f *decoder) placeParts() error {
 			if part.kind != inDocument {
 				continue
 			}
-			if part.slot = f.shapeOf(field, part).at(part.path); part.slot != memberNone {
+			if part.slot = f.shapeOf(field, part).at(part.path); part.slot != memberNone && !part.record {
 				continue
 			}
 			if next == memberNone {

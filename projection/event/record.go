@@ -27,11 +27,12 @@ func NewRecords(opts Options) (*Records, error) {
 	if len(opts.CustomTypes) > 0 {
 		return nil, ErrNoJSON
 	}
-	f, err := newDecoder(opts, contractLayout())
+	l := contractLayout()
+	l.typed = true
+	f, err := newDecoder(opts, l)
 	if err != nil {
 		return nil, err
 	}
-	f.typed = true
 	return &Records{decoder: f, readings: sync.Pool{New: func() any { return new(recordReading) }}}, nil
 }
 
@@ -43,6 +44,10 @@ type Branch struct {
 	// Field is the field at this place. It is valid only if HasField is true.
 	Field    Field
 	HasField bool
+	// Record is the field whose value is the full name of the record or message type at this place.
+	// It is valid only if HasRecord is true.
+	Record    Field
+	HasRecord bool
 	// Members are the fields and records to read inside this place.
 	Members []Member
 	// Entries says what a Reader reads in each entry of the array at this place. It is nil if no
@@ -83,6 +88,7 @@ func (b *Branch) setEntries(entry *Branch) {
 func branchOf(field Field, s *shape) Branch {
 	b := Branch{Field: field, HasField: field != memberNone}
 	if s != nil {
+		b.Record, b.HasRecord = s.record, s.record != memberNone
 		for _, m := range s.members {
 			b.Members = append(b.Members, Member{m.name, branchOf(m.field, m.inner)})
 		}
@@ -246,6 +252,17 @@ func (v *Values) Instant(f Field, micros int64) {
 // Object sets a field to a record or a map, without its content.
 func (v *Values) Object(f Field) { v.found[f] = value{raw: jsonObject} }
 
+// RecordAt sets the fields of a place at which there is a record or a message. The parameter name
+// is the full name of its type.
+func (v *Values) RecordAt(b *Branch, name string) {
+	if b.HasField {
+		v.Object(b.Field)
+	}
+	if b.HasRecord {
+		v.Text(b.Record, name)
+	}
+}
+
 // Other sets a field to a value of a type that no field may have.
 func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 
@@ -255,6 +272,9 @@ func (v *Values) Array(b *Branch) {
 	if b.HasField {
 		v.Other(b.Field)
 	}
+	if b.HasRecord {
+		v.found[b.Record] = value{kind: inArray}
+	}
 	for i := range b.Members {
 		v.inArray(&b.Members[i].Branch)
 	}
@@ -263,6 +283,9 @@ func (v *Values) Array(b *Branch) {
 func (v *Values) inArray(b *Branch) {
 	if b.HasField {
 		v.found[b.Field] = value{kind: inArray}
+	}
+	if b.HasRecord {
+		v.found[b.Record] = value{kind: inArray}
 	}
 	for i := range b.Members {
 		v.inArray(&b.Members[i].Branch)

@@ -11,6 +11,7 @@ import (
 // are few names and most messages contain them in this order.
 type shape struct {
 	self    Field // the field of the object itself, or memberNone
+	record  Field // the field whose value is the name of the object's record, or memberNone
 	members []shapeMember
 }
 
@@ -51,38 +52,66 @@ func (m *shapeMember) begins(rest []byte) bool {
 	return (binary.LittleEndian.Uint64(rest)^m.word)&m.mask == 0 && (n <= wordBytes || string(rest[:n]) == m.quoted)
 }
 
-func newShape() *shape { return &shape{self: memberNone} }
+func newShape() *shape { return &shape{self: memberNone, record: memberNone} }
 
 // add adds a field at a path. An empty path means the document itself. The error names the path
 // that conflicts with another field.
 func (s *shape) add(field Field, path []string) error {
+	if len(path) == 0 {
+		s.self = field
+		return nil
+	}
+	last := len(path) - 1
+	at, err := s.object(path[:last])
+	if err != nil {
+		return err
+	}
+	switch m := at.member(path[last]); {
+	case m == nil:
+		at.members = append(at.members, newShapeMember(path[last], field))
+	case m.field != memberNone:
+		return twoFieldsAt(path)
+	case field != FieldData:
+		return fmt.Errorf("%q is to be a field and to hold other fields", strings.Join(path, "."))
+	default:
+		m.field, m.inner.self = field, field
+	}
+	return nil
+}
+
+// addRecord adds a field whose value is the name of the record at a path.
+func (s *shape) addRecord(field Field, path []string) error {
+	at, err := s.object(path)
+	if err != nil {
+		return err
+	}
+	at.record = field
+	return nil
+}
+
+// object returns the shape of the object at a path. It adds the members that lead there.
+func (s *shape) object(path []string) (*shape, error) {
 	at := s
 	for i, name := range path {
 		m := at.member(name)
-		last := i == len(path)-1
 		switch {
 		case m == nil:
 			at.members = append(at.members, newShapeMember(name, memberNone))
 			m = &at.members[len(at.members)-1]
-		case m.field != memberNone && (last || m.field != FieldData):
-			return fmt.Errorf("two fields are to be read from %q", strings.Join(path[:i+1], "."))
-		case last && field != FieldData:
-			return fmt.Errorf("%q is to be a field and to hold other fields", strings.Join(path, "."))
-		}
-		if last {
-			m.field = field
-			if m.inner != nil {
-				m.inner.self = field
-			}
-			return nil
+		case m.field != memberNone && m.field != FieldData:
+			return nil, twoFieldsAt(path[:i+1])
 		}
 		if m.inner == nil {
-			m.inner = &shape{self: m.field}
+			m.inner = newShape()
+			m.inner.self = m.field
 		}
 		at = m.inner
 	}
-	at.self = field
-	return nil
+	return at, nil
+}
+
+func twoFieldsAt(path []string) error {
+	return fmt.Errorf("two fields are to be read from %q", strings.Join(path, "."))
 }
 
 // at returns the field at a path, or memberNone.

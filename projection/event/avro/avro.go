@@ -16,6 +16,7 @@ import (
 	"encoding/json" //nolint:depguard // the Avro library parses schemas with it
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/twmb/avro"
 
@@ -55,10 +56,19 @@ func Compile(schema string, references []string, wanted *event.Branch) (*Schema,
 	if err != nil {
 		return nil, err
 	}
-	if root.kind != kindRecord {
-		return nil, fmt.Errorf("is of type %s; an event must be a record", parsed.Root().Type)
+	if !root.isEvent() {
+		return nil, fmt.Errorf("is of type %s; an event must be a record, or a union of records", parsed.Root().Type)
 	}
 	return &Schema{places{}.of(root, wanted)}, nil
+}
+
+// isEvent reports whether each value of a type can be an event. Producers that write several event
+// types into a topic register a union of their records.
+func (n *node) isEvent() bool {
+	if n.kind != kindUnion {
+		return n.kind == kindRecord
+	}
+	return len(n.inner) > 0 && !slices.ContainsFunc(n.inner, func(b *node) bool { return b.kind != kindRecord })
 }
 
 // parse parses a schema without the default values of its fields. The default values are not needed

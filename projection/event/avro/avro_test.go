@@ -260,6 +260,76 @@ func TestReferencesAndMapping(t *testing.T) {
 	}
 }
 
+// Producers that write several event types into a topic have a record for each type. They register
+// a union of these records, or each record as a schema of its own. The name of the record is then
+// the type.
+func TestTheNameOfTheRecordIsTheType(t *testing.T) {
+	recordOf := func(name, data string) string {
+		return `{"type":"record","name":"` + name + `","namespace":"bank.ledger","fields":[{"name":"eventId","type":"string"},
+			{"name":"accountId","type":"string"},{"name":"version","type":"long"},{"name":"occurredAt","type":` + micros + `},{"name":"data","type":` + data + `}]}`
+	}
+	credited, debited := recordOf("Credited", record(`"string"`)), recordOf("Debited", `"bank.ledger.Data"`)
+	opts := event.Options{FirstVersion: 1, Mapping: event.Mapping{
+		Types: map[string]event.Type{
+			"bank.ledger.Credited": event.TypeNamed("FundsCredited"), "bank.ledger.Debited": event.TypeNamed("FundsDebited"),
+		},
+		Fields: map[event.Field]event.FieldPath{event.FieldEventType: {Record: true}},
+	}}
+	encoded := encode(t, credited, nil)
+	check := func(name, schema string, value []byte, want string, references ...string) {
+		t.Helper()
+		d := decode(format(t, opts, schema, references...), value)
+		if e := d.Event; d.Fault != nil || e.TypeName != want || e.Version != 17 || e.Amount != 1025 {
+			t.Errorf("%s: %+v, fault %v; want %s", name, e, d.Fault, want)
+		}
+	}
+	check("a schema for each type", credited, encoded, "FundsCredited")
+	const union = `["bank.ledger.Credited","bank.ledger.Debited"]`
+	check("the first of a union", union, append([]byte{0}, encoded...), "FundsCredited", credited, debited)
+	check("the second of a union", union, append([]byte{2}, encoded...), "FundsDebited", credited, debited)
+	check("a union without references", "["+credited+","+debited+"]", append([]byte{2}, encoded...), "FundsDebited")
+	if d := decode(format(t, opts, union, credited, debited), append([]byte{4}, encoded...)); d.Fault == nil || d.Fault.Class != event.MalformedPayload {
+		t.Errorf("a third record: %+v, fault %v", d.Event, d.Fault)
+	}
+	if d := decode(format(t, opts, recordOf("Reversed", record(`"string"`))), encoded); d.Fault == nil || d.Fault.Class != event.UnknownEventType {
+		t.Errorf("a record that the mapping does not name: %+v, fault %v", d.Event, d.Fault)
+	}
+}
+
+func TestTheNameOfARecordInsideTheEvent(t *testing.T) {
+	const (
+		money = `"fields":[{"name":"amount","type":"string"},{"name":"currency","type":"string"}]`
+		inner = `["null",{"type":"record","name":"Credited",` + money + `},{"type":"record","name":"Debited","namespace":"other",` + money + `},
+			{"type":"array","items":"bank.Credited"}]`
+	)
+	opts := event.Options{FirstVersion: 1, Mapping: event.Mapping{
+		Types: map[string]event.Type{
+			"FundsCredited/bank.Credited": event.TypeNamed("FundsCredited"), "FundsCredited/other.Debited": event.TypeNamed("FundsDebited"),
+			"FundsCredited/": event.Ignorable,
+		},
+		Fields: map[event.Field]event.FieldPath{event.FieldEventType: {
+			Separator: '/', Join: []event.FieldPath{{Path: []string{"eventType"}}, {Record: true, Path: []string{"data"}, Optional: true}},
+		}},
+	}}
+	schema := envelope(long, micros, inner)
+	f := format(t, opts, schema)
+	amount := map[string]any{"amount": "10.25", "currency": "EUR"}
+	for name, tt := range map[string]struct {
+		data any
+		want string
+	}{
+		"inherits the namespace": {map[string]any{"bank.Credited": amount}, "FundsCredited"},
+		"its own namespace":      {map[string]any{"other.Debited": amount}, "FundsDebited"},
+		"null":                   {nil, ""},
+		"an array":               {[]any{amount}, ""},
+	} {
+		d := decode(f, encode(t, schema, map[string]any{"data": tt.data}))
+		if tt.want == "" && (d.Fault != nil || d.Event.Type != event.Ignorable) || tt.want != "" && (d.Event.TypeName != tt.want || d.Event.Amount != 1025) {
+			t.Errorf("%s: %+v, fault %v", name, d.Event, d.Fault)
+		}
+	}
+}
+
 // Avro for Java, and so Confluent's registry, accepts names that the specification does not: any
 // namespace, and letters of all alphabets.
 func TestNamesAsJavaAcceptsThem(t *testing.T) {
@@ -314,7 +384,7 @@ func TestSchemasThatCannotBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	tree := records.Tree()
-	for _, schema := range []string{``, `{`, `"string"`, `["null","string"]`, `{"type":"map","values":"string"}`, `{"type":"record","name":"A","fields":[{"name":"x","type":"B"}]}`} {
+	for _, schema := range []string{``, `{`, `"string"`, `["null","string"]`, `[]`, `["null",{"type":"record","name":"A","fields":[]}]`, `{"type":"map","values":"string"}`, `{"type":"record","name":"A","fields":[{"name":"x","type":"B"}]}`} {
 		if _, err := avro.Compile(schema, nil, &tree); err == nil {
 			t.Errorf("%s is accepted", schema)
 		}

@@ -53,6 +53,7 @@ type node struct {
 	scale   int      // of a decimal
 	size    int      // of a fixed
 	symbols []string // of an enum
+	name    string   // full name of a record
 	names   []string // names of the fields of a record
 	inner   []*node  // fields, branches, items or values
 }
@@ -159,7 +160,7 @@ func (g *graph) named(name string) (*node, error) {
 		made.logical = logicalOf(n.LogicalType, kindFixed)
 		return made, nil
 	}
-	made.kind = kindRecord
+	made.kind, made.name = kindRecord, name
 	for i := range n.Fields {
 		made.names = append(made.names, n.Fields[i].Name)
 	}

@@ -160,9 +160,7 @@ func (r *reading) readArray(p *place) {
 }
 
 func (r *reading) readRecord(p *place) {
-	if p.branch.HasField {
-		r.found.Object(p.branch.Field)
-	}
+	r.found.RecordAt(p.branch, p.name)
 	if r.enter() {
 		for i := 0; i < len(p.inner) && r.reason == ""; i++ {
 			if inner := p.inner[i]; inner != nil {
@@ -207,6 +205,9 @@ func (r *reading) readEntry(p *place) {
 func clearFields(b *event.Branch, found *event.Values) {
 	if b.HasField {
 		found.Clear(b.Field)
+	}
+	if b.HasRecord {
+		found.Clear(b.Record)
 	}
 	for i := range b.Members {
 		clearFields(&b.Members[i].Branch, found)

@@ -152,6 +152,28 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// Producers that write several event types into a topic may have a message for each type. The name
+// of the message is then the type.
+func TestTheNameOfTheMessageIsTheType(t *testing.T) {
+	types := map[string]event.Type{
+		"bank.Event": event.TypeNamed("FundsCredited"), "bank.Plain": event.TypeNamed("FundsDebited"),
+		"bank.Event.Data": event.TypeNamed("FundsCredited"), "common.Money": event.TypeNamed("FundsDebited"),
+	}
+	for _, inside := range [][]string{nil, {"data"}} {
+		f := format(t, event.Options{FirstVersion: 1, Mapping: event.Mapping{
+			Types: types, Fields: map[event.Field]event.FieldPath{event.FieldEventType: {Record: true, Path: inside}},
+		}})
+		for want, value := range map[string][]byte{
+			"FundsCredited": append(path(), credit()...),
+			"FundsDebited":  append(path(1), plain(17, "10.25", "EUR")...),
+		} {
+			if d := decode(f, value); d.Fault != nil || d.Event.TypeName != want || d.Event.Amount != 1025 {
+				t.Errorf("name of the message at %q: %+v, fault %v; want %s", inside, d.Event, d.Fault, want)
+			}
+		}
+	}
+}
+
 func TestFaults(t *testing.T) {
 	f := format(t, event.Options{FirstVersion: 1})
 	for name, tt := range map[string]struct {

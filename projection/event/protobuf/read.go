@@ -22,9 +22,7 @@ func (s *Schema) Read(value []byte, found *event.Values) (reason string) {
 	if n := readMessage(m.place.messageType, body, 0, maxDepth, target{m.place, *slots}); n < 0 {
 		return reasonBroken
 	}
-	if m.place.branch.HasField {
-		found.Object(m.place.branch.Field)
-	}
+	found.RecordAt(m.place.branch, m.place.name)
 	m.place.report(*slots, found)
 	return ""
 }

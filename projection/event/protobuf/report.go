@@ -55,9 +55,7 @@ func (p *place) reportMessage(slots []slot, found *event.Values) {
 		p.reportKnown(slots, found)
 		return
 	}
-	if p.branch.HasField {
-		found.Object(p.branch.Field)
-	}
+	found.RecordAt(p.branch, p.name)
 	p.report(slots, found)
 }
 

@@ -9,7 +9,10 @@ import (
 	"projector/projection/event"
 )
 
-type messageType struct{ fields map[protowire.Number]*field }
+type messageType struct {
+	name   string // full name
+	fields map[protowire.Number]*field
+}
 
 type field struct {
 	number   protowire.Number
@@ -31,7 +34,7 @@ func (all types) of(d protoreflect.MessageDescriptor) *messageType {
 	if t, is := all[d.FullName()]; is {
 		return t
 	}
-	t := &messageType{fields: map[protowire.Number]*field{}}
+	t := &messageType{name: strings.Clone(string(d.FullName())), fields: map[protowire.Number]*field{}}
 	all[d.FullName()] = t // stored now, because a message may contain itself
 	for i := range d.Fields().Len() {
 		fd := d.Fields().Get(i)
