@@ -138,6 +138,8 @@ func capabilities() []capability {
 		{"identity: NUL", capable(), usual(`id:"e\u0000"`), "0 malformed_payload ~id", nil},
 		{"identity: in an array", capable("accountId: ~list.no"), usual(`list:[{"no":"a"}]`), "0 malformed_payload ~list.no meets an array", nil},
 		{"currency: constant", capable("currency: {constant: EUR}"), usual(), credited, nil},
+		{"currency: numeric", capable("currency: {path: ccy, code: numeric}"), usual(`ccy:"978"`), credited, nil},
+		{"currency: integer", capable("currency: {path: ccy, code: numeric, type: integer}"), usual(`ccy:978`), credited, nil},
 		{"currency: small letters", capable("currency: {path: ccy, case: lower}"), usual(`ccy:"eur"`), credited, nil},
 		{"names of several levels", capable("data: ~body.data", "amount: money.value"), usual(`body:{"data":{"money":{"value":"10.25"},"ccy":"EUR"}}`), credited, nil},
 

@@ -2,7 +2,6 @@ package mapping
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -57,7 +56,7 @@ type fieldTable struct {
 	place  event.FieldPath
 	placed bool
 
-	units, nanos, unit, scale, zeros, written, constant *yaml.Node
+	units, nanos, unit, scale, zeros, written, constant, letters, code *yaml.Node
 }
 
 // addTable reads the table of a field. If the table does not say where the field is, the field is
@@ -67,8 +66,8 @@ func (m *Mapping) addTable(field event.Field, table *yaml.Node) error {
 	if err := eachMember(table, t.name, m.member(t)); err != nil {
 		return err
 	}
-	if field == event.FieldCurrency && t.constant != nil {
-		if err := m.checkCode(t); err != nil {
+	if field == event.FieldCurrency {
+		if err := m.addCurrency(t); err != nil {
 			return err
 		}
 	}
@@ -81,22 +80,6 @@ func (m *Mapping) addTable(field event.Field, table *yaml.Node) error {
 	}
 	if t.placed || t.place.Written != event.WrittenUsually || len(table.Content) == 0 {
 		m.Fields[field] = t.place
-	}
-	return nil
-}
-
-// checkCode checks a constant currency. If the mapping says that events have lower-case codes, the
-// constant must be in lower case, otherwise in upper case.
-func (m *Mapping) checkCode(t *fieldTable) error {
-	code, written := t.constant.Value, strings.ToUpper(t.constant.Value)
-	if _, known := event.CurrencyByCode(written); !known {
-		return errorAt(t.constant, "%s: constant: %q is no code of ISO 4217", t.name, code)
-	}
-	if m.LowerCurrency {
-		written = strings.ToLower(code)
-	}
-	if code != written {
-		return errorAt(t.constant, "%s: constant: must be %s: case lower is for codes in small letters", t.name, written)
 	}
 	return nil
 }
@@ -209,12 +192,18 @@ func (m *Mapping) addShape(t *fieldTable, key, value *yaml.Node) (known bool) {
 		m.Time, known = event.TimeUnitNamed(value.Value)
 		return known
 	case t.field == event.FieldCurrency && key.Value == "case":
-		m.LowerCurrency = value.Value == "lower"
-		return m.LowerCurrency || value.Value == "upper"
+		t.letters = value
+		return value.Value == "lower" || value.Value == "upper"
+	case t.field == event.FieldCurrency && key.Value == "code":
+		t.code = value
+		return value.Value == "numeric" || value.Value == "alphabetic"
+	case t.field == event.FieldCurrency && key.Value == "type":
+		t.written = value
+		return value.Value == "integer"
 	case isAmount && key.Value == "unit":
 		t.unit = value
 		return value.Value == "minor" || value.Value == "major"
-	case key.Value == "type" && value.Value != "" && t.field != event.FieldData && t.field != event.FieldOccurredAt && t.field != event.FieldCurrency:
+	case key.Value == "type" && value.Value != "" && t.field != event.FieldData && t.field != event.FieldOccurredAt:
 		t.written = value
 	default:
 		return false
@@ -235,73 +224,6 @@ func (t *fieldTable) setWritten() error {
 	return nil
 }
 
-func (m *Mapping) addAmount(t *fieldTable) error {
-	if t.units != nil || t.nanos != nil {
-		return m.addUnits(t)
-	}
-	written := ""
-	if t.written != nil {
-		written = t.written.Value
-	}
-	shape := &m.Amount
-	shape.DropZeros = t.zeros != nil && t.zeros.Value == "dropped"
-	switch {
-	case t.zeros != nil && (t.scale != nil || t.unit != nil && t.unit.Value == "minor"):
-		return errorAt(t.zeros, "%s: zeros is for a decimal, and not for an integer; leave it out", t.name)
-	case t.scale != nil && t.unit != nil:
-		return errorAt(t.scale, "%s: scale says what unit: %s says; give one of the two", t.name, t.unit.Value)
-	case t.scale != nil:
-		n, err := strconv.Atoi(t.scale.Value)
-		if err != nil || n < 0 || n > event.MostScale || t.scale.Tag != "!!int" {
-			return errorAt(t.scale, "%s: scale: must be a number of decimals from 0 to %d", t.name, event.MostScale)
-		}
-		shape.Form, shape.Scale = event.AmountScaled, n
-	case t.unit != nil && t.unit.Value == "minor":
-		shape.Form = event.AmountMinor
-	case written == "number":
-		shape.Form = event.AmountNumber
-		return nil
-	case written == "" || written == "text":
-		return nil
-	case written == "integer":
-		return errorAt(t.written, "%s: type: an integer needs its unit: add unit: minor, or scale", t.name)
-	default:
-		return errorAt(t.written, "%s: type: must be text or number, or integer with unit: minor or with scale", t.name)
-	}
-	switch written {
-	case "", "integer":
-	case "text":
-		shape.Text = true
-	default:
-		return errorAt(t.written, "%s: type: must be integer or text with unit: minor or with scale", t.name)
-	}
-	return nil
-}
-
-// addUnits sets the paths of an amount that is written as whole units and billionths.
-func (m *Mapping) addUnits(t *fieldTable) error {
-	for _, other := range []*yaml.Node{t.unit, t.scale, t.zeros, t.written} {
-		if other != nil {
-			return errorAt(other, "%s: units and nanos have no unit, scale, zeros or type", t.name)
-		}
-	}
-	for _, pair := range [][2]*yaml.Node{{t.units, t.nanos}, {t.nanos, t.units}} {
-		if pair[0] == nil {
-			return errorAt(pair[1], "%s: units and nanos belong together", t.name)
-		}
-	}
-	if t.place.Path != nil {
-		return errorAt(t.units, "%s: units and nanos are paths themselves; leave out path", t.name)
-	}
-	var err error
-	if t.place.Path, err = readPath(t.name+": units", t.units, false); err != nil {
-		return err
-	}
-	m.Amount.Form = event.AmountUnits
-	m.Amount.Nanos, err = readPath(t.name+": nanos", t.nanos, false)
-	return err
-}
-
 func (t *fieldTable) help() string {
 	const source = "path: PATH, header: NAME, key: true, outer: PATH"
 	switch {
@@ -316,7 +238,7 @@ func (t *fieldTable) help() string {
 	case t.field == event.FieldAmount:
 		return source + ", unit: minor or major, scale, zeros: refused or dropped, type: text, number or integer, or units and nanos"
 	case t.field == event.FieldCurrency:
-		return source + ", constant, and case: upper or lower"
+		return source + ", constant, case: upper or lower, code: alphabetic or numeric, and type: integer"
 	case t.field == event.FieldEventType:
 		return source + ", record: true, constant, join and with (one character), and type: text, integer or boolean"
 	case t.mayBeJoined():

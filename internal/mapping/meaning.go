@@ -23,6 +23,7 @@ type meaning struct {
 	Amount   string            `json:"amount,omitempty"`
 	Nanos    []string          `json:"nanos,omitempty"`
 	Lower    bool              `json:"lower_currency,omitzero"`
+	Numeric  bool              `json:"numeric_currency,omitzero"`
 	Path     []string          `json:"envelope,omitempty"`
 	Escaped  bool              `json:"escaped,omitzero"`
 	Entries  []string          `json:"entries,omitempty"`
@@ -60,7 +61,8 @@ func meaningOf(of *Mapping) meaning {
 	m := &of.Mapping
 	made := meaning{
 		FirstVersion: of.FirstVersion,
-		Types:        map[string]string{}, Fields: map[string]place{}, Nanos: m.Amount.Nanos, Lower: m.LowerCurrency,
+		Types:        map[string]string{}, Fields: map[string]place{}, Nanos: m.Amount.Nanos,
+		Lower: m.Currency == event.CurrencyLower, Numeric: m.Currency == event.CurrencyNumeric,
 		Path: m.Envelope.Path, Escaped: m.Envelope.Escaped, Entries: m.Envelope.Entries, IsSeries: m.Envelope.Entries != nil,
 	}
 	if m.Time != event.RFC3339 {

@@ -67,10 +67,10 @@ func TestSchemaNamesWhatTheTypesHave(t *testing.T) {
 func TestSchemaAllowsWhatIsRead(t *testing.T) {
 	values := []string{
 		"a.b", "[a, b.c]", "''", "true", "false", "7", "19", "-1", "1.5", "null", "minor", "major", "ms", "date", "text", "number", "integer", "boolean",
-		"lower", "upper", "dropped", "x", "!!binary eA==", "!odd x", "FundsCredited", "AccountOpened", "ignored", "refused", "2026-01-01", "{}", "[]", "{path: a}", "[{path: a}, b]", "[{constant: x}, {key: true}]",
+		"lower", "upper", "dropped", "numeric", "alphabetic", "x", "!!binary eA==", "!odd x", "FundsCredited", "AccountOpened", "ignored", "refused", "2026-01-01", "{}", "[]", "{path: a}", "[{path: a}, b]", "[{constant: x}, {key: true}]",
 	}
 	members := []string{
-		"path", "header", "key", "outer", "constant", "join", "with", "type", "unit", "scale", "zeros", "units", "nanos", "case", "positive", "negative", "zero", "escaped", "entries", "optional", "record", "other",
+		"path", "header", "key", "outer", "constant", "join", "with", "type", "unit", "scale", "zeros", "units", "nanos", "case", "code", "positive", "negative", "zero", "escaped", "entries", "optional", "record", "other",
 	}
 	tables := []string{"envelope", "fields", "eventTypes", "other"}
 	read := 0

@@ -179,6 +179,25 @@ func TestCurrencies(t *testing.T) {
 		{"fields: {currency: {case: lower}}", "FundsCredited", `{"amount":"1","currency":"usd"}`, "FundsCredited 1.00 USD"},
 		{"fields: {currency: {case: lower}}", "FundsCredited", `{"amount":"1","currency":"USD"}`, "unsupported_currency data.currency"},
 		{"fields: {currency: {case: lower}}", "FundsCredited", `{"amount":"1","currency":"Usd"}`, "unsupported_currency data.currency"},
+		{"fields: {currency: {code: numeric}}", "FundsCredited", `{"amount":"1","currency":"978"}`, "FundsCredited 1.00 EUR"},
+		{"fields: {currency: {code: numeric}}", "FundsCredited", `{"amount":"1","currency":"036"}`, "FundsCredited 1.00 AUD"},
+		{"fields: {currency: {code: numeric}}", "FundsCredited", `{"amount":"1","currency":"36"}`, "unsupported_currency data.currency"},
+		{"fields: {currency: {code: numeric}}", "FundsCredited", `{"amount":"1","currency":"0978"}`, "unsupported_currency data.currency"},
+		{"fields: {currency: {code: numeric}}", "FundsCredited", `{"amount":"1","currency":"+78"}`, "unsupported_currency data.currency"},
+		{"fields: {currency: {code: numeric}}", "FundsCredited", `{"amount":"1","currency":"000"}`, "unsupported_currency data.currency"},
+		{"fields: {currency: {code: numeric}}", "FundsCredited", `{"amount":"1","currency":"EUR"}`, "unsupported_currency data.currency"},
+		{"fields: {currency: {code: numeric}}", "FundsCredited", `{"amount":"1","currency":978}`, "malformed_payload data.currency"},
+		{"fields: {currency: {code: numeric}}", "AccountClosed", `{}`, "AccountClosed 0"},
+		{"fields: {currency: {header: number, code: numeric}}", "FundsCredited", `{"amount":"1"}`, "FundsCredited 1 JPY"},
+		{"fields: {currency: {header: money, path: iso, code: numeric, type: integer}}", "FundsCredited", `{"amount":"1"}`, "FundsCredited 1.00 AUD"},
+		{"fields: {currency: {code: numeric, type: integer}}", "FundsCredited", `{"amount":"1","currency":36}`, "FundsCredited 1.00 AUD"},
+		{"fields: {currency: {code: numeric, type: integer}}", "FundsCredited", `{"amount":"1","currency":978}`, "FundsCredited 1.00 EUR"},
+		{"fields: {currency: {code: numeric, type: integer}}", "FundsCredited", `{"amount":"1","currency":"978"}`, "malformed_payload data.currency"},
+		{"fields: {currency: {code: numeric, type: integer}}", "FundsCredited", `{"amount":"1","currency":978.0}`, "malformed_payload data.currency"},
+		{"fields: {currency: {code: numeric, type: integer}}", "FundsCredited", `{"amount":"1","currency":-978}`, "unsupported_currency data.currency"},
+		{"fields: {currency: {code: numeric, type: integer}}", "FundsCredited", `{"amount":"1","currency":70000978}`, "unsupported_currency data.currency"},
+		{"fields: {data: money, currency: {path: iso, code: numeric, type: integer}}", "FundsCredited", `{}`, "malformed_payload money"},
+		{"fields: {}", "FundsCredited", `{"amount":"1","currency":"978"}`, "unsupported_currency data.currency"},
 		{"fields: {}", "FundsCredited", `{"amount":"1","currency":"usd"}`, "unsupported_currency data.currency"},
 		{"fields: {currency: {header: ccy}}", "FundsCredited", `{"amount":"1"}`, "FundsCredited 1.00 CHF"},
 		{"fields: {currency: {header: none}}", "FundsCredited", `{"amount":"1"}`, "malformed_payload header none"},
@@ -197,9 +216,10 @@ func TestCurrencies(t *testing.T) {
 		var d event.Decoded
 		f.Decode(event.Message{Value: []byte(eventOf(tt.kind, tt.data)), Headers: []event.Header{
 			{Key: "ccy", Value: []byte("CHF")},
+			{Key: "number", Value: []byte("392")},
 			{Key: "amount", Value: []byte("7.25")},
 			{Key: "cents", Value: []byte("725")},
-			{Key: "money", Value: []byte(`{"cents":725,"major":7.25,"text":"7.25","exponent":725e-2}`)},
+			{Key: "money", Value: []byte(`{"iso":36,"cents":725,"major":7.25,"text":"7.25","exponent":725e-2}`)},
 		}}, &d)
 		if got := decoded(&d); got != tt.want {
 			t.Errorf("%s with %s %s:\n got %s (%v)\nwant %s", tt.mapping, tt.kind, tt.data, got, d.Fault, tt.want)

@@ -72,6 +72,14 @@ func (w *suggesting) time(path, alone string, p *sample) {
 }
 
 func (w *suggesting) currency(path, alone string, p *sample) {
+	if p.each(isNumericCode) {
+		written := ""
+		if !p.hasKind('"') {
+			written = ", type: integer"
+		}
+		w.line("  currency: {%s, code: numeric%s}", path, written)
+		return
+	}
 	code := anyOf(p.texts)
 	if isLower := code == strings.ToLower(code) && code != strings.ToUpper(code); isLower {
 		w.line("  currency: {%s, case: lower}", path)
@@ -81,6 +89,11 @@ func (w *suggesting) currency(path, alone string, p *sample) {
 	if !p.each(func(text string) bool { _, is := event.CurrencyByCode(strings.ToUpper(text)); return is }) {
 		w.decide("currency: not all are codes of ISO 4217 such as EUR, which each credit and debit needs")
 	}
+}
+
+func isNumericCode(text string) bool {
+	_, is := event.CurrencyByNumber([]byte(text))
+	return is
 }
 
 // decimal matches decimal numbers as text.

@@ -79,7 +79,7 @@ var guesses = []guess{
 		ends:  []string{"amount", "amt"},
 	},
 	{
-		field: event.FieldCurrency, fits: isTextual,
+		field: event.FieldCurrency, fits: isNumberOrText,
 		names: []string{"currency", "ccy", "currencycode", "iso"},
 		ends:  []string{"currency", "ccy", "currencycode"},
 	},

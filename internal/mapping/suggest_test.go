@@ -267,7 +267,9 @@ func TestSuggestOnlyWhatIsSure(t *testing.T) {
 			"",
 		},
 		"a time with an offset": {[]string{`{"ts":"2026-01-01T00:00:00.5+01:00"}`}, []string{"occurredAt: ts"}, "DECIDE occurredAt"},
-		"a number as currency":  {[]string{`{"ccy":"978"}`}, []string{"currency: ccy", "# DECIDE currency: not all are codes"}, "lower"},
+		"a numeric code":        {[]string{`{"ccy":"978"}`, `{"ccy":"036"}`}, []string{"currency: {path: ccy, code: numeric}"}, "DECIDE currency"},
+		"an integer as code":    {[]string{`{"ccy":978}`, `{"ccy":36}`}, []string{"currency: {path: ccy, code: numeric, type: integer}"}, "DECIDE currency"},
+		"no numeric code":       {[]string{`{"ccy":"978"}`, `{"ccy":"979"}`, `{"ccy":"000"}`}, []string{"currency: ccy", "# DECIDE currency: not all are codes"}, "lower"},
 		"escaped JSON":          {[]string{`{"id":"a","body":"{\"account\":\"A\"}"}`}, []string{"# DECIDE body is a text that holds JSON", "envelope: {path: body, escaped: true}"}, ""},
 		"a currency":            {[]string{`{"ccy":"EUR"}`, `{"ccy":null}`}, []string{"currency: ccy"}, "DECIDE currency"},
 	} {

@@ -90,7 +90,8 @@ func (r *reading) has(p *place) bool {
 
 func (f *decoder) supportedCurrency(code []byte) (Currency, *Fault) {
 	var upper [3]byte
-	if f.lowerCurrency && len(code) == len(upper) {
+	switch {
+	case f.currency == CurrencyLower && len(code) == len(upper):
 		for i, c := range code {
 			if c < 'a' || c > 'z' {
 				c = 'a' - 1 // gives a character that no code contains
@@ -98,6 +99,13 @@ func (f *decoder) supportedCurrency(code []byte) (Currency, *Fault) {
 			upper[i] = c - 'a' + 'A'
 		}
 		code = upper[:]
+	case f.currency == CurrencyNumeric:
+		number := code
+		code = nil
+		if len(number) == len(upper) || f.places[FieldCurrency].written == WrittenInteger {
+			c, _ := CurrencyByNumber(number)
+			code = append(upper[:0], c.Code()...)
+		}
 	}
 	c, ok := f.currencies.Lookup(string(code))
 	if !ok {

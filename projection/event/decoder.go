@@ -11,25 +11,25 @@ import (
 // to all of them. Each format passes it the JSON document of a message, or the values that were
 // read with a schema. A decoder is safe for concurrent use.
 type decoder struct {
-	firstVersion  int64
-	belowFirst    string // the reason of the fault if a version is lower than firstVersion
-	currencies    CurrencySet
-	types         typeNames
-	shape         *shape // members of the document that is the event
-	outer         *shape // members of the document around the event, if there is one
-	envelope      Envelope
-	series        *shape // path to the entries in an escaped document; nil if it is the array
-	seriesName    string // name of the array in faults
-	places        [memberCount]place
-	typed         bool       // the values follow a schema
-	number        numberRule // how a version may be written
-	numericTime   bool       // a time may be a number
-	timeUnit      TimeUnit   // unit of a time that is a number
-	declaredTime  TimeUnit   // unit that the mapping declares; RFC3339 if none
-	amount        AmountShape
-	lowerCurrency bool
-	correlation   [len(correlationHeaders)]place
-	scanners      sync.Pool // contains *jsonScanner
+	firstVersion int64
+	belowFirst   string // the reason of the fault if a version is lower than firstVersion
+	currencies   CurrencySet
+	types        typeNames
+	shape        *shape // members of the document that is the event
+	outer        *shape // members of the document around the event, if there is one
+	envelope     Envelope
+	series       *shape // path to the entries in an escaped document; nil if it is the array
+	seriesName   string // name of the array in faults
+	places       [memberCount]place
+	typed        bool       // the values follow a schema
+	number       numberRule // how a version may be written
+	numericTime  bool       // a time may be a number
+	timeUnit     TimeUnit   // unit of a time that is a number
+	declaredTime TimeUnit   // unit that the mapping declares; RFC3339 if none
+	amount       AmountShape
+	currency     CurrencyForm
+	correlation  [len(correlationHeaders)]place
+	scanners     sync.Pool // contains *jsonScanner
 }
 
 // newDecoder returns a decoder that finds the fields at the places in l, or at the places in the
@@ -42,16 +42,16 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 		firstVersion: opts.FirstVersion,
 		belowFirst: fmt.Sprintf("is below the first version, which is %d: if the first event of an account has a lower one, "+
 			"set --first-version (FIRST_VERSION) to it, and rebuild with it", opts.FirstVersion),
-		currencies:    opts.Currencies,
-		types:         opts.typeNames(),
-		declaredTime:  opts.Mapping.Time,
-		amount:        opts.Mapping.Amount,
-		lowerCurrency: opts.Mapping.LowerCurrency,
-		envelope:      opts.Mapping.Envelope,
-		shape:         newShape(),
-		places:        l.places,
-		typed:         l.typed,
-		scanners:      sync.Pool{New: func() any { return new(jsonScanner) }},
+		currencies:   opts.Currencies,
+		types:        opts.typeNames(),
+		declaredTime: opts.Mapping.Time,
+		amount:       opts.Mapping.Amount,
+		currency:     opts.Mapping.Currency,
+		envelope:     opts.Mapping.Envelope,
+		shape:        newShape(),
+		places:       l.places,
+		typed:        l.typed,
+		scanners:     sync.Pool{New: func() any { return new(jsonScanner) }},
 	}
 	for i, name := range correlationHeaders {
 		f.correlation[i] = place{kind: inHeader, header: name, quoted: l.places[FieldCorrelationID].quoted}

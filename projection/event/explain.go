@@ -2,6 +2,7 @@ package event
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -227,8 +228,10 @@ func (f *decoder) howWritten(field Field) string {
 		return f.amount.String()
 	case field == FieldOccurredAt:
 		return f.declaredTime.String()
-	case field == FieldCurrency && f.lowerCurrency:
+	case field == FieldCurrency && f.currency == CurrencyLower:
 		return "lower"
+	case field == FieldCurrency && f.currency == CurrencyNumeric:
+		return strings.TrimSpace("numeric code " + p.written.String())
 	case p.kind == joined:
 		return "joined"
 	case p.written != WrittenUsually:

@@ -185,7 +185,9 @@ func (l *layout) applyData(m Mapping) error {
 		if !is {
 			continue
 		}
-		if moved, is := m.Fields[field]; is && field != FieldData {
+		if moved, is := m.Fields[field]; is && moved.staysInPlace() {
+			p.Written = moved.Written
+		} else if is && field != FieldData {
 			p = moved
 		}
 		if !p.isElsewhere() {

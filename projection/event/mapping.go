@@ -93,6 +93,16 @@ const MostScale = 18
 // event with this sign is refused.
 type SignedType struct{ Positive, Negative, Zero Type }
 
+// CurrencyForm says how a currency code is written.
+type CurrencyForm uint8
+
+// Each example in the comments below is the euro.
+const (
+	CurrencyUpper   CurrencyForm = iota // the alphabetic code, EUR
+	CurrencyLower                       // the alphabetic code in lower case, eur
+	CurrencyNumeric                     // the numeric code, 978
+)
+
 // Envelope says where the event is in the document.
 type Envelope struct {
 	Path    []string // empty if the document is the event
@@ -119,8 +129,8 @@ type Mapping struct {
 	Time     TimeUnit
 	Amount   AmountShape
 	Envelope Envelope
-	// LowerCurrency means that currency codes are written in lower case.
-	LowerCurrency bool
+	// Currency says how currency codes are written.
+	Currency CurrencyForm
 }
 
 // MappingError is a mistake in a mapping. Field is FieldEnvelope for a mistake in the envelope.
@@ -201,6 +211,8 @@ func (p *FieldPath) validateWritten(field Field) error {
 	switch field {
 	case FieldEventID, FieldAccountID, FieldCorrelationID, FieldVersion:
 		ok = p.Written != WrittenBoolean
+	case FieldCurrency:
+		ok = ok || p.Written == WrittenInteger
 	case FieldEventType, memberPart:
 		ok = true
 	default:

@@ -169,18 +169,30 @@ func CurrencyByCode(code string) (Currency, bool) {
 	return c, ok
 }
 
+// CurrencyByNumber returns the currency with the given numeric code of ISO 4217, such as 978 for
+// EUR. The code is up to three digits; zeros at its beginning may be missing.
+func CurrencyByNumber(code []byte) (Currency, bool) {
+	n, err := strconv.ParseUint(string(code), 10, 16)
+	if err != nil || n >= uint64(len(iso4217Numbers)) {
+		return Currency{}, false
+	}
+	c := iso4217Numbers[n]
+	return c, !c.IsZero()
+}
+
 //go:embed iso4217.tsv
 var iso4217TSV string
 
-// iso4217 maps an alphabetic code to its currency. It does not change after the start of the
+// iso4217 maps an alphabetic code to its currency, and iso4217Numbers has the currency at the index
+// that is its numeric code. They do not change after the start of the
 // program. The project has its own table, because golang.org/x/text/currency misses some
 // currencies, and for many currencies its number of decimals differs from ISO 4217.
-var iso4217 = mustReadISO4217(iso4217TSV)
+var iso4217, iso4217Numbers = mustReadISO4217(iso4217TSV)
 
 // mustReadISO4217 reads lines of code, numeric code, minor units and name. It panics if a line is
 // malformed, because the table is part of the program.
-func mustReadISO4217(tsv string) map[string]Currency {
-	table := make(map[string]Currency)
+func mustReadISO4217(tsv string) (byCode map[string]Currency, byNumber [1000]Currency) {
+	byCode = make(map[string]Currency)
 	for line := range strings.Lines(tsv) {
 		line = strings.TrimSuffix(line, "\n")
 		if line == "" || line[0] == '#' {
@@ -194,9 +206,14 @@ func mustReadISO4217(tsv string) map[string]Currency {
 		if err != nil {
 			panic("event: malformed minor units in iso4217.tsv: " + line)
 		}
-		table[fields[0]] = Currency{code: [3]byte([]byte(fields[0])), digits: uint8(digits)}
+		number, err := strconv.ParseUint(fields[1], 10, 16)
+		if err != nil || len(fields[1]) != 3 {
+			panic("event: malformed numeric code in iso4217.tsv: " + line)
+		}
+		c := Currency{code: [3]byte([]byte(fields[0])), digits: uint8(digits)}
+		byCode[fields[0]], byNumber[number] = c, c
 	}
-	return table
+	return byCode, byNumber
 }
 
 // CurrencySet is the set of currencies that a projection accepts. The zero value accepts every
