@@ -1,4 +1,4 @@
-package events
+package events_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/projection/event"
@@ -17,35 +18,36 @@ func TestSchemaRegistryFlags(t *testing.T) {
 	if err := os.WriteFile(password, []byte("hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	with := func(edit func(*RegistryFlags)) RegistryFlags {
-		f := RegistryFlags{SchemaRegistryURL: []string{"https://a:8081", " http://b/apis/ccompat/v7 "}}
+	with := func(edit func(*events.RegistryFlags)) events.RegistryFlags {
+		f := events.RegistryFlags{SchemaRegistryURL: []string{"https://a:8081", " http://b/apis/ccompat/v7 "}}
 		edit(&f)
 		return f
 	}
 	for name, tt := range map[string]struct {
-		flags RegistryFlags
+		flags events.RegistryFlags
 		says  string // empty: no error
 	}{
-		"two":       {with(func(*RegistryFlags) {}), ""},
-		"user":      {with(func(f *RegistryFlags) { f.SchemaRegistryUsername, f.SchemaRegistryPasswordFile = "u", password }), ""},
-		"none":      {with(func(f *RegistryFlags) { f.SchemaRegistryURL = nil }), "is needed for --format=avro"},
-		"no scheme": {with(func(f *RegistryFlags) { f.SchemaRegistryURL = []string{"registry:8081"} }), "--schema-registry-url"},
+		"two":       {with(func(*events.RegistryFlags) {}), ""},
+		"user":      {with(func(f *events.RegistryFlags) { f.SchemaRegistryUsername, f.SchemaRegistryPasswordFile = "u", password }), ""},
+		"none":      {with(func(f *events.RegistryFlags) { f.SchemaRegistryURL = nil }), "is needed for --format=avro"},
+		"no scheme": {with(func(f *events.RegistryFlags) { f.SchemaRegistryURL = []string{"registry:8081"} }), "--schema-registry-url"},
 		"password in the URL": {
-			with(func(f *RegistryFlags) { f.SchemaRegistryURL = []string{"https://u:hunter2@a"} }), "--schema-registry-username",
+			with(func(f *events.RegistryFlags) { f.SchemaRegistryURL = []string{"https://u:hunter2@a"} }), "--schema-registry-username",
 		},
-		"unreadable URL": {with(func(f *RegistryFlags) { f.SchemaRegistryURL = []string{"https://u:hunter2@a:%%"} }), "must be a URL"},
-		"query":          {with(func(f *RegistryFlags) { f.SchemaRegistryURL = []string{"https://a?x=hunter2"} }), "query"},
-		"user alone":     {with(func(f *RegistryFlags) { f.SchemaRegistryUsername = "u" }), "give both or none"},
-		"password alone": {with(func(f *RegistryFlags) { f.SchemaRegistryPassword = "hunter2" }), "give both or none"},
-		"both passwords": {with(func(f *RegistryFlags) {
+		"unreadable URL": {with(func(f *events.RegistryFlags) { f.SchemaRegistryURL = []string{"https://u:hunter2@a:%%"} }), "must be a URL"},
+		"query":          {with(func(f *events.RegistryFlags) { f.SchemaRegistryURL = []string{"https://a?x=hunter2"} }), "query"},
+		"user alone":     {with(func(f *events.RegistryFlags) { f.SchemaRegistryUsername = "u" }), "give both or none"},
+		"password alone": {with(func(f *events.RegistryFlags) { f.SchemaRegistryPassword = "hunter2" }), "give both or none"},
+		"both passwords": {with(func(f *events.RegistryFlags) {
 			f.SchemaRegistryUsername, f.SchemaRegistryPassword, f.SchemaRegistryPasswordFile = "u", "hunter2", password
 		}), "give one of them"},
-		"no such file": {with(func(f *RegistryFlags) {
+		"no such file": {with(func(f *events.RegistryFlags) {
 			f.SchemaRegistryUsername, f.SchemaRegistryPasswordFile = "u", password+"x"
 		}), "--schema-registry-password-file"},
-		"no such CA": {with(func(f *RegistryFlags) { f.SchemaRegistryCA = password + "x" }), "--schema-registry-ca"},
+		"no such CA": {with(func(f *events.RegistryFlags) { f.SchemaRegistryCA = password + "x" }), "--schema-registry-ca"},
 	} {
-		_, err := tt.flags.registry("avro")
+		f := events.EventFlags{Format: "avro", FirstVersion: 1, Currencies: "all", DebeziumTimeUnit: "rfc3339", RegistryFlags: tt.flags}
+		_, err := f.Formats(func() ([]string, error) { return nil, nil })
 		var usage exit.UsageError
 		switch {
 		case tt.says == "" && err != nil:
@@ -58,7 +60,7 @@ func TestSchemaRegistryFlags(t *testing.T) {
 }
 
 func TestEventTypesMayHaveSpaceAroundTheirCommas(t *testing.T) {
-	f := EventFlags{Format: "json", FirstVersion: 1, Currencies: "EUR, JPY", DebeziumTimeUnit: "rfc3339", IgnoreEventTypes: []string{"CardIssued", " CardLost"}}
+	f := events.EventFlags{Format: "json", FirstVersion: 1, Currencies: "EUR, JPY", DebeziumTimeUnit: "rfc3339", IgnoreEventTypes: []string{"CardIssued", " CardLost"}}
 	formats, err := f.Formats(func() ([]string, error) { return nil, nil })
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +87,7 @@ func TestAMappingIsReadOnce(t *testing.T) {
 		}
 	}
 	write("fields: {amount: {unit: minor}}")
-	f := EventFlags{Format: "json", Currencies: "all", DebeziumTimeUnit: "rfc3339", FirstVersion: 1, Mapping: flags.FileNamed(path)}
+	f := events.EventFlags{Format: "json", Currencies: "all", DebeziumTimeUnit: "rfc3339", FirstVersion: 1, Mapping: flags.FileNamed(path)}
 	if _, err := f.Formats(func() ([]string, error) { return nil, nil }); err != nil {
 		t.Fatal(err)
 	}

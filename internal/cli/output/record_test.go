@@ -1,13 +1,10 @@
-package output_test
+package output
 
 import (
 	"encoding/json"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"projector/internal/cli/clitest"
-	"projector/internal/cli/output"
 )
 
 // Every byte of a record is shown, and null differs from empty.
@@ -15,8 +12,8 @@ func TestARecordIsShownToTheByte(t *testing.T) {
 	t.Parallel()
 	type whole struct {
 		Before int `json:"before"`
-		output.Record
-		*output.Payload
+		Record
+		*Payload
 	}
 	for _, c := range []struct {
 		record *kgo.Record
@@ -31,11 +28,15 @@ func TestARecordIsShownToTheByte(t *testing.T) {
 		{&kgo.Record{Value: []byte{}}, `{"before":1,"headers":[],"key":null,"value":""}`},
 		{&kgo.Record{Value: []byte{0xff}}, `{"before":1,"headers":[],"key":null,"value":null,"value_base64":"/w=="}`},
 	} {
-		got, err := json.Marshal(whole{1, output.RecordOf(c.record), output.PayloadOf(c.record)})
+		got, err := json.Marshal(whole{1, RecordOf(c.record), PayloadOf(c.record)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		clitest.Equal(t, string(got), c.want)
+		if string(got) != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
 	}
-	clitest.Equal(t, output.BytesText(nil)+" "+output.BytesText([]byte("x"))+" "+output.BytesText([]byte{0xff}), "null x base64:/w==")
+	if got, want := BytesText(nil)+" "+BytesText([]byte("x"))+" "+BytesText([]byte{0xff}), "null x base64:/w=="; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }

@@ -1,4 +1,4 @@
-package flags_test
+package cli_test
 
 import (
 	"slices"

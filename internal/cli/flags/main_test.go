@@ -1,9 +1,0 @@
-package flags_test
-
-import (
-	"testing"
-
-	"projector/readmodel/readmodeltest"
-)
-
-func TestMain(m *testing.M) { readmodeltest.Main(m) }
