@@ -104,7 +104,11 @@ func (f *decoder) readAmount(r *reading, c Currency) (int64, *Fault) {
 		if fault != nil {
 			return 0, fault
 		}
-		return validAmount(f.places[FieldAmount].name, text, c)
+		minor, err := ParseAmount(string(text), c)
+		if err != nil {
+			return 0, f.invalidAmount(FieldAmount, err)
+		}
+		return minor, nil
 	}
 	if !r.numberRead {
 		if fault := f.readNumber(r); fault != nil {

@@ -118,7 +118,7 @@ func (f *cloudEventsFormat) readStructured(r *reading, contentType []byte) bool 
 		return false
 	}
 	if reason := eventFormatReason(contentType); reason != "" {
-		r.unreadable(malformed("", reason), nameHeader+contentTypeHeader)
+		r.unreadable(malformed(nameHeader+contentTypeHeader, reason))
 	} else {
 		f.structured.readDocument(r, WithoutSchemaID(r.message.Value), "")
 	}
@@ -136,7 +136,7 @@ func (f *cloudEventsFormat) readBinary(r *reading, contentType []byte) bool {
 		return f.needsNoData(r)
 	case len(value) == 0: // some clients write this if there is no data
 	case !isJSONType(contentType):
-		r.unreadable(malformed("", reasonNotJSONType), nameHeader+contentTypeHeader)
+		r.unreadable(malformed(nameHeader+contentTypeHeader, reasonNotJSONType))
 	default:
 		f.binary.readDataDocument(r, value, nameData)
 	}
@@ -249,11 +249,5 @@ func (f *cloudEventsFormat) readBase64(r *reading, encoded *value) {
 		r.dataFault = malformed(name, "holds an envelope that the mapping declares; it is read from data only")
 		return
 	}
-	var found members
-	if err := r.scan(document, f.binary.shape, &found); err != nil {
-		r.dataFault = syntaxFault(document, err)
-		r.dataFault.Field = name
-		return
-	}
-	r.add(&found)
+	r.dataFault = r.addMembers(name, document, f.binary.shape)
 }

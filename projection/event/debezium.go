@@ -101,7 +101,7 @@ func (f *debeziumFormat) Decode(m Message, d *Decoded) {
 func (f *debeziumFormat) readPayload(r *reading) {
 	document, fault := r.connectDocument(WithoutSchemaID(r.message.Value))
 	if fault != nil {
-		r.unreadable(fault, namePayload)
+		r.unreadable(fault)
 		return
 	}
 	f.readDataDocument(r, document, namePayload)
@@ -143,7 +143,7 @@ func (r *reading) connectDocument(value []byte) ([]byte, *Fault) {
 	if isConnectEnvelope(value) {
 		var found members
 		if err := r.scan(value, connectShape, &found); err != nil {
-			return nil, syntaxFault(value, err)
+			return nil, syntaxFault(namePayload, value, err)
 		}
 		if !found[memberPayload].absent() {
 			value = found[memberPayload].raw
@@ -154,7 +154,7 @@ func (r *reading) connectDocument(value []byte) ([]byte, *Fault) {
 	}
 	text, err := r.scanText(value)
 	if err != nil {
-		return nil, syntaxFault(value, err)
+		return nil, syntaxFault(namePayload, value, err)
 	}
 	return bytes.Clone(text), nil // a copy, because the event refers to parts of it
 }

@@ -86,7 +86,7 @@ func (f *decoder) readDocument(r *reading, document []byte, field string) {
 		return
 	}
 	if err := r.scan(document, f.shape, &r.found); err != nil {
-		r.unreadable(syntaxFault(document, err), field)
+		r.unreadable(syntaxFault(field, document, err))
 	}
 }
 
@@ -100,11 +100,11 @@ func (f *decoder) readAround(r *reading, document []byte, field string) {
 			break
 		}
 		if _, err := r.scanText(text); err != nil { // it must be one string with nothing after it
-			r.unreadable(syntaxFault(document, err), field)
+			r.unreadable(syntaxFault(field, document, err))
 		}
 	default:
 		if err := r.scan(document, f.outer, &r.found); err != nil {
-			r.unreadable(syntaxFault(document, err), field)
+			r.unreadable(syntaxFault(field, document, err))
 		}
 	}
 	f.readApart(r)
@@ -125,9 +125,8 @@ func isNullDocument(document []byte) bool {
 }
 
 // unreadable sets the fault of the document and removes all members that were found in it.
-func (r *reading) unreadable(fault *Fault, field string) {
+func (r *reading) unreadable(fault *Fault) {
 	r.found = members{}
-	fault.Field = field
 	r.documentFault = fault
 }
 

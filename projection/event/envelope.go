@@ -117,13 +117,18 @@ func (f *decoder) readApart(r *reading) {
 // readInner finds the members of the event's document, and adds them to those of the document
 // around it.
 func (f *decoder) readInner(r *reading, document []byte) {
+	r.documentFault = r.addMembers(f.places[FieldEnvelope].name, document, f.shape)
+}
+
+// addMembers finds the members of a document in the field of a message, and adds them to those that
+// were found around it.
+func (r *reading) addMembers(field string, document []byte, sh *shape) *Fault {
 	var found members
-	if err := r.scan(document, f.shape, &found); err != nil {
-		r.documentFault = syntaxFault(document, err)
-		r.documentFault.Field = f.places[FieldEnvelope].name
-		return
+	if err := r.scan(document, sh, &found); err != nil {
+		return syntaxFault(field, document, err)
 	}
 	r.add(&found)
+	return nil
 }
 
 func (r *reading) add(found *members) {

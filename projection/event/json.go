@@ -285,10 +285,10 @@ func WithoutSchemaID(value []byte) []byte {
 	return value
 }
 
-// syntaxFault says why a value is not exactly one valid JSON object. It contains the byte offset,
-// but never a part of the value.
-func syntaxFault(value []byte, err error) *Fault {
-	return &Fault{Class: MalformedPayload, Reason: syntaxReason(value, err)}
+// syntaxFault says why the value of a field is not exactly one valid JSON object. It contains the
+// byte offset, but never a part of the value.
+func syntaxFault(field string, value []byte, err error) *Fault {
+	return malformed(field, syntaxReason(value, err))
 }
 
 func syntaxReason(value []byte, err error) string {

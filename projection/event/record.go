@@ -146,7 +146,7 @@ func (f *recordFormat) read(m Message) *recordReading {
 		reason = "the value contains text that is not UTF-8"
 	}
 	if reason != "" {
-		r.unreadable(malformed("", reason), "")
+		r.unreadable(malformed("", reason))
 	}
 	if f.decoder.envelope.isApart() {
 		f.decoder.readApart(&r.reading)

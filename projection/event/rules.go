@@ -126,12 +126,3 @@ func (f *decoder) parseVersion(text []byte) (version int64, reason string) {
 	}
 	return version, ""
 }
-
-// validAmount returns the amount in the text of a field, in minor units of c.
-func validAmount(field string, text []byte, c Currency) (int64, *Fault) {
-	minor, err := ParseAmount(string(text), c)
-	if err != nil {
-		return 0, &Fault{Class: InvalidAmount, Field: field, Reason: err.Error(), ByProducer: true}
-	}
-	return minor, nil
-}

@@ -137,9 +137,7 @@ func (f *decoder) split(r *reading, document []byte) *Fault {
 	if f.series != nil {
 		var found members
 		if err := r.scan(document, f.series, &found); err != nil {
-			fault := syntaxFault(document, err)
-			fault.Field = f.places[FieldEnvelope].name
-			return fault
+			return syntaxFault(f.places[FieldEnvelope].name, document, err)
 		}
 		switch m := &found[FieldEnvelope]; {
 		case m.absent():
@@ -154,9 +152,7 @@ func (f *decoder) split(r *reading, document []byte) *Fault {
 	case errors.Is(err, errNotArray), errors.Is(err, errManyEntries):
 		return malformed(f.seriesName, err.Error())
 	case err != nil:
-		fault := syntaxFault(document, err)
-		fault.Field = f.seriesName
-		return fault
+		return syntaxFault(f.seriesName, document, err)
 	case r.entries.n() == 0:
 		return malformed(f.seriesName, reasonNoEntries)
 	}

@@ -66,9 +66,7 @@ func (f *decoder) declaredText(p *place, m *value, field Field) ([]byte, *Fault)
 func (f *decoder) innerText(r *reading, p *place, document []byte, field Field) (raw, text []byte, fault *Fault) {
 	var found members
 	if err := r.scan(document, p.inner, &found); err != nil {
-		fault := syntaxFault(document, err)
-		fault.Field = p.name
-		return nil, nil, fault
+		return nil, nil, syntaxFault(p.name, document, err)
 	}
 	m := &found[memberPart]
 	switch {
