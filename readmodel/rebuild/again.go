@@ -36,7 +36,7 @@ func (w *swap) compareAgain(ctx context.Context, t *swapTx) (*comparison, error)
 		return nil, err
 	}
 	for _, table := range s.locked() {
-		if _, err := t.exec(ctx, table.statement("rows_forget")); err != nil {
+		if _, err := t.exec(ctx, table.fill.Query("rows_forget")); err != nil {
 			return nil, err
 		}
 	}
@@ -61,12 +61,12 @@ func (s *Shadow) noteAndLock(ctx context.Context, t *swapTx) error {
 		}
 	}
 	for _, table := range s.written() {
-		if _, err := t.exec(ctx, table.statement("rows_written"), s.compared); err != nil {
+		if _, err := t.exec(ctx, table.fill.Query("rows_written"), s.compared); err != nil {
 			return err
 		}
 	}
 	for _, table := range s.locked() {
-		if _, err := t.exec(ctx, table.statement("rows_lock")); err != nil {
+		if _, err := t.exec(ctx, table.fill.Query("rows_lock")); err != nil {
 			return err
 		}
 	}
@@ -81,19 +81,12 @@ func (s *Shadow) locked() []*rowTable {
 	return append(slices.Clone(s.tables), s.accounts.account)
 }
 
-func (s *Shadow) markers() []*rowTable {
-	if s.inbox == nil {
-		return nil
-	}
-	return []*rowTable{s.inbox}
-}
-
 // written returns the tables that consumers may have written since the comparison.
 func (s *Shadow) written() []*rowTable {
 	if s.accounts == nil {
 		return s.tables
 	}
-	return append(slices.Clone(s.tables), s.accounts.account, s.accounts.parked, s.accounts.overflow)
+	return append(s.locked(), s.accounts.parked, s.accounts.overflow)
 }
 
 // noted reads the table of differences of the given table. It calls add for each listed row that
@@ -102,7 +95,7 @@ func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add 
 	if err := t.limited(ctx); err != nil {
 		return err
 	}
-	rows, _ := t.tx.Query(ctx, table.statement("rows_again"))
+	rows, _ := t.tx.Query(ctx, table.fill.Query("rows_again"))
 	var (
 		of, live, rebuilt row
 		digests           [2]*int64

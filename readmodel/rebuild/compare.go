@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -28,8 +29,12 @@ type CompareOptions struct {
 // the live tables. It stores the differences in tables, for Swap.
 func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp CatchUp) (Report, error) {
 	c := newComparison(s, opts)
-	for _, t := range append(s.locked(), s.markers()...) {
-		if _, err := s.Pool.Exec(ctx, t.statement("rows_forget")); err != nil {
+	noted := slices.Clone(s.locked())
+	if s.inbox != nil {
+		noted = append(noted, s.inbox)
+	}
+	for _, t := range noted {
+		if _, err := s.Pool.Exec(ctx, t.fill.Query("rows_forget")); err != nil {
 			return c.report, fmt.Errorf("compare: %w", err)
 		}
 	}
@@ -44,7 +49,7 @@ func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp Catch
 		err = c.note(ctx, s.Pool)
 	}
 	if err == nil {
-		err = s.analyze(ctx)
+		_, err = s.lock.Exec(ctx, sql.Query("shadow_analyze"))
 	}
 	if err != nil {
 		return c.report, fmt.Errorf("compare: %w", err)

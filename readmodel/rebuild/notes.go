@@ -34,7 +34,7 @@ func (c *comparison) add(ctx context.Context, db execer, t *rowTable, r *row, ki
 
 func (c *comparison) flush(ctx context.Context, db execer, t *rowTable) error {
 	for some := range slices.Chunk(c.notes[t], noteRows) {
-		if _, err := db.Exec(ctx, t.statement("rows_note"), "["+strings.Join(some, ",")+"]"); err != nil {
+		if _, err := db.Exec(ctx, t.fill.Query("rows_note"), "["+strings.Join(some, ",")+"]"); err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (s *Shadow) Concerned(ctx context.Context, removing bool) (n int64, err err
 
 func (c *comparison) count(ctx context.Context, db readmodel.Querier, removing bool) (n int64, err error) {
 	for _, t := range c.shadow.tables {
-		rows, _ := db.Query(ctx, t.statement("rows_count"), removing)
+		rows, _ := db.Query(ctx, t.fill.Query("rows_count"), removing)
 		some, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
 		if err != nil {
 			return 0, fmt.Errorf("compare: %w", err)
@@ -94,7 +94,7 @@ func (s *Shadow) Digest(ctx context.Context, removing bool) (string, error) {
 		}
 		for _, t := range tables {
 			var one string
-			if err := tx.QueryRow(ctx, t.statement("rows_plan"), removing).Scan(&one); err != nil {
+			if err := tx.QueryRow(ctx, t.fill.Query("rows_plan"), removing).Scan(&one); err != nil {
 				return err
 			}
 			all += one

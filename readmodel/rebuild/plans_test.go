@@ -43,7 +43,7 @@ func TestASwapReadsOnlyTheNotedAccounts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := pool.Exec(t.Context(), s.account.statement("rows_note"), `[{"account_id": "acc-1"}, {"account_id": "acc-2"}]`); err != nil {
+			if _, err := pool.Exec(t.Context(), s.account.fill.Query("rows_note"), `[{"account_id": "acc-1"}, {"account_id": "acc-2"}]`); err != nil {
 				t.Fatal(err)
 			}
 			var plan []string
@@ -51,7 +51,7 @@ func TestASwapReadsOnlyTheNotedAccounts(t *testing.T) {
 				if _, err := tx.Exec(t.Context(), "SET LOCAL enable_seqscan = on"); err != nil {
 					return err
 				}
-				rows, _ := tx.Query(t.Context(), "EXPLAIN "+s.account.statement("rows_again"))
+				rows, _ := tx.Query(t.Context(), "EXPLAIN "+s.account.fill.Query("rows_again"))
 				plan, err = pgx.CollectRows(rows, pgx.RowTo[string])
 				return err
 			})

@@ -15,7 +15,7 @@ func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) erro
 		steps = append(steps, "rows_delete")
 	}
 	for _, step := range steps {
-		n, err := t.exec(ctx, table.statement(step))
+		n, err := t.exec(ctx, table.fill.Query(step))
 		if err != nil {
 			return err
 		}
@@ -25,7 +25,7 @@ func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) erro
 			w.done.Replaced += n
 		}
 	}
-	audited, err := t.exec(ctx, table.statement("rows_audit"), w.opts.Actor, w.shadow.kind.Name(), w.opts.Reason, w.opts.Remove)
+	audited, err := t.exec(ctx, table.fill.Query("rows_audit"), w.opts.Actor, w.shadow.kind.Name(), w.opts.Reason, w.opts.Remove)
 	if err != nil {
 		return err
 	}
@@ -72,10 +72,10 @@ func (w *swap) replaceAccounts(ctx context.Context, t *swapTx, c *comparison) er
 	if len(changes.ids) == 0 {
 		return nil
 	}
-	if _, err := t.exec(ctx, accounts.account.statement("accounts_delete"), changes.gone); err != nil {
+	if _, err := t.exec(ctx, accounts.account.fill.Query("accounts_delete"), changes.gone); err != nil {
 		return err
 	}
-	put, err := t.exec(ctx, accounts.account.statement("accounts_insert"), changes.put)
+	put, err := t.exec(ctx, accounts.account.fill.Query("accounts_insert"), changes.put)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (w *swap) replaceAccounts(ctx context.Context, t *swapTx, c *comparison) er
 		return projection.ErrStale // another session has written one of the rows despite the locks
 	}
 	for _, step := range []string{"hold_remove", "hold_insert", "hold_overflow_remove", "hold_overflow_insert"} {
-		if _, err := t.exec(ctx, accounts.statement(step), changes.ids); err != nil {
+		if _, err := t.exec(ctx, accounts.fill.Query(step), changes.ids); err != nil {
 			return err
 		}
 	}

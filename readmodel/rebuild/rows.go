@@ -34,7 +34,7 @@ func (t *rowTable) groups(ctx context.Context, tx pgx.Tx) (map[int64]group, erro
 }
 
 func (t *rowTable) addGroups(ctx context.Context, tx pgx.Tx, query string, groups map[int64]group) error {
-	rows, _ := tx.Query(ctx, t.statement(query))
+	rows, _ := tx.Query(ctx, t.fill.Query(query))
 	var (
 		bucket, n int64
 		digest    string
@@ -95,7 +95,7 @@ func (r *row) parseKey() error {
 // rows returns the rows of some groups, sorted by id.
 func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Seq2[*row, error] {
 	return readmodel.Stream(func(fn func(*row) error) error {
-		rows, _ := tx.Query(ctx, t.statement("rows_some"), bitsOf(buckets))
+		rows, _ := tx.Query(ctx, t.fill.Query("rows_some"), bitsOf(buckets))
 		var r row
 		_, err := pgx.ForEachRow(rows, []any{&r.id, &r.key, &r.digest, &r.version, &r.hold}, func() error {
 			one := r

@@ -93,11 +93,6 @@ func (b *schema) tables(ctx context.Context, copied, noted []string) error {
 	return err
 }
 
-func (b *schema) analyze(ctx context.Context) error {
-	_, err := b.lock.Exec(ctx, sql.Query("shadow_analyze"))
-	return err
-}
-
 // Close drops the schema.
 func (b *schema) Close(ctx context.Context) error {
 	b.Pool.Close()

@@ -125,7 +125,7 @@ func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 	if err := tx.Send(ctx); err != nil {
 		return err
 	}
-	tag, err := tx.Exec(ctx, w.shadow.inbox.statement("inbox_restore"), w.shadow.kind.Name())
+	tag, err := tx.Exec(ctx, w.shadow.inbox.fill.Query("inbox_restore"), w.shadow.kind.Name())
 	w.done.Markers = tag.RowsAffected()
 	return err
 }

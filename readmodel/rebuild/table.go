@@ -206,8 +206,6 @@ func auditColumn(key []rowColumn, name, typ string) string {
 	return "NULL"
 }
 
-func (t *rowTable) statement(name string) string { return t.fill.Query(name) }
-
 // markerTable returns the inbox of a projection as a table of a rebuild. A marker has only a key,
 // so it can be missing but cannot differ.
 func markerTable(handler string) *rowTable {
@@ -228,8 +226,8 @@ func markerTable(handler string) *rowTable {
 type accountState struct {
 	account          *rowTable // with what waits in the column hold
 	parked, overflow *rowTable
-	fill             sql.Values
-	balances         bool // true for account_balance, whose rows are the accounts
+	fill             sql.Values // for the statements about the waiting events of these accounts
+	balances         bool       // true for account_balance, whose rows are the accounts
 }
 
 // newAccountState returns the accountState of account_balance or, with a label, of an ordered
@@ -289,7 +287,3 @@ func (s *accountState) withHold(hold func(schema, amongP, amongW string) string)
 	}
 	return values
 }
-
-// statement returns a query of folder sql, with the placeholders filled for the waiting events of
-// these accounts.
-func (s *accountState) statement(name string) string { return s.fill.Query(name) }
