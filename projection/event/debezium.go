@@ -111,7 +111,7 @@ func (f *debeziumFormat) readPayload(r *reading) {
 // schemas.enable=true: {"schema":…,"payload":…}.
 var connectPrefix = []byte(`{"schema":`)
 
-var connectShape = &shape{self: memberNone, members: []shapeMember{
+var connectShape = &shape{self: memberNone, record: memberNone, members: []shapeMember{
 	newShapeMember("schema", memberSchema), newShapeMember("payload", memberPayload),
 }}
 
