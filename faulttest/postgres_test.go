@@ -13,6 +13,7 @@ import (
 
 	"projector/e2e/wait"
 	"projector/internal/devstack"
+	"projector/internal/testbank"
 )
 
 // outages returns the faults of PostgreSQL and of the connection to PostgreSQL.
@@ -137,9 +138,15 @@ func readOnly(s *scene) int {
 // rowLocked locks the row of one account, as a person in psql can do, while a second replica joins.
 // Only the partition of that account may stop.
 func rowLocked(s *scene) (hits int) {
+	first := s.newcomers(1)[0]
+	s.sendAndAwait([]testbank.Record{first})
+	account := string(first.Key)
 	tx := must(s.db.Begin(s.t.Context()))(s.t)
-	var account string
-	check(s.t, tx.QueryRow(s.t.Context(), "SELECT account_id FROM account_balance ORDER BY version DESC LIMIT 1 FOR UPDATE").Scan(&account))
+	check(s.t, tx.QueryRow(s.t.Context(), "SELECT account_id FROM account_balance WHERE account_id = $1 FOR UPDATE", account).Scan(&account))
+	// The stream itself may have no further event that is written to the row.
+	check(s.t, s.producer.Send(s.t.Context(), []testbank.Record{
+		{Partition: first.Partition, Key: first.Key, Value: []byte(event(account, 2, "FundsCredited", good))},
+	}))
 	s.await("a flush waits for the row", func() string {
 		var waiting int
 		if err := s.db.QueryRow(s.t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting); err != nil || waiting == 0 {
