@@ -142,6 +142,7 @@ func rowLocked(s *scene) (hits int) {
 	s.sendAndAwait([]testbank.Record{first})
 	account := string(first.Key)
 	tx := must(s.db.Begin(s.t.Context()))(s.t)
+	defer func() { _ = tx.Rollback(s.t.Context()) }() // after a failure, the pool could not be closed otherwise
 	check(s.t, tx.QueryRow(s.t.Context(), "SELECT account_id FROM account_balance WHERE account_id = $1 FOR UPDATE", account).Scan(&account))
 	// The stream itself may have no further event that is written to the row.
 	check(s.t, s.producer.Send(s.t.Context(), []testbank.Record{
