@@ -3,7 +3,6 @@ package protobuf_test
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -172,57 +171,6 @@ func TestTheNameOfTheMessageIsTheType(t *testing.T) {
 				t.Errorf("name of the message at %q: %+v, fault %v; want %s", inside, d.Event, d.Fault, want)
 			}
 		}
-	}
-}
-
-// Many producers have one message for all events, with a oneof of their contents.
-func TestTheFieldThatIsSetIsTheType(t *testing.T) {
-	const schema = `syntax = "proto3"; package bank;
-		message Event { string id = 1; string account = 2; int64 version = 3; string at = 4;
-			oneof content { Money opened = 10; Money credited = 11; Fee fee = 12; string note = 13; } optional string extra = 14; }
-		message Money { string amount = 1; string currency = 2; }
-		message Fee { string currency = 1; string amount = 2; }`
-	field := func(names ...string) event.FieldPath { return event.FieldPath{Path: names} }
-	records, err := event.NewRecords(event.Options{FirstVersion: 1, Mapping: event.Mapping{
-		Types: map[string]event.Type{
-			"opened": event.TypeNamed("AccountOpened"), "credited": event.TypeNamed("FundsCredited"), "fee": event.TypeNamed("FundsDebited"), "note": event.Ignorable,
-		},
-		Fields: map[event.Field]event.FieldPath{
-			event.FieldEventID: field("id"), event.FieldAccountID: field("account"), event.FieldOccurredAt: field("at"), event.FieldData: field("content"),
-			event.FieldEventType: {Record: true, Path: []string{"content"}}, event.FieldCorrelationID: field("_extra"),
-		},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree := records.Tree()
-	s, err := protobuf.Compile(schema, nil, &tree)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := records.Format(s)
-	head := text(number(text(text(path(), 1, "e-1"), 2, "acc-1"), 3, 7), 4, "2026-01-01T00:00:00Z")
-	money := text(text(nil, 1, "10.25"), 2, "EUR")
-	for name, tt := range map[string]struct {
-		content []byte
-		want    string
-		amount  int64
-	}{
-		"opened":                 {message(nil, 10, money), "AccountOpened", 0},
-		"credited":               {message(nil, 11, money), "FundsCredited", 1025},
-		"another message type":   {message(nil, 12, text(text(nil, 1, "JPY"), 2, "10")), "FundsDebited", 10},
-		"the last one counts":    {message(message(nil, 12, money), 11, money), "FundsCredited", 1025},
-		"none after another one": {message(text(nil, 13, "x"), 11, money), "FundsCredited", 1025},
-		"a text":                 {text(message(nil, 11, money), 13, "x"), "note", 0},
-		"parts of one message":   {message(message(nil, 11, text(nil, 1, "10.25")), 11, text(nil, 2, "EUR")), "FundsCredited", 1025},
-	} {
-		d := decode(f, slices.Concat(head, tt.content, text(nil, 14, "extra")))
-		if e := d.Event; d.Fault != nil || e.TypeName != tt.want || e.Amount != tt.amount || e.CorrelationID != "" {
-			t.Errorf("%s: %+v, fault %v", name, d.Event, d.Fault)
-		}
-	}
-	if d := decode(f, head); d.Fault == nil || d.Fault.Field != "name of the record content" || d.Fault.Class != event.MalformedPayload {
-		t.Errorf("none is set: %+v, fault %v", d.Event, d.Fault)
 	}
 }
 

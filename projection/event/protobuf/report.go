@@ -29,9 +29,6 @@ func (p *place) report(slots []slot, found *event.Values) {
 		case w.branch.HasField:
 			w.report(v, found)
 		}
-		if w.name != "" && v.is && w.branch.HasRecord {
-			found.Text(w.branch.Record, w.name)
-		}
 	}
 }
 

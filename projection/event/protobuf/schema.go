@@ -9,8 +9,6 @@
 //	amount   digits in a string, or confluent.type.Decimal
 //	data     a message
 //
-// A oneof is read like a field with the value of the field that is set.
-//
 // A field is also found by its JSON name, so accountId finds account_id. In a field without
 // presence, an empty text and the first value of an enum count as absent. A missing number counts
 // as 0.

@@ -111,7 +111,6 @@ type wantedField struct {
 	inner  *place // for a message
 	items  *place // for each message in a list whose entries are wanted
 	array  bool   // a list whose entries are not wanted
-	name   string // of a field that is wanted because its oneof is; otherwise empty
 	slot   int    // index of its slot among the slots of its place; the slots of inner follow
 }
 
@@ -157,38 +156,22 @@ func newPlace(all types, d protoreflect.MessageDescriptor, wanted *event.Branch)
 		if fd == nil {
 			fd = d.Fields().ByJSONName(m.Name)
 		}
-		if fd != nil {
-			p.want(all, fd, &m.Branch)
-		} else if oneof := d.Oneofs().ByName(protoreflect.Name(m.Name)); oneof != nil && !oneof.IsSynthetic() {
-			p.wantOneof(all, oneof, &m.Branch)
+		if fd == nil {
+			continue
 		}
+		w := wantedField{field: p.fields[fd.Number()], branch: &m.Branch, array: fd.IsList() && m.Entries == nil}
+		if w.kind == protoreflect.EnumKind {
+			w.symbols = symbols(fd.Enum())
+		}
+		switch {
+		case w.message != nil && !w.list:
+			w.inner = newPlace(all, fd.Message(), &m.Branch)
+		case w.message != nil && fd.IsList() && m.Entries != nil:
+			w.items = newPlace(all, fd.Message(), m.Entries)
+		}
+		p.add(w)
 	}
 	return p
-}
-
-// want adds a field that is wanted. It returns the field, so that the caller can complete it.
-func (p *place) want(all types, fd protoreflect.FieldDescriptor, branch *event.Branch) *wantedField {
-	w := wantedField{field: p.fields[fd.Number()], branch: branch, array: fd.IsList() && branch.Entries == nil}
-	if w.kind == protoreflect.EnumKind {
-		w.symbols = symbols(fd.Enum())
-	}
-	switch {
-	case w.message != nil && !w.list:
-		w.inner = newPlace(all, fd.Message(), branch)
-	case w.message != nil && fd.IsList() && branch.Entries != nil:
-		w.items = newPlace(all, fd.Message(), branch.Entries)
-	}
-	p.add(w)
-	return &p.wanted[len(p.wanted)-1]
-}
-
-// wantOneof adds a oneof that is wanted. It is read like a field with the value of the field that is
-// set.
-func (p *place) wantOneof(all types, oneof protoreflect.OneofDescriptor, branch *event.Branch) {
-	for i := range oneof.Fields().Len() {
-		fd := oneof.Fields().Get(i)
-		p.want(all, fd, branch).name = strings.Clone(string(fd.Name()))
-	}
 }
 
 // addKnown prepares the place for a message type that is read as a single value. It returns false
