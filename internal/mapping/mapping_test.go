@@ -168,6 +168,7 @@ func TestLocateNamesTheLineOfAConflict(t *testing.T) {
 		{"a name with a type", "avro", "fields:\n  eventType: {record: true, type: text}\n", "line 2, column 3: eventType: is the name of a record"},
 		{"a name and a header", "avro", "fields:\n  eventType: {record: true, header: a}\n", "line 2, column 3: eventType: can be in one place"},
 		{"the name of the record of a text", "avro", "fields:\n  eventId: id\n  eventType: {record: true, path: id}\n", "line 3, column 3: eventType: two fields"},
+		{"the name of a record twice", "avro", "fields:\n  eventType: {join: [{record: true, path: a}, kind, {record: true, path: a}], with: /}\n", "line 2, column 3: eventType: has the name of the same record twice"},
 		{"flag and mapping", "debezium-outbox", "fields:\n  version: seq\n", "line 2, column 3: version"},
 	}
 	for _, tt := range tests {

@@ -72,12 +72,12 @@ func (w *suggesting) time(path, alone string, p *sample) {
 }
 
 func (w *suggesting) currency(path, alone string, p *sample) {
-	if p.each(isNumericCode) {
-		written := ""
-		if !p.hasKind('"') {
-			written = ", type: integer"
-		}
-		w.line("  currency: {%s, code: numeric%s}", path, written)
+	written, shape := event.WrittenText, ""
+	if !p.hasKind('"') {
+		written, shape = event.WrittenInteger, ", type: integer"
+	}
+	if p.each(func(text string) bool { _, is := event.CurrencyByNumber([]byte(text), written); return is }) {
+		w.line("  currency: {%s, code: numeric%s}", path, shape)
 		return
 	}
 	code := anyOf(p.texts)
@@ -89,11 +89,6 @@ func (w *suggesting) currency(path, alone string, p *sample) {
 	if !p.each(func(text string) bool { _, is := event.CurrencyByCode(strings.ToUpper(text)); return is }) {
 		w.decide("currency: not all are codes of ISO 4217 such as EUR, which each credit and debit needs")
 	}
-}
-
-func isNumericCode(text string) bool {
-	_, is := event.CurrencyByNumber([]byte(text))
-	return is
 }
 
 // decimal matches decimal numbers as text.

@@ -100,12 +100,8 @@ func (f *decoder) supportedCurrency(code []byte) (Currency, *Fault) {
 		}
 		code = upper[:]
 	case f.currency == CurrencyNumeric:
-		number := code
-		code = nil
-		if len(number) == len(upper) || f.places[FieldCurrency].written == WrittenInteger {
-			c, _ := CurrencyByNumber(number)
-			code = append(upper[:0], c.Code()...)
-		}
+		c, _ := CurrencyByNumber(code, f.places[FieldCurrency].written)
+		code = append(upper[:0], c.Code()...)
 	}
 	c, ok := f.currencies.Lookup(string(code))
 	if !ok {

@@ -170,8 +170,12 @@ func CurrencyByCode(code string) (Currency, bool) {
 }
 
 // CurrencyByNumber returns the currency with the given numeric code of ISO 4217, such as 978 for
-// EUR. The code is up to three digits; zeros at its beginning may be missing.
-func CurrencyByNumber(code []byte) (Currency, bool) {
+// EUR. A code that is written as text has three digits, such as 036 for AUD. One that is written as
+// an integer has no zeros at its beginning.
+func CurrencyByNumber(code []byte, written Written) (Currency, bool) {
+	if written != WrittenInteger && len(code) != 3 {
+		return Currency{}, false
+	}
 	n, err := strconv.ParseUint(string(code), 10, 16)
 	if err != nil || n >= uint64(len(iso4217Numbers)) {
 		return Currency{}, false

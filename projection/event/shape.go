@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -84,6 +85,9 @@ func (s *shape) addRecord(field Field, path []string) error {
 	at, err := s.object(path)
 	if err != nil {
 		return err
+	}
+	if at.record != memberNone {
+		return errors.New("has the name of the same record twice")
 	}
 	at.record = field
 	return nil
