@@ -32,15 +32,18 @@ func (s *stage) run(args ...string) printed {
 	return printed{status, stdout, stderr}
 }
 
-// corrected is added to the name of a replay command that reads a file. These replays are counted
-// separately.
-const corrected = " from a file"
+// These are added to the name of the command `dlq replay`. Each kind of replay is counted separately.
+const (
+	corrected   = ": from a file"
+	republished = ": to the topic"
+	takenBack   = ": of a discard"
+)
 
 // draw runs a command for a reader and counts whether it succeeded. kind is the name of the
 // command.
 func (s *stage) draw(kind string, r *reader, args ...string) printed {
 	s.t.Helper()
-	typed := strings.TrimSuffix(kind, corrected)
+	typed, _, _ := strings.Cut(kind, ":")
 	p := s.run(append(strings.Fields(typed), append(args, s.readerFlags(kind, r)...)...)...)
 	s.count(kind, p.done() || strings.Contains(p.stdout, `"result":"applied"`)) // a command that applied only some events also counts as success
 	return p

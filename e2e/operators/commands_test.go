@@ -163,7 +163,7 @@ func (s *stage) restart(r *reader) {
 	s.t.Helper()
 	s.note("SIGTERM of %s, and a start", r.name)
 	r.process.Terminate()
-	s.launch(r)
+	r.process = s.launch(r)
 	s.count("restart", true)
 }
 
@@ -172,8 +172,28 @@ func (s *stage) kill(r *reader) {
 	s.note("kill -9 of %s, and a start", r.name)
 	r.process.Kill()
 	s.evict(r)
-	s.launch(r)
+	r.process = s.launch(r)
 	s.count("kill -9", true)
+}
+
+// secondInstance starts a second instance of the reader's consumer, or ends it.
+func (s *stage) secondInstance(r *reader) {
+	s.t.Helper()
+	switch {
+	case r.second == nil:
+		s.note("a second instance of %s", r.name)
+		r.second = s.launch(r)
+	case s.rnd.IntN(2) == 0:
+		s.note("SIGTERM of the second instance of %s", r.name)
+		r.second.Terminate()
+		r.second = nil
+	default:
+		s.note("kill -9 of the second instance of %s", r.name)
+		r.second.Kill()
+		s.evict(r)
+		r.second = nil
+	}
+	s.count("second instance", true)
 }
 
 // closeBreaker resumes the partitions that a breaker stopped.

@@ -110,6 +110,15 @@ func (o *ordered) discard(p place) {
 	}
 }
 
+// takeBack applies a discarded event. It returns false if the event cannot be applied.
+func (o *ordered) takeBack(e *event) bool {
+	if e.garbage || !o.force(e) {
+		return false
+	}
+	delete(o.discarded, e.place())
+	return true
+}
+
 // beyondNow returns the highest version of a dead letter that is neither parked nor discarded.
 func (o *ordered) beyondNow(a *account) (highest int64) {
 	for _, l := range o.letters {

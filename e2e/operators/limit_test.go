@@ -80,16 +80,7 @@ func (o *ordered) adopt(k *known, log [][]*event) {
 		a.history[a.version] = a.state
 		a.state = reached
 	}
-	for a.version < k.version {
-		before := a.version
-		for _, l := range o.letters {
-			if l.account == k.id && l.version == a.version+1 && o.fault(l.event) == "" && !o.discarded[l.place()] && o.advance(a, l.event) == "" {
-				break
-			}
-		}
-		if a.version == before {
-			return
-		}
+	for a.version < k.version && o.advanceFrom(a, k.id, log) {
 	}
 	if a.version != k.version {
 		return
@@ -111,6 +102,20 @@ func (o *ordered) adopt(k *known, log [][]*event) {
 		a.waiting[e.version] = &parked{e, class}
 	}
 	a.beyond = k.overflow
+}
+
+// advanceFrom applies the account's next event, which is in the topic. It returns false if there is
+// none that can be applied.
+func (o *ordered) advanceFrom(a *account, id string, log [][]*event) bool {
+	next := a.version + 1
+	for _, records := range log {
+		for _, e := range records {
+			if !e.garbage && e.account == id && e.version == next && o.fault(e) == "" && !o.discarded[e.place()] && o.advance(a, e) == "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // dueNow counts the accounts whose next event is beyond the park limit and will be read again.

@@ -51,7 +51,14 @@ func newProducer(s *stage) *producer {
 }
 
 func (p *producer) source(id string, calm bool) *source {
-	return &source{id: id, partition: int32(p.rnd.IntN(partitions)), next: 1, calm: calm}
+	return &source{id: id, partition: partitionOf(id), next: 1, calm: calm}
+}
+
+// partitionOf returns the partition to which `dlq replay --to-topic` publishes the events of an
+// account.
+func partitionOf(id string) int32 {
+	byKey := kgo.StickyKeyPartitioner(nil).ForTopic("")
+	return int32(byKey.Partition(&kgo.Record{Key: []byte(id)}, partitions))
 }
 
 func (p *producer) event(a *source, version int64) *event {

@@ -11,6 +11,7 @@ type oracle interface {
 	force(e *event) bool
 	replay(only string)
 	discard(p place)
+	takeBack(e *event) bool
 	rebuilt(log [][]*event, found rebuiltRows)
 }
 

@@ -31,6 +31,8 @@ var steps = []drawn{
 	{"replay", 10, func(s *stage) { s.replay(s.anyReader()) }, false},
 	{"correct", 14, func(s *stage) { s.correct(s.anyReader()) }, false},
 	{"discard", 8, func(s *stage) { s.discard(s.anyReader()) }, false},
+	{"take a discard back", 6, func(s *stage) { s.takeBack(s.anyReader()) }, false},
+	{"publish again", 5, func(s *stage) { s.publishAgain(s.anyReader()) }, true},
 	{"skip", 8, func(s *stage) { s.skip(s.anyOrdered()) }, false},
 	{"unskip", 6, func(s *stage) { s.unskip(s.anyOrdered()) }, false},
 	{"open", 5, func(s *stage) { s.open(s.readers[0]) }, false},
@@ -41,6 +43,7 @@ var steps = []drawn{
 		}
 	}, false},
 	{"refuse", 5, (*stage).refuse, true},
+	{"second instance", 5, func(s *stage) { s.secondInstance(s.anyReader()) }, false},
 	{"kill", 4, func(s *stage) { s.kill(s.anyReader()) }, false},
 	{"restart", 3, func(s *stage) { s.restart(s.anyReader()) }, false},
 	{"cut", 4, (*stage).cut, true},
@@ -122,6 +125,9 @@ func (s *stage) play(n int) {
 	for _, r := range s.readers {
 		s.statuses(r)
 		r.process.Terminate()
+		if r.second != nil {
+			r.second.Terminate()
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package operators_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -65,6 +66,47 @@ func (s *stage) discard(r *reader) {
 	p := s.draw("dlq discard", r, append(l.flags(), reason, "--yes")...)
 	if p.done() && !strings.Contains(p.stderr, "discarded 0 dead letters") { // the dead letter may have been applied in the meantime
 		r.oracle.discard(place{l.Partition, l.Offset})
+	}
+}
+
+// takeBack replays a discarded dead letter, which takes the discard back if the event is applied.
+func (s *stage) takeBack(r *reader) {
+	s.t.Helper()
+	l := s.deadLetter(r, "discarded")
+	if l == nil {
+		return
+	}
+	p := s.draw("dlq replay"+takenBack, r, append(l.flags(), "--status=discarded", reason, "--yes", "--max-replays=1000")...)
+	for _, line := range lines[struct{ Result *string }](s, p.stdout) {
+		if line.Result != nil && *line.Result == "applied" && !r.oracle.takeBack(s.records()[l.Partition][l.Offset]) {
+			s.t.Errorf("%s: the discarded dead letter %d/%d was applied, which the oracle cannot", r.name, l.Partition, l.Offset)
+		}
+	}
+}
+
+// publishAgain publishes a dead letter to the topic again.
+func (s *stage) publishAgain(r *reader) {
+	s.t.Helper()
+	if s.pruning { // the inbox may no longer have the event's id, so the event would be counted again
+		return
+	}
+	l := s.deadLetter(r, "open,ready,waiting,discarded")
+	if l == nil {
+		return
+	}
+	s.draw("dlq replay"+republished, r, append(l.flags(), "--to-topic="+s.topic, reason, "--yes", "--max-replays=1000")...)
+	ends, err := s.admin.ListEndOffsets(s.t.Context(), s.topic)
+	if err := errors.Join(err, ends.Error()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log := s.log[l.Partition]
+	end, _ := ends.Lookup(s.topic, l.Partition)
+	for offset := int64(len(log)); offset < end.Offset; offset++ {
+		e := *log[l.Offset]
+		e.offset = offset
+		s.log[l.Partition] = append(s.log[l.Partition], &e)
 	}
 }
 

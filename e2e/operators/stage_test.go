@@ -71,6 +71,7 @@ type reader struct {
 	want        func() map[string]string
 	additive    bool
 	process     *process.Process
+	second      *process.Process // a second instance; nil if there is none
 	// next has, for each partition, the offset of the next record for the oracle. high has the
 	// highest value that next has had.
 	next, high []int64
@@ -94,7 +95,7 @@ func newStage(t *testing.T, seed uint64) *stage {
 	s.producer = newProducer(s)
 	s.addReaders()
 	for _, r := range s.readers {
-		s.launch(r)
+		r.process = s.launch(r)
 	}
 	return s
 }
@@ -169,8 +170,8 @@ func (s *stage) addReaders() {
 	}
 }
 
-// launch starts the reader's consumer.
-func (s *stage) launch(r *reader) {
+// launch starts an instance of the reader's consumer.
+func (s *stage) launch(r *reader) *process.Process {
 	s.t.Helper()
 	binary := process.Binary{Path: must(binary())(s.t)}
 	env := []string{"DATABASE_URL=" + s.through, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
@@ -178,7 +179,7 @@ func (s *stage) launch(r *reader) {
 		"run", "--topic=" + s.topic, "--group=" + r.group, "--listen=127.0.0.1:0", "--log-format=json", "--session-timeout=6s",
 		"--retry-initial=100ms", "--retry-max=1s", "--park-limit=" + fmt.Sprint(s.parkLimit), s.breaker,
 	}, r.flags...)
-	r.process = binary.Launch(s.t, env, args...)
+	return binary.Launch(s.t, env, args...)
 }
 
 // evict removes the members of a killed consumer's group. The test then need not wait for the

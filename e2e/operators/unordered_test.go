@@ -60,6 +60,16 @@ func (u *unordered) replay(only string) {
 
 func (u *unordered) discard(p place) { u.discarded[p] = true }
 
+// takeBack applies a discarded event. It returns false if the event cannot be applied.
+func (u *unordered) takeBack(e *event) bool {
+	if e.garbage || u.applied[u.key(e)] != nil || u.fault(e) != "" {
+		return false
+	}
+	delete(u.discarded, e.place())
+	u.applied[u.key(e)] = e
+	return true
+}
+
 // The method rebuilt computes the rows from the whole log and the operators' decisions. A rebuild
 // may leave a row unchanged if an event was corrected or the position was set back. The oracle then
 // leaves out the events that are missing in the row.
