@@ -148,6 +148,22 @@ func (d discardedEvent) isOf(r *projection.DecodedRecord) bool {
 	}
 }
 
+// DiscardedVersions returns the versions of each account whose event was discarded, in no order.
+func (d *Decisions) DiscardedVersions() map[string][]int64 {
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	versions := map[string][]int64{}
+	for _, events := range d.discarded {
+		for _, e := range events {
+			versions[e.accountID] = append(versions[e.accountID], e.version)
+		}
+	}
+	return versions
+}
+
 // AllSkipped returns the skipped events, ordered by account and version.
 func (d *Decisions) AllSkipped() []projection.SkippedEvent {
 	d.mu.Lock()

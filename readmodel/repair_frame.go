@@ -37,6 +37,9 @@ type RepairConfig struct {
 	// then lets that consumer continue before its next transaction. If Ends is nil, Apply only
 	// pauses for as long as its transactions take.
 	Ends Ends
+	// Decisions has the events that operators have discarded. Apply then applies none of them that
+	// was fetched from the outbox. It is nil if no event was fetched.
+	Decisions *Decisions
 }
 
 // Ends returns the end offsets of a topic's partitions, as far as they can be read. It is called

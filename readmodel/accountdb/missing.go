@@ -44,6 +44,9 @@ type MissingFilter struct {
 	// empty, any source matches.
 	Topic      string
 	Partitions []int32
+	// Decisions has the events that operators have discarded. The versions of an account from the
+	// first of these events on are not missing.
+	Decisions *readmodel.Decisions
 }
 
 // ErrNoFetching means that missing versions cannot be fetched with this database.
@@ -59,12 +62,27 @@ func CheckFetching(ctx context.Context, db readmodel.Querier) error {
 }
 
 // MissingVersions streams the missing versions, oldest gap first. A version whose event is parked
-// and cannot be applied is not missing. An error ends the iteration.
+// and cannot be applied is not missing, and neither is one whose event was discarded. An error ends
+// the iteration.
 func MissingVersions(ctx context.Context, pool *pgxpool.Pool, f MissingFilter) iter.Seq2[Missing, error] {
 	return readmodel.Stream(func(fn func(Missing) error) error {
+		if err := f.Decisions.Read(ctx); err != nil {
+			return err
+		}
+		discarded := f.Decisions.DiscardedVersions()
 		rows, _ := pool.Query(ctx, sql.Query("missing_versions"), f.For.Seconds(), f.AccountID, f.Topic, f.Partitions)
 		var m Missing
-		_, err := pgx.ForEachRow(rows, []any{&m.AccountID, &m.First, &m.Last}, func() error { return fn(m) })
+		_, err := pgx.ForEachRow(rows, []any{&m.AccountID, &m.First, &m.Last}, func() error {
+			for _, v := range discarded[m.AccountID] {
+				if v >= m.First {
+					m.Last = min(m.Last, v-1)
+				}
+			}
+			if m.Last < m.First {
+				return nil
+			}
+			return fn(m)
+		})
 		if readmodel.HasCode(err, readmodel.NotSupported) {
 			err = &pgconn.PgError{Severity: "ERROR", Code: readmodel.NotSupported, Message: string(ErrNoFetching)}
 		}

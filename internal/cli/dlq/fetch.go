@@ -15,6 +15,7 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
+	"projector/readmodel/balance"
 	"projector/readmodel/repair"
 )
 
@@ -58,12 +59,13 @@ func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	if err := c.CheckMapping(ctx, on.Pool, readmodel.BalanceName); err != nil {
 		return nil, err
 	}
-	missing, err := c.missing(ctx, on.Pool)
+	decisions := readmodel.NewDecisions(on.Pool, balance.Definition{})
+	missing, err := c.missing(ctx, on.Pool, decisions)
 	if err != nil {
 		return nil, err
 	}
 	p := &fetchPlan{c, on, &replay.Fetch{
-		Store:  repair.New(readmodel.RepairConfig{Pool: on.Pool, Formats: c.formats, FirstVersion: c.FirstVersion}),
+		Store:  repair.New(readmodel.RepairConfig{Pool: on.Pool, Formats: c.formats, FirstVersion: c.FirstVersion, Decisions: decisions}),
 		Outbox: c.client, Formats: c.formats, By: readmodel.Action{Actor: on.Actor, Reason: on.Reason}, Missing: missing,
 	}}
 	shown := output.NewProgress(on.Std.Err, "asked for")
@@ -78,10 +80,10 @@ func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 
 // missing returns the versions that accounts wait for, at most --limit. The versions of an account
 // are sorted.
-func (c *fetch) missing(ctx context.Context, pool *pgxpool.Pool) (missing []*replay.Missing, err error) {
+func (c *fetch) missing(ctx context.Context, pool *pgxpool.Pool, decisions *readmodel.Decisions) (missing []*replay.Missing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
-	for m, err := range accountdb.MissingVersions(ctx, pool, accountdb.MissingFilter{AccountID: c.Account}) {
+	for m, err := range accountdb.MissingVersions(ctx, pool, accountdb.MissingFilter{AccountID: c.Account, Decisions: decisions}) {
 		if err != nil {
 			return nil, err
 		}

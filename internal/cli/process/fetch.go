@@ -37,10 +37,12 @@ func (p *Process) fetching(c *Flags, formats event.Resolver) error {
 	if client == nil || err != nil {
 		return err
 	}
+	decisions := readmodel.NewDecisions(p.pool, p.kind)
 	p.fetcher = outbox.NewFetcher(outbox.Config{
 		Outbox: client, Formats: formats,
-		Store: repair.New(readmodel.RepairConfig{Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, Ends: p.ends}),
+		Store: repair.New(readmodel.RepairConfig{Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, Ends: p.ends, Decisions: decisions}),
 		Missing: func(ctx context.Context, f accountdb.MissingFilter) iter.Seq2[accountdb.Missing, error] {
+			f.Decisions = decisions
 			return accountdb.MissingVersions(ctx, p.pool, f)
 		},
 		After: c.OutboxAfter, Topic: c.Topic, Group: c.GroupName(), Partitions: p.working, Actor: p.owner,
