@@ -3,6 +3,7 @@ package readmodel
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/sql"
@@ -129,8 +131,37 @@ func (d *Decisions) MarkDiscarded(records []projection.DecodedRecord) {
 	}
 	for i := range records {
 		r := &records[i]
-		r.Discarded = slices.ContainsFunc(d.discarded[r.Record.Ref()], func(e discardedEvent) bool { return e.isOf(r) })
+		r.Discarded = d.isDiscarded(r)
 	}
+}
+
+func (d *Decisions) isDiscarded(r *projection.DecodedRecord) bool {
+	return slices.ContainsFunc(d.discarded[r.Record.Ref()], func(e discardedEvent) bool { return e.isOf(r) })
+}
+
+// Check reads the decisions in a transaction that applies records, and returns an error if one of
+// their events was discarded after the plan. The caller must hold a lock that a discard waits for.
+func (d *Decisions) Check(ctx context.Context, tx *Tx, records []*RepairRecord) error {
+	if d == nil {
+		return nil
+	}
+	if err := d.ReadIn(ctx, tx); err != nil {
+		return err
+	}
+	versions := d.DiscardedVersions()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range records {
+		ev := &r.Decoded.Event
+		discarded := d.isDiscarded(&r.DecodedRecord)
+		if r.Record.Partition == projection.NoPartition { // it was fetched from the outbox
+			discarded = slices.Contains(versions[ev.AccountID], ev.Version)
+		}
+		if discarded && !r.Revokes {
+			return errclass.Text(fmt.Sprintf("the event of account %q version %d was discarded meanwhile, so it is not applied", ev.AccountID, ev.Version))
+		}
+	}
+	return nil
 }
 
 // isOf reports whether the event that was discarded at this offset is the event of the record. Another

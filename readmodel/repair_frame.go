@@ -37,8 +37,8 @@ type RepairConfig struct {
 	// then lets that consumer continue before its next transaction. If Ends is nil, Apply only
 	// pauses for as long as its transactions take.
 	Ends Ends
-	// Decisions has the events that operators have discarded. Apply then applies none of them that
-	// was fetched from the outbox. It is nil if no event was fetched.
+	// Decisions has the events that operators have discarded. Apply ends with an error before it
+	// applies one of them, unless RepairRecord.Revokes is set.
 	Decisions *Decisions
 }
 
@@ -51,6 +51,7 @@ type Ends func(ctx context.Context, topic string) map[int32]int64
 type RepairRecord struct {
 	projection.DecodedRecord
 	FailedAt time.Time // when it was dead-lettered
+	Revokes  bool      // it is applied although its event was discarded
 	// Action is recorded in the audit trail, with the record's effect as its result.
 	Action Action
 	// Decision is valid if Decided is true. Apply sets Decision when the decision is durable. Plan

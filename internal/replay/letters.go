@@ -77,17 +77,22 @@ type Store interface {
 	readmodel.Replayer
 	// History reads what was done with records of a DLQ topic. See readmodel.LoadHistory.
 	History(ctx context.Context, dlqTopic string, places []readmodel.DeadLetterPlace) (map[[2]int64]readmodel.DeadLetterHistory, error)
+	// MarkDiscarded marks the records whose event was discarded.
+	MarkDiscarded(ctx context.Context, records []projection.DecodedRecord) error
 	// Record writes actions that change no account to the audit trail. It writes all actions or
 	// none.
 	Record(ctx context.Context, actions []readmodel.Action) error
 }
 
-// Database returns the Store in PostgreSQL.
-func Database(pool *pgxpool.Pool, letters readmodel.Replayer) Store { return database{letters, pool} }
+// Database returns the Store in PostgreSQL. The decisions are those of the projection.
+func Database(pool *pgxpool.Pool, letters readmodel.Replayer, decisions *readmodel.Decisions) Store {
+	return database{letters, pool, decisions}
+}
 
 type database struct {
 	readmodel.Replayer
-	pool *pgxpool.Pool
+	pool      *pgxpool.Pool
+	decisions *readmodel.Decisions
 }
 
 // History implements Store.
@@ -95,6 +100,13 @@ func (d database) History(
 	ctx context.Context, dlqTopic string, places []readmodel.DeadLetterPlace,
 ) (map[[2]int64]readmodel.DeadLetterHistory, error) {
 	return readmodel.LoadHistory(ctx, d.pool, dlqTopic, places)
+}
+
+// MarkDiscarded implements Store.
+func (d database) MarkDiscarded(ctx context.Context, records []projection.DecodedRecord) error {
+	err := d.decisions.Read(ctx)
+	d.decisions.MarkDiscarded(records)
+	return err
 }
 
 // Record implements Store.
@@ -167,8 +179,10 @@ func Assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 func assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 	subjects := make([]readmodel.Subject, len(chunk))
 	places := make([]readmodel.DeadLetterPlace, len(chunk))
+	records := make([]projection.DecodedRecord, len(chunk))
 	for i, d := range chunk {
 		e := &d.Entry
+		records[i] = d.decodedRecord()
 		places[i] = readmodel.DeadLetterPlace{
 			Partition: e.DLQPartition, Offset: e.DLQOffset,
 			Original: projection.RecordRef{Topic: readmodel.Storable(e.Topic), Partition: e.Partition, Offset: e.Offset},
@@ -183,11 +197,16 @@ func assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 	if err != nil {
 		return err
 	}
+	if err := store.MarkDiscarded(ctx, records); err != nil {
+		return err
+	}
 	for i, d := range chunk {
 		done := history[[2]int64{int64(d.Entry.DLQPartition), d.Entry.DLQOffset}]
 		d.Replays = d.Entry.Replays + done.Replays
 		d.Status = dlq.Discarded
-		if !done.Discarded || d.Corrected {
+		// An event that was read several times has several dead letters, and a discard of one of them
+		// is a discard of the event.
+		if !done.Discarded && !records[i].Discarded || d.Corrected {
 			d.Status = d.Entry.StatusOf(&d.Decoded, statuses[i])
 		}
 	}

@@ -146,15 +146,19 @@ func (i *Item) planLocally(maxReplays int, publish bool) {
 }
 
 func (i *Item) record() *readmodel.RepairRecord {
-	e := &i.Entry
 	return &readmodel.RepairRecord{
-		DecodedRecord: projection.DecodedRecord{
-			Decoded: i.Decoded, Reprocessed: !i.Corrected,
-			Record: projection.Record{
-				Message: e.Original(),
-				Topic:   e.Topic, Partition: e.Partition, Offset: e.Offset, Timestamp: e.Timestamp, Replays: i.Replays + 1,
-			},
+		DecodedRecord: i.decodedRecord(), FailedAt: i.Entry.FailedAt, Revokes: i.Status == dlq.Discarded || i.Corrected,
+	}
+}
+
+// decodedRecord returns the original record.
+func (d *DeadLetter) decodedRecord() projection.DecodedRecord {
+	e := &d.Entry
+	return projection.DecodedRecord{
+		Decoded: d.Decoded, Reprocessed: !d.Corrected,
+		Record: projection.Record{
+			Message: e.Original(),
+			Topic:   e.Topic, Partition: e.Partition, Offset: e.Offset, Timestamp: e.Timestamp, Replays: d.Replays + 1,
 		},
-		FailedAt: e.FailedAt,
 	}
 }

@@ -126,6 +126,8 @@ func (s *store) Apply(_ context.Context, records []*readmodel.RepairRecord, obse
 	return nil
 }
 
+func (*store) MarkDiscarded(context.Context, []projection.DecodedRecord) error { return nil }
+
 func (s *store) History(context.Context, string, []readmodel.DeadLetterPlace) (map[[2]int64]readmodel.DeadLetterHistory, error) {
 	return s.history, nil
 }

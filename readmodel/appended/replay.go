@@ -90,6 +90,9 @@ func decidePresent(entry *Entry) projection.Decision {
 
 // Plan implements Replayer.
 func (l *replayer) Plan(ctx context.Context, records []*readmodel.RepairRecord) error {
+	if err := l.cfg.Decisions.Read(ctx); err != nil { // Apply then reads only the later ones
+		return fmt.Errorf("plan: %w", err)
+	}
 	planned := map[Key]string{}
 	for piece := range slices.Chunk(records, readmodel.PlanPiece) {
 		attempt, cancel := context.WithTimeout(ctx, readmodel.RepairAttempt)
@@ -200,6 +203,9 @@ func (w *replayWork) Refuse(reason string) bool {
 func (l *replayer) fold(ctx context.Context, tx *readmodel.Tx, records []*readmodel.RepairRecord, refused map[*readmodel.RepairRecord]string) ([]projection.Decision, error) {
 	tx.Queue(sql.Query("discards_prevent"), l.kind.Label)
 	if err := tx.Send(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.cfg.Decisions.Check(ctx, tx, records); err != nil {
 		return nil, err
 	}
 	decisions, err := l.decide(ctx, tx, records)

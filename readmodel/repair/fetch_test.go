@@ -12,31 +12,42 @@ import (
 	"projector/readmodel/repair"
 )
 
-// TestAnEventThatIsDiscardedWhileItIsFetched discards an event after the outbox has returned it.
-func TestAnEventThatIsDiscardedWhileItIsFetched(t *testing.T) {
-	pool, w := startWorker(t)
-	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 2, "4", "EUR"))
-	w.MustFlush()
-	format := readmodeltest.JSONFormat(t)
-	decisions := readmodel.NewDecisions(pool, balance.Definition{})
-	r := repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(format), FirstVersion: 1, Decisions: decisions})
-	records := readmodeltest.ReplayOf(format, credit("a", 3, "8", "EUR"))
-	records[0].Record.Partition, records[0].Action.Kind = projection.NoPartition, readmodel.ActionFetch
-	if err := r.Plan(t.Context(), records); err != nil || readmodel.EffectOf(records[0].Decision) != readmodel.EffectApplied {
-		t.Fatalf("plan: %+v, error %v", records[0].Decision, err)
+// TestAnEventThatIsDiscardedAfterThePlan discards an event between the plan and the execution of a
+// repair. Only a replay of a discarded event applies it.
+func TestAnEventThatIsDiscardedAfterThePlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(r *readmodel.RepairRecord)
+		want string
+	}{
+		"fetched": {func(r *readmodel.RepairRecord) {
+			r.Record.Partition, r.Action.Kind = projection.NoPartition, readmodel.ActionFetch
+		}, "EUR 5.00 2 open a-2 false -"},
+		"replayed":            {func(*readmodel.RepairRecord) {}, "EUR 5.00 2 open a-2 false -"},
+		"replayed on purpose": {func(r *readmodel.RepairRecord) { r.Revokes = true }, "EUR 13.00 3 open a-3 false -"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool, w := startWorker(t)
+			w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 2, "4", "EUR"))
+			w.MustFlush()
+			format := readmodeltest.JSONFormat(t)
+			decisions := readmodel.NewDecisions(pool, balance.Definition{})
+			r := repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(format), FirstVersion: 1, Decisions: decisions})
+			records := readmodeltest.ReplayOf(format, credit("a", 3, "8", "EUR"))
+			action := records[0].Action
+			c.set(records[0])
+			if err := r.Plan(t.Context(), records); err != nil || readmodel.EffectOf(records[0].Decision) != readmodel.EffectApplied {
+				t.Fatalf("plan: %+v, error %v", records[0].Decision, err)
+			}
+			action.Kind, action.Result, action.Projection, action.Reason = readmodel.ActionDiscard, readmodel.ResultDiscarded, readmodel.BalanceName, "x"
+			subject := readmodel.Subject{AccountID: "a", Version: 3}
+			if _, err := r.Discard(t.Context(), []readmodel.Discard{{Subject: subject, Action: action}}); err != nil {
+				t.Fatal(err)
+			}
+			err := r.Apply(t.Context(), records, nil)
+			if discarded := err != nil && strings.Contains(err.Error(), `account "a" version 3 was discarded meanwhile`); discarded == records[0].Revokes {
+				t.Errorf("apply: %v", err)
+			}
+			expect(t, current(t, pool, "a"), c.want)
+		})
 	}
-	version := int64(3)
-	if _, err := r.Discard(t.Context(), []readmodel.Discard{{
-		Subject: readmodel.Subject{AccountID: "a", Version: version},
-		Action: readmodel.Action{
-			Kind: readmodel.ActionDiscard, Projection: readmodel.BalanceName, Actor: "me", Reason: "x", Result: readmodel.ResultDiscarded,
-			AccountID: "a", Version: &version, Class: event.VersionGap, Topic: partition.Topic, Offset: 2,
-		},
-	}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Apply(t.Context(), records, nil); err == nil || !strings.Contains(err.Error(), `account "a" version 3 was discarded meanwhile`) {
-		t.Errorf("apply: %v", err)
-	}
-	expect(t, current(t, pool, "a"), "EUR 5.00 2 open a-2 false -")
 }

@@ -51,6 +51,9 @@ func (r *Repair) custom() bool { return r.projection != readmodel.BalanceName }
 
 // Plan sets each record's Decision to the decision that Apply would make now. It changes nothing.
 func (r *Repair) Plan(ctx context.Context, records []*readmodel.RepairRecord) error {
+	if err := r.cfg.Decisions.Read(ctx); err != nil { // Apply then reads only the later ones
+		return fmt.Errorf("plan: %w", err)
+	}
 	records = inOrder(records)
 	store := r.storeOf(r.db())
 	options := r.options()

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"projector/errclass"
 	"projector/internal/pace"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
@@ -63,7 +62,7 @@ func (p *replay) decide(ctx context.Context, tx *accountdb.Tx, limit int) (int, 
 	if err := lockAccounts(ctx, tx, slices.Compact(ids)); err != nil {
 		return 0, err
 	}
-	if err := p.repair.checkFetched(ctx, tx, records); err != nil {
+	if err := p.repair.cfg.Decisions.Check(ctx, tx.Tx, records); err != nil {
 		return 0, err
 	}
 	if err := p.fold.Read(ctx, p.healing); err != nil {
@@ -77,24 +76,6 @@ func (p *replay) decide(ctx context.Context, tx *accountdb.Tx, limit int) (int, 
 		return next, err
 	}
 	return next, p.fold.HealShortQueues(ctx, limit)
-}
-
-// checkFetched returns an error if one of the records was fetched and its event has been discarded
-// since. No event can be discarded during the transaction, because a discard locks the account, too.
-func (r *Repair) checkFetched(ctx context.Context, tx *accountdb.Tx, records []*readmodel.RepairRecord) error {
-	if r.cfg.Decisions == nil {
-		return nil
-	}
-	if err := r.cfg.Decisions.ReadIn(ctx, tx); err != nil {
-		return err
-	}
-	discarded := r.cfg.Decisions.DiscardedVersions()
-	for _, rec := range records {
-		if ev := &rec.Decoded.Event; slices.Contains(discarded[ev.AccountID], ev.Version) {
-			return errclass.Text(fmt.Sprintf("the event of account %q version %d was discarded meanwhile, so it is not applied", ev.AccountID, ev.Version))
-		}
-	}
-	return nil
 }
 
 // next returns up to limit records of a few accounts.

@@ -107,6 +107,8 @@ type tools struct {
 	pool   *pgxpool.Pool
 	client *kgo.Client
 	reader *topic.Reader // of the DLQ topic
+
+	decisions *readmodel.Decisions
 }
 
 // prepare checks the flags, and sets the projection and the format of the events.
@@ -134,18 +136,18 @@ func (f *topicFlags) open(ctx context.Context, std *output.Streams) (*tools, err
 }
 
 func (f *topicFlags) tools(pool *pgxpool.Pool, client *kgo.Client) *tools {
-	return &tools{f, pool, client, topic.NewReader(client, f.DeadLetterTopic())}
+	return &tools{f, pool, client, topic.NewReader(client, f.DeadLetterTopic()), readmodel.NewDecisions(pool, f.kind)}
 }
 
 // store returns the store that applies dead letters to the chosen projection and records this in
 // the audit trail.
 func (t *tools) store(rate int) replay.Store {
-	return replay.Database(t.pool, t.replayer(rate))
+	return replay.Database(t.pool, t.replayer(rate), t.decisions)
 }
 
 func (t *tools) replayer(rate int) readmodel.Replayer {
 	return t.kind.Replayer(readmodel.RepairConfig{
-		Pool: t.pool, Formats: t.formats, FirstVersion: t.FirstVersion, Rate: rate, Ends: t.ends,
+		Pool: t.pool, Formats: t.formats, FirstVersion: t.FirstVersion, Rate: rate, Ends: t.ends, Decisions: t.decisions,
 	})
 }
 

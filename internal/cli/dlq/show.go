@@ -63,7 +63,7 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	if own := flags.DefinitionNamed(entry.Projection); own != nil {
-		opened.kind = own // the dead letter at this offset may be of another projection
+		opened.kind, opened.decisions = own, readmodel.NewDecisions(opened.pool, own) // the dead letter at this offset may be of another projection
 	}
 	if err := replay.Assess(ctx, opened.store(0), []*replay.DeadLetter{d}); err != nil {
 		return err
