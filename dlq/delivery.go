@@ -3,6 +3,7 @@ package dlq
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -38,8 +39,8 @@ func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery 
 // processed again. The parameter letters contains the dead letters that the new attempt produced. A
 // dead letter of the same event and class keeps its status. If it was acknowledged, it is not sent
 // again. If it is being sent, Deliver waits for it. If the log has lost its end meanwhile, another
-// record may have the same offset, so the key and the value are compared, too. The old delivery must
-// not be used any more.
+// record may have the same offset, so the key, the value and the headers are compared, too. The old
+// delivery must not be used any more.
 func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
 	next := NewDelivery(letters, failedAt)
 	next.aside = d.aside
@@ -128,7 +129,8 @@ type flight struct {
 // the same offset before.
 func (it *item) isOf(r *projection.Record) bool {
 	own := &it.letter.Record
-	return bytes.Equal(own.Key, r.Key) && bytes.Equal(own.Value, r.Value)
+	return bytes.Equal(own.Key, r.Key) && bytes.Equal(own.Value, r.Value) &&
+		slices.EqualFunc(own.Headers, r.Headers, func(a, b event.Header) bool { return a.Key == b.Key && bytes.Equal(a.Value, b.Value) })
 }
 
 // launch produces the item through client without waiting. The client's own time-out bounds how

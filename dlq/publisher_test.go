@@ -240,13 +240,14 @@ func TestDecidedAgainKeepsWhatIsAcknowledged(t *testing.T) {
 // published. Its dead letter must be published, too.
 func TestAnotherRecordAtTheSameOffsetHasItsOwnDeadLetter(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
-	p, all := newPublisher(t, cluster), letters(3)
+	p, all := newPublisher(t, cluster), letters(4)
 	d := NewDelivery(all, time.Now())
 	if err := p.Deliver(soon(t), d); err != nil {
 		t.Fatal(err)
 	}
 	d = d.DecidedAgain(all[:1], time.Now())
-	again := letters(3)
+	again := letters(4)
+	again[3].Record.Headers = []event.Header{{Key: "id", Value: []byte("another event")}} // of Debezium, for example
 	again[1].Record.Value = []byte("another value")
 	again[2].Record.Key = []byte("another key")
 	d = d.DecidedAgain(again, time.Now())
@@ -254,7 +255,7 @@ func TestAnotherRecordAtTheSameOffsetHasItsOwnDeadLetter(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts, last := published(t, cluster)
-	if counts[0] != 1 || counts[1] != 2 || counts[2] != 2 || string(last[1].Value) != "another value" || string(last[2].Key) != "another key" {
+	if counts[0] != 1 || counts[1] != 2 || counts[2] != 2 || counts[3] != 2 || string(last[1].Value) != "another value" || string(last[2].Key) != "another key" {
 		t.Errorf("published %v, the last ones %q and %q", counts, last[1].Value, last[2].Key)
 	}
 }
