@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/internal/pace"
+	"projector/internal/topic"
 	"projector/readmodel"
 )
 
@@ -129,6 +130,9 @@ func (r *Replay) publish(ctx context.Context, producer Producer, chunk []*Item) 
 		if flights[i] != nil {
 			if err := <-flights[i]; err != nil {
 				failure = fmt.Errorf("publish to topic %q: %w", r.ToTopic, err)
+				if topic.Unauthorized(err) {
+					failure = fmt.Errorf("missing ACL: WRITE on topic %s: %w", r.ToTopic, err)
+				}
 				continue
 			}
 			item.Result = readmodel.ResultPublished

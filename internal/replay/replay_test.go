@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
+	"projector/errclass"
 	"projector/internal/replay"
 	"projector/internal/topic"
 	"projector/projection/event"
@@ -151,6 +153,22 @@ func TestPublishedRecordsAreInTheAuditTrail(t *testing.T) {
 		recorded = append(recorded, a.AccountID+" "+a.Result+" "+a.Reason)
 	}
 	equal(t, strings.Join(recorded, ", "), "a published to topic again, c published to topic again")
+}
+
+// forbidden refuses every record, because the client may not write to the topic.
+type forbidden struct{}
+
+func (forbidden) Produce(_ context.Context, r *kgo.Record, promise func(*kgo.Record, error)) {
+	promise(r, kerr.TopicAuthorizationFailed)
+}
+
+func TestAMissingACLIsNamed(t *testing.T) {
+	in := &store{versions: map[string]int64{}}
+	r := planned(t, &replay.Replay{ToTopic: "again"}, &source{records: []*kgo.Record{gap("a", 2, 0)}}, in)
+	if err := r.Publish(t.Context(), forbidden{}, nil); err == nil || !strings.Contains(errclass.Safe(err), "missing ACL: WRITE on topic again") {
+		t.Errorf("%v", err)
+	}
+	equal(t, outcomes(r), "a 2 waiting")
 }
 
 // TestAnEntryIsNotPublished shows that a dead letter is not published if its record has several
