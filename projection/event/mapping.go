@@ -16,7 +16,8 @@ type FieldPath struct {
 	// and FieldCurrency begin in the object of FieldData.
 	Path []string
 	// Record means that the value is not the text at Path, but the full name of the record (Avro) or
-	// of the message type (Protobuf) there. Without a Path it is the name of the event's own.
+	// of the message type (Protobuf) there. At a oneof it is the name of the field that is set.
+	// Without a Path it is the name of the event's own record or message type.
 	Record   bool
 	Header   string   // name of a header of the record
 	Key      bool     // the record's key is the source

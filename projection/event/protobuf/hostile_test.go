@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,8 @@ const (
 	allocatedAnyway = 4 << 20
 	// allocatedByValue limits how many bytes reading a value of any size may allocate.
 	allocatedByValue = 256 << 10
+	// allocatedByEntries does so for a value with as many entries as are read.
+	allocatedByEntries = 8 << 20
 )
 
 // allocated returns the number of bytes that f allocates.
@@ -58,6 +61,7 @@ var hostileSchemas = map[string]struct{ schema, says string }{
 	"10,000 maps":               {proto3 + `message A {` + repeated(10_000, "map<int32,int32>a#=#;") + `}`, ""},
 	"10,000 fields of itself":   {proto3 + `message A {` + repeated(10_000, "A a#=#;") + `}`, ""},
 	"10,000 symbols":            {proto3 + "enum E{Z=0;" + repeated(10_000, "A#=#;") + "}", ""},
+	"5,000 fields of an enum":   {proto3 + "enum E{Z=0;" + repeated(10_000, "A#=#;") + "}" + repeated(5_000, "message M#{E eventType=1;}"), ""},
 	"10,000 options":            {proto3 + `message A{` + repeated(10_000, "int32 a#=#[deprecated=true];") + `}`, ""},
 	"messages, 31 deep":         {proto3 + repeated(200, "message A#{"+nested(30, "message B{")+"}"), ""},
 	"messages, 50 deep":         {proto3 + nested(50, "message A{"), "nesting depth"},
@@ -126,6 +130,76 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
+// A mapping can want a oneof, and so each of its fields. The fields may have the same message type,
+// which may have a oneof of its own.
+func TestHostileOneofs(t *testing.T) {
+	tree := func(path ...string) *event.Branch {
+		records, err := event.NewRecords(event.Options{Mapping: event.Mapping{Fields: map[event.Field]event.FieldPath{
+			event.FieldEventType: {Record: true, Path: path}, event.FieldData: {Path: path}, event.FieldCorrelationID: {Path: append(slices.Clone(path), "x")},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wanted := records.Tree()
+		return &wanted
+	}
+	levels := strings.Split(strings.Repeat("a ", 29)+"a", " ")
+	ofEnums := "enum E{Z=0;" + repeated(5_000, "A#=#;") + "}"
+	for name, hostile := range map[string]struct {
+		schema, says string
+		wanted       *event.Branch
+	}{
+		"a oneof in a oneof": {
+			proto3 + "message E{oneof a{" + repeated(1000, "A a#=#;") + "}} message A{oneof b{" + repeated(1000, "B b#=#;") + "}} message B{string amount=1;}", "", tree("a", "b"),
+		},
+		"a oneof of itself":          {proto3 + "message A{oneof a{" + repeated(500, "A a#=#;") + "}}", "", tree(levels...)},
+		"a large oneof of itself":    {proto3 + "message A{oneof a{" + repeated(10_000, "A a#=#;") + "}}", "more than 20000 fields", tree(levels...)},
+		"a oneof of enums":           {proto3 + ofEnums + "message M{oneof a{" + repeated(5_000, "E a#=#;") + "}}", "", tree("a")},
+		"oneofs of enums":            {proto3 + ofEnums + repeated(2_000, "message M#{oneof a{E b=1;}}"), "", tree("a")},
+		"messages with a oneof each": {proto3 + repeated(5_000, "message A#{oneof a{A# b=1;A# x=2;}}"), "", tree("a")},
+	} {
+		var err error
+		n := allocated(func() { _, err = protobuf.Compile(hostile.schema, nil, hostile.wanted) })
+		if n > uint64(allocatedPerByte*len(hostile.schema)+allocatedAnyway) {
+			t.Errorf("%s: %d MiB allocated for %d bytes", name, n>>20, len(hostile.schema))
+		}
+		if (err != nil) != (hostile.says != "") || err != nil && !strings.Contains(err.Error(), hostile.says) {
+			t.Errorf("%s: %v, want %q", name, err, hostile.says)
+		}
+	}
+}
+
+// TestHostileValuesOfOneofs shows that the time and the memory to read a value do not grow with the
+// number of fields of a oneof.
+func TestHostileValuesOfOneofs(t *testing.T) {
+	records, err := event.NewRecords(event.Options{Mapping: event.Mapping{
+		Envelope: event.Envelope{Path: []string{"a"}, Entries: []string{"lines"}},
+		Fields:   map[event.Field]event.FieldPath{event.FieldEventType: {Record: true, Path: []string{"b"}}, event.FieldData: {Path: []string{"b"}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := records.Tree()
+	s, err := protobuf.Compile(proto3+"message M{oneof a{"+repeated(5_000, "A a#=#;")+"}} message A{repeated B lines=1;} message B{oneof b{"+repeated(5_000, "A b#=#;")+"}}", nil, &wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := records.Format(s)
+	const size = 1 << 20
+	for name, value := range map[string][]byte{
+		"each field in turn":    append(path(), bytes.Repeat([]byte{1<<3 | 2, 0, 2<<3 | 2, 0}, size/4)...),
+		"empty entries":         message(path(), 1, bytes.Repeat([]byte{1<<3 | 2, 0}, size/2)),
+		"entries with a field":  message(path(), 1, bytes.Repeat([]byte{1<<3 | 2, 2, 1<<3 | 2, 0}, size/4)),
+		"entries of each field": append(path(), bytes.Repeat(append(message(nil, 1, message(nil, 1, nil)), message(nil, 2, message(nil, 1, nil))...), size/8)...),
+	} {
+		var all []event.Decoded
+		n := allocated(func() { all = each(f, value) })
+		if n > allocatedByEntries || len(all) != 1 || all[0].Fault == nil || all[0].Fault.Class != event.MalformedPayload {
+			t.Errorf("%s: %d KiB allocated, %s", name, n>>10, shown(all))
+		}
+	}
+}
+
 // hostileFile is a schema with lists, a map and recursive messages.
 const hostileFile = `syntax = "proto2";
 	message Event { optional string eventId = 1; repeated bool flags = 2 [packed = true]; repeated Event events = 3; map<int32, Event> map = 4;
@@ -182,6 +256,7 @@ func TestHostileValues(t *testing.T) {
 func FuzzProtobufSchema(f *testing.F) {
 	f.Add([]byte(file), append(path(), credit()...))
 	f.Add([]byte(hostileFile), append(path(), 2<<3|2, 2, 0, 1))
+	f.Add([]byte(proto3+`message Event { oneof data { Event a = 1; string b = 2; } oneof eventId { string c = 3; } }`), append(path(), 1<<3|2, 0, 2<<3|2, 0))
 	for _, hostile := range hostileSchemas {
 		if len(hostile.schema) < 4<<10 {
 			f.Add([]byte(hostile.schema), path())

@@ -2,6 +2,7 @@ package protobuf_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -31,38 +32,69 @@ func (b byLibrary) Read(value []byte, found *event.Values) string {
 	if len(value) == 0 || value[0] != 0 || options.Unmarshal(value[1:], decoded) != nil {
 		return "the library does not read it"
 	}
-	b.members(decoded, b.wanted, found)
+	b.inside(decoded, b.wanted, found)
 	return ""
 }
 
-func (b byLibrary) members(m protoreflect.Message, wanted *event.Branch, found *event.Values) {
-	fields := m.Descriptor().Fields()
+// inside reads a message at the place of a branch.
+func (b byLibrary) inside(m protoreflect.Message, wanted *event.Branch, found *event.Values) {
+	if wanted.HasField && b.known(m, wanted.Field, found) {
+		return
+	}
+	found.RecordAt(wanted, string(m.Descriptor().FullName()))
 	for i := range wanted.Members {
-		member := &wanted.Members[i]
-		d := fields.ByName(protoreflect.Name(member.Name))
-		if d == nil {
-			d = fields.ByJSONName(member.Name)
+		b.member(m, &wanted.Members[i], found)
+	}
+}
+
+// member reads a field or a oneof that is wanted. It shares nothing with the other members, even if
+// they want the same field.
+func (b byLibrary) member(m protoreflect.Message, member *event.Member, found *event.Values) {
+	name, fields := protoreflect.Name(member.Name), m.Descriptor().Fields()
+	d, oneof := fields.ByName(name), m.Descriptor().Oneofs().ByName(name)
+	if d == nil {
+		d = fields.ByJSONName(member.Name)
+	}
+	if d != nil {
+		b.field(m, d, &member.Branch, found)
+		return
+	}
+	mayBeOneof := !member.HasField || member.Field == event.FieldData || member.Field == event.FieldEnvelope
+	if oneof == nil || !mayBeOneof {
+		return
+	}
+	if d = m.WhichOneof(oneof); d == nil {
+		return
+	}
+	b.field(m, d, &member.Branch, found)
+	if member.HasRecord {
+		found.Text(member.Record, string(d.Name()))
+	}
+}
+
+func (b byLibrary) field(m protoreflect.Message, d protoreflect.FieldDescriptor, wanted *event.Branch, found *event.Values) {
+	if d.HasPresence() && !m.Has(d) {
+		return
+	}
+	v := m.Get(d)
+	switch {
+	case d.IsList() && d.Message() != nil && wanted.Entries != nil:
+		found.List(wanted.Field)
+		for i := range v.List().Len() {
+			found.BeginEntry()
+			b.inside(v.List().Get(i).Message(), wanted.Entries, found)
+			found.EndEntry()
 		}
-		if d == nil || d.HasPresence() && !m.Has(d) {
-			continue
+	case d.IsList() && wanted.Entries == nil:
+		found.Array(wanted)
+	case d.IsList() || d.IsMap():
+		if wanted.HasField {
+			found.Other(wanted.Field)
 		}
-		v := m.Get(d)
-		switch {
-		case d.IsList() || d.IsMap():
-			if member.HasField {
-				found.Other(member.Field)
-			}
-		case d.Message() != nil:
-			if member.HasField && b.known(v.Message(), member.Field, found) {
-				continue
-			}
-			if member.HasField {
-				found.Object(member.Field)
-			}
-			b.members(v.Message(), &member.Branch, found)
-		case member.HasField:
-			b.scalar(d, v, member.Field, found)
-		}
+	case d.Message() != nil:
+		b.inside(v.Message(), wanted, found)
+	case wanted.HasField:
+		b.scalar(d, v, wanted.Field, found)
 	}
 }
 
@@ -124,6 +156,7 @@ func (b byLibrary) scalar(d protoreflect.FieldDescriptor, v protoreflect.Value, 
 type drawing struct {
 	*rapid.T
 	proto2   bool
+	tame     bool // the schema and its values are those of a usual event, except for oneofs
 	messages strings.Builder
 	n        int
 }
@@ -142,8 +175,12 @@ var kinds = map[string][]string{
 // The variable usual contains the field types of a typical event.
 var usual = map[string]string{
 	"eventId": "string", "eventType": "Kind", "accountId": "string", "version": "int64", "occurredAt": "google.protobuf.Timestamp",
-	"correlationId": "string", "amount": "confluent.type.Decimal", "currency": "string",
+	"correlationId": "string", "amount": "confluent.type.Decimal", "currency": "string", "x": "string",
 }
+
+// Fields with these names may be drawn as a oneof of that name. A mapping wants some of them as a
+// whole. The amount of an event is never read from a oneof.
+var oneofs = map[string]int{"data": 2, "inner": 2, "amount": 40}
 
 // The type drawn is a random field of a message.
 type drawn struct {
@@ -162,15 +199,22 @@ func (d *drawing) message(depth int, names ...string) (string, []drawn) {
 	var fields []drawn
 	inOneof := 0
 	for i, field := range names {
+		if n := oneofs[field]; n > 0 && inOneof == 0 && rapid.IntRange(1, n).Draw(d.T, "a oneof") == 1 {
+			fields = append(fields, d.oneof(depth, &text, field, 20*(i+1))...)
+			continue
+		}
 		f := drawn{number: protowire.Number(i + 1), name: field}
 		f.kind, f.fields = d.kind(depth, field)
 		label := ""
+		if field == "eventId" && rapid.Bool().Draw(d.T, "a JSON name") {
+			field = "event_id"
+		}
 		switch {
 		case inOneof == 0 && rapid.IntRange(0, 9).Draw(d.T, "oneof") == 0:
 			inOneof = rapid.IntRange(1, 3).Draw(d.T, "fields of it")
 			fmt.Fprintf(&text, "oneof o%d { ", i)
 		case inOneof > 0:
-		case rapid.IntRange(0, 24).Draw(d.T, "a list") == 0:
+		case field == "lines" || d.rare(24, "a list"):
 			label = "repeated "
 		case d.proto2 || rapid.IntRange(0, 4).Draw(d.T, "optional") == 0:
 			label = "optional "
@@ -192,12 +236,36 @@ func (d *drawing) message(depth int, names ...string) (string, []drawn) {
 	return name, fields
 }
 
+// oneof draws a oneof that may be wanted itself. The numbers of its fields begin with the parameter
+// first.
+func (d *drawing) oneof(depth int, text *strings.Builder, name string, first int) []drawn {
+	fmt.Fprintf(text, "oneof %s { ", name)
+	var fields []drawn
+	for i := range 3 {
+		f := drawn{number: protowire.Number(first + i), name: fmt.Sprint(name, i)}
+		f.kind, f.fields = d.kind(depth, name)
+		fmt.Fprintf(text, "%s %s = %d; ", f.kind, f.name, f.number)
+		fields = append(fields, f)
+	}
+	text.WriteString("} ")
+	return fields
+}
+
+// rare draws whether something unusual is done. It is done in one of n+1 cases, and never in a tame
+// drawing.
+func (d *drawing) rare(n int, what string) bool {
+	return !d.tame && rapid.IntRange(0, n).Draw(d.T, what) == 0
+}
+
 func (d *drawing) kind(depth int, field string) (string, []drawn) {
-	if kind := usual[field]; kind != "" && rapid.IntRange(0, 9).Draw(d.T, "as usual") > 0 {
+	if kind := usual[field]; kind != "" && !d.rare(9, "unusual") {
 		return kind, nil
 	}
-	if depth > 0 && (field == "data" || rapid.IntRange(0, 3).Draw(d.T, "a message") == 0) {
-		return d.message(depth-1, "amount", "x", "currency", "y")
+	switch {
+	case field == "lines" && !d.rare(9, "no messages"):
+		return d.message(0, "accountId", "version", "amount", "currency", "data")
+	case depth > 0 && (field == "data" || field == "inner" || rapid.IntRange(0, 3).Draw(d.T, "a message") == 0):
+		return d.message(depth-1, "amount", "x", "inner", "currency", "y", "lines")
 	}
 	of := rapid.SampledFrom([]string{"varint", "fixed", "text", "message"}).Draw(d.T, "kind")
 	return rapid.SampledFrom(kinds[of]).Draw(d.T, of), nil
@@ -213,7 +281,13 @@ func (d *drawing) value(fields []drawn, atLeastOnce bool) []byte {
 	for range rapid.IntRange(0, 4).Draw(d.T, "more of them") {
 		order = append(order, rapid.SampledFrom(fields).Draw(d.T, "field"))
 	}
+	if len(order) > 0 && rapid.Bool().Draw(d.T, "in any order") {
+		order = rapid.Permutation(order).Draw(d.T, "order")
+	}
 	var b []byte
+	if rapid.IntRange(0, 9).Draw(d.T, "an unknown field") == 0 {
+		b = protowire.AppendString(protowire.AppendTag(b, 999, protowire.BytesType), "unknown")
+	}
 	for _, f := range order {
 		b = d.field(b, f)
 	}
@@ -223,10 +297,13 @@ func (d *drawing) value(fields []drawn, atLeastOnce bool) []byte {
 func (d *drawing) field(b []byte, f drawn) []byte {
 	tag := func(t protowire.Type) []byte { return protowire.AppendTag(b, f.number, t) }
 	as := f.kind
-	if rapid.IntRange(0, 59).Draw(d.T, "of another type") == 0 {
+	if d.rare(59, "of another type") {
 		as = rapid.SampledFrom([]string{"int64", "string", "fixed32", "fixed64", "group", "list"}).Draw(d.T, "type")
 	}
 	number := func() uint64 {
+		if d.tame {
+			return rapid.SampledFrom([]uint64{2, 1, 17}).Draw(d.T, "number")
+		}
 		return rapid.SampledFrom([]uint64{1, 2, 17, 17, 17, 17, 0, 9, math.MaxUint32, math.MaxUint64, 1 << 31, 1<<40 + 7}).Draw(d.T, "number")
 	}
 	switch {
@@ -254,7 +331,7 @@ func (d *drawing) field(b []byte, f drawn) []byte {
 	}
 	text := rapid.SampledFrom([]string{"e-1", "\x04\x01", "acc", "", "2026-01-01T00:00:00Z"}).Draw(d.T, "text")
 	switch {
-	case rapid.IntRange(0, 60).Draw(d.T, "no UTF-8") == 0:
+	case d.rare(60, "no UTF-8"):
 		text = "\xff"
 	case f.name == "currency":
 		text = "EUR"
@@ -267,6 +344,7 @@ func (d *drawing) field(b []byte, f drawn) []byte {
 // schema draws a .proto file. It returns the file and the fields of the file's first message.
 func (d *drawing) schema() (string, []drawn) {
 	syntax := "proto3"
+	d.tame = rapid.Bool().Draw(d.T, "tame")
 	if d.proto2 = rapid.Bool().Draw(d.T, "proto2"); d.proto2 {
 		syntax = "proto2"
 	}
@@ -280,20 +358,82 @@ func (d *drawing) schema() (string, []drawn) {
 enum Kind { NONE = 0; AccountOpened = 1; FundsCredited = 2; AccountClosed = 17; }`, syntax, strings.Join(messages, "\n")), fields
 }
 
-// TestAnySchemaIsReadAsTheLibraryReadsIt shows that random messages are decoded to the same event
-// as with Protobuf's own library. A field may appear several times, in a oneof, with another type,
-// or not at all.
-func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
-	records, err := event.NewRecords(event.Options{FirstVersion: 1})
-	if err != nil {
-		t.Fatal(err)
+// wantings returns mappings, by what is special about them.
+func wantings() map[string]event.Mapping {
+	credit, debit, opened := event.TypeNamed("FundsCredited"), event.TypeNamed("FundsDebited"), event.TypeNamed("AccountOpened")
+	named := func(names ...string) event.FieldPath { return event.FieldPath{Path: names, Record: true} }
+	path := func(names ...string) event.FieldPath { return event.FieldPath{Path: names} }
+	outer := func(name string) event.FieldPath { return event.FieldPath{Outer: []string{name}} }
+	optional := func(p event.FieldPath) event.FieldPath { p.Optional = true; return p }
+	joined := func(parts ...event.FieldPath) event.FieldPath { return event.FieldPath{Join: parts, Separator: '/'} }
+	return map[string]event.Mapping{
+		"usual": {},
+		"by the name of the field": {
+			Types:  map[string]event.Type{"data0": credit, "data1": debit, "M2": opened},
+			Fields: map[event.Field]event.FieldPath{event.FieldEventType: named("data")},
+		},
+		"a oneof and its fields": {
+			Types: map[string]event.Type{"data0//": credit, "data1//e-1": debit, "data1//acc": credit, "data2/e-1/": debit, "/e-1/": opened, "//e-1": opened},
+			Fields: map[event.Field]event.FieldPath{event.FieldEventType: joined(
+				optional(named("data")), optional(path("data2", "x")), optional(path("data1", "x")),
+			)},
+		},
+		"a field by two names": {
+			Types: map[string]event.Type{"e-1/FundsCredited": credit, "acc/FundsCredited": debit, "/FundsCredited": opened},
+			Fields: map[event.Field]event.FieldPath{
+				event.FieldEventType: joined(optional(path("event_id")), path("eventType")), event.FieldEventID: path("eventId"),
+			},
+		},
+		"a oneof in a oneof": {
+			Types: map[string]event.Type{"inner0": credit, "inner1": debit, "inner2": opened},
+			Fields: map[event.Field]event.FieldPath{
+				event.FieldEventType: named("data", "inner"), event.FieldData: path("data", "inner"), event.FieldCorrelationID: path("data1", "inner", "x"),
+			},
+		},
+		"entries in a oneof": {
+			Types:    map[string]event.Type{"data0": credit, "data1": debit, "data2": opened},
+			Envelope: event.Envelope{Path: []string{"data"}, Entries: []string{"lines"}},
+			Fields: map[event.Field]event.FieldPath{
+				event.FieldEventID: outer("eventId"), event.FieldOccurredAt: outer("occurredAt"), event.FieldEventType: named("data"), event.FieldData: {},
+			},
+		},
 	}
-	tree := records.Tree()
+}
+
+// each decodes all events of a message.
+func each(f event.Format, value []byte) []event.Decoded {
+	var all []*event.Decoded
+	event.DecodeEach(f, event.Message{Value: value}, func(int32) *event.Decoded {
+		all = append(all, &event.Decoded{Skip: true, Fault: &event.Fault{}})
+		return all[len(all)-1]
+	})
+	decoded := make([]event.Decoded, len(all))
+	for i, d := range all {
+		decoded[i] = *d
+	}
+	return decoded
+}
+
+// TestAnySchemaIsReadAsTheLibraryReadsIt shows that random messages are decoded to the same events
+// as with Protobuf's own library. A field may appear several times, in a oneof, with another type,
+// or not at all. A mapping may want a oneof and its fields, or a field by two names.
+func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
+	wanted := map[string]*event.Records{}
+	for name, m := range wantings() {
+		records, err := event.NewRecords(event.Options{FirstVersion: 1, Mapping: m})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		wanted[name] = records
+	}
 	decimal := `syntax = "proto3"; package confluent.type; message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }`
-	whole, faults := 0, 0
+	whole, faults := map[string]int{}, 0
 	rapid.Check(t, func(t *rapid.T) {
 		d := &drawing{T: t}
 		schema, fields := d.schema()
+		name := rapid.SampledFrom(slices.Sorted(maps.Keys(wanted))).Draw(t, "mapping")
+		records := wanted[name]
+		tree := records.Tree()
 		compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
 			Accessor: protocompile.SourceAccessorFromMap(map[string]string{"e.proto": schema, "confluent/type/decimal.proto": decimal}),
 		})}
@@ -307,25 +447,36 @@ func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 		}
 		for range 5 {
 			value := append([]byte{0}, d.value(fields, true)...)
-			if n := rapid.IntRange(0, 20).Draw(t, "cut"); n < 2 {
-				value = value[:len(value)-min(n, len(value))]
+			if d.rare(20, "cut") {
+				value = value[:len(value)-1]
 			}
-			want := decode(records.Format(byLibrary{files[0].Messages().Get(0), &tree}), value)
-			got := decode(records.Format(subject), value)
-			switch {
-			case want.Fault == nil:
-				whole++
-			case want.Fault.Field != "":
-				faults++
-			case got.Fault != nil: // the library does not give the reason of a fault
-				got.Fault.Reason, want.Fault.Reason = "", ""
+			wants := each(records.Format(byLibrary{files[0].Messages().Get(0), &tree}), value)
+			gots := each(records.Format(subject), value)
+			for i := range min(len(wants), len(gots)) {
+				want, got := &wants[i], &gots[i]
+				switch {
+				case want.Fault == nil:
+					whole[name+" "+want.Event.TypeName]++
+				case want.Fault.Field != "":
+					faults++
+				case got.Fault != nil: // the library does not give the reason of a fault
+					got.Fault.Reason, want.Fault.Reason = "", ""
+				}
 			}
-			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("%s\n%q\ngot  %+v, %v\nwant %+v, %v", schema, value, got.Event, got.Fault, want.Event, want.Fault)
+			if !reflect.DeepEqual(gots, wants) {
+				t.Fatalf("%s\n%s\n%q\ngot  %s\nwant %s", name, schema, value, shown(gots), shown(wants))
 			}
 		}
 	})
-	t.Logf("%d events, %d with a fault in a field", whole, faults)
+	t.Logf("%d with a fault in a field, events: %v", faults, whole)
+}
+
+func shown(all []event.Decoded) string {
+	var text strings.Builder
+	for _, d := range all {
+		fmt.Fprintf(&text, "%+v, %v; ", d.Event, d.Fault)
+	}
+	return text.String()
 }
 
 // TestFieldsThatComeSeveralTimes checks two rules with fixed examples. Several messages of one

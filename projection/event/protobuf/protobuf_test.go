@@ -2,7 +2,9 @@ package protobuf_test
 
 import (
 	"encoding/binary"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -170,6 +172,133 @@ func TestTheNameOfTheMessageIsTheType(t *testing.T) {
 			if d := decode(f, value); d.Fault != nil || d.Event.TypeName != want || d.Event.Amount != 1025 {
 				t.Errorf("name of the message at %q: %+v, fault %v; want %s", inside, d.Event, d.Fault, want)
 			}
+		}
+	}
+}
+
+// withOneof is a schema with one message for all events and a oneof of their contents, as many
+// producers write it.
+const withOneof = `syntax = "proto2"; package bank;
+	message Event { optional string event_id = 1; optional string account = 2; optional int64 version = 3; optional string at = 4;
+		oneof content { Money opened = 10; Money credited = 11; Fee fee = 12; string note = 13; group Closing = 15 { optional string reason = 1; } }
+		oneof amount { string plain = 16; string signed = 17; } optional string kind = 18; }
+	message Money { optional string amount = 1; optional string currency = 2; optional string reversal = 3; }
+	message Fee { optional string currency = 1; optional string amount = 2; }`
+
+// oneofMapping returns a mapping for withOneof, with some fields replaced.
+func oneofMapping(fields map[event.Field]event.FieldPath) event.Mapping {
+	all := map[event.Field]event.FieldPath{
+		event.FieldEventID: {Path: []string{"eventId"}}, event.FieldAccountID: {Path: []string{"account"}}, event.FieldOccurredAt: {Path: []string{"at"}},
+		event.FieldEventType: {Record: true, Path: []string{"content"}}, event.FieldData: {Path: []string{"content"}},
+	}
+	maps.Copy(all, fields)
+	return event.Mapping{Fields: all, Types: map[string]event.Type{
+		"opened": event.TypeNamed("AccountOpened"), "credited": event.TypeNamed("FundsCredited"), "fee": event.TypeNamed("FundsDebited"),
+		"closing": event.TypeNamed("AccountClosed"), "note": event.Ignorable,
+		"credited/": event.TypeNamed("FundsCredited"), "credited/yes": event.TypeNamed("FundsDebited"), "e-1": event.TypeNamed("FundsCredited"),
+	}}
+}
+
+func oneofFormat(t *testing.T, m event.Mapping) event.Format {
+	t.Helper()
+	records, err := event.NewRecords(event.Options{FirstVersion: 1, Mapping: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := records.Tree()
+	s, err := protobuf.Compile(withOneof, nil, &tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records.Format(s)
+}
+
+// oneofHead returns an encoded Event of withOneof without content.
+func oneofHead() []byte {
+	return text(number(text(text(path(), 1, "e-1"), 2, "acc-1"), 3, 7), 4, "2026-01-01T00:00:00Z")
+}
+
+func TestTheFieldThatIsSetIsTheType(t *testing.T) {
+	f := oneofFormat(t, oneofMapping(nil))
+	euros := text(text(nil, 1, "10.25"), 2, "EUR")
+	for name, tt := range map[string]struct {
+		content []byte
+		want    string
+		amount  int64
+	}{
+		"opened":                 {message(nil, 10, euros), "AccountOpened", 0},
+		"credited":               {message(nil, 11, euros), "FundsCredited", 1025},
+		"another message type":   {message(nil, 12, text(text(nil, 1, "JPY"), 2, "10")), "FundsDebited", 10},
+		"the last one counts":    {message(message(nil, 12, text(text(nil, 1, "JPY"), 2, "10")), 11, euros), "FundsCredited", 1025},
+		"none after another one": {message(text(nil, 13, "x"), 11, euros), "FundsCredited", 1025},
+		"a text":                 {text(message(nil, 11, euros), 13, "x"), "note", 0},
+		"parts of one message":   {message(message(nil, 11, text(nil, 1, "10.25")), 11, text(nil, 2, "EUR")), "FundsCredited", 1025},
+		"a group":                {append(message(nil, 11, euros), 15<<3|3, 15<<3|4), "AccountClosed", 0},
+		"an unknown field":       {text(message(nil, 11, euros), 99, "x"), "FundsCredited", 1025},
+		"of another wire type":   {number(message(nil, 11, euros), 12, 5), "FundsCredited", 1025},
+	} {
+		d := decode(f, slices.Concat(oneofHead(), tt.content))
+		if e := d.Event; d.Fault != nil || e.TypeName != tt.want || e.Amount != tt.amount {
+			t.Errorf("%s: %+v, fault %v", name, d.Event, d.Fault)
+		}
+	}
+	for name, tt := range map[string]struct {
+		content []byte
+		field   string
+	}{
+		"none is set":          {nil, "name of the record content"},
+		"only an unknown one":  {text(nil, 99, "x"), "name of the record content"},
+		"empty":                {message(nil, 11, nil), "content.amount"},
+		"emptied by the next":  {message(message(nil, 11, euros), 12, nil), "content.amount"},
+		"parts around another": {message(message(message(nil, 11, text(nil, 1, "10.25")), 12, euros), 11, text(nil, 2, "EUR")), "content.amount"},
+	} {
+		if d := decode(f, slices.Concat(oneofHead(), tt.content)); d.Fault == nil || d.Fault.Field != tt.field || d.Fault.Class != event.MalformedPayload {
+			t.Errorf("%s: %+v, fault %v", name, d.Event, d.Fault)
+		}
+	}
+}
+
+// A mapping may want a oneof and also a field of it, or a field by two names. Each of them is read.
+func TestAFieldThatIsWantedTwice(t *testing.T) {
+	optional := func(names ...string) event.FieldPath { return event.FieldPath{Path: names, Optional: true} }
+	euros := text(text(nil, 1, "10.25"), 2, "EUR")
+	joined := event.FieldPath{Separator: '/', Join: []event.FieldPath{{Record: true, Path: []string{"content"}}, optional("credited", "reversal")}}
+	for name, tt := range map[string]struct {
+		fields  map[event.Field]event.FieldPath
+		content []byte
+		want    event.Event
+	}{
+		"a oneof and its field": {
+			map[event.Field]event.FieldPath{event.FieldEventType: joined}, message(nil, 11, euros), event.Event{TypeName: "FundsCredited"},
+		},
+		"a reversal": {
+			map[event.Field]event.FieldPath{event.FieldEventType: joined}, message(nil, 11, text(euros, 3, "yes")), event.Event{TypeName: "FundsDebited"},
+		},
+		"by the name and the JSON name": {
+			map[event.Field]event.FieldPath{event.FieldEventType: {Path: []string{"event_id"}}}, message(nil, 11, euros), event.Event{TypeName: "FundsCredited"},
+		},
+		"the correlation id by both": {
+			map[event.Field]event.FieldPath{event.FieldCorrelationID: {Path: []string{"event_id"}}},
+			message(nil, 11, euros),
+			event.Event{TypeName: "FundsCredited", CorrelationID: "e-1"},
+		},
+	} {
+		d := decode(oneofFormat(t, oneofMapping(tt.fields)), slices.Concat(oneofHead(), tt.content))
+		if e := d.Event; d.Fault != nil || e.TypeName != tt.want.TypeName || e.Amount != 1025 || e.ID != "e-1" || e.CorrelationID != tt.want.CorrelationID {
+			t.Errorf("%s: %+v, fault %v", name, d.Event, d.Fault)
+		}
+	}
+}
+
+// The fields of a oneof may have different units or signs, so no amount is read from the oneof.
+func TestAOneofIsNoAmount(t *testing.T) {
+	f := oneofFormat(t, oneofMapping(map[event.Field]event.FieldPath{
+		event.FieldData: {}, event.FieldCurrency: {Constant: "EUR"}, event.FieldEventType: {Path: []string{"kind"}},
+	}))
+	for _, field := range []protowire.Number{16, 17} {
+		d := decode(f, text(text(oneofHead(), 18, "credited"), field, "10.25"))
+		if d.Fault == nil || d.Fault.Class != event.MalformedPayload || d.Fault.Field != "amount" {
+			t.Errorf("field %d: %+v, fault %v", field, d.Event, d.Fault)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (s *Schema) message(value []byte) (m *message, body []byte, reason string) 
 
 // slot contains the last value of a wanted field, which is a field that the event needs.
 type slot struct {
-	is     bool
+	set    protowire.Number // number of the field that is set; 0 if none is
 	number uint64
 	bytes  []byte
 	list   [][]byte // the encoded entries, if the field is a list of entries
@@ -176,9 +176,9 @@ func readField(f *field, kind protowire.Type, b []byte, depth int, to target) in
 	if n < 0 {
 		return broken
 	}
-	if s := to.slot(f); s != nil {
-		v.is = true
-		*s = v
+	v.set = f.number
+	for _, w := range to.wantedOf(f) {
+		to.slots[w.slot] = v
 	}
 	return n
 }
@@ -214,72 +214,63 @@ func readPacked(f *field, b []byte) int {
 	return size
 }
 
-// readInner reads a field whose value is a message or a group.
+// readInner reads a field whose value is a message or a group. A field that is wanted several times
+// is read once for each of them.
 func readInner(f *field, kind protowire.Type, b []byte, depth int, to target) int {
 	if kind != wireType(f.kind) {
 		return unknown
 	}
-	inner := to.within(f)
-	if kind == protowire.StartGroupType {
-		n := readMessage(f.message, b, f.number, depth, inner)
-		if n >= 0 && f.list {
-			to.keepEntry(f, b[:n])
-		}
+	wanted := to.wantedOf(f)
+	if len(wanted) == 0 {
+		_, n := readBody(f, kind, b, depth, target{})
 		return n
 	}
-	body, n := protowire.ConsumeBytes(b)
-	if n < 0 || readMessage(f.message, body, 0, depth, inner) < 0 {
-		return broken
-	}
-	if f.list {
-		to.keepEntry(f, body)
+	n := broken
+	for _, w := range wanted {
+		slots := to.slotsOf(w)
+		slots[0].set = f.number
+		var body []byte
+		if body, n = readBody(f, kind, b, depth, target{w.inner, slots[1:]}); n < 0 {
+			return broken
+		}
+		if w.items != nil && len(slots[0].list) <= event.MostEntries { // with one more, they will be refused
+			slots[0].list = append(slots[0].list, body)
+		}
 	}
 	return n
 }
 
-// keepEntry stores the bytes of a message in a list, if the entries of the list are wanted.
-func (t target) keepEntry(f *field, body []byte) {
-	if s := t.slot(f); s != nil {
-		s.list = append(s.list, body)
+// readBody reads the message or group of a field. It returns its bytes, and the number of bytes that
+// it has read, or the constant broken.
+func readBody(f *field, kind protowire.Type, b []byte, depth int, inner target) (body []byte, n int) {
+	if kind == protowire.StartGroupType {
+		if n = readMessage(f.message, b, f.number, depth, inner); n < 0 {
+			return nil, broken
+		}
+		return b[:n], n
 	}
+	body, n = protowire.ConsumeBytes(b)
+	if n < 0 || readMessage(f.message, body, 0, depth, inner) < 0 {
+		return nil, broken
+	}
+	return body, n
 }
 
-// slot returns the slot of a field, or nil if the field is not wanted. It clears the other fields
-// of the same oneof, because the last field of a oneof counts.
-func (t target) slot(f *field) *slot {
+// wantedOf returns what is wanted of a field. It clears the slots of the other fields of the same
+// oneof, because the last field of a oneof counts.
+func (t target) wantedOf(f *field) []*wantedField {
 	if t.place == nil {
 		return nil
 	}
 	if f.oneof >= 0 {
-		for _, i := range t.byOneof[f.oneof] {
-			if t.wanted[i].field != f {
-				clear(t.slotsOf(i))
+		for _, w := range t.byOneof[f.oneof] {
+			if slots := t.slotsOf(w); slots[0].set != f.number {
+				clear(slots)
 			}
 		}
 	}
-	if i, is := t.byNumber[f.number]; is {
-		return &t.slotsOf(i)[0]
-	}
-	return nil
-}
-
-// within returns the target for the fields inside a message field.
-func (t target) within(f *field) target {
-	s := t.slot(f)
-	if s == nil {
-		return target{}
-	}
-	s.is = true
-	i := t.byNumber[f.number]
-	return target{t.wanted[i].inner, t.slotsOf(i)[1:]}
+	return t.byNumber[f.number]
 }
 
 // slotsOf returns the slot of a wanted field and the slots of the fields inside it.
-func (t target) slotsOf(i int) []slot {
-	w := &t.wanted[i]
-	n := 1
-	if w.inner != nil {
-		n += w.inner.slots
-	}
-	return t.slots[w.slot : w.slot+n]
-}
+func (t target) slotsOf(w *wantedField) []slot { return t.slots[w.slot : w.slot+w.slots] }

@@ -11,24 +11,40 @@ import (
 )
 
 func (p *place) report(slots []slot, found *event.Values) {
-	for i := range p.wanted {
-		w := &p.wanted[i]
-		v := &slots[w.slot]
-		switch {
-		case w.items != nil:
-			w.reportEntries(v, found)
-		case w.presence && !v.is:
-		case w.array:
-			found.Array(w.branch)
-		case w.list: // the field is a map
-			if w.branch.HasField {
-				found.Other(w.branch.Field)
-			}
-		case w.inner != nil:
-			w.inner.reportMessage(slots[w.slot+1:], found)
-		case w.branch.HasField:
-			w.report(v, found)
+	for _, w := range p.wanted {
+		slots := slots[w.slot:]
+		if w.oneof == nil {
+			w.report(slots, found)
+			continue
 		}
+		set := w.oneof[slots[0].set]
+		if set == nil {
+			continue
+		}
+		set.report(slots, found)
+		if w.branch.HasRecord {
+			found.Text(w.branch.Record, set.name)
+		}
+	}
+}
+
+// report sets the values of a field and of the fields inside it. The first slot is that of the field.
+func (w *wantedField) report(slots []slot, found *event.Values) {
+	v := &slots[0]
+	switch {
+	case w.items != nil:
+		w.reportEntries(v, found)
+	case w.presence && v.set == 0:
+	case w.array:
+		found.Array(w.branch)
+	case w.list: // the field is a map
+		if w.branch.HasField {
+			found.Other(w.branch.Field)
+		}
+	case w.inner != nil:
+		w.inner.reportMessage(slots[1:], found)
+	case w.branch.HasField:
+		w.reportScalar(v, found)
 	}
 }
 
@@ -70,7 +86,7 @@ func (p *place) reportKnown(slots []slot, found *event.Values) {
 	case knownText:
 		found.Text(f, first.text())
 	default:
-		p.wanted[0].report(first, found)
+		p.wanted[0].reportScalar(first, found)
 	}
 }
 
@@ -85,8 +101,7 @@ func setTimestamp(f event.Field, seconds, nanos int64, found *event.Values) {
 	found.Instant(f, min(max(seconds, -most), most)*1_000_000+nanos/1000)
 }
 
-// report sets the value of a scalar field.
-func (w *wantedField) report(v *slot, found *event.Values) {
+func (w *wantedField) reportScalar(v *slot, found *event.Values) {
 	f := w.branch.Field
 	switch {
 	case w.kind == protoreflect.StringKind:
@@ -127,7 +142,7 @@ func (v *slot) text() string {
 func (f *field) integer(v *slot) int64 {
 	n := v.number
 	switch {
-	case !v.is:
+	case v.set == 0:
 		n = f.fallback
 	case f.kind == protoreflect.Sint32Kind:
 		n = uint64(protowire.DecodeZigZag(n & math.MaxUint32)) //nolint:gosec // G115: its bits
@@ -144,7 +159,7 @@ func (f *field) integer(v *slot) int64 {
 
 func (f *field) unsigned(v *slot) uint64 {
 	switch {
-	case !v.is:
+	case v.set == 0:
 		return f.fallback
 	case f.kind == protoreflect.Uint32Kind || f.kind == protoreflect.Fixed32Kind:
 		return v.number & math.MaxUint32

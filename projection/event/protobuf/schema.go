@@ -9,6 +9,9 @@
 //	amount   digits in a string, or confluent.type.Decimal
 //	data     a message
 //
+// A oneof that contains the event's data or other fields is read like a field with the value of the
+// field that is set.
+//
 // A field is also found by its JSON name, so accountId finds account_id. In a field without
 // presence, an empty text and the first value of an enum count as absent. A missing number counts
 // as 0.
@@ -89,8 +92,12 @@ func Compile(schema string, imports map[string]string, wanted *event.Branch) (*S
 	if err != nil {
 		return nil, err
 	}
-	declared := declaring{mapEntries: len(decoded(schema)) > 0, wanted: wanted, types: types{}}
-	return &Schema{messages: declared.messages(files[0].Messages())}, nil
+	declared := declaring{mapEntries: len(decoded(schema)) > 0, wanted: wanted, places: newPlaces()}
+	s := &Schema{messages: declared.messages(files[0].Messages())}
+	if declared.places.oneofs > maxOneofs {
+		return nil, errOneofs
+	}
+	return s, nil
 }
 
 // declaring collects the message types of a file. Values identify a message type by its index in
@@ -99,7 +106,7 @@ func Compile(schema string, imports map[string]string, wanted *event.Branch) (*S
 type declaring struct {
 	mapEntries bool
 	wanted     *event.Branch
-	types      types
+	places     *places
 }
 
 // messages returns the messages in the order of the file, because values name them by index.
@@ -107,7 +114,7 @@ func (c declaring) messages(declared protoreflect.MessageDescriptors) []*message
 	var all []*message
 	for i := range declared.Len() {
 		if d := declared.Get(i); c.mapEntries || !d.IsMapEntry() {
-			all = append(all, &message{newPlace(c.types, d, c.wanted), c.messages(d.Messages())})
+			all = append(all, &message{c.places.of(d, c.wanted), c.messages(d.Messages())})
 		}
 	}
 	return all

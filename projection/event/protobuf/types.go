@@ -1,6 +1,7 @@
 package protobuf
 
 import (
+	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -26,16 +27,19 @@ type field struct {
 	fallback uint64 // the number that is used if the field is absent
 }
 
-// types contains each message type of a schema once. It does not refer to data of the compiler, so
-// that the compiler's memory can be freed.
-type types map[protoreflect.FullName]*messageType
+// types contains each message type and each enum of a schema once. It does not refer to data of the
+// compiler, so that the compiler's memory can be freed.
+type types struct {
+	messages map[protoreflect.FullName]*messageType
+	enums    map[protoreflect.FullName]map[int32]string
+}
 
 func (all types) of(d protoreflect.MessageDescriptor) *messageType {
-	if t, is := all[d.FullName()]; is {
+	if t, is := all.messages[d.FullName()]; is {
 		return t
 	}
 	t := &messageType{name: strings.Clone(string(d.FullName())), fields: map[protowire.Number]*field{}}
-	all[d.FullName()] = t // stored now, because a message may contain itself
+	all.messages[d.FullName()] = t // stored now, because a message may contain itself
 	for i := range d.Fields().Len() {
 		fd := d.Fields().Get(i)
 		t.fields[fd.Number()] = all.field(fd)
@@ -96,22 +100,28 @@ type place struct {
 	*messageType
 	branch *event.Branch
 	known  known
-	wanted []wantedField
-	// byNumber and byOneof contain indexes of the slice wanted. A list is in byNumber only if its
+	wanted []*wantedField
+	// byNumber contains the wanted fields of each number, because a field can be wanted several times:
+	// by its name, by its JSON name, and as a field of its oneof. A list is in byNumber only if its
 	// entries are wanted.
-	byNumber map[protowire.Number]int
-	byOneof  map[int][]int
-	slots    int // number of its slots, including those of nested places
+	byNumber map[protowire.Number][]*wantedField
+	byOneof  map[int][]*wantedField // what is wanted of each oneof
+	slots    int                    // number of its slots, including those of nested places
 }
 
-// wantedField is a field that is wanted itself, or that contains wanted fields.
+// wantedField is a field or a oneof that is wanted itself, or that contains wanted fields.
 type wantedField struct {
-	*field
+	*field // nil for a oneof
 	branch *event.Branch
 	inner  *place // for a message
 	items  *place // for each message in a list whose entries are wanted
 	array  bool   // a list whose entries are not wanted
+	name   string // name of a field that is wanted because its oneof is; otherwise empty
 	slot   int    // index of its slot among the slots of its place; the slots of inner follow
+	slots  int    // number of its slots
+	// oneof contains the fields of a oneof by number. They use the slots of the oneof, because only
+	// one of them is set.
+	oneof map[protowire.Number]*wantedField
 }
 
 // known says whether a message type is read as a single value, such as a timestamp.
@@ -145,8 +155,37 @@ type knownField struct {
 	kind protoreflect.Kind
 }
 
-func newPlace(all types, d protoreflect.MessageDescriptor, wanted *event.Branch) *place {
-	p := &place{messageType: all.of(d), branch: wanted, byNumber: map[protowire.Number]int{}, byOneof: map[int][]int{}}
+// places contains each place only once. In a schema with nested oneofs, the number of ways that lead
+// to a message type can grow exponentially with the size of the schema.
+type places struct {
+	types  types
+	made   map[placeKey]*place
+	oneofs int // number of the fields of all wanted oneofs
+}
+
+type placeKey struct {
+	message *messageType
+	branch  *event.Branch
+}
+
+// maxOneofs limits the fields of the oneofs in all places. A oneof of a message that contains itself
+// is counted at each level that is wanted.
+const maxOneofs = 20_000
+
+var errOneofs = fmt.Errorf("its oneofs have more than %d fields to read", maxOneofs)
+
+func newPlaces() *places {
+	known := types{map[protoreflect.FullName]*messageType{}, map[protoreflect.FullName]map[int32]string{}}
+	return &places{types: known, made: map[placeKey]*place{}}
+}
+
+func (all *places) of(d protoreflect.MessageDescriptor, wanted *event.Branch) *place {
+	key := placeKey{all.types.of(d), wanted}
+	if p, is := all.made[key]; is {
+		return p
+	}
+	p := &place{messageType: key.message, branch: wanted, byNumber: map[protowire.Number][]*wantedField{}, byOneof: map[int][]*wantedField{}}
+	all.made[key] = p
 	if wanted.HasField && p.addKnown(d) {
 		return p
 	}
@@ -156,22 +195,35 @@ func newPlace(all types, d protoreflect.MessageDescriptor, wanted *event.Branch)
 		if fd == nil {
 			fd = d.Fields().ByJSONName(m.Name)
 		}
-		if fd == nil {
-			continue
+		if fd != nil {
+			p.add(all.field(p, fd, &m.Branch))
+		} else if oneof := d.Oneofs().ByName(protoreflect.Name(m.Name)); oneof != nil && mayBeOneof(&m.Branch) {
+			p.addOneof(all, oneof, &m.Branch)
 		}
-		w := wantedField{field: p.fields[fd.Number()], branch: &m.Branch, array: fd.IsList() && m.Entries == nil}
-		if w.kind == protoreflect.EnumKind {
-			w.symbols = symbols(fd.Enum())
-		}
-		switch {
-		case w.message != nil && !w.list:
-			w.inner = newPlace(all, fd.Message(), &m.Branch)
-		case w.message != nil && fd.IsList() && m.Entries != nil:
-			w.items = newPlace(all, fd.Message(), m.Entries)
-		}
-		p.add(w)
 	}
 	return p
+}
+
+// mayBeOneof reports whether a oneof can be at the place of a branch. Its fields may have different
+// units, so it is never an amount or another value.
+func mayBeOneof(b *event.Branch) bool {
+	return !b.HasField || b.Field == event.FieldData || b.Field == event.FieldEnvelope
+}
+
+// field returns a wanted field of a place.
+func (all *places) field(p *place, fd protoreflect.FieldDescriptor, branch *event.Branch) *wantedField {
+	w := &wantedField{field: p.fields[fd.Number()], branch: branch, array: fd.IsList() && branch.Entries == nil, slots: 1}
+	if w.kind == protoreflect.EnumKind {
+		w.symbols = all.types.symbols(fd.Enum())
+	}
+	switch {
+	case w.message != nil && !w.list:
+		w.inner = all.of(fd.Message(), branch)
+		w.slots += w.inner.slots
+	case w.message != nil && fd.IsList() && branch.Entries != nil:
+		w.items = all.of(fd.Message(), branch.Entries)
+	}
+	return w
 }
 
 // addKnown prepares the place for a message type that is read as a single value. It returns false
@@ -188,34 +240,56 @@ func (p *place) addKnown(d protoreflect.MessageDescriptor) bool {
 	}
 	p.known = message.known
 	for _, f := range message.fields {
-		p.add(wantedField{field: p.fields[d.Fields().ByName(f.name).Number()], branch: p.branch})
+		p.add(&wantedField{field: p.fields[d.Fields().ByName(f.name).Number()], branch: p.branch, slots: 1})
 	}
 	return true
 }
 
-func (p *place) add(w wantedField) {
-	index := len(p.wanted)
-	w.slot = p.slots
-	if p.slots++; w.inner != nil {
-		p.slots += w.inner.slots
-	}
-	p.wanted = append(p.wanted, w)
+// add adds a wanted field with slots of its own.
+func (p *place) add(w *wantedField) {
+	p.addSlots(w)
 	if !w.list || w.items != nil {
-		p.byNumber[w.number] = index
+		p.byNumber[w.number] = append(p.byNumber[w.number], w)
 	}
-	if w.oneof >= 0 {
-		p.byOneof[w.oneof] = append(p.byOneof[w.oneof], index)
+	if w.field.oneof >= 0 {
+		p.byOneof[w.field.oneof] = append(p.byOneof[w.field.oneof], w)
 	}
 }
 
+// addOneof adds a oneof. It is read like a field with the value of the field that is set.
+func (p *place) addOneof(all *places, d protoreflect.OneofDescriptor, branch *event.Branch) {
+	oneof := &wantedField{branch: branch, oneof: map[protowire.Number]*wantedField{}}
+	for i := 0; i < d.Fields().Len() && all.oneofs <= maxOneofs; i++ {
+		all.oneofs++
+		w := all.field(p, d.Fields().Get(i), branch)
+		w.name = strings.Clone(string(d.Fields().Get(i).Name()))
+		w.slot = p.slots
+		oneof.oneof[w.number] = w
+		oneof.slots = max(oneof.slots, w.slots)
+		p.byNumber[w.number] = append(p.byNumber[w.number], w)
+	}
+	p.addSlots(oneof)
+	p.byOneof[d.Index()] = append(p.byOneof[d.Index()], oneof)
+}
+
+func (p *place) addSlots(w *wantedField) {
+	w.slot = p.slots
+	p.slots += w.slots
+	p.wanted = append(p.wanted, w)
+}
+
 // symbols returns the names of an enum's values. If a number has two names, the first one is used.
-func symbols(d protoreflect.EnumDescriptor) map[int32]string {
-	all := map[int32]string{}
+func (all types) symbols(d protoreflect.EnumDescriptor) map[int32]string {
+	if names, is := all.enums[d.FullName()]; is {
+		return names
+	}
+	names := map[int32]string{}
 	for i := range d.Values().Len() {
 		v := d.Values().Get(i)
-		if _, is := all[int32(v.Number())]; !is {
-			all[int32(v.Number())] = strings.Clone(string(v.Name()))
+		if _, is := names[int32(v.Number())]; !is {
+			names[int32(v.Number())] = strings.Clone(string(v.Name()))
 		}
 	}
-	return all
+	all.enums[d.FullName()] = names
+	return names
 }
