@@ -3,6 +3,8 @@
 package e2e_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +20,8 @@ type registered struct {
 	*devstack.Registry
 	maps, records avroWriter
 	proto         protoWriter
+	union         unionWriter
+	oneof         oneofWriter
 }
 
 // TestRealSchemaRegistry decodes Avro and Protobuf streams with a real registry. Some schemas refer
@@ -27,9 +31,11 @@ func TestRealSchemaRegistry(t *testing.T) {
 	t.Parallel()
 	registry := devtest.Registry(t)
 	store := newSchemaStore(t, registry.URL())
-	r := registered{registry, mapWriter(store), recordWriter(store), newProtoWriter(store)}
+	r := registered{registry, mapWriter(store), recordWriter(store), newProtoWriter(store), newUnionWriter(store), newOneofWriter(store)}
 	t.Run("avro, and the registry is away for a while", r.changeWithoutRegistry)
 	t.Run("protobuf, and ids of no schema", r.unknown)
+	t.Run("avro, a union of records", func(t *testing.T) { r.typed(t, "avro", unionMapping, r.union.write) })
+	t.Run("protobuf, a oneof", func(t *testing.T) { r.typed(t, "protobuf", oneofMapping, r.oneof.write) })
 }
 
 // changeWithoutRegistry changes the schema on one partition while the registry is stopped. That
@@ -106,6 +112,27 @@ func (r *registered) unknown(t *testing.T) {
 	w.produce(spoken)
 	o := w.oracleOf(plain)
 	p := w.start("--format=protobuf", "--schema-registry-url="+r.URL())
+	w.exact(o, compare.ExactlyOnce)
+	w.conserved(p, o)
+	p.terminate()
+	w.atRest()
+}
+
+// typed decodes events whose type is the name of a record or of a field. A record always has a name,
+// so events without a type are left out.
+func (r *registered) typed(t *testing.T, format, mapping string, write func(*testbank.Record, int, map[string]any)) {
+	w := newWorld(t, 2)
+	file := filepath.Join(t.TempDir(), "mapping.yaml")
+	if err := os.WriteFile(file, []byte(mapping), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: scaled(3_000), Partitions: w.partitions, Accounts: 100, Rivals: true})
+	spoken, plain := dialect{write: write}.speak(slices.DeleteFunc(records, func(record testbank.Record) bool {
+		return record.Value != nil && expressible(record.Value)["eventType"] == nil
+	}))
+	w.produce(spoken)
+	o := w.oracleOf(plain)
+	p := w.start("--format="+format, "--schema-registry-url="+r.URL(), "--mapping="+file)
 	w.exact(o, compare.ExactlyOnce)
 	w.conserved(p, o)
 	p.terminate()
