@@ -34,8 +34,8 @@ func TestRealSchemaRegistry(t *testing.T) {
 	r := registered{registry, mapWriter(store), recordWriter(store), newProtoWriter(store), newUnionWriter(store), newOneofWriter(store)}
 	t.Run("avro, and the registry is away for a while", r.changeWithoutRegistry)
 	t.Run("protobuf, and ids of no schema", r.unknown)
-	t.Run("avro, a union of records", func(t *testing.T) { r.typed(t, "avro", unionMapping, r.union.write) })
-	t.Run("protobuf, a oneof", func(t *testing.T) { r.typed(t, "protobuf", oneofMapping, r.oneof.write) })
+	t.Run("avro, a union of records", nameStream{r.URL(), "avro", unionMapping, r.union.write}.decode)
+	t.Run("protobuf, a oneof", nameStream{r.URL(), "protobuf", oneofMapping, r.oneof.write}.decode)
 }
 
 // changeWithoutRegistry changes the schema on one partition while the registry is stopped. That
@@ -118,21 +118,26 @@ func (r *registered) unknown(t *testing.T) {
 	w.atRest()
 }
 
-// typed decodes events whose type is the name of a record or of a field. A record always has a name,
-// so events without a type are left out.
-func (r *registered) typed(t *testing.T, format, mapping string, write func(*testbank.Record, int, map[string]any)) {
+// nameStream is a stream of events whose type is the name of a record or of a field.
+type nameStream struct {
+	registry, format, mapping string
+	write                     func(r *testbank.Record, n int, fields map[string]any)
+}
+
+// decode leaves out events without a type, because a record always has a name.
+func (s nameStream) decode(t *testing.T) {
 	w := newWorld(t, 2)
 	file := filepath.Join(t.TempDir(), "mapping.yaml")
-	if err := os.WriteFile(file, []byte(mapping), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(s.mapping), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: scaled(3_000), Partitions: w.partitions, Accounts: 100, Rivals: true})
-	spoken, plain := dialect{write: write}.speak(slices.DeleteFunc(records, func(record testbank.Record) bool {
+	spoken, plain := dialect{write: s.write}.speak(slices.DeleteFunc(records, func(record testbank.Record) bool {
 		return record.Value != nil && expressible(record.Value)["eventType"] == nil
 	}))
 	w.produce(spoken)
 	o := w.oracleOf(plain)
-	p := w.start("--format="+format, "--schema-registry-url="+r.URL(), "--mapping="+file)
+	p := w.start("--format="+s.format, "--schema-registry-url="+s.registry, "--mapping="+file)
 	w.exact(o, compare.ExactlyOnce)
 	w.conserved(p, o)
 	p.terminate()

@@ -218,8 +218,12 @@ func (w protoWriter) write(r *testbank.Record, _ int, fields map[string]any) {
 // ownTypes contains the event types that have a record or a field of their own, with the names of the
 // record and of the field. The last ones are for all other types.
 var ownTypes = []struct{ eventType, record, field string }{
-	{"AccountOpened", "Opened", "opened"}, {"FundsCredited", "Credited", "credited"}, {"FundsDebited", "Debited", "debited"},
-	{"AccountClosed", "Closed", "closed"}, {testbank.IgnoredType, "Noted", "noted"}, {"", "Other", "other"},
+	{"AccountOpened", "Opened", "opened"},
+	{"FundsCredited", "Credited", "credited"},
+	{"FundsDebited", "Debited", "debited"},
+	{"AccountClosed", "Closed", "closed"},
+	{testbank.IgnoredType, "Noted", "noted"},
+	{"", "Other", "other"},
 }
 
 // ownType returns the index in ownTypes of the type of an event.
