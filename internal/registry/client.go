@@ -162,7 +162,7 @@ func (c *client) fetchAny(ctx context.Context, id uint32) (schema, error) {
 		return schema{}, errNoSchema
 	}
 	s := schema{kind: found.Type, text: found.Schema}
-	err = c.collect(ctx, found.References, &s, map[sr.SchemaReference]bool{})
+	err = c.collect(ctx, found.References, &s, map[string]bool{})
 	return s, err
 }
 
@@ -206,14 +206,15 @@ func (c *client) ping(ctx context.Context) error {
 	return ofLast(err)
 }
 
-// collect appends all references to s.references, each once. It includes references whose subject
-// was deleted.
-func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s *schema, seen map[sr.SchemaReference]bool) error {
+// collect appends all references to s.references. Of several with one name, it takes the first, as
+// Confluent's registry does: they may be versions of one schema, which cannot be used together. It
+// includes references whose subject was deleted.
+func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s *schema, seen map[string]bool) error {
 	for _, r := range references {
-		if seen[r] {
+		if seen[r.Name] {
 			continue
 		}
-		if seen[r] = true; len(seen) > maxReferences {
+		if seen[r.Name] = true; len(seen) > maxReferences {
 			return errManyReferences
 		}
 		found, err := c.sr.SchemaByVersion(sr.WithParams(ctx, sr.ShowDeleted), r.Subject, r.Version)

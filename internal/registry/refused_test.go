@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strings"
@@ -188,7 +189,7 @@ func TestTooManyReferences(t *testing.T) {
 	s := newStub(t)
 	many := make([]object, 300)
 	for i := range many {
-		many[i] = reference("common.Currency", "currency", i)
+		many[i] = reference(fmt.Sprint("common.Currency", i), "currency", i)
 		s.hold("/subjects/currency/versions/"+strings.TrimPrefix(byID(i), "/schemas/ids/"), "AVRO", currency)
 	}
 	s.hold(byID(8), "AVRO", inline(), many...)

@@ -104,6 +104,26 @@ func TestReferences(t *testing.T) {
 	checkOpened(t, resolve(t, s.resolver(t, event.FormatProtobuf), framed(9, []byte(body)...)))
 }
 
+// A schema may refer to a newer version of a schema than one of its references does. As in
+// Confluent's registry, the first one of a name counts.
+func TestReferencesOfSeveralVersions(t *testing.T) {
+	s := newStub(t)
+	s.hold("/subjects/money/versions/1", "AVRO", `{"type":"record","name":"Money","namespace":"common","fields":[]}`)
+	s.hold("/subjects/money/versions/2", "AVRO", strings.Replace(money, `"common.Currency"`, currency, 1))
+	s.hold("/subjects/party/versions/1", "AVRO", `{"type":"record","name":"Party","namespace":"bank","fields":[{"name":"worth","type":"common.Money"}]}`,
+		reference("common.Money", "money", 1))
+	s.hold(byID(7), "AVRO", strings.Replace(opened, "%s", `"common.Money"`, 1), reference("common.Money", "money", 2), reference("bank.Party", "party", 1))
+	checkOpened(t, resolve(t, s.resolver(t, event.FormatAvro), openedEvent(t, 7)))
+
+	s.hold("/subjects/data/versions/1", "PROTOBUF", `syntax = "proto3"; message Data { string amount = 1; }`)
+	s.hold("/subjects/data/versions/2", "PROTOBUF", `syntax = "proto3"; message Data { string currency = 1; }`)
+	s.hold("/subjects/parties/versions/1", "PROTOBUF", `syntax = "proto3"; import "data.proto"; message Party { Data worth = 1; }`, reference("data.proto", "data", 1))
+	s.hold(byID(9), "PROTOBUF", `syntax = "proto3"; import "data.proto"; import "party.proto"; message Opened { string eventId = 1; string eventType = 2;
+		string accountId = 3; int32 version = 4; string occurredAt = 5; Data data = 6; Party party = 7; }`, reference("data.proto", "data", 2), reference("party.proto", "parties", 1))
+	body := "\x00\x0a\x03e-1\x12\x0dAccountOpened\x1a\x05acc-1\x20\x01\x2a\x142026-01-01T00:00:00Z\x32\x05\x0a\x03EUR"
+	checkOpened(t, resolve(t, s.resolver(t, event.FormatProtobuf), framed(9, []byte(body)...)))
+}
+
 // Only permanent errors of the message or its schema are reported as malformed.
 func TestFaultsOfMessages(t *testing.T) {
 	s := newStub(t)
