@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kfake"
 
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
@@ -137,6 +138,32 @@ func TestChangedPlansAreRefused(t *testing.T) {
 	}
 	clitest.Equal(t, clitest.Pick(s.Lines("requests"), "action", "state"), "rebuild refused, rebuild refused, skip refused, replay refused, discard refused")
 	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "four_eyes")
+}
+
+// TestAnApproverWithOtherBrokers approves with brokers that do not have the topics of the request. The
+// request stays open, because only the approver's flags are wrong.
+func TestAnApproverWithOtherBrokers(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.SeveralDeadLetters()
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	elsewhere, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(elsewhere.Close)
+	for _, args := range [][]string{
+		{"pause", "--all", "--reason=x"},
+		{"dlq", "replay", "--account=acc-a", "--to-topic=" + s.Topic, "--reason=x"},
+	} {
+		id := requested(t, s, args...)
+		wrong := *other
+		wrong.Addrs = elsewhere.ListenAddrs()
+		clitest.Contains(t, wrong.Refused(exit.Failed, "approve", id, "--reason=checked"), "does not exist on these brokers")
+		clitest.Equal(t, clitest.Pick(s.Lines("requests", "--state=open"), "id"), id)
+		other.Must("approve", id, "--reason=checked")
+	}
+	s.Must("migrate", "--four-eyes=off")
 }
 
 // TestEveryChangeIsRequested shows for further commands that their changes can be requested and

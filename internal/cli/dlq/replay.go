@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
+	"projector/errclass"
 	"projector/internal/cli/change"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
@@ -98,7 +100,8 @@ func (c *replayOptions) checkToTopic(ctx context.Context, client *kgo.Client) er
 	defer cancel()
 	_, exists, err := topic.Describe(ctx, kadm.NewClient(client), c.ToTopic)
 	if err == nil && !exists {
-		return exit.Refusef("--to-topic: topic %q does not exist on these brokers; name the topic that the projector reads", c.ToTopic)
+		// This is no exit.Refusal, because a request stays open if only the approver's --brokers are wrong.
+		return errclass.Text(fmt.Sprintf("--to-topic: topic %q does not exist on these brokers; name the topic that the projector reads", c.ToTopic))
 	}
 	return err
 }

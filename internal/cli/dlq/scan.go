@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"projector/dlq"
-	"projector/internal/cli/exit"
+	"projector/errclass"
 	"projector/internal/cli/output"
 	"projector/internal/replay"
 	"projector/internal/topic"
@@ -85,7 +85,7 @@ func refused(err error) error {
 	if len(incomplete.Others) > 0 {
 		text += "; to go on with the others: --dlq-partition " + output.NumbersText(incomplete.Others)
 	}
-	return exit.Refuse(text)
+	return errclass.Text(text) // no exit.Refusal, because a request stays open until the partition can be read
 }
 
 // finish reports records that are no dead letters. If no dead letter was selected, it prints

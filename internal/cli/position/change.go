@@ -2,11 +2,13 @@ package position
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/internal/cli/change"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
@@ -61,8 +63,10 @@ func (f *changeFlags) checkGroup(ctx context.Context, pool *pgxpool.Pool) error 
 		f.GroupName(), f.Projection, others)
 }
 
+// noTopic returns no exit.Refusal, because a request stays open if only the approver's --brokers are
+// wrong.
 func noTopic(name string) error {
-	return exit.Refusef("topic %q (--topic, KAFKA_TOPIC) does not exist on these brokers; check the name and --brokers (KAFKA_BROKERS)", name)
+	return errclass.Text(fmt.Sprintf("topic %q (--topic, KAFKA_TOPIC) does not exist on these brokers; check the name and --brokers (KAFKA_BROKERS)", name))
 }
 
 // chosen returns the selected partitions, sorted, and the topic's id.
