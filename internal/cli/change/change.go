@@ -180,7 +180,7 @@ func (c *Unattended[C, P]) Run(ctx context.Context, std *output.Streams, typed *
 func run(ctx context.Context, std *output.Streams, typed *kong.Context, c Change, yes bool) (err error) {
 	on, err := begin(ctx, std, c)
 	if err != nil {
-		return err
+		return untouched(ctx, err)
 	}
 	defer func() { err = errors.Join(err, on.close()) }()
 	if yes {
@@ -225,7 +225,7 @@ func untouched(ctx context.Context, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return exit.Refuse("interrupted, nothing was changed")
-	case retry.Passing(err):
+	case err != nil && (retry.Passing(err) || errclass.Kafka(err) == errclass.Retry):
 		return fmt.Errorf("%w; nothing was changed, run it again when this is over", err)
 	default:
 		return err

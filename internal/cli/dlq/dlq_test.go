@@ -147,9 +147,13 @@ func TestOneShotsFailWhenAServerIsAway(t *testing.T) {
 	for _, args := range [][]string{{"dlq", "list"}, {"account", "show", "a"}, {"gaps"}} {
 		clitest.Contains(t, gone.Refused(exit.Failed, args...), "reach PostgreSQL")
 	}
+	const unchanged = "nothing was changed, run it again when this is over"
+	discard := []string{"dlq", "discard", "--reason=x", "--yes"}
+	clitest.Contains(t, gone.Refused(exit.Failed, discard...), "reach PostgreSQL", unchanged)
 	gone = *s
 	gone.Addrs = []string{"127.0.0.1:1"}
 	clitest.Contains(t, gone.Refused(exit.Failed, "dlq", "list"), "reach Kafka")
+	clitest.Contains(t, gone.Refused(exit.Failed, discard...), "reach Kafka", unchanged)
 }
 
 // TestAnInterruptedPlanHasChangedNothing shows that a command says that nothing was changed if it
