@@ -110,6 +110,23 @@ func TestSchemaAllowsWhatIsRead(t *testing.T) {
 	}
 }
 
+// The members of a currency depend on its code, and the schema says so.
+func TestSchemaOfNumericCurrencies(t *testing.T) {
+	for text, want := range map[string]bool{
+		"{code: numeric}": true, "{code: numeric, type: integer, path: a}": true, "{code: alphabetic, case: lower}": true, "{constant: EUR}": true,
+		"{type: integer}": false, "{type: integer, code: alphabetic}": false, "{constant: EUR, code: numeric}": false, "{code: numeric, case: lower}": false,
+	} {
+		text = "fields: {currency: " + text + "}"
+		var n yaml.Node
+		if err := yaml.Unmarshal([]byte(text), &n); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := mapping.Parse([]byte(text)); (err == nil) != want || allows(n.Content[0]) != want {
+			t.Errorf("%s: parsed with %v, the schema allows it: %v; want %v", text, err, allows(n.Content[0]), want)
+		}
+	}
+}
+
 // isStructural reports whether a schema can detect the mistake in a file. A schema cannot detect an
 // unknown currency, or that a member is missing because another member requires it.
 func isStructural(text string) bool {
@@ -132,6 +149,7 @@ type schema struct {
 	Properties  map[string]*schema `json:"properties"`
 	Additional  any                `json:"additionalProperties"` // false, or a schema
 	Items       *schema            `json:"items"`
+	Required    []string           `json:"required"`
 	MinLength   int                `json:"minLength"`
 	MaxLength   int                `json:"maxLength"`
 	Minimum     *int               `json:"minimum"`
@@ -248,8 +266,10 @@ func (s *schema) mismatchScalar(n *yaml.Node) *yaml.Node {
 }
 
 func (s *schema) mismatchTable(root *schema, n *yaml.Node) *yaml.Node {
+	var names []string
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
+		names = append(names, key.Value)
 		of := s.Properties[key.Value]
 		if of == nil {
 			if of = s.other; of == nil {
@@ -259,6 +279,9 @@ func (s *schema) mismatchTable(root *schema, n *yaml.Node) *yaml.Node {
 		if bad := of.mismatch(root, value); bad != nil {
 			return bad
 		}
+	}
+	if slices.ContainsFunc(s.Required, func(name string) bool { return !slices.Contains(names, name) }) {
+		return n
 	}
 	return nil
 }
