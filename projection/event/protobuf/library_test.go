@@ -112,17 +112,26 @@ func (b byLibrary) known(m protoreflect.Message, f event.Field, found *event.Val
 		found.Decimal(f, get("value").Bytes(), int(get("scale").Int()))
 	case "google.protobuf.StringValue":
 		found.Text(f, get("value").String())
-	case "google.protobuf.Int64Value", "google.protobuf.Int32Value":
-		found.Integer(f, get("value").Int())
-	case "google.protobuf.UInt64Value", "google.protobuf.UInt32Value":
-		found.Unsigned(f, get("value").Uint())
+	case "google.protobuf.Int64Value", "google.protobuf.Int32Value", "google.protobuf.UInt64Value", "google.protobuf.UInt32Value":
+		b.scalar(m.Descriptor().Fields().ByName("value"), get("value"), f, found)
 	default:
 		return false
 	}
 	return true
 }
 
+func isZero(v protoreflect.Value) bool {
+	switch v := v.Interface().(type) {
+	case int32, int64, uint32, uint64:
+		return reflect.ValueOf(v).IsZero()
+	}
+	return false
+}
+
 func (b byLibrary) scalar(d protoreflect.FieldDescriptor, v protoreflect.Value, f event.Field, found *event.Values) {
+	if f == event.FieldCurrency && !d.HasPresence() && isZero(v) {
+		return
+	}
 	switch v := v.Interface().(type) {
 	case string:
 		if v != "" || d.HasPresence() {

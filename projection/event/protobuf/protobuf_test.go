@@ -303,6 +303,38 @@ func TestAOneofIsNoAmount(t *testing.T) {
 	}
 }
 
+// No currency has the number 0, so a number without presence is no currency if it is 0.
+func TestNumericCurrencies(t *testing.T) {
+	records, err := event.NewRecords(event.Options{FirstVersion: 1, Mapping: event.Mapping{
+		Currency: event.CurrencyNumeric,
+		Fields:   map[event.Field]event.FieldPath{event.FieldCurrency: {Path: []string{"currency"}, Written: event.WrittenInteger}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := records.Tree()
+	for _, kind := range []string{"int32", "uint32", "optional int32"} {
+		s, err := protobuf.Compile(`syntax = "proto3"; message Event { string event_id = 1; string event_type = 2; string account_id = 3; int64 version = 4;
+			string occurred_at = 5; Data data = 7; message Data { string amount = 1; `+kind+` currency = 2; } }`, nil, &tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := records.Format(s)
+		head := func(kind string) []byte {
+			return text(number(text(text(text(path(), 1, "e-1"), 2, kind), 3, "acc-1"), 4, 17), 5, "2026-01-01T00:00:00Z")
+		}
+		if d := decode(f, message(head("AccountClosed"), 7, nil)); d.Fault != nil || !d.Event.Currency.IsZero() {
+			t.Errorf("%s: closed without a currency: %+v, fault %v", kind, d.Event, d.Fault)
+		}
+		if d := decode(f, message(head("FundsCredited"), 7, text(nil, 1, "1"))); d.Fault == nil || d.Fault.Class != event.MalformedPayload || d.Fault.Field != "data.currency" {
+			t.Errorf("%s: credited without a currency: %+v, fault %v", kind, d.Event, d.Fault)
+		}
+		if d := decode(f, message(head("FundsCredited"), 7, number(text(nil, 1, "1"), 2, 978))); d.Fault != nil || d.Event.Currency.Code() != "EUR" {
+			t.Errorf("%s: credited: %+v, fault %v", kind, d.Event, d.Fault)
+		}
+	}
+}
+
 func TestFaults(t *testing.T) {
 	f := format(t, event.Options{FirstVersion: 1})
 	for name, tt := range map[string]struct {

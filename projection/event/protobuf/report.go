@@ -111,9 +111,13 @@ func (w *wantedField) reportScalar(v *slot, found *event.Values) {
 	case w.kind == protoreflect.EnumKind:
 		w.reportEnum(v, found)
 	case isUnsigned(w.kind):
-		found.Unsigned(f, w.unsigned(v))
+		if n := w.unsigned(v); n != 0 || !w.isNoCurrency() {
+			found.Unsigned(f, n)
+		}
 	case isSigned(w.kind):
-		found.Integer(f, w.integer(v))
+		if n := w.integer(v); n != 0 || !w.isNoCurrency() {
+			found.Integer(f, n)
+		}
 	case w.kind == protoreflect.BoolKind:
 		found.Boolean(f, v.number != 0)
 	case w.kind == protoreflect.FloatKind || w.kind == protoreflect.DoubleKind:
@@ -121,6 +125,12 @@ func (w *wantedField) reportScalar(v *slot, found *event.Values) {
 	default:
 		found.Other(f)
 	}
+}
+
+// isNoCurrency reports whether the field has no currency if its number is 0. Another missing number
+// counts as 0, but no currency has this number.
+func (w *wantedField) isNoCurrency() bool {
+	return w.branch.Field == event.FieldCurrency && !w.presence
 }
 
 func (w *wantedField) reportEnum(v *slot, found *event.Values) {
