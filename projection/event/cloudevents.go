@@ -21,7 +21,10 @@ var errAttributePath = errors.New("a CloudEvents attribute has a name without po
 // cloudEventsFormat reads CloudEvents as the Kafka protocol binding defines them. In structured
 // mode the value is the whole event. In binary mode the attributes are headers, and the value is
 // the data. The content type shows which mode a record has.
-type cloudEventsFormat struct{ structured, binary *decoder }
+type cloudEventsFormat struct {
+	structured, binary *decoder
+	data               *shape // of the data in structured mode
+}
 
 func newCloudEvents(opts Options) (Format, error) {
 	structured, err := newCloudEventsMode(opts, structuredPlace)
@@ -35,7 +38,7 @@ func newCloudEvents(opts Options) (Format, error) {
 	if id := &binary.places[FieldEventID]; id.header == attributePrefix+"id" {
 		id.missing = "is missing, and header content-type does not say application/cloudevents+json either"
 	}
-	return &cloudEventsFormat{structured, binary}, nil
+	return &cloudEventsFormat{structured, binary, structured.shape.below(nameData)}, nil
 }
 
 // structuredPlace returns the place of a path in structured mode. The path must be the name of an
@@ -245,9 +248,9 @@ func (f *cloudEventsFormat) readBase64(r *reading, encoded *value) {
 		r.found[FieldData] = value{raw: jsonNull}
 		return
 	}
-	if f.binary.envelope.isApart() {
+	if f.structured.envelope.isApart() {
 		r.dataFault = malformed(name, "holds an envelope that the mapping declares; it is read from data only")
 		return
 	}
-	r.dataFault = r.addMembers(name, document, f.binary.shape)
+	r.dataFault = r.addMembers(name, document, f.data)
 }

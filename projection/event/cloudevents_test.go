@@ -3,9 +3,12 @@ package event_test
 import (
 	"encoding/base64"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"projector/projection/event"
 )
@@ -201,4 +204,60 @@ func TestCloudEventsFaults(t *testing.T) {
 		{"correlation id as a number", structured("correlationid", "1"), known, malformed, []string{"correlationid"}},
 	}
 	expectFaults(t, cloudEvents(t), tests)
+}
+
+// Data in Base64 has the same meaning as data in JSON, with any mapping of attributes and data.
+func TestBase64IsReadAsData(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := []string{"a", "b", "c"}
+		path := func() event.FieldPath {
+			name := rapid.SampledFrom(names).Draw(t, "name")
+			if rapid.Bool().Draw(t, "in the data") {
+				return event.FieldPath{Path: []string{"data", name}}
+			}
+			return event.FieldPath{Path: []string{"x" + name}}
+		}
+		joined := func(optional bool) event.FieldPath {
+			p := event.FieldPath{Separator: '/', Join: []event.FieldPath{path(), path(), path()}}
+			for i := range p.Join {
+				p.Join[i].Optional = optional && rapid.Bool().Draw(t, "optional")
+			}
+			return p
+		}
+		fields := map[event.Field]event.FieldPath{event.FieldEventType: joined(true)}
+		if rapid.Bool().Draw(t, "a joined account") {
+			fields[event.FieldAccountID] = joined(false)
+		}
+		if rapid.Bool().Draw(t, "data below data") {
+			fields[event.FieldData] = event.FieldPath{Path: []string{"data", "money"}}
+		}
+		if rapid.Bool().Draw(t, "a currency elsewhere") {
+			fields[event.FieldCurrency] = event.FieldPath{Constant: "EUR"}
+		}
+		opts := options
+		opts.Mapping = event.Mapping{Fields: fields, Types: map[string]event.Type{}}
+		for _, kind := range []string{"1/1/1", "1//1", "1/1/", "1//", "/1/1", "/1/", "//1", "//", "1/2/1", "2/2/2", "2//2", "2/2/"} {
+			opts.Mapping.Types[kind] = event.TypeNamed("FundsCredited")
+		}
+		f, err := event.New(event.FormatCloudEvents, opts)
+		if err != nil {
+			t.Skip(err)
+		}
+		var attributes []string
+		data := `{"amount":"10.25","currency":"EUR","money":{"amount":"7","currency":"EUR"}`
+		for _, name := range names {
+			if text := rapid.SampledFrom([]string{"", `"1"`, `"1"`, `"2"`, "null"}).Draw(t, "attribute"); text != "" {
+				attributes = append(attributes, "x"+name, text)
+			}
+			if text := rapid.SampledFrom([]string{"", `"1"`, `"1"`, `"2"`, "null"}).Draw(t, "member"); text != "" {
+				data += `,"` + name + `":` + text
+			}
+		}
+		data += "}"
+		want := decodeMessage(f, structured(append(attributes, "data", data)...))
+		got := decodeMessage(f, structured(append(attributes, "data", "", "data_base64", encoded(data))...))
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%v, %s:\n got %+v, fault %v\nwant %+v, fault %v", attributes, data, got.Event, got.Fault, want.Event, want.Fault)
+		}
+	})
 }

@@ -143,6 +143,19 @@ func (s *shape) member(name string) *shapeMember {
 	return nil
 }
 
+// below returns the shape of the object that is the member with the given name.
+func (s *shape) below(name string) *shape {
+	m, below := s.member(name), newShape()
+	switch {
+	case m == nil:
+		return below
+	case m.inner != nil:
+		return m.inner
+	}
+	below.self = m.field
+	return below
+}
+
 // meetsArray marks all fields of the shape as inArray, which means that their paths lead through an
 // array.
 func (s *shape) meetsArray(found *members) {
