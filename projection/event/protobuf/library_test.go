@@ -93,6 +93,7 @@ func (b byLibrary) field(m protoreflect.Message, d protoreflect.FieldDescriptor,
 		}
 	case d.Message() != nil:
 		b.inside(v.Message(), wanted, found)
+	case wanted.HasField && !d.HasPresence() && isZero(v) && !slices.Contains(mayBeZero, wanted.Field):
 	case wanted.HasField:
 		b.scalar(d, v, wanted.Field, found)
 	}
@@ -120,6 +121,9 @@ func (b byLibrary) known(m protoreflect.Message, f event.Field, found *event.Val
 	return true
 }
 
+// mayBeZero contains the fields that may have the number 0.
+var mayBeZero = []event.Field{event.FieldEventType, event.FieldVersion, event.FieldData, event.FieldAmount, event.FieldEnvelope}
+
 func isZero(v protoreflect.Value) bool {
 	switch v := v.Interface().(type) {
 	case int32, int64, uint32, uint64:
@@ -129,9 +133,6 @@ func isZero(v protoreflect.Value) bool {
 }
 
 func (b byLibrary) scalar(d protoreflect.FieldDescriptor, v protoreflect.Value, f event.Field, found *event.Values) {
-	if f == event.FieldCurrency && !d.HasPresence() && isZero(v) {
-		return
-	}
 	switch v := v.Interface().(type) {
 	case string:
 		if v != "" || d.HasPresence() {

@@ -335,6 +335,58 @@ func TestNumericCurrencies(t *testing.T) {
 	}
 }
 
+// A number without presence is 0 if it is missing. No producer has an account, an event or a time of
+// that number, but a version and a part of an id may be 0.
+func TestMissingNumbers(t *testing.T) {
+	integer := func(name string) event.FieldPath { return event.FieldPath{Path: []string{name}, Written: event.WrittenInteger} }
+	fields := map[event.Field]event.FieldPath{
+		event.FieldEventID: integer("id"), event.FieldAccountID: integer("account"), event.FieldCorrelationID: integer("trace"), event.FieldOccurredAt: {Path: []string{"at"}},
+	}
+	joined := maps.Clone(fields)
+	joined[event.FieldAccountID] = event.FieldPath{Separator: '/', Join: []event.FieldPath{integer("branch"), integer("account")}}
+	for name, tt := range map[string]struct {
+		fields map[event.Field]event.FieldPath
+		unset  protowire.Number
+		field  string // of the fault; empty if there is none
+		want   event.Event
+	}{
+		"all is set":        {fields, 0, "", event.Event{ID: "1", AccountID: "3", CorrelationID: "6"}},
+		"no event id":       {fields, 1, "id", event.Event{}},
+		"no account":        {fields, 3, "account", event.Event{}},
+		"no version":        {fields, 4, "", event.Event{ID: "1", AccountID: "3", CorrelationID: "6"}},
+		"no time":           {fields, 5, "at", event.Event{}},
+		"no correlation id": {fields, 6, "", event.Event{ID: "1", AccountID: "3"}},
+		"no branch":         {joined, 8, "", event.Event{ID: "1", AccountID: "0/3", CorrelationID: "6"}},
+	} {
+		records, err := event.NewRecords(event.Options{Mapping: event.Mapping{Fields: tt.fields, Time: event.Milliseconds}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree := records.Tree()
+		s, err := protobuf.Compile(`syntax = "proto3"; message Event { int64 id = 1; string event_type = 2; uint32 account = 3; sint64 version = 4; fixed64 at = 5;
+			int32 trace = 6; int64 branch = 8; }`, nil, &tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := text(path(), 2, "AccountClosed")
+		for _, n := range []protowire.Number{1, 3, 4, 6, 8} {
+			if n != tt.unset {
+				value = number(value, n, int64(n))
+			}
+		}
+		if tt.unset != 5 {
+			value = protowire.AppendFixed64(protowire.AppendTag(value, 5, protowire.Fixed64Type), 1767225600000)
+		}
+		d := decode(records.Format(s), value)
+		switch e := d.Event; {
+		case tt.field == "" && (d.Fault != nil || e.ID != tt.want.ID || e.AccountID != tt.want.AccountID || e.CorrelationID != tt.want.CorrelationID):
+			t.Errorf("%s: %+v, fault %v", name, e, d.Fault)
+		case tt.field != "" && (d.Fault == nil || d.Fault.Field != tt.field || d.Fault.Class != event.MalformedPayload):
+			t.Errorf("%s: %+v, fault %v; want one of %s", name, e, d.Fault, tt.field)
+		}
+	}
+}
+
 func TestFaults(t *testing.T) {
 	f := format(t, event.Options{FirstVersion: 1})
 	for name, tt := range map[string]struct {

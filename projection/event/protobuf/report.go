@@ -43,7 +43,7 @@ func (w *wantedField) report(slots []slot, found *event.Values) {
 		}
 	case w.inner != nil:
 		w.inner.reportMessage(slots[1:], found)
-	case w.branch.HasField:
+	case w.branch.HasField && !w.isMissingNumber(v):
 		w.reportScalar(v, found)
 	}
 }
@@ -111,13 +111,9 @@ func (w *wantedField) reportScalar(v *slot, found *event.Values) {
 	case w.kind == protoreflect.EnumKind:
 		w.reportEnum(v, found)
 	case isUnsigned(w.kind):
-		if n := w.unsigned(v); n != 0 || !w.isNoCurrency() {
-			found.Unsigned(f, n)
-		}
+		found.Unsigned(f, w.unsigned(v))
 	case isSigned(w.kind):
-		if n := w.integer(v); n != 0 || !w.isNoCurrency() {
-			found.Integer(f, n)
-		}
+		found.Integer(f, w.integer(v))
 	case w.kind == protoreflect.BoolKind:
 		found.Boolean(f, v.number != 0)
 	case w.kind == protoreflect.FloatKind || w.kind == protoreflect.DoubleKind:
@@ -127,10 +123,15 @@ func (w *wantedField) reportScalar(v *slot, found *event.Values) {
 	}
 }
 
-// isNoCurrency reports whether the field has no currency if its number is 0. Another missing number
-// counts as 0, but no currency has this number.
-func (w *wantedField) isNoCurrency() bool {
-	return w.branch.Field == event.FieldCurrency && !w.presence
+// isMissingNumber reports whether the number of a field without presence is 0, and 0 is no value of
+// the event's field. Without presence, a producer does not write the number 0.
+func (w *wantedField) isMissingNumber(v *slot) bool {
+	switch w.branch.Field {
+	case event.FieldEventID, event.FieldAccountID, event.FieldOccurredAt, event.FieldCorrelationID, event.FieldCurrency:
+		return !w.presence && (isUnsigned(w.kind) && w.unsigned(v) == 0 || isSigned(w.kind) && w.integer(v) == 0)
+	default: // a version, a type, an amount and a part of an id may be 0
+		return false
+	}
 }
 
 func (w *wantedField) reportEnum(v *slot, found *event.Values) {
