@@ -202,6 +202,13 @@ func TestCurrencies(t *testing.T) {
 		{"fields: {currency: {header: ccy}}", "FundsCredited", `{"amount":"1"}`, "FundsCredited 1.00 CHF"},
 		{"fields: {currency: {header: none}}", "FundsCredited", `{"amount":"1"}`, "malformed_payload header none"},
 		{"fields: {currency: {header: none}}", "AccountClosed", `{}`, "AccountClosed 0"},
+		{"fields: {currency: {header: nothing}}", "AccountClosed", `{}`, "AccountClosed 0"},
+		{"fields: {currency: {header: nothing}}", "FundsCredited", `{"amount":"1"}`, "malformed_payload header nothing"},
+		{"fields: {currency: {header: money, path: none}}", "AccountClosed", `{}`, "AccountClosed 0"},
+		{"fields: {currency: {header: money, path: nil}}", "AccountClosed", `{}`, "AccountClosed 0"},
+		{"fields: {currency: {header: money, path: major}}", "AccountClosed", `{}`, "malformed_payload header money: major"},
+		{"fields: {currency: {header: ccy, path: iso}}", "AccountClosed", `{}`, "malformed_payload header ccy: iso"},
+		{"fields: {currency: {header: ccy}}", "AccountClosed", `{}`, "AccountClosed 0.00 CHF"},
 		{"fields: {amount: {header: amount}}", "FundsCredited", `{"currency":"EUR"}`, "FundsCredited 7.25 EUR"},
 		{"fields: {amount: {header: cents, unit: minor}}", "FundsCredited", `{"currency":"EUR"}`, "FundsCredited 7.25 EUR"},
 		{"fields: {amount: {header: money, path: cents, unit: minor}}", "FundsCredited", `{"currency":"EUR"}`, "FundsCredited 7.25 EUR"},
@@ -217,9 +224,10 @@ func TestCurrencies(t *testing.T) {
 		f.Decode(event.Message{Value: []byte(eventOf(tt.kind, tt.data)), Headers: []event.Header{
 			{Key: "ccy", Value: []byte("CHF")},
 			{Key: "number", Value: []byte("392")},
+			{Key: "nothing", Value: []byte("null")},
 			{Key: "amount", Value: []byte("7.25")},
 			{Key: "cents", Value: []byte("725")},
-			{Key: "money", Value: []byte(`{"iso":36,"cents":725,"major":7.25,"text":"7.25","exponent":725e-2}`)},
+			{Key: "money", Value: []byte(`{"iso":36,"cents":725,"major":7.25,"text":"7.25","exponent":725e-2,"nil":null}`)},
 		}}, &d)
 		if got := decoded(&d); got != tt.want {
 			t.Errorf("%s with %s %s:\n got %s (%v)\nwant %s", tt.mapping, tt.kind, tt.data, got, d.Fault, tt.want)

@@ -67,25 +67,15 @@ func (f *decoder) dataShape(r *reading, needsAmount, needsCurrency bool) (code [
 			return nil, fault
 		}
 	}
-	p := &f.places[FieldCurrency]
-	if p.kind == inDocument {
-		if m := &r.found[FieldCurrency]; !needsCurrency && (m.absent() || m.isNull()) {
-			return nil, nil
-		}
-	} else if !needsCurrency && p.kind != constant && !r.has(p) {
+	p, m := &f.places[FieldCurrency], &r.found[FieldCurrency]
+	if !needsCurrency && p.kind == inDocument && (m.absent() || m.isNull()) {
 		return nil, nil
 	}
 	_, code, fault = f.text(r, FieldCurrency)
-	return code, fault
-}
-
-// has reports whether the message has the header or the key that a place refers to.
-func (r *reading) has(p *place) bool {
-	value := r.message.Key
-	if p.kind == inHeader {
-		value, _ = firstHeader(r.message.Headers, p.header)
+	if fault != nil && !needsCurrency && p.isAbsent(fault) { // in a header or the key
+		return nil, nil
 	}
-	return value != nil
+	return code, fault
 }
 
 func (f *decoder) supportedCurrency(code []byte) (Currency, *Fault) {

@@ -338,7 +338,9 @@ func TestNumericCurrencies(t *testing.T) {
 // A number without presence is 0 if it is missing. No producer has an account, an event or a time of
 // that number, but a version and a part of an id may be 0.
 func TestMissingNumbers(t *testing.T) {
-	integer := func(name string) event.FieldPath { return event.FieldPath{Path: []string{name}, Written: event.WrittenInteger} }
+	integer := func(name string) event.FieldPath {
+		return event.FieldPath{Path: []string{name}, Written: event.WrittenInteger}
+	}
 	fields := map[event.Field]event.FieldPath{
 		event.FieldEventID: integer("id"), event.FieldAccountID: integer("account"), event.FieldCorrelationID: integer("trace"), event.FieldOccurredAt: {Path: []string{"at"}},
 	}
