@@ -91,8 +91,10 @@ func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	if err != nil {
 		return Skipped{}, r.failed(ctx, readmodel.ActionSkip, s, err)
 	}
-	done.Healed, err = r.heal(ctx, s.AccountID)
-	return done, err
+	if done.Healed, err = r.heal(ctx, s.AccountID); err != nil {
+		return done, fmt.Errorf("version %d is skipped, but the events that wait for this were not all applied, which a running instance does: %w", s.Version, err)
+	}
+	return done, nil
 }
 
 // heal applies the waiting events of an account, as long as one of them has the account's next

@@ -252,6 +252,20 @@ func TestManyParkedEventsHealInPieces(t *testing.T) {
 	expect(t, current(t, pool, "a"), "EUR 1090.00 1090 open a-1090 false -")
 }
 
+// If only the waiting events cannot be applied, the error says that the version is skipped.
+func TestASkipWhoseWaitingEventsCannotBeApplied(t *testing.T) {
+	pool, w := startWorker(t)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
+	w.MustFlush()
+	readmodeltest.Exec(t, pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN RAISE 'no grant' USING ERRCODE = '42501'; END $$;
+		CREATE TRIGGER refuse BEFORE UPDATE ON account_balance FOR EACH ROW WHEN (NEW.version > 2) EXECUTE FUNCTION refuse()`)
+	if _, err := newRepair(t, pool, 0).Skip(t.Context(), skipOf("a", 2)); err == nil || !strings.Contains(err.Error(), "version 2 is skipped, but") {
+		t.Errorf("the error is %v", err)
+	}
+	expect(t, current(t, pool, "a"), "EUR 1.00 2 open - true 3")
+}
+
 func TestAConsumerNeverWritesOverASkip(t *testing.T) {
 	pool, w := startWorker(t)
 	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
