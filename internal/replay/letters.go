@@ -41,6 +41,8 @@ type DeadLetter struct {
 	Value, Original string
 	// InTopic is the topic's record at the same partition and offset, if Scan.KeepOriginals is set.
 	InTopic *Original
+
+	discarded bool // its event was discarded, which the status of a correction does not show
 }
 
 // Original is a dead letter as it is stored in the topic.
@@ -203,10 +205,10 @@ func assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 	for i, d := range chunk {
 		done := history[[2]int64{int64(d.Entry.DLQPartition), d.Entry.DLQOffset}]
 		d.Replays = d.Entry.Replays + done.Replays
-		d.Status = dlq.Discarded
 		// An event that was read several times has several dead letters, and a discard of one of them
 		// is a discard of the event.
-		if !done.Discarded && !records[i].Discarded || d.Corrected {
+		d.discarded = done.Discarded || records[i].Discarded
+		if d.Status = dlq.Discarded; !d.discarded || d.Corrected {
 			d.Status = d.Entry.StatusOf(&d.Decoded, statuses[i])
 		}
 	}

@@ -147,7 +147,7 @@ func (i *Item) planLocally(maxReplays int, publish bool) {
 
 func (i *Item) record() *readmodel.RepairRecord {
 	return &readmodel.RepairRecord{
-		DecodedRecord: i.decodedRecord(), FailedAt: i.Entry.FailedAt, Revokes: i.Status == dlq.Discarded || i.Corrected,
+		DecodedRecord: i.decodedRecord(), FailedAt: i.Entry.FailedAt, Revokes: i.discarded,
 	}
 }
 
