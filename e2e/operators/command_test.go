@@ -3,25 +3,35 @@ package operators_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
 	"projector/e2e/process"
 )
 
+const outboxQuery = "SELECT account_id, payload FROM outbox WHERE account_id = ANY ($1) AND version = ANY ($2)"
+
 // printed is what a command printed, and its exit status.
 type printed struct {
 	status         int
 	stdout, stderr string
+	refused        bool // the approver's plan is not the operator's, so nothing was changed
 }
 
 func (p printed) done() bool { return p.status == 0 }
 
-// run runs a command. The program may refuse it (exit status 1, with a reason). With exit status 2
-// the test fails, because this status means that the command line is wrong.
+// run runs a command as the owner of the database.
 func (s *stage) run(args ...string) printed {
 	s.t.Helper()
-	env := []string{"DATABASE_URL=" + s.url, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
+	return s.runAs(s.url, args...)
+}
+
+// runAs runs a command with a login. The program may refuse it (exit status 1, with a reason). With
+// exit status 2 the test fails, because this status means that the command line is wrong.
+func (s *stage) runAs(url string, args ...string) printed {
+	s.t.Helper()
+	env := []string{"DATABASE_URL=" + url, "OUTBOX_URL=" + s.outbox, "OUTBOX_QUERY=" + outboxQuery, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
 	began := time.Now()
 	status, stdout, stderr := process.Binary{Path: must(binary())(s.t)}.Once(s.t, env, args...)
 	s.note("$ projector %s\n  exit %d after %s\n%s", strings.Join(args, " "), status, time.Since(began).Round(time.Millisecond),
@@ -29,7 +39,43 @@ func (s *stage) run(args ...string) printed {
 	if status != 0 && status != 1 || status == 1 && strings.TrimSpace(stderr) == "" {
 		s.t.Fatalf("projector %s: exit %d, want 0, or 1 with a reason:\n%s%s", strings.Join(args, " "), status, stdout, stderr)
 	}
-	return printed{status, stdout, stderr}
+	return printed{status: status, stdout: stdout, stderr: stderr}
+}
+
+// change runs a command that changes something. If four eyes is on, an operator requests the change
+// and an approver approves it.
+func (s *stage) change(args ...string) printed {
+	s.t.Helper()
+	if !s.fourEyes {
+		return s.run(args...)
+	}
+	asked := s.runAs(s.operator, args...)
+	request := requested.FindStringSubmatch(asked.stderr)
+	if request == nil { // the command was refused, or its plan is empty
+		return asked
+	}
+	p := s.runAs(s.approver, "approve", request[1], "--reason=compared", "--output=json")
+	p.stdout = results(p.stderr)
+	p.refused = strings.Contains(p.stderr, "is refused, for")
+	return p
+}
+
+var (
+	requested = regexp.MustCompile(`request (\d+) was recorded`)
+	applied   = regexp.MustCompile(`(?m)^applied +\S+ +(\d+)`)
+	set       = regexp.MustCompile(`(?m)^partition (\d+): set from (\d+) to (\d+)`)
+)
+
+// results returns, as lines of JSON, the applied events and the positions in the output of approve,
+// which is a text.
+func results(text string) (all string) {
+	for _, m := range applied.FindAllStringSubmatch(text, -1) {
+		all += fmt.Sprintf(`{"version":%s,"result":"applied"}`+"\n", m[1])
+	}
+	for _, m := range set.FindAllStringSubmatch(text, -1) {
+		all += fmt.Sprintf(`{"partition":%s,"from":%s,"to":%s}`+"\n", m[1], m[2], m[3])
+	}
+	return all
 }
 
 // These are added to the name of the command `dlq replay`. Each kind of replay is counted separately.
@@ -44,7 +90,7 @@ const (
 func (s *stage) draw(kind string, r *reader, args ...string) printed {
 	s.t.Helper()
 	typed, _, _ := strings.Cut(kind, ":")
-	p := s.run(append(strings.Fields(typed), append(args, s.readerFlags(kind, r)...)...)...)
+	p := s.change(append(strings.Fields(typed), append(args, s.readerFlags(kind, r)...)...)...)
 	s.count(kind, p.done() || strings.Contains(p.stdout, `"result":"applied"`)) // a command that applied only some events also counts as success
 	return p
 }

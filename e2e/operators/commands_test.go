@@ -155,7 +155,7 @@ func (s *stage) refuse() {
 
 func (s *stage) prune(r *reader) {
 	s.t.Helper()
-	p := s.run("inbox", "prune", "--retention=1s", "--output=json")
+	p := s.change("inbox", "prune", "--retention=1s", "--output=json")
 	s.count("inbox prune", p.done())
 }
 

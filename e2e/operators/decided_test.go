@@ -1,6 +1,7 @@
 package operators_test
 
 import (
+	"iter"
 	"maps"
 	"slices"
 )
@@ -130,9 +131,9 @@ func (o *ordered) beyondNow(a *account) (highest int64) {
 }
 
 // The method rebuilt computes the accounts from the whole log and the operators' decisions, without
-// a park limit. A rebuild may leave an account unchanged in two cases. In the first case, the
+// a park limit. A rebuild may leave an account unchanged in three cases. In the first case, the
 // account waits for a replay because too many events were waiting. In the second case, the position
-// was set back.
+// was set back. In the third case, an operator has corrected an event of the account.
 func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 	known := o.letters
 	for _, records := range log {
@@ -143,19 +144,22 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 		}
 	}
 	for id, live := range o.accounts {
-		a := newAccount()
-		a.opening, a.skipped, a.forced = live.opening, live.skipped, live.forced
-		if a.opening != nil {
-			a.state = *a.opening
-		}
 		version, there := found.account(id)
 		live.floor = live.version
+		a := live.again()
 		o.readAgain(a, id, log)
 		for before := int64(-1); before < a.version && a.version != version; { // repeated, because of two events with one version the second may be the valid one
 			before = a.version
 			o.readAgain(a, id, log)
 		}
-		if version == live.version && (found.rereading || live.beyond > live.version) {
+		if a.version != version { // a version whose event never came may also be skipped after all others are read
+			late := live.again()
+			o.readBeforeDeciding(late, id, log)
+			if late.version == version {
+				a = late
+			}
+		}
+		if version == live.version && (found.rereading || live.beyond > live.version || live.corrected(log)) {
 			continue
 		}
 		if a.version == live.version {
@@ -179,6 +183,19 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 	o.letters = known
 }
 
+// corrected reports whether an event of the account was applied with another value than it has in the
+// topic.
+func (a *account) corrected(log [][]*event) bool {
+	for _, e := range a.forced {
+		for _, original := range log[e.partition] {
+			if original.place() == e.place() && original.id == e.id && string(original.value()) != string(e.value()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // rebuiltRows gives the oracle access to the state of the database after a rebuild.
 type rebuiltRows struct {
 	// rereading is true if the position was set back and some records have not been read again yet.
@@ -189,15 +206,43 @@ type rebuiltRows struct {
 	rows func() map[string]string
 }
 
+// The method again returns the account before its first event, with the operators' decisions.
+func (a *account) again() *account {
+	first := newAccount()
+	first.opening, first.skipped, first.forced = a.opening, a.skipped, a.forced
+	if a.opening != nil {
+		first.state = *a.opening
+	}
+	return first
+}
+
 // readAgain processes the whole log again for one account.
 func (o *ordered) readAgain(a *account, id string, log [][]*event) {
 	o.decided(a)
-	for _, records := range log {
-		for _, e := range records {
-			_, skipped := a.skipped[e.version]
-			if !e.garbage && e.account == id && !o.discarded[e.place()] && !skipped && a.forced[e.version] == nil {
-				o.decide(a, e, true, -1)
-				o.decided(a)
+	for e := range o.undecided(a, id, log) {
+		o.decide(a, e, true, -1)
+		o.decided(a)
+	}
+}
+
+// readBeforeDeciding processes the whole log again for one account, and the operators' decisions
+// after it.
+func (o *ordered) readBeforeDeciding(a *account, id string, log [][]*event) {
+	for e := range o.undecided(a, id, log) {
+		o.decide(a, e, true, -1)
+	}
+	o.decided(a)
+}
+
+// The method undecided returns the events of an account for which there is no decision.
+func (o *ordered) undecided(a *account, id string, log [][]*event) iter.Seq[*event] {
+	return func(yield func(*event) bool) {
+		for _, records := range log {
+			for _, e := range records {
+				_, skipped := a.skipped[e.version]
+				if !e.garbage && e.account == id && !o.discarded[e.place()] && !skipped && a.forced[e.version] == nil && !yield(e) {
+					return
+				}
 			}
 		}
 	}

@@ -102,6 +102,7 @@ func (o *ordered) adopt(k *known, log [][]*event) {
 		a.waiting[e.version] = &parked{e, class}
 	}
 	a.beyond = k.overflow
+	o.heal(a) // the program may have parked events that it applies in its next transaction
 }
 
 // advanceFrom applies the account's next event, which is in the topic. It returns false if there is

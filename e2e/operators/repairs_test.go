@@ -53,8 +53,9 @@ func (s *stage) replay(r *reader) {
 			flags = append(flags, "--account="+only)
 		}
 	}
-	s.draw("dlq replay", r, flags...) // exit status 1: an event could not be applied
-	r.oracle.replay(only)
+	if p := s.draw("dlq replay", r, flags...); !p.refused { // exit status 1: an event could not be applied
+		r.oracle.replay(only)
+	}
 }
 
 func (s *stage) discard(r *reader) {
@@ -128,8 +129,8 @@ func (s *stage) correct(r *reader) {
 	e.kind, e.cents, e.currency = credit, 1+s.rnd.Int64N(100_000), "EUR"
 	e.asNumber, e.points = false, fmt.Sprint(s.rnd.IntN(100))
 	p := s.draw("dlq replay"+corrected, r, "--from-file="+s.correctedFile(path, &e), reason, "--yes", "--max-replays=1000")
-	if r.additive && strings.Contains(p.stdout, "longer ago than the inbox remembers") {
-		return // the event may already be counted
+	if p.refused || r.additive && strings.Contains(p.stdout+p.stderr, "longer ago than the inbox remembers") {
+		return // in the second case, the event may already be counted
 	}
 	r.oracle.force(&e)
 }
@@ -212,8 +213,7 @@ func (s *stage) fetch(r *reader) {
 	if id == "" {
 		return
 	}
-	p := s.draw("gaps fetch", r, "--account="+id, "--outbox-url="+s.outbox, reason, "--yes",
-		"--outbox-query=SELECT account_id, payload FROM outbox WHERE account_id = ANY ($1) AND version = ANY ($2)")
+	p := s.draw("gaps fetch", r, "--account="+id, reason, "--yes")
 	for _, line := range lines[struct {
 		Version int64
 		Result  *string

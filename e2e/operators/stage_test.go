@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,11 +41,13 @@ type stage struct {
 	admin   *kadm.Client
 	cluster *devstack.Postgres
 	url     string
-	through string // the same database, through the proxy
-	proxy   *pgproxy.Proxy
-	db      *pgxpool.Pool
-	outbox  string
-	bank    *pgxpool.Pool // the connection to the outbox's database
+	// These are the database's URLs of an operator's and an approver's login, if four eyes is on.
+	operator, approver string
+	through            string // the same database, through the proxy
+	proxy              *pgproxy.Proxy
+	db                 *pgxpool.Pool
+	outbox             string
+	bank               *pgxpool.Pool // the connection to the outbox's database
 
 	producer  *producer
 	mu        sync.Mutex // guards log
@@ -54,6 +57,7 @@ type stage struct {
 	tally     map[string]*outcomes
 	parkLimit int
 	pruning   bool // the inbox is pruned in this run
+	fourEyes  bool // each change needs an operator and an approver
 	breaker   string
 	rules     rules
 	scratch   int
@@ -89,7 +93,8 @@ func newStage(t *testing.T, seed uint64) *stage {
 	s.parkLimit = 2 + s.rnd.IntN(4)
 	s.pruning = s.rnd.IntN(3) == 0
 	s.breaker = []string{"--breaker-share=0", "--breaker-window=40", "--breaker-window=1000"}[s.rnd.IntN(3)]
-	s.note("park limit %d, pruning %v, %s", s.parkLimit, s.pruning, s.breaker)
+	s.fourEyes = s.rnd.IntN(3) == 0
+	s.note("park limit %d, pruning %v, %s, four eyes %v", s.parkLimit, s.pruning, s.breaker, s.fourEyes)
 	t.Cleanup(s.printFailure)
 	s.servers()
 	s.producer = newProducer(s)
@@ -123,12 +128,38 @@ func (s *stage) servers() {
 	s.t.Cleanup(s.bank.Close)
 	s.exec(s.bank, "CREATE TABLE outbox (account_id text, version bigint, payload text)")
 	s.exec(s.db, ownTables)
+	if s.fourEyes {
+		s.people()
+	}
 	proxy, through, err := pgproxy.ListenBefore(s.url)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.proxy, s.through = proxy, through
 	s.t.Cleanup(func() { _ = s.proxy.Close() })
+}
+
+// people creates the roles, an operator and an approver, and turns four eyes on.
+func (s *stage) people() {
+	s.t.Helper()
+	s.exec(s.db, string(must(os.ReadFile("../../sql/roles.sql"))(s.t)))
+	for _, role := range []string{"operator", "approver"} {
+		s.exec(s.db, fmt.Sprintf("CREATE ROLE bank_%[1]s LOGIN PASSWORD 'secret' IN ROLE projector_%[1]s", role))
+	}
+	s.exec(s.db, "GRANT SELECT, INSERT, UPDATE, DELETE ON counted, pointed TO projector_projection")
+	s.operator, s.approver = s.urlOf("bank_operator"), s.urlOf("bank_approver")
+	for _, args := range [][]string{{"migrate"}, {"migrate", "--four-eyes=on"}} {
+		if p := s.run(args...); !p.done() {
+			s.t.Fatalf("projector %s: %s", strings.Join(args, " "), p.stderr)
+		}
+	}
+}
+
+// urlOf returns the database's URL of a login.
+func (s *stage) urlOf(login string) string {
+	u := must(url.Parse(s.url))(s.t)
+	u.User = url.UserPassword(login, "secret")
+	return u.String()
 }
 
 func (s *stage) exec(db *pgxpool.Pool, sql string, args ...any) {
