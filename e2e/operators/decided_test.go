@@ -1,6 +1,7 @@
 package operators_test
 
 import (
+	"bytes"
 	"iter"
 	"maps"
 	"slices"
@@ -188,7 +189,7 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 func (a *account) corrected(log [][]*event) bool {
 	for _, e := range a.forced {
 		for _, original := range log[e.partition] {
-			if original.place() == e.place() && original.id == e.id && string(original.value()) != string(e.value()) {
+			if original.place() == e.place() && original.id == e.id && !bytes.Equal(original.value(), e.value()) {
 				return true
 			}
 		}

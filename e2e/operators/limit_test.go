@@ -80,7 +80,10 @@ func (o *ordered) adopt(k *known, log [][]*event) {
 		a.history[a.version] = a.state
 		a.state = reached
 	}
-	for a.version < k.version && o.advanceFrom(a, k.id, log) {
+	for a.version < k.version {
+		if !o.advanceFrom(a, k.id, log) {
+			return
+		}
 	}
 	if a.version != k.version {
 		return
