@@ -256,7 +256,7 @@ func moveArgs(moves []Move) []any {
 		processed.Int8(to.ProcessedUntil)
 		processedEpochs.Int4(to.ProcessedEpoch)
 		windows.Text(to.Breaker.Window)
-		reasons.Text(to.Breaker.Reason)
+		reasons.Text(Storable(to.Breaker.Reason))
 	}
 	of := moves[0].Partition
 	return append([]any{of.Group, of.Topic}, ColumnArgs(partitions, fences, fromOffsets, next, epochs, processed, processedEpochs, windows, reasons)...)

@@ -255,6 +255,25 @@ func TestAPositionThatWasTakenBackIsNotMoved(t *testing.T) {
 	expect(t, readmodeltest.Current(t, pool, "a"), "EUR 1.00 1 open a-1 false -")
 }
 
+// The breaker's reason quotes the last dead letter, whose text may come from elsewhere. A text that
+// PostgreSQL refuses would keep the position from moving, again and again.
+func TestAnyReasonOfABreakerIsStored(t *testing.T) {
+	pool := openPool(t)
+	pos := newWorker(t, pool, inPartition(0)).MustClaim("me", projection.NoOffset)
+	to := pos
+	to.Breaker.Reason = "open: \xc3, \x00"
+	if err := readmodel.Transact(t.Context(), pool, func(tx *readmodel.Tx) error {
+		tx.Move(readmodel.Move{Partition: inPartition(0), From: pos, To: to})
+		return tx.Send(t.Context())
+	}); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := readmodel.LoadPositions(t.Context(), pool, inPartition(0).Group, inPartition(0).Topic)
+	if err != nil || len(stored) != 1 || stored[0].Breaker.Reason != "open: \uFFFD, \uFFFD" {
+		t.Errorf("%+v, %v", stored, err)
+	}
+}
+
 // In TestALostClaimsFenceIsNotGivenAgain, an asynchronous failover loses a claim, and with it a
 // repair that the owner has seen. The next claim, at the same offset, is by another owner and must
 // get a new fence. The first owner must not write any more, because events that it counts as

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/twmb/avro"
 
@@ -146,6 +147,20 @@ func TestFaultsOfMessages(t *testing.T) {
 	checkMalformed(t, resolve(t, r, framed(7)), "ends before")
 	checkMalformed(t, resolve(t, r, framed(7, 200, 1, 2, 3)), "")
 	checkOpened(t, resolve(t, r, openedEvent(t, 7)))
+}
+
+// A long error of the compiler is cut between two characters, because it is stored as text.
+func TestALongErrorIsText(t *testing.T) {
+	s := newStub(t)
+	r := s.resolver(t, event.FormatProtobuf)
+	for i := range 2 {
+		s.hold(byID(7+i), "PROTOBUF", `syntax = "proto3"; import "`+strings.Repeat("x", i)+strings.Repeat("ä", 400)+`.proto";`)
+		d := resolve(t, r, framed(uint32(7+i), 0))
+		checkMalformed(t, d, "cannot be used")
+		if text := d.Fault.Error(); !utf8.ValidString(text) || len(text) > 350 {
+			t.Errorf("%d bytes: %q", len(text), text)
+		}
+	}
 }
 
 // An unknown id is requested a second time, because a replica may lag. If the second request does

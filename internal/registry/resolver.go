@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -316,7 +317,7 @@ func (c *compiler) reader(id uint32, s *schema, wanted *event.Branch) event.Read
 	r, err := c.compile(s, wanted)
 	if err != nil {
 		text := err.Error()
-		return unreadable(fmt.Sprintf("schema %d cannot be used: %s", id, text[:min(len(text), maxReason)]))
+		return unreadable(fmt.Sprintf("schema %d cannot be used: %s", id, strings.ToValidUTF8(text[:min(len(text), maxReason)], "")))
 	}
 	return body{r}
 }
