@@ -146,6 +146,9 @@ func (s *stage) refuse() {
 	}
 	s.producer.produce(2)
 	s.settled("while rows are refused")
+	for _, r := range s.readers { // after kill -9, a consumer would read what was not committed again
+		s.committed(r)
+	}
 	for _, table := range []string{"counted", "pointed"} {
 		s.exec(s.db, "ALTER TABLE "+table+" DROP CONSTRAINT refusing")
 	}

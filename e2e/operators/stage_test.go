@@ -266,6 +266,23 @@ func (s *stage) arrived(r *reader) {
 	s.follow(r)
 }
 
+// committed waits until the reader's consumer has committed the end of the topic to Kafka.
+func (s *stage) committed(r *reader) {
+	s.t.Helper()
+	wait.Until(s.t, patience, r.name+" has committed the end", func() string {
+		offsets, err := s.admin.FetchOffsets(s.t.Context(), r.group)
+		if err != nil {
+			return err.Error()
+		}
+		for p, records := range s.records() {
+			if at, _ := offsets.Lookup(s.topic, int32(p)); at.At < int64(len(records)) {
+				return fmt.Sprintf("partition %d is at %d of %d", p, at.At, len(records))
+			}
+		}
+		return ""
+	})
+}
+
 // follow makes the oracle process all records of the topic.
 func (s *stage) follow(r *reader) {
 	for p, records := range s.records() {
