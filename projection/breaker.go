@@ -56,7 +56,7 @@ type Breaker struct {
 	at        int64 // the offset of the last record
 	partly    bool  // more entries of the last record follow
 	window    window
-	durable   window // if partly: the window without the root dead letters of the last record
+	durable   window // if partly: the window without the root dead letters that are read again with the last record
 	reason    string
 }
 
@@ -136,10 +136,16 @@ func (b *Breaker) entry(r *DecodedRecord) {
 	b.partly = r.More
 }
 
-// HealFailed counts a parked event that has the account's next version but cannot be applied.
-func (b *Breaker) HealFailed(decision Decision) {
-	if b != nil {
-		b.root(decision)
+// HealFailed counts a parked event that has the account's next version but cannot be applied. The
+// parameter parked is its record.
+func (b *Breaker) HealFailed(parked *Record, decision Decision) {
+	if b == nil {
+		return
+	}
+	b.root(decision)
+	// An event of the record at b.at is read again with this record, and counts then.
+	if b.partly && b.at >= b.through && (parked.Partition != b.partition || parked.Offset != b.at) {
+		b.durable.root(decision.Class)
 	}
 }
 

@@ -358,3 +358,22 @@ func TestBreakerOfARecordReadAgain(t *testing.T) {
 		t.Error("not open after 5 dead letters of 10 records")
 	}
 }
+
+// TestBreakerStoresAHealThatFailsWithinARecord lets a parked event fail between the entries of a
+// record. If the event comes from an earlier record, it is not read again with this one, so the stored
+// window must contain it. An event of the same record is read again, and counts then.
+func TestBreakerStoresAHealThatFailsWithinARecord(t *testing.T) {
+	for parkedAt, want := range map[int64]bool{5: true, 10: false} {
+		pos := projection.Position{Next: 10}
+		b := projection.NewBreaker(projection.BreakerRule{Window: 1, Share: 1}, 3, &pos)
+		first := projection.DecodedRecord{Record: projection.Record{Partition: 3, Offset: 10}, More: true}
+		b.Passed(&first, projection.Applied)
+		parked := projection.Record{Partition: 3, Offset: parkedAt}
+		b.HealFailed(&parked, projection.Decision{Outcome: projection.DeadLettered, Class: event.CurrencyMismatch})
+		one := projection.BreakerState{Window: b.State(pos.Breaker).Window}
+		// A window with one root dead letter is the only one that is longer than its number of records.
+		if stored := len(one.Window) > 1; stored != want {
+			t.Errorf("the failed heal of offset %d is in the stored window: %v, want %v", parkedAt, stored, want)
+		}
+	}
+}

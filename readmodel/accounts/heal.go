@@ -223,7 +223,7 @@ func (f *Fold) healNext(a *account, p *projection.Parked) projection.HealResult 
 		f.last = ref
 		f.deadLetter(p.Record, &p.Decoded, a, decision)
 		f.changes.HealFailed++
-		f.breaker.HealFailed(decision)
+		f.breaker.HealFailed(&p.Record, decision)
 	case projection.HealPassed, projection.HealWaits:
 	}
 	return result
