@@ -119,8 +119,10 @@ func stillRunning(ctx context.Context, why errclass.Text) error {
 		why, reader, same, with), why)
 }
 
-// restoreMarkers adds the markers that the inbox lacks. A consumer only has to wait if it gets an
-// event with such a marker again before the swap ends.
+// restoreMarkers adds the markers that the inbox lacks. It runs before the positions are locked,
+// because there may be very many markers. A consumer that inserts one of these markers waits until
+// the swap ends. But this consumer has already locked its position, for which the swap will wait.
+// PostgreSQL then ends one of the two transactions as a deadlock (40P01), and its owner repeats it.
 func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 	if err := tx.Send(ctx); err != nil {
 		return err
