@@ -34,8 +34,9 @@ type swapTx struct {
 
 // boundedSwap runs the function locks in a transaction with a time limit. The server ends the
 // transaction even if this process is frozen. The function before may be nil. It runs first,
-// without this limit, so it must not lock rows that consumers usually need. After an early failure, boundedSwap tries again. After a
-// late failure, it gives up, because consumers have waited long enough.
+// without this limit, so it must not lock rows that consumers usually need. After an early failure,
+// boundedSwap tries again. After a late failure, it gives up, because consumers have waited long
+// enough.
 func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 	before func(context.Context, *readmodel.Tx) error, locks func(context.Context, *swapTx) error,
 ) error {
