@@ -87,3 +87,40 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestDiscardOfOneOfTwoDeliveries has two records of one event beyond the park limit, because the
+// producer has sent it twice. An operator discards only the second record. The event must not be
+// forgotten: the account is stale, and the event is due when its turn has come.
+func TestDiscardOfOneOfTwoDeliveries(t *testing.T) {
+	pool := openPool(t)
+	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"))
+	if _, err := w.Fold(t.Context(), w.Records(credit("a", 4, "100", "EUR"), credit("a", 4, "100", "EUR")), 1000); err != nil {
+		t.Fatal(err)
+	}
+	w.MustFlush()
+	discard := func(offset int64) {
+		t.Helper()
+		version := int64(4)
+		if _, err := newRepair(t, pool, 0).Discard(t.Context(), []readmodel.Discard{{
+			Subject: readmodel.Subject{AccountID: "a", Version: version}, Action: readmodel.Action{
+				Kind: readmodel.ActionDiscard, Projection: readmodel.BalanceName, Result: readmodel.ResultDiscarded, AccountID: "a", Version: &version,
+				Topic: partition.Topic, Partition: partition.Number, Offset: offset, DLQTopic: "events.dlq", DLQOffset: offset, Class: event.VersionGap, Actor: "me", Reason: "x",
+			},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		w.MustClaim("me", projection.NoOffset)
+	}
+	discard(3)
+	w.MustFold(credit("a", 2, "1", "EUR"))
+	w.MustFlush()
+	due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number})
+	if err != nil || len(due) != 1 {
+		t.Errorf("beyond the park limit and due: %+v, error %v", due, err)
+	}
+	expect(t, current(t, pool, "a"), "EUR 3.00 3 open a-3 true 4")
+	discard(2)
+	expect(t, current(t, pool, "a"), "EUR 3.00 3 open a-3 false -")
+}

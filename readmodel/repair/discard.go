@@ -139,32 +139,54 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	return nil
 }
 
-// withoutVersions returns the range b without the discarded versions. The versions are sorted. Only
-// the lowest and the highest version of b are known.
+// withoutVersions returns the range b without the discarded versions. The versions are sorted. A
+// version occurs as often as records of it were discarded. Only the lowest and the highest version of
+// b are known. An event may have been counted twice, so only the range shows whether events are left.
+//
+// But the account may have had several records of one version, of which only some are discarded. If
+// more events are left than the smaller range has versions, the range stays. The records are read
+// again when it is their turn, and the discarded ones are then left out.
 func withoutVersions(b accountdb.BeyondRange, versions []int64) accountdb.BeyondRange {
+	after := b
 	for _, v := range versions {
-		if v < b.Lowest || v > b.Highest {
-			continue
+		if v >= b.Lowest && v <= b.Highest {
+			after.Events--
 		}
-		if b.Events--; v == b.Lowest && v < b.Highest { // the highest version is removed below
-			b.Lowest++
+	}
+	versions = slices.Compact(versions)
+	for _, v := range versions {
+		if v == after.Lowest && v < after.Highest { // the highest version is removed below
+			after.Lowest++
 		}
 	}
 	for _, v := range slices.Backward(versions) {
-		if v == b.Highest {
-			b.Highest--
+		if v == after.Highest {
+			after.Highest--
 		}
 	}
-	b.Events = max(1, b.Events) // an event may have been counted twice, so only the range shows whether events are left
-	return b
+	left := after.Events
+	after.Events = max(1, left)
+	several := b.FirstOffset != projection.NoOffset && b.FirstOffset != b.LastOffset
+	if several && left > 0 && left-1 > after.Highest-after.Lowest {
+		after.Lowest, after.Highest = b.Lowest, b.Highest
+	}
+	return after
 }
 
 // shrinkOverflow removes from the ranges beyond the park limit those discarded events that are not
 // parked.
 func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []readmodel.Discard, result []readmodel.Discarded) error {
-	versions := map[string][]int64{}
+	type record struct {
+		accountID string
+		version   int64
+		place     projection.RecordRef
+	}
+	versions, seen := map[string][]int64{}, map[record]bool{} // a record may have several dead letters
 	for i := range list {
-		if d := &list[i]; d.AccountID != "" && d.Action.Class == event.VersionGap && !result[i].Removed && !result[i].Passed {
+		d := &list[i]
+		r := record{d.AccountID, d.Version, d.Place()}
+		if d.AccountID != "" && d.Action.Class == event.VersionGap && !result[i].Removed && !result[i].Passed && !seen[r] {
+			seen[r] = true
 			versions[d.AccountID] = append(versions[d.AccountID], d.Version)
 		}
 	}
@@ -178,7 +200,7 @@ func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []readmodel.Disc
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		slices.Sort(versions[id])
 		before := found[id]
-		switch after := withoutVersions(before, slices.Compact(versions[id])); {
+		switch after := withoutVersions(before, versions[id]); {
 		case after == before:
 		case after.Lowest > after.Highest:
 			tx.Queue(tx.Tables.Query("overflow_forget"), id)
