@@ -29,6 +29,7 @@ type Decisions struct {
 	through   int64                                     // the last row of the trail that was read
 	asked     time.Time                                 // when the last query started
 	discarded map[projection.RecordRef][]discardedEvent // the discarded events of each record
+	versions  map[string][]int64                        // the versions of these events by account, in no order
 	skipped   map[accountVersion]projection.RecordRef   // the skipped events; the record is empty if unknown
 }
 
@@ -53,7 +54,8 @@ func NewDecisions(pool *pgxpool.Pool, of Definition) *Decisions {
 	}
 	return &Decisions{
 		pool: pool, projection: of.Name(), custom: custom,
-		discarded: map[projection.RecordRef][]discardedEvent{}, skipped: map[accountVersion]projection.RecordRef{},
+		discarded: map[projection.RecordRef][]discardedEvent{}, versions: map[string][]int64{},
+		skipped: map[accountVersion]projection.RecordRef{},
 	}
 }
 
@@ -90,6 +92,7 @@ func (d *Decisions) ReadIn(ctx context.Context, db Querier) error {
 	err := Each(ctx, db, "read what people have decided", sql.Query("decisions"), args, into, func() error {
 		if chain <= d.through { // the database was restored to an older state
 			clear(d.discarded)
+			clear(d.versions)
 			clear(d.skipped)
 		}
 		d.add(ActionKind(kind), result, of, place, at)
@@ -107,15 +110,29 @@ func (d *Decisions) add(kind ActionKind, result string, of accountVersion, place
 	switch {
 	case kind == ActionDiscard && result == ResultDiscarded && place.Topic != "":
 		d.discarded[place] = append(d.discarded[place], discardedEvent{of, at.UnixMilli()})
+		d.versions[of.accountID] = append(d.versions[of.accountID], of.version)
 	case kind == ActionReplay && result == string(EffectApplied): // a replay revokes the discard
-		left := slices.DeleteFunc(d.discarded[place], func(e discardedEvent) bool { return e.accountVersion == of || e.accountID == "" })
-		if d.discarded[place] = left; len(left) == 0 {
-			delete(d.discarded, place)
-		}
+		d.revoke(place, of)
 	case kind == ActionSkip && result == ResultSkipped:
 		d.skipped[of] = place
 	case kind == ActionUnskip && result == ResultUnskipped:
 		delete(d.skipped, of)
+	}
+}
+
+// revoke removes the discards of an event and of unreadable events of its record.
+func (d *Decisions) revoke(place projection.RecordRef, of accountVersion) {
+	left := slices.DeleteFunc(d.discarded[place], func(e discardedEvent) bool {
+		if e.accountVersion != of && e.accountID != "" {
+			return false
+		}
+		if i := slices.Index(d.versions[e.accountID], e.version); i >= 0 {
+			d.versions[e.accountID] = slices.Delete(d.versions[e.accountID], i, i+1)
+		}
+		return true
+	})
+	if d.discarded[place] = left; len(left) == 0 {
+		delete(d.discarded, place)
 	}
 }
 
@@ -148,14 +165,13 @@ func (d *Decisions) Check(ctx context.Context, tx *Tx, records []*RepairRecord) 
 	if err := d.ReadIn(ctx, tx); err != nil {
 		return err
 	}
-	versions := d.DiscardedVersions()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range records {
 		ev := &r.Decoded.Event
 		discarded := d.isDiscarded(&r.DecodedRecord)
 		if r.Record.Partition == projection.NoPartition { // it was fetched from the outbox
-			discarded = slices.Contains(versions[ev.AccountID], ev.Version)
+			discarded = slices.Contains(d.versions[ev.AccountID], ev.Version)
 		}
 		if discarded && !r.Revokes {
 			return errclass.Text(fmt.Sprintf("the event of account %q version %d was discarded meanwhile, so it is not applied", ev.AccountID, ev.Version))
@@ -179,20 +195,20 @@ func (d discardedEvent) isOf(r *projection.DecodedRecord) bool {
 	}
 }
 
-// DiscardedVersions returns the versions of each account whose event was discarded, in no order.
-func (d *Decisions) DiscardedVersions() map[string][]int64 {
+// FirstDiscarded returns the lowest version of an account, from a version on, whose event was
+// discarded. It returns false if there is none.
+func (d *Decisions) FirstDiscarded(accountID string, from int64) (version int64, is bool) {
 	if d == nil {
-		return nil
+		return 0, false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	versions := map[string][]int64{}
-	for _, events := range d.discarded {
-		for _, e := range events {
-			versions[e.accountID] = append(versions[e.accountID], e.version)
+	for _, v := range d.versions[accountID] {
+		if v >= from && (!is || v < version) {
+			version, is = v, true
 		}
 	}
-	return versions
+	return version, is
 }
 
 // AllSkipped returns the skipped events, ordered by account and version.

@@ -185,9 +185,10 @@ func assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 	for i, d := range chunk {
 		e := &d.Entry
 		records[i] = d.decodedRecord()
+		records[i].Record.Topic = readmodel.Storable(e.Topic)
 		places[i] = readmodel.DeadLetterPlace{
 			Partition: e.DLQPartition, Offset: e.DLQOffset,
-			Original: projection.RecordRef{Topic: readmodel.Storable(e.Topic), Partition: e.Partition, Offset: e.Offset},
+			Original: records[i].Record.Ref(),
 		}
 		subjects[i] = d.Subject()
 	}
@@ -205,9 +206,12 @@ func assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 	for i, d := range chunk {
 		done := history[[2]int64{int64(d.Entry.DLQPartition), d.Entry.DLQOffset}]
 		d.Replays = d.Entry.Replays + done.Replays
-		// An event that was read several times has several dead letters, and a discard of one of them
-		// is a discard of the event.
-		d.discarded = done.Discarded || records[i].Discarded
+		// An event that was read several times has several dead letters. What people decided about one
+		// of them is decided about the event. Unreadable events of one record cannot be told apart.
+		d.discarded = records[i].Discarded
+		if d.Entry.Topic == "" || d.Entry.Event > 0 && d.Decoded.Identity != event.Identified {
+			d.discarded = done.Discarded
+		}
 		if d.Status = dlq.Discarded; !d.discarded || d.Corrected {
 			d.Status = d.Entry.StatusOf(&d.Decoded, statuses[i])
 		}

@@ -69,14 +69,11 @@ func MissingVersions(ctx context.Context, pool *pgxpool.Pool, f MissingFilter) i
 		if err := f.Decisions.Read(ctx); err != nil {
 			return err
 		}
-		discarded := f.Decisions.DiscardedVersions()
 		rows, _ := pool.Query(ctx, sql.Query("missing_versions"), f.For.Seconds(), f.AccountID, f.Topic, f.Partitions)
 		var m Missing
 		_, err := pgx.ForEachRow(rows, []any{&m.AccountID, &m.First, &m.Last}, func() error {
-			for _, v := range discarded[m.AccountID] {
-				if v >= m.First {
-					m.Last = min(m.Last, v-1)
-				}
+			if v, is := f.Decisions.FirstDiscarded(m.AccountID, m.First); is {
+				m.Last = min(m.Last, v-1)
 			}
 			if m.Last < m.First {
 				return nil

@@ -139,7 +139,7 @@ func (p *fetchPlan) print(done bool) error {
 		counts[m.Outcome(done)]++
 		rows.Add(describeMissing(m, done, p.on.Amounts), m.Outcome(done), m.AccountID, m.Number, m.Reason())
 	}
-	if err := rows.End("no account waits for an event that is missing"); err != nil || p.JSON() || len(p.of.Missing) == 0 {
+	if err := rows.End("no account waits for an event that can be fetched"); err != nil || p.JSON() || len(p.of.Missing) == 0 {
 		return err
 	}
 	if p.on.Amounts {

@@ -36,7 +36,7 @@ func TestADiscardedEventIsNotFetched(t *testing.T) {
 			fetch(s, flags)
 			clitest.Equal(t, state(), "3.00 at 2")
 			clitest.Equal(t, clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "received_version", "waiting_events"), "a 3 4 1")
-			clitest.Equal(t, s.Must(append([]string{"gaps", "fetch", "--yes"}, flags...)...), "no account waits for an event that is missing\n")
+			clitest.Equal(t, s.Must(append([]string{"gaps", "fetch", "--yes"}, flags...)...), "no account waits for an event that can be fetched\n")
 
 			s.Must("dlq", "replay", "--account=a", "--status=discarded", "--yes")
 			clitest.Equal(t, state(), "1000011.00 at 4")

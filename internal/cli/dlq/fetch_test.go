@@ -66,7 +66,7 @@ func TestGapsFetch(t *testing.T) {
 	s := clitest.NewStage(t)
 	flags := outboxOf(s)
 	fetch := func(more ...string) []string { return append(append([]string{"gaps", "fetch"}, flags...), more...) }
-	clitest.Equal(t, s.Must(fetch()...), "no account waits for an event that is missing\n")
+	clitest.Equal(t, s.Must(fetch()...), "no account waits for an event that can be fetched\n")
 	s.SeveralDeadLetters() // acc-a waits for version 2, and its versions 3, 4 and 6 are parked; acc-b waits for its invalid first event
 	published(s, "acc-a", 2, clitest.EventOf("acc-a", 2, `"2"`))
 	published(s, "acc-a", 7, clitest.EventOf("acc-a", 7, `"64"`))

@@ -191,14 +191,16 @@ func (all *places) of(d protoreflect.MessageDescriptor, wanted *event.Branch) *p
 	}
 	for i := range wanted.Members {
 		m := &wanted.Members[i]
+		if oneof := d.Oneofs().ByName(protoreflect.Name(m.Name)); oneof != nil && mayBeOneof(&m.Branch) {
+			p.addOneof(all, oneof, &m.Branch)
+			continue
+		}
 		fd := d.Fields().ByName(protoreflect.Name(m.Name))
 		if fd == nil {
 			fd = d.Fields().ByJSONName(m.Name)
 		}
 		if fd != nil {
 			p.add(all.field(p, fd, &m.Branch))
-		} else if oneof := d.Oneofs().ByName(protoreflect.Name(m.Name)); oneof != nil && mayBeOneof(&m.Branch) {
-			p.addOneof(all, oneof, &m.Branch)
 		}
 	}
 	return p
