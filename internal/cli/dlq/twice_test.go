@@ -1,6 +1,8 @@
 package dlq_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"projector/internal/cli/clitest"
@@ -30,4 +32,22 @@ func TestEveryDeadLetterOfADiscardedEventIsDiscarded(t *testing.T) {
 		clitest.Equal(t, state(), "1000003.00 at 3")
 		clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list")), "a 3 resolved, a 3 resolved")
 	})
+}
+
+// TestAnUnreadableEventIsDiscardedAlone discards one of two unreadable events of a record. They have
+// no account and version that could tell them apart.
+func TestAnUnreadableEventIsDiscardedAlone(t *testing.T) {
+	s := clitest.NewStage(t)
+	path := filepath.Join(t.TempDir(), "bank.yaml")
+	if err := os.WriteFile(path, []byte("envelope: {entries: lines}\nfields:\n  eventId: {outer: id}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("EVENT_MAPPING", path)
+	s.Produce(`{"id":"e","lines":[{"version":"x"},{"version":"y"},` + clitest.EventOf("a", 3, `"4.00"`) + `]}`)
+	s.Consuming(nil)
+	letters := s.Lines("dlq", "list")
+	clitest.Equal(t, clitest.Pick(letters, "account_id", "status"), "null open, null open, a waiting")
+
+	s.Must("dlq", "discard", "--dlq-partition="+clitest.Pick(letters[:1], "dlq_partition"), "--dlq-offset="+clitest.Pick(letters[:1], "dlq_offset"), "--reason=void", "--yes")
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list"), "account_id", "status"), "null discarded, null open, a waiting")
 }
