@@ -93,7 +93,7 @@ func (b byLibrary) field(m protoreflect.Message, d protoreflect.FieldDescriptor,
 		}
 	case d.Message() != nil:
 		b.inside(v.Message(), wanted, found)
-	case wanted.HasField && !d.HasPresence() && isZero(v) && !slices.Contains(mayBeZero, wanted.Field):
+	case wanted.HasField && !d.HasPresence() && isZero(v) && slices.Contains(neverZero, wanted.Field):
 	case wanted.HasField:
 		b.scalar(d, v, wanted.Field, found)
 	}
@@ -121,8 +121,9 @@ func (b byLibrary) known(m protoreflect.Message, f event.Field, found *event.Val
 	return true
 }
 
-// mayBeZero contains the fields that may have the number 0.
-var mayBeZero = []event.Field{event.FieldEventType, event.FieldVersion, event.FieldData, event.FieldAmount, event.FieldEnvelope}
+// neverZero contains the fields that are missing if their number is 0. A part of a joined text may be
+// 0.
+var neverZero = []event.Field{event.FieldEventID, event.FieldAccountID, event.FieldOccurredAt, event.FieldCorrelationID, event.FieldCurrency}
 
 func isZero(v protoreflect.Value) bool {
 	switch v := v.Interface().(type) {
