@@ -261,3 +261,34 @@ func TestBase64IsReadAsData(t *testing.T) {
 		}
 	})
 }
+
+// TestUnreadableDataIsNoMissingPart shows that a part of the event type in data that cannot be read is
+// not missing, although the part is optional. Otherwise the event would have another type.
+func TestUnreadableDataIsNoMissingPart(t *testing.T) {
+	o := options
+	o.Mapping = event.Mapping{
+		Fields: map[event.Field]event.FieldPath{
+			event.FieldEventType: {Join: []event.FieldPath{{Path: []string{"type"}}, {Path: []string{"data", "dir"}, Optional: true}}, Separator: '/'},
+		},
+		Types: map[string]event.Type{"FundsCredited/C": event.TypeNamed("FundsCredited"), "FundsCredited/": event.Ignorable},
+	}
+	f, err := event.New(event.FormatCloudEvents, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const data = `{"dir":"C","amount":"1.00","currency":"EUR"}`
+	if d := decodeMessage(f, structured("data", "", "data_base64", encoded(data))); d.Fault != nil || d.Event.Amount != 100 {
+		t.Errorf("readable data: %+v, %v", d.Event, d.Fault)
+	}
+	for name, m := range map[string]event.Message{
+		"no Base64":         structured("data", "", "data_base64", `"%%"`),
+		"no text":           structured("data", "", "data_base64", "5"),
+		"incomplete":        structured("data", "", "data_base64", encoded(data[:20])),
+		"of another type":   structured("data", "", "data_base64", encoded("<x/>"), "datacontenttype", `"application/xml"`),
+		"binary, too short": binary("data", data[:20]),
+	} {
+		if d := decodeMessage(f, m); d.Fault == nil || d.Event.Type == event.Ignorable {
+			t.Errorf("%s: type %d, fault %v, want a fault", name, d.Event.Type, d.Fault)
+		}
+	}
+}

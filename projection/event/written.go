@@ -92,6 +92,8 @@ func (f *decoder) joinedText(r *reading, p *place, field Field) (raw, text []byt
 		part := &p.parts[i]
 		_, text, fault := f.textAt(r, part, field)
 		switch {
+		case fault != nil && r.dataFault != nil && part.kind == inDocument && belowData(part.path):
+			return nil, nil, r.dataFault // the part is not missing, its data cannot be read
 		case fault != nil && part.optional && part.isAbsent(fault):
 		case fault != nil:
 			return nil, nil, fault
