@@ -41,12 +41,21 @@ func (u *unordered) deliver(e *event, _ bool) {
 	u.applied[u.key(e)] = e // the id is used, even if the event changes no row
 }
 
-// force applies an event that an operator corrected or fetched.
-func (u *unordered) force(e *event) bool {
+// apply returns false if the event cannot be applied.
+func (u *unordered) apply(e *event) bool {
 	if u.applied[u.key(e)] != nil || u.fault(e) != "" {
 		return false
 	}
-	u.applied[u.key(e)], u.corrected[u.key(e)] = e, e
+	u.applied[u.key(e)] = e
+	return true
+}
+
+// force applies an event that an operator corrected or fetched.
+func (u *unordered) force(e *event) bool {
+	if !u.apply(e) {
+		return false
+	}
+	u.corrected[u.key(e)] = e
 	return true
 }
 
@@ -62,11 +71,10 @@ func (u *unordered) discard(p place) { u.discarded[p] = true }
 
 // takeBack applies a discarded event. It returns false if the event cannot be applied.
 func (u *unordered) takeBack(e *event) bool {
-	if e.garbage || u.applied[u.key(e)] != nil || u.fault(e) != "" {
+	if e.garbage || !u.apply(e) {
 		return false
 	}
 	delete(u.discarded, e.place())
-	u.applied[u.key(e)] = e
 	return true
 }
 
