@@ -63,7 +63,8 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	if own := flags.DefinitionNamed(entry.Projection); own != nil {
-		opened.kind, opened.decisions = own, readmodel.NewDecisions(opened.pool, own) // the dead letter at this offset may be of another projection
+		c.kind = own // the dead letter at this offset may be of another projection
+		opened = c.tools(opened.pool, opened.client)
 	}
 	if err := replay.Assess(ctx, opened.store(0), []*replay.DeadLetter{d}); err != nil {
 		return err
