@@ -52,15 +52,14 @@ func (b byLibrary) inside(m protoreflect.Message, wanted *event.Branch, found *e
 func (b byLibrary) member(m protoreflect.Message, member *event.Member, found *event.Values) {
 	name, fields := protoreflect.Name(member.Name), m.Descriptor().Fields()
 	d, oneof := fields.ByName(name), m.Descriptor().Oneofs().ByName(name)
-	if d == nil {
-		d = fields.ByJSONName(member.Name)
-	}
-	if d != nil {
-		b.field(m, d, &member.Branch, found)
-		return
-	}
 	mayBeOneof := !member.HasField || member.Field == event.FieldData || member.Field == event.FieldEnvelope
 	if oneof == nil || !mayBeOneof {
+		if d == nil {
+			d = fields.ByJSONName(member.Name)
+		}
+		if d != nil {
+			b.field(m, d, &member.Branch, found)
+		}
 		return
 	}
 	if d = m.WhichOneof(oneof); d == nil {

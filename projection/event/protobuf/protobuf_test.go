@@ -181,7 +181,8 @@ func TestTheNameOfTheMessageIsTheType(t *testing.T) {
 const withOneof = `syntax = "proto2"; package bank;
 	message Event { optional string event_id = 1; optional string account = 2; optional int64 version = 3; optional string at = 4;
 		oneof content { Money opened = 10; Money credited = 11; Fee fee = 12; string note = 13; group Closing = 15 { optional string reason = 1; } }
-		oneof amount { string plain = 16; string signed = 17; } optional string kind = 18; }
+		oneof amount { string plain = 16; string signed = 17; } optional string kind = 18;
+		oneof eventMoney { Money paid = 20; } optional string event_money = 21; }
 	message Money { optional string amount = 1; optional string currency = 2; optional string reversal = 3; }
 	message Fee { optional string currency = 1; optional string amount = 2; }`
 
@@ -195,7 +196,7 @@ func oneofMapping(fields map[event.Field]event.FieldPath) event.Mapping {
 	return event.Mapping{Fields: all, Types: map[string]event.Type{
 		"opened": event.TypeNamed("AccountOpened"), "credited": event.TypeNamed("FundsCredited"), "fee": event.TypeNamed("FundsDebited"),
 		"closing": event.TypeNamed("AccountClosed"), "note": event.Ignorable,
-		"credited/": event.TypeNamed("FundsCredited"), "credited/yes": event.TypeNamed("FundsDebited"), "e-1": event.TypeNamed("FundsCredited"),
+		"credited/": event.TypeNamed("FundsCredited"), "credited/yes": event.TypeNamed("FundsDebited"), "e-1": event.TypeNamed("FundsCredited"), "paid": event.TypeNamed("FundsCredited"),
 	}}
 }
 
@@ -287,6 +288,17 @@ func TestAFieldThatIsWantedTwice(t *testing.T) {
 		if e := d.Event; d.Fault != nil || e.TypeName != tt.want.TypeName || e.Amount != 1025 || e.ID != "e-1" || e.CorrelationID != tt.want.CorrelationID {
 			t.Errorf("%s: %+v, fault %v", name, d.Event, d.Fault)
 		}
+	}
+}
+
+// The name of a oneof may be the JSON name of a field. Its own name counts.
+func TestAOneofIsFoundByItsName(t *testing.T) {
+	f := oneofFormat(t, oneofMapping(map[event.Field]event.FieldPath{
+		event.FieldEventType: {Record: true, Path: []string{"eventMoney"}}, event.FieldData: {Path: []string{"eventMoney"}},
+	}))
+	d := decode(f, message(text(oneofHead(), 21, "x"), 20, text(text(nil, 1, "10.25"), 2, "EUR")))
+	if d.Fault != nil || d.Event.TypeName != "FundsCredited" || d.Event.Amount != 1025 {
+		t.Errorf("%+v, fault %v", d.Event, d.Fault)
 	}
 }
 
