@@ -241,13 +241,14 @@ func TestDecidedAgainKeepsWhatIsAcknowledged(t *testing.T) {
 func TestAnotherRecordAtTheSameOffsetHasItsOwnDeadLetter(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
 	p, all := newPublisher(t, cluster), letters(4)
+	all[3].Record.Headers = []event.Header{{Key: "id", Value: []byte("an event")}} // of Debezium, for example
 	d := NewDelivery(all, time.Now())
 	if err := p.Deliver(soon(t), d); err != nil {
 		t.Fatal(err)
 	}
 	d = d.DecidedAgain(all[:1], time.Now())
 	again := letters(4)
-	again[3].Record.Headers = []event.Header{{Key: "id", Value: []byte("another event")}} // of Debezium, for example
+	again[3].Record.Headers = []event.Header{{Key: "id", Value: []byte("another event")}}
 	again[1].Record.Value = []byte("another value")
 	again[2].Record.Key = []byte("another key")
 	d = d.DecidedAgain(again, time.Now())
