@@ -27,8 +27,12 @@ type BeyondRange struct {
 	Lowest, Highest         int64 // versions
 	Events                  int64
 	FirstOffset, LastOffset int64 // FirstOffset is projection.NoOffset if the events cannot be read again
-	FirstVersion            int64 // the lowest version of the events that are to be read again
+	FirstVersion            int64 // the lowest version of the events that are to be read again, or AtOnce
 }
+
+// AtOnce is the FirstVersion of a range that is to be read again as soon as possible. It is below the
+// version of each event.
+const AtOnce = 0
 
 // LoadBeyond returns a few of the accounts whose next event may be beyond the park limit. It leaves
 // out accounts whose next event cannot be read again. The result until maps each partition to the

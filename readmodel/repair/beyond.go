@@ -63,10 +63,10 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 // partition was read are at the offset Until or later, and their versions are not known.
 func (a *ReadAgain) rangeSince(now *accountdb.BeyondRange) accountdb.BeyondRange {
 	rest := a.Rest
-	rest.Highest = now.Highest
-	if *now == a.Of.BeyondRange && a.Until > now.LastOffset {
+	if now.FirstOffset == a.Of.FirstOffset && now.LastOffset == a.Of.LastOffset && a.Until > now.LastOffset {
 		return rest
 	}
+	rest.Highest = now.Highest
 	from := a.Until
 	if rest.Events > 0 && rest.FirstOffset != projection.NoOffset {
 		from = min(from, rest.FirstOffset)

@@ -24,16 +24,10 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 		{"nothing", func(*testing.T, *worker, *repair.Repair) {}, "4\n5", "", "EUR 104.00 5 open a-5 false -"},
 		{"the last one is discarded", func(t *testing.T, _ *worker, r *repair.Repair) {
 			t.Helper()
-			version := int64(5)
-			if _, err := r.Discard(t.Context(), []readmodel.Discard{{
-				Subject: readmodel.Subject{AccountID: "a", Version: version}, Action: readmodel.Action{
-					Kind: readmodel.ActionDiscard, Projection: readmodel.BalanceName, Result: readmodel.ResultDiscarded, AccountID: "a", Version: &version,
-					Topic: partition.Topic, Partition: partition.Number, Offset: 3, DLQTopic: "events.dlq", DLQOffset: 3, Class: event.VersionGap, Actor: "me", Reason: "x",
-				},
-			}}); err != nil {
+			if _, err := r.Discard(t.Context(), []readmodel.Discard{discardOf("a", 5, 3, event.VersionGap)}); err != nil {
 				t.Fatal(err)
 			}
-		}, "4", "4 4 1 4 4", "EUR 4.00 4 open a-4 false -"},
+		}, "4", "", "EUR 4.00 4 open a-4 false -"},
 		{"one more arrives", func(t *testing.T, w *worker, _ *repair.Repair) {
 			t.Helper()
 			w.MustClaim("me", projection.NoOffset)
@@ -88,6 +82,14 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 	}
 }
 
+// discardOf discards the event of an account at an offset.
+func discardOf(accountID string, version, offset int64, class event.Class) readmodel.Discard {
+	return readmodel.Discard{Subject: readmodel.Subject{AccountID: accountID, Version: version}, Action: readmodel.Action{
+		Kind: readmodel.ActionDiscard, Projection: readmodel.BalanceName, Result: readmodel.ResultDiscarded, AccountID: accountID, Version: &version,
+		Topic: partition.Topic, Partition: partition.Number, Offset: offset, DLQTopic: "events.dlq", DLQOffset: offset, Class: class, Actor: "me", Reason: "x",
+	}}
+}
+
 // TestDiscardOfOneOfTwoDeliveries has two records of one event beyond the park limit, because the
 // producer has sent it twice. An operator discards only the second record. The event must not be
 // forgotten: the account is stale, and the event is due when its turn has come.
@@ -102,13 +104,7 @@ func TestDiscardOfOneOfTwoDeliveries(t *testing.T) {
 	w.MustFlush()
 	discard := func(offset int64) {
 		t.Helper()
-		version := int64(4)
-		if _, err := newRepair(t, pool, 0).Discard(t.Context(), []readmodel.Discard{{
-			Subject: readmodel.Subject{AccountID: "a", Version: version}, Action: readmodel.Action{
-				Kind: readmodel.ActionDiscard, Projection: readmodel.BalanceName, Result: readmodel.ResultDiscarded, AccountID: "a", Version: &version,
-				Topic: partition.Topic, Partition: partition.Number, Offset: offset, DLQTopic: "events.dlq", DLQOffset: offset, Class: event.VersionGap, Actor: "me", Reason: "x",
-			},
-		}}); err != nil {
+		if _, err := newRepair(t, pool, 0).Discard(t.Context(), []readmodel.Discard{discardOf("a", 4, offset, event.VersionGap)}); err != nil {
 			t.Fatal(err)
 		}
 		w.MustClaim("me", projection.NoOffset)
@@ -123,4 +119,97 @@ func TestDiscardOfOneOfTwoDeliveries(t *testing.T) {
 	expect(t, current(t, pool, "a"), "EUR 3.00 3 open a-3 true 4")
 	discard(2)
 	expect(t, current(t, pool, "a"), "EUR 3.00 3 open a-3 false -")
+}
+
+// TestDiscardsBeyondTheParkLimit discards events beyond the park limit of account a, and then says
+// what is known to be beyond the limit. In some cases it is read again at once. Version 3 is parked,
+// and version 2 is missing.
+func TestDiscardsBeyondTheParkLimit(t *testing.T) {
+	const row = "SELECT concat_ws(' ', lowest_version, highest_version, events, first_offset, first_version) FROM park_overflow"
+	for _, c := range []struct {
+		what     string
+		versions []int64   // of the events beyond the limit, from offset 2 on
+		twice    bool      // the events are read twice
+		discards [][]int64 // the offsets that each command discards
+		class    event.Class
+		want     string
+		parked   string // the versions that are parked, if the range is read again at once
+	}{
+		{"one of two", []int64{4, 5}, false, [][]int64{{3}}, event.VersionGap, "4 5 1 2 4", ""},
+		{"all", []int64{4, 5}, false, [][]int64{{2, 3}}, event.VersionGap, "", ""},
+		{"all, which are broken", []int64{4, 5}, false, [][]int64{{2, 3}}, event.UnsupportedCurrency, "", ""},
+		{"none, a conflict", []int64{4}, false, [][]int64{{2}}, event.VersionConflict, "4 4 1 2 4", ""},
+		{"all, one after the other", []int64{4, 5, 6}, false, [][]int64{{2}, {3}, {4}}, event.VersionGap, "", ""},
+		{"all, with a gap", []int64{4, 6}, false, [][]int64{{2}, {3}}, event.VersionGap, "5 6 1 2 0", "3"},
+		{"one of two deliveries", []int64{4, 6, 6}, false, [][]int64{{4}}, event.VersionGap, "4 6 2 2 4", ""},
+		{"one of two deliveries, and what is before", []int64{4, 6, 6}, false, [][]int64{{2}, {4}}, event.VersionGap, "5 6 1 2 4", ""},
+		{"all events that were read twice", []int64{4, 5}, true, [][]int64{{2, 3}}, event.VersionGap, "5 5 2 2 0", "3"},
+		{"all versions, but not all events", []int64{4, 4}, false, [][]int64{{2}}, event.VersionGap, "4 4 1 2 0", "3 4"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			pool := openPool(t)
+			w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
+			w.MustClaim("me", projection.NoOffset)
+			w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"))
+			values := make([]string, len(c.versions))
+			for i, v := range c.versions {
+				values[i] = credit("a", int(v), "1", "EUR")
+			}
+			records := w.Records(values...)
+			for again := true; again; again, c.twice = c.twice, false {
+				if _, err := w.Fold(t.Context(), records, 1000); err != nil {
+					t.Fatal(err)
+				}
+				w.MustFlush()
+			}
+			r := newRepair(t, pool, 0)
+			for _, offsets := range c.discards {
+				var list []readmodel.Discard
+				for _, offset := range offsets {
+					list = append(list, discardOf("a", c.versions[offset-2], offset, c.class))
+				}
+				if _, err := r.Discard(t.Context(), list); err != nil {
+					t.Fatal(err)
+				}
+			}
+			same(t, "beyond the limit", lines(t, pool, row), c.want)
+			due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number})
+			if err != nil || len(due) > 0 != (c.parked != "") {
+				t.Fatalf("due %+v, error %v", due, err)
+			}
+			if len(due) == 0 {
+				return
+			}
+			read := &repair.ReadAgain{Of: due[0], Until: 10}
+			for i := range records {
+				read.First = append(read.First, &projection.Parked{Record: records[i].Record, Decoded: records[i].Decoded, Class: event.VersionGap, Expected: 2})
+			}
+			if err := r.ParkBeyond(t.Context(), read, readmodel.NewDecisions(pool, balance.Definition{})); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "beyond the limit, after the range was read again", lines(t, pool, row), "")
+			same(t, "parked", lines(t, pool, "SELECT string_agg(version::text, ' ' ORDER BY version) FROM parked_event"), c.parked)
+		})
+	}
+}
+
+// TestAnEventSentTwiceIsNotForgotten has two records of version 6 beyond the park limit, of which one
+// is discarded, while version 5 is missing. All missing versions then arrive at once.
+func TestAnEventSentTwiceIsNotForgotten(t *testing.T) {
+	pool := openPool(t)
+	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 6, "100", "EUR"), credit("a", 6, "100", "EUR"))
+	w.MustFlush()
+	if _, err := newRepair(t, pool, 0).Discard(t.Context(), []readmodel.Discard{discardOf("a", 6, 4, event.VersionGap)}); err != nil {
+		t.Fatal(err)
+	}
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 2, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 5, "1", "EUR"))
+	w.MustFlush()
+	expect(t, current(t, pool, "a"), "EUR 5.00 5 open a-5 true 6")
+	due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number})
+	if err != nil || len(due) != 1 || due[0].FirstOffset > 3 {
+		t.Errorf("beyond the park limit and due: %+v, error %v", due, err)
+	}
 }

@@ -139,15 +139,15 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	return nil
 }
 
-// withoutVersions returns the range b without the discarded versions. The versions are sorted. A
-// version occurs as often as records of it were discarded. Only the lowest and the highest version of
-// b are known. An event may have been counted twice, so only the range shows whether events are left.
+// withoutVersions returns the range b without the discarded versions, and whether events are left. The
+// versions are sorted. A version occurs as often as records of it were discarded.
 //
-// But the account may have had several records of one version, of which only some are discarded. If
-// more events are left than the smaller range has versions, the range stays. The records are read
-// again when it is their turn, and the discarded ones are then left out.
-func withoutVersions(b accountdb.BeyondRange, versions []int64) accountdb.BeyondRange {
-	after := b
+// The range has only the lowest and the highest version and the number of its events. An event that
+// was read twice is counted twice, and a producer may have sent two events of one version. If it is
+// not certain which events are left, the range keeps its highest version. It is then read again from
+// the topic when it is the turn of its next event, or at once if no event may be left.
+func withoutVersions(b accountdb.BeyondRange, versions []int64) (after accountdb.BeyondRange, some bool) {
+	after = b
 	for _, v := range versions {
 		if v >= b.Lowest && v <= b.Highest {
 			after.Events--
@@ -164,13 +164,18 @@ func withoutVersions(b accountdb.BeyondRange, versions []int64) accountdb.Beyond
 			after.Highest--
 		}
 	}
-	left := after.Events
-	after.Events = max(1, left)
-	several := b.FirstOffset != projection.NoOffset && b.FirstOffset != b.LastOffset
-	if several && left > 0 && left-1 > after.Highest-after.Lowest {
-		after.Lowest, after.Highest = b.Lowest, b.Highest
+	noVersion, noEvent, readable := after.Lowest > after.Highest, after.Events <= 0, b.FirstOffset != projection.NoOffset
+	after.Events = max(1, after.Events)
+	switch {
+	case noVersion && (noEvent || !readable):
+		return after, false
+	case !readable:
+		return after, true
+	case noVersion || noEvent:
+		after.FirstVersion = accountdb.AtOnce
 	}
-	return after
+	after.Lowest, after.Highest = min(after.Lowest, b.Highest), b.Highest
+	return after, true
 }
 
 // shrinkOverflow removes from the ranges beyond the park limit those discarded events that are not
@@ -185,7 +190,7 @@ func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []readmodel.Disc
 	for i := range list {
 		d := &list[i]
 		r := record{d.AccountID, d.Version, d.Place()}
-		if d.AccountID != "" && d.Action.Class == event.VersionGap && !result[i].Removed && !result[i].Passed && !seen[r] {
+		if d.AccountID != "" && d.Action.Class != event.VersionConflict && !result[i].Removed && !result[i].Passed && !seen[r] {
 			seen[r] = true
 			versions[d.AccountID] = append(versions[d.AccountID], d.Version)
 		}
@@ -200,11 +205,10 @@ func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []readmodel.Disc
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		slices.Sort(versions[id])
 		before := found[id]
-		switch after := withoutVersions(before, versions[id]); {
-		case after == before:
-		case after.Lowest > after.Highest:
+		switch after, some := withoutVersions(before, versions[id]); {
+		case !some:
 			tx.Queue(tx.Tables.Query("overflow_forget"), id)
-		default:
+		case after != before:
 			after.Store(tx, id)
 		}
 	}

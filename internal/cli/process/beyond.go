@@ -239,7 +239,7 @@ func (w *waiting) leave(offset, version int64) {
 	}
 	w.rest.Events++
 	w.rest.FirstOffset, w.rest.FirstVersion = min(w.rest.FirstOffset, offset), min(w.rest.FirstVersion, version)
-	w.rest.Lowest = w.rest.FirstVersion
+	w.rest.Lowest, w.rest.Highest = w.rest.FirstVersion, max(w.rest.Highest, version)
 }
 
 func (w *waiting) hasNext() bool {
@@ -252,9 +252,9 @@ func (w *waiting) hasNext() bool {
 func (w *waiting) left(of *accountdb.Beyond, start int64) accountdb.BeyondRange {
 	switch {
 	case start > of.FirstOffset && !w.hasNext():
-		return accountdb.BeyondRange{Events: max(1, of.Events), Lowest: of.FirstVersion, FirstOffset: projection.NoOffset}
+		return accountdb.BeyondRange{Events: max(1, of.Events), Lowest: max(of.FirstVersion, w.above+1), Highest: of.Highest, FirstOffset: projection.NoOffset}
 	case w.rest.Events == 0 && (start > of.FirstOffset || w.highest < of.Highest):
-		return accountdb.BeyondRange{Events: 1, Lowest: of.Highest, FirstOffset: projection.NoOffset}
+		return accountdb.BeyondRange{Events: 1, Lowest: of.Highest, Highest: of.Highest, FirstOffset: projection.NoOffset}
 	default:
 		return w.rest
 	}

@@ -38,8 +38,16 @@ func TestTheFirstEventsAreParked(t *testing.T) {
 	if n := len(w.first); n != beyondEvents || w.first[0].Decoded.Event.Version != 5 || w.first[n-1].Decoded.Event.Version != 4+beyondEvents {
 		t.Errorf("%d are parked", n)
 	}
-	if rest.Events != 500 || rest.FirstVersion != 5+beyondEvents || rest.FirstOffset != 100+beyondEvents || rest.Lowest != rest.FirstVersion {
+	if rest.Events != 500 || rest.FirstVersion != 5+beyondEvents || rest.FirstOffset != 100+beyondEvents || rest.Lowest != rest.FirstVersion || rest.Highest != 4+events {
 		t.Errorf("rest %+v", rest)
+	}
+	// An event of a higher version, at an offset before the other events that are left, was discarded.
+	// The next reading does not see it, and must not take it for a lost event.
+	discarded := waitingEvent(5+events, 99, event.VersionGap, 10)
+	w.wants(&projection.DecodedRecord{Record: discarded.Record, Decoded: discarded.Decoded, Discarded: true})
+	of.Highest++
+	if after := w.left(of, 100); after != rest {
+		t.Errorf("rest %+v after a discard", after)
 	}
 	large := &waiting{}
 	for v := range int64(5) {
