@@ -209,8 +209,8 @@ func assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 		// An event that was read several times has several dead letters. What people decided about one
 		// of them is decided about the event. Unreadable events of one record cannot be told apart.
 		d.discarded = records[i].Discarded
-		if d.Entry.Topic == "" || d.Entry.Event > 0 && d.Decoded.Identity != event.Identified {
-			d.discarded = done.Discarded
+		if e := &d.Entry; e.Topic == "" || d.Decoded.Identity != event.Identified {
+			d.discarded = done.Discarded || d.discarded && e.Event == 0
 		}
 		if d.Status = dlq.Discarded; !d.discarded || d.Corrected {
 			d.Status = d.Entry.StatusOf(&d.Decoded, statuses[i])

@@ -4,6 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/internal/cli/clitest"
 )
@@ -50,4 +53,14 @@ func TestAnUnreadableEventIsDiscardedAlone(t *testing.T) {
 
 	s.Must("dlq", "discard", "--dlq-partition="+clitest.Pick(letters[:1], "dlq_partition"), "--dlq-offset="+clitest.Pick(letters[:1], "dlq_offset"), "--reason=void", "--yes")
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list"), "account_id", "status"), "null discarded, null open, a waiting")
+}
+
+// TestAnUnreadableEventFromTheFutureIsDiscarded discards an unreadable event whose timestamp, in
+// microseconds instead of milliseconds, is later than the discard.
+func TestAnUnreadableEventFromTheFutureIsDiscarded(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Append(&kgo.Record{Value: []byte("x"), Timestamp: time.UnixMilli(time.Now().UnixMicro())})
+	s.Consuming(nil)
+	s.Must("dlq", "discard", "--dlq-partition=0", "--dlq-offset=0", "--reason=void", "--yes")
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list"), "status"), "discarded")
 }
