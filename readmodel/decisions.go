@@ -27,6 +27,7 @@ type Decisions struct {
 
 	mu        sync.Mutex
 	through   int64                                     // the last row of the trail that was read
+	at        time.Time                                 // when that row was written
 	asked     time.Time                                 // when the last query started
 	discarded map[projection.RecordRef][]discardedEvent // the discarded events of each record
 	versions  map[string][]int64                        // the versions of these events by account, in no order
@@ -87,16 +88,17 @@ func (d *Decisions) ReadIn(ctx context.Context, db Querier) error {
 		place        projection.RecordRef
 		at           time.Time
 	)
-	args := []any{d.through, d.projection, suffix}
+	args := []any{d.through, d.projection, suffix, d.at}
 	into := []any{&chain, &kind, &result, &of.accountID, &of.version, &place.Topic, &place.Partition, &place.Offset, &at}
 	err := Each(ctx, db, "read what people have decided", sql.Query("decisions"), args, into, func() error {
-		if chain <= d.through { // the database was restored to an older state
+		if chain == 0 { // all decisions follow
 			clear(d.discarded)
 			clear(d.versions)
 			clear(d.skipped)
+		} else {
+			d.add(ActionKind(kind), result, of, place, at)
 		}
-		d.add(ActionKind(kind), result, of, place, at)
-		d.through = chain
+		d.through, d.at = chain, at
 		return nil
 	})
 	if err == nil {
@@ -143,9 +145,6 @@ func (d *Decisions) MarkDiscarded(records []projection.DecodedRecord) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.discarded) == 0 {
-		return
-	}
 	for i := range records {
 		r := &records[i]
 		r.Discarded = d.isDiscarded(r)
@@ -153,7 +152,7 @@ func (d *Decisions) MarkDiscarded(records []projection.DecodedRecord) {
 }
 
 func (d *Decisions) isDiscarded(r *projection.DecodedRecord) bool {
-	return slices.ContainsFunc(d.discarded[r.Record.Ref()], func(e discardedEvent) bool { return e.isOf(r) })
+	return len(d.discarded) > 0 && slices.ContainsFunc(d.discarded[r.Record.Ref()], func(e discardedEvent) bool { return e.isOf(r) })
 }
 
 // Check reads the decisions in a transaction that applies records, and returns an error if one of
