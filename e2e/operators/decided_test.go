@@ -74,6 +74,7 @@ func (o *ordered) replay(only string) {
 		for _, l := range o.letters {
 			if (only == "" || l.account == only) && l.class != "version_conflict" && !o.discarded[l.place()] && o.forced(l.event) {
 				again = true
+				break // the first dead letter of the next version may be before this one
 			}
 		}
 		for id, a := range o.accounts {
