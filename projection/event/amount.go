@@ -48,7 +48,7 @@ func (f *decoder) amountShape(r *reading) *Fault {
 		return amountTextShape(p.name, m)
 	case m.kind == inexact:
 		reason = reasonFloat
-	case f.amount.Text && !m.isString():
+	case f.amount.Text && (!m.isString() || m.kind == exact): // a decimal has a scale of its own
 		reason = reasonNotTextual
 	case f.amount.Form == AmountNumber && m.kind == exact: // a decimal type of the schema
 	case !f.amount.Text && !m.isNumber():

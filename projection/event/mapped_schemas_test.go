@@ -14,7 +14,8 @@ import (
 const movementSchema = `{"type":"record","name":"Movement","fields":[
 	{"name":"id","type":"long"},{"name":"bank","type":"int"},{"name":"account","type":"string"},{"name":"credit","type":"boolean"},
 	{"name":"seq","type":"long"},{"name":"at","type":"long"},
-	{"name":"cents","type":"long"},{"name":"float","type":"double"},{"name":"dec","type":{"type":"bytes","logicalType":"decimal","precision":18,"scale":4}}]}`
+	{"name":"cents","type":"long"},{"name":"float","type":"double"},{"name":"dec","type":{"type":"bytes","logicalType":"decimal","precision":18,"scale":4}},
+	{"name":"whole","type":{"type":"bytes","logicalType":"decimal","precision":18,"scale":2}}]}`
 
 func movementMapping(amount string, form event.AmountShape) event.Mapping {
 	return event.Mapping{
@@ -36,6 +37,7 @@ func TestMappedAvro(t *testing.T) {
 	value, err := schema.Encode(map[string]any{
 		"id": int64(-7), "bank": int32(12), "account": "77", "credit": false, "seq": int64(3), "at": int64(1767225600123),
 		"cents": int64(1050), "float": 10.5, "dec": []byte{1, 0x90, 0x88}, // 102536
+		"whole": []byte{3, 0xe8}, // 10.00
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +56,9 @@ func TestMappedAvro(t *testing.T) {
 		{"float", event.AmountShape{Form: event.AmountMinor}, "malformed_payload: float: is a float, which holds no exact amount"},
 		{"dec", event.AmountShape{Form: event.AmountNumber}, "invalid_amount: dec: has more fraction digits than its currency"},
 		{"dec", event.AmountShape{Form: event.AmountMinor}, "malformed_payload: dec: is not a number, as the mapping declares"},
+		{"whole", event.AmountShape{}, "10.00"},
+		{"whole", event.AmountShape{Form: event.AmountMinor, Text: true}, "malformed_payload: whole: is not a text, as the mapping declares"},
+		{"whole", event.AmountShape{Form: event.AmountScaled, Scale: 1, Text: true}, "malformed_payload: whole: is not a text, as the mapping declares"},
 	} {
 		r, tree := records(t, event.Options{Mapping: movementMapping(tt.amount, tt.form)})
 		s, err := avro.Compile(movementSchema, nil, &tree)
