@@ -371,10 +371,14 @@ func TestInvalidDecimalsAreBytes(t *testing.T) {
 			t.Errorf("%s of the amount: %+v, fault %v", name, d.Event, d.Fault)
 		}
 	}
-	// Some producers write the logical type into the field.
-	f := format(t, options, envelope(long, micros, strings.Replace(record(`"bytes"`), `"bytes"`, `"bytes","logicalType":"decimal","precision":4,"scale":2`, 1)))
-	if d := decode(f, encode(t, envelope(long, micros, record(`"bytes"`)), data([]byte{4, 1}, "EUR"))); d.Fault != nil || d.Event.Amount != 1025 {
-		t.Errorf("in a field: %+v, fault %v", d.Event, d.Fault)
+	// Some producers write the logical type into the field, with or without the scale.
+	for _, kind := range []string{
+		`"bytes","logicalType":"decimal","precision":4,"scale":2`, `{"type":"bytes","precision":4,"scale":2},"logicalType":"decimal"`,
+	} {
+		f := format(t, options, envelope(long, micros, strings.Replace(record(`"bytes"`), `"bytes"`, kind, 1)))
+		if d := decode(f, encode(t, envelope(long, micros, record(`"bytes"`)), data([]byte{4, 1}, "EUR"))); d.Fault != nil || d.Event.Amount != 1025 {
+			t.Errorf("in a field, %s: %+v, fault %v", kind, d.Event, d.Fault)
+		}
 	}
 }
 
@@ -406,5 +410,20 @@ func TestADecimalIsNoID(t *testing.T) {
 		if d.Identity != event.Unidentified || d.Fault == nil || d.Fault.Class != event.MalformedPayload || d.Fault.Field != field {
 			t.Errorf("%s: %+v, %v", field, d.Event, d.Fault)
 		}
+	}
+}
+
+// As in Avro's own library, a name without a namespace refers to a type without one if the type of
+// the surrounding namespace is only defined later.
+func TestANameRefersToAnEarlierType(t *testing.T) {
+	money := func(namespace string, scale int) string {
+		amount := fmt.Sprintf(`{"type":"bytes","logicalType":"decimal","precision":9,"scale":%d}`, scale)
+		return strings.Replace(record(amount), `"Data"`, `"Data"`+namespace, 1)
+	}
+	schema := envelope(long, micros+`},{"name":"first","type":`+money(`,"namespace":""`, 2), `"Data"},{"name":"second","type":`+money("", 0))
+	whole := map[string]any{"amount": []byte{0x04, 0x01}, "currency": "EUR"}
+	d := decode(format(t, options, schema), encode(t, schema, map[string]any{"first": whole, "data": whole, "second": whole}))
+	if d.Fault != nil || d.Event.Amount != 1025 {
+		t.Errorf("amount %d, fault %v", d.Event.Amount, d.Fault)
 	}
 }

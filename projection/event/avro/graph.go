@@ -58,30 +58,11 @@ type node struct {
 	inner   []*node  // fields, branches, items or values
 }
 
-type graph struct {
-	definitions map[string]*avro.SchemaNode // by full name
-	nodes       map[string]*node            // by full name
-}
+// graph has the nodes of the named types that were defined so far, by full name. A name refers to a
+// type that is defined before it, so the types are read in the order of the schema.
+type graph map[string]*node
 
-func newGraph(root *avro.SchemaNode) (*node, error) {
-	g := graph{definitions: map[string]*avro.SchemaNode{}, nodes: map[string]*node{}}
-	g.define(root)
-	return g.node(root, "")
-}
-
-// define registers the named types in a part of the schema, so that other parts can refer to them.
-func (g *graph) define(n *avro.SchemaNode) {
-	switch n.Type {
-	case "record", "error", "enum", "fixed":
-		g.definitions[fullName(n)] = n
-	}
-	for i := range n.Fields {
-		lift(&n.Fields[i])
-	}
-	for _, child := range children(n) {
-		g.define(child)
-	}
-}
+func newGraph(root *avro.SchemaNode) (*node, error) { return graph{}.node(root, "") }
 
 // children returns the types that a type contains directly.
 func children(n *avro.SchemaNode) []*avro.SchemaNode {
@@ -104,13 +85,13 @@ func children(n *avro.SchemaNode) []*avro.SchemaNode {
 }
 
 // node returns the node of a type that is used in the given namespace.
-func (g *graph) node(n *avro.SchemaNode, namespace string) (*node, error) {
+func (g graph) node(n *avro.SchemaNode, namespace string) (*node, error) {
 	if k, is := primitives[n.Type]; is {
 		return &node{kind: k, logical: logicalOf(n.LogicalType, k), scale: n.Scale}, nil
 	}
 	switch n.Type {
 	case "record", "error", "enum", "fixed":
-		return g.named(fullName(n))
+		return g.define(n)
 	case "array":
 		return g.holding(kindArray, n, namespace)
 	case "map":
@@ -118,21 +99,17 @@ func (g *graph) node(n *avro.SchemaNode, namespace string) (*node, error) {
 	case "union":
 		return g.holding(kindUnion, n, namespace)
 	}
-	name, err := g.resolve(n.Type, namespace)
-	if err != nil {
-		return nil, err
-	}
-	return g.named(name)
+	return g.named(n.Type, namespace)
 }
 
 // holding returns the node of an array, a map or a union.
-func (g *graph) holding(k kind, n *avro.SchemaNode, namespace string) (*node, error) {
+func (g graph) holding(k kind, n *avro.SchemaNode, namespace string) (*node, error) {
 	made := &node{kind: k}
 	return made, g.fill(made, n, namespace)
 }
 
 // fill creates the nodes of the types that a type contains directly.
-func (g *graph) fill(made *node, n *avro.SchemaNode, namespace string) error {
+func (g graph) fill(made *node, n *avro.SchemaNode, namespace string) error {
 	for _, child := range children(n) {
 		inner, err := g.node(child, namespace)
 		if err != nil {
@@ -143,14 +120,11 @@ func (g *graph) fill(made *node, n *avro.SchemaNode, namespace string) error {
 	return nil
 }
 
-// named returns the node of a named type. It always returns the same node for a name.
-func (g *graph) named(name string) (*node, error) {
-	if made, is := g.nodes[name]; is {
-		return made, nil
-	}
-	n := g.definitions[name]
+// define returns the node of a named type at its definition.
+func (g graph) define(n *avro.SchemaNode) (*node, error) {
+	name := fullName(n)
 	made := new(node)
-	g.nodes[name] = made // stored now, because the type may contain itself
+	g[name] = made // stored now, because the type may contain itself
 	switch n.Type {
 	case "enum":
 		made.kind, made.symbols = kindEnum, n.Symbols
@@ -162,23 +136,25 @@ func (g *graph) named(name string) (*node, error) {
 	}
 	made.kind, made.name = kindRecord, name
 	for i := range n.Fields {
+		lift(&n.Fields[i])
 		made.names = append(made.names, n.Fields[i].Name)
 	}
 	return made, g.fill(made, n, namespaceOf(n))
 }
 
-// resolve returns the full name of the type to which a name refers.
-func (g *graph) resolve(name, namespace string) (string, error) {
+// named returns the node of the type to which a name refers. A name without a namespace refers to a
+// type of the surrounding namespace, or else to one without a namespace.
+func (g graph) named(name, namespace string) (*node, error) {
 	candidates := []string{strings.TrimPrefix(name, ".")}
 	if namespace != "" && !strings.Contains(name, ".") {
 		candidates = []string{namespace + "." + name, name}
 	}
 	for _, candidate := range candidates {
-		if _, is := g.definitions[candidate]; is {
-			return candidate, nil
+		if made, is := g[candidate]; is {
+			return made, nil
 		}
 	}
-	return "", fmt.Errorf("has no type %q", name)
+	return nil, fmt.Errorf("has no type %q", name)
 }
 
 func fullName(n *avro.SchemaNode) string {
@@ -240,8 +216,10 @@ func lift(f *avro.SchemaField) {
 	if n.LogicalType == "" {
 		n.LogicalType = name
 	}
-	if scale, is := f.Props["scale"].(int64); is && n.LogicalType == "decimal" && n.Scale == 0 {
-		n.Scale = int(scale)
+	for _, props := range []map[string]any{n.Props, f.Props} { // the scale may be in either
+		if scale, is := props["scale"].(int64); is && n.LogicalType == "decimal" && n.Scale == 0 {
+			n.Scale = int(scale)
+		}
 	}
 }
 
