@@ -43,6 +43,34 @@ func TestAScanDeliversInChunks(t *testing.T) {
 	}
 }
 
+// A header or a correlation id may be as large as a value. A chunk with many of them would need
+// gigabytes of memory.
+func TestAChunkHasFewLargeDeadLetters(t *testing.T) {
+	large := make([]byte, 1<<20)
+	for name, header := range map[string]kgo.RecordHeader{
+		"header":                       {Key: "trace", Value: large},
+		"correlation id":               {Key: dlq.HeaderCorrelationID, Value: bytes.ReplaceAll(large, []byte{0}, []byte{'x'})},
+		"correlation id of the record": {Key: "correlationId", Value: bytes.ReplaceAll(large, []byte{0}, []byte{'x'})},
+	} {
+		from := &source{}
+		for i := range 40 {
+			record := gap(fmt.Sprintf("acc-%d", i), 2, int64(i))
+			record.Headers = append(record.Headers, header)
+			from.records = append(from.records, record)
+		}
+		s, handed := scanOf(t, from, &store{}), 0
+		s.Payload = name == "header"
+		if err := s.Each(t.Context(), func(*replay.DeadLetter) error {
+			if handed++; handed == 1 && from.read > 17 {
+				t.Errorf("%s: %d dead letters are in memory", name, from.read)
+			}
+			return nil
+		}); err != nil || handed != 40 {
+			t.Errorf("%s: handed on %d, error %v", name, handed, err)
+		}
+	}
+}
+
 func TestAScanOfWhatCannotBeReadWhole(t *testing.T) {
 	from := &source{records: []*kgo.Record{gap("a", 1, 0)}, lost: map[int32]bool{1: true}}
 	s := scanOf(t, from, &store{})

@@ -14,6 +14,7 @@ import (
 
 	"projector/dlq"
 	"projector/internal/topic"
+	"projector/projection"
 	"projector/projection/event"
 )
 
@@ -97,7 +98,7 @@ func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 		if d == nil {
 			continue
 		}
-		chunk, size = append(chunk, d), size+len(d.Entry.Value)
+		chunk, size = append(chunk, d), size+d.bytes()
 		if len(chunk) >= ChunkRecords || size >= chunkBytes {
 			if err := s.deliver(ctx, chunk, fn); err != nil {
 				return err
@@ -156,6 +157,12 @@ func (s *Scan) decode(ctx context.Context, message event.Message, into *event.De
 		into.Keep()
 	}
 	return err
+}
+
+// bytes returns the size of the parts of a dead letter that may be large.
+func (d *DeadLetter) bytes() int {
+	record := projection.Record{Message: d.Entry.Original()}
+	return record.Bytes() + len(d.Entry.CorrelationID) + len(d.Decoded.Event.CorrelationID) + len(d.Decoded.Event.Data)
 }
 
 // share makes equal texts of different entries share memory, because a replay has many entries in
