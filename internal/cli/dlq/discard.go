@@ -46,6 +46,9 @@ func (c *discard) Plan(ctx context.Context, on *change.On) (change.Plan, error) 
 	if err := c.CheckGroup(ctx, on.Pool); err != nil {
 		return nil, err
 	}
+	if err := c.CheckMapping(ctx, on.Pool, c.kind.Name()); err != nil { // the event's account and version depend on it
+		return nil, err
+	}
 	t := c.tools(on.Pool, on.Client)
 	p := &discardPlan{discard: c, on: on, tools: t, scan: t.scan(on.Std, c.chosen, on.Whole)}
 	err := p.scan.Each(ctx, func(d *replay.DeadLetter) error { p.deadLetters = append(p.deadLetters, d); return nil })

@@ -1,10 +1,13 @@
 package dlq_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
 )
 
 func TestACorrectionThatComesWhileItsAccountWaits(t *testing.T) {
@@ -45,6 +48,31 @@ func TestADiscardedEventIsNotApplied(t *testing.T) {
 		clitest.Equal(t, state(), "15.00 at 4")
 		clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--account=a", "--offset=1")), "a 3 discarded")
 	})
+}
+
+// TestADiscardWithAnotherMappingIsRefused discards without the mapping of run, with which the event has
+// another account. The discard would name this account, and the event would still be applied.
+func TestADiscardWithAnotherMappingIsRefused(t *testing.T) {
+	s := clitest.NewStage(t)
+	path := filepath.Join(t.TempDir(), "bank.yaml")
+	if err := os.WriteFile(path, []byte("fields: {accountId: iban}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("EVENT_MAPPING", path)
+	produce := func(version int, amount string) {
+		s.Produce(strings.Replace(clitest.EventOf("customer", version, amount), "{", `{"iban":"a",`, 1))
+	}
+	produce(1, `"1.00"`)
+	produce(3, `"1000000.00"`)
+	s.Consuming(nil)
+	discard := []string{"dlq", "discard", "--offset=1", "--reason=void", "--yes"}
+	t.Setenv("EVENT_MAPPING", "")
+	clitest.Contains(t, s.Refused(exit.Failed, discard...), "another --mapping (EVENT_MAPPING)")
+	t.Setenv("EVENT_MAPPING", path)
+	clitest.Contains(t, s.Must(discard...), "parked events removed: 1")
+	produce(2, `"2.00"`)
+	s.Consuming(nil)
+	clitest.Equal(t, s.Text("SELECT balance::text FROM account_balance"), "3.00")
 }
 
 // TestADiscardOfEverythingIsReversed discards all dead letters, and then replays those with the
