@@ -14,9 +14,11 @@ import (
 )
 
 // assigned starts a worker for each new partition. Nothing is fetched until the worker has claimed
-// the partition and the poller has set the client's offset.
+// the partition and the poller has set the client's offset. The client calls assigned after each
+// join, also without a new partition.
 func (c *Consumer) assigned(ctx context.Context, cl *kgo.Client, m map[string][]int32) {
 	<-c.ready
+	c.joined.Store(true)
 	partitions := m[c.cfg.Topic]
 	if len(partitions) == 0 {
 		return
@@ -73,8 +75,12 @@ const revokeWithin = 5 * time.Second
 // commitWithin limits the last commit of a partition.
 const commitWithin = 2 * time.Second
 
-// unassigned ends the workers of partitions that this member no longer owns.
+// unassigned ends the workers of partitions that this member no longer owns. The client calls it with
+// lost whenever it is no longer a member of the group or could not join it, also without a partition.
 func (c *Consumer) unassigned(ctx context.Context, m map[string][]int32, lost bool) {
+	if lost {
+		c.joined.Store(false)
+	}
 	partitions := m[c.cfg.Topic]
 	if len(partitions) == 0 {
 		return
@@ -108,6 +114,7 @@ func (c *Consumer) release(ctx context.Context, partitions []int32, lost bool) {
 		c.cfg.Observer.Revoked(c.cfg.Topic, p)
 		c.cfg.Health.OK(c.condition(p))
 		c.cfg.Health.OK(c.condition(p) + " leader")
+		c.cfg.Health.OK(c.condition(p) + logCondition)
 		c.cfg.Health.OK(c.condition(p) + schemaCondition)
 		c.cfg.Health.OK(c.condition(p) + transactionCondition)
 	}

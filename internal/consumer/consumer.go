@@ -45,6 +45,9 @@ type Consumer struct {
 	// fetchFailedAt is the time of the last error from the client, or nil. It keeps the monotonic
 	// clock, because the wall clock may be set back.
 	fetchFailedAt atomic.Pointer[time.Time]
+	// joined reports whether the client is a member of the group. A client that cannot join the group
+	// returns an error only now and then.
+	joined atomic.Bool
 
 	seeksMu   sync.Mutex
 	seeks     []seek
@@ -151,6 +154,8 @@ func (c *Consumer) consume(ctx context.Context) error {
 		tasks.Go(func() { task(background) })
 	}
 	c.cfg.Health.Started()
+	c.joined.Store(false)
+	c.cfg.Health.FailAfter(fetchCondition, fmt.Sprintf("Kafka: not yet a member of group %s: its coordinator, or another member, has not answered", c.cfg.Group), stuckAfter)
 	c.poll(same)
 	if ctx.Err() != nil {
 		c.cfg.Health.Stopping()

@@ -193,7 +193,7 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	if errclass.Kafka(err).Unready() {
 		grace = 0
 	}
-	c.cfg.Health.FailAfter("fetch", "Kafka: "+errclass.Safe(err), grace)
+	c.cfg.Health.FailAfter(fetchCondition, "Kafka: "+errclass.Safe(err), grace)
 }
 
 // commitSync commits on behalf of the given member id. It fails if the client has another member id

@@ -2,13 +2,18 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"projector/errclass"
 	"projector/internal/pace"
+	"projector/internal/topic"
 	"projector/projection"
 )
 
@@ -45,10 +50,10 @@ func (s *status) lagStart() int64 {
 func (s *status) noPosition() { s.fence.Store(0) }
 
 // setLog stores the start and the end of the partition's log.
-func (s *status) setLog(topic partitionInfo) {
-	s.first.Store(topic.start)
-	if topic.stable != projection.NoOffset {
-		s.end.Store(topic.stable)
+func (s *status) setLog(log partitionInfo) {
+	s.first.Store(log.start)
+	if log.stable != projection.NoOffset {
+		s.end.Store(log.stable)
 	}
 }
 
@@ -136,15 +141,25 @@ func (w *worker) exactState(d PartitionStatus, now time.Time) projection.State {
 	}
 }
 
+// watchLag reads the ends of the partitions. It also reports an assigned partition whose leader does
+// not answer, because the client repeats a fetch without reporting an error. The other brokers may
+// still reach that leader, and then report no problem.
 func (c *Consumer) watchLag(ctx context.Context) {
 	pace.Every(ctx, lagEvery, lagEvery, func(ctx context.Context) {
-		// If there is an error, a partition without an answer keeps its last known end. watchKafka
-		// reports the error.
-		ends, _ := c.adm.ListCommittedOffsets(ctx, c.cfg.Topic)
+		ends, err := topic.Offsets(ctx, c.cfg.Topic, c.adm.ListCommittedOffsets)
+		if err != nil {
+			return // watchKafka and watchAccess report the error
+		}
+		var silent error
 		for _, p := range c.assignment() {
 			w := c.worker(p)
-			end, known := ends.Lookup(c.cfg.Topic, p)
-			if w == nil || !known || end.Err != nil {
+			end, known := ends[p]
+			if w == nil || !known {
+				continue
+			}
+			c.noteLeader(w, end.Err)
+			if end.Err != nil { // the partition keeps its last known end
+				silent = end.Err
 				continue
 			}
 			w.status.end.Store(max(end.Offset, w.status.held.Load()))
@@ -155,7 +170,36 @@ func (c *Consumer) watchLag(ctx context.Context) {
 			}
 			w.reportLag()
 		}
+		c.throttled("kafka", "read the ends of the partitions").Note(silent, lagEvery)
 	})
+}
+
+// logCondition is the suffix in the name of the condition for a leader that does not answer.
+const logCondition = " log"
+
+// noteLeader reports whether the leader of the worker's partition has answered. A partition without
+// a leader is reported by watchLeaders.
+func (c *Consumer) noteLeader(w *worker, err error) {
+	condition := c.condition(w.partition) + logCondition
+	c.whileOwned(w, func() {
+		if err == nil || errors.Is(err, kerr.LeaderNotAvailable) {
+			c.cfg.Health.OK(condition)
+			return
+		}
+		// The request has already taken up to lagEvery.
+		c.cfg.Health.FailAfter(condition, "Kafka: the leader of the partition does not answer: "+errclass.Safe(err)+
+			". See the runbook, \"A broker cannot be reached\"", stuckAfter-lagEvery)
+	})
+}
+
+// whileOwned calls fn if w is still the worker of its partition. The partition cannot be given up
+// meanwhile. Otherwise, a condition that fn sets would stay after the partition is given up.
+func (c *Consumer) whileOwned(w *worker, fn func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.workers[w.partition] == w {
+		fn()
+	}
 }
 
 func (w *worker) claimed(pos projection.Position) {

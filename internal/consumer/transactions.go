@@ -82,6 +82,8 @@ func (w *worker) noteHeld(stable, end int64, now time.Time) {
 	if w.status.held.Swap(end) == 0 {
 		w.log.Warn("a transaction that stays open holds records back", slog.Int64("offset", stable), slog.Int64("end", end))
 	}
-	w.c.cfg.Health.Warn(condition, fmt.Sprintf("offsets %d to %d cannot be read yet, because a transaction at %[1]d has been open for more than %[3]s. "+
-		"See the runbook, \"open transaction\"", stable, end-1, heldAfter))
+	w.c.whileOwned(w, func() {
+		w.c.cfg.Health.Warn(condition, fmt.Sprintf("offsets %d to %d cannot be read yet, because a transaction at %[1]d has been open for more than %[3]s. "+
+			"See the runbook, \"open transaction\"", stable, end-1, heldAfter))
+	})
 }

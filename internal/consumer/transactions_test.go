@@ -13,6 +13,7 @@ func TestATransactionThatStaysOpenIsReported(t *testing.T) {
 	health := &healthLog{}
 	c := scriptedConsumer(t, &script{}, func(cfg *Config) { cfg.Health = health })
 	w := newWorker(t.Context(), c, 0)
+	c.workers[0] = w // warnings are about owned partitions only
 	begin := time.Now()
 	const warning = `warn partition t/0 transaction: offsets 7 to 8 cannot be read yet, because a transaction at 7 has been open for more than 5m0s. ` +
 		`See the runbook, "open transaction"`

@@ -38,13 +38,18 @@ func (c *Consumer) watchDatabase(ctx context.Context) {
 	})
 }
 
-// watchKafka reports whether the brokers are ready and the topic exists.
+// fetchCondition is the name of the condition for errors of the client that consumes.
+const fetchCondition = "fetch"
+
+// watchKafka reports whether the brokers are ready and the topic exists. It also ends the condition
+// for errors of the client. While the client cannot join the group, it returns an error only every
+// half a minute, so the condition lasts until it is a member.
 func (c *Consumer) watchKafka(ctx context.Context) {
 	pace.Every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
 		err := c.askForTopic(attempt, c.cl)
 		c.report(ctx, "kafka", "Kafka: ", err)
-		if failed := c.fetchFailedAt.Load(); err == nil && (failed == nil || time.Since(*failed) > stuckAfter) {
-			c.cfg.Health.OK("fetch")
+		if failed := c.fetchFailedAt.Load(); err == nil && c.joined.Load() && (failed == nil || time.Since(*failed) > stuckAfter) {
+			c.cfg.Health.OK(fetchCondition)
 			c.throttled("kafka", "fetch records").Note(nil, 0)
 		}
 	})

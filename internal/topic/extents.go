@@ -99,15 +99,24 @@ func (r *Reader) extent(partition kadm.PartitionDetail, starts, ends map[int32]k
 	return e
 }
 
+// lister is a method of kadm.Client that lists offsets.
 type lister func(context.Context, ...string) (kadm.ListedOffsets, error)
 
-// listed returns offsets by partition, with an error for each partition whose offset cannot be
-// read. The map is empty for a topic that does not exist.
 func (r *Reader) listed(ctx context.Context, list lister) (map[int32]kadm.ListedOffset, error) {
-	all, err := list(ctx, r.topic)
-	offsets := all[r.topic]
+	offsets, err := Offsets(ctx, r.topic, list)
+	if err != nil {
+		return nil, fmt.Errorf("list offsets of topic %q: %w", r.topic, r.explain(err))
+	}
+	return offsets, nil
+}
+
+// Offsets returns the offsets that list returns for a topic, by partition. A partition whose leader
+// has not answered has an error. The map is empty for a topic that does not exist.
+func Offsets(ctx context.Context, topic string, list lister) (map[int32]kadm.ListedOffset, error) {
+	all, err := list(ctx, topic)
+	offsets := all[topic]
 	if some, is := errors.AsType[*kadm.ShardErrors](err); is {
-		offsets, err = r.withFailures(offsets, some.Errs), nil
+		offsets, err = withFailures(topic, offsets, some.Errs), nil
 	}
 	if whole, is := offsets[-1]; is && err == nil { // partition -1 has an error of the whole topic
 		err = whole.Err
@@ -115,14 +124,11 @@ func (r *Reader) listed(ctx context.Context, list lister) (map[int32]kadm.Listed
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("list offsets of topic %q: %w", r.topic, r.explain(err))
-	}
-	return offsets, nil
+	return offsets, err
 }
 
 // withFailures adds errors for the partitions whose leaders have not answered.
-func (r *Reader) withFailures(offsets map[int32]kadm.ListedOffset, failed []kadm.ShardError) map[int32]kadm.ListedOffset {
+func withFailures(name string, offsets map[int32]kadm.ListedOffset, failed []kadm.ShardError) map[int32]kadm.ListedOffset {
 	complete := make(map[int32]kadm.ListedOffset, len(offsets)+len(failed))
 	maps.Copy(complete, offsets)
 	for _, part := range failed {
@@ -132,7 +138,7 @@ func (r *Reader) withFailures(offsets map[int32]kadm.ListedOffset, failed []kadm
 		}
 		for _, topic := range request.Topics {
 			for _, p := range topic.Partitions {
-				complete[p.Partition] = kadm.ListedOffset{Topic: r.topic, Partition: p.Partition, Err: part.Err}
+				complete[p.Partition] = kadm.ListedOffset{Topic: name, Partition: p.Partition, Err: part.Err}
 			}
 		}
 	}
