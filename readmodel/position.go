@@ -109,6 +109,7 @@ func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID, 
 		_, err = pgx.ForEachRow(rows, []any{&other}, func() error { return nil })
 		return err
 	})
+	tx.Queue(sql.Query("position_wait"), p.Group, p.Topic, p.Number, p.Projection)
 	tx.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, start, topicID, owner, p.Projection, p.meaning()).
 		Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected() > 0; return nil })
 	tx.Queue(sql.Query("position_lock"), p.Group, p.Topic, p.Number).Query(func(rows pgx.Rows) (err error) {
@@ -122,6 +123,16 @@ func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID, 
 		err = groupTaken(p.Group, other, p.Projection)
 	}
 	return stored, inserted, err
+}
+
+// QueueFence queues the statements that raise the fences of a projection's partitions; see fence.sql.
+// If topics is nil, these are all its partitions. While the first statement waits, another transaction
+// may insert a position, and only the second statement sees this position. From then on, a transaction
+// that inserts a position waits; see position_wait.sql.
+func QueueFence(tx *Tx, name string, topics []string, partitions []int32) {
+	for range 2 {
+		tx.Queue(sql.Query("fence"), name, topics, partitions)
+	}
 }
 
 // scanPosition scans the columns of positions.sql.

@@ -57,7 +57,7 @@ func (l *replayer) Discard(ctx context.Context, list []readmodel.Discard) (found
 		// waits for its fence, and this transaction could wait for each other.
 		tx.Queue(sql.Query("discards_begin"), l.kind.Label)
 		if len(topics) > 0 {
-			tx.Queue(sql.Query("fence"), l.kind.Label, topics, partitions)
+			readmodel.QueueFence(tx, l.kind.Label, topics, partitions)
 		}
 		if err := tx.Send(attempt); err != nil {
 			return err

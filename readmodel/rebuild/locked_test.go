@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -92,5 +94,48 @@ func TestASwapMarksWhatItsLastRecordsCount(t *testing.T) {
 	var marked bool
 	if err := p.live.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM inbox WHERE message_id = 'a-200')`).Scan(&marked); err != nil || !marked {
 		t.Errorf("a-200 is marked: %t, %v", marked, err)
+	}
+}
+
+// TestASwapKeepsWhatAnotherGroupWrites starts another consumer group while the swap holds the locks
+// of the positions. Rows that this group writes must not be replaced by rows without its events.
+func TestASwapKeepsWhatAnotherGroupWrites(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ damage, want string }{
+		"daily_turnover": {`UPDATE daily_turnover SET credited = 99`, "6.00 0.00 3"},
+		"counted":        {`UPDATE counted SET amount = 50`, "3 6"},
+		"summed":         {`UPDATE summed SET amount = 9`, "3 / 6 / a-1 a-2 a-3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := consumed(t, name, 1, 2, 3)
+			execute(t, p.live.pool, c.damage)
+			all := map[int32]int64{0: 3}
+			other, done := newConsumerOf(p.d, p.live.pool, p.log, "other"), make(chan error, 1)
+			p.swap(func() {}, func() {
+				go func() { done <- other.build.Advance(t.Context(), all, nil) }()
+				waitsOrEnds(t, p.live.pool, done)
+			})
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			p.live.consumeTo(t, all)
+			for _, got := range p.d.state(t, p.live.pool) {
+				if got != c.want {
+					t.Errorf("%s, want %s", got, c.want)
+				}
+			}
+		})
+	}
+}
+
+// The function waitsOrEnds returns when a session waits for a lock, or when done has the result.
+func waitsOrEnds(t *testing.T, pool *pgxpool.Pool, done chan error) {
+	t.Helper()
+	for waiting := false; !waiting && len(done) == 0; {
+		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

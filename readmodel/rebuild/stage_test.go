@@ -196,6 +196,10 @@ func (p collecting) Flush(ctx context.Context, next projection.NextOffset) (proj
 }
 
 func newConsumer(d definition, pool *pgxpool.Pool, l log) *consumer {
+	return newConsumerOf(&d, pool, l, "g")
+}
+
+func newConsumerOf(d *definition, pool *pgxpool.Pool, l log, group string) *consumer {
 	c := &consumer{pool: pool, at: map[int32]int64{}}
 	open := d.Open(readmodel.RunConfig{
 		Pool: pool, Formats: d.formats, FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 }, Observer: unseen{},
@@ -203,7 +207,7 @@ func newConsumer(d definition, pool *pgxpool.Pool, l log) *consumer {
 	cfg := rebuild.Config{
 		Source: l, Formats: d.formats, Topic: topicName, TopicID: "id", Starts: l.starts(), FirstVersion: 1,
 		Open: func(partition int32) session.Projection {
-			return collecting{open(readmodel.Partition{Projection: d.Name(), Group: "g", Topic: topicName, Number: partition}), c}
+			return collecting{open(readmodel.Partition{Projection: d.Name(), Group: group, Topic: topicName, Number: partition}), c}
 		},
 		Overdue: func(ctx context.Context, _ string, partitions []int32) ([]int32, error) {
 			if !d.ordered {

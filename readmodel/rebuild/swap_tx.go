@@ -161,7 +161,11 @@ func (t *swapTx) limited(ctx context.Context) error {
 // fence increases the fences of a projection's consumers. It returns the positions of the live
 // tables, which the consumers can no longer move.
 func (t *swapTx) fence(ctx context.Context, projection, topic string) ([]TopicPosition, error) {
-	if _, err := t.exec(ctx, sql.Query("fence"), projection, nil, nil); err != nil {
+	if err := t.limit(); err != nil {
+		return nil, err
+	}
+	readmodel.QueueFence(t.tx, projection, nil, nil)
+	if err := t.tx.Send(ctx); err != nil {
 		return nil, err
 	}
 	if err := t.limited(ctx); err != nil {

@@ -10,7 +10,6 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
-	"projector/sql"
 )
 
 // PlanDiscard implements Replayer.
@@ -78,7 +77,7 @@ func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []readmodel
 		}
 	}
 	if len(ids) > 0 {
-		tx.Queue(sql.Query("fence"), tx.Tables.Projection, nil, nil)
+		readmodel.QueueFence(tx.Tx, tx.Tables.Projection, nil, nil)
 		slices.Sort(ids)
 		if err := lockAccounts(ctx, tx, slices.Compact(ids)); err != nil {
 			return err

@@ -41,7 +41,7 @@ func (r *Repair) Unskip(ctx context.Context, s Skip) error {
 }
 
 func (r *Repair) unskip(ctx context.Context, tx *accountdb.Tx, s Skip) error {
-	tx.Queue(sql.Query("fence"), tx.Tables.Projection, nil, nil)
+	readmodel.QueueFence(tx.Tx, tx.Tables.Projection, nil, nil)
 	if err := lockAccounts(ctx, tx, []string{s.AccountID}); err != nil {
 		return err
 	}
