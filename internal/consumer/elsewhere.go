@@ -41,23 +41,9 @@ func (c *Consumer) watchElsewhere(ctx context.Context) {
 		warned bool
 	)
 	pace.Every(ctx, elsewhereEvery, watchWithin, func(ctx context.Context) {
-		if len(c.assignment()) == 0 {
-			return
-		}
-		// The committed offsets come first. Otherwise, an instance could write a position and
-		// commit its offset between the two answers.
-		committed, err := c.adm.FetchOffsets(ctx, c.cfg.Group)
+		found, is, err := c.findElsewhere(ctx)
 		if err != nil {
-			return // watchKafka and watchAccess report what matters
-		}
-		stored, err := c.cfg.Database.Positions(ctx)
-		if err != nil {
-			return // watchDatabase reports the error
-		}
-		found, is := c.elsewhere(committed, stored)
-		if is {
-			topic, err := c.partitionInfo(ctx, found.partition)
-			is = err == nil && projection.SameTopic(topic.id, found.topicID)
+			return // watchKafka, watchAccess and watchDatabase report what matters
 		}
 		switch {
 		case !is:
@@ -69,6 +55,26 @@ func (c *Consumer) watchElsewhere(ctx context.Context) {
 		c.noteElsewhere(found, long, warned)
 		warned = long
 	})
+}
+
+// findElsewhere returns a partition that an instance with another database has consumed. An instance
+// that owns no partition looks too. The instance with the other database may own all of them.
+func (c *Consumer) findElsewhere(ctx context.Context) (found elsewhere, is bool, err error) {
+	// The committed offsets come first. Otherwise, an instance could write a position and commit its
+	// offset between the two answers.
+	committed, err := c.adm.FetchOffsets(ctx, c.cfg.Group)
+	if err != nil {
+		return elsewhere{}, false, err
+	}
+	stored, err := c.cfg.Database.Positions(ctx)
+	if err != nil {
+		return elsewhere{}, false, err
+	}
+	if found, is = c.elsewhere(committed, stored); is {
+		log, err := c.partitionInfo(ctx, found.partition)
+		is = err == nil && projection.SameTopic(log.id, found.topicID)
+	}
+	return found, is, nil
 }
 
 // elsewhere returns the first partition that an instance with another database has consumed. It

@@ -48,6 +48,31 @@ func TestAnotherDatabaseOfTheGroupIsFound(t *testing.T) {
 	}
 }
 
+// TestAStandbyFindsAnotherDatabase shows that an instance without partitions finds the instance that
+// has consumed them into another database. Otherwise nobody would notice that the database of the
+// first instance does not change any more, for example if the topic has only one partition.
+func TestAStandbyFindsAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	_, seeds := startFake(t, 1, 1)
+	s := &script{positions: []projection.StoredPosition{{Position: projection.Position{Next: 5}}}}
+	c := scriptedConsumer(t, s, func(*Config) {})
+	connect(t, c, seeds)
+	for _, test := range []struct {
+		committed int64
+		want      bool
+	}{{5, false}, {6, true}} {
+		offsets := kadm.Offsets{}
+		offsets.AddOffset("t", 0, test.committed, -1)
+		if err := c.adm.CommitAllOffsets(t.Context(), "g", offsets); err != nil {
+			t.Fatal(err)
+		}
+		found, is, err := c.findElsewhere(t.Context())
+		if err != nil || is != test.want || is && (found.position != 5 || found.committed != 6) {
+			t.Errorf("committed %d: %+v, %t, %v", test.committed, found, is, err)
+		}
+	}
+}
+
 func TestAnotherDatabaseOfTheGroupIsReported(t *testing.T) {
 	health := &healthLog{}
 	c := scriptedConsumer(t, &script{}, func(cfg *Config) { cfg.Health = health })
