@@ -15,7 +15,8 @@ import (
 func (w *swap) compareAgain(ctx context.Context, t *swapTx) (*comparison, error) {
 	t.next(failpoint.RebuildRead, "comparing again what differed and what was written since")
 	s := w.shadow
-	if err := s.noteAndLock(ctx, t); err != nil {
+	var err error
+	if w.marked, err = s.noteAndLock(ctx, t); err != nil {
 		return nil, err
 	}
 	opts := s.found.opts
@@ -31,7 +32,7 @@ func (w *swap) compareAgain(ctx context.Context, t *swapTx) (*comparison, error)
 		return nil, err
 	}
 	c.unsure, c.fetched = c.unsure || s.found.unsure, s.found.fetched // events that were fetched later count as repairs
-	err := c.decide(ctx, nil, func(table *rowTable, add addDifference) error { return c.noted(ctx, t, table, add) })
+	err = c.decide(ctx, nil, func(table *rowTable, add addDifference) error { return c.noted(ctx, t, table, add) })
 	if err != nil {
 		return nil, err
 	}
@@ -48,29 +49,29 @@ func (w *swap) compareAgain(ctx context.Context, t *swapTx) (*comparison, error)
 }
 
 // noteAndLock adds the rows written since the comparison to the tables of differences. It locks the
-// rows that may be replaced.
-func (s *Shadow) noteAndLock(ctx context.Context, t *swapTx) error {
+// rows that may be replaced. It returns the number of markers that it has added to the inbox.
+func (s *Shadow) noteAndLock(ctx context.Context, t *swapTx) (marked int64, err error) {
 	if s.accounts != nil && !s.accounts.balances {
 		if _, err := t.exec(ctx, sql.Query("state_lock")); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if s.inbox != nil {
-		if _, err := t.exec(ctx, sql.Query("inbox_recent"), s.kind.Name(), s.compared); err != nil {
-			return err
+		if marked, err = t.exec(ctx, sql.Query("inbox_recent"), s.kind.Name(), s.compared); err != nil {
+			return 0, err
 		}
 	}
 	for _, table := range s.written() {
 		if _, err := t.exec(ctx, table.fill.Query("rows_written"), s.compared); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	for _, table := range s.locked() {
 		if _, err := t.exec(ctx, table.fill.Query("rows_lock")); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return marked, nil
 }
 
 // locked returns the tables whose differing rows are locked and replaced.

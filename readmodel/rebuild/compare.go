@@ -77,7 +77,9 @@ func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 
 // compareMarkers stores which markers the live inbox lacks. A pruned inbox lacks many markers of
 // events that were counted. Its missing markers are therefore only stored if some rows may lack
-// events. Then all of them are stored, because it is unknown which events these rows lack.
+// events. Then all of them are stored, because it is unknown which events these rows lack. If rows
+// are left alone, the same applies to any inbox, because the events may be missing in these rows. A
+// marker would then prevent that they are ever counted.
 func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) error {
 	t := c.shadow.inbox
 	if t == nil {
@@ -88,7 +90,7 @@ func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) e
 		case b == nil:
 			c.marked[a.id] = true
 			return nil
-		case c.forgets && !c.uncounted:
+		case (c.forgets || c.report.LeftAlone() > 0) && !c.uncounted:
 			return nil
 		}
 		c.report.Markers++

@@ -1,6 +1,7 @@
 package rebuild_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/rebuild"
 )
 
 // The function consumed returns a database with a projection. All events of account a in the topic
@@ -94,6 +96,33 @@ func TestASwapMarksWhatItsLastRecordsCount(t *testing.T) {
 	var marked bool
 	if err := p.live.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM inbox WHERE message_id = 'a-200')`).Scan(&marked); err != nil || !marked {
 		t.Errorf("a-200 is marked: %t, %v", marked, err)
+	}
+}
+
+// TestASwapMarksNoEventOfARowThatItLeavesAlone shows that a swap is rolled back if it would leave an
+// account alone, because one of its events was replayed meanwhile, and mark another event of it.
+func TestASwapMarksNoEventOfARowThatItLeavesAlone(t *testing.T) {
+	t.Parallel()
+	p := consumed(t, "counted", 1, 200, 300)
+	execute(t, p.live.pool, `UPDATE counted SET amount = 9; INSERT INTO counted VALUES ('phantom', 1, 1)`)
+	_, _, err := p.swapped(func(catchUps int) {
+		switch catchUps {
+		case locks - 1:
+			p.live.consumeTo(t, map[int32]int64{0: 3})
+			execute(t, p.live.pool, `ALTER TABLE counted DROP CONSTRAINT counted_amount_check; ALTER TABLE projector_rebuild.counted DROP CONSTRAINT counted_amount_check`)
+		case locks:
+			r := p.record(&projection.Record{Message: event.Message{Value: []byte(credited("a", 200))}})
+			r.Action.Kind = readmodel.ActionReplay
+			p.apply(p.live, r)
+		}
+	})
+	if !errors.Is(err, rebuild.ErrRepairedSince) {
+		t.Errorf("the error is %v", err)
+	}
+	p.want("2 209")
+	var marked bool
+	if err := p.live.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM inbox WHERE message_id = 'a-300')`).Scan(&marked); err != nil || marked {
+		t.Errorf("a-300 is marked: %t, %v", marked, err)
 	}
 }
 

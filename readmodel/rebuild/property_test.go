@@ -149,6 +149,9 @@ func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
 			p.actOnSomeDeadLetter("replay") // not while the swap has locked the markers, because a replay also adds markers
 		}
 	})
+	if errors.Is(err, rebuild.ErrUnclearMarkers) {
+		return report, false // nothing was changed, because rows may have corrected events
+	}
 	if err != nil && (!replays || !errors.Is(err, rebuild.ErrRepairedSince)) {
 		p.fatal(err)
 	}

@@ -78,6 +78,7 @@ type swap struct {
 	// The following fields are results of the last attempt.
 	done     Swapped
 	audited  int64
+	marked   int64           // markers added to the inbox after the positions were locked
 	remapped bool            // a different mapping was stored
 	moved    map[string]Kind // new kinds of listed differences that are not changed, by ID
 }
@@ -256,9 +257,12 @@ func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 			w.moved[d.ID] = kind
 		}
 	}
+	marked := w.done.Markers+w.marked > 0
 	switch {
-	case would > 0 && len(c.repaired) > 0 && !w.shadow.OfAccounts(), w.remapped && w.done.Left > 0:
+	case would > 0 && len(c.repaired) > 0 && !w.shadow.OfAccounts(), (w.remapped || marked) && w.done.Left > 0:
 		return ErrRepairedSince
+	case marked && w.shadow.found.report.LeftAlone()+c.report.LeftAlone() > 0:
+		return ErrUnclearMarkers
 	case w.opts.Most != nil && would > *w.opts.Most:
 		return &TooManyError{Would: would, Most: *w.opts.Most}
 	case !w.opts.Remove && c.keepsRows():

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
 )
 
 // The function correct replays dead letters with a corrected text. The argument selection is the
@@ -116,4 +117,31 @@ func TestRebuildDoesNotCountACorrectedEventAgain(t *testing.T) {
 	clitest.Equal(t, rows(), "EUR 2.00")
 	rebuildJSON(s, "--yes")
 	clitest.Equal(t, rows(), "EUR 2.00")
+}
+
+// TestRebuildMarksNoEventOfARowThatItLeavesAlone shows that a dead letter can still be replayed after
+// a rebuild that has left its row alone. A marker for the dead letter would make it a duplicate. If
+// other rows have to be replaced, the rebuild is refused until the dead letter was replayed.
+func TestRebuildMarksNoEventOfARowThatItLeavesAlone(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.UseProjection("daily_turnover")
+	s.Exec("ALTER TABLE daily_turnover ADD CONSTRAINT few CHECK (credited < 50)")
+	s.Produce(clitest.EventOf("a", 1, `"none"`), clitest.EventOf("b", 1, `"60"`), clitest.EventOf("c", 1, `"4"`), onDay(clitest.EventOf("c", 2, `"8"`), "2026-01-02", "EUR"))
+	s.Consuming(nil)
+	correct(s, "--account=a", `\"none\"`, `\"2\"`)
+	s.Exec("ALTER TABLE daily_turnover DROP CONSTRAINT few")
+	const day2 = "\n(2026-01-02,EUR,8.00,0.00,1)"
+	done := func() string {
+		return clitest.Pick([]map[string]any{rebuildJSON(s, "--yes")}, "left_alone", "markers", "changed")
+	}
+	clitest.Equal(t, done(), "1 0 0")
+	clitest.Equal(t, rowsOf(s, "daily_turnover"), "(2026-01-01,EUR,6.00,0.00,2)"+day2)
+
+	s.Exec(`DELETE FROM daily_turnover WHERE day = '2026-01-02'`)
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes"), "the inbox lacks events", "dlq replay")
+	clitest.Equal(t, rowsOf(s, "daily_turnover"), "(2026-01-01,EUR,6.00,0.00,2)")
+	clitest.Equal(t, rowsOf(s, "inbox"), "a-1 c-1 c-2")
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--account=b", "--yes"), "result"), "applied")
+	clitest.Equal(t, done(), "1 0 1")
+	clitest.Equal(t, rowsOf(s, "daily_turnover"), "(2026-01-01,EUR,66.00,0.00,3)"+day2)
 }

@@ -165,6 +165,9 @@ func (r *rebuilding) plan(ctx context.Context) (err error) {
 	if r.refused, err = r.tooMany(ctx); err != nil || r.refused != nil {
 		return err
 	}
+	if r.refused = r.report.Refused(); r.refused != nil {
+		return nil
+	}
 	r.remapped, err = r.remaps(ctx)
 	if refusal, is := errors.AsType[exit.Refusal](err); is {
 		r.refused, err = refusal, nil
