@@ -64,6 +64,7 @@ func TestChangedAlertsFailTheirTests(t *testing.T) {
 	alerts := read(t, alertsFile)
 	for from, to := range map[string]string{
 		"projector_ready == 0":        "projector_ready == 2",
+		"projector_warnings > 0":      "projector_warnings > 2",
 		"[1d]":                        "[1h]",
 		"> 180":                       "> 1800",
 		"(projector_retrying) == 1":   "(projector_retrying) == 0",

@@ -57,6 +57,7 @@ var contract = []contractFamily{
 	{"projector_trace_spans_total", dto.MetricType_COUNTER, "result"},
 	{"projector_build_info", dto.MetricType_GAUGE, "version, revision, goversion"},
 	{"projector_ready", dto.MetricType_GAUGE, ""},
+	{"projector_warnings", dto.MetricType_GAUGE, ""},
 }
 
 func gather(t *testing.T, reg prometheus.Gatherer) map[string]*dto.MetricFamily {

@@ -126,7 +126,8 @@ func RegisterBuildInfo(reg prometheus.Registerer, version, revision string) {
 	reg.MustRegister(info)
 }
 
-// RegisterHealth exposes projector_ready. The metric is 1 while /readyz answers 200, else 0.
+// RegisterHealth exposes projector_ready, which is 1 while /readyz answers 200, else 0. It also
+// exposes the number of warnings, because a warning does not change projector_ready.
 func RegisterHealth(reg prometheus.Registerer, h *Health) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "projector_ready",
@@ -137,6 +138,10 @@ func RegisterHealth(reg prometheus.Registerer, h *Health) {
 		}
 		return 0
 	}))
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "projector_warnings",
+		Help: "Warnings of /readyz: problems that a person has to repair although the instance works.",
+	}, func() float64 { return float64(len(h.Warnings())) }))
 }
 
 // RegisterPool exposes the pgxpool_* families of a pool. A *pgxpool.Pool implements Stater. The

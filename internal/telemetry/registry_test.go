@@ -98,7 +98,8 @@ func TestReadyGaugeFollowsHealth(t *testing.T) {
 	reg := NewRegistry()
 	h := NewHealth()
 	RegisterHealth(reg, h)
-	value := func() float64 { return gather(t, reg)["projector_ready"].GetMetric()[0].GetGauge().GetValue() }
+	gauge := func(name string) float64 { return gather(t, reg)[name].GetMetric()[0].GetGauge().GetValue() }
+	value := func() float64 { return gauge("projector_ready") }
 	if value() != 0 {
 		t.Error("ready before the start")
 	}
@@ -109,6 +110,15 @@ func TestReadyGaugeFollowsHealth(t *testing.T) {
 	h.Fail("database", "gone")
 	if value() != 0 {
 		t.Error("ready with a failed condition")
+	}
+	h.OK("database")
+	if n := gauge("projector_warnings"); n != 0 {
+		t.Errorf("%v warnings, want none", n)
+	}
+	h.Warn("group", "writes to another database")
+	h.Warn("topic", "is compacted")
+	if n := gauge("projector_warnings"); n != 2 || value() != 1 {
+		t.Errorf("%v warnings, want 2; ready %v", n, value())
 	}
 }
 
