@@ -24,7 +24,7 @@ type FetchCmd = change.Command[fetch, *fetch]
 
 type fetch struct {
 	Account string `group:"Filter" placeholder:"ID" help:"Only what this account waits for."`
-	Limit   int    `default:"10000" placeholder:"N" help:"Ask for at most this many versions, of the oldest gaps first (default 10000)."`
+	Limit   int    `default:"10000" placeholder:"N" help:"Ask for at most this many versions, of the oldest gaps first, and for 500 of each before more of one (default 10000)."`
 	change.OptionalReasonFlags
 	flags.BalanceFlags
 	flags.OutboxFlags
@@ -79,18 +79,30 @@ func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 }
 
 // missing returns the versions that accounts wait for, at most --limit. The versions of an account
-// are sorted.
+// are sorted. At first an account gets at most outbox.AskAtOnce of them, and more only if the limit
+// is not reached then. Otherwise one event with a mistyped version could use up the limit.
 func (c *fetch) missing(ctx context.Context, pool *pgxpool.Pool, decisions *readmodel.Decisions) (missing []*replay.Missing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
+	var (
+		gaps  []accountdb.Missing
+		lasts []int64 // the last version of each gap that is asked for
+		left  = int64(c.Limit)
+	)
 	for m, err := range accountdb.MissingVersions(ctx, pool, accountdb.MissingFilter{AccountID: c.Account, Decisions: decisions}) {
 		if err != nil {
 			return nil, err
 		}
+		n := 1 + min(m.Last-m.First, outbox.AskAtOnce-1, left-1)
+		gaps, lasts, left = append(gaps, m), append(lasts, m.First+n-1), left-n
+		if left == 0 {
+			break
+		}
+	}
+	for i, m := range gaps {
+		more := min(m.Last-lasts[i], left)
+		m.Last, left = lasts[i]+more, left-more
 		for v := range m.Versions() {
-			if len(missing) == c.Limit {
-				return missing, nil
-			}
 			missing = append(missing, &replay.Missing{Version: outbox.Version{AccountID: m.AccountID, Number: v}})
 		}
 	}

@@ -2,6 +2,7 @@ package dlq_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -33,6 +34,28 @@ func TestGapsFetchReadsBytes(t *testing.T) {
 	s.Exec("INSERT INTO outbox VALUES ('acc-a', 2, $1)", []byte(clitest.EventOf("acc-a", 2, `"2"`)))
 	clitest.Equal(t, clitest.Pick(s.Lines("gaps", "fetch", "--yes", "--outbox-url="+s.URL+"&bytea_output=escape", "--outbox-query="+outboxQuery),
 		"version", "plan", "result"), "2 will_apply applied")
+}
+
+// TestGapsFetchIsNotUsedUpByOneAccount has an account that waits for very many versions, because the
+// version of its event is mistyped.
+func TestGapsFetchIsNotUsedUpByOneAccount(t *testing.T) {
+	s := clitest.NewStage(t)
+	flags := outboxOf(s)
+	s.Produce(clitest.EventOf("a", 1, `"1"`), strings.Replace(clitest.EventOf("a", 3, `"1"`), `"version":3`, `"version":9223372036854775807`, 1))
+	s.Consuming(nil)
+	s.Produce(clitest.EventOf("b", 1, `"1"`), clitest.EventOf("b", 3, `"1"`), clitest.EventOf("c", 1, `"1"`), clitest.EventOf("c", 3, `"1"`))
+	s.Consuming(nil)
+	published(s, "b", 2, clitest.EventOf("b", 2, `"2"`))
+	asked := func(limit string) string {
+		n := map[string]int{}
+		for _, line := range s.Lines(append([]string{"gaps", "fetch", "--limit=" + limit}, flags...)...) {
+			n[fmt.Sprint(line["account_id"], " ", line["plan"])]++
+		}
+		return fmt.Sprint(n)
+	}
+	clitest.Equal(t, asked("10"), "map[a not_found:10]")
+	clitest.Equal(t, asked("501"), "map[a not_found:500 b will_apply:1]")
+	clitest.Equal(t, asked("1000"), "map[a not_found:998 b will_apply:1 c not_found:1]")
 }
 
 // TestGapsFetchRefusesTheOutboxOfAnotherSchema connects through a pooler that ignores search_path.
