@@ -2,6 +2,7 @@ package rebuild
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -88,8 +89,12 @@ func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) e
 	return c.compare(ctx, live, rebuilt, t, func(a, b *row) error {
 		switch {
 		case b == nil:
-			c.marked[a.id] = true
-			return nil
+			var marker struct {
+				EventID string `json:"message_id"`
+			}
+			err := json.Unmarshal([]byte(a.key), &marker)
+			c.marked[marker.EventID] = true
+			return err
 		case (c.forgets || c.report.LeftAlone() > 0) && !c.uncounted:
 			return nil
 		}

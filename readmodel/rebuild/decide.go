@@ -30,7 +30,7 @@ type comparison struct {
 	foreign  bool // some rows that belong to no account have no event in the topic
 	notes    map[*rowTable][]string
 	unknown  map[string]bool // keys of rows without an event in the topic
-	marked   map[string]bool // markers of events that the rebuild did not process
+	marked   map[string]bool // ids of events that have a marker and were not rebuilt
 
 	live, rebuilt map[string]storedBalance // balances of the listed differences, by account
 }

@@ -33,7 +33,7 @@ func (s *Shadow) Later(accountID string, version int64, eventID string) bool {
 		s.later.accounts[strings.Clone(accountID)] = true
 		return true
 	}
-	if c.marked["("+eventID+")"] || c.marked[eventID] {
+	if c.marked[eventID] {
 		s.later.all = true
 		return true
 	}

@@ -151,7 +151,9 @@ func TestRebuildSparesRowsThatComeLaterInTheTopic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.NewStage(t)
 			s.UseProjection(name)
-			s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("b", 2, `"1"`))
+			// PostgreSQL puts an id with a space in quotes when it shows a row as text.
+			last := strings.Replace(clitest.EventOf("b", 2, `"1"`), `"b-2"`, `"b 2"`, 1)
+			s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, `"1"`), last)
 			s.Consuming(nil)
 			right := rowsOf(s, name)
 			s.Exec(`UPDATE projector_position SET next_offset = 2, judged_until = 2`)
