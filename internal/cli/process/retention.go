@@ -28,13 +28,14 @@ type retention struct {
 	p       *Process
 	reader  *topic.Reader // of the source topic
 	adm     *kadm.Client
-	dlq     string          // the DLQ topic
-	refused map[string]bool // topics for which the missing permission was logged
-	compact map[string]bool // topics that are reported as compacted
+	dlq     string                    // the DLQ topic
+	refused map[string]bool           // topics for which the missing permission was logged
+	compact map[string]bool           // topics that are reported as compacted
+	limits  map[string]*time.Duration // how long each topic stores records, as last known
 }
 
 func newRetention(p *Process, dlq string) *retention {
-	return &retention{p: p, reader: topic.NewReader(p.admin, p.topic), adm: kadm.NewClient(p.admin), dlq: dlq, refused: map[string]bool{}, compact: map[string]bool{}}
+	return &retention{p: p, reader: topic.NewReader(p.admin, p.topic), adm: kadm.NewClient(p.admin), dlq: dlq, refused: map[string]bool{}, compact: map[string]bool{}, limits: map[string]*time.Duration{}}
 }
 
 const (
@@ -106,12 +107,16 @@ func (r *retention) measureAll(ctx context.Context) {
 	r.p.margins.Store(&all)
 }
 
-// stored returns how long a topic stores records, or nil if there is no limit or it is not known. It
-// warns if the topic is compacted. The text removed says which records Kafka then removes.
+// stored returns how long a topic stores records, or nil if there is no limit or it is not known. While
+// no broker answers, it returns what was last known. It warns if the topic is compacted. The text
+// removed says which records Kafka then removes.
 func (r *retention) stored(ctx context.Context, name, removed string) *time.Duration {
 	stored, err := topic.Stored(ctx, r.adm, name)
 	r.refusal(name, err)
 	condition := "topic " + name
+	if err == nil || errors.As(err, new(*kerr.Error)) {
+		r.limits[name] = stored.Limit
+	}
 	switch {
 	case err != nil: // the last answer counts
 	case stored.Compacted:
@@ -126,7 +131,7 @@ func (r *retention) stored(ctx context.Context, name, removed string) *time.Dura
 		r.p.log.Info("the topic is no longer compacted", slog.String("topic", name))
 		r.compact[name] = false
 	}
-	return stored.Limit
+	return r.limits[name]
 }
 
 func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, extents *topic.Extents, kept *time.Duration) telemetry.Margin {
