@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/errclass"
+	"projector/internal/topic"
 )
 
 // maxLargeBytes limits a request of the client for large records, before compression. It is the
@@ -50,7 +51,7 @@ func (p *Publisher) deliverLarge(ctx context.Context, items []*item) error {
 func (p *Publisher) largeClient() (*kgo.Client, error) {
 	client, err := kgo.NewClient(append(p.options(),
 		kgo.BrokerMaxWriteBytes(maxLargeBytes),
-		kgo.ProducerBatchMaxBytes(maxLargeBytes),
+		kgo.ProducerBatchMaxBytes(topic.MaxBatchBytes), // or the commands could not read the batch
 		// The original may have been small enough only because it was compressed, so zstd is used
 		// if possible.
 		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.GzipCompression(), kgo.NoCompression()),

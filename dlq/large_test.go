@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"projector/internal/devstack/devtest"
 	"projector/internal/topic"
 	"projector/projection"
 	"projector/projection/event"
@@ -129,6 +130,33 @@ func TestAsLargeAsTheTopicAccepts(t *testing.T) {
 	last := assertPublishedOnce(t, cluster, 2)
 	if !bytes.Equal(last[0].Value, letter.Record.Value) || !bytes.Equal(last[1].Value, compressible.Record.Value) {
 		t.Errorf("values of %d and %d bytes came back", len(last[0].Value), len(last[1].Value))
+	}
+}
+
+// TestLargeRecordsThatCompressWellCanBeRead publishes dead letters that are small enough for one batch
+// when they are compressed. The batch would be too large for the commands, which decompress it.
+func TestLargeRecordsThatCompressWellCanBeRead(t *testing.T) {
+	cluster := newLimited(t, 1, 4<<20)
+	const n = 20
+	value := bytes.Repeat([]byte("again "), (topic.MaxBatchBytes/(n/2)+1<<20)/6)
+	all := letters(n)
+	for i := range all {
+		all[i].Record.Value = value
+	}
+	if err := newPublisher(t, cluster).Deliver(soon(t), NewDelivery(all, time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	whole := 0
+	for record, err := range topic.NewReader(devtest.Client(t, cluster.ListenAddrs()), deadTopic).Records(soon(t), topic.Scope{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Equal(record.Value, value) {
+			whole++
+		}
+	}
+	if whole != n {
+		t.Errorf("%d of %d were read whole", whole, n)
 	}
 }
 

@@ -10,14 +10,15 @@ import (
 	"projector/errclass"
 )
 
-// maxBatchBytes limits the decompressed size of a batch of records, because the whole batch is in
-// memory. It equals the default of the run command.
-const maxBatchBytes = 64 << 20
+// MaxBatchBytes limits the decompressed size of a batch of records, because the whole batch is in
+// memory. It equals the default of the run command. A larger batch cannot be read, and neither can the
+// records after it in its partition.
+const MaxBatchBytes = 64 << 20
 
-// bounded returns a decompressor for batches up to maxBatchBytes. Only a kgo.Client has a
+// bounded returns a decompressor for batches up to MaxBatchBytes. Only a kgo.Client has a
 // decompressor with a limit. The client that is made here never connects.
 var bounded = sync.OnceValues(func() (kgo.Decompressor, error) {
-	client, err := kgo.NewClient(kgo.MaxDecompressBatchBytes(maxBatchBytes))
+	client, err := kgo.NewClient(kgo.MaxDecompressBatchBytes(MaxBatchBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -29,8 +30,8 @@ var bounded = sync.OnceValues(func() (kgo.Decompressor, error) {
 	return decompressor, nil
 })
 
-// batchTooLarge returns the error about a batch in Kafka that is larger than maxBatchBytes.
+// batchTooLarge returns the error about a batch in Kafka that is larger than MaxBatchBytes.
 func batchTooLarge(first, last int64) error {
 	return errclass.Text(fmt.Sprintf("the batch of records from offset %d to %d is larger than %d MiB when it is decompressed, so it is not read",
-		first, last, maxBatchBytes>>20))
+		first, last, MaxBatchBytes>>20))
 }
