@@ -31,6 +31,7 @@ func (w *swap) compareAgain(ctx context.Context, t *swapTx) (*comparison, error)
 	if err := c.sinceRepaired(ctx, t.tx); err != nil {
 		return nil, err
 	}
+	c.left, c.sumsLeft = s.found.left, s.found.sumsLeft
 	c.unsure, c.fetched = c.unsure || s.found.unsure, s.found.fetched // events that were fetched later count as repairs
 	err = c.decide(ctx, nil, func(table *rowTable, add addDifference) error { return c.noted(ctx, t, table, add) })
 	if err != nil {

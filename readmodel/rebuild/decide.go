@@ -28,6 +28,9 @@ type comparison struct {
 
 	accounts map[string]*accountDifference
 	foreign  bool // some rows that belong to no account have no event in the topic
+	left     bool // some rows or accounts are left alone
+	sumsLeft bool // some rows that belong to no account are left alone
+	sums     bool // some rows that belong to no account are replaced or removed
 	notes    map[*rowTable][]string
 	unknown  map[string]bool // keys of rows without an event in the topic
 	marked   map[string]bool // ids of events that have a marker and were not rebuilt
@@ -140,8 +143,10 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 		c.account(id).listed = true
 	}
 	if !kind.changes() {
+		c.sumsLeft = c.sumsLeft || !t.ofAccounts
 		return nil
 	}
+	c.sums = c.sums || !t.ofAccounts
 	// A row whose difference is not of the kind Unknown may lack events, and it is unknown which
 	// events it lacks.
 	c.uncounted = c.uncounted || kind != Unknown
@@ -156,6 +161,7 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 // differences.
 func (c *comparison) list(d Difference) {
 	c.report.Kinds[d.Kind]++
+	c.left = c.left || !d.Kind.changes()
 	if len(c.report.Differences) < c.opts.List {
 		c.report.Differences = append(c.report.Differences, d)
 	}

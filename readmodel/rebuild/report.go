@@ -1,7 +1,5 @@
 package rebuild
 
-import "projector/errclass"
-
 // Kind is the kind of a difference between a live account or row and the rebuilt one. The names
 // are part of the public interface.
 type Kind string
@@ -97,20 +95,6 @@ func (r *Report) Different() int64 { return r.count(true) }
 
 // LeftAlone returns the number of differences that a swap does not change.
 func (r *Report) LeftAlone() int64 { return r.count(false) }
-
-// ErrUnclearMarkers means that rows would be replaced and others left alone, and that the inbox lacks
-// events. An event of a replaced row needs its marker, or else it could be counted again. An event of
-// a row that is left alone must not get one, or else it could never be counted.
-const ErrUnclearMarkers errclass.Text = "some rows would be replaced and others left alone, and the inbox lacks events. It is not known which of the rows " +
-	"these events belong to, so nothing was changed: replay the dead letters of this projection (`projector dlq replay`), and run it again"
-
-// Refused returns an error if a swap would be refused because of the markers.
-func (r *Report) Refused() error {
-	if r.Markers > 0 && r.LeftAlone() > 0 {
-		return ErrUnclearMarkers
-	}
-	return nil
-}
 
 func (r *Report) count(changes bool) (n int64) {
 	for kind, of := range r.Kinds {

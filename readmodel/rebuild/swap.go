@@ -103,6 +103,15 @@ const (
 	// events may then stay.
 	ErrRowsStay errclass.Text = "some accounts go back to a version that the topic gives, and rows that came from their later events would stay, " +
 		"so nothing was changed: with --remove those rows go, too"
+	// ErrUnclearMarkers means that rows would be replaced and others left alone, and that the inbox
+	// lacks events. An event of a replaced row needs its marker, or else it could be counted again. An
+	// event of a row that is left alone must not get one, or else it could never be counted.
+	ErrUnclearMarkers errclass.Text = "some rows would be replaced and others left alone, and the inbox lacks events. It is not known which of the rows " +
+		"these events belong to, so nothing was changed: replay the dead letters of this projection (`projector dlq replay`), and run it again"
+	// ErrUnclearSums means that accounts would get another version, and that the rows that may lack
+	// the events up to this version would be left alone, or the reverse.
+	ErrUnclearSums errclass.Text = "some accounts would get another version and rows that belong to no account would be left alone, or the reverse. " +
+		"Such a row could lack an event for ever or have it twice, so nothing was changed: replay the dead letters of this projection (`projector dlq replay`), and run it again"
 )
 
 // stillRunning returns the error for consumers that have projected records in the old way since the
@@ -261,14 +270,31 @@ func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 	switch {
 	case would > 0 && len(c.repaired) > 0 && !w.shadow.OfAccounts(), (w.remapped || marked) && w.done.Left > 0:
 		return ErrRepairedSince
-	case marked && w.shadow.found.report.LeftAlone()+c.report.LeftAlone() > 0:
-		return ErrUnclearMarkers
 	case w.opts.Most != nil && would > *w.opts.Most:
 		return &TooManyError{Would: would, Most: *w.opts.Most}
 	case !w.opts.Remove && c.keepsRows():
 		return ErrRowsStay
 	}
+	return c.unclear(marked, w.opts.Remove)
+}
+
+// unclear returns an error if some events could be lost or counted twice, because a swap changes some
+// rows and leaves others alone. The parameter marked is true if the swap adds markers.
+func (c *comparison) unclear(marked, removing bool) error {
+	if marked && c.left {
+		return ErrUnclearMarkers
+	}
+	for _, d := range c.accounts {
+		if d.state && (c.sumsLeft && d.kind.swapped(removing) || c.sums && !d.kind.changes()) {
+			return ErrUnclearSums
+		}
+	}
 	return nil
+}
+
+// Refused returns an error if a swap would be refused because some rows would be left alone.
+func (s *Shadow) Refused(removing bool) error {
+	return s.found.unclear(s.found.report.Markers > 0, removing)
 }
 
 // leftAs returns the kind of an account's difference if the account is not changed now, although

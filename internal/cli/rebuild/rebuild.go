@@ -165,7 +165,7 @@ func (r *rebuilding) plan(ctx context.Context) (err error) {
 	if r.refused, err = r.tooMany(ctx); err != nil || r.refused != nil {
 		return err
 	}
-	if r.refused = r.report.Refused(); r.refused != nil {
+	if r.refused = r.shadow.Refused(r.cmd.Remove); r.refused != nil {
 		return nil
 	}
 	r.remapped, err = r.remaps(ctx)
