@@ -131,3 +131,27 @@ func TestLagIsWatchedUntilNothingIsLeft(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(lag(s, "--watch", "--until-zero", "--interval=10ms"), lagFields...), "0 2 2 0")
 	clitest.Equal(t, clitest.Pick(lag(s, "--until-zero"), lagFields...), "0 2 2 0")
 }
+
+// TestALogThatLostItsEndIsNotRead shows that `lag --until-zero` does not end at a partition whose log
+// has lost its end. The log may have unread records below the position.
+func TestALogThatLostItsEndIsNotRead(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc", 1, `"1"`), clitest.EventOf("acc", 2, `"1"`))
+	s.Consuming(nil)
+	for _, test := range []struct{ change, want string }{
+		{"next_offset = 5", "0 5 2 null stopped"},                                           // no instance has noticed it yet
+		{"next_offset = 2, stopped_reason = 'the log has lost its end'", "0 2 2 0 stopped"}, // records were appended since
+	} {
+		s.Exec("UPDATE projector_position SET " + test.change)
+		clitest.Equal(t, clitest.Pick(lag(s), append(lagFields, "state")...), test.want)
+		_, _, said := s.Command("lag")
+		clitest.Contains(t, said, "the log has lost its end")
+		ctx, stop := context.WithCancel(t.Context())
+		out := &stopAfter{lines: 3, stop: stop}
+		args := s.Servers([]string{"lag", "--until-zero", "--interval=10ms", "--output=json"})
+		if clitest.Execute(ctx, args, out, &bytes.Buffer{}); out.seen < 3 {
+			t.Errorf("%s: ended after %d looks", test.change, out.seen)
+		}
+		stop()
+	}
+}

@@ -20,7 +20,7 @@ type partition struct {
 	recreated bool                       // the stored position belongs to an earlier topic of this name
 	start     int64                      // the first offset of the log; 0 if end is not known
 	end       *int64                     // the offset after the last committed record; nil: not known
-	records   *int64                     // number of offsets from the position to the end; nil: not known
+	records   *int64                     // number of offsets from the position to the end; nil: not known, as if the log has lost its end
 	age       *time.Duration             // age of the oldest record that is not projected; nil: not known
 	waits     bool                       // there is a record that is not projected
 	unread    *topic.PartitionError      // why Kafka could not be queried for the partition
@@ -79,6 +79,9 @@ func (p *partition) decide() {
 	case p.end != nil && p.stored.Next < p.start:
 		p.reason = fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. See the runbook, \"position expired\"",
 			p.stored.Next, p.start-1)
+	case p.end != nil && p.stored.Next > *p.end:
+		p.reason = fmt.Sprintf("the log has lost its end: the position is %d, and the log ends at %d. See the runbook, \"log lost its end\"",
+			p.stored.Next, *p.end)
 	case p.stored.HaltedReason != "":
 		p.reason = p.stored.HaltedReason
 	default:
@@ -101,9 +104,9 @@ func (s *status) reasons() (lines []string) {
 }
 
 // left reports whether there are, or may be, records that are not projected yet. Transaction
-// markers do not count.
+// markers do not count. The log of a stopped partition may have unread records below the position.
 func (p *partition) left() bool {
-	return p.recreated || p.records == nil || *p.records > 0 && (p.waits || p.age == nil)
+	return p.state == projection.StatusStopped || p.records == nil || *p.records > 0 && (p.waits || p.age == nil)
 }
 
 // partialError is the error of a command that could read only a part of the result.

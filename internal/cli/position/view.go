@@ -140,7 +140,9 @@ func (v *view) fromKafka(ctx context.Context, s *status, stored []projection.Sto
 		p.place(stored, extents.TopicID)
 		if e.Err == nil {
 			p.start, p.end = e.Start, &e.End
-			p.records = new(max(0, e.End-p.next()))
+			if records := e.End - p.next(); records >= 0 {
+				p.records = &records
+			}
 		}
 		partitions[i] = p
 	}
@@ -167,7 +169,7 @@ func (v *view) ends(ctx context.Context) kadm.ListedOffsets {
 }
 
 func (v *view) findAge(ctx context.Context, p *partition) error {
-	if p.end == nil {
+	if p.records == nil {
 		return nil
 	}
 	if *p.records == 0 {
