@@ -5,12 +5,15 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/internal/telemetry"
 )
 
 // healthLog is a Health that records its calls in order.
@@ -89,6 +92,32 @@ func TestAMissingGrantStaysUnready(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOneErrorOfTheClientDoesNotMakeUnready shows that the instance stays ready after a single error,
+// and that it is unready 10 s after the first of several.
+func TestOneErrorOfTheClientDoesNotMakeUnready(t *testing.T) {
+	for _, errors := range []int{1, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			h := telemetry.NewHealth()
+			h.Started()
+			c := scriptedConsumer(t, &script{}, func(cfg *Config) { cfg.Health = h })
+			c.joined.Store(true)
+			for tick := range 10 {
+				if tick < errors {
+					c.fetchFailed("t", 0, kerr.CoordinatorNotAvailable)
+				}
+				if ready, why := h.Ready(); ready != (errors == 1 || time.Duration(tick)*watchEvery < stuckAfter) {
+					t.Errorf("%d errors, after %s: ready %t, %v", errors, time.Duration(tick)*watchEvery, ready, why)
+				}
+				<-time.After(watchEvery)
+				if ready, why := h.Ready(); errors == 1 && !ready {
+					t.Errorf("one error, before the check after %s: %v", time.Duration(tick+1)*watchEvery, why)
+				}
+				c.noteFetching()
+			}
+		})
 	}
 }
 

@@ -38,8 +38,14 @@ func (c *Consumer) watchDatabase(ctx context.Context) {
 	})
 }
 
-// fetchCondition is the name of the condition for errors of the client that consumes.
-const fetchCondition = "fetch"
+const (
+	// fetchCondition is the name of the condition for errors of the client that consumes.
+	fetchCondition = "fetch"
+	// fetchQuiet is how long there must be no error before the condition ends. It is so much shorter
+	// than stuckAfter that a single error never makes the instance unready. It is longer than the
+	// pauses between the errors of a client that fails again and again.
+	fetchQuiet = stuckAfter / 2
+)
 
 // watchKafka reports whether the brokers are ready and the topic exists. It also ends the condition
 // for errors of the client. While the client cannot join the group, it returns an error only every
@@ -48,11 +54,19 @@ func (c *Consumer) watchKafka(ctx context.Context) {
 	pace.Every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
 		err := c.askForTopic(attempt, c.cl)
 		c.report(ctx, "kafka", "Kafka: ", err)
-		if failed := c.fetchFailedAt.Load(); err == nil && c.joined.Load() && (failed == nil || time.Since(*failed) > stuckAfter) {
-			c.cfg.Health.OK(fetchCondition)
-			c.throttled("kafka", "fetch records").Note(nil, 0)
+		if err == nil {
+			c.noteFetching()
 		}
 	})
+}
+
+// noteFetching ends the condition for errors of the client if there was none for some time, and if
+// the client is a member of the group.
+func (c *Consumer) noteFetching() {
+	if failed := c.fetchFailedAt.Load(); c.joined.Load() && (failed == nil || time.Since(*failed) > fetchQuiet) {
+		c.cfg.Health.OK(fetchCondition)
+		c.throttled("kafka", "fetch records").Note(nil, 0)
+	}
 }
 
 // watchAccess reports missing permissions. An instance without partitions would not notice them
