@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"projector/errclass"
 	"projector/internal/pace"
 	"projector/internal/topic"
 	"projector/readmodel"
@@ -53,8 +54,11 @@ func (r *Replay) done(item *Item) readmodel.Action {
 }
 
 const (
-	// publishAtOnce is how many records are published at the same time.
+	// publishAtOnce is how many records are published at the same time, and publishBytes is their size.
+	// They fit into one batch of Kafka's default limit of 1,000,012 bytes. A larger record is published
+	// alone.
 	publishAtOnce = 500
+	publishBytes  = 900_000
 	// publishWithin is the deadline for the delivery of one record.
 	publishWithin = 20 * time.Second
 )
@@ -74,6 +78,11 @@ func NewProducer(options ...kgo.Opt) (*kgo.Client, error) {
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 		kgo.RecordDeliveryTimeout(publishWithin),
 		kgo.ProducerLinger(0),
+		// These options are for a large record, which is alone in its batch. The original may have been
+		// small enough only because it was compressed. All consumers of the topic can read gzip.
+		kgo.BrokerMaxWriteBytes(topic.MaxBatchBytes+1<<20),
+		kgo.ProducerBatchMaxBytes(topic.MaxBatchBytes),
+		kgo.ProducerBatchCompression(kgo.GzipCompression(), kgo.NoCompression()),
 	)...)
 }
 
@@ -85,7 +94,9 @@ func (r *Replay) Publish(ctx context.Context, producer Producer, shown func(done
 		size = min(size, r.Rate)
 	}
 	done := 0
-	for chunk := range slices.Chunk(r.Items, size) {
+	for rest := r.Items; len(rest) > 0; {
+		chunk := rest[:atOnce(rest, size)]
+		rest = rest[len(chunk):]
 		if err := r.pace(ctx, done, len(chunk)); err != nil {
 			return err
 		}
@@ -97,6 +108,19 @@ func (r *Replay) Publish(ctx context.Context, producer Producer, shown func(done
 		}
 	}
 	return nil
+}
+
+// atOnce returns how many of the items are published at the same time, at most as many as the parameter
+// most says.
+func atOnce(items []*Item, most int) int {
+	most = min(most, len(items))
+	size := 0
+	for n, item := range items[:most] {
+		if size += item.bytes(); size > publishBytes {
+			return max(n, 1)
+		}
+	}
+	return most
 }
 
 // pace waits between two chunks, so that Rate is not exceeded.
@@ -128,14 +152,19 @@ func (r *Replay) publish(ctx context.Context, producer Producer, chunk []*Item) 
 	)
 	for i, item := range chunk {
 		if flights[i] != nil {
-			if err := <-flights[i]; err != nil {
+			err := <-flights[i]
+			switch {
+			case errclass.TooLarge(err) && len(chunk) == 1: // the other records can still be published
+				item.Result, item.why = readmodel.ResultRefused, "topic "+r.ToTopic+" refuses it as too large: raise max.message.bytes of the topic"
+			case err != nil:
 				failure = fmt.Errorf("publish to topic %q: %w", r.ToTopic, err)
 				if topic.Unauthorized(err) {
 					failure = fmt.Errorf("missing ACL: WRITE on topic %s: %w", r.ToTopic, err)
 				}
 				continue
+			default:
+				item.Result = readmodel.ResultPublished
 			}
-			item.Result = readmodel.ResultPublished
 		}
 		action := r.done(item)
 		if item.Result == readmodel.ResultPublished {

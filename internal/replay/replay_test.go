@@ -155,6 +155,7 @@ func TestNothingIsAppliedIfTheTrailCannotBeWritten(t *testing.T) {
 type producer struct {
 	values []string
 	fails  string
+	limit  int // larger records are refused; 0 means no limit
 }
 
 func (p *producer) Produce(_ context.Context, r *kgo.Record, promise func(*kgo.Record, error)) {
@@ -162,8 +163,27 @@ func (p *producer) Produce(_ context.Context, r *kgo.Record, promise func(*kgo.R
 		promise(r, errors.New("away"))
 		return
 	}
+	if p.limit > 0 && len(r.Value) > p.limit {
+		promise(r, kerr.MessageTooLarge)
+		return
+	}
 	p.values = append(p.values, string(r.Value))
 	promise(r, nil)
+}
+
+// A record that the topic refuses as too large does not stop the records after it.
+func TestARecordThatIsTooLargeIsRefusedAlone(t *testing.T) {
+	in, to := &store{versions: map[string]int64{}}, &producer{limit: 1 << 20}
+	large := gap("b", 2, 1)
+	large.Value = append(large.Value, strings.Repeat(" ", 1<<20)...)
+	r := planned(t, &replay.Replay{ToTopic: "again"}, &source{records: []*kgo.Record{gap("a", 2, 0), large, gap("c", 2, 2)}}, in)
+	if err := r.Publish(t.Context(), to, nil); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, outcomes(r), "a 2 waiting published, b 2 waiting refused, c 2 waiting published")
+	if why := r.Items[1].Reason(); r.Failed() != 1 || !strings.Contains(why, "max.message.bytes") || in.actions[1].Result != readmodel.ResultRefused {
+		t.Errorf("%d failed, because %s: %+v", r.Failed(), why, in.actions)
+	}
 }
 
 func TestPublishedRecordsAreInTheAuditTrail(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/internal/cli/clitest"
@@ -101,4 +102,25 @@ func TestAnInterruptedReplayToATopicIsOnRecord(t *testing.T) {
 	if taken.Load() != 1 || recorded != 1 {
 		t.Errorf("status %d: %d records were taken, %d are on record", status, taken.Load(), recorded)
 	}
+}
+
+// TestALargeRecordIsPublishedAgain publishes records that are larger than a batch of the Kafka client
+// before it is compressed. They were accepted because they were compressed, or because of the topic's
+// limit.
+func TestALargeRecordIsPublishedAgain(t *testing.T) {
+	s := clitest.NewStage(t)
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.Addrs...), kgo.ProducerBatchMaxBytes(8<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for i, size := range []int{0, 900_000, 2 << 20, 0} {
+		value := clitest.Undated("a", i+1, `"1.00"`) + strings.Repeat(" ", size)
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: s.Topic, Key: []byte("k"), Value: []byte(value)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		s.Produced++
+	}
+	s.Consuming(nil)
+	clitest.Contains(t, s.Must("dlq", "replay", "--to-topic="+s.Topic, "--yes"), "4 published\n")
 }
