@@ -65,16 +65,32 @@ func (d Definition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) sess
 	return func(p readmodel.Partition) session.Projection { return New(balance, p) }
 }
 
-// countParkedEvery is the interval between counts of the parked events.
-const countParkedEvery = 5 * time.Second
+const (
+	// countParkedEvery is the interval between counts of the parked events, and countParkedWithin is
+	// the time limit of one count. A count reads all parked events. Some millions of them take many
+	// seconds, and this is when people need the count.
+	countParkedEvery, countParkedWithin = 5 * time.Second, time.Minute
+	// The next count begins at the earliest after countParkedShare times the duration of the last
+	// one, but at the latest after countParkedRest. So slow counts cost the database little.
+	countParkedShare, countParkedRest = 10, 5 * time.Minute
+)
 
 // Tasks implements Definition. The task counts the parked events.
 func (d Definition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
-	return []readmodel.Task{{Name: "count parked events", Every: countParkedEvery, Run: func(ctx context.Context) error {
+	var (
+		rest time.Time // no count begins before
+		last error     // of the last count
+	)
+	return []readmodel.Task{{Name: "count parked events", Every: countParkedEvery, Within: countParkedWithin, Run: func(ctx context.Context) error {
+		began := time.Now()
+		if began.Before(rest) {
+			return last
+		}
 		parked, err := readmodel.CountParked(ctx, cfg.Pool, d.Name())
 		if err == nil {
 			cfg.Observer.Parked(parked)
 		}
+		rest, last = time.Now().Add(min(countParkedShare*time.Since(began), countParkedRest)), err
 		return err
 	}}}
 }
