@@ -31,8 +31,12 @@ const (
 	// maxKept limits the texts of the stored schemas, in bytes. Compiled schemas need several times
 	// as much memory.
 	maxKept = 8 << 20
-	// fetchWithin is the deadline for fetching a schema and its references.
-	fetchWithin = 15 * time.Second
+	// fetchWithin is the deadline for fetching a schema and its references. After the deadline, all of
+	// them are fetched again, so it is enough for maxReferences with 0.3 s for each. A server that does
+	// not answer ends a fetch after requestWithin.
+	fetchWithin = time.Minute
+	// pingWithin is the deadline for an answer from any of the servers.
+	pingWithin = 15 * time.Second
 	// unknownFor is how long an id counts as unknown without a new request. Values that are no
 	// events may contain the same wrong id many times.
 	unknownFor = 10 * time.Second
@@ -134,7 +138,7 @@ func (r *Resolver) awaitAnswer(ctx context.Context, value []byte) error {
 	if value == nil || r.answered.Load() {
 		return nil
 	}
-	within, cancel := context.WithTimeout(ctx, fetchWithin)
+	within, cancel := context.WithTimeout(ctx, pingWithin)
 	defer cancel()
 	if err := r.client.ping(within); err != nil {
 		if ctx.Err() != nil {
