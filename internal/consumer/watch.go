@@ -263,8 +263,10 @@ func (w *worker) reclaim() {
 	}
 }
 
-// overdueEvery is the interval of the searches for parked events that could be applied now.
-const overdueEvery = 10 * time.Second
+// overdueEvery is the interval of the searches for parked events that could be applied now, and
+// overdueWithin is the time limit of one search. A search among some millions of parked events takes
+// several seconds.
+const overdueEvery, overdueWithin = 10 * time.Second, 30 * time.Second
 
 // overdueShare limits the cost of these searches if very many events are parked. The next search
 // begins at the earliest after overdueShare times the duration of the last search.
@@ -278,15 +280,15 @@ const overdueShare = 50
 // use the account as the key.
 func (c *Consumer) watchOverdue(ctx context.Context) {
 	var rest time.Time
-	pace.Every(ctx, overdueEvery, watchWithin, func(attempt context.Context) {
+	pace.Every(ctx, overdueEvery, overdueWithin, func(attempt context.Context) {
 		assigned, start := c.assignment(), time.Now()
 		if len(assigned) == 0 || start.Before(rest) {
 			return
 		}
 		overdue, err := c.cfg.Database.Overdue(attempt, assigned)
 		rest = start.Add(overdueShare * time.Since(start))
-		if err != nil {
-			return // watchDatabase reports the error
+		if err == nil || attempt.Err() != nil && ctx.Err() == nil { // watchDatabase reports other errors
+			c.throttled("postgres", "search for parked events whose turn has come").Note(err, overdueEvery)
 		}
 		for _, p := range overdue {
 			if c.Reclaim(p) {
