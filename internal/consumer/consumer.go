@@ -140,6 +140,7 @@ func (c *Consumer) consume(ctx context.Context) error {
 	}
 	c.cutOff = cutOff
 	c.cl, c.adm = cl, kadm.NewClient(cl)
+	c.joined.Store(false) // from now on, the client may call assigned
 	close(c.ready)
 	same, recreated := context.WithCancel(ctx)
 	defer recreated()
@@ -154,7 +155,6 @@ func (c *Consumer) consume(ctx context.Context) error {
 		tasks.Go(func() { task(background) })
 	}
 	c.cfg.Health.Started()
-	c.joined.Store(false)
 	c.cfg.Health.FailAfter(fetchCondition, fmt.Sprintf("Kafka: not yet a member of group %s: its coordinator, or another member, has not answered", c.cfg.Group), stuckAfter)
 	c.poll(same)
 	if ctx.Err() != nil {

@@ -129,6 +129,30 @@ func TestAnInstanceThatCannotJoinIsUnready(t *testing.T) {
 	done()
 }
 
+// lateStart starts only after the client has assigned the partition.
+type lateStart struct {
+	*healthLog
+	assigned func()
+}
+
+func (h lateStart) Started() { h.assigned() }
+
+// TestAMemberThatJoinsAtOnceIsReady shows that an instance becomes ready even if the client joins the
+// group before the consumer has finished its own start.
+func TestAMemberThatJoinsAtOnceIsReady(t *testing.T) {
+	t.Parallel()
+	_, seeds := startFake(t, 1, 1)
+	h := &healthLog{}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	var c *Consumer
+	late := lateStart{h, func() { awaitOn(ctx, t, c, "the partition is assigned", func() bool { return c.worker(0) != nil }) }}
+	c = scriptedConsumer(t, agreeing(1), func(cfg *Config) { cfg.Client, cfg.Health = []kgo.Opt{seeds}, late })
+	_, done := runFor(t, c, 3*time.Minute)
+	awaitOn(ctx, t, c, "the instance is ready", func() bool { return h.count(0, "ok fetch") > 0 })
+	done()
+}
+
 // runFor runs a consumer until the returned function is called. Its context ends after the duration
 // within.
 func runFor(t *testing.T, c *Consumer, within time.Duration) (context.Context, func()) {
