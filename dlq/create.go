@@ -13,19 +13,14 @@ import (
 	"projector/internal/topic"
 )
 
-const (
-	// addedHeaderBytes is added to the size limit of the source topic, because a dead letter has
-	// more headers than its original.
-	addedHeaderBytes = 64 << 10
+// addedHeaderBytes is added to the size limit of the source topic, because a dead letter has more
+// headers than its original.
+const addedHeaderBytes = 64 << 10
 
-	brokerDefault = -1
-)
-
-// EnsureTopic creates the DLQ topic if it is missing. The new topic has as many partitions as the
-// source topic. It has the broker's default replication factor. If the broker has no default, it
-// has the replication factor of the source topic. If the size limit of the source topic can be
-// read, the new topic accepts records of that size and the added headers. An existing topic is not
-// changed.
+// EnsureTopic creates the DLQ topic if it is missing. The new topic has as many partitions and
+// replicas as the source topic, because a dead letter must not be lost more easily than its original.
+// The broker's default is often a single replica. If the size limit of the source topic can be read,
+// the new topic accepts records of that size and the added headers. An existing topic is not changed.
 //
 // If a permission is missing, the error names the topic, the permission and how to work without it.
 // The caller may retry every error.
@@ -55,13 +50,9 @@ func EnsureTopic(ctx context.Context, adm *kadm.Client, dlqTopic, sourceTopic st
 }
 
 func createLike(ctx context.Context, adm *kadm.Client, dlqTopic string, source kadm.TopicDetail) error {
-	partitions := int32(len(source.Partitions)) //nolint:gosec // Kafka counts them in an int32
-	configs := configsLike(ctx, adm, source.Topic)
-	_, err := adm.CreateTopic(ctx, partitions, brokerDefault, configs, dlqTopic)
-	if errors.Is(err, kerr.InvalidReplicationFactor) || errors.Is(err, kerr.UnsupportedVersion) {
-		replicas := int16(source.Partitions.NumReplicas()) //nolint:gosec // Kafka counts them in an int16
-		_, err = adm.CreateTopic(ctx, partitions, replicas, configs, dlqTopic)
-	}
+	partitions := int32(len(source.Partitions))        //nolint:gosec // Kafka counts them in an int32
+	replicas := int16(source.Partitions.NumReplicas()) //nolint:gosec // Kafka counts them in an int16
+	_, err := adm.CreateTopic(ctx, partitions, replicas, configsLike(ctx, adm, source.Topic), dlqTopic)
 	return err
 }
 

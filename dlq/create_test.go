@@ -18,9 +18,12 @@ import (
 )
 
 func TestEnsureTopicFollowsTheSource(t *testing.T) {
-	cluster := newCluster(t)
-	createTopic(t, cluster, sourceTopic, 7, map[string]*string{topic.MaxMessageBytes: new("5000000")})
+	cluster := newCluster(t, kfake.NumBrokers(3))
 	adm := kadm.NewClient(devtest.Client(t, cluster.ListenAddrs()))
+	configs := map[string]*string{topic.MaxMessageBytes: new("5000000")}
+	if _, err := adm.CreateTopic(soon(t), 7, 3, configs, sourceTopic); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 { // the second time the topic exists already
 		if err := EnsureTopic(soon(t), adm, deadTopic, sourceTopic); err != nil {
 			t.Fatal(err)
@@ -34,9 +37,13 @@ func TestEnsureTopicFollowsTheSource(t *testing.T) {
 	if n := len(details[deadTopic].Partitions); n != 7 {
 		t.Errorf("%d partitions, want 7", n)
 	}
-	limit, policy := topicConfig(t, adm, topic.MaxMessageBytes), topicConfig(t, adm, topic.CleanupPolicy)
-	if limit != "5065536" || policy != "delete" {
-		t.Errorf("limit %s, policy %s", limit, policy)
+	if n := details[deadTopic].Partitions.NumReplicas(); n != 3 {
+		t.Errorf("%d replicas, want 3", n)
+	}
+	for key, want := range map[string]string{topic.MaxMessageBytes: "5065536", topic.CleanupPolicy: "delete"} {
+		if got := topicConfig(t, adm, key); got != want {
+			t.Errorf("%s is %s, want %s", key, got, want)
+		}
 	}
 }
 
@@ -80,30 +87,6 @@ func TestEnsureTopicRace(t *testing.T) {
 		})
 	}
 	instances.Wait()
-}
-
-func TestEnsureTopicFallsBackToTheSourcesReplication(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(2, sourceTopic))
-	var factors []int16
-	cluster.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
-		cluster.KeepControl()
-		create := request.(*kmsg.CreateTopicsRequest)
-		factors = append(factors, create.Topics[0].ReplicationFactor)
-		if create.Topics[0].ReplicationFactor != brokerDefault {
-			return nil, nil, false
-		}
-		response := create.ResponseKind().(*kmsg.CreateTopicsResponse)
-		created := kmsg.NewCreateTopicsResponseTopic()
-		created.Topic, created.ErrorCode = create.Topics[0].Topic, kerr.InvalidReplicationFactor.Code
-		response.Topics = append(response.Topics, created)
-		return response, nil, true
-	})
-	if err := EnsureTopic(soon(t), kadm.NewClient(devtest.Client(t, cluster.ListenAddrs())), deadTopic, sourceTopic); err != nil {
-		t.Fatal(err)
-	}
-	if len(factors) != 2 || factors[1] != 1 {
-		t.Errorf("tried replication factors %v", factors)
-	}
 }
 
 func TestEnsureTopicWithoutASource(t *testing.T) {
