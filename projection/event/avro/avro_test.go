@@ -427,3 +427,16 @@ func TestANameRefersToAnEarlierType(t *testing.T) {
 		t.Errorf("amount %d, fault %v", d.Event.Amount, d.Fault)
 	}
 }
+
+// The library also accepts a name whose type is only defined after it, with and without a namespace.
+func TestANameMayReferToALaterType(t *testing.T) {
+	kind := record(`{"type":"bytes","logicalType":"decimal","precision":9,"scale":2}`)
+	money := map[string]any{"amount": []byte{0x04, 0x01}, "currency": "EUR"}
+	for name, namespace := range map[string]string{"Data": ``, "m.Data": `,"namespace":"m"`} {
+		schema := envelope(long, micros, `"`+name+`"},{"name":"later","type":`+strings.Replace(kind, `"Data"`, `"Data"`+namespace, 1))
+		d := decode(format(t, options, schema), encode(t, schema, map[string]any{"data": money, "later": money}))
+		if d.Fault != nil || d.Event.Amount != 1025 {
+			t.Errorf("%s: amount %d, fault %v", name, d.Event.Amount, d.Fault)
+		}
+	}
+}

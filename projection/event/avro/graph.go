@@ -58,11 +58,29 @@ type node struct {
 	inner   []*node  // fields, branches, items or values
 }
 
-// graph has the nodes of the named types that were defined so far, by full name. A name refers to a
-// type that is defined before it, so the types are read in the order of the schema.
-type graph map[string]*node
+// graph has the nodes of the named types, by full name. A name refers to a type that is defined before
+// it, or else to one that is defined after it. So the types are read in the order of the schema.
+type graph struct {
+	nodes   map[string]*node
+	defined map[string]bool // types whose definition was read
+}
 
-func newGraph(root *avro.SchemaNode) (*node, error) { return graph{}.node(root, "") }
+func newGraph(root *avro.SchemaNode) (*node, error) {
+	g := graph{nodes: map[string]*node{}, defined: map[string]bool{}}
+	g.declare(root)
+	return g.node(root, "")
+}
+
+// declare creates empty nodes of the named types in a part of the schema.
+func (g graph) declare(n *avro.SchemaNode) {
+	switch n.Type {
+	case "record", "error", "enum", "fixed":
+		g.nodes[fullName(n)] = new(node)
+	}
+	for _, child := range children(n) {
+		g.declare(child)
+	}
+}
 
 // children returns the types that a type contains directly.
 func children(n *avro.SchemaNode) []*avro.SchemaNode {
@@ -123,8 +141,8 @@ func (g graph) fill(made *node, n *avro.SchemaNode, namespace string) error {
 // define returns the node of a named type at its definition.
 func (g graph) define(n *avro.SchemaNode) (*node, error) {
 	name := fullName(n)
-	made := new(node)
-	g[name] = made // stored now, because the type may contain itself
+	made := g.nodes[name]
+	g.defined[name] = true // already now, because the type may contain itself
 	switch n.Type {
 	case "enum":
 		made.kind, made.symbols = kindEnum, n.Symbols
@@ -143,15 +161,18 @@ func (g graph) define(n *avro.SchemaNode) (*node, error) {
 }
 
 // named returns the node of the type to which a name refers. A name without a namespace refers to a
-// type of the surrounding namespace, or else to one without a namespace.
+// type of the surrounding namespace, or else to one without a namespace. Of these two, a type that is
+// defined before the name comes first.
 func (g graph) named(name, namespace string) (*node, error) {
 	candidates := []string{strings.TrimPrefix(name, ".")}
 	if namespace != "" && !strings.Contains(name, ".") {
 		candidates = []string{namespace + "." + name, name}
 	}
-	for _, candidate := range candidates {
-		if made, is := g[candidate]; is {
-			return made, nil
+	for _, before := range []bool{true, false} {
+		for _, candidate := range candidates {
+			if made, is := g.nodes[candidate]; is && g.defined[candidate] == before {
+				return made, nil
+			}
 		}
 	}
 	return nil, fmt.Errorf("has no type %q", name)
