@@ -18,6 +18,9 @@ type ReadAgain struct {
 	Rest   accountdb.BeyondRange // events still beyond the limit; ParkBeyond adds later ones
 	Until  int64                 // the offset up to which the partition was read
 	Events int                   // number of parked events; ParkBeyond sets it
+	// HighestAt is the offset of the event with the range's highest version. It may be a discarded
+	// event. It is Until if the event was not read.
+	HighestAt int64
 }
 
 // ParkBeyond parks events that were beyond the park limit, and stores the range that is still
@@ -70,6 +73,9 @@ func (a *ReadAgain) rangeSince(now *accountdb.BeyondRange) accountdb.BeyondRange
 	from := a.Until
 	if rest.Events > 0 && rest.FirstOffset != projection.NoOffset {
 		from = min(from, rest.FirstOffset)
+	}
+	if now.Highest == a.Of.Highest { // the next reading would otherwise take this version for a lost event
+		from = min(from, a.HighestAt)
 	}
 	rest.Events, rest.Lowest = max(1, rest.Events+now.Events-a.Of.Events), now.Lowest
 	rest.FirstOffset, rest.FirstVersion = from, a.Of.Version+1

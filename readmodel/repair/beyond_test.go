@@ -82,6 +82,42 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 	}
 }
 
+// TestTheHighestEventIsReadAgain has a discarded event of the highest version, and another event that
+// arrives beyond the park limit while the partition is read again. The next reading has to see the
+// discarded event again. Otherwise it would take the highest event for one that the topic has lost,
+// and the account would be stale until this version comes, which may be never.
+func TestTheHighestEventIsReadAgain(t *testing.T) {
+	pool := openPool(t)
+	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 900, "1", "EUR"))
+	w.MustFlush()
+	r, decisions := newRepair(t, pool, 0), readmodel.NewDecisions(pool, balance.Definition{})
+	if _, err := r.Discard(t.Context(), []readmodel.Discard{discardOf("a", 900, 3, event.VersionGap)}); err != nil {
+		t.Fatal(err)
+	}
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 2, "1", "EUR"))
+	w.MustFlush()
+	w.MustClaim("me", projection.NoOffset)
+	for more := true; more; w.MustFlush() {
+		var err error
+		if more, err = w.Heal(1000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number})
+	if err != nil || len(due) != 1 || due[0].Highest != 900 {
+		t.Fatalf("due %+v, error %v", due, err)
+	}
+	w.MustFold(credit("a", 6, "1", "EUR"), credit("a", 7, "1", "EUR"))
+	w.MustFlush()
+	if err := r.ParkBeyond(t.Context(), &repair.ReadAgain{Of: due[0], Until: 5, HighestAt: 3}, decisions); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "read again from", lines(t, pool, "SELECT highest_version || ' from ' || first_offset FROM park_overflow"), "900 from 3")
+}
+
 // discardOf discards the event of an account at an offset.
 func discardOf(accountID string, version, offset int64, class event.Class) readmodel.Discard {
 	return readmodel.Discard{Subject: readmodel.Subject{AccountID: accountID, Version: version}, Action: readmodel.Action{

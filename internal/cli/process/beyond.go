@@ -121,7 +121,10 @@ func (b *beyond) readAgain(ctx context.Context, due []accountdb.Beyond, until in
 	}
 	for i := range due {
 		w := found[due[i].AccountID]
-		a := &repair.ReadAgain{Of: due[i], First: w.first, Rest: w.left(&due[i], log.Start), Until: until}
+		a := &repair.ReadAgain{Of: due[i], First: w.first, Rest: w.left(&due[i], log.Start), Until: until, HighestAt: until}
+		if w.highest >= due[i].Highest {
+			a.HighestAt = w.highestAt
+		}
 		writing, cancel := context.WithTimeout(ctx, beyondWithin)
 		failed := b.store.ParkBeyond(writing, a, b.decisions)
 		cancel()
@@ -188,7 +191,9 @@ type waiting struct {
 	first   []*projection.Parked // sorted by version
 	bytes   int
 	highest int64 // highest version of all events of the account, also of discarded ones
-	rest    accountdb.BeyondRange
+	// highestAt is the offset of the first event of the highest version.
+	highestAt int64
+	rest      accountdb.BeyondRange
 }
 
 // wants reports whether an event should be parked. If there is no space for the event, the event is
@@ -198,7 +203,9 @@ func (w *waiting) wants(r *projection.DecodedRecord) bool {
 	if r.Decoded.Identity != event.Identified || version <= w.above {
 		return false
 	}
-	w.highest = max(w.highest, version)
+	if version > w.highest {
+		w.highest, w.highestAt = version, r.Record.Offset
+	}
 	if r.Discarded {
 		return false
 	}

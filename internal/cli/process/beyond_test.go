@@ -45,6 +45,9 @@ func TestTheFirstEventsAreParked(t *testing.T) {
 	// The next reading does not see it, and must not take it for a lost event.
 	discarded := waitingEvent(5+events, 99, event.VersionGap, 10)
 	w.wants(&projection.DecodedRecord{Record: discarded.Record, Decoded: discarded.Decoded, Discarded: true})
+	if w.highestAt != 99 {
+		t.Errorf("the highest event is at %d", w.highestAt)
+	}
 	of.Highest++
 	if after := w.left(of, 100); after != rest {
 		t.Errorf("rest %+v after a discard", after)
