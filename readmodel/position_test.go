@@ -301,3 +301,47 @@ func fenceOf(t *testing.T, pool *pgxpool.Pool) (fence int64) {
 	}
 	return fence
 }
+
+// TestAFenceReachesAPositionThatIsInsertedWhileItWaits inserts a position of another group while a
+// fence waits for a running transaction of a consumer. The owner of this position is fenced, too.
+func TestAFenceReachesAPositionThatIsInsertedWhileItWaits(t *testing.T) {
+	pool := openPool(t)
+	claim := func(group string) projection.Position {
+		t.Helper()
+		p := readmodel.Partition{Projection: readmodel.BalanceName, Group: group, Topic: "events"}
+		claimed, err := readmodel.ClaimPosition(t.Context(), pool, p, projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return claimed
+	}
+	claim("g")
+	flush, err := pool.Begin(t.Context())
+	if err == nil {
+		_, err = flush.Exec(t.Context(), "UPDATE projector_position SET next_offset = 1")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	fenced := make(chan error, 1)
+	go func() {
+		fenced <- readmodel.Transact(t.Context(), pool, func(tx *readmodel.Tx) error {
+			readmodel.QueueFence(tx, readmodel.BalanceName, nil, nil)
+			return tx.Send(t.Context())
+		})
+	}()
+	for waits := false; !waits; {
+		const waiting = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
+		if err := pool.QueryRow(t.Context(), waiting).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	another := claim("another")
+	if err := errors.Join(flush.Commit(t.Context()), <-fenced); err != nil {
+		t.Fatal(err)
+	}
+	p := readmodel.Partition{Group: "another", Topic: "events"}
+	if err := readmodel.VerifyPosition(t.Context(), pool, p, another); !errors.Is(err, projection.ErrFenced) {
+		t.Errorf("the owner of the new position: %v", err)
+	}
+}
