@@ -18,7 +18,7 @@ import (
 // join, also without a new partition.
 func (c *Consumer) assigned(ctx context.Context, cl *kgo.Client, m map[string][]int32) {
 	<-c.ready
-	c.joined.Store(true)
+	c.joinedAt.CompareAndSwap(nil, new(time.Now()))
 	partitions := m[c.cfg.Topic]
 	if len(partitions) == 0 {
 		return
@@ -79,7 +79,7 @@ const commitWithin = 2 * time.Second
 // lost whenever it is no longer a member of the group or could not join it, also without a partition.
 func (c *Consumer) unassigned(ctx context.Context, m map[string][]int32, lost bool) {
 	if lost {
-		c.joined.Store(false)
+		c.joinedAt.Store(nil)
 	}
 	partitions := m[c.cfg.Topic]
 	if len(partitions) == 0 {

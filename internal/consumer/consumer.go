@@ -45,9 +45,9 @@ type Consumer struct {
 	// fetchFailedAt is the time of the last error from the client, or nil. It keeps the monotonic
 	// clock, because the wall clock may be set back.
 	fetchFailedAt atomic.Pointer[time.Time]
-	// joined reports whether the client is a member of the group. A client that cannot join the group
-	// returns an error only now and then.
-	joined atomic.Bool
+	// joinedAt is since when the client is a member of the group, or nil. A client that cannot join
+	// the group returns an error only now and then.
+	joinedAt atomic.Pointer[time.Time]
 
 	seeksMu   sync.Mutex
 	seeks     []seek
@@ -140,7 +140,7 @@ func (c *Consumer) consume(ctx context.Context) error {
 	}
 	c.cutOff = cutOff
 	c.cl, c.adm = cl, kadm.NewClient(cl)
-	c.joined.Store(false) // from now on, the client may call assigned
+	c.joinedAt.Store(nil) // from now on, the client may call assigned
 	close(c.ready)
 	same, recreated := context.WithCancel(ctx)
 	defer recreated()

@@ -58,7 +58,7 @@ func (c *Consumer) watchElsewhere(ctx context.Context) {
 }
 
 // findElsewhere returns a partition that an instance with another database has consumed. An instance
-// that owns no partition looks too. The instance with the other database may own all of them.
+// that owns no partition checks this, too. The instance with the other database may own all of them.
 func (c *Consumer) findElsewhere(ctx context.Context) (found elsewhere, is bool, err error) {
 	// The committed offsets come first. Otherwise, an instance could write a position and commit its
 	// offset between the two answers.

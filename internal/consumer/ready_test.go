@@ -103,7 +103,7 @@ func TestOneErrorOfTheClientDoesNotMakeUnready(t *testing.T) {
 			h := telemetry.NewHealth()
 			h.Started()
 			c := scriptedConsumer(t, &script{}, func(cfg *Config) { cfg.Health = h })
-			c.joined.Store(true)
+			c.joinedAt.Store(new(time.Now()))
 			for tick := range 10 {
 				if tick < errors {
 					c.fetchFailed("t", 0, kerr.CoordinatorNotAvailable)
@@ -119,6 +119,34 @@ func TestOneErrorOfTheClientDoesNotMakeUnready(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAMemberForMomentsIsUnready has a client whose heartbeats fail. It is a member again for a
+// heartbeat interval after each join. Its errors are farther apart than fetchQuiet.
+func TestAMemberForMomentsIsUnready(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := telemetry.NewHealth()
+		h.Started()
+		c := scriptedConsumer(t, &script{}, func(cfg *Config) { cfg.Health = h })
+		close(c.ready)
+		const step = 500 * time.Millisecond
+		for tick := range 120 {
+			switch tick % 13 {
+			case 0:
+				c.unassigned(t.Context(), nil, true)
+				c.fetchFailed("", 0, kerr.CoordinatorNotAvailable)
+			case 5:
+				c.assigned(t.Context(), nil, nil)
+			}
+			if time.Duration(tick)*step%watchEvery == 0 {
+				c.noteFetching()
+			}
+			if ready, _ := h.Ready(); ready && time.Duration(tick)*step > stuckAfter {
+				t.Errorf("ready after %s", time.Duration(tick)*step)
+			}
+			<-time.After(step)
+		}
+	})
 }
 
 // retryLog is an Observer that records the retries.

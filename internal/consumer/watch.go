@@ -41,9 +41,10 @@ func (c *Consumer) watchDatabase(ctx context.Context) {
 const (
 	// fetchCondition is the name of the condition for errors of the client that consumes.
 	fetchCondition = "fetch"
-	// fetchQuiet is how long there must be no error before the condition ends. It is so much shorter
-	// than stuckAfter that a single error never makes the instance unready. It is longer than the
-	// pauses between the errors of a client that fails again and again.
+	// fetchQuiet is how long there must be no error before the condition ends. After an error, the
+	// client must also have been a member of the group for so long. It is so much shorter than
+	// stuckAfter that a single error never makes the instance unready. It is longer than a heartbeat
+	// interval, so a client that loses its membership with each heartbeat does not end the condition.
 	fetchQuiet = stuckAfter / 2
 )
 
@@ -63,7 +64,8 @@ func (c *Consumer) watchKafka(ctx context.Context) {
 // noteFetching ends the condition for errors of the client if there was none for some time, and if
 // the client is a member of the group.
 func (c *Consumer) noteFetching() {
-	if failed := c.fetchFailedAt.Load(); c.joined.Load() && (failed == nil || time.Since(*failed) > fetchQuiet) {
+	joined, failed := c.joinedAt.Load(), c.fetchFailedAt.Load()
+	if joined != nil && (failed == nil || min(time.Since(*failed), time.Since(*joined)) > fetchQuiet) {
 		c.cfg.Health.OK(fetchCondition)
 		c.throttled("kafka", "fetch records").Note(nil, 0)
 	}

@@ -107,7 +107,8 @@ const (
 	// lacks events. An event of a replaced row needs its marker, or else it could be counted again. An
 	// event of a row that is left alone must not get one, or else it could never be counted.
 	ErrUnclearMarkers errclass.Text = "some rows would be replaced and others left alone, and the inbox lacks events. It is not known which of the rows " +
-		"these events belong to, so nothing was changed: replay the dead letters of this projection (`projector dlq replay`), and run it again"
+		"these events belong to, so nothing was changed: replay the dead letters of this projection (`projector dlq replay`), and run it again. " +
+		"If `inbox prune` has removed markers, no rebuild can tell, and people have to correct these rows"
 	// ErrUnclearSums means that accounts would get another version, and that the rows that may lack
 	// the events up to this version would be left alone, or the reverse.
 	ErrUnclearSums errclass.Text = "some accounts would get another version and rows that belong to no account would be left alone, or the reverse. " +
