@@ -229,6 +229,17 @@ func (s *Stage) Exec(sql string, args ...any) {
 	}
 }
 
+// UseMapping makes all commands use a mapping from now on, and returns the path of its file.
+func (s *Stage) UseMapping(text string) (path string) {
+	s.T.Helper()
+	path = filepath.Join(s.T.TempDir(), "bank.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.T.Fatal(err)
+	}
+	s.T.Setenv("EVENT_MAPPING", path)
+	return path
+}
+
 // UseCustomProjection makes the stage run a custom projection from now on, and returns the path of
 // its file.
 func (s *Stage) UseCustomProjection(name, text string) (path string) {

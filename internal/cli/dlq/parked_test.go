@@ -1,8 +1,6 @@
 package dlq_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,11 +52,7 @@ func TestADiscardedEventIsNotApplied(t *testing.T) {
 // another account. The discard would name this account, and the event would still be applied.
 func TestADiscardWithAnotherMappingIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
-	path := filepath.Join(t.TempDir(), "bank.yaml")
-	if err := os.WriteFile(path, []byte("fields: {accountId: iban}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("EVENT_MAPPING", path)
+	path := s.UseMapping("fields: {accountId: iban}\n")
 	produce := func(version int, amount string) {
 		s.Produce(strings.Replace(clitest.EventOf("customer", version, amount), "{", `{"iban":"a",`, 1))
 	}

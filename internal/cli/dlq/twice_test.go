@@ -1,8 +1,6 @@
 package dlq_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -41,11 +39,7 @@ func TestEveryDeadLetterOfADiscardedEventIsDiscarded(t *testing.T) {
 // no account and version that could tell them apart.
 func TestAnUnreadableEventIsDiscardedAlone(t *testing.T) {
 	s := clitest.NewStage(t)
-	path := filepath.Join(t.TempDir(), "bank.yaml")
-	if err := os.WriteFile(path, []byte("envelope: {entries: lines}\nfields:\n  eventId: {outer: id}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("EVENT_MAPPING", path)
+	s.UseMapping("envelope: {entries: lines}\nfields:\n  eventId: {outer: id}\n")
 	s.Produce(`{"id":"e","lines":[{"version":"x"},{"version":"y"},` + clitest.EventOf("a", 3, `"4.00"`) + `]}`)
 	s.Consuming(nil)
 	letters := s.Lines("dlq", "list")

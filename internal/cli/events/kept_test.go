@@ -128,11 +128,7 @@ func TestAnUnknownMappingIsAccepted(t *testing.T) {
 	s.Produce(clitest.EventOf("a", 1, `"1"`))
 	s.Consuming(nil)
 	s.Exec("UPDATE projector_position SET mapping = NULL")
-	path := filepath.Join(t.TempDir(), "bank.yaml")
-	if err := os.WriteFile(path, []byte("fields: {amount: {type: number}}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("EVENT_MAPPING", path)
+	s.UseMapping("fields: {amount: {type: number}}\n")
 	s.Consuming(stored(s, "number"))
 	t.Setenv("EVENT_MAPPING", "")
 	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), "--accept-changed-mapping")
