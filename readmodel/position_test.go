@@ -330,12 +330,7 @@ func TestAFenceReachesAPositionThatIsInsertedWhileItWaits(t *testing.T) {
 			return tx.Send(t.Context())
 		})
 	}()
-	for waits := false; !waits; {
-		const waiting = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
-		if err := pool.QueryRow(t.Context(), waiting).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
-	}
+	readmodeltest.AwaitLock(t, pool, 1, nil)
 	another := claim("another")
 	if err := errors.Join(flush.Commit(t.Context()), <-fenced); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -61,6 +62,18 @@ func Exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatalf("%v\n%s", err, sql)
+	}
+}
+
+// AwaitLock returns when at least this number of sessions of the database wait for a lock, or when the
+// function ended returns true. If ended is nil, it is not called.
+func AwaitLock(t testing.TB, pool *pgxpool.Pool, sessions int, ended func() bool) {
+	t.Helper()
+	const waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for Count(t, pool, waiting) < sessions && (ended == nil || !ended()) {
+		<-tick.C
 	}
 }
 

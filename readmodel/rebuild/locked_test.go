@@ -5,11 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/rebuild"
 )
 
@@ -143,7 +142,7 @@ func TestASwapKeepsWhatAnotherGroupWrites(t *testing.T) {
 			other, done := newConsumerOf(p.d, p.live.pool, p.log, "other"), make(chan error, 1)
 			p.swap(func() {}, func() {
 				go func() { done <- other.build.Advance(t.Context(), all, nil) }()
-				waitsOrEnds(t, p.live.pool, done)
+				readmodeltest.AwaitLock(t, p.live.pool, 1, func() bool { return len(done) > 0 })
 			})
 			if err := <-done; err != nil {
 				t.Fatal(err)
@@ -155,16 +154,5 @@ func TestASwapKeepsWhatAnotherGroupWrites(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// The function waitsOrEnds returns when a session waits for a lock, or when done has the result.
-func waitsOrEnds(t *testing.T, pool *pgxpool.Pool, done chan error) {
-	t.Helper()
-	for waiting := false; !waiting && len(done) == 0; {
-		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }

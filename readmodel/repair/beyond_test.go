@@ -3,6 +3,8 @@ package repair_test
 import (
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -10,6 +12,39 @@ import (
 	"projector/readmodel/balance"
 	"projector/readmodel/repair"
 )
+
+// startAtTheLimit starts a worker whose accounts may have one parked event each. It has processed
+// version 1 of account a, and parked version 3.
+func startAtTheLimit(t *testing.T) (*pgxpool.Pool, *worker) {
+	t.Helper()
+	pool := openPool(t)
+	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"))
+	return pool, w
+}
+
+// heal claims the partition again and applies the parked events whose turn has come.
+func heal(t *testing.T, w *worker) {
+	t.Helper()
+	w.MustClaim("me", projection.NoOffset)
+	for more := true; more; w.MustFlush() {
+		var err error
+		if more, err = w.Heal(1000); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// dueOf returns the accounts whose events beyond the park limit are to be read again now.
+func dueOf(t *testing.T, pool *pgxpool.Pool) []accountdb.Beyond {
+	t.Helper()
+	due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return due
+}
 
 // TestWhatHappensWhileEventsAreReadAgain reads events beyond the park limit again. In some cases,
 // an operator discards one of these events before they are parked, or further events of the account
@@ -36,10 +71,7 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 		}, "4\n5", "4 9 1 4 4", "EUR 104.00 5 open a-5 true 6"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			pool := openPool(t)
-			w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
-			w.MustClaim("me", projection.NoOffset)
-			w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"))
+			pool, w := startAtTheLimit(t)
 			beyond := w.Records(credit("a", 4, "1", "EUR"), credit("a", 5, "100", "EUR"))
 			if _, err := w.Fold(t.Context(), beyond, 1000); err != nil {
 				t.Fatal(err)
@@ -47,20 +79,10 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 			w.MustFlush()
 			w.MustFold(credit("a", 2, "1", "EUR"))
 			w.MustFlush()
-			heal := func() {
-				t.Helper()
-				w.MustClaim("me", projection.NoOffset)
-				for more := true; more; w.MustFlush() {
-					var err error
-					if more, err = w.Heal(1000); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			heal()
-			due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number})
-			if err != nil || len(due) != 1 {
-				t.Fatalf("due %+v, error %v", due, err)
+			heal(t, w)
+			due := dueOf(t, pool)
+			if len(due) != 1 {
+				t.Fatalf("due %+v", due)
 			}
 			decisions, r := readmodel.NewDecisions(pool, balance.Definition{}), newRepair(t, pool, 0)
 			if err := decisions.Read(t.Context()); err != nil {
@@ -76,7 +98,7 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 			}
 			same(t, "parked", lines(t, pool, "SELECT version::text FROM parked_event WHERE version < 8 ORDER BY 1"), c.parked)
 			same(t, "beyond the limit", lines(t, pool, row), c.rest)
-			heal()
+			heal(t, w)
 			same(t, "the account", current(t, pool, "a"), c.balances)
 		})
 	}
@@ -87,10 +109,8 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 // discarded event again. Otherwise it would take the highest event for one that the topic has lost,
 // and the account would be stale until this version comes, which may be never.
 func TestTheHighestEventIsReadAgain(t *testing.T) {
-	pool := openPool(t)
-	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
-	w.MustClaim("me", projection.NoOffset)
-	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 900, "1", "EUR"))
+	pool, w := startAtTheLimit(t)
+	w.MustFold(credit("a", 4, "1", "EUR"), credit("a", 900, "1", "EUR"))
 	w.MustFlush()
 	r, decisions := newRepair(t, pool, 0), readmodel.NewDecisions(pool, balance.Definition{})
 	if _, err := r.Discard(t.Context(), []readmodel.Discard{discardOf("a", 900, 3, event.VersionGap)}); err != nil {
@@ -99,16 +119,10 @@ func TestTheHighestEventIsReadAgain(t *testing.T) {
 	w.MustClaim("me", projection.NoOffset)
 	w.MustFold(credit("a", 2, "1", "EUR"))
 	w.MustFlush()
-	w.MustClaim("me", projection.NoOffset)
-	for more := true; more; w.MustFlush() {
-		var err error
-		if more, err = w.Heal(1000); err != nil {
-			t.Fatal(err)
-		}
-	}
-	due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number})
-	if err != nil || len(due) != 1 || due[0].Highest != 900 {
-		t.Fatalf("due %+v, error %v", due, err)
+	heal(t, w)
+	due := dueOf(t, pool)
+	if len(due) != 1 || due[0].Highest != 900 {
+		t.Fatalf("due %+v", due)
 	}
 	w.MustFold(credit("a", 6, "1", "EUR"), credit("a", 7, "1", "EUR"))
 	w.MustFlush()
@@ -130,10 +144,7 @@ func discardOf(accountID string, version, offset int64, class event.Class) readm
 // producer has sent it twice. An operator discards only the second record. The event must not be
 // forgotten: the account is stale, and the event is due when its turn has come.
 func TestDiscardOfOneOfTwoDeliveries(t *testing.T) {
-	pool := openPool(t)
-	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
-	w.MustClaim("me", projection.NoOffset)
-	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"))
+	pool, w := startAtTheLimit(t)
 	if _, err := w.Fold(t.Context(), w.Records(credit("a", 4, "100", "EUR"), credit("a", 4, "100", "EUR")), 1000); err != nil {
 		t.Fatal(err)
 	}
@@ -148,9 +159,9 @@ func TestDiscardOfOneOfTwoDeliveries(t *testing.T) {
 	discard(3)
 	w.MustFold(credit("a", 2, "1", "EUR"))
 	w.MustFlush()
-	due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number})
-	if err != nil || len(due) != 1 {
-		t.Errorf("beyond the park limit and due: %+v, error %v", due, err)
+	due := dueOf(t, pool)
+	if len(due) != 1 {
+		t.Errorf("beyond the park limit and due: %+v", due)
 	}
 	expect(t, current(t, pool, "a"), "EUR 3.00 3 open a-3 true 4")
 	discard(2)
@@ -183,10 +194,7 @@ func TestDiscardsBeyondTheParkLimit(t *testing.T) {
 		{"all versions, but not all events", []int64{4, 4}, false, [][]int64{{2}}, event.VersionGap, "4 4 1 2 0", "3 4"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			pool := openPool(t)
-			w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
-			w.MustClaim("me", projection.NoOffset)
-			w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"))
+			pool, w := startAtTheLimit(t)
 			values := make([]string, len(c.versions))
 			for i, v := range c.versions {
 				values[i] = credit("a", int(v), "1", "EUR")
@@ -209,9 +217,9 @@ func TestDiscardsBeyondTheParkLimit(t *testing.T) {
 				}
 			}
 			same(t, "beyond the limit", lines(t, pool, row), c.want)
-			due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number})
-			if err != nil || len(due) > 0 != (c.parked != "") {
-				t.Fatalf("due %+v, error %v", due, err)
+			due := dueOf(t, pool)
+			if len(due) > 0 != (c.parked != "") {
+				t.Fatalf("due %+v", due)
 			}
 			if len(due) == 0 {
 				return
@@ -232,10 +240,8 @@ func TestDiscardsBeyondTheParkLimit(t *testing.T) {
 // TestAnEventSentTwiceIsNotForgotten has two records of version 6 beyond the park limit, of which one
 // is discarded, while version 5 is missing. All missing versions then arrive at once.
 func TestAnEventSentTwiceIsNotForgotten(t *testing.T) {
-	pool := openPool(t)
-	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
-	w.MustClaim("me", projection.NoOffset)
-	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 6, "100", "EUR"), credit("a", 6, "100", "EUR"))
+	pool, w := startAtTheLimit(t)
+	w.MustFold(credit("a", 4, "1", "EUR"), credit("a", 6, "100", "EUR"), credit("a", 6, "100", "EUR"))
 	w.MustFlush()
 	if _, err := newRepair(t, pool, 0).Discard(t.Context(), []readmodel.Discard{discardOf("a", 6, 4, event.VersionGap)}); err != nil {
 		t.Fatal(err)
@@ -244,8 +250,8 @@ func TestAnEventSentTwiceIsNotForgotten(t *testing.T) {
 	w.MustFold(credit("a", 2, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 5, "1", "EUR"))
 	w.MustFlush()
 	expect(t, current(t, pool, "a"), "EUR 5.00 5 open a-5 true 6")
-	due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number})
-	if err != nil || len(due) != 1 || due[0].FirstOffset > 3 {
-		t.Errorf("beyond the park limit and due: %+v, error %v", due, err)
+	due := dueOf(t, pool)
+	if len(due) != 1 || due[0].FirstOffset > 3 {
+		t.Errorf("beyond the park limit and due: %+v", due)
 	}
 }

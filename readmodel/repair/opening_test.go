@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
@@ -16,6 +16,7 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/balance"
+	"projector/readmodel/readmodeltest"
 	"projector/readmodel/repair"
 )
 
@@ -127,23 +128,16 @@ func TestAnOpeningAndADiscardOfOneAccount(t *testing.T) {
 	if _, err := blocking.Exec(t.Context(), "INSERT INTO account_balance (account_id, balance, version, status, updated_at) VALUES ('a', 0, 0, 'open', now())"); err != nil {
 		t.Fatal(err)
 	}
-	waiting := func() int {
-		return count(t, pool, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-	}
 	var (
 		both      sync.WaitGroup
 		discarded []readmodel.Discarded
 		failed    error
-		ended     = make(chan bool)
+		ended     atomic.Bool
 	)
 	both.Go(func() { open(t, pool, 0, openAt("a", 2, 1000)) })
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for waiting() == 0 {
-		<-tick.C
-	}
+	readmodeltest.AwaitLock(t, pool, 1, nil)
 	both.Go(func() {
-		defer close(ended)
+		defer ended.Store(true)
 		discarded, failed = newRepair(t, pool, 0).Discard(t.Context(), []readmodel.Discard{{
 			Subject: readmodel.Subject{AccountID: "a", Version: 3},
 			Action: readmodel.Action{
@@ -152,14 +146,7 @@ func TestAnOpeningAndADiscardOfOneAccount(t *testing.T) {
 			},
 		}})
 	})
-	for stop := false; !stop; { // the discard has ended, or waits too
-		select {
-		case <-ended:
-			stop = true
-		case <-tick.C:
-			stop = waiting() > 1
-		}
-	}
+	readmodeltest.AwaitLock(t, pool, 2, ended.Load) // the discard has ended, or waits too
 	if err := blocking.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
