@@ -34,11 +34,16 @@ type Decisions struct {
 	skipped   map[accountVersion]projection.RecordRef   // the skipped events; the record is empty if unknown
 }
 
-// accountVersion names an event by its account and version.
+// accountVersion names an event by its account and version. The version is noVersion if it could not
+// be read.
 type accountVersion struct {
 	accountID string
 	version   int64
 }
+
+// noVersion is the version that decisions.sql returns if the version is not known. The version 0 is
+// that of an event if accounts begin at 0.
+const noVersion = -1
 
 // discardedEvent is an event that was discarded. The account is empty if it could not be read.
 type discardedEvent struct {
@@ -183,12 +188,16 @@ func (d *Decisions) Check(ctx context.Context, tx *Tx, records []*RepairRecord) 
 // event may have the offset now, because the topic was created again or has lost its end. If the
 // accounts cannot be compared, a record that is later than the discard is another one.
 func (d discardedEvent) isOf(r *projection.DecodedRecord) bool {
-	ev := &r.Decoded.Event
+	ev, identified := &r.Decoded.Event, r.Decoded.Identity == event.Identified
+	of := accountVersion{ev.AccountID, ev.Version}
+	if !identified && ev.Version == 0 {
+		of.version = noVersion
+	}
 	switch {
-	case r.Record.Entry > 0 && d.accountVersion != accountVersion{ev.AccountID, ev.Version}:
+	case r.Record.Entry > 0 && d.accountVersion != of:
 		return false
-	case r.Decoded.Identity == event.Identified && d.accountID != "":
-		return d.accountID == ev.AccountID && (d.version == 0 || d.version == ev.Version)
+	case identified && d.accountID != "":
+		return d.accountID == ev.AccountID && (d.version == noVersion || d.version == ev.Version)
 	default:
 		return r.Record.Timestamp <= d.at
 	}
