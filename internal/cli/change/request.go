@@ -97,13 +97,36 @@ func (r *requested) read(model *kong.Application) (err error) {
 // those of the command that shows or approves it.
 func (r *requested) reader() string { return flags.ReaderOf(r.leaf) }
 
-// show makes the plan again with the given servers and prints it.
+// changed returns why a plan is not the requested one, or "" if it is.
+func (r *requested) changed(h *Hash) string {
+	switch {
+	case h.sha256() != r.Stored.Plan:
+		return "the plan has changed since"
+	case string(r.change.Action()) != r.Request.Action || h.records != r.Request.Records:
+		return "it was made by hand: it is listed as what it is not"
+	default:
+		return ""
+	}
+}
+
+// show makes the plan again with the given servers and prints it. If it is not the plan that was
+// requested, show prints a warning: what it shows would not be done.
 func (r *requested) show(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, amounts bool) (err error) {
 	ctx = readmodel.WithReader(ctx, r.reader)
 	plan, on, err := r.plan(ctx, std, pool, servers, func(on *On) { on.Amounts = amounts })
 	defer func() { err = errors.Join(err, on.close()) }()
 	if err != nil {
 		return err
+	}
+	if r.Request.State == readmodel.RequestOpen && refusal(plan) == nil {
+		h, err := hashOf(ctx, r.change.Action(), plan)
+		if err != nil {
+			return err
+		}
+		if why := r.changed(h); why != "" {
+			std.Notef("warning: `projector approve %d` would refuse this request, for %s\n", r.Request.ID, why)
+			on.request, on.Whole = nil, true // so that the plan does not propose the approval
+		}
 	}
 	return plan.Print(ctx, false)
 }
@@ -125,10 +148,9 @@ func (r *requested) approve(ctx context.Context, std *output.Streams, pool *pgxp
 		return errors.Join(err, r.refuse(ctx, pool, reason, "it cannot be planned any more"))
 	case err != nil: // for example an unreachable server or a missing flag: the request stays open
 		return untouched(ctx, err)
-	case h.sha256() != r.Stored.Plan:
-		return r.refuse(ctx, pool, reason, "the plan has changed since")
-	case string(r.change.Action()) != r.Request.Action || h.records != r.Request.Records:
-		return r.refuse(ctx, pool, reason, "it was made by hand: it is listed as what it is not")
+	}
+	if why := r.changed(h); why != "" {
+		return r.refuse(ctx, pool, reason, why)
 	}
 	if err := readmodel.DecideRequest(ctx, pool, r.Request.ID, readmodel.RequestApproved, reason); err != nil {
 		return err

@@ -150,3 +150,44 @@ func TestBalancesOfALedgerAreShown(t *testing.T) {
 		"acc-a will_open 10.25 30 EUR, acc-new will_open null 12.5 EUR")
 	clitest.Equal(t, clitest.Pick([]map[string]any{document}, "topic"), "null")
 }
+
+// TestShowSaysThatThePlanHasChanged shows a request whose plan is another one than when it was requested.
+// An approver must not take the shown plan for what approve would do.
+func TestShowSaysThatThePlanHasChanged(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.SeveralDeadLetters()
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	skip := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost")
+	discard := requested(t, s, "dlq", "discard", "--class=malformed_payload", "--reason=rubbish")
+	replay := requested(t, s, "dlq", "replay", "--account=acc-a")
+	// warned shows a request and returns whether its approval would be refused.
+	warned := func(id, output, plan string) bool {
+		t.Helper()
+		status, out, errOut := other.Command(append([]string{"requests", "show", id, "--output=" + output}, s.Servers([]string{"approve"})[1:]...)...)
+		if status != exit.OK || !strings.Contains(out, plan) {
+			t.Fatalf("status %d, %q is not in\n%s%s", status, plan, out, errOut)
+		}
+		return strings.Contains(errOut, "`projector approve "+id+"` would refuse this request, for the plan has changed since")
+	}
+	approves := "another login does it by projector approve " + skip
+	for _, id := range []string{skip, discard, replay} {
+		if warned(id, "text", "acc-") || warned(id, "json", `"plan"`) {
+			t.Errorf("request %s is as it was requested", id)
+		}
+	}
+	s.Exec("UPDATE account_balance SET balance = balance + 1 WHERE account_id = 'acc-a'")
+	for _, output := range []string{"text", "json"} {
+		if !warned(skip, output, "11.25") || warned(discard, output, "acc-b") {
+			t.Errorf("the skip has changed and the discard has not, as %s", output)
+		}
+	}
+	if out := other.Must("requests", "show", skip); strings.Contains(out, approves) {
+		t.Errorf("a plan that would be refused: %s", out)
+	}
+	s.Exec("UPDATE account_balance SET balance = balance - 1 WHERE account_id = 'acc-a'")
+	if warned(skip, "text", approves) {
+		t.Error("the skip is as it was requested again")
+	}
+	clitest.Contains(t, other.Must("approve", skip, "--reason=x"), "skipped version 2")
+}
