@@ -91,7 +91,7 @@ func (l *lexer) skipBlank() (t token, unclosed bool) {
 		switch {
 		case length > 0:
 		case strings.HasPrefix(rest, "--"):
-			length = span(rest, func(c byte) bool { return c != '\n' })
+			length = span(rest, isNoLineEnd)
 		case strings.HasPrefix(rest, "/*"):
 			if length = commentLength(rest); length < 0 {
 				t = token{kind: broken, text: "a comment begins here and never ends", start: l.at, end: len(l.text), line: l.line}
@@ -164,8 +164,13 @@ func (l *lexer) quote(t *token, escapes bool) {
 
 // continued reads the rest of a string with escapes that continues on another line.
 func (l *lexer) continued(t *token) {
-	gap := span(l.text[l.at:], isSpace)
-	if strings.Contains(l.text[l.at:l.at+gap], "\n") && strings.HasPrefix(l.text[l.at+gap:], "'") {
+	rest, gap := l.text[l.at:], 0
+	for length := -1; length != 0; gap += length {
+		if length = span(rest[gap:], isSpace); length == 0 && strings.HasPrefix(rest[gap:], "--") {
+			length = span(rest[gap:], isNoLineEnd)
+		}
+	}
+	if strings.ContainsAny(rest[:gap], "\n\r") && strings.HasPrefix(rest[gap:], "'") {
 		l.at += gap
 		l.quote(t, true)
 	}
@@ -205,6 +210,10 @@ func span(text string, matches func(byte) bool) int {
 	}
 	return len(text)
 }
+
+// isNoLineEnd reports whether a comment goes on after c. PostgreSQL ends a comment at a carriage return,
+// too.
+func isNoLineEnd(c byte) bool { return c != '\n' && c != '\r' }
 
 func isSpace(c byte) bool  { return strings.IndexByte(" \t\n\r\f\v", c) >= 0 }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }

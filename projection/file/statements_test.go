@@ -20,6 +20,9 @@ func TestStatementsAreSplit(t *testing.T) {
 		{`SELECT 'a\'; SELECT 2`, []file.Statement{{`SELECT 'a\'`, 1}, {"SELECT 2", 1}}},
 		{`SELECT E'a\'; b', e'\\'; SELECT 2`, []file.Statement{{`SELECT E'a\'; b', e'\\'`, 1}, {"SELECT 2", 1}}},
 		{"SELECT E'a'\n '\\'; b'; SELECT 2", []file.Statement{{"SELECT E'a'\n '\\'; b'", 1}, {"SELECT 2", 2}}},
+		{"SELECT 1 -- a\r; SELECT E'a'\r'\\'; b'; SELECT 2", []file.Statement{{"SELECT 1", 1}, {"SELECT E'a'\r'\\'; b'", 1}, {"SELECT 2", 1}}},
+		{"SELECT E'a' -- ;'\n -- x\n\n '\\'; b'; SELECT 2", []file.Statement{{"SELECT E'a' -- ;'\n -- x\n\n '\\'; b'", 1}, {"SELECT 2", 4}}},
+		{"SELECT E'a'\n /* x */ '\\'; SELECT 2", []file.Statement{{"SELECT E'a'\n /* x */ '\\'", 1}, {"SELECT 2", 2}}}, // PostgreSQL refuses this
 		{`SELECT nameE'a\'; SELECT 2`, []file.Statement{{`SELECT nameE'a\'`, 1}, {"SELECT 2", 1}}},
 		{`SELECT U&'\0041;', U&"a;", x'1f', N'b;'; SELECT 2`, []file.Statement{{`SELECT U&'\0041;', U&"a;", x'1f', N'b;'`, 1}, {"SELECT 2", 1}}},
 		{"SELECT $$;'$$, $a$;$$;$b$;$a$, a$b$c; SELECT 2", []file.Statement{{"SELECT $$;'$$, $a$;$$;$b$;$a$, a$b$c", 1}, {"SELECT 2", 1}}},
