@@ -61,8 +61,9 @@ func (c *Recent) fingerprint(s Seen) (f fingerprint) {
 	for i, seed := range c.seeds {
 		var h maphash.Hash
 		h.SetSeed(seed)
-		_, _ = h.WriteString(s.EventID)
 		_, _ = h.Write(number[:])
+		_, _ = h.WriteString(s.EventID)
+		_ = h.WriteByte(0) // no id contains it, so it shows where the first one ends
 		_, _ = h.WriteString(s.Key.Text)
 		f[i] = h.Sum64()
 	}

@@ -70,6 +70,21 @@ func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
 	}
 }
 
+// TestTheRecentEventCacheKeepsEventsApart shows that the id, the version and the account of an event
+// are not mixed up, although one follows the other in the hash.
+func TestTheRecentEventCacheKeepsEventsApart(t *testing.T) {
+	cache := appended.NewRecent(func() int { return 1 << 20 }, time.Now)
+	for mark, check := range map[appended.Seen]appended.Seen{
+		{Key: appended.Key{Text: "xacc", Number: 'A'}, EventID: "e"}:  {Key: appended.Key{Text: "acc", Number: 'x' << 56}, EventID: "eA"},
+		{Key: appended.Key{Text: "account", Number: 1}, EventID: "1"}: {Key: appended.Key{Text: "count", Number: 1}, EventID: "1ac"},
+	} {
+		cache.Mark([]appended.Seen{mark})
+		if !cache.Check(mark) || cache.Check(check) {
+			t.Errorf("after %+v was marked: %t, and %t for %+v", mark, cache.Check(mark), cache.Check(check), check)
+		}
+	}
+}
+
 // TestTheRecentEventCacheIsFilledByCommitsOnly shows that the event of a transaction that was not
 // committed is not in the cache.
 func TestTheRecentEventCacheIsFilledByCommitsOnly(t *testing.T) {
