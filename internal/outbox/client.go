@@ -89,7 +89,7 @@ func CheckURL(url string) error {
 // Ask queries the outbox for the wanted events and calls receive with each message of the result.
 // The messages are in any order, and some may not have been requested. An error of receive ends Ask
 // and is returned unchanged.
-func (c *Client) Ask(ctx context.Context, wanted []Version, receive func(event.Message) error) error {
+func (c *Client) Ask(ctx context.Context, wanted []Version, receive Receive) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	if err := c.connect(ctx); err != nil {
@@ -151,7 +151,7 @@ func (c *Client) Close() {
 
 // read sends the query together with the types of its parameters, so the query needs no casts. All
 // columns are read as text, whatever their types are.
-func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.Message) error) error {
+func (c *Client) read(ctx context.Context, wanted []Version, receive Receive) error {
 	accounts, versions := make([]string, len(wanted)), make([]int64, len(wanted))
 	for i, w := range wanted {
 		accounts[i], versions[i] = w.AccountID, w.Number
@@ -177,9 +177,10 @@ func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.
 	}
 	var own error
 	_, err = pgx.ForEachRow(rows, into, func() error {
-		m := event.Message{Key: key, Value: value}
-		if m.Headers, own = headersOf(headers); own == nil {
-			own = receive(m)
+		if parsed, ok := headersOf(headers); ok {
+			own = receive(event.Message{Key: key, Value: value, Headers: parsed}, "")
+		} else {
+			own = receive(event.Message{}, reasonHeaders)
 		}
 		return own
 	})
@@ -220,17 +221,18 @@ func columns(fields []pgconn.FieldDescription, key, value, headers *[]byte) ([]a
 	return into, nil
 }
 
+const reasonHeaders = `its column headers does not hold a JSON object, such as {"eventType": "FundsCredited"}`
+
 // headersOf parses headers from a JSON object. A string becomes its text, null becomes a null
-// header value, and any other member becomes its JSON.
-func headersOf(text []byte) ([]event.Header, error) {
+// header value, and any other member becomes its JSON. It returns false if the text is no JSON object.
+func headersOf(text []byte) (headers []event.Header, ok bool) {
 	if text == nil {
-		return nil, nil
+		return nil, true
 	}
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil { // err may contain a value
-		return nil, errclass.Text("--outbox-query (OUTBOX_QUERY): the column headers must hold a JSON object, such as {\"eventType\": \"FundsCredited\"}")
+	if json.Unmarshal(text, &members) != nil {
+		return nil, false
 	}
-	headers := make([]event.Header, 0, len(members))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		h := event.Header{Key: name, Value: members[name]}
 		var plain *string
@@ -242,7 +244,7 @@ func headersOf(text []byte) ([]event.Header, error) {
 		}
 		headers = append(headers, h)
 	}
-	return headers, nil
+	return headers, true
 }
 
 // failed names the flag in the error if the query itself is wrong. It does not name the flag if the

@@ -12,9 +12,13 @@ import (
 
 // Outbox is implemented by Client.
 type Outbox interface {
-	Ask(ctx context.Context, wanted []Version, receive func(event.Message) error) error
+	Ask(ctx context.Context, wanted []Version, receive Receive) error
 	Close()
 }
+
+// Receive is called with each message of a result. If a row cannot be read, the reason says why, and
+// the message is empty. An error ends the query.
+type Receive func(m event.Message, reason string) error
 
 const (
 	// AskAtOnce is the maximum number of versions in one query.
@@ -68,9 +72,13 @@ func fetchAll(ctx context.Context, from Outbox, formats event.Resolver, by readm
 		a.Asked[v] = true
 	}
 	rows, kept := 0, 0
-	err := from.Ask(ctx, wanted, func(m event.Message) error {
+	err := from.Ask(ctx, wanted, func(m event.Message, reason string) error {
 		if rows++; rows > rowsEach*(len(wanted)+1) {
 			return errclass.Text("--outbox-query (OUTBOX_QUERY): returns far more rows than were asked for: it must select by $1 and $2")
+		}
+		if reason != "" {
+			a.Refused, a.Why, a.Last = a.Refused+1, reason, Version{}
+			return nil
 		}
 		format, err := formats.Resolve(ctx, m)
 		if err != nil {

@@ -35,19 +35,24 @@ func message(account string, version int64, more string) event.Message {
 // table is an outbox that answers each query with the same messages.
 type table struct {
 	messages []event.Message
+	broken   string // if it is set, the first message is a row that cannot be read, for this reason
 	fails    error
 	queries  [][]outbox.Version
 	at       []time.Time
 	closed   int
 }
 
-func (o *table) Ask(_ context.Context, wanted []outbox.Version, receive func(event.Message) error) error {
+func (o *table) Ask(_ context.Context, wanted []outbox.Version, receive outbox.Receive) error {
 	o.queries, o.at = append(o.queries, wanted), append(o.at, time.Now())
 	if o.fails != nil {
 		return o.fails
 	}
-	for _, m := range o.messages {
-		if err := receive(m); err != nil {
+	for i, m := range o.messages {
+		reason := ""
+		if i == 0 {
+			reason = o.broken
+		}
+		if err := receive(m, reason); err != nil {
 			return err
 		}
 	}
@@ -70,6 +75,19 @@ func TestFetchReturnsOnlyRequestedEvents(t *testing.T) {
 	}
 	if answer.Why != "its value is null" || answer.Last != (outbox.Version{}) {
 		t.Errorf("the last was refused because %s: %v", answer.Why, answer.Last)
+	}
+}
+
+// TestFetchGoesOnAfterABrokenRow shows that the other rows are used if one cannot be read.
+func TestFetchGoesOnAfterABrokenRow(t *testing.T) {
+	o := &table{messages: []event.Message{message("a", 2, ""), message("a", 3, "")}, broken: "its headers are wrong"}
+	wanted := []outbox.Version{{AccountID: "a", Number: 2}, {AccountID: "a", Number: 3}}
+	answer, err := outbox.Fetch(t.Context(), o, formats(t), readmodel.Action{}, wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Records) != 1 || answer.Records[wanted[1]] == nil || answer.Refused != 1 || answer.Why != o.broken || answer.Last != (outbox.Version{}) {
+		t.Errorf("%+v", answer)
 	}
 }
 

@@ -23,12 +23,12 @@ type answers struct {
 
 func (o *answers) Close() {}
 
-func (o *answers) Ask(_ context.Context, wanted []outbox.Version, take func(event.Message) error) error {
+func (o *answers) Ask(_ context.Context, wanted []outbox.Version, receive outbox.Receive) error {
 	o.asked = append(o.asked, fmt.Sprint(wanted))
 	for _, v := range wanted {
 		if value, has := o.has[v.Number]; has {
 			m := event.Message{Value: []byte(value), Headers: []event.Header{{Key: "h", Value: []byte(strings.Repeat("x", 17<<20))}}}
-			if err := take(m); err != nil {
+			if err := receive(m, ""); err != nil {
 				return err
 			}
 		}
@@ -73,11 +73,11 @@ func TestAFetchAsksAgainForWhatWasTooLarge(t *testing.T) {
 // contradictory is an outbox with two different events of each version.
 type contradictory struct{ answers }
 
-func (o *contradictory) Ask(_ context.Context, wanted []outbox.Version, take func(event.Message) error) error {
+func (o *contradictory) Ask(_ context.Context, wanted []outbox.Version, receive outbox.Receive) error {
 	for _, v := range wanted {
 		one := eventOf(v.AccountID, int(v.Number))
 		for _, value := range []string{one, strings.Replace(one, "1.00", "9.00", 1)} {
-			if err := take(event.Message{Value: []byte(value)}); err != nil {
+			if err := receive(event.Message{Value: []byte(value)}, ""); err != nil {
 				return err
 			}
 		}
