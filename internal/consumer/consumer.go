@@ -148,7 +148,7 @@ func (c *Consumer) consume(ctx context.Context) error {
 	background, stop := context.WithCancel(context.Background())
 	var tasks sync.WaitGroup
 	for _, task := range []func(context.Context){
-		c.committer.run, c.watchPositions, c.watchOverdue, c.watchLag, c.watchTransactions, c.watchElsewhere,
+		c.committer.run, c.watchPositions, c.watchOverdue, c.watchLag, c.watchTransactions, c.watchElsewhere, c.watchUnconsumed,
 		c.watchKafka, c.watchAccess, c.watchDatabase, c.ensureDLQ,
 		c.logDeadLetters,
 	} {
