@@ -16,6 +16,7 @@ type Log struct {
 	TopicID string
 	Start   int64 // first offset
 	End     int64 // offset after the last committed record
+	Epoch   int32 // epoch of the leader, which no record before End exceeds; NoEpoch if not known
 	// EpochEnd is the offset after the last record with the position's leader epoch. ProcessedEnd
 	// is the offset after the last record with the epoch Position.ProcessedEpoch. An offset that is
 	// not known is NoOffset.
@@ -26,6 +27,7 @@ type Log struct {
 type Repositioned struct {
 	From          *int64 // nil if there was no position
 	To            int64
+	LeaderEpoch   int32 // the epoch of the record before To, or a later one; NoEpoch if not known
 	UnreadSkipped int64 // number of offsets that were never read and are now skipped
 	// Processed is the highest offset up to which records of the log were ever processed. If the
 	// log was truncated below the stored offset, Processed is the offset at which it was truncated.
@@ -45,7 +47,7 @@ func (e *RefusedPositionError) SafeText() string { return e.Reason }
 // Plan returns the result of setting the position, or a *RefusedPositionError. The parameter stored
 // is the current position, or nil if there is none.
 func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error) {
-	plan := Repositioned{To: r.To, Processed: NextOffset{r.To, NoEpoch}}
+	plan := Repositioned{To: r.To, LeaderEpoch: log.Epoch, Processed: NextOffset{r.To, log.Epoch}}
 	read := log.Start
 	if stored != nil {
 		plan.From = &stored.Next
@@ -77,10 +79,14 @@ func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error)
 // offset.
 func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	until := max(to, s.withinLog(max(s.Next, s.ProcessedUntil), log.ProcessedEnd, log))
-	if until == s.ProcessedUntil {
+	switch until {
+	case s.ProcessedUntil:
 		return NextOffset{until, s.ProcessedEpoch}
+	case to:
+		return NextOffset{until, log.Epoch}
+	default:
+		return NextOffset{until, NoEpoch}
 	}
-	return NextOffset{until, NoEpoch}
 }
 
 // withinLog returns the given offset, or a lower offset if the log was truncated there or ends

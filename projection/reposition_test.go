@@ -87,6 +87,38 @@ func TestPlanOfAReposition(t *testing.T) {
 	}
 }
 
+// TestARepositionHasALeaderEpoch shows the leader epochs of a position that is set and of its mark. They
+// are upper limits, so a log that loses its end before a record is read from there is found.
+func TestARepositionHasALeaderEpoch(t *testing.T) {
+	const none = projection.NoEpoch
+	log := projection.Log{TopicID: "id", End: 10, Epoch: 7, EpochEnd: projection.NoOffset, ProcessedEnd: projection.NoOffset}
+	lost, old := log, log
+	lost.ProcessedEnd, old.Epoch = 4, none
+	stored := &projection.StoredPosition{
+		Position: projection.Position{Next: 6, LeaderEpoch: 5, ProcessedUntil: 6, ProcessedEpoch: 5}, TopicID: "id", StoppedEnd: projection.NoOffset,
+	}
+	for name, c := range map[string]struct {
+		to        int64
+		stored    *projection.StoredPosition
+		log       projection.Log
+		epoch     int32
+		processed projection.NextOffset
+	}{
+		"back":                             {3, stored, log, 7, projection.NextOffset{Offset: 6, LeaderEpoch: 5}},
+		"where it is":                      {6, stored, log, 7, projection.NextOffset{Offset: 6, LeaderEpoch: 5}},
+		"to the end":                       {10, stored, log, 7, projection.NextOffset{Offset: 10, LeaderEpoch: 7}},
+		"of a new group":                   {10, nil, log, 7, projection.NextOffset{Offset: 10, LeaderEpoch: 7}},
+		"back, and the log lost its end":   {3, stored, lost, 7, projection.NextOffset{Offset: 4, LeaderEpoch: none}},
+		"of brokers that know of no epoch": {10, stored, old, none, projection.NextOffset{Offset: 10, LeaderEpoch: none}},
+	} {
+		want := projection.Reposition{To: c.to, SkipUnread: true}
+		plan, err := want.Plan(c.stored, c.log)
+		if err != nil || plan.LeaderEpoch != c.epoch || plan.Processed != c.processed {
+			t.Errorf("%s: epoch %d, processed %+v, error %v; want %d and %+v", name, plan.LeaderEpoch, plan.Processed, err, c.epoch, c.processed)
+		}
+	}
+}
+
 // TestProcessedOffsetNeverGoesDown shows that Repositioned.Processed and Position.ProcessedUntil
 // never become lower while the log is the same, even if the position is set back (invariant I13).
 func TestProcessedOffsetNeverGoesDown(t *testing.T) {
@@ -94,7 +126,7 @@ func TestProcessedOffsetNeverGoesDown(t *testing.T) {
 		const end = 50
 		stored := projection.StoredPosition{TopicID: "id", StoppedEnd: projection.NoOffset}
 		stored.ProcessedEpoch = projection.NoEpoch
-		log := projection.Log{TopicID: "id", End: end, EpochEnd: projection.NoOffset, ProcessedEnd: projection.NoOffset}
+		log := projection.Log{TopicID: "id", End: end, Epoch: 4, EpochEnd: projection.NoOffset, ProcessedEnd: projection.NoOffset}
 		furthest := int64(0)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			if rapid.Bool().Draw(t, "reads") {
@@ -107,7 +139,7 @@ func TestProcessedOffsetNeverGoesDown(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				stored.Next, stored.LeaderEpoch = plan.To, projection.NoEpoch
+				stored.Next, stored.LeaderEpoch = plan.To, plan.LeaderEpoch
 				stored.ProcessedUntil, stored.ProcessedEpoch = plan.Processed.Offset, plan.Processed.LeaderEpoch
 			}
 			furthest = max(furthest, stored.Next)

@@ -199,7 +199,7 @@ func setPosition(ctx context.Context, tx *Tx, p Partition, set *PositionSet) (pr
 		return plan, err
 	}
 	tx.Queue(sql.Query("position_set"), p.Group, p.Topic, p.Number, plan.To, knownTopicID(set.Log.TopicID, stored.TopicID),
-		plan.Processed.Offset, plan.Processed.LeaderEpoch)
+		plan.Processed.Offset, plan.Processed.LeaderEpoch, plan.LeaderEpoch)
 	return plan, tx.Send(ctx)
 }
 

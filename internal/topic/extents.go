@@ -40,7 +40,8 @@ type Extent struct {
 	Partition int32
 	Start     int64 // the first offset in the log
 	// End is the last stable offset. Records at later offsets may belong to an open transaction.
-	End int64
+	End   int64
+	Epoch int32 // the leader's epoch, which no record before End exceeds; projection.NoEpoch if not known
 	// Err is the reason why Start and End are not known, or nil.
 	Err *PartitionError
 }
@@ -95,7 +96,7 @@ func (r *Reader) extent(partition kadm.PartitionDetail, starts, ends map[int32]k
 		return e
 	}
 	e.Start = starts[partition.Partition].Offset
-	e.End = max(e.Start, ends[partition.Partition].Offset)
+	e.End, e.Epoch = max(e.Start, ends[partition.Partition].Offset), ends[partition.Partition].LeaderEpoch
 	return e
 }
 

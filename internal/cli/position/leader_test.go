@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -105,4 +106,21 @@ func TestEpochEndsThatNobodyReports(t *testing.T) {
 		return nil, nil, false
 	})
 	clitest.Contains(t, s.Must("position", "set", "--all", "--start", "--reason=x"), "would be set from 1 to 0")
+}
+
+// TestAPositionIsSetWithItsLeaderEpoch sets a position to the end of a log. Until a record is read from
+// there, only the stored leader epoch shows that the log has lost its end and was written on.
+func TestAPositionIsSetWithItsLeaderEpoch(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	s.Consuming(nil)
+	s.Produce(clitest.EventOf("a", 2, `"1"`))
+	s.Must("position", "set", "--all", "--end", "--skip-unread", "--reason=x", "--yes")
+	ends, err := kadm.NewClient(s.Client).ListEndOffsets(t.Context(), s.Topic)
+	end, known := ends.Lookup(s.Topic, 0)
+	if err != nil || !known || end.LeaderEpoch < 0 {
+		t.Fatalf("end %+v, error %v", end, err)
+	}
+	s.Await("SELECT (next_offset, leader_epoch_at, leader_epoch, judged_until, judged_epoch_at, judged_epoch) = (2, 2, $1::int, 2, 2, $1::int) FROM projector_position", end.LeaderEpoch)
 }

@@ -173,7 +173,7 @@ func (s *setPlan) wanted(ctx context.Context) ([]readmodel.PositionSet, error) {
 	var sets []readmodel.PositionSet
 	for _, e := range extents {
 		log := projection.Log{
-			TopicID: topicID, Start: e.Start, End: e.End,
+			TopicID: topicID, Start: e.Start, End: e.End, Epoch: e.Epoch,
 			EpochEnd: projection.NoOffset, ProcessedEnd: projection.NoOffset,
 		}
 		want := projection.Reposition{Expect: s.cmd.Expect, SkipUnread: s.cmd.SkipUnread, NewTopic: s.cmd.NewTopic}
