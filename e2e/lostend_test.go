@@ -170,6 +170,14 @@ func TestLogLostItsEnd(t *testing.T) {
 			w.appendBeyondPosition(d)
 			d.start()
 		},
+		// Nothing was read since the position was set, so its leader epoch is the one that was stored then.
+		"after position set, while nothing ran, written on": func(w *world, d *disk, p *program) {
+			p.terminate()
+			w.set(0, "", "--partition=0", "--offset=6", "--reason=test", "--yes")
+			d.restoreLog(w.topic)
+			w.appendBeyondPosition(d)
+			d.start()
+		},
 		"while nothing ran": func(w *world, d *disk, p *program) {
 			p.terminate()
 			d.restoreLog(w.topic)
