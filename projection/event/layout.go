@@ -93,6 +93,7 @@ type place struct {
 	between byte // the separator of the parts
 
 	optional bool // a part without a value counts as the empty text
+	digits   bool // a version in the JSON of a header or key may also be a text
 }
 
 // These are parts of the names of places in faults.

@@ -103,6 +103,31 @@ func TestMappedPlaces(t *testing.T) {
 	}
 }
 
+// TestAVersionInTheJSONOfAHeaderOrKey shows that a version in such JSON is an integer, or a text if the
+// mapping declares this. It may then be an integer, too, because earlier releases read no other.
+func TestAVersionInTheJSONOfAHeaderOrKey(t *testing.T) {
+	for _, written := range []event.Written{event.WrittenUsually, event.WrittenInteger, event.WrittenText} {
+		for _, at := range []event.FieldPath{{Header: "meta"}, {Key: true}} {
+			at.Path, at.Written = []string{"seq"}, written
+			opts := options
+			mapped(map[event.Field]event.FieldPath{event.FieldVersion: at}, nil)(&opts)
+			f, err := event.New(event.FormatJSON, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for seq, want := range map[string]bool{`7`: true, `"7"`: written == event.WrittenText, `"07"`: false, `"7.0"`: false, `""`: false, `true`: false, `null`: false} {
+				meta := []byte(`{"seq":` + seq + `}`)
+				var d event.Decoded
+				f.Decode(event.Message{Key: meta, Headers: []event.Header{{Key: "meta", Value: meta}}, Value: []byte(`{"eventId":"e","eventType":"AccountClosed",` +
+					`"accountId":"a","occurredAt":"2026-01-01T00:00:00Z"}`)}, &d)
+				if is := d.Fault == nil && d.Event.Version == 7; is != want {
+					t.Errorf("%s in %+v: version %d, %v", seq, at, d.Event.Version, d.Fault)
+				}
+			}
+		}
+	}
+}
+
 func TestMappedTypes(t *testing.T) {
 	opts := options
 	mapped(nil, theirTypes)(&opts)

@@ -25,7 +25,7 @@ func (f *decoder) place(m Mapping) error {
 	if err := errors.Join(append(mistakes, f.placeParts())...); err != nil {
 		return err
 	}
-	f.placeWritten()
+	f.placeWritten(m.Fields[FieldVersion].Written)
 	return nil
 }
 
@@ -64,10 +64,10 @@ func (f *decoder) placeParts() error {
 }
 
 // placeWritten sets how a version, a time and an amount are written if they are in the JSON of a
-// header or the key.
-func (f *decoder) placeWritten() {
-	if p := &f.places[FieldVersion]; p.inner != nil && p.written == WrittenText {
-		p.written = WrittenInteger
+// header or the key. The parameter version is the type that the mapping declares for the version.
+func (f *decoder) placeWritten(version Written) {
+	if p := &f.places[FieldVersion]; p.inner != nil {
+		p.written, p.digits = WrittenInteger, version == WrittenText
 	}
 	if p := &f.places[FieldOccurredAt]; p.inner != nil && f.declaredTime.Counts() {
 		p.written = WrittenInteger

@@ -74,7 +74,7 @@ func (f *decoder) innerText(r *reading, p *place, document []byte, field Field) 
 		return nil, nil, p.missingValue(m)
 	case m.isNull():
 		return nil, nil, malformed(p.name, reasonNull)
-	case m.isString() && p.written == WrittenText:
+	case m.isString() && (p.written == WrittenText || p.digits):
 		return m.raw, r.text(m), nil
 	}
 	text, fault = f.declaredText(p, m, field)
