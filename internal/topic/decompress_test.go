@@ -26,6 +26,9 @@ func TestReaderRefusesALargeBatch(t *testing.T) {
 		}
 	}
 	r := NewReader(devtest.Client(t, cluster.ListenAddrs()), testTopic)
+	if record, err := r.Accept(71<<20).ReadAt(soon(t), 0, 0); err != nil || len(record.Value) != 70<<20 {
+		t.Errorf("of a reader that accepts larger batches: %v", err)
+	}
 	for offset := range int64(3) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -124,13 +124,13 @@ func (f *fetcher) decode(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Recor
 		Topic:          f.reader.topic,
 		Partition:      f.span.Partition,
 	}
-	unpack, err := bounded()
+	unpack, err := f.reader.unpack.open()
 	if err != nil {
 		return nil, err
 	}
 	decoded, next := kgo.ProcessFetchPartition(options, answer, unpack, nil)
 	if large, is := errors.AsType[*kgo.ErrDecompressTooLarge](decoded.Err); is {
-		return nil, batchTooLarge(large.Offset, large.NextOffset-1)
+		return nil, f.reader.unpack.tooLarge(large.Offset, large.NextOffset-1)
 	}
 	if decoded.Err != nil {
 		return nil, decoded.Err

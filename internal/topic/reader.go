@@ -33,12 +33,20 @@ type Reader struct {
 	pause    time.Duration // between two attempts
 	patience time.Duration // how long to retry a partition without a reachable leader
 	within   time.Duration // the deadline of one fetch, retries included
+	unpack   decompressor
 }
 
 // NewReader returns a Reader of topic. The client needs no options for consuming or groups. The
 // caller closes the client.
 func NewReader(client *kgo.Client, topic string) *Reader {
-	return &Reader{client: client, adm: kadm.NewClient(client), topic: topic, pause: defaultPause, patience: answerTimeout, within: answerTimeout}
+	return &Reader{client: client, adm: kadm.NewClient(client), topic: topic, pause: defaultPause, patience: answerTimeout, within: answerTimeout, unpack: usual}
+}
+
+// Accept returns a Reader that reads batches up to a number of bytes, decompressed.
+func (r *Reader) Accept(bytes int) *Reader {
+	other := *r
+	other.unpack = bounded(bytes)
+	return &other
 }
 
 // Scope says which partitions to read.

@@ -51,13 +51,13 @@ type beyond struct {
 
 // beyondLimit returns the handler of events beyond the park limit, or nil if the projection parks
 // no events.
-func (p *Process) beyondLimit(firstVersion int64, formats event.Resolver) *beyond {
-	store, parks := p.kind.Replayer(readmodel.RepairConfig{Pool: p.pool, Formats: formats, FirstVersion: firstVersion}).(*repair.Repair)
+func (p *Process) beyondLimit(c *Flags, formats event.Resolver) *beyond {
+	store, parks := p.kind.Replayer(readmodel.RepairConfig{Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion}).(*repair.Repair)
 	if !parks {
 		return nil
 	}
 	return &beyond{
-		p: p, reader: topic.NewReader(p.admin, p.topic), formats: formats, decisions: readmodel.NewDecisions(p.pool, p.kind), store: store,
+		p: p, reader: topic.NewReader(p.admin, p.topic).Accept(c.MaxBatchBytes), formats: formats, decisions: readmodel.NewDecisions(p.pool, p.kind), store: store,
 		failing: retry.Throttle(p.log, "read events beyond the park limit again", telemetry.KeyDependency, "kafka"),
 		rests:   map[int32]time.Time{},
 	}

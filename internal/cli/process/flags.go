@@ -163,7 +163,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildIn
 	if p.consumer, err = p.consuming(ctx, c, client, formats, traced); err != nil {
 		return nil, err
 	}
-	p.beyond = p.beyondLimit(c.FirstVersion, formats)
+	p.beyond = p.beyondLimit(c, formats)
 	if err := p.fetching(c, formats); err != nil {
 		return nil, err
 	}
