@@ -110,7 +110,8 @@ func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, d
 // park stores the event until its version is the account's next one. An event beyond the park limit
 // is added to Changes.Overflows instead. If an event of the same version is already parked, that
 // event usually stays. It is replaced only if it cannot be applied and the new event only waits for
-// earlier versions.
+// earlier versions. The new event may then exceed the limit of bytes. It would otherwise be neither
+// parked nor beyond the limit, because one event of a version is either of them.
 func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
 	version, q, size := d.Event.Version, f.queueOf(a), sizeOf(&rec)
 	parked := func() *projection.Parked {
@@ -119,24 +120,23 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 	}
 	first, isNext := q.pending[version], q.waits && q.next == version
 	switch {
-	case first != nil && givesWay(first.Class, class) && f.fits(q, size-sizeOf(&first.Record)):
+	case first != nil && givesWay(first.Class, class):
 		q.bytes += size - sizeOf(&first.Record)
 		q.pending[version] = parked()
 		return
-	case first == nil && isNext && givesWay(q.nextClass, class) && f.fits(q, size):
+	case first == nil && isNext && givesWay(q.nextClass, class):
 		q.nextClass = class
 		f.replace(a, q, parked())
 		return
 	case first != nil || isNext:
 		return
 	}
-	fits := f.fits(q, size)
-	if isGap := version == a.version+1; (q.parked >= f.opts.ParkLimit || !fits) && !isGap { // the event that causes the gap is always stored
+	if isGap := version == a.version+1; (q.parked >= f.opts.ParkLimit || !f.fits(q, size)) && !isGap { // the event that causes the gap is always stored
 		q.overflowed = true
 		f.touch(a)
 		f.changes.Overflows = append(f.changes.Overflows,
 			Overflow{AccountID: f.idOf(a), Version: version, Expected: a.version + 1, Place: rec.Ref()})
-		if a.hasParked && class == event.VersionGap && fits { // it may replace an event that is parked already
+		if a.hasParked && class == event.VersionGap { // it may replace an event that is parked already
 			f.replace(a, q, parked())
 		}
 		return

@@ -141,6 +141,41 @@ func TestParkLimitIsSaid(t *testing.T) {
 	expect(t, current(t, pool, "a"), "EUR 102.00 102 open a-102 true 103")
 }
 
+// TestAReadableEventReplacesABrokenOneBeyondTheBytes has a broken event and then a readable one of the
+// same version, for which no bytes are left. The readable one must be parked instead of the broken
+// one, because nothing else would apply it when its turn has come.
+func TestAReadableEventReplacesABrokenOneBeyondTheBytes(t *testing.T) {
+	broken := func(version int) string { return credit("a", version, "x", "EUR") }
+	sound := func(version int) string { return credit("a", version, "1", "EUR") }
+	for _, c := range []struct {
+		what     string
+		parked   []string
+		version  int // of the broken event
+		oneFlush bool
+	}{
+		{"the broken event is the first parked one", []string{broken(3), sound(4)}, 3, false},
+		{"the broken event is a later one", []string{sound(3), broken(4)}, 4, false},
+		{"all are in one flush", []string{sound(3), broken(4)}, 4, true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			pool := openPool(t)
+			size := newWorker(t, pool, partition).Records(sound(3))[0].Record.Bytes()
+			w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkBytes = int64(2*size + size/2) })
+			w.MustClaim("me", projection.NoOffset)
+			w.MustFold(sound(1))
+			w.MustFold(c.parked...)
+			if !c.oneFlush {
+				w.MustFlush()
+			}
+			w.MustFold(sound(c.version) + strings.Repeat(" ", size))
+			w.MustFlush()
+			w.MustFold(sound(2))
+			w.MustFlush()
+			expect(t, current(t, pool, "a"), "EUR 4.00 4 open a-4 false -")
+		})
+	}
+}
+
 // The size of an account's parked events is limited across flushes, owners and redeliveries.
 func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 	pool := openPool(t)
