@@ -56,6 +56,9 @@ func (c *discard) Plan(ctx context.Context, on *change.On) (change.Plan, error) 
 	if err == nil {
 		p.found, err = p.each(ctx, t.replayer(0).PlanDiscard)
 	}
+	if err == nil {
+		err = p.findOthers(ctx)
+	}
 	return p, refused(err)
 }
 
@@ -66,10 +69,43 @@ type discardPlan struct {
 	scan        *scan
 	deadLetters []*replay.DeadLetter
 	found       []readmodel.Discarded // the plan for each dead letter or, after Do, the results so far
+	others      map[parkedEvent]bool  // see findOthers
 	failed      bool                  // an error has ended Do
 }
 
 func (*discardPlan) DoneInParts() {}
+
+// findOthers finds events that are not discarded, of versions whose parked event is. Only one event of
+// a version is parked. So a consumer does not know these events, and no account is stale because of
+// them.
+func (p *discardPlan) findOthers(ctx context.Context) error {
+	removed, discarded := map[readmodel.Subject]bool{}, map[parkedEvent]bool{}
+	filter := dlq.Filter{Projection: p.chosen.Filter.Projection, Group: p.chosen.Filter.Group}
+	for i, d := range p.deadLetters {
+		of := parkedEventOf(d)
+		discarded[of] = true
+		if p.found[i].Removed {
+			removed[readmodel.Subject{AccountID: of.account, Version: of.version}] = true
+			filter.Account = of.account
+		}
+	}
+	switch len(removed) {
+	case 0:
+		return nil
+	case 1:
+	default:
+		filter.Account = ""
+	}
+	p.others = map[parkedEvent]bool{}
+	s := p.tools.scan(p.on.Std, replay.Selection{Filter: filter, Statuses: []dlq.Status{dlq.Ready, dlq.Waiting}}, false)
+	defer s.shown.Done()
+	return s.Each(ctx, func(d *replay.DeadLetter) error {
+		if of := parkedEventOf(d); removed[readmodel.Subject{AccountID: of.account, Version: of.version}] && !discarded[of] {
+			p.others[of] = true
+		}
+		return nil
+	})
+}
 
 func (p *discardPlan) Hash(_ context.Context, h *change.Hash) error {
 	for i, d := range p.deadLetters {
@@ -160,6 +196,10 @@ func (p *discardPlan) announce(done bool) {
 const effectText = "An account that needs one of these events stays at the version before it. It is stale only while other events of it wait.\n" +
 	"To apply them after all: projector dlq replay --status=discarded%s\n"
 
+// othersText explains what happens to the events that findOthers has found.
+const othersText = "not discarded: %s of the same versions. Nothing applies them by itself, and no account is stale because of them.\n" +
+	"Discard them, too, or apply them when their turn has come: projector dlq replay --status=ready%s\n"
+
 // parkedEvent identifies a parked event. An event that was read several times has several dead
 // letters and is parked once.
 type parkedEvent struct {
@@ -205,6 +245,9 @@ func (p *discardPlan) summary(done bool) string {
 		if len(accounts) > 0 {
 			text = fmt.Sprintf(effectText, p.again()) + text
 		}
+	}
+	if others := len(p.others); others > 0 {
+		text += fmt.Sprintf(othersText, output.Counted(others, "other event"), p.again())
 	}
 	if passed > 0 {
 		text = fmt.Sprintf("not discarded, because the read model has passed their versions: %d\n", passed) + text

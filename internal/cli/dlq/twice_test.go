@@ -1,6 +1,7 @@
 package dlq_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -57,4 +58,31 @@ func TestAnUnreadableEventFromTheFutureIsDiscarded(t *testing.T) {
 	s.Consuming(nil)
 	s.Must("dlq", "discard", "--dlq-partition=0", "--dlq-offset=0", "--reason=void", "--yes")
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list"), "status"), "discarded")
+}
+
+// TestAnotherEventOfADiscardedVersionIsReported discards the parked one of two events of a version.
+// The consumer does not know the other one, and the account is not stale because of it. So the
+// command has to report it.
+func TestAnotherEventOfADiscardedVersionIsReported(t *testing.T) {
+	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), clitest.EventOf("a", 3, `"3.00"`), clitest.EventOf("b", 3, `"4.00"`))
+		s.Consuming(nil)
+		const reported = "not discarded: 1 other event of the same versions."
+		discard := []string{"dlq", "discard", "--account=a", "--offset=1", "--reason=void"}
+		if plan := s.Must(discard...); !strings.Contains(plan, reported) {
+			t.Errorf("the plan does not report the other event: %s", plan)
+		}
+		if done := s.Must(append(discard, "--yes")...); !strings.Contains(done, reported) {
+			t.Errorf("the result does not report the other event: %s", done)
+		}
+		s.Produce(clitest.EventOf("a", 2, `"2.00"`))
+		s.Consuming(nil)
+		clitest.Equal(t, state(), "3.00 at 2")
+		if plan := s.Must("dlq", "discard", "--account=b", "--reason=void"); strings.Contains(plan, "not discarded") {
+			t.Errorf("the plan reports another event: %s", plan)
+		}
+		s.Must("dlq", "replay", "--status=ready", "--yes")
+		clitest.Equal(t, state(), "6.00 at 3")
+	})
 }
