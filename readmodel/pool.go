@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,8 +49,35 @@ var sessionDefaults = map[string]string{
 // backslash, so they need standard_conforming_strings. PgBouncer accepts both parameters.
 var fixed = map[string]string{"client_encoding": "UTF8", "standard_conforming_strings": "on"}
 
-// FixSession sets the parameters of a connection that must not depend on the login.
-func FixSession(conn *pgx.ConnConfig) { maps.Copy(conn.RuntimeParams, fixed) }
+// fixSession sets the parameters of a connection that must not depend on the login.
+func fixSession(conn *pgx.ConnConfig) { maps.Copy(conn.RuntimeParams, fixed) }
+
+// Connect opens a single connection, for example to the ledger. CloseReading closes it.
+func Connect(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, error) {
+	fixSession(cfg)
+	limitConnect(cfg)
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPath(ctx, conn); err != nil {
+		CloseReading(conn)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// limitConnect sets the time limit of a connection attempt, unless the URL has one.
+func limitConnect(cfg *pgx.ConnConfig) {
+	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, 5*time.Second)
+}
+
+// CloseReading closes a connection that was only read from. So an error does not matter.
+func CloseReading(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
 
 // connector makes the settings of a connection. It reads them again for each connection, because
 // files (certificates, keys, .pgpass) may have changed.
@@ -93,7 +121,7 @@ func (c *connector) config() (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	FixSession(cfg.ConnConfig)
+	fixSession(cfg.ConnConfig)
 	if c.password == nil {
 		return cfg, nil
 	}
@@ -136,10 +164,10 @@ func (c *connector) bound(parsed int32) (int32, error) {
 const errOtherPath errclass.Text = "the session has another search_path than the one that was requested, so it would use the tables of another schema: " +
 	"connect to PostgreSQL directly, or take search_path out of the pooler's ignore_startup_parameters"
 
-// CheckPath returns errOtherPath if the session does not have the requested search_path. Some
+// checkPath returns errOtherPath if the session does not have the requested search_path. Some
 // poolers ignore the request. The events of one read model would then be written to the tables of
 // another one, and those of a rebuild to the live tables.
-func CheckPath(ctx context.Context, conn *pgx.Conn) error {
+func checkPath(ctx context.Context, conn *pgx.Conn) error {
 	wanted, requested := requestedPath(conn.Config().RuntimeParams)
 	if !requested {
 		return nil
@@ -195,9 +223,7 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 			cfg.ConnConfig.RuntimeParams[name] = value
 		}
 	}
-	if cfg.ConnConfig.ConnectTimeout == 0 {
-		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
-	}
+	limitConnect(cfg.ConnConfig)
 	// A frozen backend delays a caller who acquires a connection only for this time.
 	cfg.PingTimeout = 500 * time.Millisecond
 	if cfg.MaxConns, err = c.bound(cfg.MaxConns); err != nil {
@@ -205,7 +231,7 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 	}
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		RegisterColumns(conn.TypeMap())
-		if err := CheckPath(ctx, conn); err != nil {
+		if err := checkPath(ctx, conn); err != nil {
 			return err
 		}
 		return citus.BeginSession(ctx, conn, planned)

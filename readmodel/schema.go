@@ -33,7 +33,7 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 	if err != nil {
 		return nil, err
 	}
-	db := stdlib.OpenDB(*cfg.ConnConfig, stdlib.OptionBeforeConnect(c.refresh), stdlib.OptionAfterConnect(CheckPath))
+	db := stdlib.OpenDB(*cfg.ConnConfig, stdlib.OptionBeforeConnect(c.refresh), stdlib.OptionAfterConnect(checkPath))
 	defer func() { _ = db.Close() }()
 	if err := checkEncoding(ctx, db); err != nil {
 		return nil, exceeded(err)

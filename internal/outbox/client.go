@@ -120,33 +120,21 @@ func (c *Client) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	readmodel.FixSession(cfg)
-	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = 5 * time.Second
-	}
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "projector"
 	}
 	// A query without prepared statements also works through a connection pooler.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
-	if c.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
-		return err
-	}
-	if err = readmodel.CheckPath(ctx, c.conn); err != nil {
-		c.Close()
-	}
+	c.conn, err = readmodel.Connect(ctx, cfg)
 	return err
 }
 
 // Close ends the connection. The next query opens another connection.
 func (c *Client) Close() {
-	if c.conn == nil {
-		return
+	if c.conn != nil {
+		readmodel.CloseReading(c.conn)
+		c.conn = nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = c.conn.Close(ctx) // an error does not matter after reading
-	c.conn = nil
 }
 
 // read sends the query together with the types of its parameters, so the query needs no casts. All

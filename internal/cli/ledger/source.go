@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -167,30 +166,16 @@ func connect(ctx context.Context, f *flags.LedgerFlags) (*source, error) {
 			return nil, err
 		}
 	}
-	readmodel.FixSession(cfg)
-	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = 5 * time.Second
-	}
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+	conn, err := readmodel.Connect(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("reach the ledger: %w", err)
-	}
-	if err := readmodel.CheckPath(ctx, conn); err != nil {
-		closeConn(conn)
 		return nil, fmt.Errorf("reach the ledger: %w", err)
 	}
 	s := &source{name: fmt.Sprintf("%s:%d/%s", cfg.Host, cfg.Port, cfg.Database), flag: "--ledger-query (LEDGER_QUERY)", unit: "row"}
 	s.entries = func(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
 		return readmodel.Stream(func(fn func(ledger.Entry) error) error { return s.query(ctx, conn, f.LedgerQuery, layout, fn) })
 	}
-	s.close = func() { closeConn(conn) }
+	s.close = func() { readmodel.CloseReading(conn) }
 	return s, nil
-}
-
-func closeConn(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = conn.Close(ctx) // an error does not matter after reading
 }
 
 // The query sorted makes the ledger's database sort the operator's query by bytes, independent of
