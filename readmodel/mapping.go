@@ -96,8 +96,7 @@ func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (oth
 // because they may still use the previous mapping.
 func KeepMapping(ctx context.Context, db Querier, name string, m Mapping, accept bool) error {
 	others, changed, err := otherMappings(ctx, db, name, m)
-	var refused *MappingChangedError
-	if err != nil && (!accept || !errors.As(err, &refused)) {
+	if err != nil && (!accept || !errors.As(err, new(*MappingChangedError))) {
 		return err
 	}
 	rows, err := db.Query(ctx, sql.Query("mapping_keep"), name, m.Meaning(), others, changed, accept)

@@ -135,8 +135,7 @@ func PlanPositions(ctx context.Context, pool *pgxpool.Pool, of Partition, sets [
 
 func (s *PositionSet) plan(stored *projection.StoredPosition) (projection.Repositioned, error) {
 	plan, err := s.Want.Plan(stored, s.Log)
-	var refused *projection.RefusedPositionError
-	if errors.As(err, &refused) {
+	if refused, is := errors.AsType[*projection.RefusedPositionError](err); is {
 		err = &projection.RefusedPositionError{Reason: fmt.Sprintf("partition %d: %s", s.Partition, refused.Reason)}
 	}
 	return plan, err

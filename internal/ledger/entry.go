@@ -268,8 +268,7 @@ func (h Columns) entry(reader *csv.Reader, row []string) (Entry, error) {
 		}
 	}
 	entry, err := Parse(texts)
-	var wrong *FieldError
-	if errors.As(err, &wrong) {
+	if wrong, is := errors.AsType[*FieldError](err); is {
 		line, column := reader.FieldPos(h[slices.Index(fieldNames[:], wrong.Field)])
 		return entry, fmt.Errorf("line %d, column %d: %w", line, column, err)
 	}

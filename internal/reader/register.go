@@ -3,6 +3,8 @@ package reader
 import (
 	"errors"
 	"iter"
+	"maps"
+	"slices"
 	"sync"
 
 	"projector/readmodel/accountdb"
@@ -149,13 +151,9 @@ func (r *register) query(all bool) (number uint64, ids []string) {
 	defer r.mu.Unlock()
 	r.sent++
 	if all {
-		for id := range r.accounts {
-			ids = append(ids, id)
-		}
+		ids = slices.Collect(maps.Keys(r.accounts))
 	} else {
-		for id := range r.due {
-			ids = append(ids, id)
-		}
+		ids = slices.Collect(maps.Keys(r.due))
 	}
 	clear(r.due)
 	return r.sent, ids

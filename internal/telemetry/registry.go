@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"runtime"
 	"slices"
@@ -73,12 +74,7 @@ func (r *Registry) MustRegister(cs ...prometheus.Collector) {
 func (r *Registry) Declared() []Family {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make([]Family, 0, len(r.families))
-	for _, f := range r.families {
-		out = append(out, f)
-	}
-	slices.SortFunc(out, func(a, b Family) int { return cmp.Compare(a.Name, b.Name) })
-	return out
+	return slices.SortedFunc(maps.Values(r.families), func(a, b Family) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func (r *Registry) remember(c prometheus.Collector) {

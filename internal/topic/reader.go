@@ -138,8 +138,7 @@ func (r *Reader) spans(ctx context.Context, only []int32) (spans []Span, lost []
 
 // explain adds the missing ACL to the error if a broker has refused a request.
 func (r *Reader) explain(err error) error {
-	var refused *kerr.Error
-	if Unauthorized(err) && errors.As(err, &refused) {
+	if refused, is := errors.AsType[*kerr.Error](err); is && Unauthorized(err) {
 		return fmt.Errorf("missing ACL: READ on topic %s: %w", r.topic, refused)
 	}
 	return err

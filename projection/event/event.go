@@ -8,6 +8,7 @@ package event
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -168,12 +169,7 @@ var formats = map[string]func(Options) (Format, error){
 
 // Formats returns the names that New accepts, in alphabetical order.
 func Formats() []string {
-	names := make([]string, 0, len(formats))
-	for name := range formats {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(formats))
 }
 
 // New returns the wire format with the given name. If the name is unknown, the error lists the

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"time"
 
@@ -106,12 +107,7 @@ func (s *summary) add(d *replay.DeadLetter) {
 
 // sorted returns the groups, the largest first.
 func (s *summary) sorted() []*group {
-	groups := make([]*group, 0, len(s.groups))
-	for _, g := range s.groups {
-		groups = append(groups, g)
-	}
-	slices.SortFunc(groups, func(a, b *group) int {
+	return slices.SortedFunc(maps.Values(s.groups), func(a, b *group) int {
 		return cmp.Or(cmp.Compare(b.records, a.records), cmp.Compare(a.class, b.class), cmp.Compare(a.status, b.status))
 	})
-	return groups
 }
