@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -192,11 +193,7 @@ func (c *Consumer) Busy() int { return int(c.busy.Load()) }
 func (c *Consumer) assignment() []int32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	partitions := make([]int32, 0, len(c.workers))
-	for p := range c.workers {
-		partitions = append(partitions, p)
-	}
-	return partitions
+	return slices.Collect(maps.Keys(c.workers))
 }
 
 func (c *Consumer) condition(p int32) string { return fmt.Sprintf("partition %s/%d", c.cfg.Topic, p) }

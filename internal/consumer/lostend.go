@@ -223,8 +223,7 @@ func (w *worker) stopOutOfRange() error {
 
 // isStopped reports whether err says that the partition is paused or stopped in the database.
 func isStopped(err error) bool {
-	var stopped *projection.StoppedError
-	return errors.As(err, &stopped)
+	return errors.As(err, new(*projection.StoppedError))
 }
 
 func (c *Consumer) batchTooLarge() error {

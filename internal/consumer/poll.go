@@ -165,16 +165,14 @@ func (c *Consumer) resume(p int32) {
 // dataLost stops the reading of a partition whose log has lost records that were already consumed.
 // Otherwise the client would continue at the new end of the log.
 func (c *Consumer) dataLost(_ string, p int32, err error) {
-	var loss *kgo.ErrDataLoss
-	if w := c.worker(p); w != nil && errors.As(err, &loss) {
+	if w := c.worker(p); w != nil && errors.As(err, new(*kgo.ErrDataLoss)) {
 		w.breakOff(err)
 	}
 }
 
 func (c *Consumer) fetchFailed(topic string, p int32, err error) {
-	var loss *kgo.ErrDataLoss
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kgo.ErrClientClosed) ||
-		errors.As(err, &loss) { // dataLost handles it
+		errors.As(err, new(*kgo.ErrDataLoss)) { // dataLost handles it
 		return
 	}
 	if topic == "" && p < 0 {

@@ -25,7 +25,6 @@ const (
 type held struct {
 	from  int64     // last stable offset
 	since time.Time // when the log was first seen to end after this offset; zero if nothing is held back
-	end   int64     // end of the log
 }
 
 // seen returns the state after a broker has reported the last stable offset and the end of a log.
@@ -34,9 +33,9 @@ func (h held) seen(stable, end int64, now time.Time) held {
 	case end <= stable:
 		return held{}
 	case h.since.IsZero() || h.from != stable:
-		return held{stable, now, end}
+		return held{stable, now}
 	}
-	return held{stable, h.since, end}
+	return h
 }
 
 // long reports whether records are held back for so long that a person has to be told.
