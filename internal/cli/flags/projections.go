@@ -49,7 +49,7 @@ type GroupFlags struct {
 // Kind returns the chosen projection.
 func (f *GroupFlags) Kind() (readmodel.Definition, error) {
 	f.byDefault = f.byDefault || f.Projection == "" && !f.ProjectionFile.Given()
-	return f.choose(&f.Projection, readmodel.BalanceName)
+	return f.choose(&f.Projection)
 }
 
 func projectionNames() []string {
@@ -70,7 +70,7 @@ type BalanceFlags struct {
 
 // Kind returns the chosen projection. It refuses a projection that has no state for each account.
 func (f *BalanceFlags) Kind() (readmodel.Definition, error) {
-	kind, err := f.choose(&f.Projection, readmodel.BalanceName)
+	kind, err := f.choose(&f.Projection)
 	if err == nil && !kind.Accounts() {
 		err = exit.Usagef("--projection (PROJECTION): this command is about accounts and gaps, which only account_balance has, and a "+
 			"projection file whose mode is ordered; %s has none: use --projection=%s", kind.Name(), readmodel.BalanceName)
@@ -193,9 +193,8 @@ func ReadProjectionFile(named string, from File) (file.Projection, error) {
 }
 
 // choose returns the projection in the file or, without a file, the projection with the given name.
-// If the name is empty, choose uses the argument otherwise, which is the default name. It also
-// stores the name of the returned projection in *name.
-func (f *FileFlags) choose(name *string, otherwise string) (readmodel.Definition, error) {
+// Without a name it is account_balance. choose stores the name of the returned projection in *name.
+func (f *FileFlags) choose(name *string) (readmodel.Definition, error) {
 	p, err := f.CustomProjection()
 	if err != nil {
 		return nil, err
@@ -207,7 +206,7 @@ func (f *FileFlags) choose(name *string, otherwise string) (readmodel.Definition
 		*name = p.Name
 		return own.Definition(*p), nil
 	}
-	*name = cmp.Or(*name, otherwise)
+	*name = cmp.Or(*name, readmodel.BalanceName)
 	if k := DefinitionNamed(*name); k != nil {
 		return k, nil
 	}
