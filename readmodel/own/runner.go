@@ -63,8 +63,7 @@ func parsed(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		for _, s := range p.Statements {
 			_, err := tx.Conn().PgConn().Prepare(ctx, "", s.SQL, nil)
-			var hidden *pgconn.PgError
-			if errors.As(err, &hidden) && hidden.Code == readmodel.InsufficientPrivilege {
+			if hidden, is := errors.AsType[*pgconn.PgError](err); is && hidden.Code == readmodel.InsufficientPrivilege {
 				hidden.Hint = "the role that runs it may, this login may not: check as a member of projector_runtime or projector_approver"
 			}
 			if err != nil {
