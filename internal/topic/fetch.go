@@ -38,6 +38,7 @@ const (
 
 var (
 	errNoData    = errors.New("the broker answers without data")
+	errEndsEarly = errors.New("the broker's log ends before the last records: they are not replicated yet, or the log was cut back")
 	errThrottled = errors.New("the broker throttles this client")
 	errCutBack   = errors.New("the log ends before this offset now: it was cut back")
 )
@@ -58,18 +59,18 @@ type fetcher struct {
 // answer covers, including the offsets of compacted and aborted records. If the leader is lost,
 // fetch retries until patience has passed.
 //
-// Several answers without data mean that there are no records up to the end of the span. In this
-// case, the records were compacted, or the log was truncated. One answer without data is not
-// enough, because a new leader may not know its high watermark yet. If span.Full is set, the log is
-// known to reach the end of the span. In this case, answers without data are an error, and fetch
-// fails at the deadline.
+// Several answers without data mean that there are no records up to the end of the span, because
+// the records were compacted. This requires that the broker's log reaches the end of the span. If it
+// does not, a new leader may not know its high watermark yet, or the log was truncated. fetch then
+// fails at the deadline. If span.Full is set, all answers without data are an error.
 func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.reader.within)
 	defer cancel()
 	began, empty := time.Now(), 0
 	// passing reports whether a retry may succeed, at another broker or at the same broker later.
 	passing := func(err error) bool {
-		return errors.Is(err, errNoData) || errors.Is(err, errThrottled) || leaderless(err) && time.Since(began) < f.patience
+		return errors.Is(err, errNoData) || errors.Is(err, errEndsEarly) || errors.Is(err, errThrottled) ||
+			leaderless(err) && time.Since(began) < f.patience
 	}
 	var records []*kgo.Record
 	err := retry.Bound{Pause: f.reader.pause, Passing: passing}.Do(ctx, func(ctx context.Context) (err error) {
@@ -78,7 +79,7 @@ func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 		if errors.Is(err, errNoData) {
 			empty++
 		}
-		if empty == emptyAnswers && !f.span.Full {
+		if empty >= emptyAnswers && !f.span.Full && errors.Is(err, errNoData) {
 			f.span.From = f.span.To
 			return nil
 		}
@@ -135,7 +136,11 @@ func (f *fetcher) decode(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Recor
 	if decoded.Err != nil {
 		return nil, decoded.Err
 	}
-	if next <= f.span.From {
+	switch {
+	case next > f.span.From:
+	case answer.LastStableOffset < f.span.To:
+		return nil, errEndsEarly
+	default:
 		return nil, errNoData
 	}
 	f.span.From = next
@@ -144,8 +149,7 @@ func (f *fetcher) decode(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Recor
 
 // skipToStart continues at the current start of the log, because retention has deleted the records
 // before it. If the log starts after the end of the span, nothing is left to read. If the log does
-// not start after the next offset, it was truncated before that offset. This is an error if
-// span.Full is set, else nothing is left to read.
+// not start after the next offset, it was truncated before that offset, which is an error.
 func (f *fetcher) skipToStart(ctx context.Context) error {
 	starts, err := f.reader.listed(ctx, f.reader.adm.ListStartOffsets)
 	if err != nil {
@@ -156,11 +160,7 @@ func (f *fetcher) skipToStart(ctx context.Context) error {
 		return start.Err
 	}
 	if !known || start.Offset <= f.span.From {
-		if f.span.Full {
-			return errCutBack
-		}
-		f.span.From = f.span.To
-		return nil
+		return errCutBack
 	}
 	f.span.From = start.Offset
 	return nil

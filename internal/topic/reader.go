@@ -212,8 +212,8 @@ func (t *tally) add(offsets int64) {
 type Span struct {
 	Partition int32
 	From, To  int64
-	// Full means that the log is known to reach To. If a broker reports that the log ends before
-	// To, the read fails.
+	// Full means that there are records up to To, so a broker without data is an error. Otherwise,
+	// compaction may have removed the last records.
 	Full bool
 	few  bool // only the first records are needed
 }
