@@ -104,8 +104,8 @@ type Observer interface {
 	Parked(ParkedSummary)
 	InboxRows(n int64)
 	InboxPruned(n int64)
-	DedupHit(n int)
-	DedupMiss(n int)
+	DedupHit()
+	DedupMiss()
 }
 
 // Task is work that is repeated while consumers run. Work that is not finished continues in the

@@ -176,11 +176,11 @@ func (m *Metrics) progress(at time.Time) {
 	m.progressAt.Store(at.UnixMilli())
 }
 
-// DedupHit counts n events that the recent-event cache had seen.
-func (m *Metrics) DedupHit(n int) { add(m.dedupHits, n) }
+// DedupHit counts an event that the recent-event cache had seen.
+func (m *Metrics) DedupHit() { m.dedupHits.Inc() }
 
-// DedupMiss counts n events that the recent-event cache had not seen.
-func (m *Metrics) DedupMiss(n int) { add(m.dedupMisses, n) }
+// DedupMiss counts an event that the recent-event cache had not seen.
+func (m *Metrics) DedupMiss() { m.dedupMisses.Inc() }
 
 // InboxRows sets the number of rows in the inbox table.
 func (m *Metrics) InboxRows(n int64) {

@@ -185,9 +185,9 @@ func (e *Projection) seenLately(entry *Entry) bool {
 	}
 	seen := e.cfg.Recent.Check(Seen{entry.Key, entry.Event.ID})
 	if seen {
-		e.cfg.Observer.DedupHit(1)
+		e.cfg.Observer.DedupHit()
 	} else {
-		e.cfg.Observer.DedupMiss(1)
+		e.cfg.Observer.DedupMiss()
 	}
 	return seen
 }

@@ -29,10 +29,10 @@ func (*Observer) InboxRows(int64) {}
 func (*Observer) InboxPruned(int64) {}
 
 // DedupHit implements readmodel.Observer.
-func (o *Observer) DedupHit(n int) { o.Hits += n }
+func (o *Observer) DedupHit() { o.Hits++ }
 
 // DedupMiss implements readmodel.Observer.
-func (o *Observer) DedupMiss(n int) { o.Misses += n }
+func (o *Observer) DedupMiss() { o.Misses++ }
 
 // Feeder is a Worker that counts the outcomes.
 type Feeder struct {

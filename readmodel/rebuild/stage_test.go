@@ -235,8 +235,8 @@ type unseen struct{}
 func (unseen) Parked(readmodel.ParkedSummary) {}
 func (unseen) InboxRows(int64)                {}
 func (unseen) InboxPruned(int64)              {}
-func (unseen) DedupHit(int)                   {}
-func (unseen) DedupMiss(int)                  {}
+func (unseen) DedupHit()                      {}
+func (unseen) DedupMiss()                     {}
 
 // openPool opens a fresh, migrated database with the tables of the projection files.
 func openPool(t testing.TB) *pgxpool.Pool {
