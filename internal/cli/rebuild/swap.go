@@ -57,8 +57,7 @@ func (r *rebuilding) compareFile(ctx context.Context) error {
 		return err
 	}
 	err = readmodel.CheckFile(ctx, r.on.Pool, own)
-	var text *readmodel.FileChangedError
-	if !errors.As(err, &text) {
+	if !errors.As(err, new(*readmodel.FileChangedError)) {
 		return err
 	}
 	if on, err := readmodel.FourEyes(ctx, r.on.Pool); err != nil || on {
