@@ -20,6 +20,9 @@ const (
 	// unconsumedAfter is how long a position with unread records must stay the same before this is
 	// reported.
 	unconsumedAfter = 5 * time.Minute
+	// unconsumedGap is the longest time between two successful comparisons that counts. After a longer
+	// outage the owner needs a moment, too.
+	unconsumedGap = 3 * unconsumedEvery
 	// unconsumedCondition is the name of the warning about such a partition.
 	unconsumedCondition = "partitions"
 )
@@ -29,6 +32,7 @@ type unconsumed struct {
 	partition       int32
 	position, fence int64
 	since           time.Time // when it was first seen with this position and fence
+	seen            time.Time // when it was last seen
 }
 
 // watchUnconsumed reports a partition whose records nobody consumes. For example, another program
@@ -79,7 +83,7 @@ func (c *Consumer) unconsumed(stored []projection.StoredPosition, starts, ends m
 		if !known || start.Err != nil || end.Err != nil || c.worker(partition) != nil {
 			continue
 		}
-		u := unconsumed{partition: partition, position: start.Offset, since: now}
+		u := unconsumed{partition: partition, position: start.Offset, since: now, seen: now}
 		if p := positions[partition]; p != nil {
 			if p.Status() != projection.StatusRunning || p.HaltedReason != "" {
 				continue
@@ -93,13 +97,14 @@ func (c *Consumer) unconsumed(stored []projection.StoredPosition, starts, ends m
 	return found
 }
 
-// sinceFirstSeen returns the partitions in now. If a partition had the same position and fence
+// sinceFirstSeen returns the partitions in now. If a partition had the same position and fence shortly
 // before, it keeps the time at which it was first seen so. Each claim changes the fence, so an owner
 // whose writes fail is not reported by the others.
 func sinceFirstSeen(before, now []unconsumed) []unconsumed {
 	for i := range now {
 		for _, b := range before {
-			if u := &now[i]; b.partition == u.partition && b.position == u.position && b.fence == u.fence {
+			if u := &now[i]; b.partition == u.partition && b.position == u.position && b.fence == u.fence &&
+				u.seen.Sub(b.seen) <= unconsumedGap {
 				u.since = b.since
 			}
 		}

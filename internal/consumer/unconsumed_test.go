@@ -61,7 +61,7 @@ func TestAPartitionThatNobodyConsumesIsReported(t *testing.T) {
 	)
 	note := func(after time.Duration, now ...unconsumed) bool {
 		for i := range now {
-			now[i].since = begin.Add(after)
+			now[i].since, now[i].seen = begin.Add(after), begin.Add(after)
 		}
 		seen = sinceFirstSeen(seen, now)
 		warned = c.noteUnconsumed(seen, begin.Add(after), warned)
@@ -69,8 +69,10 @@ func TestAPartitionThatNobodyConsumesIsReported(t *testing.T) {
 	}
 	stays, moves := unconsumed{partition: 2, position: 5, fence: 2}, unconsumed{partition: 0, position: 7, fence: 2}
 	claimed := unconsumed{partition: 1, position: 5, fence: 2}
-	if note(0, stays, moves, claimed) || note(unconsumedAfter-1, stays, moves, claimed) {
-		t.Error("warned too early")
+	for after := time.Duration(0); after < unconsumedAfter; after += unconsumedEvery {
+		if note(after, stays, moves, claimed) {
+			t.Errorf("warned too early, after %s", after)
+		}
 	}
 	moves.position++
 	claimed.fence++
@@ -84,5 +86,21 @@ func TestAPartitionThatNobodyConsumesIsReported(t *testing.T) {
 		"If no instance reports the cause, a program that is not projector may be a member of group g"
 	if health.count(0, warning) != 2 || health.count(0, "ok partitions") != 1 || len(health.reported) != 3 {
 		t.Errorf("%q", health.reported)
+	}
+}
+
+// TestAnOutageIsNotTimeWithoutAConsumer shows that the time begins again if a server did not answer for
+// long. The owner could not consume either, and it needs a moment after the outage.
+func TestAnOutageIsNotTimeWithoutAConsumer(t *testing.T) {
+	begin := time.Now()
+	at := func(after time.Duration) []unconsumed {
+		return []unconsumed{{partition: 2, position: 5, fence: 2, since: begin.Add(after), seen: begin.Add(after)}}
+	}
+	seen := sinceFirstSeen(at(0), at(unconsumedEvery))
+	if one := sinceFirstSeen(seen, at(3*unconsumedEvery)); !one[0].since.Equal(begin) {
+		t.Error("one failed check has begun the time again")
+	}
+	if one := sinceFirstSeen(seen, at(unconsumedAfter)); one[0].since.Equal(begin) {
+		t.Error("an outage counts as time without a consumer")
 	}
 }
