@@ -126,6 +126,7 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 		return
 	case first == nil && isNext && givesWay(q.nextClass, class):
 		q.nextClass = class
+		q.bytes += size
 		f.replace(a, q, parked())
 		return
 	case first != nil || isNext:
@@ -136,7 +137,8 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 		f.touch(a)
 		f.changes.Overflows = append(f.changes.Overflows,
 			Overflow{AccountID: f.idOf(a), Version: version, Expected: a.version + 1, Place: rec.Ref()})
-		if a.hasParked && class == event.VersionGap { // it may replace an event that is parked already
+		// It may replace an event that is parked already. Usually there is none, so its bytes do not count.
+		if a.hasParked && class == event.VersionGap {
 			f.replace(a, q, parked())
 		}
 		return
@@ -167,7 +169,6 @@ func (f *Fold) replace(a *account, q *queue, p *projection.Parked) {
 		q.instead = map[int64]*projection.Parked{}
 	}
 	q.instead[version] = p
-	q.bytes += sizeOf(&p.Record)
 	f.touch(a)
 }
 

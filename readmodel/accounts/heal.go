@@ -160,9 +160,10 @@ func (f *Fold) choose(a *account, p *projection.Parked) {
 	if later := q.pending[version]; later != nil {
 		delete(q.pending, version)
 		q.parked--
-		q.bytes -= sizeOf(&later.Record)
 		if givesWay(p.Class, later.Class) {
 			f.replace(a, q, later)
+		} else {
+			q.bytes -= sizeOf(&later.Record)
 		}
 	}
 	if later := q.instead[version]; later != nil && givesWay(p.Class, later.Class) {

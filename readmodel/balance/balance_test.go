@@ -176,6 +176,20 @@ func TestAReadableEventReplacesABrokenOneBeyondTheBytes(t *testing.T) {
 	}
 }
 
+// TestAnEventBeyondTheBytesTakesNoneOfThem has an event that is too large to be parked, and then one of
+// the same account that fits.
+func TestAnEventBeyondTheBytesTakesNoneOfThem(t *testing.T) {
+	pool := openPool(t)
+	size := newWorker(t, pool, partition).Records(credit("a", 3, "1", "EUR"))[0].Record.Bytes()
+	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkBytes = int64(2*size + size/2) })
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"))
+	w.MustFlush()
+	w.MustFold(credit("a", 9, "1", "EUR")+strings.Repeat(" ", 3*size), credit("a", 4, "1", "EUR"))
+	w.MustFlush()
+	expect(t, readmodeltest.Lines(t, pool, "SELECT version::text FROM parked_event ORDER BY version"), "3\n4")
+}
+
 // The size of an account's parked events is limited across flushes, owners and redeliveries.
 func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 	pool := openPool(t)
