@@ -70,6 +70,7 @@ type discardPlan struct {
 	deadLetters []*replay.DeadLetter
 	found       []readmodel.Discarded // the plan for each dead letter or, after Do, the results so far
 	others      map[parkedEvent]bool  // see findOthers
+	unread      output.Unread         // partitions in which there may be more of these events
 	failed      bool                  // an error has ended Do
 }
 
@@ -99,12 +100,14 @@ func (p *discardPlan) findOthers(ctx context.Context) error {
 	p.others = map[parkedEvent]bool{}
 	s := p.tools.scan(p.on.Std, replay.Selection{Filter: filter, Statuses: []dlq.Status{dlq.Ready, dlq.Waiting}}, false)
 	defer s.shown.Done()
-	return s.Each(ctx, func(d *replay.DeadLetter) error {
+	err := s.Each(ctx, func(d *replay.DeadLetter) error {
 		if of := parkedEventOf(d); removed[readmodel.Subject{AccountID: of.account, Version: of.version}] && !discarded[of] {
 			p.others[of] = true
 		}
 		return nil
 	})
+	p.unread = s.unread
+	return err
 }
 
 func (p *discardPlan) Hash(_ context.Context, h *change.Hash) error {
@@ -162,7 +165,13 @@ func (p *discardPlan) Print(ctx context.Context, done bool) error {
 		return err
 	}
 	p.print(p.summary(done))
-	return p.scan.finish(ctx, p.on.Std)
+	if err := p.scan.finish(ctx, p.on.Std); err != nil {
+		return err
+	}
+	if err := p.unread.Explain(p.on.Std); err != nil {
+		p.on.Std.Notef("there may be other events of the same versions, which are not discarded: %s\n", err)
+	}
+	return nil
 }
 
 func (*discardPlan) document(letter *replay.DeadLetter, found readmodel.Discarded, done bool) discardDocument {

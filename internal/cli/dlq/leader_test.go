@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
 )
@@ -75,4 +77,22 @@ func TestRepairsOfAnIncompleteSelectionAreRefused(t *testing.T) {
 	}
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "discard", "--reason=known", "--yes", "--dlq-partition=0"), "account_id", "result"), "acc-0 discarded")
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--yes", "--dlq-partition=0,2"), "account_id", "result"), "acc-2 applied")
+}
+
+// TestOtherEventsInAnUnreadablePartition discards a parked event while another partition of the DLQ
+// topic cannot be read. It may have another event of the version, so the command says so.
+func TestOtherEventsInAnUnreadablePartition(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewLeaderStage(t)
+	s.Append(&kgo.Record{Key: []byte("in partition 0"), Value: []byte(clitest.EventOf("a", 3, `"1"`))})
+	s.Consuming(nil)
+	s.LoseLeader(s.Topic + ".dlq")
+	discard := []string{"dlq", "discard", "--dlq-partition=0", "--reason=void"}
+	for _, args := range [][]string{discard, append(discard, "--yes")} {
+		status, out, said := s.Command(args...)
+		if status != exit.OK || !strings.Contains(out, "parked events") {
+			t.Errorf("status %d: %s%s", status, out, said)
+		}
+		clitest.Contains(t, out+said, "other events of the same versions", "partition 1 of topic "+s.Topic+".dlq could not be read")
+	}
 }
