@@ -11,8 +11,9 @@ type FileChangedError struct {
 
 // Error implements error and names the remedy.
 func (e *FileChangedError) Error() string {
-	return "the rows of projection " + e.Projection + " came from another text of its file: rebuild them with " +
-		"`projector rebuild" + cmp.Or(e.Reader, " --projection-file=FILE") + " --yes`, or go on with the new text from here with `run --accept-changed-file`"
+	return "the rows of projection " + e.Projection + " came from another text of its file than this one: give that text; " +
+		"or rebuild the rows with this one (`projector rebuild" + cmp.Or(e.Reader, " --projection-file=FILE") + " --yes`); " +
+		"or go on with this one from here, with `run --accept-changed-file`"
 }
 
 // SafeText implements errclass.Describer: the text contains no data.

@@ -165,8 +165,8 @@ func TestAChangedFileIsRefused(t *testing.T) {
 	changed := strings.Replace(loyalty, "::bigint", "::bigint * 2", 1)
 	change(changed)
 	s.Produce(points("a", 2, "7"))
-	const remedy = "came from another text of its file"
-	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), remedy, "projector rebuild", "--accept-changed-file")
+	const remedy = "came from another text of its file than this one"
+	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), remedy, "give that text", "projector rebuild", "--accept-changed-file")
 	clitest.Contains(t, s.Refused(exit.Failed, "dlq", "replay"), remedy)
 	refused := s.Refused(exit.Failed, "account", "skip", "a", "--version=2", "--reason=x")
 	clitest.Contains(t, refused, remedy)
