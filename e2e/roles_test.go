@@ -145,6 +145,10 @@ func (s *session) checkPrivilege(statement string, allowed bool) {
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
+	// A login of another role than projector_migrator is not told to become the owner of the tables.
+	if status, stderr := r.runAs("bank_app", "migrate"); status != 1 || strings.Contains(stderr, "GRANT") || !strings.Contains(stderr, "a login in projector_migrator") {
+		t.Errorf("migrate as bank_app: exit status %d: %s", status, stderr)
+	}
 	for range 2 {
 		if status, stderr := r.runAs("bank_migrate", "migrate"); status != 0 {
 			t.Fatalf("migrate: exit status %d: %s", status, stderr)

@@ -81,7 +81,7 @@ func migrateError(ctx context.Context, db *sql.DB, err error) error {
 	if asked := db.QueryRowContext(ctx, projectorsql.Query("migrate_grant")).Scan(&grant); asked != nil {
 		return fmt.Errorf("migrate: %w", errors.Join(err, asked))
 	}
-	remedy := "migrate as the role that owns the tables: the one that migrated first"
+	remedy := "migrate as the role that owns the tables (the one that migrated first), or is to own them"
 	if grant != "" {
 		remedy = "as a superuser or the owner of the database, type: " + grant
 	}
