@@ -264,7 +264,7 @@ func (w *suggesting) propose(field event.Field, keys bool) {
 		w.decide("currency: none was found; is it always the same one?")
 	case field == event.FieldAmount:
 		w.line("  # amount: PATH")
-		w.decide("amount: none was found, and each credit and debit needs one")
+		w.decide("amount: none was found, and each credit and debit needs one; more records may have one (--limit)")
 	case field != event.FieldCorrelationID:
 		w.line("  # %s: PATH", field)
 		w.decide("%s: none was found, and every event needs one", field)

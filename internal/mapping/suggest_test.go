@@ -349,7 +349,7 @@ func TestAnUndecidedSuggestionIsRefused(t *testing.T) {
 	var s mapping.Samples
 	s.Add(event.Message{Value: []byte(`{"id":"a","type":"TXN","legs":[{"account":"A"}]}`)})
 	text, decide := s.Suggest(false)
-	for _, want := range []string{"legs is an array", "amount: none was found, and each credit and debit needs one"} {
+	for _, want := range []string{"legs is an array", "amount: none was found, and each credit and debit needs one; more records may have one (--limit)"} {
 		if !strings.Contains(strings.Join(decide, "\n"), want) {
 			t.Errorf("to decide: %q, without %q", decide, want)
 		}
