@@ -168,6 +168,9 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 	if err := refuseEmpty(parsed); err != nil {
 		return exit.Report(stderr, err)
 	}
+	if err := refuseRepeated(parsed); err != nil {
+		return exit.Report(stderr, err)
+	}
 	parsed.BindTo(readmodel.WithReader(ctx, func() string { return flags.ReaderOf(parsed.Selected()) }), (*context.Context)(nil))
 	err = parsed.Run()
 	return exit.Report(stderr, withRole(commandPath(parsed), interrupted(ctx, commandPath(parsed), err)))
@@ -235,6 +238,26 @@ func refuseEmpty(parsed *kong.Context) error {
 		if f := step.Flag; f != nil && (slices.Contains(neverEmpty, f.Name) || f.Group != nil && f.Group.Key == filterGroup) && isEmpty(f) {
 			return exit.Usagef("--%s: is empty; give it a value or leave it out", f.Name)
 		}
+	}
+	return nil
+}
+
+// refuseRepeated refuses a second value for a flag of a change. The parser would use only the last
+// one, so `pause --partition=1 --partition=2` would not pause partition 1.
+func refuseRepeated(parsed *kong.Context) error {
+	if leaf := parsed.Selected(); leaf == nil || change.Of(leaf) == nil {
+		return nil
+	}
+	given := map[*kong.Flag]bool{}
+	for _, step := range parsed.Path {
+		f := step.Flag
+		if f == nil || f.IsCumulative() || f.IsBool() {
+			continue
+		}
+		if given[f] {
+			return exit.Usagef("--%s: is given twice, and takes one value", f.Name)
+		}
+		given[f] = true
 	}
 	return nil
 }

@@ -78,6 +78,30 @@ func TestEmptyFiltersAreRefused(t *testing.T) {
 	}
 }
 
+// TestARepeatedFlagOfAChangeIsRefused shows that a change does not leave out a value. A list takes
+// all values, and other commands take the last one.
+func TestARepeatedFlagOfAChangeIsRefused(t *testing.T) {
+	for flag, args := range map[string][]string{
+		"--partition": {"pause", "--partition=1", "--partition=2", "--reason=x", "--yes"},
+		"--account":   {"dlq", "discard", "--account=a", "--account=b", "--reason=x", "--yes"},
+	} {
+		var out, errOut bytes.Buffer
+		if status := execute(t.Context(), args, &out, &errOut); status != exit.Usage || !strings.Contains(errOut.String(), flag+": is given twice") {
+			t.Errorf("%q: exit status %d:\n%s", args, status, errOut.String())
+		}
+	}
+	for _, args := range [][]string{
+		{"dlq", "discard", "--partition=1", "--partition=2", "--status=open", "--status=open", "--reason=x", "--yes", "--yes", "--brokers=127.0.0.1:1"},
+		{"gaps", "--database-url=postgres://a@127.0.0.1:1/a", "--database-url=postgres://b@127.0.0.1:1/b"},
+	} {
+		t.Setenv("DATABASE_URL", "postgres://a@127.0.0.1:1/a")
+		var out, errOut bytes.Buffer
+		if status := execute(t.Context(), args, &out, &errOut); status != exit.Failed || strings.Contains(errOut.String(), "twice") {
+			t.Errorf("%q: exit status %d:\n%s", args, status, errOut.String())
+		}
+	}
+}
+
 // TestADatabaseURLMayHaveSpaceAroundIt shows that the whole URL is used. Its last parameter is wrong
 // with a line break, and pgx takes a URL for something else if a space precedes it.
 func TestADatabaseURLMayHaveSpaceAroundIt(t *testing.T) {
