@@ -242,16 +242,13 @@ func refuseEmpty(parsed *kong.Context) error {
 	return nil
 }
 
-// refuseRepeated refuses a second value for a flag of a change. The parser would use only the last
-// one, so `pause --partition=1 --partition=2` would not pause partition 1.
+// refuseRepeated refuses a second value for a flag that selects what a command works on. The parser
+// would use only the last one, so `pause --partition=1 --partition=2` would not pause partition 1.
 func refuseRepeated(parsed *kong.Context) error {
-	if leaf := parsed.Selected(); leaf == nil || change.Of(leaf) == nil {
-		return nil
-	}
 	given := map[*kong.Flag]bool{}
 	for _, step := range parsed.Path {
 		f := step.Flag
-		if f == nil || f.IsCumulative() || f.IsBool() {
+		if f == nil || f.Group == nil || f.Group.Key != filterGroup && f.Group.Key != targetGroup || f.IsCumulative() || f.IsBool() {
 			continue
 		}
 		if given[f] {
@@ -270,8 +267,11 @@ var neverEmpty = []string{"group", "from-file", "to-topic", "expect-head", "thro
 // neverBlank are flags with names that nothing else checks: Kafka accepts any name of a group.
 var neverBlank = []string{"group", "actor"}
 
-// filterGroup is the help group of flags that select what a command works on.
-const filterGroup = "Filter"
+// These are the help groups of flags that select what a command works on.
+const (
+	filterGroup = "Filter"
+	targetGroup = "Target"
+)
 
 func isEmpty(f *kong.Flag) bool {
 	switch value := f.Target.Interface().(type) {

@@ -78,12 +78,13 @@ func TestEmptyFiltersAreRefused(t *testing.T) {
 	}
 }
 
-// TestARepeatedFlagOfAChangeIsRefused shows that a change does not leave out a value. A list takes
-// all values, and other commands take the last one.
-func TestARepeatedFlagOfAChangeIsRefused(t *testing.T) {
+// TestARepeatedFilterIsRefused shows that a command does not leave out a value. A list takes all
+// values, and a setting such as the URL has its last one.
+func TestARepeatedFilterIsRefused(t *testing.T) {
 	for flag, args := range map[string][]string{
 		"--partition": {"pause", "--partition=1", "--partition=2", "--reason=x", "--yes"},
 		"--account":   {"dlq", "discard", "--account=a", "--account=b", "--reason=x", "--yes"},
+		"--since":     {"dlq", "list", "--since=1h", "--since=2h"},
 	} {
 		var out, errOut bytes.Buffer
 		if status := execute(t.Context(), args, &out, &errOut); status != exit.Usage || !strings.Contains(errOut.String(), flag+": is given twice") {
@@ -92,7 +93,7 @@ func TestARepeatedFlagOfAChangeIsRefused(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"dlq", "discard", "--partition=1", "--partition=2", "--status=open", "--status=open", "--reason=x", "--yes", "--yes", "--brokers=127.0.0.1:1"},
-		{"gaps", "--database-url=postgres://a@127.0.0.1:1/a", "--database-url=postgres://b@127.0.0.1:1/b"},
+		{"pause", "--all", "--reason=x", "--database-url=postgres://a@127.0.0.1:1/a", "--database-url=postgres://b@127.0.0.1:1/b"},
 	} {
 		t.Setenv("DATABASE_URL", "postgres://a@127.0.0.1:1/a")
 		var out, errOut bytes.Buffer
