@@ -106,11 +106,15 @@ func errorAt(n *yaml.Node, format string, args ...any) error {
 }
 
 // syntaxError converts an error of the YAML parser, which names only a line, to an error like those
-// that errorAt returns. The parser names no line if it cannot read a character.
+// that errorAt returns. The parser names no line if it cannot read a character. If something is missing,
+// it counts the lines from 0. The end of the file then counts as part of the last line.
 func syntaxError(file []byte, err error) error {
 	text, at := strings.TrimPrefix(err.Error(), "yaml: "), &yaml.Node{Column: 1}
 	if _, scanErr := fmt.Sscanf(text, "line %d: ", &at.Line); scanErr == nil {
 		_, text, _ = strings.Cut(text, ": ")
+		if strings.HasPrefix(text, "did not find") {
+			at.Line = min(at.Line+1, 1+bytes.Count(bytes.TrimRight(file, "\r\n"), []byte("\n")))
+		}
 	} else {
 		at = firstUnreadable(file)
 	}
