@@ -142,6 +142,9 @@ func Main(ctx context.Context, args []string, out, errOut io.Writer, built flags
 }
 
 func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, built flags.BuildInfo) int {
+	if len(args) > 0 && args[0] == "--version" { // as other programs have it
+		args = slices.Concat([]string{"version"}, args[1:])
+	}
 	std := &output.Streams{Out: stdout, Err: stderr}
 	exited := -1
 	parser, err := newParser(args, built, kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),

@@ -17,9 +17,11 @@ func TestVersionForPeople(t *testing.T) {
 		id:   "projector v1.2.3 (commit c85186712abc, " + built + ")\n",
 		"c8": "projector v1.2.3 (commit c8, " + built + ")\n",
 	} {
-		var out, errOut bytes.Buffer
-		if status := Main(t.Context(), []string{"version"}, &out, &errOut, flags.BuildInfo{Version: "v1.2.3", Commit: c}); status != exit.OK || out.String() != want {
-			t.Errorf("exit status %d, %q, want %q", status, out.String(), want)
+		for _, arg := range []string{"version", "--version"} {
+			var out, errOut bytes.Buffer
+			if status := Main(t.Context(), []string{arg}, &out, &errOut, flags.BuildInfo{Version: "v1.2.3", Commit: c}); status != exit.OK || out.String() != want {
+				t.Errorf("%s: exit status %d, %q, want %q", arg, status, out.String(), want)
+			}
 		}
 	}
 }
