@@ -67,15 +67,16 @@ func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.reader.within)
 	defer cancel()
 	began, empty := time.Now(), 0
+	var useless error // why the last answer was of no use
 	// passing reports whether a retry may succeed, at another broker or at the same broker later.
-	passing := func(err error) bool {
-		return errors.Is(err, errNoData) || errors.Is(err, errEndsEarly) || errors.Is(err, errThrottled) ||
-			leaderless(err) && time.Since(began) < f.patience
-	}
+	passing := func(err error) bool { return isUseless(err) || leaderless(err) && time.Since(began) < f.patience }
 	var records []*kgo.Record
 	err := retry.Bound{Pause: f.reader.pause, Passing: passing}.Do(ctx, func(ctx context.Context) (err error) {
 		records, err = f.fetchOnce(ctx)
 		f.located = f.located && err == nil
+		if isUseless(err) {
+			useless = err
+		}
 		if errors.Is(err, errNoData) {
 			empty++
 		}
@@ -85,7 +86,15 @@ func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 		}
 		return err
 	})
+	if useless != nil && errors.Is(err, context.DeadlineExceeded) { // the broker does answer
+		err = useless
+	}
 	return records, err
+}
+
+// isUseless reports whether a broker has answered, but not yet with records.
+func isUseless(err error) bool {
+	return errors.Is(err, errNoData) || errors.Is(err, errEndsEarly) || errors.Is(err, errThrottled)
 }
 
 func (f *fetcher) fetchOnce(ctx context.Context) ([]*kgo.Record, error) {

@@ -177,6 +177,7 @@ func TestReaderFailsIfTheLogEndsEarly(t *testing.T) {
 			}
 		case errors.As(err, &lost):
 			failed = append(failed, lost.Partition)
+			t.Logf("partition %d: %v", lost.Partition, lost.Err)
 		default:
 			t.Fatal(err)
 		}

@@ -154,9 +154,8 @@ func (r *Reader) readSpan(ctx context.Context, span Span, progress *tally, yield
 		before := f.span.From
 		records, err := f.fetch(ctx)
 		if err != nil {
-			progress.noteSilent(f.partition.Leader, err)
+			progress.note(f.partition.Leader, err)
 			others, err := f.failure(ctx, before, err)
-			progress.lost = true
 			return yield(nil, err) && others
 		}
 		for _, record := range records {
@@ -183,7 +182,7 @@ func (f *fetcher) failure(ctx context.Context, at int64, err error) (others bool
 type tally struct {
 	done, total int64
 	report      func(done, total int64)
-	// lost is set after a partition could not be read to its end. The reader waits only for the
+	// lost is set after the leader of a partition could not be reached. The reader waits only for the
 	// leader of the first such partition. A broker that is down usually leads many partitions, and
 	// the waits would add up.
 	lost bool
@@ -192,7 +191,8 @@ type tally struct {
 	silent map[int32]error
 }
 
-func (t *tally) noteSilent(leader int32, err error) {
+func (t *tally) note(leader int32, err error) {
+	t.lost = t.lost || !isUseless(err)
 	if errors.Is(err, context.DeadlineExceeded) && leader >= 0 {
 		if t.silent == nil {
 			t.silent = map[int32]error{}
