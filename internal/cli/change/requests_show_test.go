@@ -15,10 +15,7 @@ import (
 // TestAFileIsKeptWithItsRequest shows that a request stores the content of its file, so the
 // approver does not need the file.
 func TestAFileIsKeptWithItsRequest(t *testing.T) {
-	s := clitest.NewStage(t)
-	s.SeveralDeadLetters()
-	other := colleague(t, s)
-	s.Must("migrate", "--four-eyes=on")
+	s, other := underFourEyes(t)
 	file := filepath.Join(t.TempDir(), "poison.jsonl")
 	s.Must("dlq", "export", "--account=acc-b", "--class=malformed_payload", "--file="+file)
 	exported, err := os.ReadFile(file)
@@ -154,10 +151,7 @@ func TestBalancesOfALedgerAreShown(t *testing.T) {
 // TestShowSaysThatThePlanHasChanged shows a request whose plan is another one than when it was requested.
 // An approver must not take the shown plan for what approve would do.
 func TestShowSaysThatThePlanHasChanged(t *testing.T) {
-	s := clitest.NewStage(t)
-	s.SeveralDeadLetters()
-	other := colleague(t, s)
-	s.Must("migrate", "--four-eyes=on")
+	s, other := underFourEyes(t)
 	skip := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost")
 	discard := requested(t, s, "dlq", "discard", "--class=malformed_payload", "--reason=rubbish")
 	replay := requested(t, s, "dlq", "replay", "--account=acc-a")

@@ -61,10 +61,7 @@ func TestARequestDoesNotKeepAPipe(t *testing.T) {
 // removed, repeated or in another form. A request that names a local file, or the file of another
 // flag, is refused too.
 func TestARequestIsReadOnlyAsTheProgramStoresIt(t *testing.T) {
-	s := clitest.NewStage(t)
-	s.SeveralDeadLetters()
-	other := colleague(t, s)
-	s.Must("migrate", "--four-eyes=on")
+	s, other := underFourEyes(t)
 	id := requested(t, s, "pause", "--all", "--reason=x")
 	copied := func(options, flags, names, contents string) (id string) {
 		if err := s.Pool.QueryRow(t.Context(), `INSERT INTO repair_request (action, records, actor, reason, arguments, file_flags, file_names, file_contents, plan_sha256)

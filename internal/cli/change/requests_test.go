@@ -19,6 +19,17 @@ import (
 
 const requestKeys = "id at action requested_by reason records state decided_by topic dlq_topic"
 
+// The function underFourEyes returns a stage with several dead letters, on which changes need approval,
+// and the stage of a login that may approve them.
+func underFourEyes(t *testing.T) (s, other *clitest.Stage) {
+	t.Helper()
+	s = clitest.NewStage(t)
+	s.SeveralDeadLetters()
+	other = colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	return s, other
+}
+
 // The function colleague returns a copy of the stage s that uses another login. This login is a
 // superuser. Package e2e tests the rights of the roles.
 func colleague(t *testing.T, s *clitest.Stage) *clitest.Stage {
@@ -143,10 +154,7 @@ func TestChangedPlansAreRefused(t *testing.T) {
 // TestAnApproverWithOtherBrokers approves with brokers that do not have the topics of the request. The
 // request stays open, because only the approver's flags are wrong.
 func TestAnApproverWithOtherBrokers(t *testing.T) {
-	s := clitest.NewStage(t)
-	s.SeveralDeadLetters()
-	other := colleague(t, s)
-	s.Must("migrate", "--four-eyes=on")
+	s, other := underFourEyes(t)
 	elsewhere, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
 		t.Fatal(err)
@@ -169,10 +177,7 @@ func TestAnApproverWithOtherBrokers(t *testing.T) {
 // TestEveryChangeIsRequested shows for further commands that their changes can be requested and
 // approved.
 func TestEveryChangeIsRequested(t *testing.T) {
-	s := clitest.NewStage(t)
-	s.SeveralDeadLetters()
-	other := colleague(t, s)
-	s.Must("migrate", "--four-eyes=on")
+	s, other := underFourEyes(t)
 	s.Exec("UPDATE account_balance SET balance = 1 WHERE account_id = 'acc-a'")
 	for _, args := range [][]string{
 		{"rebuild"},
@@ -217,10 +222,7 @@ func TestAPruningIsRequested(t *testing.T) {
 // TestApproveProposesForTheRequestedReader expects that a command in an error of a request has the
 // flags of the requested change. Those of the commands that show and approve it choose other rows.
 func TestApproveProposesForTheRequestedReader(t *testing.T) {
-	s := clitest.NewStage(t)
-	s.SeveralDeadLetters()
-	other := colleague(t, s)
-	s.Must("migrate", "--four-eyes=on")
+	s, other := underFourEyes(t)
 	skip := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost")
 	replay := requested(t, s, "dlq", "replay", "--account=acc-a")
 	s.Exec(`UPDATE projector_position SET mapping = replace(mapping, '"first_version":1', '"first_version":0')`)
@@ -240,10 +242,7 @@ func TestApproveProposesForTheRequestedReader(t *testing.T) {
 // TestRequestsAreWhatTheyAreListedAs copies a request by SQL with another action, number of
 // records, actor or reason. The copy is refused.
 func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
-	s := clitest.NewStage(t)
-	s.SeveralDeadLetters()
-	other := colleague(t, s)
-	s.Must("migrate", "--four-eyes=on")
+	s, other := underFourEyes(t)
 	id := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost", "--actor=ann")
 	for _, lie := range []string{
 		"'pause', records, actor, reason", "action, 0, actor, reason", "action, records, 'bob', reason", "action, records, actor, 'harmless'",
@@ -278,10 +277,7 @@ func TestApproversMayHaveAnotherTimeZone(t *testing.T) {
 // TestAnInterruptedApproval shows what people read about a request that was approved, but whose change
 // was not carried out, or not all of it.
 func TestAnInterruptedApproval(t *testing.T) {
-	s := clitest.NewStage(t)
-	s.SeveralDeadLetters()
-	other := colleague(t, s)
-	s.Must("migrate", "--four-eyes=on")
+	s, other := underFourEyes(t)
 	skip := []string{"account", "skip", "acc-a", "--version=2", "--reason=lost"}
 	killed := requested(t, s, skip...)
 	approver, err := pgx.Connect(t.Context(), other.URL)
