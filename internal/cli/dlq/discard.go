@@ -80,28 +80,27 @@ func (*discardPlan) DoneInParts() {}
 // a version is parked. So a consumer does not know these events, and no account is stale because of
 // them.
 func (p *discardPlan) findOthers(ctx context.Context) error {
-	removed, discarded := map[readmodel.Subject]bool{}, map[parkedEvent]bool{}
+	removed, discarded := map[accountVersion]bool{}, map[parkedEvent]bool{}
 	filter := dlq.Filter{Projection: p.chosen.Filter.Projection, Group: p.chosen.Filter.Group}
 	for i, d := range p.deadLetters {
 		of := parkedEventOf(d)
 		discarded[of] = true
 		if p.found[i].Removed {
-			removed[readmodel.Subject{AccountID: of.account, Version: of.version}] = true
+			removed[of.accountVersion] = true
 			filter.Account = of.account
 		}
 	}
-	switch len(removed) {
-	case 0:
+	if len(removed) == 0 {
 		return nil
-	case 1:
-	default:
+	}
+	if len(removed) > 1 {
 		filter.Account = ""
 	}
 	p.others = map[parkedEvent]bool{}
 	s := p.tools.scan(p.on.Std, replay.Selection{Filter: filter, Statuses: []dlq.Status{dlq.Ready, dlq.Waiting}}, false)
 	defer s.shown.Done()
 	err := s.Each(ctx, func(d *replay.DeadLetter) error {
-		if of := parkedEventOf(d); removed[readmodel.Subject{AccountID: of.account, Version: of.version}] && !discarded[of] {
+		if of := parkedEventOf(d); removed[of.accountVersion] && !discarded[of] {
 			p.others[of] = true
 		}
 		return nil
@@ -212,15 +211,19 @@ const othersText = "not discarded: %s of the same versions. Nothing applies them
 // parkedEvent identifies a parked event. An event that was read several times has several dead
 // letters and is parked once.
 type parkedEvent struct {
+	accountVersion
+	record projection.RecordRef
+}
+
+type accountVersion struct {
 	account string
 	version int64
-	record  projection.RecordRef
 }
 
 func parkedEventOf(d *replay.DeadLetter) parkedEvent {
 	e := &d.Entry
 	account, version, _ := e.Subject(&d.Decoded)
-	return parkedEvent{account, version, projection.RecordRef{Topic: e.Topic, Partition: e.Partition, Offset: e.Offset}}
+	return parkedEvent{accountVersion{account, version}, projection.RecordRef{Topic: e.Topic, Partition: e.Partition, Offset: e.Offset}}
 }
 
 func (p *discardPlan) summary(done bool) string {
