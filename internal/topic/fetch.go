@@ -77,12 +77,11 @@ func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 		if isUseless(err) {
 			useless = err
 		}
-		if errors.Is(err, errNoData) {
-			empty++
-		}
-		if empty >= emptyAnswers && !f.span.Full && errors.Is(err, errNoData) {
-			f.span.From = f.span.To
-			return nil
+		if !f.span.Full && errors.Is(err, errNoData) {
+			if empty++; empty == emptyAnswers {
+				f.span.From = f.span.To
+				return nil
+			}
 		}
 		return err
 	})
