@@ -118,6 +118,18 @@ type StoredPosition struct {
 	Mapping       string // the mapping with which its records are read; empty if not known
 }
 
+// ByPartition returns the positions by partition. It points into stored.
+func ByPartition(stored []StoredPosition) map[int32]*StoredPosition {
+	positions := make(map[int32]*StoredPosition, len(stored))
+	for i := range stored {
+		positions[stored[i].Partition] = &stored[i]
+	}
+	return positions
+}
+
+// Continues reports whether the partition is neither paused nor stopped, and its owner is not halted.
+func (s *StoredPosition) Continues() bool { return s.Status() == StatusRunning && s.HaltedReason == "" }
+
 // NextOffset is the offset at which a partition continues.
 type NextOffset struct {
 	Offset      int64

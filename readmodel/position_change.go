@@ -220,9 +220,5 @@ func knownPositions(ctx context.Context, pool *pgxpool.Pool, of Partition) (map[
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[int32]*projection.StoredPosition, len(stored))
-	for i := range stored {
-		known[stored[i].Partition] = &stored[i]
-	}
-	return known, nil
+	return projection.ByPartition(stored), nil
 }

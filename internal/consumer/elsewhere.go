@@ -80,10 +80,7 @@ func (c *Consumer) findElsewhere(ctx context.Context) (found elsewhere, is bool,
 // elsewhere returns the first partition that an instance with another database has consumed. It
 // looks only at partitions that this instance does not own.
 func (c *Consumer) elsewhere(committed kadm.OffsetResponses, stored []projection.StoredPosition) (elsewhere, bool) {
-	positions := make(map[int32]*projection.StoredPosition, len(stored))
-	for i := range stored {
-		positions[stored[i].Partition] = &stored[i]
-	}
+	positions := projection.ByPartition(stored)
 	for _, offset := range committed.Sorted() {
 		if offset.Topic != c.cfg.Topic || offset.Err != nil || c.worker(offset.Partition) != nil {
 			continue
@@ -92,7 +89,7 @@ func (c *Consumer) elsewhere(committed kadm.OffsetResponses, stored []projection
 		if p := positions[offset.Partition]; p != nil {
 			// A person may have changed the committed offset of a partition that does not run. A
 			// position that a person has set is not committed until a member owns the partition.
-			if p.Status() != projection.StatusRunning || p.HaltedReason != "" || p.SetByHand {
+			if !p.Continues() || p.SetByHand {
 				continue
 			}
 			e.position, e.topicID = p.Next, p.TopicID
@@ -105,17 +102,27 @@ func (c *Consumer) elsewhere(committed kadm.OffsetResponses, stored []projection
 }
 
 func (c *Consumer) noteElsewhere(e elsewhere, is, warned bool) {
-	switch {
-	case is:
-		reason := fmt.Sprintf("partition %d is consumed up to %d by an instance of group %s that writes to another database, where this one is at %d: "+
+	reason := ""
+	if is {
+		reason = fmt.Sprintf("partition %d is consumed up to %d by an instance of group %s that writes to another database, where this one is at %d: "+
 			"the instances of a group share the partitions, so both databases are incomplete. Give one of the two a --group (KAFKA_GROUP) of its own, "+
 			"unless this database was just restored",
 			e.partition, e.committed, c.cfg.Group, e.position)
-		c.cfg.Health.Warn(elsewhereCondition, reason)
-		if !warned {
-			c.cfg.Log.Warn("the group writes to two databases", slog.String("reason", reason))
-		}
-	case warned:
-		c.cfg.Health.OK(elsewhereCondition)
 	}
+	if c.noteWarning(elsewhereCondition, reason, warned) {
+		c.cfg.Log.Warn("the group writes to two databases", slog.String("reason", reason))
+	}
+}
+
+// noteWarning warns about the whole instance, unless the reason is empty. The parameter warned says
+// whether there was a warning before. It reports whether the warning begins.
+func (c *Consumer) noteWarning(condition, reason string, warned bool) (begins bool) {
+	switch {
+	case reason != "":
+		c.cfg.Health.Warn(condition, reason)
+		return !warned
+	case warned:
+		c.cfg.Health.OK(condition)
+	}
+	return false
 }

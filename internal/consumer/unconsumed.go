@@ -73,10 +73,7 @@ func (c *Consumer) findUnconsumed(ctx context.Context) ([]unconsumed, error) {
 }
 
 func (c *Consumer) unconsumed(stored []projection.StoredPosition, starts, ends map[int32]kadm.ListedOffset) (found []unconsumed) {
-	positions := make(map[int32]*projection.StoredPosition, len(stored))
-	for i := range stored {
-		positions[stored[i].Partition] = &stored[i]
-	}
+	positions := projection.ByPartition(stored)
 	now := time.Now()
 	for partition, end := range ends {
 		start, known := starts[partition]
@@ -85,7 +82,7 @@ func (c *Consumer) unconsumed(stored []projection.StoredPosition, starts, ends m
 		}
 		u := unconsumed{partition: partition, position: start.Offset, since: now, seen: now}
 		if p := positions[partition]; p != nil {
-			if p.Status() != projection.StatusRunning || p.HaltedReason != "" {
+			if !p.Continues() {
 				continue
 			}
 			u.position, u.fence = p.Next, p.Fence
@@ -121,17 +118,14 @@ func (c *Consumer) noteUnconsumed(seen []unconsumed, now time.Time, warned bool)
 			first, warns = u, true
 		}
 	}
-	switch {
-	case warns:
-		reason := fmt.Sprintf("partition %d has records from offset %d on that have not been processed for more than %s, and this instance does not own it. "+
+	reason := ""
+	if warns {
+		reason = fmt.Sprintf("partition %d has records from offset %d on that have not been processed for more than %s, and this instance does not own it. "+
 			"If no instance reports the cause, a program that is not projector may be a member of group %s",
 			first.partition, first.position, unconsumedAfter, c.cfg.Group)
-		c.cfg.Health.Warn(unconsumedCondition, reason)
-		if !warned {
-			c.cfg.Log.Warn("a partition is not consumed", slog.String("reason", reason))
-		}
-	case warned:
-		c.cfg.Health.OK(unconsumedCondition)
+	}
+	if c.noteWarning(unconsumedCondition, reason, warned) {
+		c.cfg.Log.Warn("a partition is not consumed", slog.String("reason", reason))
 	}
 	return warns
 }
