@@ -156,6 +156,13 @@ func (d *Decisions) MarkDiscarded(records []projection.DecodedRecord) {
 	}
 }
 
+// Discarded reports whether an event to park was discarded.
+func (d *Decisions) Discarded(p *projection.Parked) bool {
+	one := []projection.DecodedRecord{{Record: p.Record, Decoded: p.Decoded}}
+	d.MarkDiscarded(one)
+	return one[0].Discarded
+}
+
 func (d *Decisions) isDiscarded(r *projection.DecodedRecord) bool {
 	return len(d.discarded) > 0 && slices.ContainsFunc(d.discarded[r.Record.Ref()], func(e discardedEvent) bool { return e.isOf(r) })
 }

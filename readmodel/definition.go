@@ -149,6 +149,9 @@ type Replayer interface {
 type Discard struct {
 	Subject
 	Action Action // the row for the audit trail, with the class and the original record's position
+	// Instead is another event of the version. It is parked if the discarded event was parked. It may be
+	// nil.
+	Instead *projection.Parked
 }
 
 // Place returns the position of the original record.

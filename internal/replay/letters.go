@@ -137,6 +137,23 @@ func (d *DeadLetter) Discard(action readmodel.Action) readmodel.Discard {
 	return readmodel.Discard{Subject: of, Action: action}
 }
 
+// Parked returns the event in the form in which it is parked. If the event cannot be read, or is too
+// large for the DLQ topic, it cannot be applied. Its account then waits for another event of the
+// version.
+func (d *DeadLetter) Parked() *projection.Parked {
+	p := &projection.Parked{Record: d.decodedRecord().Record, Decoded: d.Decoded, Class: event.VersionGap}
+	p.Record.Topic, p.Record.Replays = readmodel.Storable(d.Entry.Topic), d.Entry.Replays
+	of, ev := d.Subject(), &p.Decoded.Event
+	ev.AccountID, ev.Version, ev.ID = of.AccountID, of.Version, readmodel.Storable(of.EventID)
+	switch {
+	case d.Entry.Truncated || d.Decoded.Identity != event.Identified:
+		p.Class = event.MalformedPayload
+	case d.Decoded.Fault != nil:
+		p.Class = d.Decoded.Fault.Class
+	}
+	return p
+}
+
 // replayed returns the audit trail's row for a replay, with the reason for the replay and whether
 // the message was altered.
 func (i *Item) replayed(r *Replay) readmodel.Action {

@@ -40,11 +40,7 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 		if err := decisions.ReadIn(ctx, tx); err != nil {
 			return err
 		}
-		parks := slices.DeleteFunc(slices.Clone(a.First), func(p *projection.Parked) bool {
-			event := []projection.DecodedRecord{{Record: p.Record, Decoded: p.Decoded}}
-			decisions.MarkDiscarded(event)
-			return event[0].Discarded
-		})
+		parks := slices.DeleteFunc(slices.Clone(a.First), decisions.Discarded)
 		a.Events = len(parks)
 		if now, some := ranges[a.Of.AccountID]; some && now.FirstOffset != projection.NoOffset {
 			if rest = a.rangeSince(&now); rest.Events == 0 {

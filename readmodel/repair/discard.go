@@ -10,6 +10,7 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
+	"projector/readmodel/accounts"
 )
 
 // PlanDiscard implements Replayer.
@@ -88,6 +89,9 @@ func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []readmodel
 		if err := shrinkOverflow(ctx, tx, list, result); err != nil {
 			return err
 		}
+		if err := r.parkInstead(ctx, tx, list, result); err != nil {
+			return err
+		}
 	}
 	var actions []readmodel.Action
 	for i := range list {
@@ -97,6 +101,26 @@ func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []readmodel
 	}
 	readmodel.QueueActions(tx.Tx, actions)
 	return tx.Send(ctx)
+}
+
+// parkInstead parks the other events of the versions whose parked event was removed. An event that was
+// discarded after the plan is left out. No event can be discarded during the transaction, because a
+// discard locks the account, too.
+func (r *Repair) parkInstead(ctx context.Context, tx *accountdb.Tx, list []readmodel.Discard, result []readmodel.Discarded) error {
+	var parks []*projection.Parked
+	for i := range list {
+		if p := list[i].Instead; p != nil && result[i].Removed {
+			parks = append(parks, p)
+		}
+	}
+	if len(parks) == 0 {
+		return nil
+	}
+	if err := r.cfg.Decisions.ReadIn(ctx, tx); err != nil {
+		return err
+	}
+	parks = slices.DeleteFunc(parks, r.cfg.Decisions.Discarded)
+	return accountdb.WriteChanges(ctx, tx, &accounts.Changes{Parks: parks})
 }
 
 // findDiscards finds out which events are parked and which versions the read model has. The given
@@ -110,7 +134,7 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 		ids[i], versions[i] = d.AccountID, d.Version
 		topics[i], partitions[i], offsets[i] = d.Action.Topic, d.Action.Partition, d.Action.Offset
 	}
-	accounts, err := accountdb.LoadVersions(ctx, db, ids)
+	known, err := accountdb.LoadVersions(ctx, db, ids)
 	if err != nil {
 		return err
 	}
@@ -129,7 +153,12 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	}
 	for i := range list {
 		d := &list[i]
-		version, exists := accounts[d.AccountID]
+		version, exists := known[d.AccountID]
+		if d.Instead != nil {
+			if d.Instead.Expected = r.cfg.FirstVersion; exists {
+				d.Instead.Expected = version + 1
+			}
+		}
 		result[i] = readmodel.Discarded{
 			Removed: parked[parkedEvent{d.AccountID, d.Version, d.Place()}],
 			Passed:  d.AccountID != "" && exists && d.Version <= version && d.Action.Class != event.VersionConflict,

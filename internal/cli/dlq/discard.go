@@ -1,6 +1,7 @@
 package dlq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"projector/internal/cli/output"
 	"projector/internal/replay"
 	"projector/projection"
+	"projector/projection/event"
 	"projector/readmodel"
 )
 
@@ -27,8 +29,11 @@ type discard struct {
 
 type discardDocument struct {
 	deadLetterDocument
-	Parked bool    `json:"parked"` // the event was parked, and is or would be removed
-	Result *string `json:"result,omitempty"`
+	Parked bool `json:"parked"` // the event was parked, and is or would be removed
+	// ParkedInstead is the partition and offset in the DLQ topic of the event that is or would be parked
+	// instead.
+	ParkedInstead *string `json:"parked_instead,omitempty"`
+	Result        *string `json:"result,omitempty"`
 }
 
 func (*discard) Action() readmodel.ActionKind { return readmodel.ActionDiscard }
@@ -70,15 +75,16 @@ type discardPlan struct {
 	deadLetters []*replay.DeadLetter
 	found       []readmodel.Discarded // the plan for each dead letter or, after Do, the results so far
 	others      map[parkedEvent]bool  // see findOthers
-	unread      output.Unread         // partitions in which there may be more of these events
-	failed      bool                  // an error has ended Do
+	instead     map[accountVersion]*replay.DeadLetter
+	unread      output.Unread // partitions in which there may be more of these events
+	failed      bool          // an error has ended Do
 }
 
 func (*discardPlan) DoneInParts() {}
 
 // findOthers finds events that are not discarded, of versions whose parked event is. Only one event of
-// a version is parked. So a consumer does not know these events, and no account is stale because of
-// them.
+// a version is parked. So a consumer does not know these events. One of each version is parked instead
+// of the discarded event: the first that can be read, or else the first.
 func (p *discardPlan) findOthers(ctx context.Context) error {
 	removed, discarded := map[accountVersion]bool{}, map[parkedEvent]bool{}
 	filter := dlq.Filter{Projection: p.chosen.Filter.Projection, Group: p.chosen.Filter.Group}
@@ -96,17 +102,36 @@ func (p *discardPlan) findOthers(ctx context.Context) error {
 	if len(removed) > 1 {
 		filter.Account = ""
 	}
-	p.others = map[parkedEvent]bool{}
-	s := p.tools.scan(p.on.Std, replay.Selection{Filter: filter, Statuses: []dlq.Status{dlq.Ready, dlq.Waiting}}, false)
+	p.others, p.instead = map[parkedEvent]bool{}, map[accountVersion]*replay.DeadLetter{}
+	s := p.tools.scan(p.on.Std, replay.Selection{Filter: filter, Statuses: []dlq.Status{dlq.Open, dlq.Ready, dlq.Waiting}}, false)
+	s.Payload = true
 	defer s.shown.Done()
 	err := s.Each(ctx, func(d *replay.DeadLetter) error {
-		if of := parkedEventOf(d); removed[of.accountVersion] && !discarded[of] {
-			p.others[of] = true
+		of := parkedEventOf(d)
+		if !removed[of.accountVersion] || discarded[of] || d.Entry.Class == event.VersionConflict {
+			return nil
+		}
+		p.others[of] = true
+		if first := p.instead[of.accountVersion]; first == nil || compareOthers(d, first) < 0 {
+			p.instead[of.accountVersion] = d
 		}
 		return nil
 	})
 	p.unread = s.unread
 	return err
+}
+
+// compareOthers sorts events that can be read first. Events of one version may be in several partitions
+// of the DLQ topic, which are not read in a fixed order.
+func compareOthers(a, b *replay.DeadLetter) int {
+	unreadable := func(d *replay.DeadLetter) int {
+		if d.Parked().Class == event.VersionGap {
+			return 0
+		}
+		return 1
+	}
+	x, y := &a.Entry, &b.Entry
+	return cmp.Or(unreadable(a)-unreadable(b), cmp.Compare(x.DLQPartition, y.DLQPartition), cmp.Compare(x.DLQOffset, y.DLQOffset))
 }
 
 func (p *discardPlan) Hash(_ context.Context, h *change.Hash) error {
@@ -136,6 +161,9 @@ func (p *discardPlan) each(
 		list := make([]readmodel.Discard, len(letters))
 		for i, d := range letters {
 			list[i] = d.Discard(p.action(d))
+			if other := p.instead[parkedEventOf(d).accountVersion]; other != nil {
+				list[i].Instead = other.Parked()
+			}
 		}
 		found, err := do(ctx, list)
 		if all = append(all, found...); err != nil {
@@ -173,8 +201,11 @@ func (p *discardPlan) Print(ctx context.Context, done bool) error {
 	return nil
 }
 
-func (*discardPlan) document(letter *replay.DeadLetter, found readmodel.Discarded, done bool) discardDocument {
+func (p *discardPlan) document(letter *replay.DeadLetter, found readmodel.Discarded, done bool) discardDocument {
 	d := discardDocument{deadLetterDocument: document(letter), Parked: found.Removed}
+	if other := p.instead[parkedEventOf(letter).accountVersion]; found.Removed && other != nil {
+		d.ParkedInstead = new(placeOf(&other.Entry))
+	}
 	if done && !found.Passed {
 		d.Result = output.OrNull(readmodel.ResultDiscarded)
 	}
@@ -205,8 +236,8 @@ const effectText = "An account that needs one of these events stays at the versi
 	"To apply them after all: projector dlq replay --status=discarded%s\n"
 
 // othersText explains what happens to the events that findOthers has found.
-const othersText = "not discarded: %s of the same versions. Nothing applies them by itself, and no account is stale because of them.\n" +
-	"Discard them, too, or apply them when their turn has come: projector dlq replay --status=ready%s\n"
+const othersText = "not discarded: %s of the same versions. One of each version %s parked instead.\n" +
+	"Its account is stale until it is applied, or passed over. If it must not be applied either, discard it, too.\n"
 
 // parkedEvent identifies a parked event. An event that was read several times has several dead
 // letters and is parked once.
@@ -259,7 +290,11 @@ func (p *discardPlan) summary(done bool) string {
 		}
 	}
 	if others := len(p.others); others > 0 {
-		text += fmt.Sprintf(othersText, output.Counted(others, "other event"), p.again())
+		verb := "would be"
+		if done {
+			verb = "is"
+		}
+		text += fmt.Sprintf(othersText, output.Counted(others, "other event"), verb)
 	}
 	if passed > 0 {
 		text = fmt.Sprintf("not discarded, because the read model has passed their versions: %d\n", passed) + text

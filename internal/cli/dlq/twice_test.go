@@ -1,6 +1,7 @@
 package dlq_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -60,29 +61,73 @@ func TestAnUnreadableEventFromTheFutureIsDiscarded(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list"), "status"), "discarded")
 }
 
-// TestAnotherEventOfADiscardedVersionIsReported discards the parked one of two events of a version.
-// The consumer does not know the other one, and the account is not stale because of it. So the
-// command has to report it.
-func TestAnotherEventOfADiscardedVersionIsReported(t *testing.T) {
+// TestAnotherEventOfADiscardedVersionIsParked discards the parked one of several events of a version.
+// The next one takes its place, so the account stays stale, and the event is applied when its turn comes.
+func TestAnotherEventOfADiscardedVersionIsParked(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
-		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), clitest.EventOf("a", 3, `"3.00"`), clitest.EventOf("b", 3, `"4.00"`))
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), clitest.Undated("a", 3, `"9.00"`),
+			clitest.EventOf("a", 3, `"3.00"`), clitest.EventOf("a", 3, `"5.00"`), clitest.EventOf("b", 3, `"4.00"`))
 		s.Consuming(nil)
-		const reported = "not discarded: 1 other event of the same versions."
+		const reported = "not discarded: 3 other events of the same versions. One of each version"
 		discard := []string{"dlq", "discard", "--account=a", "--offset=1", "--reason=void"}
-		if plan := s.Must(discard...); !strings.Contains(plan, reported) {
-			t.Errorf("the plan does not report the other event: %s", plan)
+		clitest.Contains(t, s.Must(discard...), reported+" would be parked instead.")
+		third := s.Lines("dlq", "list", "--account=a", "--offset=3")[0]
+		want := fmt.Sprintf("%v/%v", third["dlq_partition"], third["dlq_offset"])
+		clitest.Equal(t, clitest.Pick(s.Lines(discard...), "parked", "parked_instead"), "true "+want)
+		clitest.Contains(t, s.Must(append(discard, "--yes")...), reported+" is parked instead.")
+		waits := func() string {
+			return clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "received_version", "waiting_events")
 		}
-		if done := s.Must(append(discard, "--yes")...); !strings.Contains(done, reported) {
-			t.Errorf("the result does not report the other event: %s", done)
-		}
-		s.Produce(clitest.EventOf("a", 2, `"2.00"`))
-		s.Consuming(nil)
-		clitest.Equal(t, state(), "3.00 at 2")
+		clitest.Equal(t, waits(), "b 1 3 1, a 2 3 1")
 		if plan := s.Must("dlq", "discard", "--account=b", "--reason=void"); strings.Contains(plan, "not discarded") {
 			t.Errorf("the plan reports another event: %s", plan)
 		}
-		s.Must("dlq", "replay", "--status=ready", "--yes")
+
+		// All records are read again. The discarded event is not parked again.
+		s.Must("position", "set", "--all", "--start", "--reason=again", "--yes")
+		s.Consuming(nil)
+		clitest.Equal(t, waits(), "b 1 3 1, a 2 3 1")
+		s.Produce(clitest.EventOf("a", 2, `"2.00"`))
+		s.Consuming(nil)
 		clitest.Equal(t, state(), "6.00 at 3")
+		clitest.Equal(t, waits(), "b 1 3 1")
+	})
+}
+
+// TestADiscardOfAllEventsOfAVersion discards the events of a version one after the other. The account
+// is stale until the last one is discarded. One of them cannot be read, so it waits as the cause of a gap.
+func TestADiscardOfAllEventsOfAVersion(t *testing.T) {
+	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`))
+		s.Consuming(nil)
+		s.Produce(clitest.EventOf("a", 3, `"1000000.00"`), clitest.EventOf("a", 3, `"3.00"`), clitest.Undated("a", 3, `"9.00"`))
+		s.Consuming(nil)
+		waits := func() string {
+			return clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "class", "waiting_events")
+		}
+		s.Must("dlq", "discard", "--account=a", "--offset=1,2", "--reason=void", "--yes")
+		clitest.Equal(t, waits(), "a 2 version_gap 1")
+		s.Produce(clitest.EventOf("a", 2, `"2.00"`))
+		s.Consuming(nil)
+		clitest.Equal(t, state(), "3.00 at 2")
+		clitest.Equal(t, waits(), "a 3 malformed_payload 1")
+		s.Must("dlq", "discard", "--account=a", "--offset=3", "--reason=void", "--yes")
+		clitest.Equal(t, s.Must("gaps"), "no account waits for an event\n")
+	})
+}
+
+// TestAnotherEventIsAppliedAtOnce discards an event that could not be applied when its turn came. The
+// other event of its version can be applied, and nothing else has to arrive for that.
+func TestAnotherEventIsAppliedAtOnce(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1.00"`), strings.Replace(clitest.EventOf("a", 3, `"9.00"`), "EUR", "USD", 1),
+		clitest.EventOf("a", 3, `"3.00"`), clitest.EventOf("a", 2, `"2.00"`))
+	s.Consuming(func() {
+		const balance = "SELECT coalesce((SELECT balance || ' at ' || version FROM account_balance) = $1, false)"
+		s.Await(balance, "3.00 at 2")
+		s.Must("dlq", "discard", "--account=a", "--offset=1", "--reason=void", "--yes")
+		s.Await(balance, "6.00 at 3")
 	})
 }
