@@ -90,7 +90,7 @@ demo-debezium: build ## Run a bank, Debezium, Kafka and the projector (needs Jav
 
 # The compiler and the linker use a quarter less processor time if they collect garbage less often,
 # and a tenth to a half more memory. The programs under test do not get this variable.
-build test test-race test-kafka test-faults-quick vet: export GOGC ?= 400
+build test test-race test-kafka test-faults-quick lint: export GOGC ?= 400
 
 # Tests mostly wait for servers, so more tests run at a time than there are processors.
 .PHONY: test
@@ -259,13 +259,8 @@ fmt-check: ## Fail when a file is not formatted by gofmt
 	@files=$$(gofmt -l .) || exit 1; \
 	test -z "$$files" || { echo "not formatted (make fmt):"; echo "$$files"; exit 1; } >&2
 
-.PHONY: vet
-vet: ## Run go vet, on the files with build tags too
-	$(GO) vet $(PKGS)
-	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,matrix,failpoints,chromium,citus,container,kubernetes,upgrade,pgbouncer $(PKGS)
-
 .PHONY: lint
-lint: $(GOLANGCI) ## Run golangci-lint (builds it the first time: some minutes)
+lint: $(GOLANGCI) ## Run golangci-lint, also for `go vet`'s checks (builds it the first time: some minutes)
 	$(GOLANGCI) run $(PKGS)
 
 $(GOLANGCI):

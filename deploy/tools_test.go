@@ -15,19 +15,12 @@ import (
 	"testing"
 )
 
-// These are the tools that check the manifests, and the modules with the definitions of the custom
-// objects. Each tool and module is downloaded once per version.
+// These are the tools that check the manifests. Each is downloaded once per version.
 const (
-	kubectlValidate = "sigs.k8s.io/kubectl-validate@v0.0.4"
-	kustomize       = "sigs.k8s.io/kustomize/kustomize/v5@v5.8.1"
-	composeLoader   = "github.com/compose-spec/compose-go/v2/cmd@v2.9.0"
-
-	prometheusOperator = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
-	keda               = "github.com/kedacore/keda/v2@v2.16.1"
+	kubeconform   = "github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0"
+	kustomize     = "sigs.k8s.io/kustomize/kustomize/v5@v5.8.1"
+	composeLoader = "github.com/compose-spec/compose-go/v2/cmd@v2.9.0"
 )
-
-// kubernetesVersion is the newest version that kubectl-validate supports.
-const kubernetesVersion = "1.30"
 
 // run returns the output of a program. If the program fails, the error contains its error output.
 func run(ctx context.Context, dir, name string, args ...string) (string, error) {
@@ -82,26 +75,16 @@ func build(t *testing.T, folder string) string {
 
 var builds sync.Map
 
-// validate runs kubectl-validate on a file or folder.
+// validate runs kubeconform on a file or folder.
 func validate(t *testing.T, path string) error {
 	t.Helper()
-	crds, err := definitions()
+	folder, err := schemas()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = runTool(t.Context(), kubectlValidate, "--version", kubernetesVersion, "--local-crds", crds, path)
+	_, err = runTool(t.Context(), kubeconform, "-strict", "-schema-location", filepath.Join(folder, schemaLocation), path)
 	return err
 }
-
-// definitions returns the folders with the CustomResourceDefinitions, as a list.
-var definitions = sync.OnceValues(func() (string, error) {
-	operator, err := moduleFolder(prometheusOperator)
-	if err != nil {
-		return "", err
-	}
-	scaler, err := moduleFolder(keda)
-	return filepath.Join(operator, "example", "prometheus-operator-crd") + "," + filepath.Join(scaler, "config", "crd", "bases"), err
-})
 
 func moduleFolder(module string) (string, error) {
 	out, err := run(context.Background(), ".", "go", "mod", "download", "-json", module)

@@ -15,7 +15,7 @@ import (
 // A program that was built with the tag profile writes a CPU profile until the program is stopped.
 // The variable PROJECTOR_PROFILES names the folder of the file. `make bench-profile` uses such a
 // program.
-func init() {
+func init() { //nolint:gochecknoinits // only in a program that a developer profiles
 	name := filepath.Join(os.Getenv("PROJECTOR_PROFILES"), strconv.Itoa(os.Getpid())+".pprof")
 	file, err := os.Create(name) //nolint:gosec // G304: the developer names the folder
 	if err == nil {
