@@ -72,7 +72,10 @@ func (c *Consumer) findElsewhere(ctx context.Context) (found elsewhere, is bool,
 	}
 	if found, is = c.elsewhere(committed, stored); is {
 		log, err := c.partitionInfo(ctx, found.partition)
-		is = err == nil && projection.SameTopic(log.id, found.topicID)
+		if err != nil { // it is not known, so the last answer counts
+			return elsewhere{}, false, err
+		}
+		is = projection.SameTopic(log.id, found.topicID)
 	}
 	return found, is, nil
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/projection"
 )
@@ -70,6 +72,34 @@ func TestAStandbyFindsAnotherDatabase(t *testing.T) {
 		if err != nil || is != test.want || is && (found.position != 5 || found.committed != 6) {
 			t.Errorf("committed %d: %+v, %t, %v", test.committed, found, is, err)
 		}
+	}
+}
+
+// TestABrokersErrorDoesNotEndTheWarningAboutAnotherDatabase shows that an error of a broker is not
+// taken for the answer that there is no other database. Otherwise it would end the warning, or put off
+// its begin.
+func TestABrokersErrorDoesNotEndTheWarningAboutAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	cluster, seeds := startFake(t, 1, 1)
+	c := scriptedConsumer(t, &script{}, func(*Config) {})
+	connect(t, c, seeds)
+	offsets := kadm.Offsets{}
+	offsets.AddOffset("t", 0, 6, -1)
+	if err := c.adm.CommitAllOffsets(t.Context(), "g", offsets); err != nil {
+		t.Fatal(err)
+	}
+	cluster.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+		partition := kmsg.NewListOffsetsResponseTopicPartition()
+		partition.ErrorCode = kerr.TopicAuthorizationFailed.Code
+		topic := kmsg.NewListOffsetsResponseTopic()
+		topic.Topic, topic.Partitions = "t", []kmsg.ListOffsetsResponseTopicPartition{partition}
+		resp.Topics = append(resp.Topics, topic)
+		return resp, nil, true
+	})
+	if found, is, err := c.findElsewhere(t.Context()); err == nil {
+		t.Errorf("%+v, %t, without an error", found, is)
 	}
 }
 
