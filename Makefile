@@ -95,7 +95,7 @@ build test test-race test-kafka test-faults-quick lint: export GOGC ?= 400
 # Tests mostly wait for servers, so more tests run at a time than there are processors.
 .PHONY: test
 test: ## Run all tests; uses local PostgreSQL binaries, else downloads them once
-	$(GO) test -parallel 8 $(TESTFLAGS) $(PKGS)
+	$(GO) test -p 4 -parallel 8 $(TESTFLAGS) $(PKGS)
 
 .PHONY: test-race
 test-race: ## Run all tests under the race detector (needs a C compiler)
