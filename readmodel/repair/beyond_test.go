@@ -132,6 +132,32 @@ func TestTheHighestEventIsReadAgain(t *testing.T) {
 	same(t, "read again from", lines(t, pool, "SELECT highest_version || ' from ' || first_offset FROM park_overflow"), "900 from 3")
 }
 
+// TestAnUnskipForgetsNoPlace skips a version while later events are beyond the park limit, and takes
+// the skip back. The later events are still read again when their turn comes.
+func TestAnUnskipForgetsNoPlace(t *testing.T) {
+	const row = "SELECT concat_ws(' ', partition, lowest_version, highest_version, events, first_offset, first_version) FROM park_overflow"
+	pool, w := startAtTheLimit(t)
+	w.MustFold(credit("b", 1, "1", "EUR"), credit("b", 4, "1", "EUR"), credit("b", 5, "1", "EUR"), credit("b", 6, "1", "EUR"))
+	w.MustFlush()
+	r, before := newRepair(t, pool, 0), lines(t, pool, row)
+	if _, err := r.Skip(t.Context(), skipOf("b", 2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Unskip(t.Context(), skipOf("b", 2)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "beyond the limit", lines(t, pool, row), before)
+	expect(t, current(t, pool, "b"), "EUR 1.00 1 open b-1 true 2")
+	w.MustClaim("me", projection.NoOffset)
+	w.MustFold(credit("b", 2, "1", "EUR"), credit("b", 3, "1", "EUR"))
+	w.MustFlush()
+	heal(t, w)
+	expect(t, current(t, pool, "b"), "EUR 4.00 4 open b-4 true 5")
+	if due := dueOf(t, pool); len(due) != 1 {
+		t.Errorf("due: %+v", due)
+	}
+}
+
 // discardOf discards the event of an account at an offset.
 func discardOf(accountID string, version, offset int64, class event.Class) readmodel.Discard {
 	return readmodel.Discard{Subject: readmodel.Subject{AccountID: accountID, Version: version}, Action: readmodel.Action{

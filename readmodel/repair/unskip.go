@@ -62,7 +62,7 @@ func (r *Repair) unskip(ctx context.Context, tx *accountdb.Tx, s Skip) error {
 	switch {
 	case of.Place.Topic != "":
 		changes.Parks = []*projection.Parked{parkedAgain(s, of)}
-	case of.Class != "": // the event is beyond the park limit
+	case of.Class != "" && !known.Overflowed: // the event is beyond the park limit; a stored range would lose the place of its events
 		changes.Overflows = []accounts.Overflow{{
 			AccountID: s.AccountID, Version: s.Version, Expected: s.Version, Place: projection.RecordRef{Partition: projection.NoPartition},
 		}}
