@@ -209,7 +209,7 @@ func (p *pair) swapped(during func(catchUps int)) (report rebuild.Report, left i
 func (p *pair) repair() {
 	whats := []string{"replay", "replay", "correct"}
 	if p.d.ordered {
-		whats = append(whats, "skip", "discard")
+		whats = append(whats, "skip", "unskip", "discard")
 	}
 	if p.d.Name() == readmodel.BalanceName {
 		whats = append(whats, "open", "fetch")
@@ -219,14 +219,19 @@ func (p *pair) repair() {
 	switch what := rapid.SampledFrom(whats).Draw(p.rt, "repair"); what {
 	case "replay", "correct", "discard":
 		p.actOnSomeDeadLetter(what)
-	case "skip":
+	case "skip", "unskip":
 		if p.contested(account) {
 			return
 		}
+		skip := repair.Skip{AccountID: account, Version: version, Actor: "me", Reason: "lost"}
+		skip.NothingWaits = what == "skip" && rapid.Bool().Draw(p.rt, "nothing waits")
 		p.onBoth(func(c *consumer) {
 			var refused *repair.SkipRefused
 			skipper := p.replayer(c).(*repair.Repair)
-			_, err := skipper.Skip(p.t.Context(), repair.Skip{AccountID: account, Version: version, Actor: "me", Reason: "lost"})
+			_, err := skipper.Skip(p.t.Context(), skip)
+			if what == "unskip" && err == nil {
+				err = skipper.Unskip(p.t.Context(), skip)
+			}
 			if err != nil && !errors.As(err, &refused) {
 				p.rt.Fatal(err)
 			}
