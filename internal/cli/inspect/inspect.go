@@ -76,7 +76,9 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 	}
 	shown := c.printer(ctx, std)
 	proposed := mapping.Samples{CloudEvents: c.Format == event.FormatCloudEvents}
+	none := len(spans) > 0 // no record was read
 	err = readEach(ctx, reader, spans, c.Limit, func(record *kgo.Record) error {
+		none = false
 		message := consumer.FromKafka(record).Message
 		if c.Suggest {
 			pace.Answered(ctx, 1)
@@ -95,6 +97,9 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 	}, lost.Add)
 	if err != nil {
 		return errors.Join(shown.rows.End(""), err)
+	}
+	if none && len(lost.Lost) == 0 {
+		std.Notef("no record can be read: the offsets there are those of aborted transactions, of their markers, or of records that compaction has removed\n")
 	}
 	if c.Suggest {
 		return errors.Join(c.suggest(std, &proposed), lost.Explain(std))

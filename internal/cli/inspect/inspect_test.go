@@ -236,6 +236,9 @@ func TestInspectFillsUpBehindMarkers(t *testing.T) {
 		}
 	}
 	clitest.Equal(t, clitest.Pick(s.Lines("inspect", "--limit=4"), "partition", "offset"), "1 0, 1 1, 1 2, 1 3")
+	_, out, said := s.Command("inspect", "--partition=0")
+	clitest.Equal(t, out, "")
+	clitest.Contains(t, said, "no record can be read", "aborted transactions")
 }
 
 func TestInspectSaysWhyThereIsNothing(t *testing.T) {
