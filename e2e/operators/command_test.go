@@ -55,25 +55,21 @@ func (s *stage) change(args ...string) printed {
 		return asked
 	}
 	p := s.runAs(s.approver, "approve", request[1], "--reason=compared", "--output=json")
-	p.stdout = results(p.stderr)
+	p.stdout = results(s, p.stdout)
 	p.refused = strings.Contains(p.stderr, "is refused, for")
 	return p
 }
 
-var (
-	requested = regexp.MustCompile(`request (\d+) was recorded`)
-	applied   = regexp.MustCompile(`(?m)^applied +\S+ +(\d+)`)
-	set       = regexp.MustCompile(`(?m)^partition (\d+): set from (\d+) to (\d+)`)
-)
+var requested = regexp.MustCompile(`request (\d+) was recorded`)
 
-// results returns, as lines of JSON, the applied events and the positions in the output of approve,
-// which is a text.
-func results(text string) (all string) {
-	for _, m := range applied.FindAllStringSubmatch(text, -1) {
-		all += fmt.Sprintf(`{"version":%s,"result":"applied"}`+"\n", m[1])
-	}
-	for _, m := range set.FindAllStringSubmatch(text, -1) {
-		all += fmt.Sprintf(`{"partition":%s,"from":%s,"to":%s}`+"\n", m[1], m[2], m[3])
+// results returns the results in the document of approve, one a line, as the approved command would
+// have printed them.
+func results(s *stage, document string) (all string) {
+	s.t.Helper()
+	for _, approved := range lines[struct{ Results []json.RawMessage }](s, document) {
+		for _, result := range approved.Results {
+			all += string(result) + "\n"
+		}
 	}
 	return all
 }

@@ -110,25 +110,26 @@ func (r *requested) changed(h *Hash) string {
 }
 
 // show makes the plan again with the given servers and prints it. If it is not the plan that was
-// requested, show prints a warning: what it shows would not be done.
-func (r *requested) show(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, amounts bool) (err error) {
+// requested, show prints and returns a warning: what it shows would not be done.
+func (r *requested) show(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, amounts bool) (warning string, err error) {
 	ctx = readmodel.WithReader(ctx, r.reader)
 	plan, on, err := r.plan(ctx, std, pool, servers, func(on *On) { on.Amounts = amounts })
 	defer func() { err = errors.Join(err, on.close()) }()
 	if err != nil {
-		return err
+		return "", err
 	}
 	if r.Request.State == readmodel.RequestOpen && refusal(plan) == nil {
 		h, err := hashOf(ctx, r.change.Action(), plan)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if why := r.changed(h); why != "" {
-			std.Notef("warning: `projector approve %d` would refuse this request, for %s\n", r.Request.ID, why)
+			warning = fmt.Sprintf("`projector approve %d` would refuse this request, for %s", r.Request.ID, why)
+			std.Notef("warning: %s\n", warning)
 			on.request, on.Whole = nil, true // so that the plan does not propose the approval
 		}
 	}
-	return plan.Print(ctx, false)
+	return warning, plan.Print(ctx, false)
 }
 
 // approve executes the request if its plan is unchanged.

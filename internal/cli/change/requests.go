@@ -86,17 +86,11 @@ type ApproveCmd struct {
 // Run makes the plan of a request again and executes it if it is unchanged.
 func (c *ApproveCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	d := decision{c.ID, c.Reason, &c.DatabaseFlags, &c.Flags}
-	return d.make(ctx, std, typed.Model, func(pool *pgxpool.Pool, r *requested, reason string) error {
+	return d.make(ctx, std, typed.Model, func(pool *pgxpool.Pool, r *requested, reason string) (results []json.RawMessage, err error) {
 		if r.Login == r.Request.RequestedBy {
-			return exit.Refusef("request %d was made by %s, so another login has to approve it", c.ID, r.Login)
+			return nil, exit.Refusef("request %d was made by %s, so another login has to approve it", c.ID, r.Login)
 		}
-		results := std
-		if c.JSON() {
-			results = &output.Streams{Out: std.Err, Err: std.Err}
-		}
-		servers := c.Servers
-		servers.Flags = output.Flags{} // the result is printed as text
-		return r.approve(ctx, results, pool, &servers, reason)
+		return c.documents(std, func(std *output.Streams) error { return r.approve(ctx, std, pool, &c.Servers, reason) })
 	})
 }
 
@@ -111,9 +105,15 @@ type RejectCmd struct {
 // Run closes a request without executing it.
 func (c *RejectCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	d := decision{c.ID, c.Reason, &c.DatabaseFlags, &c.Flags}
-	return d.make(ctx, std, typed.Model, func(pool *pgxpool.Pool, _ *requested, reason string) error {
-		return readmodel.DecideRequest(ctx, pool, c.ID, readmodel.RequestRejected, reason)
+	return d.make(ctx, std, typed.Model, func(pool *pgxpool.Pool, _ *requested, reason string) ([]json.RawMessage, error) {
+		return nil, readmodel.DecideRequest(ctx, pool, c.ID, readmodel.RequestRejected, reason)
 	})
+}
+
+// decidedDocument is a decided request in JSON. If it was approved, it has the results of the change.
+type decidedDocument struct {
+	requestDocument
+	Results []json.RawMessage `json:"results,omitzero"`
 }
 
 type decision struct {
@@ -123,9 +123,11 @@ type decision struct {
 	print  *output.Flags
 }
 
-// make calls the function decide if the request is open, and prints the result.
+// make calls the function decide if the request is open, and prints the result. Results of a change
+// that has failed are printed too.
 func (d *decision) make(
-	ctx context.Context, std *output.Streams, model *kong.Application, decide func(pool *pgxpool.Pool, r *requested, reason string) error,
+	ctx context.Context, std *output.Streams, model *kong.Application,
+	decide func(pool *pgxpool.Pool, r *requested, reason string) (results []json.RawMessage, err error),
 ) error {
 	if err := checkReason(d.reason); err != nil {
 		return err
@@ -142,18 +144,22 @@ func (d *decision) make(
 	if r.Request.State != readmodel.RequestOpen {
 		return decidedAlready(ctx, pool, &readmodel.RequestDecidedError{Request: r.Request})
 	}
-	if err := decide(pool, r, readmodel.Storable(d.reason)); err != nil {
-		if late, is := errors.AsType[*readmodel.RequestDecidedError](err); is {
-			return decidedAlready(ctx, pool, late)
-		}
-		return err
+	results, failed := decide(pool, r, readmodel.Storable(d.reason))
+	if late, is := errors.AsType[*readmodel.RequestDecidedError](failed); is {
+		return decidedAlready(ctx, pool, late)
 	}
+	if failed != nil && len(results) == 0 {
+		return failed
+	}
+	// The results are printed even if ctx has ended.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flags.OneShotWithin)
+	defer cancel()
 	decided, err := readmodel.FindRequest(ctx, pool, d.id)
 	if err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
 	text := fmt.Sprintf("request %d of %s: %s\n", d.id, output.Printable(decided.RequestedBy), decided.State)
-	return d.print.Print(std.Out, documentOf(model, &decided), text)
+	return errors.Join(d.print.Print(std.Out, decidedDocument{documentOf(model, &decided), results}, text), failed)
 }
 
 // decidedAlready returns the error for a second decision. If the first one was an approval, the error
@@ -196,6 +202,7 @@ type shownDocument struct {
 	Command string            `json:"command"`
 	Files   []fileDocument    `json:"files"`
 	Plan    []json.RawMessage `json:"plan"`
+	Warning *string           `json:"warning"`
 }
 
 type fileDocument struct {
@@ -254,7 +261,8 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 		return err
 	}
 	printHead(std, &r.Request, &d, done)
-	return r.show(ctx, std, pool, &c.Servers, amounts)
+	_, err = r.show(ctx, std, pool, &c.Servers, amounts)
+	return err
 }
 
 func printHead(std *output.Streams, r *readmodel.Request, d *shownDocument, done string) {
@@ -273,15 +281,28 @@ func printHead(std *output.Streams, r *readmodel.Request, d *shownDocument, done
 }
 
 // printJSON prints one document, even if a plan is no longer possible.
-func (c *showCmd) printJSON(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, r *requested, amounts bool, d *shownDocument) error {
-	var planned bytes.Buffer
-	err := r.show(ctx, &output.Streams{Out: &planned, Err: std.Err}, pool, &c.Servers, amounts)
-	for line := range bytes.Lines(planned.Bytes()) {
+func (c *showCmd) printJSON(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, r *requested, amounts bool, d *shownDocument) (err error) {
+	d.Plan, err = c.documents(std, func(std *output.Streams) error {
+		warning, err := r.show(ctx, std, pool, &c.Servers, amounts)
+		d.Warning = output.OrNull(warning)
+		return err
+	})
+	return errors.Join(output.PrintJSON(std.Out, d), err)
+}
+
+// documents calls do. With JSON output it returns the documents that do has printed, one a line.
+func (s *Servers) documents(std *output.Streams, do func(std *output.Streams) error) (all []json.RawMessage, err error) {
+	if !s.JSON() {
+		return nil, do(std)
+	}
+	var printed bytes.Buffer
+	err = do(&output.Streams{Out: &printed, Err: std.Err})
+	for line := range bytes.Lines(printed.Bytes()) {
 		if line = bytes.TrimSpace(line); json.Valid(line) {
-			d.Plan = append(d.Plan, bytes.Clone(line))
+			all = append(all, bytes.Clone(line))
 		}
 	}
-	return errors.Join(output.PrintJSON(std.Out, d), err)
+	return all, err
 }
 
 // printFile prints a file byte for byte. On a terminal, characters that could be hostile are

@@ -162,7 +162,12 @@ func TestShowSaysThatThePlanHasChanged(t *testing.T) {
 		if status != exit.OK || !strings.Contains(out, plan) {
 			t.Fatalf("status %d, %q is not in\n%s%s", status, plan, out, errOut)
 		}
-		return strings.Contains(errOut, "`projector approve "+id+"` would refuse this request, for the plan has changed since")
+		const text = "` would refuse this request, for the plan has changed since"
+		warns := strings.Contains(errOut, "`projector approve "+id+text)
+		if output == "json" && strings.Contains(out, `"warning":"`+"`projector approve "+id+text+`"`) != warns {
+			t.Errorf("the document of request %s has another warning than the standard error:\n%s%s", id, out, errOut)
+		}
+		return warns
 	}
 	approves := "another login does it by projector approve " + skip
 	for _, id := range []string{skip, discard, replay} {

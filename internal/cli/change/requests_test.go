@@ -151,6 +151,19 @@ func TestChangedPlansAreRefused(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "four_eyes")
 }
 
+// TestApprovePrintsOneDocument shows that the JSON of approve contains the results, and that they are
+// not printed as text.
+func TestApprovePrintsOneDocument(t *testing.T) {
+	s, other := underFourEyes(t)
+	id := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost")
+	status, out, errOut := other.Command("approve", id, "--reason=x", "--output=json")
+	if status != exit.OK || errOut != "" {
+		t.Fatalf("status %d, and on the standard error: %q", status, errOut)
+	}
+	clitest.Equal(t, clitest.Keys(t, out), requestKeys+" results")
+	clitest.Contains(t, out, `"state":"approved"`, `"results":[{"account_id":"acc-a","version":2,`)
+}
+
 // TestAnApproverWithOtherBrokers approves with brokers that do not have the topics of the request. The
 // request stays open, because only the approver's flags are wrong.
 func TestAnApproverWithOtherBrokers(t *testing.T) {
