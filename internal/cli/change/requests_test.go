@@ -14,6 +14,8 @@ import (
 
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
+	"projector/readmodel/balance"
+	"projector/readmodel/rebuild"
 	"projector/readmodel/turnover"
 )
 
@@ -149,6 +151,31 @@ func TestChangedPlansAreRefused(t *testing.T) {
 	}
 	clitest.Equal(t, clitest.Pick(s.Lines("requests"), "action", "state"), "rebuild refused, rebuild refused, skip refused, replay refused, discard refused")
 	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "four_eyes")
+}
+
+// TestAPassingRefusalLeavesTheRequestOpen approves while another rebuild is running, and while an
+// instance reads the group's topic. Both end by themselves, so the request can be approved later.
+func TestAPassingRefusalLeavesTheRequestOpen(t *testing.T) {
+	s, other := underFourEyes(t)
+	s.Exec("UPDATE account_balance SET balance = balance + 1 WHERE account_id = 'acc-a'")
+	again := requested(t, s, "rebuild")
+	shadow, err := rebuild.OpenShadow(t.Context(), s.Pool, balance.Definition{}, 100, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clitest.Contains(t, other.Refused(exit.Failed, "approve", again, "--reason=x"), "another rebuild of this database is under way; wait until it has ended")
+	clitest.Equal(t, clitest.Pick(s.Lines("requests", "--state=open"), "id"), again)
+	if err := shadow.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other.Must("approve", again, "--reason=x")
+
+	remove := requested(t, s, "position", "remove", "--group=account-balance-projector", "--reason=renamed")
+	s.Produce(clitest.EventOf("acc-z", 1, `"1"`)) // applied when the instance reads the topic
+	s.Consuming(func() {
+		clitest.Contains(t, other.Refused(exit.Failed, "approve", remove, "--reason=x"), "stop all of its instances first")
+	})
+	clitest.Equal(t, clitest.Pick(s.Lines("requests", "--state=open"), "id"), remove)
 }
 
 // TestApprovePrintsOneDocument shows that the JSON of approve contains the results, and that they are

@@ -72,6 +72,12 @@ func Refuse(text string) Refusal { return Refusal{errclass.Text(text)} }
 // Refusef formats a Refusal. The text must be safe to show.
 func Refusef(format string, args ...any) error { return Refuse(fmt.Sprintf(format, args...)) }
 
+// Passing formats an error about something that ends by itself or that another role may do. It is no
+// Refusal, so approve leaves the request open. The text must be safe to show.
+func Passing(format string, args ...any) error {
+	return errclass.Text(fmt.Sprintf(format, args...))
+}
+
 // NeedsRole extends PostgreSQL's error about a missing privilege. The new text names the role of
 // sql/roles.sql that the command needs. Other errors stay unchanged.
 func NeedsRole(command, role string, err error) error {

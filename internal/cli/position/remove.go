@@ -90,12 +90,12 @@ func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmo
 	group, err := describeGroup(ctx, adm, c.Group)
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // a group that is unknown to Kafka has no members
 		if errclass.Kafka(err).Unready() {
-			return exit.Refusef("missing ACL: DESCRIBE on group %s: whether it is used cannot be asked", c.Group)
+			return exit.Passing("missing ACL: DESCRIBE on group %s: whether it is used cannot be asked", c.Group)
 		}
 		return fmt.Errorf("ask who is in the group: %w", err)
 	}
 	if n := readers(group, c.Topic); n > 0 {
-		return exit.Refusef("group %q has %s reading topic %q: stop all of its instances first", c.Group, output.Counted(n, "instance"), c.Topic)
+		return exit.Passing("group %q has %s reading topic %q: stop all of its instances first", c.Group, output.Counted(n, "instance"), c.Topic)
 	}
 	i := slices.IndexFunc(positions, needed)
 	if i < 0 {

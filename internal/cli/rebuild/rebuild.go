@@ -270,7 +270,7 @@ func (r *rebuilding) ends(positions []rebuild.TopicPosition) (map[int32]int64, e
 	ends := map[int32]int64{}
 	for _, p := range positions {
 		if _, known := r.topic.Of(p.Partition); !known {
-			return nil, exit.Refusef("partition %d was added to topic %s after the rebuild began: nothing was changed; run it again", p.Partition, r.cmd.Topic)
+			return nil, exit.Passing("partition %d was added to topic %s after the rebuild began: nothing was changed; run it again", p.Partition, r.cmd.Topic)
 		}
 		if text := misplaced(&r.topic, p); text != "" {
 			return nil, exit.Refuse(text)
@@ -283,7 +283,7 @@ func (r *rebuilding) ends(positions []rebuild.TopicPosition) (map[int32]int64, e
 func (r *rebuilding) open(ctx context.Context) (err error) {
 	r.shadow, err = rebuild.OpenShadow(ctx, r.on.Pool, r.cmd.kind, r.cmd.ParkLimit, int64(r.cmd.ParkBytes))
 	if errors.Is(err, rebuild.ErrRebuilding) {
-		return exit.Refuse(err.Error() + "; wait until it has ended")
+		return exit.Passing("%s; wait until it has ended", err)
 	}
 	return err
 }
