@@ -2,13 +2,19 @@ package process
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/accountdb"
+	"projector/readmodel/balance"
 )
 
 func waitingEvent(version, offset int64, class event.Class, bytes int) *projection.Parked {
@@ -107,5 +113,33 @@ func TestEventsThatTheLogLacksStayBeyond(t *testing.T) {
 		if !strings.HasPrefix(got, c.want) || rest.Events > 0 && rest.FirstOffset != projection.NoOffset {
 			t.Errorf("%s: %s, %+v; want %s", c.what, got, rest, c.want)
 		}
+	}
+}
+
+// TestBeyondReadsLargeBatches shows that events beyond the park limit are read again from every batch
+// that the consumer accepts. Without a limit of its own, the client accepts answers up to 100 MiB.
+func TestBeyondReadsLargeBatches(t *testing.T) {
+	t.Parallel()
+	const bytes = 101 << 20
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "large"), kfake.BrokerConfigs(map[string]string{"message.max.bytes": "209715200"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	producer := devtest.Client(t, cluster.ListenAddrs(), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.ProducerBatchMaxBytes(2*bytes), kgo.BrokerMaxWriteBytes(2*bytes))
+	if err := producer.ProduceSync(t.Context(), &kgo.Record{Topic: "large", Value: make([]byte, bytes)}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	c := &Flags{}
+	c.Topic, c.MaxBatchBytes = "large", 2*bytes
+	p := &Process{log: slog.New(slog.DiscardHandler), topic: "large", kind: balance.Definition{}}
+	if err := p.clients(c, []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}, traced{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.admin.Close)
+	record, err := p.beyondLimit(c, nil).reader.ReadAt(t.Context(), 0, 0)
+	if err != nil || len(record.Value) != bytes {
+		t.Errorf("the record is not read: %v", err)
 	}
 }

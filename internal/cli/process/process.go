@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"os/signal"
 	"strings"
 	"sync"
@@ -81,7 +82,10 @@ func (p *Process) clients(c *Flags, options []kgo.Opt, traced traced) (err error
 	if err != nil {
 		return err
 	}
-	if p.admin, err = kgo.NewClient(options...); err != nil {
+	// The admin client reads events beyond the park limit again, so it must accept the batches that the
+	// consumer accepts. Without the option it accepts 100 MiB.
+	answers := kgo.BrokerMaxReadBytes(int32(max(100<<20, c.MaxBatchBytes+1<<20))) //nolint:gosec // G115: checked to be far below 2 GiB
+	if p.admin, err = kgo.NewClient(append(slices.Clip(options), answers)...); err != nil {
 		return fmt.Errorf("create the Kafka client: %w", err)
 	}
 	p.retention = newRetention(p, c.DeadLetterTopic())
