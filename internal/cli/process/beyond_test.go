@@ -117,7 +117,8 @@ func TestEventsThatTheLogLacksStayBeyond(t *testing.T) {
 }
 
 // TestBeyondReadsLargeBatches shows that events beyond the park limit are read again from every batch
-// that the consumer accepts. Without a limit of its own, the client accepts answers up to 100 MiB.
+// that the consumer accepts. By default, the client accepts answers up to 100 MiB, and a Reader accepts
+// batches up to 64 MiB, decompressed.
 func TestBeyondReadsLargeBatches(t *testing.T) {
 	t.Parallel()
 	const bytes = 101 << 20
@@ -126,10 +127,11 @@ func TestBeyondReadsLargeBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	producer := devtest.Client(t, cluster.ListenAddrs(), kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.ProducerBatchMaxBytes(2*bytes), kgo.BrokerMaxWriteBytes(2*bytes))
-	if err := producer.ProduceSync(t.Context(), &kgo.Record{Topic: "large", Value: make([]byte, bytes)}).FirstErr(); err != nil {
-		t.Fatal(err)
+	for _, codec := range []kgo.CompressionCodec{kgo.NoCompression(), kgo.ZstdCompression()} {
+		producer := devtest.Client(t, cluster.ListenAddrs(), kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(2*bytes), kgo.BrokerMaxWriteBytes(2*bytes))
+		if err := producer.ProduceSync(t.Context(), &kgo.Record{Topic: "large", Value: make([]byte, bytes)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	c := &Flags{}
 	c.Topic, c.MaxBatchBytes = "large", 2*bytes
@@ -138,8 +140,10 @@ func TestBeyondReadsLargeBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.admin.Close)
-	record, err := p.beyondLimit(c, nil).reader.ReadAt(t.Context(), 0, 0)
-	if err != nil || len(record.Value) != bytes {
-		t.Errorf("the record is not read: %v", err)
+	for offset := range int64(2) {
+		record, err := p.beyondLimit(c, nil).reader.ReadAt(t.Context(), 0, offset)
+		if err != nil || len(record.Value) != bytes {
+			t.Errorf("the record at offset %d is not read: %v", offset, err)
+		}
 	}
 }
