@@ -44,3 +44,20 @@ func TestAMisplacedSecretIsNotShown(t *testing.T) {
 		})
 	}
 }
+
+// TestANegativeNumberIsNotProposed shows that a negative number after a space is refused like one
+// after an equals sign. The parser takes it for a short flag, and would propose a value that no flag
+// accepts. A text may begin with a dash.
+func TestANegativeNumberIsNotProposed(t *testing.T) {
+	for args, want := range map[string]string{
+		"position set --offset -1": "projector: --offset: must not be negative\n",
+		"run --breaker-share -0.5": "projector: --breaker-share: must not be negative\n",
+		"run --retry-max -1s":      "projector: --retry-max: must not be negative\n",
+		"dlq list --account -1":    "projector: --account: expected string value but got \"-1\" (short flag); perhaps try --account=\"-1\"?\n",
+	} {
+		var out, stderr bytes.Buffer
+		if status := cli.Main(t.Context(), strings.Fields(args), &out, &stderr, flags.BuildInfo{}); status != 2 || stderr.String() != want {
+			t.Errorf("%s: status %d: %s", args, status, stderr.String())
+		}
+	}
+}
