@@ -14,7 +14,6 @@ package reader
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -99,14 +98,6 @@ func NewServer(cfg Config) *Server {
 // Changed reports accounts that were just written. The query of the next tick includes the changed
 // accounts for which a client waits. Changed is safe for concurrent use.
 func (s *Server) Changed(ids iter.Seq[string]) { s.register.changed(ids) }
-
-// Start listens and serves in the background. Start must be called only one time.
-func (s *Server) Start(ctx context.Context) error {
-	if err := s.Server.Start(ctx); err != nil {
-		return fmt.Errorf("cannot listen for readers on %q: %w", s.cfg.Addr, err)
-	}
-	return nil
-}
 
 // Run queries the database regularly while a client waits. When ctx ends, all waiters receive the
 // answer that the instance is stopping.

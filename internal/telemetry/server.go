@@ -16,8 +16,6 @@
 package telemetry
 
 import (
-	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -50,15 +48,6 @@ func NewServer(addr string, reg *Registry, h *Health, page Page, log *slog.Logge
 	}
 	ended := func(err error) { log.Error("the HTTP server has ended", Err(err)) }
 	return &Server{httplimit.NewServer(server, httplimit.New(maxConnections, 0.25), ended)}
-}
-
-// Start listens and serves in the background. It returns an error if it cannot listen on the
-// address. Start must be called only one time.
-func (s *Server) Start(ctx context.Context) error {
-	if err := s.Server.Start(ctx); err != nil {
-		return fmt.Errorf("cannot listen for HTTP on %q (--listen): %w", s.HTTP.Addr, err)
-	}
-	return nil
 }
 
 // policy permits only what the status page needs from this server. It permits no inline script or
