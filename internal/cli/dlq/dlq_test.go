@@ -50,6 +50,11 @@ func TestListShowsHowDeadLettersStand(t *testing.T) {
 	} {
 		clitest.Equal(t, clitest.Statuses(s.Lines(append([]string{"dlq", "list"}, strings.Fields(filter)...)...)), want)
 	}
+	for _, filter := range []string{"--until=1h", "--class=balance_overflow", "--status=discarded"} {
+		for _, command := range []string{"list", "summary"} {
+			clitest.Equal(t, s.Must("dlq", command, filter), "no dead letter matches the filters\n")
+		}
+	}
 	table := s.Must("dlq", "list")
 	clitest.Contains(t, table, "STATUS", "acc-a", "version_gap", "0/3", "open")
 	for line := range strings.Lines(table) {

@@ -53,7 +53,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(rows.End(s.emptyResult("no dead letters")), s.finish(ctx, std))
+	return errors.Join(rows.End(s.emptyResult(c.nothing())), s.finish(ctx, std))
 }
 
 func letterRows(std *output.Streams, how *output.Flags) *output.Rows {

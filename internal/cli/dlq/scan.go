@@ -49,6 +49,14 @@ func (f *readFlags) reading(ctx context.Context, std *output.Streams) (s *scan, 
 	return opened.scan(std, chosen, false), opened.close, nil
 }
 
+// nothing returns the text for no dead letters.
+func (f *readFlags) nothing() string {
+	if f.filters() {
+		return "no dead letter matches the filters"
+	}
+	return "no dead letters"
+}
+
 // scan returns a scan of the selected dead letters. If whole is true, a change depends on the scan,
 // so an unreadable partition is an error.
 func (t *tools) scan(std *output.Streams, chosen replay.Selection, whole bool) *scan {

@@ -61,7 +61,7 @@ func (c *summaryCmd) print(std *output.Streams, s *scan, sums *summary) error {
 	if rows.Len() > 1 {
 		rows.Total("total", " ", total)
 	}
-	return rows.End(s.emptyResult("no dead letters"))
+	return rows.End(s.emptyResult(c.nothing()))
 }
 
 // summary counts dead letters. Its memory depends on the number of accounts in each class and
