@@ -6,6 +6,7 @@ import (
 
 	"projector/internal/consumer"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 	"projector/projection"
 )
 
@@ -52,5 +53,19 @@ func TestWhatOfTheDemoATerminalShows(t *testing.T) {
 	var out bytes.Buffer
 	if newPage(&out, func() {}).colours {
 		t.Error("a file is taken for a terminal")
+	}
+}
+
+// The demo's remarks are right for any number, also for 1.
+func TestRemarksOfTheDemoAreRightForOne(t *testing.T) {
+	d := &demo{ledger: &testbank.Oracle{DeadLetters: make([]testbank.DeadLetter, 1)}}
+	f := &findings{repeats: 1, recounted: 1}
+	for outcome, want := range map[projection.Outcome]string{
+		projection.DeadLettered: "waited and then failed, with a second class: 1, published once more: 1",
+		projection.Duplicate:    "came again from Kafka: 1",
+	} {
+		if got := d.remark(outcome, f); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

@@ -65,7 +65,7 @@ func (d *demo) remark(outcome projection.Outcome, f *findings) string {
 	case outcome == projection.Applied:
 		return fmt.Sprintf("and %s that waited for a gap which was filled", grouped(f.counted.healed))
 	case outcome == projection.Duplicate && f.recounted > 0:
-		return fmt.Sprintf("%s records came again from Kafka", grouped(f.recounted))
+		return fmt.Sprintf("came again from Kafka: %s", grouped(f.recounted))
 	case outcome == projection.DeadLettered:
 		return d.remarkOnDeadLetters(f)
 	}
@@ -75,10 +75,10 @@ func (d *demo) remark(outcome projection.Outcome, f *findings) string {
 func (d *demo) remarkOnDeadLetters(f *findings) string {
 	var remarks []string
 	if again := len(d.ledger.DeadLetters) - d.expected()[projection.DeadLettered.String()]; again > 0 {
-		remarks = append(remarks, fmt.Sprintf("%s waited and then failed: they have a second class", grouped(again)))
+		remarks = append(remarks, fmt.Sprintf("waited and then failed, with a second class: %s", grouped(again)))
 	}
 	if f.repeats > 0 {
-		remarks = append(remarks, fmt.Sprintf("%s were published once more", grouped(f.repeats)))
+		remarks = append(remarks, fmt.Sprintf("published once more: %s", grouped(f.repeats)))
 	}
 	return strings.Join(remarks, ", ")
 }
