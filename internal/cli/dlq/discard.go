@@ -75,6 +75,7 @@ type discardPlan struct {
 	deadLetters []*replay.DeadLetter
 	found       []readmodel.Discarded // the plan for each dead letter or, after Do, the results so far
 	others      map[parkedEvent]bool  // see findOthers
+	copies      map[parkedEvent]bool  // see findOthers
 	instead     map[accountVersion]*replay.DeadLetter
 	unread      output.Unread // partitions in which there may be more of these events
 	failed      bool          // an error has ended Do
@@ -84,13 +85,15 @@ func (*discardPlan) DoneInParts() {}
 
 // findOthers finds events that are not discarded, of versions whose parked event is. Only one event of
 // a version is parked. So a consumer does not know these events. One of each version is parked instead
-// of the discarded event: the first that can be read, or else the first.
+// of the discarded event: the first that can be read, or else the first. Copies are left out: they
+// have the id of a discarded event, so the decision is about them, too.
 func (p *discardPlan) findOthers(ctx context.Context) error {
-	removed, discarded := map[accountVersion]bool{}, map[parkedEvent]bool{}
+	removed, discarded, ids := map[accountVersion]bool{}, map[parkedEvent]bool{}, map[accountVersion][]string{}
 	filter := dlq.Filter{Projection: p.chosen.Filter.Projection, Group: p.chosen.Filter.Group}
 	for i, d := range p.deadLetters {
 		of := parkedEventOf(d)
 		discarded[of] = true
+		ids[of.accountVersion] = append(ids[of.accountVersion], d.Subject().EventID)
 		if p.found[i].Removed {
 			removed[of.accountVersion] = true
 			filter.Account = of.account
@@ -102,13 +105,17 @@ func (p *discardPlan) findOthers(ctx context.Context) error {
 	if len(removed) > 1 {
 		filter.Account = ""
 	}
-	p.others, p.instead = map[parkedEvent]bool{}, map[accountVersion]*replay.DeadLetter{}
+	p.others, p.copies, p.instead = map[parkedEvent]bool{}, map[parkedEvent]bool{}, map[accountVersion]*replay.DeadLetter{}
 	s := p.tools.scan(p.on.Std, replay.Selection{Filter: filter, Statuses: []dlq.Status{dlq.Open, dlq.Ready, dlq.Waiting}}, false)
 	s.Payload = true
 	defer s.shown.Done()
 	err := s.Each(ctx, func(d *replay.DeadLetter) error {
 		of := parkedEventOf(d)
 		if !removed[of.accountVersion] || discarded[of] || d.Entry.Class == event.VersionConflict {
+			return nil
+		}
+		if slices.Contains(ids[of.accountVersion], d.Subject().EventID) {
+			p.copies[of] = true
 			return nil
 		}
 		p.others[of] = true
@@ -235,9 +242,12 @@ func (p *discardPlan) announce(done bool) {
 const effectText = "An account that needs one of these events stays at the version before it. It is stale only while other events of it wait.\n" +
 	"To apply them after all: projector dlq replay --status=discarded%s\n"
 
-// othersText explains what happens to the events that findOthers has found.
+// othersText and copiesText explain what happens to the events that findOthers has found.
 const othersText = "not discarded: %s of the same versions. One of each version %s parked instead.\n" +
 	"Its account is stale until it is applied, or passed over. If it must not be applied either, discard it, too.\n"
+
+const copiesText = "not discarded: %s with the id and version of a discarded event. Nothing applies it by itself, and no account is stale because of it.\n" +
+	"Discard it, too, or apply it when its turn has come: projector dlq replay --status=ready%s\n"
 
 // parkedEvent identifies a parked event. An event that was read several times has several dead
 // letters and is parked once.
@@ -295,6 +305,9 @@ func (p *discardPlan) summary(done bool) string {
 			verb = "is"
 		}
 		text += fmt.Sprintf(othersText, output.Counted(others, "other event"), verb)
+	}
+	if copies := len(p.copies); copies > 0 {
+		text += fmt.Sprintf(copiesText, output.Counted(copies, "other record"), p.again())
 	}
 	if passed > 0 {
 		text = fmt.Sprintf("not discarded, because the read model has passed their versions: %d\n", passed) + text

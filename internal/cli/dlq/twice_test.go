@@ -66,8 +66,8 @@ func TestAnUnreadableEventFromTheFutureIsDiscarded(t *testing.T) {
 func TestAnotherEventOfADiscardedVersionIsParked(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
-		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), clitest.Undated("a", 3, `"9.00"`),
-			clitest.EventOf("a", 3, `"3.00"`), clitest.EventOf("a", 3, `"5.00"`), clitest.EventOf("b", 3, `"4.00"`))
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), withID("x", clitest.Undated("a", 3, `"9.00"`)),
+			withID("y", clitest.EventOf("a", 3, `"3.00"`)), withID("z", clitest.EventOf("a", 3, `"5.00"`)), clitest.EventOf("b", 3, `"4.00"`))
 		s.Consuming(nil)
 		const reported = "not discarded: 3 other events of the same versions. One of each version"
 		discard := []string{"dlq", "discard", "--account=a", "--offset=1", "--reason=void"}
@@ -102,7 +102,7 @@ func TestADiscardOfAllEventsOfAVersion(t *testing.T) {
 		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`))
 		s.Consuming(nil)
-		s.Produce(clitest.EventOf("a", 3, `"1000000.00"`), clitest.EventOf("a", 3, `"3.00"`), clitest.Undated("a", 3, `"9.00"`))
+		s.Produce(clitest.EventOf("a", 3, `"1000000.00"`), withID("x", clitest.EventOf("a", 3, `"3.00"`)), withID("y", clitest.Undated("a", 3, `"9.00"`)))
 		s.Consuming(nil)
 		waits := func() string {
 			return clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "class", "waiting_events")
@@ -123,7 +123,7 @@ func TestADiscardOfAllEventsOfAVersion(t *testing.T) {
 func TestAnotherEventIsAppliedAtOnce(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1.00"`), strings.Replace(clitest.EventOf("a", 3, `"9.00"`), "EUR", "USD", 1),
-		clitest.EventOf("a", 3, `"3.00"`), clitest.EventOf("a", 2, `"2.00"`))
+		clitest.Corrected("a", 3, `"3.00"`), clitest.EventOf("a", 2, `"2.00"`))
 	s.Consuming(func() {
 		const balance = "SELECT coalesce((SELECT balance || ' at ' || version FROM account_balance) = $1, false)"
 		s.Await(balance, "3.00 at 2")
@@ -131,3 +131,25 @@ func TestAnotherEventIsAppliedAtOnce(t *testing.T) {
 		s.Await(balance, "6.00 at 3")
 	})
 }
+
+// TestACopyOfADiscardedEventIsNotParked discards an event that the producer has sent twice. The second
+// record must not apply it.
+func TestACopyOfADiscardedEventIsNotParked(t *testing.T) {
+	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), clitest.EventOf("a", 3, `"1000000.00"`))
+		s.Consuming(nil)
+		discard := []string{"dlq", "discard", "--account=a", "--offset=1", "--reason=void"}
+		clitest.Equal(t, clitest.Pick(s.Lines(discard...), "parked", "parked_instead"), "true null")
+		clitest.Contains(t, s.Must(append(discard, "--yes")...), "not discarded: 1 other record with the id and version of a discarded event")
+		clitest.Equal(t, s.Must("gaps"), "no account waits for an event\n")
+		s.Produce(clitest.EventOf("a", 2, `"2.00"`))
+		s.Consuming(nil)
+		clitest.Equal(t, state(), "3.00 at 2")
+		s.Must("dlq", "replay", "--status=ready", "--yes")
+		clitest.Equal(t, state(), "1000003.00 at 3")
+	})
+}
+
+// withID returns an event of account a and version 3 with another id.
+func withID(id, event string) string { return strings.Replace(event, `"a-3"`, `"`+id+`"`, 1) }
