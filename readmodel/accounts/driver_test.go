@@ -123,7 +123,9 @@ func (s *store) write(t rapid.TB, c *accounts.Changes) {
 		s.parked[r.AccountID][r.Version] = p
 	}
 	for _, o := range c.Overflows {
-		s.over[o.AccountID] = true
+		if _, parked := s.parked[o.AccountID][o.Version]; !parked {
+			s.over[o.AccountID] = true
+		}
 	}
 }
 

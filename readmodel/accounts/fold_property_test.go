@@ -204,3 +204,49 @@ func TestNoMoreIsParkedThanTheLimitAllows(t *testing.T) {
 		}
 	})
 }
+
+// TestTheParkLimitIsExceededOnlyIfEnoughEventsWait delivers one event of each waiting version, because
+// a second one may count once more (docs/decisions/0010). The correction of a broken event is delivered
+// when it is the account's next one.
+func TestTheParkLimitIsExceededOnlyIfEnoughEventsWait(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		version, waiting, most := map[string]int64{}, map[string]map[int64]bool{}, map[string]int{} // waiting: can it be applied
+		var drawn, arriving []event.Decoded
+		for _, d := range validStream(rt) {
+			if rapid.IntRange(0, 3).Draw(rt, "poison") == 0 {
+				drawn = append(drawn, faulty(d, event.InvalidAmount))
+			}
+			drawn = append(drawn, d)
+			if rapid.Bool().Draw(rt, "swapped") {
+				last := len(drawn) - 1
+				other := max(0, last-rapid.IntRange(1, 6).Draw(rt, "with"))
+				drawn[other], drawn[last] = drawn[last], drawn[other]
+			}
+		}
+		for _, d := range drawn {
+			id, v, poison := d.Event.AccountID, d.Event.Version, d.Fault != nil
+			if waiting[id] == nil {
+				waiting[id] = map[int64]bool{}
+			}
+			if _, waits := waiting[id][v]; waits && (poison || v != version[id]+1) {
+				continue
+			}
+			arriving = append(arriving, d)
+			if v > version[id] {
+				waiting[id][v] = !poison
+			}
+			for waiting[id][version[id]+1] {
+				version[id]++
+				delete(waiting[id], version[id])
+			}
+			most[id] = max(most[id], len(waiting[id]))
+		}
+		limit, db := rapid.Int64Range(1, 4).Draw(rt, "park limit"), newStore()
+		run(t, rt, db, arriving, accounts.Options{FirstVersion: 1, ParkLimit: limit, CacheBytes: 1 << 20})
+		for id := range db.over {
+			if int64(most[id]) <= limit {
+				rt.Fatalf("account %s is beyond the park limit %d, but only %d of its events waited", id, limit, most[id])
+			}
+		}
+	})
+}

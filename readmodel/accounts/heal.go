@@ -178,6 +178,7 @@ func (f *Fold) applyFitting(a *account) {
 	if q == nil {
 		return
 	}
+	q.forget(a.version)
 	for a.version < projection.LastVersion {
 		next := a.version + 1
 		if q.waits && q.next <= next {
@@ -192,10 +193,22 @@ func (f *Fold) applyFitting(a *account) {
 	}
 }
 
+// forget removes the parked event of a version that was applied from another record.
+func (q *queue) forget(version int64) {
+	if p := q.pending[version]; p != nil {
+		delete(q.pending, version)
+		q.parked--
+		q.bytes -= sizeOf(&p.Record)
+	}
+}
+
 func (f *Fold) startHealing(a *account, q *queue) {
 	blocked := q.next == a.version+1 && q.nextClass != event.VersionGap
 	if blocked || a.healing {
 		return
+	}
+	if q.next == a.version { // this version was applied from another record
+		q.parked--
 	}
 	a.healing = true
 	f.healing = append(f.healing, a)
