@@ -98,19 +98,42 @@ func (o *ordered) open(id string, from state) {
 	o.heal(a)
 }
 
-// discard removes a dead letter permanently.
+// discard removes a dead letter permanently. If its event waits, another event of its version waits
+// instead.
 func (o *ordered) discard(p place) {
 	o.discarded[p] = true
 	for _, a := range o.accounts {
 		for v, w := range a.waiting {
-			if w.place() == p {
-				delete(a.waiting, v)
+			if w.place() != p {
+				continue
+			}
+			delete(a.waiting, v)
+			if other := o.otherThan(w); other != nil {
+				a.waiting[v] = other
+				o.heal(a)
 			}
 		}
 		if a.beyond > a.version { // computed again from the remaining dead letters
 			a.beyond = o.beyondNow(a)
 		}
 	}
+}
+
+// otherThan returns another event of the version of a discarded event: the first one that can be read,
+// else the first one.
+func (o *ordered) otherThan(w *parked) (other *parked) {
+	for _, l := range o.letters {
+		if l.account != w.account || l.version != w.version || l.id == w.id || l.class == "version_conflict" || o.discarded[l.place()] {
+			continue
+		}
+		if l.class = o.fault(l.event); l.class == "" {
+			l.class = gap
+		}
+		if other == nil || other.class != gap && l.class == gap {
+			other = &l
+		}
+	}
+	return other
 }
 
 // takeBack applies a discarded event. It returns false if the event cannot be applied.

@@ -171,10 +171,8 @@ func (s *stage) report() string {
 	return strings.Join(text, ", ")
 }
 
-// fixed holds the seeds that every run of the suite uses. The oracle must be able to follow them: seed
-// 11 may read two different events of one version again from beyond the park limit, and then it depends
-// on the time which of them is applied.
-var fixed = []uint64{16, 19, 21}
+// fixed holds the seeds that every run of the suite uses.
+var fixed = []uint64{11, 16, 19}
 
 const stepsEach = 12
 
