@@ -118,9 +118,10 @@ func (s *store) write(t rapid.TB, c *accounts.Changes) {
 		}
 	}
 	for _, r := range c.Reclassed {
-		p := s.parked[r.AccountID][r.Version]
-		p.Class = r.Class
-		s.parked[r.AccountID][r.Version] = p
+		if p, parked := s.parked[r.AccountID][r.Version]; parked {
+			p.Class = r.Class
+			s.parked[r.AccountID][r.Version] = p
+		}
 	}
 	for _, o := range c.Overflows {
 		if _, parked := s.parked[o.AccountID][o.Version]; !parked {

@@ -250,3 +250,60 @@ func TestTheParkLimitIsExceededOnlyIfEnoughEventsWait(t *testing.T) {
 		}
 	})
 }
+
+// TestWhenChangesAreWrittenDoesNotMatter delivers any events, also two different ones of a version. The
+// rows, the parked events and the dead letters are the same as if every record were written at once.
+func TestWhenChangesAreWrittenDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var arriving []event.Decoded
+		for i := range rapid.IntRange(1, 40).Draw(rt, "records") {
+			d := credited(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "account"), rapid.Int64Range(1, 8).Draw(rt, "version"), 1)
+			switch rapid.IntRange(0, 9).Draw(rt, "kind") {
+			case 0, 1:
+				d = faulty(d, event.InvalidAmount)
+			case 2:
+				d.Event.Currency = yen
+			case 3:
+				d.Event.ID = fmt.Sprint("other", i)
+			case 4:
+				d.Event.Amount = 1 << 62 // the second one exceeds the largest balance
+			case 5:
+				d.Event.Type, d.Event.Currency, d.Event.Amount = event.Ignorable, event.Currency{}, 0
+			}
+			arriving = append(arriving, d)
+		}
+		result := func(then func(*driver)) string {
+			d := newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: 1000, CacheBytes: 1 << 20}, 2)
+			for i, decoded := range arriving {
+				d.apply(projection.Record{Offset: int64(i)}, decoded)
+				then(d)
+			}
+			d.healAll()
+			letters, parked := map[string]int{}, map[string]string{}
+			for _, l := range d.letters {
+				letters[fmt.Sprint(l.Record.Offset, " ", l.Class)]++
+			}
+			for id, versions := range d.db.parked {
+				for v, p := range versions {
+					parked[fmt.Sprint(id, "/", v)] = fmt.Sprint(p.Record.Offset, " ", p.Class)
+				}
+			}
+			return fmt.Sprintf("rows %v\nparked %v\ndead letters %v", d.db.rows, parked, letters)
+		}
+		want := result((*driver).healAll)
+		got := result(func(d *driver) {
+			switch rapid.IntRange(0, 5).Draw(rt, "then") {
+			case 0:
+				d.flush()
+			case 1:
+				d.healAll()
+			case 2:
+				d.flush()
+				d.fold.Reset()
+			}
+		})
+		if got != want {
+			rt.Fatalf("written now and then:\n%s\nwritten after each record:\n%s", got, want)
+		}
+	})
+}
