@@ -124,10 +124,13 @@ func (o *ordered) waitsForFirst(k *known, a *account, log [][]*event) bool {
 	return false
 }
 
-// advanceFrom applies the account's next event, which is in the topic. It returns false if there is
-// none that can be applied.
+// advanceFrom applies the account's next event, which waits or is in the topic. It returns false if
+// there is none that can be applied.
 func (o *ordered) advanceFrom(a *account, id string, log [][]*event) bool {
 	next := a.version + 1
+	if p := a.waiting[next]; p != nil && p.class == gap && o.advance(a, p.event) == "" {
+		return true
+	}
 	for _, records := range log {
 		for _, e := range records {
 			if !e.garbage && e.account == id && e.version == next && o.fault(e) == "" && !o.discarded[e.place()] && o.advance(a, e) == "" {
