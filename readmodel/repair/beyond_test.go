@@ -69,6 +69,16 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 			w.MustFold(credit("a", 8, "1", "EUR"), credit("a", 9, "1", "EUR"))
 			w.MustFlush()
 		}, "4\n5", "4 9 1 4 4", "EUR 104.00 5 open a-5 true 6"},
+		{"another event of a version arrives and is parked", func(t *testing.T, w *worker, _ *repair.Repair) {
+			t.Helper()
+			w.MustClaim("me", projection.NoOffset)
+			other := w.Records(credit("a", 5, "7", "EUR"))
+			other[0].Decoded.Event.ID = "other"
+			if _, err := w.Fold(t.Context(), other, 1000); err != nil {
+				t.Fatal(err)
+			}
+			w.MustFlush()
+		}, "4\n5", "", "EUR 104.00 5 open a-5 false -"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			pool, w := startAtTheLimit(t)

@@ -1,6 +1,7 @@
--- Parks an event. An event that is already parked for this version is replaced only if it cannot be
--- applied and the new event waits for a missing version. The worker of another partition may have
--- parked it, so this worker may not know of it.
+-- Parks an event. An event that is already parked for this version is replaced in two cases: it cannot
+-- be applied and the new event waits for a missing version, or both wait and the new event is before it
+-- in its partition. The worker of another partition may have parked it, so this worker may not know of
+-- it.
 INSERT INTO {parked} AS p
     ({projection_column}account_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, replays, key, value, headers)
 VALUES ({projection_value}$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
@@ -9,4 +10,5 @@ SET class = EXCLUDED.class, event_id = EXCLUDED.event_id, expected_version = EXC
     topic = EXCLUDED.topic, partition = EXCLUDED.partition, "offset" = EXCLUDED."offset",
     record_timestamp = EXCLUDED.record_timestamp, replays = EXCLUDED.replays,
     key = EXCLUDED.key, value = EXCLUDED.value, headers = EXCLUDED.headers
-WHERE p.class <> 'version_gap' AND EXCLUDED.class = 'version_gap';
+WHERE EXCLUDED.class = 'version_gap' AND (p.class <> 'version_gap'
+    OR p.topic = EXCLUDED.topic AND p.partition = EXCLUDED.partition AND p."offset" > EXCLUDED."offset");
