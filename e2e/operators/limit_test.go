@@ -142,10 +142,10 @@ func (o *ordered) advanceFrom(a *account, id string, log [][]*event) bool {
 }
 
 // dueNow counts the accounts whose next event is beyond the park limit and will be read again.
-const dueNow = `SELECT count(*) FROM %s o JOIN %s b USING (account_id)
-	LEFT JOIN %s p ON p.account_id = o.account_id AND p.version = b.version + 1
+const dueNow = `SELECT count(*) FROM %s o LEFT JOIN %s b USING (account_id)
+	LEFT JOIN %s p ON p.account_id = o.account_id AND p.version = coalesce(b.version, 0) + 1
 	JOIN projector_position x ON x.topic = o.topic AND x.partition = o.partition AND x.projection = '%s'
-	WHERE o.first_offset IS NOT NULL AND o.first_version <= b.version + 1 AND o.highest_version > b.version AND p.account_id IS NULL
+	WHERE o.first_offset IS NOT NULL AND o.first_version <= coalesce(b.version, 0) + 1 AND o.highest_version > coalesce(b.version, 0) AND p.account_id IS NULL
 	AND x.paused_reason IS NULL AND x.breaker_reason IS NULL AND x.stopped_reason IS NULL`
 
 // readAgain waits until the program has read the events beyond the park limit again. No account

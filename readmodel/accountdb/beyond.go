@@ -37,9 +37,9 @@ const AtOnce = 0
 // LoadBeyond returns a few of the accounts whose next event may be beyond the park limit. It leaves
 // out accounts whose next event cannot be read again. The result until maps each partition to the
 // offset up to which its records were processed.
-func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, partitions []int32) (due []Beyond, until map[int32]int64, err error) {
+func LoadBeyond(ctx context.Context, pool *pgxpool.Pool, name, topic string, partitions []int32, firstVersion int64) (due []Beyond, until map[int32]int64, err error) {
 	const what = "find events beyond the park limit whose turn has come"
-	due, err = readmodel.Collect(ctx, pool, pgx.RowToStructByPos[Beyond], what, sql.AccountsOf(name).Query("overflow_due"), topic, partitions)
+	due, err = readmodel.Collect(ctx, pool, pgx.RowToStructByPos[Beyond], what, sql.AccountsOf(name).Query("overflow_due"), topic, partitions, firstVersion-1)
 	if err == nil && len(due) > 0 {
 		until, err = readmodel.Map[int32, int64](ctx, pool, what, sql.Query("processed_until"), name, topic)
 	}

@@ -39,7 +39,7 @@ func heal(t *testing.T, w *worker) {
 // dueOf returns the accounts whose events beyond the park limit are to be read again now.
 func dueOf(t *testing.T, pool *pgxpool.Pool) []accountdb.Beyond {
 	t.Helper()
-	due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number})
+	due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,4 +290,29 @@ func TestAnEventSentTwiceIsNotForgotten(t *testing.T) {
 	if len(due) != 1 || due[0].FirstOffset > 3 {
 		t.Errorf("beyond the park limit and due: %+v", due)
 	}
+}
+
+// TestAnAccountWithoutABalanceIsReadAgain discards all events beyond the park limit of an account that
+// has no row yet, one by one. No event is left, which is not known before the range is read again.
+func TestAnAccountWithoutABalanceIsReadAgain(t *testing.T) {
+	pool, w := startAtTheLimit(t)
+	w.MustFold(credit("new", 3, "1", "EUR"), credit("new", 4, "1", "EUR"), credit("new", 6, "1", "EUR"))
+	w.MustFlush()
+	if due := dueOf(t, pool); len(due) != 0 {
+		t.Fatalf("due before the discards: %+v", due)
+	}
+	r := newRepair(t, pool, 0)
+	for version, offset := range map[int64]int64{4: 3, 6: 4} {
+		if _, err := r.Discard(t.Context(), []readmodel.Discard{discardOf("new", version, offset, event.VersionGap)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	due := dueOf(t, pool)
+	if len(due) != 1 || due[0].AccountID != "new" || due[0].Version != 0 {
+		t.Fatalf("due %+v", due)
+	}
+	if err := r.ParkBeyond(t.Context(), &repair.ReadAgain{Of: due[0], Until: 10}, readmodel.NewDecisions(pool, balance.Definition{})); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "beyond the limit", lines(t, pool, "SELECT account_id FROM park_overflow"), "")
 }

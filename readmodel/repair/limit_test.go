@@ -28,7 +28,7 @@ func TestAnAccountAtTheHighestVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := []int32{partition.Number}
-	if due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, own); err != nil || len(due) != 0 {
+	if due, _, err := accountdb.LoadBeyond(t.Context(), pool, readmodel.BalanceName, partition.Topic, own, 1); err != nil || len(due) != 0 {
 		t.Errorf("beyond the park limit: %+v, error %v", due, err)
 	}
 	if overdue, err := accountdb.LoadOverdue(t.Context(), pool, readmodel.BalanceName, partition.Topic, own, 0); err != nil || len(overdue) != 0 {

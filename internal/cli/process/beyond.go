@@ -45,6 +45,7 @@ type beyond struct {
 	formats   event.Resolver
 	decisions *readmodel.Decisions
 	store     *repair.Repair
+	first     int64 // the accounts' first version
 	failing   *retry.Throttled
 	rests     map[int32]time.Time // partitions that cannot be read, and when to try again
 }
@@ -57,7 +58,7 @@ func (p *Process) beyondLimit(c *Flags, formats event.Resolver) *beyond {
 		return nil
 	}
 	return &beyond{
-		p: p, reader: topic.NewReader(p.admin, p.topic).Accept(c.MaxBatchBytes), formats: formats, decisions: readmodel.NewDecisions(p.pool, p.kind), store: store,
+		p: p, reader: topic.NewReader(p.admin, p.topic).Accept(c.MaxBatchBytes), formats: formats, decisions: readmodel.NewDecisions(p.pool, p.kind), store: store, first: c.FirstVersion,
 		failing: retry.Throttle(p.log, "read events beyond the park limit again", telemetry.KeyDependency, "kafka"),
 		rests:   map[int32]time.Time{},
 	}
@@ -84,7 +85,7 @@ func (b *beyond) round(ctx context.Context) (next bool, err error) {
 		return false, nil
 	}
 	searching, cancel := context.WithTimeout(ctx, beyondWithin)
-	due, until, err := accountdb.LoadBeyond(searching, b.p.pool, b.p.kind.Name(), b.p.topic, partitions)
+	due, until, err := accountdb.LoadBeyond(searching, b.p.pool, b.p.kind.Name(), b.p.topic, partitions, b.first)
 	if err == nil && len(due) > 0 {
 		err = b.decisions.Read(searching)
 	}
