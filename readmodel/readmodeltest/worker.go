@@ -70,6 +70,9 @@ func (w *Worker) MustFold(values ...string) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
+		if n == 0 {
+			w.t.Fatalf("no record was folded, because %d events are pending: call MustFlush first", w.Pending().Events)
+		}
 		records = records[n:]
 	}
 }
