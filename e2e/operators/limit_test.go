@@ -124,13 +124,10 @@ func (o *ordered) waitsForFirst(k *known, a *account, log [][]*event) bool {
 	return false
 }
 
-// advanceFrom applies the account's next event, which waits or is in the topic. It returns false if
-// there is none that can be applied.
+// advanceFrom applies the account's next event, the first one of its version in the topic that can be
+// applied. It returns false if there is none.
 func (o *ordered) advanceFrom(a *account, id string, log [][]*event) bool {
 	next := a.version + 1
-	if p := a.waiting[next]; p != nil && p.class == gap && o.advance(a, p.event) == "" {
-		return true
-	}
 	for _, records := range log {
 		for _, e := range records {
 			if !e.garbage && e.account == id && e.version == next && o.fault(e) == "" && !o.discarded[e.place()] && o.advance(a, e) == "" {
