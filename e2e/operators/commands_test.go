@@ -174,6 +174,7 @@ func (s *stage) kill(r *reader) {
 	s.t.Helper()
 	s.note("kill -9 of %s, and a start", r.name)
 	r.process.Kill()
+	r.killed = true
 	s.evict(r)
 	r.process = s.launch(r)
 	s.count("kill -9", true)
@@ -193,6 +194,7 @@ func (s *stage) secondInstance(r *reader) {
 	default:
 		s.note("kill -9 of the second instance of %s", r.name)
 		r.second.Kill()
+		r.killed = true
 		s.evict(r)
 		r.second = nil
 	}

@@ -76,6 +76,7 @@ type reader struct {
 	additive    bool
 	process     *process.Process
 	second      *process.Process // a second instance; nil if there is none
+	killed      bool             // an instance was killed since the rows were last compared
 	// next has, for each partition, the offset of the next record for the oracle. high has the
 	// highest value that next has had.
 	next, high []int64
@@ -315,6 +316,7 @@ func (s *stage) settled(when string) {
 	}
 	for _, r := range s.readers {
 		s.exact(r, when)
+		r.killed = false
 	}
 }
 
