@@ -195,16 +195,7 @@ type decimal struct {
 
 const byCurrency = -1
 
-func (d *decimal) isZero() bool { return isZeros(d.integer) && isZeros(d.fraction) }
-
-func isZeros(digits []byte) bool {
-	for _, c := range digits {
-		if c != '0' {
-			return false
-		}
-	}
-	return true
-}
+func (d *decimal) isZero() bool { return isAll('0', d.integer) && isAll('0', d.fraction) }
 
 // checkSign returns an error if there is no type for the sign of the amount. If the types do not
 // depend on the sign, zero and negative amounts are an error.
@@ -292,17 +283,12 @@ func (d *decimal) parse(text []byte, s *AmountShape) error {
 		d.scale, reason = len(d.fraction), errAmountForm
 	}
 	switch {
-	case !isPlainDigits(d.integer), hasPoint && !isDigits(string(d.fraction)):
+	case !isPlainDigits(d.integer), hasPoint && !isDigits(d.fraction):
 		return reason
 	case d.negative && d.isZero():
 		return errNegativeZero
 	}
 	return nil
-}
-
-// isPlainDigits reports whether a text consists of digits without leading zeros.
-func isPlainDigits(text []byte) bool {
-	return isDigits(string(text)) && (len(text) == 1 || text[0] != '0')
 }
 
 // readUnits sets r.number to the sum of units and nanos. If one of them is absent, its value is 0.

@@ -278,7 +278,7 @@ func WithoutSchemaID(value []byte) []byte {
 	}
 	inner := value[header:]
 	first, last := inner[0], inner[len(inner)-1]
-	isInteger := len(inner) <= mostDigits && isDigits(string(inner))
+	isInteger := len(inner) <= mostDigits && isDigits(inner)
 	if first == '{' && last == '}' || first == '"' && last == '"' && len(inner) > 1 || isInteger {
 		return inner
 	}

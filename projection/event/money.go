@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	_ "embed" // needed for go:embed
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ var (
 // fraction digits than c has. The error does not contain the text.
 func ParseAmount(text string, c Currency) (int64, error) {
 	whole, fraction, hasPoint := strings.Cut(text, ".")
-	if !isDigits(whole) || (len(whole) > 1 && whole[0] == '0') || (hasPoint && !isDigits(fraction)) {
+	if !isPlainDigits(whole) || hasPoint && !isDigits(fraction) {
 		return 0, errAmountForm
 	}
 	if len(fraction) > c.Digits() {
@@ -76,14 +77,17 @@ func ParseBalance(text string, c Currency) (int64, error) {
 }
 
 // isDigits reports whether s is one or more ASCII digits.
-func isDigits(s string) bool {
+func isDigits[T string | []byte](s T) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return false
 		}
 	}
-	return s != ""
+	return len(s) > 0
 }
+
+// isPlainDigits reports whether s is one or more ASCII digits without leading zeros.
+func isPlainDigits[T string | []byte](s T) bool { return isDigits(s) && (len(s) == 1 || s[0] != '0') }
 
 // appendDigits returns n with the decimal digits appended, and reports whether the result fits.
 func appendDigits(n int64, digits string) (_ int64, fits bool) {
@@ -284,7 +288,7 @@ func appendDecimal(dst, unscaled []byte, scale int) (_ []byte, fits bool) {
 		dst = append(dst, '-')
 	}
 	start := len(dst)
-	for digits := 0; digits <= scale || !isZero(magnitude); digits++ {
+	for digits := 0; digits <= scale || !isAll(0, magnitude); digits++ {
 		if digits == scale && scale > 0 {
 			dst = append(dst, '.')
 		}
@@ -326,11 +330,5 @@ func divideBy10(n []byte) (remainder byte) {
 	return byte(rest)
 }
 
-func isZero(n []byte) bool {
-	for _, b := range n {
-		if b != 0 {
-			return false
-		}
-	}
-	return true
-}
+// isAll reports whether text contains no other byte than c.
+func isAll(c byte, text []byte) bool { return bytes.Count(text, []byte{c}) == len(text) }

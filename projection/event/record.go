@@ -269,14 +269,9 @@ func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 // Array notes that there is an array at the place of b. Fields whose path leads into the array get
 // the kind inArray.
 func (v *Values) Array(b *Branch) {
+	v.inArray(b)
 	if b.HasField {
 		v.Other(b.Field)
-	}
-	if b.HasRecord {
-		v.found[b.Record] = value{kind: inArray}
-	}
-	for i := range b.Members {
-		v.inArray(&b.Members[i].Branch)
 	}
 }
 

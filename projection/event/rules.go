@@ -77,19 +77,8 @@ func (f *decoder) notString(m *value, field Field) string {
 // isInteger reports whether a text is a JSON integer. Leading zeros are allowed only if rule is
 // numberPadded.
 func isInteger(text []byte, rule numberRule) bool {
-	digits := text
-	if len(text) > 0 && text[0] == '-' {
-		digits = text[1:]
-	}
-	if len(digits) > 1 && digits[0] == '0' && rule != numberPadded {
-		return false
-	}
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return len(digits) > 0
+	digits := bytes.TrimPrefix(text, []byte("-"))
+	return isPlainDigits(digits) || rule == numberPadded && isDigits(digits)
 }
 
 // parseInteger converts a text for which isInteger returns true.
