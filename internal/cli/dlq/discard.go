@@ -86,7 +86,7 @@ func (*discardPlan) DoneInParts() {}
 // findOthers finds events that are not discarded, of versions whose parked event is. Only one event of
 // a version is parked. So a consumer does not know these events. One of each version is parked instead
 // of the discarded event: the first that can be read, or else the first. Copies are left out: they
-// have the id of a discarded event, so the decision is about them, too.
+// have the id of an event that is or was discarded, so the decision is about them, too.
 func (p *discardPlan) findOthers(ctx context.Context) error {
 	removed, discarded, ids := map[accountVersion]bool{}, map[parkedEvent]bool{}, map[accountVersion][]string{}
 	filter := dlq.Filter{Projection: p.chosen.Filter.Projection, Group: p.chosen.Filter.Group}
@@ -106,24 +106,32 @@ func (p *discardPlan) findOthers(ctx context.Context) error {
 		filter.Account = ""
 	}
 	p.others, p.copies, p.instead = map[parkedEvent]bool{}, map[parkedEvent]bool{}, map[accountVersion]*replay.DeadLetter{}
-	s := p.tools.scan(p.on.Std, replay.Selection{Filter: filter, Statuses: []dlq.Status{dlq.Open, dlq.Ready, dlq.Waiting}}, false)
+	statuses := []dlq.Status{dlq.Open, dlq.Ready, dlq.Waiting, dlq.Discarded}
+	s := p.tools.scan(p.on.Std, replay.Selection{Filter: filter, Statuses: statuses}, false)
 	s.Payload = true
 	defer s.shown.Done()
+	var found []*replay.DeadLetter
 	err := s.Each(ctx, func(d *replay.DeadLetter) error {
-		of := parkedEventOf(d)
-		if !removed[of.accountVersion] || discarded[of] || d.Entry.Class == event.VersionConflict {
-			return nil
+		switch of := parkedEventOf(d); {
+		case !removed[of.accountVersion] || discarded[of]:
+		case d.Status == dlq.Discarded:
+			ids[of.accountVersion] = append(ids[of.accountVersion], d.Subject().EventID)
+		case d.Entry.Class != event.VersionConflict:
+			found = append(found, d)
 		}
+		return nil
+	})
+	for _, d := range found {
+		of := parkedEventOf(d)
 		if slices.Contains(ids[of.accountVersion], d.Subject().EventID) {
 			p.copies[of] = true
-			return nil
+			continue
 		}
 		p.others[of] = true
 		if first := p.instead[of.accountVersion]; first == nil || compareOthers(d, first) < 0 {
 			p.instead[of.accountVersion] = d
 		}
-		return nil
-	})
+	}
 	p.unread = s.unread
 	return err
 }

@@ -153,3 +153,20 @@ func TestACopyOfADiscardedEventIsNotParked(t *testing.T) {
 
 // withID returns an event of account a and version 3 with another id.
 func withID(id, event string) string { return strings.Replace(event, `"a-3"`, `"`+id+`"`, 1) }
+
+// TestAnEarlierDiscardIsNotForgotten discards an event, and then the one that was parked instead. A copy
+// of the first one is still in the DLQ. The first decision is about the copy, too.
+func TestAnEarlierDiscardIsNotForgotten(t *testing.T) {
+	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), withID("x", clitest.EventOf("a", 3, `"9.00"`)), clitest.EventOf("a", 3, `"1000000.00"`))
+		s.Consuming(nil)
+		s.Must("dlq", "discard", "--account=a", "--offset=1", "--reason=void", "--yes")
+		discard := []string{"dlq", "discard", "--account=a", "--offset=2", "--reason=void"}
+		clitest.Equal(t, clitest.Pick(s.Lines(discard...), "parked", "parked_instead"), "true null")
+		clitest.Contains(t, s.Must(append(discard, "--yes")...), "not discarded: 1 other record with the id and version of a discarded event")
+		s.Produce(clitest.EventOf("a", 2, `"2.00"`))
+		s.Consuming(nil)
+		clitest.Equal(t, state(), "3.00 at 2")
+	})
+}
