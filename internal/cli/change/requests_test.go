@@ -394,3 +394,34 @@ func TestPruningDoesNotChangeTheRebuildOfASum(t *testing.T) {
 	clitest.Contains(t, other.Must("approve", again, "--reason=checked"), "1 row inserted or replaced", "2 events were marked")
 	clitest.Equal(t, s.Text("SELECT credited::text FROM daily_turnover"), "3.00")
 }
+
+// TestARequestedDiscardParksAnotherEvent requests and approves the discard of one of two events of a
+// version. What is parked instead is a part of the plan: a request is refused if it has changed.
+func TestARequestedDiscardParksAnotherEvent(t *testing.T) {
+	s := clitest.NewStage(t)
+	third := func(id string) string { return strings.Replace(clitest.EventOf("a", 3, `"3.00"`), `"a-3"`, `"`+id+`"`, 1) }
+	s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), third("x"))
+	s.Consuming(nil)
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	parked := func() string { return s.Text("SELECT coalesce(string_agg(event_id, ' '), '-') FROM parked_event") }
+	approved := func(offset, instead, parks string) {
+		t.Helper()
+		id := requested(t, s, "dlq", "discard", "--account=a", "--offset="+offset, "--reason=void")
+		before := parked()
+		shown := other.Lines(append([]string{"requests", "show", id}, s.Servers([]string{"approve"})[1:]...)...)[0]
+		clitest.Equal(t, clitest.Pick([]map[string]any{shown["plan"].([]any)[0].(map[string]any)}, "parked", "parked_instead"), "true "+instead)
+		clitest.Equal(t, parked(), before)
+		other.Must("approve", id, "--reason=checked")
+		clitest.Equal(t, parked(), parks)
+	}
+	approved("1", "0/1", "x")
+
+	id := requested(t, s, "dlq", "discard", "--account=a", "--offset=2", "--reason=void")
+	s.Produce(third("y"))
+	s.Consuming(nil)
+	clitest.Contains(t, other.Refused(exit.Failed, "approve", id, "--reason=checked"), "the plan has changed")
+	clitest.Equal(t, parked(), "x")
+	approved("2", "0/2", "y")
+	approved("3", "null", "-")
+}

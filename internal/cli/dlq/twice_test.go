@@ -6,9 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"projector/dlq"
 	"projector/internal/cli/clitest"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
 )
 
 // TestEveryDeadLetterOfADiscardedEventIsDiscarded discards one of the two dead letters of an event that
@@ -169,4 +174,51 @@ func TestAnEarlierDiscardIsNotForgotten(t *testing.T) {
 		s.Consuming(nil)
 		clitest.Equal(t, state(), "3.00 at 2")
 	})
+}
+
+// TestAnotherEventWithoutAValueIsParked discards an event while the other event of its version was too
+// large for the DLQ topic. It cannot be applied, so its account waits at this version until it is discarded.
+func TestAnotherEventWithoutAValueIsParked(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), clitest.EventOf("a", 4, `"4.00"`))
+	s.Consuming(nil)
+	large := projection.DeadLetter{
+		Record: projection.Record{Topic: s.Topic, Offset: 7, Message: event.Message{Key: []byte("k"), Value: []byte(withID("x", clitest.EventOf("a", 3, `"9.00"`)))}},
+		Class:  event.VersionGap, Identified: true, AccountID: "a", EventID: "x", Received: 3, Expected: new(int64(2)),
+	}
+	cut := dlq.Truncated(large, dlq.Stamp{Group: "account-balance-projector", Projection: readmodel.BalanceName}, s.Topic+".dlq", time.Now(), dlq.WithoutValue)
+	if err := s.Client.ProduceSync(t.Context(), cut).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	discard := []string{"dlq", "discard", "--account=a", "--offset=1", "--reason=void"}
+	clitest.Equal(t, clitest.Pick(s.Lines(discard...), "parked", "parked_instead"), "true 0/2")
+	s.Must(append(discard, "--yes")...)
+	s.Produce(clitest.EventOf("a", 2, `"2.00"`))
+	s.Consuming(nil)
+	balance := func() string { return s.Text("SELECT balance || ' at ' || version FROM account_balance") }
+	clitest.Equal(t, balance(), "3.00 at 2")
+	clitest.Equal(t, clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "class", "waiting_events"), "a 3 malformed_payload 2")
+	s.Must("dlq", "discard", "--account=a", "--offset=7", "--reason=void", "--yes")
+	clitest.Equal(t, balance(), "3.00 at 2")
+	clitest.Equal(t, clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "received_version", "waiting_events"), "a 3 4 1")
+}
+
+// TestAnotherEventInAnotherPartitionIsParked has the other events of a version in other partitions of
+// the DLQ topic, because they have other keys. The first one that can be read is parked instead.
+func TestAnotherEventInAnotherPartitionIsParked(t *testing.T) {
+	s := clitest.NewStage(t)
+	if _, err := kadm.NewClient(s.Client).CreateTopic(t.Context(), 3, -1, nil, s.Topic+".dlq"); err != nil {
+		t.Fatal(err)
+	}
+	s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`))
+	s.Append(&kgo.Record{Key: []byte("q"), Value: []byte(withID("x", clitest.Undated("a", 3, `"9.00"`)))})
+	s.Append(&kgo.Record{Key: []byte("l"), Value: []byte(withID("y", clitest.EventOf("a", 3, `"3.00"`)))})
+	s.Consuming(nil)
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list"), "offset", "dlq_partition"), "2 0, 3 1, 1 2")
+	discard := []string{"dlq", "discard", "--account=a", "--offset=1", "--reason=void"}
+	clitest.Equal(t, clitest.Pick(s.Lines(discard...), "parked", "parked_instead"), "true 1/0")
+	s.Must(append(discard, "--yes")...)
+	s.Produce(clitest.EventOf("a", 2, `"2.00"`))
+	s.Consuming(nil)
+	clitest.Equal(t, s.Text("SELECT balance || ' at ' || version FROM account_balance"), "6.00 at 3")
 }
