@@ -1,6 +1,7 @@
 package repair_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -315,4 +316,31 @@ func TestAnAccountWithoutABalanceIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "beyond the limit", lines(t, pool, "SELECT account_id FROM park_overflow"), "")
+}
+
+// TestWhatIsParkedInsteadWasDiscardedMeanwhile has three events of a version. One person discards the
+// parked event and has the second one parked instead. Another person discards the second one after the
+// plan. The discard is refused: nobody would know of the third event, which a new plan finds.
+func TestWhatIsParkedInsteadWasDiscardedMeanwhile(t *testing.T) {
+	pool, w := startAtTheLimit(t)
+	others := w.Records(credit("a", 3, "5", "EUR"), credit("a", 3, "7", "EUR"))
+	if _, err := w.Fold(t.Context(), others, 1000); err != nil {
+		t.Fatal(err)
+	}
+	w.MustFlush()
+	r := repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(w.Format), FirstVersion: 1, Decisions: readmodel.NewDecisions(pool, balance.Definition{})})
+	if _, err := r.Discard(t.Context(), []readmodel.Discard{discardOf("a", 3, 2, event.VersionGap)}); err != nil {
+		t.Fatal(err)
+	}
+	first := discardOf("a", 3, 1, event.VersionGap)
+	first.Instead = &projection.Parked{Record: others[0].Record, Decoded: others[0].Decoded, Class: event.VersionGap}
+	if _, err := r.Discard(t.Context(), []readmodel.Discard{first}); err == nil || !strings.Contains(err.Error(), "was discarded meanwhile") {
+		t.Errorf("error %v", err)
+	}
+	same(t, "parked", lines(t, pool, `SELECT "offset"::text FROM parked_event`), "1")
+	first.Instead = &projection.Parked{Record: others[1].Record, Decoded: others[1].Decoded, Class: event.VersionGap}
+	if _, err := r.Discard(t.Context(), []readmodel.Discard{first}); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "parked", lines(t, pool, `SELECT "offset"::text FROM parked_event`), "3")
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"projector/errclass"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -103,9 +104,9 @@ func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []readmodel
 	return tx.Send(ctx)
 }
 
-// parkInstead parks the other events of the versions whose parked event was removed. An event that was
-// discarded after the plan is left out. No event can be discarded during the transaction, because a
-// discard locks the account, too.
+// parkInstead parks the other events of the versions whose parked event was removed. It returns an error
+// if one of them was discarded after the plan, because a new plan may find a third event. No event can
+// be discarded during the transaction, because a discard locks the account, too.
 func (r *Repair) parkInstead(ctx context.Context, tx *accountdb.Tx, list []readmodel.Discard, result []readmodel.Discarded) error {
 	var parks []*projection.Parked
 	for i := range list {
@@ -119,7 +120,11 @@ func (r *Repair) parkInstead(ctx context.Context, tx *accountdb.Tx, list []readm
 	if err := r.cfg.Decisions.ReadIn(ctx, tx); err != nil {
 		return err
 	}
-	parks = slices.DeleteFunc(parks, r.cfg.Decisions.Discarded)
+	for _, p := range parks {
+		if ev := &p.Decoded.Event; r.cfg.Decisions.Discarded(p) {
+			return errclass.Text(fmt.Sprintf("the event of account %q version %d that was to be parked instead was discarded meanwhile; run the command again", ev.AccountID, ev.Version))
+		}
+	}
 	return accountdb.WriteChanges(ctx, tx, &accounts.Changes{Parks: parks})
 }
 
