@@ -20,6 +20,8 @@ type opener interface {
 	// from r. For a tombstone, f is nil. The caller must call the function end when it no longer
 	// uses r.
 	open(m Message) (f *decoder, r *reading, end func())
+	// list returns the places at which the format finds the fields.
+	list() []FieldPlace
 }
 
 // Explain reads a message field by field, and returns the value or the fault of each field that the
@@ -171,32 +173,24 @@ type FieldPlace struct{ Field, From, Written string }
 // listed, because amount and currency have full paths. For mistakes in the mapping, the error
 // contains one or more *MappingError.
 func Places(format string, opts Options) ([]FieldPlace, error) {
-	var f *decoder
 	if format == FormatAvro || format == FormatProtobuf {
 		records, err := NewRecords(opts)
 		if err != nil {
 			return nil, err
 		}
-		f = records.decoder
-	} else {
-		made, err := New(format, opts)
-		if err != nil {
-			return nil, err
-		}
-		var of any = made
-		if series, is := made.(*seriesFormat); is {
-			of = series.opener
-		}
-		switch made := of.(type) {
-		case *jsonFormat:
-			f = made.decoder
-		case *debeziumFormat:
-			f = made.decoder
-		case *cloudEventsFormat:
-			f = made.structured
-		}
+		return records.decoder.list(), nil
 	}
-	var all []FieldPlace
+	made, err := New(format, opts)
+	if err != nil {
+		return nil, err
+	}
+	return made.(opener).list(), nil //nolint:forcetypeassert // all formats are openers
+}
+
+func (f *cloudEventsFormat) list() []FieldPlace { return f.structured.list() }
+func (f *recordFormat) list() []FieldPlace      { return f.decoder.list() }
+
+func (f *decoder) list() (all []FieldPlace) {
 	for _, field := range Fields() {
 		p := &f.places[field]
 		if field == FieldData || p.kind == nowhere {
@@ -204,7 +198,7 @@ func Places(format string, opts Options) ([]FieldPlace, error) {
 		}
 		all = append(all, FieldPlace{field.String(), f.from(field), f.howWritten(field)})
 	}
-	return all, nil
+	return all
 }
 
 func (f *decoder) from(field Field) string {
