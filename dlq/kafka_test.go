@@ -3,6 +3,7 @@ package dlq
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func newCluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
 func newPublisher(t *testing.T, cluster *kfake.Cluster) *Publisher {
 	t.Helper()
 	p, err := NewPublisher(PublisherConfig{
-		Topic: deadTopic, Stamp: testStamp, Timeout: 30 * time.Second, // a busy machine may need seconds
+		Topic: deadTopic, Stamp: testStamp, Logger: slog.New(slog.DiscardHandler), Timeout: 30 * time.Second, // a busy machine may need seconds
 		Client: []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.MetadataMinAge(50 * time.Millisecond)},
 	})
 	if err != nil {

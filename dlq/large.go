@@ -127,7 +127,7 @@ func (p *Publisher) logCut(ctx context.Context, it *item) {
 		"key_bytes", len(record.Key), "value_bytes", len(record.Value), "headers", len(record.Headers),
 	}
 	p.cuts.Count("cut", 1, func(n int) {
-		p.log.WarnContext(ctx, "dead letter was too large for its topic and was cut", append(attrs, "others", n-1)...)
+		p.cfg.Logger.WarnContext(ctx, "dead letter was too large for its topic and was cut", append(attrs, "others", n-1)...)
 	})
 }
 

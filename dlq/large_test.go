@@ -97,7 +97,7 @@ func TestEveryRecordFitsInTheEnd(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var log bytes.Buffer
 			p := newPublisher(t, cluster)
-			p.log = slog.New(slog.NewTextHandler(&log, nil))
+			p.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			letter := letters(1)[0]
 			letter.Record.Offset = int64(i)
 			tt.give(&letter)
@@ -221,7 +221,7 @@ func TestCutDeadLettersAreLoggedOnceAMinute(t *testing.T) {
 	const limit = 20 << 10
 	var log bytes.Buffer
 	p := newPublisher(t, newLimited(t, 1, limit))
-	p.log = slog.New(slog.NewTextHandler(&log, nil))
+	p.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	var first *kgo.Client
 	for i := range 3 {
 		some := letters(4)

@@ -43,7 +43,7 @@ type PublisherConfig struct {
 	// Published is called for each dead letter that the brokers have acknowledged. The client's
 	// goroutine calls it, so it must not block. It may be nil.
 	Published func(Published)
-	Logger    *slog.Logger // nil: none
+	Logger    *slog.Logger
 }
 
 // Published identifies an acknowledged dead letter by its partition and offset in the DLQ topic. It
@@ -62,7 +62,6 @@ type Published struct {
 // several goroutines, each with its own Delivery.
 type Publisher struct {
 	cfg     PublisherConfig
-	log     *slog.Logger
 	client  *kgo.Client
 	pending sync.WaitGroup             // closing of clients, which callers do not wait for
 	large   atomic.Pointer[kgo.Client] // sends large dead letters; nil if there is none or a call uses it
@@ -78,10 +77,7 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
 	}
-	p := &Publisher{cfg: cfg, log: cfg.Logger, cuts: retry.NewLines(logCutEvery, logCutEvery)}
-	if p.log == nil {
-		p.log = slog.New(slog.DiscardHandler)
-	}
+	p := &Publisher{cfg: cfg, cuts: retry.NewLines(logCutEvery, logCutEvery)}
 	client, err := kgo.NewClient(append(p.options(), kgo.WithHooks(cfg.Hooks...))...)
 	if err != nil {
 		return nil, fmt.Errorf("dead letter publisher: %w", err)
