@@ -21,7 +21,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	var topic partitionInfo
 	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
 		topic, err = w.c.partitionInfo(ctx, w.partition)
-		return w.c.explain(err)
+		return w.c.cfg.Access.Consuming(err)
 	})
 	if err != nil {
 		return projection.Position{}, err

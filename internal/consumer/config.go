@@ -91,7 +91,7 @@ type Config struct {
 	Open        func(partition int32) session.Projection
 	DeadLetters DeadLetters
 	Database    Database
-	Access      Access // may be nil; then permissions are not checked
+	Access      Access
 	Observer    Observer
 	Trace       func(partition int32) Trace // may be nil; then no record is traced
 	Health      Health

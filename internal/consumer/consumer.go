@@ -242,7 +242,7 @@ func (c *Consumer) evicted(p int32) {
 // because it is repeated. The position row decides where to resume.
 func (c *Consumer) commitFailing(err error) {
 	if err != nil {
-		err = c.explain(err)
+		err = c.cfg.Access.Consuming(err)
 		c.cfg.Observer.Retry("kafka", errclass.Reason(err))
 	}
 	c.throttled("kafka", "commit offsets").Note(err, c.committer.interval)

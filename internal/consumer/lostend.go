@@ -90,7 +90,7 @@ func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (lost lo
 	began := time.Now()
 	err = w.retry("kafka", "compare the position with the log", func(ctx context.Context) (err error) {
 		lost, err = w.askForEnd(ctx, next, log, began)
-		return w.c.explain(err)
+		return w.c.cfg.Access.Consuming(err)
 	})
 	return lost, err
 }
@@ -196,7 +196,7 @@ func (w *worker) stopOutOfRange() error {
 	var log partitionInfo
 	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
 		log, err = w.c.partitionInfoSince(ctx, w.partition, time.Now())
-		return w.c.explain(err)
+		return w.c.cfg.Access.Consuming(err)
 	})
 	switch {
 	case err != nil:

@@ -183,7 +183,7 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	if w := c.worker(p); w != nil {
 		w.breakOff(err)
 	}
-	err = c.explain(err)
+	err = c.cfg.Access.Consuming(err)
 	c.cfg.Observer.Retry("kafka", errclass.Reason(err))
 	c.throttled("kafka", "fetch records").Note(err, pollWithin)
 	c.fetchFailedAt.Store(new(time.Now()))

@@ -38,7 +38,7 @@ func (h held) seen(stable, end int64, now time.Time) held {
 	return h
 }
 
-// long reports whether records are held back for so long that a person has to be told.
+// long reports whether records are held back for so long that a person has to know it.
 func (h held) long(now time.Time) bool { return !h.since.IsZero() && now.Sub(h.since) >= heldAfter }
 
 // watchTransactions reports transactions that stay open, for example because their producer is gone

@@ -74,23 +74,12 @@ func (c *Consumer) noteFetching() {
 // watchAccess reports missing permissions. An instance without partitions would not notice them
 // otherwise, because it fetches, commits and publishes nothing.
 func (c *Consumer) watchAccess(ctx context.Context) {
-	if c.cfg.Access == nil {
-		return
-	}
 	pace.Every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
 		err := c.cfg.Access.Check(attempt)
 		if err == nil || errclass.Kafka(err).Unready() {
 			c.report(ctx, "access", "Kafka: ", err)
 		} // any other error means that no broker answers, which watchKafka reports
 	})
-}
-
-// explain returns an error that names the missing permission, if err is a permission error.
-func (c *Consumer) explain(err error) error {
-	if c.cfg.Access == nil || err == nil {
-		return err
-	}
-	return c.cfg.Access.Consuming(err)
 }
 
 // watchLeaders reports the assigned partitions that have no leader. The client itself reports no
@@ -132,7 +121,7 @@ func (c *Consumer) askForTopic(ctx context.Context, cl *kgo.Client) error {
 	topics, err := kadm.NewClient(cl).ListTopics(ctx, c.cfg.Topic)
 	if err != nil {
 		seeds, _ := cl.OptValue(kgo.SeedBrokers).([]string)
-		return c.explain(errclass.NoAnswer(ctx, seeds, watchWithin, err))
+		return c.cfg.Access.Consuming(errclass.NoAnswer(ctx, seeds, watchWithin, err))
 	}
 	if err := topics[c.cfg.Topic].Err; kafkaUnknownTopic(err) {
 		return fmt.Errorf("topic %q does not exist yet, waiting for it: %w", c.cfg.Topic, err)

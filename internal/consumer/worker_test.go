@@ -143,6 +143,12 @@ func (quiet) Started()                                                  {}
 func (quiet) Stopping()                                                 {}
 func (quiet) Beat()                                                     {}
 
+// permitted is an Access with all permissions.
+type permitted struct{}
+
+func (permitted) Check(context.Context) error { return nil }
+func (permitted) Consuming(err error) error   { return err }
+
 // noWait is the wait after a failure in tests that do not test the waits.
 const noWait = time.Microsecond
 
@@ -165,7 +171,7 @@ func scriptedConsumer(t testing.TB, s *script, set func(*Config)) *Consumer {
 	cfg := Config{
 		Topic: "t", Group: "g", Formats: event.Always(noFormat{}),
 		Open:        func(int32) session.Projection { return s },
-		DeadLetters: s, Database: s, Observer: quiet{}, Health: quiet{},
+		DeadLetters: s, Database: s, Observer: quiet{}, Health: quiet{}, Access: permitted{},
 		Log:   slog.New(slog.DiscardHandler),
 		Retry: retry.Policy{Attempt: time.Second}, Limits: DefaultLimits(), DrainWithin: time.Second,
 	}
