@@ -55,6 +55,8 @@ func Migrations(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
 	return migrations, nil
 }
 
+// embedded returns the migrations of this program in order, because their file names begin with the
+// version.
 func embedded() ([]Migration, error) {
 	files, err := fs.Glob(projectorsql.Migrations, "migrations/*.sql")
 	if err != nil {

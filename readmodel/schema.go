@@ -199,11 +199,7 @@ func wantedVersion() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var newest int64
-	for _, m := range migrations {
-		newest = max(newest, m.Version)
-	}
-	return newest, nil
+	return migrations[len(migrations)-1].Version, nil
 }
 
 // CheckDatabase runs a query that returns what is missing, one finding per row.

@@ -86,7 +86,7 @@ func (c *checkCmd) refusal(err error) error {
 	if server.Hint != "" {
 		text += "; " + server.Hint
 	}
-	if server.Code != insufficientPrivilege || errors.As(err, &touched) {
+	if server.Code != readmodel.InsufficientPrivilege || errors.As(err, &touched) {
 		return exit.Usagef("%s", text)
 	}
 	if len(statement.Grants) > 0 {
@@ -108,6 +108,3 @@ func (c *checkCmd) tableRefusal(p *file.Projection, err error) error {
 	}
 	return exit.Refuse(text)
 }
-
-// insufficientPrivilege is PostgreSQL's error code for a missing grant.
-const insufficientPrivilege = "42501"
