@@ -6,14 +6,15 @@ type State string
 
 // In the last three states, the partition does not continue until a person acts.
 const (
-	StateStarting    State = "starting"     // the position is not known yet
-	StateFlowing     State = "flowing"      // records are consumed
-	StateIdle        State = "idle"         // all is consumed, and no record has arrived for a while
-	StateThrottled   State = "throttled"    // more is fetched than can be written now; ends without a person
-	StateRetrying    State = "retrying"     // it waits before the next attempt
-	StatePaused      State = "paused"       // a person has paused it, and a person must resume it
-	StateBreakerOpen State = "breaker_open" // too many dead letters; a person must resume it
-	StateStopped     State = "stopped"      // a person must set its position
+	StateStarting  State = "starting"  // the position is not known yet
+	StateFlowing   State = "flowing"   // records are consumed
+	StateIdle      State = "idle"      // all is consumed, and no record has arrived for a while
+	StateThrottled State = "throttled" // more is fetched than can be written now; ends without a person
+	StateRetrying  State = "retrying"  // it waits before the next attempt
+
+	StatePaused      = State(StatusPaused)  // a person has paused it, and a person must resume it
+	StateBreakerOpen = State(StatusBreaker) // too many dead letters; a person must resume it
+	StateStopped     = State(StatusStopped) // a person must set its position
 )
 
 // Working reports whether the partition has started and has no problem.

@@ -95,9 +95,9 @@ func (w *worker) notClaimed(err error) error {
 	switch {
 	case errors.As(err, &stopped):
 		w.claimed(stopped.Position) // so this worker notices when a person sets a new position
-		return w.suspend(stateOf(stopped.Status), stopped.Reason)
+		return w.suspend(projection.State(stopped.Status), stopped.Reason)
 	case errors.Is(err, projection.ErrTopicRecreated):
-		w.status.noPosition()
+		w.status.fence.Store(0) // the stored position is not valid
 		w.reportLag()
 		return w.halt("the topic was deleted and created again, or is on another cluster: the stored position belongs to the old one. " +
 			"See the runbook, \"topic recreated\"")
@@ -225,18 +225,6 @@ func (w *worker) markRunning() {
 		w.halted = ""
 		w.log.Info("partition goes on")
 	}
-}
-
-// stateOf converts the stored status of a partition that is not running into its state.
-func stateOf(s projection.Status) projection.State {
-	switch s {
-	case projection.StatusPaused:
-		return projection.StatePaused
-	case projection.StatusBreaker:
-		return projection.StateBreakerOpen
-	case projection.StatusStopped, projection.StatusRunning:
-	}
-	return projection.StateStopped
 }
 
 // logAgainAfter is the minimum time between two log lines about the same stop.

@@ -46,9 +46,6 @@ func (s *status) lagStart() int64 {
 	return s.first.Load()
 }
 
-// noPosition notes that the stored position is not valid.
-func (s *status) noPosition() { s.fence.Store(0) }
-
 // setLog stores the start and the end of the partition's log.
 func (s *status) setLog(log partitionInfo) {
 	s.first.Store(log.start)
