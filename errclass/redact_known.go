@@ -155,6 +155,11 @@ func connectText(e *pgconn.ConnectError) (string, bool) {
 	if e.Config == nil {
 		return "cannot connect to PostgreSQL: " + why, sure
 	}
+	for _, name := range []string{e.Config.User, e.Config.Database} { // the server's message repeats them
+		if shown := safeName(name); shown != name {
+			why = strings.ReplaceAll(why, name, shown)
+		}
+	}
 	return fmt.Sprintf("cannot connect to PostgreSQL (host=%s port=%d user=%s database=%s): %s",
 		safeName(e.Config.Host), e.Config.Port, safeName(e.Config.User), safeName(e.Config.Database), why), sure
 }
