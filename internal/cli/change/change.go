@@ -195,7 +195,11 @@ func run(ctx context.Context, std *output.Streams, typed *kong.Context, c Change
 	case err != nil:
 		return untouched(ctx, err)
 	case !yes:
-		return untouched(ctx, plan.Print(ctx, false))
+		err := plan.Print(ctx, false)
+		if refused := refusal(plan); err == nil && refused != nil {
+			std.Notef("with --yes this is refused: %s\n", errclass.Safe(refused))
+		}
+		return untouched(ctx, err)
 	case refusal(plan) != nil:
 		return cmp.Or(plan.Print(ctx, false), refusal(plan))
 	case on.Now:

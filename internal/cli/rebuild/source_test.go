@@ -106,6 +106,23 @@ func TestRebuildRemovesNothingUnasked(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, "rebuild", "--partial"), "--remove", "--partial")
 }
 
+// A plan says if --yes would be refused. Here the rows were made with another first version, and the
+// topic has no event of one of them.
+func TestThePlanOfARebuildSaysThatItWouldBeRefused(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	s.Consuming(nil)
+	s.Exec(`INSERT INTO account_balance (account_id, currency, balance, version) VALUES ('x', 'EUR', 1, 1)`)
+	why := []string{"the rows of account_balance were made with", "the topic has no event of 1 of them", "--remove"}
+	status, _, said := s.Command("rebuild", "--first-version=0")
+	if status != exit.OK {
+		t.Errorf("status %d", status)
+	}
+	clitest.Contains(t, said, append(why, "with --yes this is refused: ")...)
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--first-version=0", "--yes"), why...)
+}
+
 // If there are more differences than --max-differences allows, the rebuild changes nothing.
 func TestRebuildChangesNoMoreThanItIsAllowed(t *testing.T) {
 	s := clitest.NewStage(t)
