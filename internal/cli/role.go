@@ -6,6 +6,7 @@ import (
 
 	"projector/internal/cli/exit"
 	"projector/readmodel"
+	"projector/readmodel/own"
 )
 
 // roleOf has the role of sql/roles.sql that a command needs. An entry matches all commands that
@@ -25,9 +26,13 @@ func withRole(command string, err error) error {
 	if errors.As(err, new(*readmodel.FileChangedError)) {
 		return err // its SQLSTATE is that of a missing privilege, but no grant is missing
 	}
+	needs := exit.NeedsRole
+	if errors.As(err, new(*own.StatementError)) {
+		needs = exit.NeedsTables
+	}
 	for _, of := range roleOf {
 		if command == of.command || strings.HasPrefix(command, of.command+" ") || of.command == "" {
-			return exit.NeedsRole(command, of.role, err)
+			return needs(command, of.role, err)
 		}
 	}
 	return err

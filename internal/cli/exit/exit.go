@@ -81,10 +81,20 @@ func Passing(format string, args ...any) error {
 // NeedsRole extends PostgreSQL's error about a missing privilege. The new text names the role of
 // sql/roles.sql that the command needs. Other errors stay unchanged.
 func NeedsRole(command, role string, err error) error {
+	return lacksGrants(err, fmt.Sprintf("`projector %s` needs a login in %s, with the grants of sql/roles.sql (docs/security.md, \"Roles\")", command, role))
+}
+
+// NeedsTables extends PostgreSQL's error about a missing privilege of the SQL of a custom projection.
+// sql/roles.sql grants nothing on its tables. Other errors stay unchanged.
+func NeedsTables(command, role string, err error) error {
+	return lacksGrants(err, fmt.Sprintf("`projector %s` needs a login in %s, with grants on the tables of the projection (docs/own-projection.md, \"Tables, grants, check\")", command, role))
+}
+
+func lacksGrants(err error, needs string) error {
 	const insufficientPrivilege = "42501"
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) || refused.Code != insufficientPrivilege {
 		return err
 	}
-	return fmt.Errorf("%w; `projector %s` needs a login in %s, with the grants of sql/roles.sql (docs/security.md, \"Roles\")", err, command, role)
+	return fmt.Errorf("%w; %s", err, needs)
 }
