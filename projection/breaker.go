@@ -177,7 +177,7 @@ func (b *Breaker) explain(last Decision) string {
 // remedy returns what to do if the given class is the most frequent class of root dead letters. The
 // parameter last is the decision about the newest root dead letter.
 func (r BreakerRule) remedy(class event.Class, last Decision) string {
-	const byProducer = "The producers write amounts in this form: have them corrected, or declare the form in --mapping. Follow docs/repairs.md, \"Very many dead letters\""
+	const byProducer = "The producers write amounts in this form: have them corrected, or declare the form in --mapping. Follow docs/repairs.md, \"Very many dead letters\" (if more of them follow, type --through=END as well)"
 	replay := fmt.Sprintf(", type: projector dlq replay --class=%s%s%s --yes", class, r.Reader, r.Letters)
 	switch class {
 	case event.MalformedPayload:
@@ -196,11 +196,11 @@ func (r BreakerRule) remedy(class event.Class, last Decision) string {
 	case event.InvalidAmount:
 		return byProducer
 	case event.VersionGap:
-		return "Events before these are missing: has the topic lost records? Bring them in (if they come behind these, type --through=END as well)"
+		return "Events before these are missing: has the topic lost records? Bring them in (if they come after these, type --through=END as well)"
 	case event.VersionConflict, event.CurrencyMismatch, event.BalanceOverflow:
 		return "Is it the topic that the read model comes from? Have the producers looked at"
 	case event.RejectedByDatabase:
-		return "Change the table so that it takes the rows" + replay
+		return "Change the table so that it accepts the rows" + replay
 	}
 	return "Look at what the producers send"
 }

@@ -67,7 +67,7 @@ func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
 	if len(p.Tables) == 0 {
 		tables = "; without \"-- tables:\" it cannot be rebuilt"
 	}
-	return c.Print(std.Out, checkDocument{Name: p.Name, Mode: p.Mode, Types: p.Types}, fmt.Sprintf("%s: %s, mode %s, takes %s%s\n",
+	return c.Print(std.Out, checkDocument{Name: p.Name, Mode: p.Mode, Types: p.Types}, fmt.Sprintf("%s: %s, mode %s, uses %s%s\n",
 		output.Printable(c.File), p.Name, p.Mode, output.Printable(strings.Join(p.Types, ", ")), tables))
 }
 

@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 	}
 	clitest.Equal(t, s.Must("projection", "check", file(loyalty), "--output=json"),
 		`{"name":"loyalty_points","mode":"ordered","types":["PointsEarned","PointsSpent"]}`+"\n")
-	clitest.Contains(t, s.Must("projection", "check", file(loyalty)), "loyalty_points, mode ordered, takes PointsEarned, PointsSpent", "cannot be rebuilt")
+	clitest.Contains(t, s.Must("projection", "check", file(loyalty)), "loyalty_points, mode ordered, uses PointsEarned, PointsSpent", "cannot be rebuilt")
 	for text, want := range map[string]string{
 		strings.Replace(loyalty, "ordered", "sorted", 1):                                    `p.sql: line 2: mode: "sorted" is unknown`,
 		strings.Replace(loyalty, "-- mode: ordered\n", "", 1):                               `p.sql: line 1: the header has no line "-- mode: …"`,

@@ -22,7 +22,7 @@ func TestAStormStopsBalancesAndStatements(t *testing.T) {
 		r.AwaitUnready("the breaker is open")
 		_, out, said := s.Command("position")
 		clitest.Contains(t, out+said, "breaker_open", "20 of the last 20 records are dead letters", "20 of them malformed_payload",
-			`"Very many dead letters", then type: projector resume`)
+			`"Very many dead letters" (if more of them follow, type --through=END as well), then type: projector resume`)
 		clitest.Contains(t, s.Must("lag"), "breaker_open")
 		clitest.Contains(t, s.Must("dlq", "list", "--status=open,ready,waiting"), "open", "malformed_payload")
 		clitest.Contains(t, s.Must("resume", "--all", "--through=END", "--reason=x", "--yes"), "projection "+name, "records below 40 do not count for the breaker")
