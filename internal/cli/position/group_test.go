@@ -51,11 +51,11 @@ func TestChangesNameTheirReader(t *testing.T) {
 		"topic partition from to unread_skipped result group projection")
 }
 
-func TestResumeSaysThatAPartitionRuns(t *testing.T) {
+func TestResumeSaysThatAPartitionWasNotPaused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))
 	s.Consuming(nil)
-	clitest.Contains(t, s.Must("resume", "--all", "--reason=x"), "partition 0: would be resumed; it was running already")
+	clitest.Contains(t, s.Must("resume", "--all", "--reason=x"), "partition 0: would be resumed; it was neither paused nor stopped by the breaker")
 	s.Must("pause", "--all", "--reason=new column", "--actor=me", "--yes")
 	clitest.Contains(t, s.Must("resume", "--all", "--reason=x"), "partition 0: would be resumed\n  it is paused: paused by me: new column\n")
 	clitest.Equal(t, strings.Split(s.Must("resume", "--all", "--reason=x", "--yes"), "\n")[1], "partition 0: resumed")

@@ -120,7 +120,7 @@ func (p *statusPlan) text(one *readmodel.PlannedStatus, done bool) string {
 	}
 	text += needs(one.Is, p.flags.Again(p.flags.Topic))
 	if p.resumes && one.Was == projection.StatusRunning {
-		text += "; it was running already"
+		text += "; it was neither paused nor stopped by the breaker"
 	}
 	if !done && one.Why != "" {
 		text += fmt.Sprintf("\n  it is %s: %s", one.Was, one.Why)
