@@ -318,7 +318,7 @@ func (p *unskipPlan) Print(_ context.Context, done bool) error {
 	case p.JSON():
 		return output.PrintJSON(p.on.Std.Out, d)
 	case done:
-		p.on.Std.Printf("took back the skip of version %d of account %s; an event of it that has come since is read again by position set\n", p.Version, output.Printable(p.ID))
+		p.on.Std.Printf("took back the skip of version %d of account %s; if its event has arrived since, have it read again (projector position set)\n", p.Version, output.Printable(p.ID))
 	default:
 		p.print("", fmt.Sprintf("would take back the skip of version %d", p.Version), p.ID)
 	}

@@ -118,8 +118,12 @@ func (s *scan) explainNothing(ctx context.Context, std *output.Streams) {
 	places := len(f.Partitions) + len(f.Offsets) + len(f.DLQPartitions) + len(f.DLQOffsets)
 	absent := t.lacks(ctx, s.Topic, f.DLQPartitions)
 	if f.Account != "" || places > 0 {
-		std.Notef("no dead letter has the account, partitions and offsets that were given%s; `projector dlq summary%s` counts what there is\n",
-			t.lacks(ctx, t.Topic, f.Partitions)+absent, t.again())
+		of := ""
+		if len(f.Partitions)+len(f.Offsets) > 0 {
+			of = " (--partition and --offset are those of the source topic)"
+		}
+		std.Notef("no dead letter has the account, partitions and offsets that were given%s%s; `projector dlq summary%s` counts what there is\n",
+			of, t.lacks(ctx, t.Topic, f.Partitions)+absent, t.again())
 	} else if absent != "" {
 		std.Notef("%s\n", strings.TrimPrefix(absent, "; "))
 	}

@@ -60,6 +60,9 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 		{"dlq", "list", "--dlq-offset=-1"},
 	} {
 		status, _, said := s.Command(args...)
+		if source := strings.HasPrefix(args[2], "--partition"); source != strings.Contains(said, "are those of the source topic") {
+			t.Errorf("%v: %s", args, said)
+		}
 		if strings.HasSuffix(args[2], "partition=99") {
 			clitest.Contains(t, said, " has 1 partition, 0;")
 		}

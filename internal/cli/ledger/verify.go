@@ -207,8 +207,8 @@ func (c *VerifyCmd) print(std *output.Streams, r *ledger.Report) error {
 	if c.JSON() {
 		return output.PrintJSON(std.Out, c.document(r))
 	}
-	std.Printf("%d accounts checked: %d matched, %d behind, %d ahead, %d different\n",
-		r.Checked, r.Matched, r.Behind, r.Ahead, r.Different)
+	std.Printf("%s checked: %d matched, %d behind, %d ahead, %d different\n",
+		output.Counted(r.Checked, "account"), r.Matched, r.Behind, r.Ahead, r.Different)
 	if len(r.Differences) == 0 {
 		return nil
 	}
