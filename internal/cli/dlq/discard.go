@@ -293,7 +293,7 @@ func (p *discardPlan) summary(done bool) string {
 	what := output.Counted(n, "dead letter") + " of " + output.Counted(len(accounts), "account")
 	var text string
 	switch {
-	case done && len(p.found) > 0:
+	case done:
 		text = "discarded " + what + "\n"
 		if removed > 0 {
 			text += fmt.Sprintf("parked events removed: %d; they are not applied when their turn comes\n", removed)

@@ -154,7 +154,7 @@ func TestADiscardWhileAConsumerRuns(t *testing.T) {
 			s.Await("SELECT coalesce(sum(next_offset), 0) = $1 FROM projector_position", s.Produced)
 		})
 		clitest.Equal(t, state(), "11.00 at 3")
-		clitest.Contains(t, s.Must("dlq", "discard", "--account=a", "--status=resolved,ready,waiting", "--reason=void", "--yes"), "nothing to discard")
+		clitest.Contains(t, s.Must("dlq", "discard", "--account=a", "--status=resolved,ready,waiting", "--reason=void", "--yes"), "discarded 0 dead letters")
 	})
 }
 
