@@ -24,7 +24,6 @@ type Describer interface {
 // Text is the text of an error. It contains no data, so it is its own SafeText.
 type Text string
 
-// Error implements error.
 func (t Text) Error() string { return string(t) }
 
 // SafeText implements Describer.
@@ -39,7 +38,6 @@ type described struct {
 	cause error
 }
 
-// Unwrap returns the cause.
 func (d described) Unwrap() error { return d.cause }
 
 // Safe returns one line of text about err for logs and for people. The text has no row data,

@@ -40,7 +40,6 @@ type StoppedError struct {
 	Position Position
 }
 
-// Error implements error.
 func (e *StoppedError) Error() string { return e.Reason }
 
 // SafeText implements errclass.Describer. The text contains no data.

@@ -38,7 +38,6 @@ type Repositioned struct {
 // RefusedPositionError says why a position cannot be set.
 type RefusedPositionError struct{ Reason string }
 
-// Error implements error.
 func (e *RefusedPositionError) Error() string { return e.Reason }
 
 // SafeText implements errclass.Describer. The text contains no data.

@@ -136,7 +136,6 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 // solves it. The text contains no data.
 type Unfit string
 
-// Error implements error.
 func (u Unfit) Error() string { return string(u) }
 
 // SafeText implements errclass.Describer.

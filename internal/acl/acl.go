@@ -26,7 +26,6 @@ type Missing struct {
 	err       error
 }
 
-// Error implements error.
 func (m *Missing) Error() string {
 	return fmt.Sprintf("missing ACL: %s on %s %s for %s", m.Operation, m.Resource, m.Name, m.Principal)
 }
@@ -34,7 +33,6 @@ func (m *Missing) Error() string {
 // SafeText implements errclass.Describer. The text has only names, no secrets.
 func (m *Missing) SafeText() string { return m.Error() }
 
-// Unwrap returns the broker's error.
 func (m *Missing) Unwrap() error { return m.err }
 
 // Needs lists what a running projector accesses. It needs READ on the topic and on the group, and

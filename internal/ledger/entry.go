@@ -66,7 +66,6 @@ type FieldError struct {
 	Reason string
 }
 
-// Error implements error.
 func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
 
 // maxID is the maximum length of an account id, event id, currency or status, in bytes.
@@ -181,7 +180,6 @@ type boundedLines struct {
 	left int // how much the present line may still take; the caller sets it for each line
 }
 
-// Read implements io.Reader.
 func (b *boundedLines) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, errLongLine

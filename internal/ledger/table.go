@@ -95,7 +95,6 @@ type DuplicateError struct {
 	First, Second int64 // places of the entries
 }
 
-// Error implements error.
 func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("account %q is there twice, at %d and at %d", e.AccountID, e.First, e.Second)
 }

@@ -155,7 +155,6 @@ func (a *Attempt) End(err error) error {
 // TimeoutError says why an attempt was given up. Package errclass classifies it as a time-out.
 type TimeoutError struct{ reason string }
 
-// Error implements error.
 func (e *TimeoutError) Error() string { return e.reason }
 
 // SafeText implements errclass.Describer.

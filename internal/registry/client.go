@@ -306,10 +306,8 @@ const said = "schema registry, --schema-registry-url (SCHEMA_REGISTRY_URL): "
 // request can be retried.
 type Error struct{ err error }
 
-// Error implements error.
 func (e *Error) Error() string { return said + e.err.Error() }
 
-// Unwrap returns the client's error.
 func (e *Error) Unwrap() error { return e.err }
 
 // SafeText implements errclass.Describer.

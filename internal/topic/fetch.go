@@ -278,12 +278,10 @@ func (r *Reader) unreadable(known kadm.PartitionDetail, partition int32, err err
 	return e
 }
 
-// Error implements error.
 func (e *PartitionError) Error() string {
 	return fmt.Sprintf("partition %d of topic %s: %s", e.Partition, e.Topic, e.Reason())
 }
 
-// Unwrap returns the cause.
 func (e *PartitionError) Unwrap() error { return e.Err }
 
 // SafeText implements errclass.Describer.

@@ -125,7 +125,6 @@ type Fault struct {
 	ByProducer bool
 }
 
-// Error implements error.
 func (f *Fault) Error() string {
 	if f.Field == "" {
 		return f.Reason

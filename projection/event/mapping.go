@@ -149,7 +149,6 @@ func mistakeOf(member Field, err error) *MappingError {
 	return &MappingError{member, err.Error()}
 }
 
-// Error implements error.
 func (e *MappingError) Error() string { return e.Field.String() + ": " + e.Reason }
 
 var errDocumentOnly = errors.New("can be in the document only")

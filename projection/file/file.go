@@ -75,7 +75,6 @@ type Error struct {
 	Reason string
 }
 
-// Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s: line %d: %s", e.File, e.Line, e.Reason) }
 
 // maxBytes limits the size of a file. The limit is needed because the file is sent to PostgreSQL

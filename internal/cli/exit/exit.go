@@ -24,7 +24,6 @@ const (
 // 2.
 type UsageError struct{ error }
 
-// Unwrap implements the interface of package errors.
 func (e UsageError) Unwrap() error { return e.error }
 
 // WrongUsage wraps err in a UsageError. err must name the mistake and the remedy.

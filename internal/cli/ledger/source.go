@@ -147,7 +147,6 @@ func fileSource(name string, opened io.ReadCloser, std *output.Streams) *source 
 // lastByte is a writer that remembers the last byte.
 type lastByte byte
 
-// Write implements io.Writer.
 func (l *lastByte) Write(p []byte) (int, error) {
 	if len(p) > 0 {
 		*l = lastByte(p[len(p)-1])

@@ -24,7 +24,6 @@ type Safe struct {
 // NewSafe returns a Safe that writes to w.
 func NewSafe(w io.Writer) *Safe { return &Safe{w: w} }
 
-// Write implements io.Writer.
 func (s *Safe) Write(text []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
