@@ -159,7 +159,8 @@ func (p *Publisher) launch(items []*item) {
 
 func (p *Publisher) launchOne(client *kgo.Client, it *item) {
 	letter, failedAt := it.letter, it.failedAt
-	it.launch(client, p.record(it), func(written *kgo.Record) {
+	record := Truncated(letter, p.cfg.Stamp, p.cfg.Topic, failedAt, it.cut)
+	it.launch(client, record, func(written *kgo.Record) {
 		if p.cfg.Published != nil {
 			p.cfg.Published(Published{
 				FailedAt: failedAt, Class: letter.Class, DLQPartition: written.Partition, DLQOffset: written.Offset,
@@ -167,10 +168,6 @@ func (p *Publisher) launchOne(client *kgo.Client, it *item) {
 			})
 		}
 	})
-}
-
-func (p *Publisher) record(it *item) *kgo.Record {
-	return Truncated(it.letter, p.cfg.Stamp, p.cfg.Topic, it.failedAt, it.cut)
 }
 
 // forgetTopic makes the client ask for the topic's id again. After a topic is deleted and
