@@ -107,15 +107,17 @@ func (c *Consumer) noteElsewhere(e elsewhere, is bool) {
 			"unless this database was just restored",
 			e.partition, e.committed, c.cfg.Group, e.position)
 	}
-	c.noteWarning(elsewhereCondition, "the group writes to two databases", reason)
+	if c.noteWarning(elsewhereCondition, reason) {
+		c.cfg.Log.Warn("the group writes to two databases", slog.String("reason", reason))
+	}
 }
 
-// noteWarning warns about the whole instance, and logs the message when the warning begins. An empty
+// noteWarning warns about the whole instance, and reports whether the warning begins. An empty
 // reason ends the warning.
-func (c *Consumer) noteWarning(condition, message, reason string) {
+func (c *Consumer) noteWarning(condition, reason string) (begins bool) {
 	if reason == "" {
 		c.cfg.Health.OK(condition)
-	} else if c.cfg.Health.Warn(condition, reason) {
-		c.cfg.Log.Warn(message, slog.String("reason", reason))
+		return false
 	}
+	return c.cfg.Health.Warn(condition, reason)
 }

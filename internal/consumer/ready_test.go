@@ -38,6 +38,7 @@ func (h *healthLog) FailAfter(condition, _ string, grace time.Duration) {
 		h.note("soon " + condition)
 	}
 }
+
 func (h *healthLog) OK(condition string) bool {
 	h.note("ok " + condition)
 	warned := h.warnings[condition]

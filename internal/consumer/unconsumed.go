@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -119,5 +120,7 @@ func (c *Consumer) noteUnconsumed(seen []unconsumed, now time.Time) {
 			"If no instance reports the cause, a program that is not projector may be a member of group %s",
 			first.partition, first.position, unconsumedAfter, c.cfg.Group)
 	}
-	c.noteWarning(unconsumedCondition, "a partition is not consumed", reason)
+	if c.noteWarning(unconsumedCondition, reason) {
+		c.cfg.Log.Warn("a partition is not consumed", slog.String("reason", reason))
+	}
 }
