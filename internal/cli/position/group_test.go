@@ -99,6 +99,45 @@ func TestAGroupThatKafkaForgotIsRemoved(t *testing.T) {
 	clitest.Contains(t, s.Must("position", "remove", "--group=account-balance-projector", "--reason=x", "--yes"), "partition 0: position 1 removed")
 }
 
+// TestOwnersDuringARebalance shows that a partition keeps its owner while an instance joins or leaves.
+// In that time Kafka reports no assignments.
+func TestOwnersDuringARebalance(t *testing.T) {
+	broker := devtest.Fake(t, devstack.FakeOptions{})
+	s := clitest.StageOn(t, broker.Addrs())
+	s.Produce(clitest.EventOf("acc", 1, `"1"`))
+	s.Consuming(nil)
+	var owner string
+	if err := s.Pool.QueryRow(t.Context(), "SELECT owner FROM projector_position").Scan(&owner); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Equal(t, clitest.Pick(s.Lines("position"), "owner"), "null")
+	answer := func(state string, code int16) {
+		broker.Cluster.ControlKey(kmsg.DescribeGroups.Int16(), func(request kmsg.Request) (kmsg.Response, error, bool) {
+			response := request.ResponseKind().(*kmsg.DescribeGroupsResponse)
+			for _, name := range request.(*kmsg.DescribeGroupsRequest).Groups {
+				group := kmsg.NewDescribeGroupsResponseGroup()
+				group.Group, group.State, group.ProtocolType, group.ErrorCode = name, state, "consumer", code
+				group.Members = append(group.Members, kmsg.NewDescribeGroupsResponseGroupMember())
+				response.Groups = append(response.Groups, group)
+			}
+			return response, nil, true
+		})
+	}
+	for _, state := range []string{"PreparingRebalance", "CompletingRebalance"} {
+		answer(state, 0)
+		status, out, said := s.Command("position", "--output=json")
+		clitest.Equal(t, fmt.Sprint(status, " ", said), "0 group account-balance-projector is in a rebalance: the owners shown are those before it\n")
+		clitest.Contains(t, out, `"owner":"`+owner+`"`)
+	}
+	clitest.Contains(t, s.Must("position"), "no instance owns: 0")
+	answer("", kerr.GroupAuthorizationFailed.Code)
+	status, out, said := s.Command("position")
+	clitest.Contains(t, said, "who owns the partitions is not known: missing ACL: DESCRIBE on group")
+	if status != 0 || strings.Contains(out, "no instance owns") {
+		t.Errorf("status %d, with owners that are not known:\n%s", status, out)
+	}
+}
+
 func TestRunOnAnotherTopicIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Consuming(func() { s.Await("SELECT count(*) = 1 FROM projector_position") }) // a topic without records

@@ -100,7 +100,7 @@ func (c *LagCmd) print(std *output.Streams, status *status) error {
 	for _, remark := range slices.Concat(status.remarks, status.reasons()) {
 		std.Notef("%s\n", remark)
 	}
-	if free := status.free(); !c.JSON() && status.ownersKnown && free != "" {
+	if free := status.free(); !c.JSON() && free != "" {
 		std.Notef("%s\n", free) // a partition is running also while no instance owns it
 	}
 	number := func(name string) output.Column { return output.Right(name, 12) }

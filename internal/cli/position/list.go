@@ -105,7 +105,7 @@ func (s *status) owners() (owners []string, owned map[string][]string) {
 // free returns a line with the partitions that no instance owns, or "" if there are none.
 func (s *status) free() string {
 	_, owned := s.owners()
-	if len(owned[""]) == 0 {
+	if len(owned[""]) == 0 || !s.ownersKnown {
 		return ""
 	}
 	return "no instance owns: " + strings.Join(owned[""], ", ")

@@ -213,9 +213,9 @@ func (v *view) findOwners(ctx context.Context, s *status) {
 	if s.kafka != nil {
 		return
 	}
-	assigned := v.assigned(ctx, s)
+	assigned, rebalancing := v.assigned(ctx, s)
 	for i := range s.partitions {
-		if p := &s.partitions[i]; p.stored != nil && assigned.Lookup(v.topic, p.number) {
+		if p := &s.partitions[i]; p.stored != nil && (rebalancing || assigned.Lookup(v.topic, p.number)) {
 			p.owner = p.stored.Owner
 		}
 	}
@@ -226,18 +226,22 @@ func describeGroup(ctx context.Context, adm *kadm.Client, name string) (kadm.Des
 	return groups[name], cmp.Or(err, groups[name].Err)
 }
 
-// assigned returns the partitions that are assigned to a member of the group now.
-func (v *view) assigned(ctx context.Context, s *status) kadm.TopicsSet {
+// assigned returns the partitions that are assigned to a member of the group now. During a rebalance,
+// Kafka reports no assignments, but the members continue with their partitions.
+func (v *view) assigned(ctx context.Context, s *status) (assigned kadm.TopicsSet, rebalancing bool) {
 	group, err := describeGroup(ctx, v.adm, v.group)
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		s.ownersKnown = true
 		s.remarks = append(s.remarks, fmt.Sprintf("Kafka does not know group %s: nobody owns the partitions", v.group))
-		return nil
+		return nil, false
 	}
 	if err != nil {
 		s.remark("who owns the partitions", "DESCRIBE on group "+v.group, err)
-		return nil
+		return nil, false
 	}
 	s.ownersKnown = true
-	return group.AssignedPartitions()
+	if rebalancing = group.State == "PreparingRebalance" || group.State == "CompletingRebalance"; rebalancing {
+		s.remarks = append(s.remarks, fmt.Sprintf("group %s is in a rebalance: the owners shown are those before it", v.group))
+	}
+	return group.AssignedPartitions(), rebalancing
 }
