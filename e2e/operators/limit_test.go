@@ -195,8 +195,10 @@ func TestAnAccountIsAdoptedForwards(t *testing.T) {
 func TestAnAccountWaitsForTheFirstOfTwoEvents(t *testing.T) {
 	for _, id := range []string{"busy-1", "calm-1"} {
 		log := [][]*event{{
-			{account: id, version: 1, id: "right", currency: "EUR"}, {account: id, version: 2, id: "wrong", currency: "USD", offset: 1},
-			{account: id, version: 2, id: "right", currency: "EUR", offset: 2}, {account: id, version: 3, id: "right", currency: "EUR", offset: 3},
+			{account: id, version: 1, id: "right", currency: "EUR"},
+			{account: id, version: 2, id: "wrong", currency: "USD", offset: 1},
+			{account: id, version: 2, id: "right", currency: "EUR", offset: 2},
+			{account: id, version: 3, id: "right", currency: "EUR", offset: 3},
 		}}
 		o := newOrdered(3, func(*event) string { return "" }, func(_ *state, e *event) string {
 			if e.currency != "EUR" {

@@ -157,7 +157,7 @@ func TestACopyOfADiscardedEventIsNotParked(t *testing.T) {
 }
 
 // withID returns an event of account a and version 3 with another id.
-func withID(id, event string) string { return strings.Replace(event, `"a-3"`, `"`+id+`"`, 1) }
+func withID(id, value string) string { return strings.Replace(value, `"a-3"`, `"`+id+`"`, 1) }
 
 // TestAnEarlierDiscardIsNotForgotten discards an event, and then the one that was parked instead. A copy
 // of the first one is still in the DLQ. The first decision is about the copy, too.
