@@ -35,8 +35,8 @@ func TestQuickStart(t *testing.T) {
 	_, section, _ := strings.Cut(string(text), "\n## 3. ")
 	section, _, _ = strings.Cut(section, "\n## ")
 	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1)
-	if len(blocks) != 7 {
-		t.Fatalf("step 3 has %d blocks for a shell, not 7", len(blocks))
+	if len(blocks) != 8 {
+		t.Fatalf("step 3 has %d blocks for a shell, not 8", len(blocks))
 	}
 	s := newNewcomer(t)
 	var shown []string
