@@ -1,7 +1,6 @@
 package event
 
 import (
-	"bytes"
 	_ "embed" // needed for go:embed
 	"errors"
 	"fmt"
@@ -331,4 +330,11 @@ func divideBy10(n []byte) (remainder byte) {
 }
 
 // isAll reports whether text contains no other byte than c.
-func isAll(c byte, text []byte) bool { return bytes.Count(text, []byte{c}) == len(text) }
+func isAll(c byte, text []byte) bool {
+	for _, b := range text {
+		if b != c {
+			return false
+		}
+	}
+	return true
+}
