@@ -71,10 +71,9 @@ type Observer interface {
 type Health interface {
 	Fail(condition, reason string)
 	FailAfter(condition, reason string, grace time.Duration)
-	// Warn reports a problem that does not make the instance unready, and whether the warning
-	// begins. OK ends it, and reports whether there was a warning.
-	Warn(condition, reason string) (begins bool)
-	OK(condition string) (warned bool)
+	// Warn reports a problem that does not make the instance unready. OK ends it.
+	Warn(condition, reason string)
+	OK(condition string)
 	Started()
 	Stopping()
 	Beat()

@@ -36,7 +36,10 @@ type elsewhere struct {
 // divides the partitions between the two, and both read models are incomplete. Each instance is
 // ready and has no lag, because it knows only the partitions that it owns.
 func (c *Consumer) watchElsewhere(ctx context.Context) {
-	var since time.Time
+	var (
+		since  time.Time
+		warned bool
+	)
 	pace.Every(ctx, elsewhereEvery, watchWithin, func(ctx context.Context) {
 		found, is, err := c.findElsewhere(ctx)
 		if err != nil {
@@ -48,7 +51,9 @@ func (c *Consumer) watchElsewhere(ctx context.Context) {
 		case since.IsZero():
 			since = time.Now()
 		}
-		c.noteElsewhere(found, is && time.Since(since) >= elsewhereAfter)
+		long := is && time.Since(since) >= elsewhereAfter
+		c.noteElsewhere(found, long, warned)
+		warned = long
 	})
 }
 
@@ -99,7 +104,7 @@ func (c *Consumer) elsewhere(committed kadm.OffsetResponses, stored []projection
 	return elsewhere{}, false
 }
 
-func (c *Consumer) noteElsewhere(e elsewhere, is bool) {
+func (c *Consumer) noteElsewhere(e elsewhere, is, warned bool) {
 	reason := ""
 	if is {
 		reason = fmt.Sprintf("partition %d is consumed up to %d by an instance of group %s that writes to another database, where this one is at %d: "+
@@ -107,17 +112,20 @@ func (c *Consumer) noteElsewhere(e elsewhere, is bool) {
 			"unless this database was just restored",
 			e.partition, e.committed, c.cfg.Group, e.position)
 	}
-	if c.noteWarning(elsewhereCondition, reason) {
+	if c.noteWarning(elsewhereCondition, reason, warned) {
 		c.cfg.Log.Warn("the group writes to two databases", slog.String("reason", reason))
 	}
 }
 
-// noteWarning warns about the whole instance, and reports whether the warning begins. An empty
-// reason ends the warning.
-func (c *Consumer) noteWarning(condition, reason string) (begins bool) {
-	if reason == "" {
+// noteWarning warns about the whole instance, unless the reason is empty. The parameter warned says
+// whether there was a warning before. It reports whether the warning begins.
+func (c *Consumer) noteWarning(condition, reason string, warned bool) (begins bool) {
+	switch {
+	case reason != "":
+		c.cfg.Health.Warn(condition, reason)
+		return !warned
+	case warned:
 		c.cfg.Health.OK(condition)
-		return false
 	}
-	return c.cfg.Health.Warn(condition, reason)
+	return false
 }

@@ -21,7 +21,6 @@ type healthLog struct {
 	quiet
 	mu       sync.Mutex
 	reported []string
-	warnings map[string]bool
 }
 
 func (h *healthLog) note(what string) {
@@ -38,13 +37,7 @@ func (h *healthLog) FailAfter(condition, _ string, grace time.Duration) {
 		h.note("soon " + condition)
 	}
 }
-
-func (h *healthLog) OK(condition string) bool {
-	h.note("ok " + condition)
-	warned := h.warnings[condition]
-	delete(h.warnings, condition)
-	return warned
-}
+func (h *healthLog) OK(condition string) { h.note("ok " + condition) }
 
 // count returns how many of the recorded calls are equal to what. It ignores the calls with an
 // index below from.

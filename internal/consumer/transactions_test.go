@@ -5,15 +5,7 @@ import (
 	"time"
 )
 
-func (h *healthLog) Warn(condition, reason string) bool {
-	h.note("warn " + condition + ": " + reason)
-	begins := !h.warnings[condition]
-	if h.warnings == nil {
-		h.warnings = map[string]bool{}
-	}
-	h.warnings[condition] = true
-	return begins
-}
+func (h *healthLog) Warn(condition, reason string) { h.note("warn " + condition + ": " + reason) }
 
 // TestATransactionThatStaysOpenIsReported shows that records which a transaction holds back count
 // as lag after some time, and that the instance warns until the transaction has ended.

@@ -40,14 +40,17 @@ type unconsumed struct {
 // has no lag, because it knows only the partitions that it owns. If the other program commits
 // offsets, watchElsewhere may report it, too.
 func (c *Consumer) watchUnconsumed(ctx context.Context) {
-	var seen []unconsumed
+	var (
+		seen   []unconsumed
+		warned bool
+	)
 	pace.Every(ctx, unconsumedEvery, watchWithin, func(ctx context.Context) {
 		now, err := c.findUnconsumed(ctx)
 		if err != nil {
 			return // watchKafka, watchAccess and watchDatabase report what matters
 		}
 		seen = sinceFirstSeen(seen, now)
-		c.noteUnconsumed(seen, time.Now())
+		warned = c.noteUnconsumed(seen, time.Now(), warned)
 	})
 }
 
@@ -106,21 +109,23 @@ func sinceFirstSeen(before, now []unconsumed) []unconsumed {
 	return now
 }
 
-// noteUnconsumed warns about the first of the partitions that has not been consumed for long.
-func (c *Consumer) noteUnconsumed(seen []unconsumed, now time.Time) {
-	var first *unconsumed
-	for i := range seen {
-		if u := &seen[i]; now.Sub(u.since) >= unconsumedAfter && (first == nil || u.partition < first.partition) {
-			first = u
+// noteUnconsumed warns about the first of the partitions that has not been consumed for long. It
+// reports whether there is one.
+func (c *Consumer) noteUnconsumed(seen []unconsumed, now time.Time, warned bool) (warns bool) {
+	var first unconsumed
+	for _, u := range seen {
+		if now.Sub(u.since) >= unconsumedAfter && (!warns || u.partition < first.partition) {
+			first, warns = u, true
 		}
 	}
 	reason := ""
-	if first != nil {
+	if warns {
 		reason = fmt.Sprintf("partition %d has records from offset %d on that have not been processed for more than %s, and this instance does not own it. "+
 			"If no instance reports the cause, a program that is not projector may be a member of group %s",
 			first.partition, first.position, unconsumedAfter, c.cfg.Group)
 	}
-	if c.noteWarning(unconsumedCondition, reason) {
+	if c.noteWarning(unconsumedCondition, reason, warned) {
 		c.cfg.Log.Warn("a partition is not consumed", slog.String("reason", reason))
 	}
+	return warns
 }

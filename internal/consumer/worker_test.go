@@ -137,8 +137,8 @@ func (quiet) Status(string, int32, bool, bool)                          {}
 func (quiet) Lag(string, int32, int64, float64)                         {}
 func (quiet) Fail(string, string)                                       {}
 func (quiet) FailAfter(string, string, time.Duration)                   {}
-func (quiet) Warn(string, string) bool                                  { return false }
-func (quiet) OK(string) bool                                            { return false }
+func (quiet) Warn(string, string)                                       {}
+func (quiet) OK(string)                                                 {}
 func (quiet) Started()                                                  {}
 func (quiet) Stopping()                                                 {}
 func (quiet) Beat()                                                     {}

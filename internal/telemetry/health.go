@@ -109,8 +109,8 @@ func (h *Health) FailAfter(name, reason string, grace time.Duration) {
 
 // Warn reports a problem that a person has to repair although the instance is ready. The warning
 // lasts until OK is called with the same name. A repeated Warn replaces the reason but does not
-// change the time of the first Warn. Warn reports whether the warning begins.
-func (h *Health) Warn(name, reason string) (begins bool) {
+// change the time of the first Warn.
+func (h *Health) Warn(name, reason string) {
 	now := h.clock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,18 +120,15 @@ func (h *Health) Warn(name, reason string) (begins bool) {
 	}
 	w.Reason = oneLine(reason)
 	h.warnings[name] = w
-	return !exists
 }
 
 // OK ends the condition and the warning of that name. Without such a condition or warning, it has
-// no effect. OK reports whether a warning has ended.
-func (h *Health) OK(name string) (warned bool) {
+// no effect.
+func (h *Health) OK(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, warned = h.warnings[name]
 	delete(h.conditions, name)
 	delete(h.warnings, name)
-	return warned
 }
 
 // Warnings returns the current warnings, sorted by condition.

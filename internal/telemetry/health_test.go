@@ -177,18 +177,3 @@ func TestHealthIsSafeForConcurrentUse(t *testing.T) {
 		t.Errorf("not ready: %v", rs)
 	}
 }
-
-// TestAWarningBeginsAndEndsOnce shows that Warn and OK report only the first warning and its end, so
-// that the callers log each of them one time.
-func TestAWarningBeginsAndEndsOnce(t *testing.T) {
-	h := NewHealth()
-	if h.OK("topic") {
-		t.Error("a warning has ended before it began")
-	}
-	if !h.Warn("topic", "is compacted") || h.Warn("topic", "is still compacted") {
-		t.Error("not the first warning alone begins")
-	}
-	if h.Fail("topic", "is gone"); !h.OK("topic") || h.OK("topic") {
-		t.Error("the warning has not ended once")
-	}
-}

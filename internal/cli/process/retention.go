@@ -30,11 +30,12 @@ type retention struct {
 	adm     *kadm.Client
 	dlq     string                    // the DLQ topic
 	refused map[string]bool           // topics for which the missing permission was logged
+	compact map[string]bool           // topics that are reported as compacted
 	limits  map[string]*time.Duration // how long each topic stores records, as last known
 }
 
 func newRetention(p *Process, dlq string) *retention {
-	return &retention{p: p, reader: topic.NewReader(p.admin, p.topic), adm: kadm.NewClient(p.admin), dlq: dlq, refused: map[string]bool{}, limits: map[string]*time.Duration{}}
+	return &retention{p: p, reader: topic.NewReader(p.admin, p.topic), adm: kadm.NewClient(p.admin), dlq: dlq, refused: map[string]bool{}, compact: map[string]bool{}, limits: map[string]*time.Duration{}}
 }
 
 const (
@@ -120,11 +121,15 @@ func (r *retention) stored(ctx context.Context, name, removed string) *time.Dura
 	case err != nil: // the last answer counts
 	case stored.Compacted:
 		reason := "is compacted, so Kafka removes " + removed + ": set cleanup.policy=delete"
-		if r.p.health.Warn(condition, reason) {
+		r.p.health.Warn(condition, reason)
+		if !r.compact[name] {
 			r.p.log.Warn("a topic is compacted", slog.String("topic", name), slog.String("reason", reason))
 		}
-	case r.p.health.OK(condition):
+		r.compact[name] = true
+	case r.compact[name]:
+		r.p.health.OK(condition)
 		r.p.log.Info("the topic is no longer compacted", slog.String("topic", name))
+		r.compact[name] = false
 	}
 	return r.limits[name]
 }
