@@ -298,17 +298,18 @@ func TestACorrectionBeyondTheParkLimitReplacesAPoisonEvent(t *testing.T) {
 // event of its version was applied.
 func TestOnlyWaitingEventsCountForTheParkLimit(t *testing.T) {
 	poison := func(version int64) event.Decoded { return faulty(credited("a", version, 6), event.InvalidAmount) }
-	for name, first := range map[string][]event.Decoded{
-		"parked in this flush": {credited("a", 1, 5), poison(2)},
-		"parked before":        {credited("a", 1, 5), poison(2), credited("a", 3, 6)},
+	rest := []event.Decoded{
+		credited("a", 2, 6), credited("a", 3, 6), poison(4), credited("a", 4, 6), credited("a", 7, 6), credited("a", 6, 6), credited("a", 5, 6),
+	}
+	for name, flushes := range map[string][][]event.Decoded{
+		"parked in this flush": {append([]event.Decoded{credited("a", 1, 5), poison(2)}, rest...)},
+		"parked before":        {{credited("a", 1, 5), poison(2), credited("a", 3, 6)}, rest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newTestDriver(t, 2)
-			if name == "parked before" {
-				d.feed(first...)
-				first = nil
+			for _, flush := range flushes {
+				d.feed(flush...)
 			}
-			d.feed(append(first, credited("a", 2, 6), credited("a", 3, 6), poison(4), credited("a", 4, 6), credited("a", 7, 6), credited("a", 6, 6), credited("a", 5, 6))...)
 			if d.db.over["a"] || d.db.rows["a"].Version != 7 {
 				t.Errorf("version %d, beyond the park limit %v; want version 7, and two events may wait", d.db.rows["a"].Version, d.db.over["a"])
 			}
